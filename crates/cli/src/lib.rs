@@ -1,0 +1,2 @@
+//! The `domicile` command: parse, call, print.
+#![forbid(unsafe_code)]

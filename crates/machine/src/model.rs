@@ -1,0 +1,119 @@
+//! The description of a machine, as plain data.
+//!
+//! Latencies are in nanoseconds and are totals: what a reference that is served *there* waits
+//! beyond the instruction itself. They are not added up level by level.
+
+use serde::Serialize;
+
+/// A multiprocessor: its clock, cpus, caches, TLB and memory.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Machine {
+    pub name: String,
+    pub clock_mhz: f64,
+    /// Bytes in a page; a power of two.
+    pub page_bytes: u64,
+    /// Number of cpus, 1 to 128.
+    pub cpus: u32,
+    /// Kinds of cache, ordered by level (the file's order within a level).
+    pub caches: Vec<Cache>,
+    /// Every cpu has one; `None` where the description has none (then no TLB time is modelled).
+    pub tlb: Option<Tlb>,
+    pub memory: Memory,
+}
+
+/// One kind of cache; the machine has `cpus / cpus_per_instance` instances of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cache {
+    pub name: String,
+    /// 1 is nearest to the cpu.
+    pub level: u8,
+    pub kind: Kind,
+    /// Capacity of one instance.
+    pub bytes: u64,
+    /// Associativity; `bytes / line_bytes` makes it fully associative.
+    pub ways: u32,
+    /// A power of two, at most 256; never smaller than that of a lower level.
+    pub line_bytes: u32,
+    /// Consecutive cpus that share one instance.
+    pub cpus_per_instance: u32,
+    pub index: Index,
+    /// Where the set is not simply the low bits of the line number.
+    pub hash: Option<IndexHash>,
+    pub hit_ns: f64,
+    pub write: Write,
+    pub allocate_on_write: bool,
+    /// Whether a line that this cache evicts is also taken out of the caches above it.
+    pub inclusive: bool,
+    pub replacement: Replacement,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Data,
+    Instruction,
+    Unified,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Index {
+    Virtual,
+    Physical,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Write {
+    Back,
+    Through,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Replacement {
+    Lru,
+    /// Tree pseudo-LRU; the ways must be a power of two.
+    Plru,
+    Random,
+}
+
+/// Slices chosen by a hash of the address: bit i of the slice number is the parity of
+/// `address & masks[i]`, taken modulo `slices`. The set within the slice is the line number
+/// modulo the sets of a slice (`bytes / slices / ways / line_bytes`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct IndexHash {
+    pub slices: u32,
+    pub masks: Vec<u64>,
+}
+
+/// One TLB per cpu, LRU within a set.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tlb {
+    /// All entries, the wired ones included.
+    pub entries: u32,
+    /// `entries` makes it fully associative.
+    pub ways: u32,
+    /// Entries that the kernel keeps for itself; not available to the program.
+    pub wired: u32,
+    pub refill_ns: f64,
+}
+
+/// Main memory: nodes and what it takes to reach them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Memory {
+    /// NUMA nodes; cpu `c` is on node `c * nodes / cpus`.
+    pub nodes: u32,
+    pub local_ns: f64,
+    pub remote_ns: f64,
+    /// A line that another cpu holds modified.
+    pub dirty_remote_ns: f64,
+    /// Gigabytes (10^9) a second that one node's memory, or the bus, can move; 0: no contention.
+    pub bandwidth_gbps: f64,
+    /// Page frames of one node; 0: more than any program touches.
+    pub frames_per_node: u64,
+    /// Relative distances between nodes as in ACPI's SLIT (10: local), row by row; empty where
+    /// only local and remote are told apart. A remote latency is then scaled by
+    /// `distance / smallest remote distance`.
+    pub distances: Vec<Vec<u32>>,
+}

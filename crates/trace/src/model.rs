@@ -1,0 +1,229 @@
+//! The record: references, events, and the tables that name them.
+
+use serde::{Deserialize, Serialize};
+
+/// Index into [`Header::threads`].
+pub type ThreadId = u32;
+/// Index into the trace's table of sites.
+pub type SiteId = u32;
+/// Index into the trace's table of stacks.
+pub type StackId = u32;
+
+/// What a reference does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[repr(u8)]
+pub enum Op {
+    Read = 0,
+    Write = 1,
+    /// A read and a write of the same bytes by one instruction (`add %eax,(mem)`, `lock xadd`).
+    Modify = 2,
+    /// An instruction fetch.
+    Fetch = 3,
+}
+
+/// Where in the program a reference is made. Traces without program counters use `pc: 0`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Site {
+    pub pc: u64,
+    pub op: Op,
+    /// Bytes touched, 1 to 65535.
+    pub size: u16,
+}
+
+/// One reference, 16 bytes, ready to simulate; `op` and `size` repeat those of its site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Ref {
+    /// Virtual address in the address space of the thread's process.
+    pub addr: u64,
+    pub site: SiteId,
+    /// Instructions executed since the thread's reference before this one, the one that makes
+    /// this reference included. 0 where the trace does not count instructions, or where one
+    /// instruction makes several references. Longer runs are [`Event::Work`].
+    pub insns: u8,
+    pub op: Op,
+    pub size: u16,
+}
+
+/// Something other than a reference, at its place in its thread's stream.
+///
+/// `object` numbers are addresses (of a mutex, a barrier ...) made unique per process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// Instructions executed without a reference, beyond what [`Ref::insns`] can hold.
+    Work {
+        instructions: u64,
+    },
+    /// Memory was allocated: `[addr, addr + bytes)` now belongs to the allocation site `stack`.
+    Alloc {
+        addr: u64,
+        bytes: u64,
+        stack: StackId,
+        kind: Allocation,
+    },
+    Free {
+        addr: u64,
+    },
+    /// The thread waits until `threads` threads have come to this barrier.
+    Barrier {
+        object: u64,
+        threads: u32,
+    },
+    /// Mutual exclusion; the simulator grants it in the order of its own clocks.
+    Lock {
+        object: u64,
+    },
+    Unlock {
+        object: u64,
+    },
+    /// One thread may go on only after another has come to a point: `Wait` goes on when the
+    /// `Post` with the same `ticket` has happened (semaphores, condition variables, futexes,
+    /// `wait(2)`). Tickets are unique in a trace.
+    Post {
+        ticket: u64,
+    },
+    Wait {
+        ticket: u64,
+    },
+    /// The thread `child` may start.
+    Spawn {
+        child: ThreadId,
+    },
+    /// The thread goes on when `child` has ended.
+    Join {
+        child: ThreadId,
+    },
+    /// The last event of a thread.
+    Exit,
+    /// The program entered a phase that it named.
+    Phase {
+        name: String,
+    },
+    /// A work item with its hints begins or ends (nesting is not allowed).
+    WorkBegin {
+        hints: Vec<u64>,
+    },
+    WorkEnd,
+    /// A representative window begins; what came before it was not recorded.
+    Window {
+        index: u32,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Allocation {
+    /// malloc, calloc, realloc, operator new ...
+    Heap,
+    /// mmap, without a file.
+    Map,
+    /// mmap of a file; the table of modules names it.
+    File,
+    Stack,
+}
+
+/// An event and its place: before reference number `at` of its thread (counted in the chunk or
+/// batch that holds it), and number `order` in the whole trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timed {
+    pub at: u32,
+    pub order: u64,
+    pub event: Event,
+}
+
+/// What the trace is of. Written first; tables that grow are written as they grow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// Name of the program and its arguments; for an import, the file.
+    pub program: String,
+    pub arguments: Vec<String>,
+    /// What wrote it: `record` or `import text` ...
+    pub origin: String,
+    /// Name and cpus of the machine it was recorded on, for people to read.
+    pub machine: String,
+    pub page_bytes: u64,
+    /// Whether `Ref::insns` counts, so that instructions are known.
+    pub counts_instructions: bool,
+    /// Whether instruction fetches are in the stream.
+    pub has_fetches: bool,
+    /// Whether sites have program counters.
+    pub has_pcs: bool,
+}
+
+/// One address space.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    pub pid: u32,
+    pub parent: Option<u32>,
+    pub program: String,
+    pub arguments: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thread {
+    /// Index into the table of processes.
+    pub process: u32,
+    /// The number that the program's world gives it (the text format's thread column, a tid).
+    pub number: u64,
+    pub name: String,
+    /// Where its stack lies, if known: `[low, high)`.
+    pub stack: Option<(u64, u64)>,
+}
+
+/// A file that was mapped into a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Module {
+    pub process: u32,
+    pub path: String,
+    pub start: u64,
+    pub bytes: u64,
+    /// What to subtract from an address to get the file's own virtual address.
+    pub bias: u64,
+    pub build_id: String,
+}
+
+/// A named piece of static data.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Symbol {
+    pub process: u32,
+    pub name: String,
+    pub addr: u64,
+    pub bytes: u64,
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    /// Fields of its type with their offset and size, outermost first (`.hits[3].count`), where
+    /// DWARF tells; used to name the two sides of a false sharing.
+    pub fields: Vec<(u64, u64, String)>,
+}
+
+/// An array that the program declared by a client request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Array {
+    pub process: u32,
+    pub name: String,
+    pub addr: u64,
+    pub bytes: u64,
+}
+
+/// A call stack, innermost frame first: program counters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Stack {
+    pub process: u32,
+    pub frames: Vec<Frame>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Frame {
+    pub pc: u64,
+}
+
+/// What a program counter is in the source.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Location {
+    pub process: u32,
+    pub pc: u64,
+    pub function: String,
+    pub file: Option<String>,
+    pub line: Option<u32>,
+}
