@@ -1,1 +1,23 @@
-//! Placeholder until the room is built.
+//! Decisions: where pages and work should be.
+//!
+//! Pure code. A policy is given observations and a [`World`] and returns placements; it never
+//! knows whether the world is simulated or live, reads no clock, does no I/O and holds no
+//! global state. The same inputs and seed give the same decisions.
+//!
+//! A policy is one file in one of the folders `color/` and `homes/`, and one line in
+//! [`registry`]. The seam is [`Policy`]; its README tells the whole contract.
+#![forbid(unsafe_code)]
+
+mod color;
+mod combine;
+mod homes;
+mod random;
+mod registry;
+mod seam;
+
+pub use combine::Combined;
+pub use registry::{Entry, Kind, Param, PolicyError, Range, Settings, build, entry, registry};
+pub use seam::{
+    Action, Cost, Interest, Miss, MissLevel, Observation, Page, Placement, Policy, Pressure, Tick, Touch, Touched,
+    World,
+};

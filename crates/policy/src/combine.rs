@@ -1,0 +1,39 @@
+//! A color policy and a home policy at work together: `first-touch+page-coloring`.
+
+use crate::{Action, Interest, Observation, Placement, Policy, Touch, World};
+
+/// Each part decides what it has an opinion on, the first part that has one prevails; each sees
+/// every observation that any part asked for.
+pub struct Combined {
+    parts: Vec<Box<dyn Policy>>,
+}
+
+impl Combined {
+    pub fn new(parts: Vec<Box<dyn Policy>>) -> Self {
+        Combined { parts }
+    }
+}
+
+impl Policy for Combined {
+    fn place(&mut self, touch: &Touch, world: &World) -> Placement {
+        let mut placement = Placement::default();
+        for part in &mut self.parts {
+            let opinion = part.place(touch, world);
+            placement.color = placement.color.or(opinion.color);
+            placement.node = placement.node.or(opinion.node);
+        }
+        placement
+    }
+
+    fn interest(&self) -> Interest {
+        self.parts
+            .iter()
+            .fold(Interest::NONE, |all, part| all.union(part.interest()))
+    }
+
+    fn observe(&mut self, observation: &Observation, world: &World, actions: &mut Vec<Action>) {
+        for part in &mut self.parts {
+            part.observe(observation, world, actions);
+        }
+    }
+}

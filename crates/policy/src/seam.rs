@@ -1,0 +1,201 @@
+//! The seam between decisions and the worlds that carry them out.
+//!
+//! A world calls [`Policy::place`] when a page is touched for the first time, and
+//! [`Policy::observe`] at the moments that the policy asked for through [`Policy::interest`].
+//! The policy answers with a [`Placement`], or with [`Action`]s. A world carries out what it can,
+//! charges what it costs, and tells a policy of nothing that it did not ask for.
+
+use serde::Serialize;
+
+/// A virtual page: the address space it belongs to, and its number (address / page size).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Page {
+    /// Index of the process whose address space it is.
+    pub space: u32,
+    pub number: u64,
+}
+
+/// What a policy may know about the machine and its present state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct World {
+    pub page_bytes: u64,
+    /// Colors among which page placement chooses; at least 1.
+    pub colors: u32,
+    pub cpus: u32,
+    /// NUMA nodes; cpu `c` is on node `c * nodes / cpus`.
+    pub nodes: u32,
+    /// Free frames on each node; `u64::MAX` where memory is not limited.
+    pub free_frames: Vec<u64>,
+    /// Nanoseconds since the start of the run, on the clock of the cpu concerned.
+    pub now_ns: u64,
+}
+
+impl World {
+    /// The node that a cpu is on.
+    pub fn node_of(&self, cpu: u32) -> u32 {
+        (u64::from(cpu) * u64::from(self.nodes) / u64::from(self.cpus.max(1))) as u32
+    }
+}
+
+/// The first touch of a page that has no frame yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touch {
+    pub page: Page,
+    pub thread: u32,
+    pub cpu: u32,
+    pub write: bool,
+}
+
+/// Where a page should be. `None`: this policy has no opinion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    pub color: Option<u32>,
+    pub node: Option<u32>,
+}
+
+/// Which moments a policy wants to act at. The default asks for none: placement only.
+///
+/// A policy that asks for nothing never moves a page; worlds may then compute once what does not
+/// depend on placement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interest {
+    /// Misses of the outermost cache: one in this many is reported; 0: none.
+    pub cache_misses: u32,
+    /// TLB misses: one in this many; 0: none.
+    pub tlb_misses: u32,
+    /// Touches of pages that the policy closed.
+    pub touches: bool,
+    /// A tick each so many nanoseconds of each cpu's clock; 0: none.
+    pub tick_ns: u64,
+    /// Memory pressure: told when a node's free frames fall below this; 0: never.
+    pub pressure_frames: u64,
+}
+
+impl Interest {
+    /// Placement on first touch and nothing else.
+    pub const NONE: Interest = Interest {
+        cache_misses: 0,
+        tlb_misses: 0,
+        touches: false,
+        tick_ns: 0,
+        pressure_frames: 0,
+    };
+
+    /// Both policies' wishes: the finer sampling, the shorter tick, the earlier warning.
+    pub fn union(self, other: Interest) -> Interest {
+        fn finer(a: u64, b: u64) -> u64 {
+            match (a, b) {
+                (0, x) | (x, 0) => x,
+                (a, b) => a.min(b),
+            }
+        }
+        Interest {
+            cache_misses: finer(self.cache_misses.into(), other.cache_misses.into()) as u32,
+            tlb_misses: finer(self.tlb_misses.into(), other.tlb_misses.into()) as u32,
+            touches: self.touches || other.touches,
+            tick_ns: finer(self.tick_ns, other.tick_ns),
+            pressure_frames: self.pressure_frames.max(other.pressure_frames),
+        }
+    }
+}
+
+/// Where a miss was noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissLevel {
+    /// The outermost cache: memory was reached.
+    Cache,
+    Tlb,
+}
+
+/// A miss on a page that has a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Miss {
+    pub level: MissLevel,
+    pub page: Page,
+    pub thread: u32,
+    pub cpu: u32,
+    /// Node of the frame (or of the replica) that served it.
+    pub served_by: u32,
+    pub write: bool,
+    pub fetch: bool,
+}
+
+/// A touch of a closed page, before it is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touched {
+    pub page: Page,
+    pub thread: u32,
+    pub cpu: u32,
+    pub write: bool,
+}
+
+/// A period has passed on a cpu.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tick {
+    pub cpu: u32,
+}
+
+/// A node is short of frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pressure {
+    pub node: u32,
+    pub free_frames: u64,
+}
+
+/// A moment at which a policy may act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Observation {
+    Miss(Miss),
+    /// A write to a page that has replicas; the world collapses them unless an action does.
+    ReplicaWritten(Touched),
+    Touched(Touched),
+    Tick(Tick),
+    Pressure(Pressure),
+    /// A thread was put on another cpu by the scheduler (not by this policy).
+    ThreadMoved {
+        thread: u32,
+        from: u32,
+        to: u32,
+    },
+}
+
+/// What a policy asks its world to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Give the page another frame: on another node (migrate), of another color (recolor), or both.
+    Move { page: Page, to: Placement },
+    /// Make a copy for the readers of a node.
+    Copy { page: Page, node: u32 },
+    /// Give up all copies but one, on `node` if given.
+    Collapse { page: Page, node: Option<u32> },
+    /// Let every touch of the page by these cpus (bit c: cpu c) be reported before it happens.
+    Close { page: Page, cpus: u128 },
+    /// The opposite of `Close`.
+    Open { page: Page, cpus: u128 },
+    /// Run a thread on another cpu from now on.
+    MoveThread { thread: u32, cpu: u32 },
+}
+
+/// What the actions cost in the world at hand, in nanoseconds, as a policy may weigh them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Cost {
+    pub move_page_ns: f64,
+    pub copy_page_ns: f64,
+    pub collapse_ns: f64,
+    pub touch_fault_ns: f64,
+    pub move_thread_ns: f64,
+}
+
+/// A policy: placements on first touch, and whatever it does while the program runs.
+pub trait Policy: Send {
+    /// Called once for each page, when it is first touched.
+    fn place(&mut self, touch: &Touch, world: &World) -> Placement;
+
+    /// The moments at which [`Policy::observe`] is to be called. Asked once, before the run.
+    fn interest(&self) -> Interest {
+        Interest::NONE
+    }
+
+    /// Called at the moments asked for; what is to be done is pushed onto `actions`.
+    fn observe(&mut self, _observation: &Observation, _world: &World, _actions: &mut Vec<Action>) {}
+}

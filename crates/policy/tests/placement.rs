@@ -1,0 +1,117 @@
+//! What the placement policies decide, as a reader of the papers would expect it.
+
+use policy::{Page, PolicyError, Touch, World, build};
+
+fn world() -> World {
+    World {
+        page_bytes: 4096,
+        colors: 4,
+        cpus: 8,
+        nodes: 4,
+        free_frames: vec![u64::MAX; 4],
+        now_ns: 0,
+    }
+}
+
+fn touch(number: u64, cpu: u32) -> Touch {
+    Touch {
+        page: Page { space: 0, number },
+        thread: cpu,
+        cpu,
+        write: false,
+    }
+}
+
+fn colors(name: &str, sets: &[&str], pages: &[u64]) -> Vec<u32> {
+    let sets: Vec<String> = sets.iter().map(|s| s.to_string()).collect();
+    let mut policy = build(name, &sets).unwrap();
+    pages
+        .iter()
+        .map(|&page| policy.place(&touch(page, 0), &world()).color.unwrap())
+        .collect()
+}
+
+fn nodes(name: &str, cpus: &[u32]) -> Vec<u32> {
+    let mut policy = build(name, &[]).unwrap();
+    let place = |(page, &cpu): (usize, &u32)| policy.place(&touch(page as u64, cpu), &world()).node.unwrap();
+    cpus.iter().enumerate().map(place).collect()
+}
+
+#[test]
+fn page_coloring_maps_consecutive_pages_to_consecutive_colors() {
+    assert_eq!(colors("page-coloring", &[], &[0, 1, 2, 3, 4, 9]), [0, 1, 2, 3, 0, 1]);
+    assert_eq!(colors("page-coloring", &["page-coloring.offset=3"], &[0, 1]), [3, 0]);
+}
+
+#[test]
+fn bin_hopping_cycles_in_the_order_of_faults_whatever_the_address() {
+    assert_eq!(colors("bin-hopping", &[], &[0, 4, 8, 12, 16]), [0, 1, 2, 3, 0]);
+    assert_eq!(colors("bin-hopping", &["bin-hopping.start=2"], &[7, 7000]), [2, 3]);
+}
+
+#[test]
+fn random_colors_repeat_with_the_seed_and_use_every_color() {
+    let pages: Vec<u64> = (0..400).collect();
+    let first = colors("random", &["random.seed=5"], &pages);
+    assert_eq!(first, colors("random", &["random.seed=5"], &pages));
+    assert_ne!(first, colors("random", &["random.seed=6"], &pages));
+    for color in 0..4 {
+        let share = first.iter().filter(|&&c| c == color).count();
+        assert!(
+            (60..=140).contains(&share),
+            "color {color} was given {share} times of 400"
+        );
+    }
+}
+
+#[test]
+fn first_touch_is_the_node_of_the_toucher_and_round_robin_takes_turns() {
+    assert_eq!(nodes("first-touch", &[0, 1, 2, 7, 5]), [0, 0, 1, 3, 2]);
+    assert_eq!(nodes("round-robin", &[0, 0, 0, 7, 7]), [0, 1, 2, 3, 0]);
+}
+
+#[test]
+fn a_combination_takes_the_home_of_one_and_the_color_of_the_other() {
+    for name in ["round-robin+bin-hopping", "bin-hopping+round-robin"] {
+        let mut policy = build(name, &[]).unwrap();
+        let placement: Vec<_> = (0..5).map(|page| policy.place(&touch(page * 4, 0), &world())).collect();
+        assert_eq!(
+            placement.iter().map(|p| p.node.unwrap()).collect::<Vec<_>>(),
+            [0, 1, 2, 3, 0]
+        );
+        assert_eq!(
+            placement.iter().map(|p| p.color.unwrap()).collect::<Vec<_>>(),
+            [0, 1, 2, 3, 0]
+        );
+    }
+}
+
+#[test]
+fn bad_names_and_parameters_are_refused_with_what_is_allowed() {
+    let error = |name: &str, set: &str| build(name, &[set.to_string()]).err().unwrap();
+    assert!(
+        build("page-colouring", &[])
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("page-coloring, bin-hopping")
+    );
+    assert!(matches!(
+        build("random+bin-hopping", &[]).err().unwrap(),
+        PolicyError::SameKind { .. }
+    ));
+    assert!(matches!(
+        error("random", "random.sed=1"),
+        PolicyError::UnknownParam { .. }
+    ));
+    assert!(matches!(
+        error("random", "random.seed=-1"),
+        PolicyError::OutOfRange { .. }
+    ));
+    assert!(matches!(error("random", "seed=1"), PolicyError::Form { .. }));
+    assert!(matches!(error("random", "radnom.seed=1"), PolicyError::Unknown { .. }));
+    assert!(
+        build("random", &["bin-hopping.start=1".to_string()]).is_ok(),
+        "meant for another policy of the run"
+    );
+}
