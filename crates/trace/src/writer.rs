@@ -458,6 +458,11 @@ impl Writer {
         self.buffers.iter().map(|b| b.first + b.refs.len() as u64).sum()
     }
 
+    /// References that are in chunks, as far as this thread knows.
+    pub fn written_references(&self) -> u64 {
+        self.pipe.written().refs
+    }
+
     /// Bytes written so far.
     pub fn bytes(&self) -> u64 {
         self.pipe.written().bytes
