@@ -1,1 +1,4 @@
-//! Placeholder until the room is built.
+//! The simulated world: caches, TLBs, coherence, memory, clocks and classes of misses.
+#![forbid(unsafe_code)]
+
+pub mod structures;
