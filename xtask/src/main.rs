@@ -14,7 +14,9 @@ use clap_complete::Shell;
 const FOLDERS: [&str; 2] = ["docs/man", "completions"];
 
 fn main() -> ExitCode {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the workspace");
     let task = std::env::args().nth(1);
     let done = match task.as_deref() {
         Some("generate") => generate(root),
@@ -59,7 +61,9 @@ fn wanted() -> BTreeMap<PathBuf, String> {
 fn present(root: &Path) -> Result<BTreeMap<PathBuf, String>, String> {
     let mut files = BTreeMap::new();
     for folder in FOLDERS {
-        let Ok(entries) = std::fs::read_dir(root.join(folder)) else { continue };
+        let Ok(entries) = std::fs::read_dir(root.join(folder)) else {
+            continue;
+        };
         for entry in entries {
             let path = entry.map_err(|error| format!("cannot list {folder}: {error}"))?.path();
             let text = std::fs::read_to_string(&path);
@@ -87,7 +91,10 @@ fn generate(root: &Path) -> Result<String, String> {
 
 fn check(root: &Path) -> Result<String, String> {
     let (wanted, present) = (wanted(), present(root)?);
-    let mut drifted: Vec<_> = wanted.keys().filter(|path| present.get(*path) != wanted.get(*path)).collect();
+    let mut drifted: Vec<_> = wanted
+        .keys()
+        .filter(|path| present.get(*path) != wanted.get(*path))
+        .collect();
     drifted.extend(present.keys().filter(|path| !wanted.contains_key(*path)));
     if drifted.is_empty() {
         return Ok(format!("{} generated files are up to date", wanted.len()));

@@ -30,7 +30,8 @@ impl Console {
 
     /// One value as one line of JSON.
     pub fn line<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Failure> {
-        let text = serde_json::to_string(value).map_err(|error| Failure::work(format!("cannot print JSON: {error}")))?;
+        let text =
+            serde_json::to_string(value).map_err(|error| Failure::work(format!("cannot print JSON: {error}")))?;
         writeln!(self.out, "{text}")?;
         Ok(())
     }

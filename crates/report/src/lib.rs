@@ -7,6 +7,7 @@
 mod advice;
 mod advice_text;
 mod bar;
+mod document;
 mod html;
 mod lists;
 mod number;
@@ -15,12 +16,13 @@ mod outcome_text;
 mod table;
 mod verdict;
 
-pub use advice::{Advice, Facts, MachineFacts, Share};
+pub use advice::{Advice, CacheFacts, Facts, MachineFacts, Share};
 pub use advice_text::advice;
-pub use html::page;
+pub use document::{Document, Unreadable};
+pub use html::{advice_page, outcomes_page};
 pub use lists::{machines, policies};
 pub use number::{bytes, count, nanoseconds, percent};
-pub use outcome::{Cache, Collision, Memory, Outcome, Side, Structure, Time, Tlb};
+pub use outcome::{Cache, Collision, Memory, Outcome, Side, Stall, Structure, Time, Tlb};
 pub use outcome_text::outcomes;
 pub use table::{Cell, Column, Table};
 pub use verdict::verdict;

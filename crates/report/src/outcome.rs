@@ -3,7 +3,7 @@
 //! Read tolerantly: fields that an older or shorter result lacks are zero or empty, fields that
 //! are not shown here are kept as they are.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 /// One run: a trace on a machine under a policy.
@@ -36,14 +36,49 @@ pub struct Cache {
     pub hits: u64,
     pub misses: u64,
     pub writebacks: u64,
+    #[serde(deserialize_with = "or_zero")]
     pub cold: u64,
+    #[serde(deserialize_with = "or_zero")]
     pub capacity: u64,
+    #[serde(deserialize_with = "or_zero")]
     pub conflict: u64,
+    #[serde(deserialize_with = "or_zero")]
     pub true_sharing: u64,
+    #[serde(deserialize_with = "or_zero")]
     pub false_sharing: u64,
     pub upgrades: u64,
+    pub stall_ns: Stall,
     #[serde(flatten)]
     pub rest: Map<String, Value>,
+}
+
+/// Nanoseconds that references waited because of a cache, by why. `miss` is the sum of the
+/// classes, or all that is known where misses are not classed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stall {
+    pub hit: f64,
+    pub miss: f64,
+    pub cold: Option<f64>,
+    pub capacity: Option<f64>,
+    pub conflict: Option<f64>,
+    pub true_sharing: Option<f64>,
+    pub false_sharing: Option<f64>,
+    pub upgrade: f64,
+}
+
+impl Stall {
+    /// Nanoseconds by class, in the order of [`CLASSES`].
+    pub fn classes(&self) -> [f64; 5] {
+        [
+            self.cold,
+            self.capacity,
+            self.conflict,
+            self.true_sharing,
+            self.false_sharing,
+        ]
+        .map(Option::unwrap_or_default)
+    }
 }
 
 /// The classes of misses: what they are called, and how to get them from a cache's counts.
@@ -136,4 +171,9 @@ pub struct Side {
     pub write: bool,
     /// Where in the source it does so.
     pub source: Option<String>,
+}
+
+/// Classes are null where misses were not classed.
+fn or_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    Ok(Option::<u64>::deserialize(deserializer)?.unwrap_or_default())
 }

@@ -154,7 +154,9 @@ pub fn cut(text: &str, width: usize) -> String {
     let kept = width.saturating_sub(1);
     let (head, tail) = (kept.div_ceil(2), kept / 2);
     let head = characters[..head].iter();
-    head.chain(&['…']).chain(&characters[characters.len() - tail..]).collect()
+    head.chain(&['…'])
+        .chain(&characters[characters.len() - tail..])
+        .collect()
 }
 
 /// A text in lines of at most `width` columns, broken at spaces.
@@ -181,9 +183,17 @@ mod tests {
 
     #[test]
     fn tables_align_and_fit() {
-        let mut table = Table::new([(Column::Cut, "name"), (Column::Right, "misses"), (Column::Wrap, "what it is")]);
+        let mut table = Table::new([
+            (Column::Cut, "name"),
+            (Column::Right, "misses"),
+            (Column::Wrap, "what it is"),
+        ]);
         table.row(["a_rather_long_name_of_a_structure".into(), "12".into(), "short".into()]);
-        table.row(["b".into(), "1200".into(), "a text that goes on for more than one line".into()]);
+        table.row([
+            "b".into(),
+            "1200".into(),
+            "a text that goes on for more than one line".into(),
+        ]);
         assert_eq!(
             table.render(50),
             "  name             misses  what it is\n  \

@@ -59,9 +59,14 @@ pub fn pages() -> Vec<(String, String)> {
 }
 
 fn add_pages(command: &clap::Command, pages: &mut Vec<(String, String)>) {
-    let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_string();
+    let name = command
+        .get_display_name()
+        .unwrap_or_else(|| command.get_name())
+        .to_string();
     let mut text = Vec::new();
-    let page = clap_mangen::Man::new(command.clone().name(name.clone()));
+    let page = clap_mangen::Man::new(command.clone())
+        .source(concat!("domicile ", env!("CARGO_PKG_VERSION")))
+        .manual("Domicile");
     // Writing to memory does not fail.
     if page.render(&mut text).is_ok() {
         pages.push((format!("{name}.1"), String::from_utf8_lossy(&text).into_owned()));
