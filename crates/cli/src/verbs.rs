@@ -1,8 +1,12 @@
 //! The verbs, one file each.
 
 mod completions;
+mod import;
+mod machine;
 pub mod man;
 mod policy;
+mod report;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -17,7 +21,13 @@ pub type Done = Result<ExitCode, Failure>;
 #[derive(Subcommand)]
 pub enum Verb {
     #[command(subcommand)]
+    Machine(machine::Machine),
+    #[command(subcommand)]
     Policy(policy::Policy),
+    Import(import::Import),
+    #[command(subcommand)]
+    Trace(trace::Trace),
+    Report(report::Report),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -25,7 +35,11 @@ pub enum Verb {
 impl Verb {
     pub fn run(&self, console: &mut Console) -> Done {
         match self {
+            Verb::Machine(verb) => verb.run(console),
             Verb::Policy(verb) => verb.run(console),
+            Verb::Import(verb) => verb.run(console),
+            Verb::Trace(verb) => verb.run(console),
+            Verb::Report(verb) => verb.run(console),
             Verb::Completions(verb) => verb.run(console),
             Verb::Man(verb) => verb.run(console),
         }

@@ -101,8 +101,6 @@ pub struct Facts {
     pub processes: u64,
     /// Bytes of all pages touched.
     pub footprint_bytes: u64,
-    /// Windows that were recorded; 0: the whole run.
-    pub windows: u64,
 }
 
 /// A part of the time.

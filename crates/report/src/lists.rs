@@ -1,6 +1,6 @@
 //! What there is to choose from: policies and machines.
 
-use policy::{Entry, Kind};
+use policy::{Entry, Kind, Range};
 
 use crate::table::{Cell, Column, FAINT, NAME, Table};
 
@@ -22,23 +22,23 @@ pub fn policies(entries: &[Entry], width: usize) -> String {
             format!("{} ({})", entry.summary, entry.source).into(),
         ]);
         for param in entry.params {
-            let most = match param.range.most {
-                u64::MAX => "any larger number".to_string(),
-                most => most.to_string(),
+            let range = match param.range {
+                Range {
+                    least: 0,
+                    most: u64::MAX,
+                } => "any number".to_string(),
+                Range { least, most: u64::MAX } => format!("{least} or more"),
+                Range { least, most } => format!("{least} to {most}"),
             };
             let unit = if param.unit.is_empty() {
                 String::new()
             } else {
-                format!(" {}", param.unit)
+                format!(" of {}", param.unit)
             };
             table.row([
                 Cell::styled(format!("  .{}", param.name), FAINT),
                 "".into(),
-                format!(
-                    "{}: {} to {most}{unit}; {} unless set",
-                    param.summary, param.range.least, param.default
-                )
-                .into(),
+                format!("{}: {range}{unit}; {} unless set", param.summary, param.default).into(),
             ]);
         }
     }

@@ -115,7 +115,7 @@ impl Table {
     fn line(&self, text: &mut String, cells: &[Cell], widths: &[usize]) {
         let mut line = String::from("  ");
         let mut at = 2;
-        for ((column, cell), &width) in self.columns.iter().zip(cells).zip(widths) {
+        for (number, ((column, cell), &width)) in self.columns.iter().zip(cells).zip(widths).enumerate() {
             let mut lines = match column {
                 Column::Left | Column::Right => vec![cell.text.clone()],
                 Column::Cut => vec![cut(&cell.text, width)],
@@ -123,8 +123,13 @@ impl Table {
             }
             .into_iter();
             let first = lines.next().unwrap_or_default();
-            let space = " ".repeat(width.saturating_sub(columns(&first)));
-            let style = cell.style;
+            let last = cells[number + 1..].iter().all(|cell| cell.text.is_empty());
+            let space = match column {
+                Column::Right => " ".repeat(width.saturating_sub(columns(&first))),
+                _ if last => String::new(),
+                _ => " ".repeat(width.saturating_sub(columns(&first))),
+            };
+            let style = if first.is_empty() { PLAIN } else { cell.style };
             line += &match column {
                 Column::Right => format!("{space}{style}{first}{style:#}"),
                 _ => format!("{style}{first}{style:#}{space}"),

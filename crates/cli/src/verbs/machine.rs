@@ -1,0 +1,65 @@
+//! `domicile machine`: what machines there are, and what they are made of.
+
+use std::process::ExitCode;
+
+use ::machine::MachineError;
+use clap::Subcommand;
+
+use super::Done;
+use crate::console::Console;
+use crate::failure::Failure;
+
+/// The machines that programs can be simulated on
+#[derive(Subcommand)]
+pub enum Machine {
+    /// List the machines that come with Domicile
+    List,
+    /// Show a machine's description, as a machine file that can be changed
+    #[command(after_help = "Example:\n  domicile machine show zen3-milan > mine.toml\n  \
+                            domicile simulate prog.trace --machine ./mine.toml")]
+    Show {
+        /// A name from `domicile machine list`, a machine file, or `host`
+        #[arg(value_name = "NAME|FILE|host")]
+        name: String,
+    },
+    /// Show the machine that this runs on, as far as Linux tells
+    Host,
+}
+
+impl Machine {
+    pub fn run(&self, console: &mut Console) -> Done {
+        match self {
+            Machine::List if console.json() => console.line(::machine::presets())?,
+            Machine::List => {
+                let host = ("host", "the machine that this runs on, as far as Linux tells");
+                let presets = ::machine::presets().iter().map(|preset| (preset.name, preset.summary));
+                let text = report::machines(presets.chain([host]), console.columns());
+                console.text(&text)?;
+            }
+            Machine::Show { name } => show(name, console)?,
+            Machine::Host => show("host", console)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn show(name: &str, console: &mut Console) -> Result<(), Failure> {
+    let machine = load(name)?;
+    if console.json() {
+        return console.line(&machine);
+    }
+    // A preset's own text tells the source of each figure.
+    match ::machine::presets().iter().find(|preset| preset.name == name) {
+        Some(preset) => console.text(preset.text),
+        None => console.text(&machine.to_toml()),
+    }
+}
+
+/// A machine by name or file. A name that does not exist is a wrong command line; a file that
+/// cannot be read or is not right is failed work.
+pub fn load(name: &str) -> Result<::machine::Machine, Failure> {
+    ::machine::load(name).map_err(|error| match error {
+        MachineError::UnknownName { .. } => Failure::usage(error),
+        _ => Failure::work(error),
+    })
+}
