@@ -169,8 +169,7 @@ impl Advice {
 /// A structure's misses in the caches nearest to the cpus: what its references missed.
 pub fn misses(structure: &Structure) -> u64 {
     let nearest = structure.caches.iter().map(|cache| cache.level).min();
-    let nearest = structure.caches.iter().filter(|cache| Some(cache.level) == nearest);
-    nearest.map(|cache| cache.misses).sum()
+    nearest.map_or(0, |level| structure.of_level(level).misses)
 }
 
 /// Where the time goes: computing, and waiting by why.

@@ -2,12 +2,12 @@
 
 use anstyle::Style;
 
-use crate::advice::{Advice, misses};
+use crate::advice::Advice;
 use crate::bar::bar;
 use crate::number::{bytes, count, nanoseconds, percent};
-use crate::outcome::{CLASSES, Cache, Collision, Outcome, Structure};
-use crate::outcome_text::{quiet, size, stall};
-use crate::table::{BAD, Cell, Column, FAINT, GOOD, HEADING, NAME, PLAIN, Table, cut, wrap};
+use crate::outcome::{Collision, Outcome, Structure};
+use crate::outcome_text::{classes, size, stall};
+use crate::table::{BAD, Cell, Column, FAINT, GOOD, HEADING, NAME, PLAIN, Table, cut, unbroken, wrap};
 
 /// Columns of the longest bar.
 const BAR: usize = 20;
@@ -101,7 +101,7 @@ fn shares(advice: &Advice, width: usize) -> String {
         classes.sort_by(|a, b| b.1.total_cmp(&a.1));
         let classes = classes
             .iter()
-            .map(|(class, ns)| format!("{class} {}", percent(ns / share.ns)));
+            .map(|(class, ns)| unbroken(&format!("{class} {}", percent(ns / share.ns))));
         let fraction = if largest > 0.0 { share.fraction / largest } else { 0.0 };
         table.row([
             share.name.as_str().into(),
@@ -137,62 +137,36 @@ fn shares(advice: &Advice, width: usize) -> String {
 
 /// The data structures that cost most. `stall` is the time that their shares are of.
 pub fn structures(structures: &[Structure], stall: f64, width: usize) -> String {
-    // Only classes that occur, so that the names have room.
-    let nearest = |structure: &Structure| -> Cache {
-        let level = structure.caches.iter().map(|cache| cache.level).min();
-        let mut sum = Cache::default();
-        for cache in structure.caches.iter().filter(|cache| Some(cache.level) == level) {
-            sum.cold += cache.cold;
-            sum.capacity += cache.capacity;
-            sum.conflict += cache.conflict;
-            sum.true_sharing += cache.true_sharing;
-            sum.false_sharing += cache.false_sharing;
-        }
-        sum
-    };
-    let outermost = |structure: &Structure| structure.caches.iter().map(|cache| cache.level).max();
-    let last = |structure: &Structure| -> u64 {
-        let level = outermost(structure);
-        let caches = structure.caches.iter().filter(|cache| Some(cache.level) == level);
-        caches.map(|cache| cache.misses).sum()
-    };
-    let sums: Vec<Cache> = structures.iter().map(nearest).collect();
-    let classes: Vec<_> = CLASSES
+    let mut levels: Vec<u8> = structures
         .iter()
-        .filter(|(_, of)| sums.iter().any(|sum| of(sum) > 0))
+        .flat_map(|structure| structure.caches.iter().map(|cache| cache.level))
         .collect();
-    let several = structures.iter().any(|structure| structure.caches.len() > 1);
-    let named = structures.iter().flat_map(|structure| &structure.caches).next_back();
-    let outer_name = named.map_or("memory", |cache| cache.name.as_str()).to_string();
-
-    let mut columns = vec![
-        (Column::Cut, "data structure".to_string()),
-        (Column::Right, "size".to_string()),
-        (Column::Right, "stall".to_string()),
-        (Column::Right, "L1 misses".to_string()),
-    ];
-    columns.extend(classes.iter().map(|(class, _)| (Column::Right, class.to_string())));
-    if several {
-        columns.push((Column::Right, format!("{outer_name} misses")));
-    }
+    levels.sort_unstable();
+    levels.dedup();
+    let mut columns = vec![(Column::Right, "stall".to_string())];
+    columns.extend(levels.iter().map(|level| (Column::Right, format!("L{level} misses"))));
+    columns.push((Column::Right, "size".to_string()));
+    columns.push((Column::Wrap, "data structure".to_string()));
     let mut table = Table::new(columns);
-    for (structure, sum) in structures.iter().zip(&sums) {
+    for structure in structures {
         let share = if stall > 0.0 {
             percent(structure.stall_ns / stall)
         } else {
             String::new()
         };
-        let mut row = vec![
-            Cell::styled(named_with_place(structure), NAME),
-            size(structure.bytes, structure.blocks).into(),
-            share.into(),
-            quiet(misses(structure)),
-        ];
-        row.extend(classes.iter().map(|(_, of)| quiet(of(sum))));
-        if several {
-            row.push(quiet(last(structure)));
-        }
+        let mut row = vec![Cell::from(share)];
+        row.extend(levels.iter().map(|&level| quiet(structure.of_level(level).misses)));
+        row.push(size(structure.bytes, structure.blocks).into());
+        row.push(Cell::styled(named_with_place(structure), NAME));
         table.row(row);
+        for &level in &levels {
+            let classes = classes(&structure.of_level(level));
+            if !classes.is_empty() {
+                let mut row = vec![Cell::from(""); levels.len() + 2];
+                row.push(Cell::styled(format!("L{level}: {classes}"), FAINT));
+                table.row(row);
+            }
+        }
     }
     table.render(width)
 }
@@ -238,25 +212,24 @@ fn collisions(collisions: &[Collision], width: usize) -> String {
 fn policies(advice: &Advice, width: usize) -> String {
     let nodes = advice.machine.nodes > 1;
     let outer = |outcome: &Outcome| outcome.caches.last().cloned().unwrap_or_default();
-    let sums: Vec<Cache> = advice.policies.iter().map(outer).collect();
-    let classes: Vec<_> = CLASSES
-        .iter()
-        .filter(|(_, of)| sums.iter().any(|sum| of(sum) > 0))
-        .collect();
+    let name = advice
+        .policies
+        .first()
+        .map_or(String::new(), |outcome| outer(outcome).name);
     let mut columns = vec![
         (Column::Left, "policy".to_string()),
         (Column::Right, "time".to_string()),
         (Column::Right, String::new()),
+        (Column::Right, format!("{name} misses")),
     ];
-    let name = sums.first().map_or(String::new(), |cache| cache.name.clone());
-    columns.push((Column::Right, format!("{name} misses")));
-    columns.extend(classes.iter().map(|(class, _)| (Column::Right, class.to_string())));
     if nodes {
         columns.push((Column::Right, "local".to_string()));
     }
+    columns.push((Column::Wrap, "misses by class".to_string()));
     let mut table = Table::new(columns);
     let base = advice.base().map_or(0.0, |base| base.time_ns.wall);
-    for (outcome, sum) in advice.policies.iter().zip(&sums) {
+    for outcome in &advice.policies {
+        let outer = outer(outcome);
         let wall = outcome.time_ns.wall;
         let change = if base > 0.0 { wall / base - 1.0 } else { 0.0 };
         let change = match outcome.policy == advice.baseline {
@@ -271,13 +244,21 @@ fn policies(advice: &Advice, width: usize) -> String {
             Cell::styled(&outcome.policy, NAME),
             nanoseconds(wall).into(),
             change,
-            quiet(sum.misses),
+            quiet(outer.misses),
         ];
-        row.extend(classes.iter().map(|(_, of)| quiet(of(sum))));
         if nodes {
             row.push(percent(outcome.memory.local_percent / 100.0).into());
         }
+        row.push(Cell::styled(classes(&outer), FAINT));
         table.row(row);
     }
     table.render(width)
+}
+
+/// A count, faint where it is nothing.
+fn quiet(value: u64) -> Cell {
+    match value {
+        0 => Cell::styled("0", FAINT),
+        value => count(value).into(),
+    }
 }

@@ -91,6 +91,20 @@ pub const CLASSES: [(&str, fn(&Cache) -> u64); 5] = [
 ];
 
 impl Cache {
+    /// The misses of several caches.
+    pub fn sum<'a>(caches: impl IntoIterator<Item = &'a Cache>) -> Cache {
+        let mut sum = Cache::default();
+        for cache in caches {
+            sum.misses += cache.misses;
+            sum.cold += cache.cold;
+            sum.capacity += cache.capacity;
+            sum.conflict += cache.conflict;
+            sum.true_sharing += cache.true_sharing;
+            sum.false_sharing += cache.false_sharing;
+        }
+        sum
+    }
+
     /// Whether the misses were classed (a run can leave that out).
     pub fn classed(&self) -> bool {
         CLASSES.iter().map(|(_, of)| of(self)).sum::<u64>() > 0
@@ -147,6 +161,13 @@ pub struct Structure {
     pub caches: Vec<Cache>,
     #[serde(flatten)]
     pub rest: Map<String, Value>,
+}
+
+impl Structure {
+    /// Its misses in the caches of level `level`.
+    pub fn of_level(&self, level: u8) -> Cache {
+        Cache::sum(self.caches.iter().filter(|cache| cache.level == level))
+    }
 }
 
 /// Two threads that use different words of one line.

@@ -2,7 +2,7 @@
 
 use crate::number::{bytes, count, nanoseconds, percent};
 use crate::outcome::{CLASSES, Cache, Outcome};
-use crate::table::{Cell, Column, FAINT, HEADING, NAME, Table};
+use crate::table::{Cell, Column, HEADING, NAME, Table, unbroken};
 
 /// Runs of one trace on one machine, in the order given.
 pub fn outcomes(outcomes: &[Outcome], width: usize) -> String {
@@ -34,39 +34,34 @@ pub fn stall(outcome: &Outcome) -> f64 {
 }
 
 fn times(outcomes: &[Outcome], width: usize) -> String {
-    let several = outcomes.iter().any(|outcome| outcome.memory.remote > 0);
-    let mut columns = vec![
-        (Column::Left, "policy"),
-        (Column::Right, "wall"),
-        (Column::Right, "cpu total"),
-        (Column::Right, "busy"),
-        (Column::Right, "caches"),
-        (Column::Right, "local"),
-        (Column::Right, "remote"),
-        (Column::Right, "TLB"),
-        (Column::Right, "policy"),
-        (Column::Right, "imbalance"),
+    type Of = fn(&Outcome) -> f64;
+    let parts: [(&str, Of); 9] = [
+        ("wall", |outcome| outcome.time_ns.wall),
+        ("cpu total", |outcome| outcome.time_ns.total),
+        ("busy", |outcome| outcome.time_ns.busy),
+        ("caches", |outcome| outcome.time_ns.cache_stall),
+        ("local", |outcome| outcome.time_ns.local_stall),
+        ("remote", |outcome| outcome.time_ns.remote_stall),
+        ("TLB", |outcome| outcome.time_ns.tlb_stall),
+        ("policy", |outcome| outcome.time_ns.policy_overhead),
+        ("imbalance", |outcome| outcome.time_ns.imbalance),
     ];
-    if several {
+    // What no run spends time on needs no column.
+    let parts = parts
+        .iter()
+        .filter(|(_, of)| outcomes.iter().any(|outcome| of(outcome) > 0.0));
+    let parts: Vec<_> = parts.collect();
+    let nodes = outcomes.iter().any(|outcome| outcome.memory.remote > 0);
+    let mut columns = vec![(Column::Left, "policy")];
+    columns.extend(parts.iter().map(|(name, _)| (Column::Right, *name)));
+    if nodes {
         columns.push((Column::Right, "local misses"));
     }
     let mut table = Table::new(columns);
     for outcome in outcomes {
-        let time = &outcome.time_ns;
-        let parts = [
-            time.wall,
-            time.total,
-            time.busy,
-            time.cache_stall,
-            time.local_stall,
-            time.remote_stall,
-            time.tlb_stall,
-            time.policy_overhead,
-            time.imbalance,
-        ];
         let mut row = vec![Cell::styled(&outcome.policy, NAME)];
-        row.extend(parts.into_iter().map(|part| Cell::from(nanoseconds(part))));
-        if several {
+        row.extend(parts.iter().map(|(_, of)| Cell::from(nanoseconds(of(outcome)))));
+        if nodes {
             row.push(percent(outcome.memory.local_percent / 100.0).into());
         }
         table.row(row);
@@ -75,56 +70,52 @@ fn times(outcomes: &[Outcome], width: usize) -> String {
 }
 
 fn misses(outcomes: &[Outcome], width: usize) -> String {
-    let classed = outcomes.iter().flat_map(|outcome| &outcome.caches).any(Cache::classed);
-    let mut columns = vec![
+    let mut table = Table::new([
         (Column::Left, "policy"),
         (Column::Left, "cache"),
         (Column::Right, "accesses"),
         (Column::Right, "misses"),
         (Column::Right, "rate"),
-    ];
-    if classed {
-        columns.extend(CLASSES.iter().map(|(class, _)| (Column::Right, *class)));
-    }
-    columns.push((Column::Right, "writebacks"));
-    let mut table = Table::new(columns);
+        (Column::Right, "writebacks"),
+        (Column::Wrap, "misses by class"),
+    ]);
     for outcome in outcomes {
         for (at, cache) in outcome.caches.iter().enumerate() {
             let policy = if at == 0 { outcome.policy.as_str() } else { "" };
-            let mut row = vec![
+            table.row([
                 Cell::styled(policy, NAME),
                 cache.name.as_str().into(),
                 count(cache.accesses).into(),
                 count(cache.misses).into(),
                 rate(cache.misses, cache.accesses).into(),
-            ];
-            if classed {
-                row.extend(CLASSES.iter().map(|(_, of)| quiet(of(cache))));
-            }
-            row.push(count(cache.writebacks).into());
-            table.row(row);
+                count(cache.writebacks).into(),
+                classes(cache).into(),
+            ]);
         }
         if outcome.tlb.accesses > 0 {
-            let mut row = vec![
-                Cell::from(""),
+            table.row([
+                "".into(),
                 "TLB".into(),
                 count(outcome.tlb.accesses).into(),
                 count(outcome.tlb.misses).into(),
                 rate(outcome.tlb.misses, outcome.tlb.accesses).into(),
-            ];
-            row.resize(if classed { 11 } else { 6 }, Cell::from(""));
-            table.row(row);
+                "".into(),
+                "".into(),
+            ]);
         }
     }
     table.render(width)
 }
 
-/// A count, faint where it is nothing.
-pub fn quiet(value: u64) -> Cell {
-    match value {
-        0 => Cell::styled("0", FAINT),
-        value => count(value).into(),
-    }
+/// The classes that a cache's misses are of, the most frequent first; empty where they were not classed.
+pub fn classes(cache: &Cache) -> String {
+    let mut classes: Vec<_> = CLASSES.iter().map(|(class, of)| (of(cache), *class)).collect();
+    classes.retain(|(misses, _)| *misses > 0);
+    classes.sort_by_key(|(misses, _)| std::cmp::Reverse(*misses));
+    let classes = classes
+        .iter()
+        .map(|(misses, class)| unbroken(&format!("{} {class}", count(*misses))));
+    classes.collect::<Vec<_>>().join(", ")
 }
 
 fn rate(part: u64, all: u64) -> String {
