@@ -7,7 +7,12 @@ use house::{Room, domicile, json, output};
 #[test]
 fn all_machines_of_the_design_are_listed_and_shown() {
     let list = &json(&["machine", "list", "--json"])[0];
-    let names: Vec<_> = list.as_array().unwrap().iter().map(|machine| machine["name"].as_str().unwrap()).collect();
+    let names: Vec<_> = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|machine| machine["name"].as_str().unwrap())
+        .collect();
     for name in [
         "sgi-power-indigo2-r8000",
         "sgi-indigo2-impact-r10000",
@@ -45,11 +50,23 @@ fn a_machine_that_is_shown_can_be_used_as_a_file() {
 #[test]
 fn policies_are_listed_with_their_parameters() {
     let list = &json(&["policy", "list", "--json"])[0];
-    let random = list.as_array().unwrap().iter().find(|policy| policy["name"] == "random").unwrap();
+    let random = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|policy| policy["name"] == "random")
+        .unwrap();
     assert_eq!(random["kind"], "color");
     assert_eq!(random["params"][0]["name"], "seed");
     let (text, _) = output(&["policy", "list"], 0);
-    for name in ["page-coloring", "bin-hopping", "random", "first-touch", "round-robin", ".seed"] {
+    for name in [
+        "page-coloring",
+        "bin-hopping",
+        "random",
+        "first-touch",
+        "round-robin",
+        ".seed",
+    ] {
         assert!(text.contains(name), "{name} is missing in\n{text}");
     }
 }
@@ -63,13 +80,33 @@ fn completions_and_manual_pages_name_all_verbs() {
     let files = &json(&["man", folder.to_str().unwrap(), "--json"])[0]["files"];
     let (page, _) = output(&["man"], 0);
     assert_eq!(json(&["man", "--json"])[0]["page"], page.as_str());
-    for verb in ["machine", "policy", "record", "import", "trace", "simulate", "advise", "report", "completions", "man"] {
-        assert!(script.contains(&format!("domicile__subcmd__{verb}")), "{verb} is not completed");
+    for verb in [
+        "machine",
+        "policy",
+        "record",
+        "import",
+        "trace",
+        "simulate",
+        "advise",
+        "report",
+        "completions",
+        "man",
+    ] {
+        assert!(
+            script.contains(&format!("domicile__subcmd__{verb}")),
+            "{verb} is not completed"
+        );
         let page = std::fs::read_to_string(folder.join(format!("domicile-{verb}.1"))).unwrap();
-        assert!(page.contains(".SH NAME") && page.contains(&format!("domicile\\-{verb}")), "{verb}");
+        assert!(
+            page.contains(".SH NAME") && page.contains(&format!("domicile\\-{verb}")),
+            "{verb}"
+        );
     }
     assert!(folder.join("domicile-machine-show.1").exists());
-    assert_eq!(files.as_array().unwrap().len(), std::fs::read_dir(&folder).unwrap().count());
+    assert_eq!(
+        files.as_array().unwrap().len(),
+        std::fs::read_dir(&folder).unwrap().count()
+    );
     let (_, said) = output(&["man", &room.path("no/such/folder")], 1);
     assert!(said.contains("no/such/folder/domicile.1"), "{said}");
 }
@@ -83,8 +120,15 @@ fn colors_are_for_terminals_and_for_who_asks() {
     };
     assert!(!print("TERM", "xterm").contains(escape), "colors in a pipe");
     assert!(print("CLICOLOR_FORCE", "1").contains(escape));
-    let both = domicile(&["machine", "list"]).env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1").output().unwrap();
-    assert!(!String::from_utf8(both.stdout).unwrap().contains(escape), "NO_COLOR was not respected");
+    let both = domicile(&["machine", "list"])
+        .env("CLICOLOR_FORCE", "1")
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap();
+    assert!(
+        !String::from_utf8(both.stdout).unwrap().contains(escape),
+        "NO_COLOR was not respected"
+    );
 }
 
 #[test]

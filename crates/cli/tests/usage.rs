@@ -8,8 +8,14 @@ use house::{Room, output};
 fn an_unknown_verb_tells_the_verbs() {
     let (out, said) = output(&["frobnicate"], 2);
     assert!(out.is_empty());
-    assert!(said.starts_with("domicile: unrecognized subcommand 'frobnicate'"), "{said}");
-    assert!(said.contains("machine, policy, record, import, trace, simulate, advise, report, completions, man"), "{said}");
+    assert!(
+        said.starts_with("domicile: unrecognized subcommand 'frobnicate'"),
+        "{said}"
+    );
+    assert!(
+        said.contains("machine, policy, record, import, trace, simulate, advise, report, completions, man"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -42,7 +48,11 @@ fn unknown_machines_and_policies_are_bad_usage() {
     assert!(on("simos-r4400", &["--by", "line"]).contains("structure"));
     assert!(on("simos-r4400", &["--order", "random"]).contains("recorded"));
     assert!(output(&["simulate", &trace], 2).1.contains("--machine"));
-    assert!(output(&["machine", "show", "vax"], 2).1.contains("domicile machine list"));
+    assert!(
+        output(&["machine", "show", "vax"], 2)
+            .1
+            .contains("domicile machine list")
+    );
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! `domicile machine`: what machines there are, and what they are made of.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ::machine::MachineError;
+use ::machine::{MachineError, Trust};
 use clap::Subcommand;
 
 use super::Done;
@@ -23,7 +24,13 @@ pub enum Machine {
         name: String,
     },
     /// Show the machine that this runs on, as far as Linux tells
-    Host,
+    ///
+    /// Prints a machine file; comments say what Linux told, what it did not tell, and what is assumed instead.
+    Host {
+        /// Read /proc and /sys below this folder: those of another machine, captured
+        #[arg(long, value_name = "DIR")]
+        root: Option<PathBuf>,
+    },
 }
 
 impl Machine {
@@ -37,7 +44,7 @@ impl Machine {
                 console.text(&text)?;
             }
             Machine::Show { name } => show(name, console)?,
-            Machine::Host => show("host", console)?,
+            Machine::Host { root } => host(root.as_deref(), console)?,
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -52,6 +59,41 @@ fn show(name: &str, console: &mut Console) -> Result<(), Failure> {
     match ::machine::presets().iter().find(|preset| preset.name == name) {
         Some(preset) => console.text(preset.text),
         None => console.text(&machine.to_toml()),
+    }
+}
+
+fn host(root: Option<&Path>, console: &mut Console) -> Result<(), Failure> {
+    let root = root.map_or_else(sys::Root::default, sys::Root::new);
+    let report = ::machine::host(&root).map_err(Failure::work)?;
+    if console.json() {
+        return console.line(&report);
+    }
+    let mut text = String::new();
+    if let Some(processor) = &report.processor {
+        text += &format!("# {processor}\n");
+    }
+    text += &format!("# online cpus: {}\n", report.online);
+    for (number, memory) in report.node_numbers.iter().zip(&report.node_memory_bytes) {
+        let memory = memory.map_or("of unknown size".to_string(), ::report::bytes);
+        text += &format!("# memory of node {number}: {memory}\n");
+    }
+    text += &match &report.huge_pages {
+        Some(pages) => format!("# transparent huge pages: {}\n", pages.enabled),
+        None => "# transparent huge pages: this kernel does not tell\n".to_string(),
+    };
+    for note in &report.notes {
+        text += &format!("# {}: {}: {}\n", trust(note.trust), note.about, note.text);
+    }
+    console.text(&(text + "\n" + &report.machine.to_toml()))
+}
+
+/// How a figure came about, in a word.
+fn trust(trust: Trust) -> &'static str {
+    match trust {
+        Trust::Read => "as Linux tells",
+        Trust::Assumed => "assumed",
+        Trust::Missing => "not told by Linux",
+        Trust::Simplified => "simplified",
     }
 }
 

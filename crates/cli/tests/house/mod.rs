@@ -9,7 +9,11 @@ use serde_json::Value;
 /// `domicile` with arguments, in an environment of its own.
 pub fn domicile(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_domicile"));
-    command.args(arguments).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE").env_remove("COLUMNS");
+    command
+        .args(arguments)
+        .env_remove("NO_COLOR")
+        .env_remove("CLICOLOR_FORCE")
+        .env_remove("COLUMNS");
     command
 }
 
