@@ -1,1 +1,5 @@
-//! Placeholder until the room is built.
+//! The only floor that talks to Linux.
+
+pub mod packet;
+pub mod shared;
+pub mod signals;
