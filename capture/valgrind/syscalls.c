@@ -70,6 +70,7 @@ static void on_entry(ThreadId tid, UInt number, UWord* args, UInt count)
 static void child_waited(ThreadId tid, UInt pid)
 {
    threads_running(tid);
+   ring_flush(); /* the recorder looks for it at the beginning of a slot */
    *ring_record(RECORD_WAITED, 1) = pid;
 }
 
@@ -100,6 +101,7 @@ static void on_return(ThreadId tid, UInt number, UWord* args, UInt count, SysRes
          if ((flags & CLONE_THREAD_) == 0) {
             threads_running(tid);
             *ring_record(RECORD_FORK, 1) = sr_Res(result);
+            ring_flush();
          }
       }
       break;
