@@ -5,6 +5,7 @@ mod import;
 mod machine;
 pub mod man;
 mod policy;
+mod record;
 mod report;
 mod trace;
 
@@ -24,6 +25,7 @@ pub enum Verb {
     Machine(machine::Machine),
     #[command(subcommand)]
     Policy(policy::Policy),
+    Record(record::Record),
     Import(import::Import),
     #[command(subcommand)]
     Trace(trace::Trace),
@@ -37,6 +39,7 @@ impl Verb {
         match self {
             Verb::Machine(verb) => verb.run(console),
             Verb::Policy(verb) => verb.run(console),
+            Verb::Record(verb) => verb.run(console),
             Verb::Import(verb) => verb.run(console),
             Verb::Trace(verb) => verb.run(console),
             Verb::Report(verb) => verb.run(console),
