@@ -25,6 +25,7 @@ mod random;
 mod recency;
 mod schedule;
 mod simulate;
+pub mod structures;
 mod sync;
 mod tlb;
 
