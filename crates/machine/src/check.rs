@@ -1,0 +1,398 @@
+//! The rules that every machine keeps, wherever its description comes from.
+
+use crate::error::{Fault, MachineError};
+use crate::model::{Cache, IndexHash, Kind, Machine, Memory, Replacement, Tlb};
+
+/// Most cpus of a machine: sets of cpus are kept as 128 bits.
+pub const CPUS_MAX: u32 = 128;
+/// Largest cache, 16 GiB: a bound on the memory that simulating it takes.
+pub const CACHE_BYTES_MAX: u64 = 1 << 34;
+/// Most nodes: Linux is built for up to 1024, but its distances are a byte each.
+pub const NODES_MAX: u32 = 256;
+const LATENCY_MAX_NS: f64 = 1e9;
+const COLORS_MAX: u64 = 1 << 24;
+
+impl Machine {
+    /// The same machine with another number of cpus; its nodes stay what they are, so with fewer
+    /// cpus than nodes some nodes are memory only.
+    pub fn with_cpus(&self, cpus: u32) -> Result<Machine, MachineError> {
+        let machine = Machine { cpus, ..self.clone() };
+        let Err(fault) = check(&machine) else {
+            return Ok(machine);
+        };
+        let shared: Vec<String> = (self.caches.iter())
+            .filter(|cache| cache.cpus_per_instance > 1)
+            .map(|cache| {
+                format!(
+                    "a multiple of {} (the cpus of one {}) or fewer",
+                    cache.cpus_per_instance, cache.name
+                )
+            })
+            .collect();
+        // What does not depend on the number of cpus was wrong before, and is reported as it is.
+        let fault = match fault.key().ends_with("cpus") || fault.key().ends_with("cpus_per_instance") {
+            true => Fault::value(
+                "cpus",
+                cpus,
+                [vec![format!("1 to {CPUS_MAX}")], shared].concat().join(", "),
+            ),
+            false => fault,
+        };
+        Err(MachineError::Invalid {
+            machine: self.name.clone(),
+            fault,
+        })
+    }
+
+    /// Checks the rules for a machine that was put together by hand.
+    pub fn check(&self) -> Result<(), MachineError> {
+        check(self).map_err(|fault| MachineError::Invalid {
+            machine: self.name.clone(),
+            fault,
+        })
+    }
+}
+
+/// Keys count caches by their position in `machine.caches`.
+pub(crate) fn check(machine: &Machine) -> Result<(), Fault> {
+    name("name", &machine.name)?;
+    if !(machine.clock_mhz.is_finite() && machine.clock_mhz > 0.0 && machine.clock_mhz <= 1e6) {
+        return Err(Fault::value(
+            "clock_mhz",
+            machine.clock_mhz,
+            "more than 0, up to 1000000",
+        ));
+    }
+    power_of_two("page_bytes", machine.page_bytes, 512, 1 << 30)?;
+    range("cpus", machine.cpus, 1, CPUS_MAX)?;
+    for (position, cache) in machine.caches.iter().enumerate() {
+        one_cache(&format!("cache[{position}]"), cache, machine)?;
+    }
+    hierarchy(machine)?;
+    if let Some(entries) = &machine.tlb {
+        tlb(entries)?;
+    }
+    memory(&machine.memory)
+}
+
+fn one_cache(key: &str, cache: &Cache, machine: &Machine) -> Result<(), Fault> {
+    let at = |field: &str| format!("{key}.{field}");
+    name(&at("name"), &cache.name)?;
+    range(&at("level"), u32::from(cache.level), 1, 8)?;
+    power_of_two(
+        &at("line_bytes"),
+        u64::from(cache.line_bytes),
+        4,
+        256.min(machine.page_bytes),
+    )?;
+    range(&at("ways"), cache.ways, 1, 1 << 24)?;
+    if !(1..=CACHE_BYTES_MAX).contains(&cache.bytes) {
+        return Err(Fault::value(
+            at("bytes"),
+            cache.bytes,
+            format!("1 to {CACHE_BYTES_MAX}"),
+        ));
+    }
+    let slices = match &cache.hash {
+        None => 1,
+        Some(hash) => {
+            range(&at("hash.slices"), hash.slices, 2, 1024)?;
+            masks(&at("hash.masks"), hash, cache.line_bytes)?;
+            hash.slices
+        }
+    };
+    // At most 2^24 * 2^8 * 2^10: no overflow.
+    let quantum = u64::from(cache.ways) * u64::from(cache.line_bytes) * u64::from(slices);
+    if !cache.bytes.is_multiple_of(quantum) {
+        let product = if slices == 1 {
+            "ways x line_bytes"
+        } else {
+            "ways x line_bytes x slices"
+        };
+        return Err(Fault::value(
+            at("bytes"),
+            cache.bytes,
+            format!("a multiple of {product} = {quantum}"),
+        ));
+    }
+    if let Some(hash) = &cache.hash {
+        reaches_all_slices(
+            &at("hash.masks"),
+            hash,
+            cache.bytes / quantum * u64::from(cache.line_bytes),
+        )?;
+    }
+    if cache.replacement == Replacement::Plru && !cache.ways.is_power_of_two() {
+        return Err(Fault::value(
+            at("ways"),
+            cache.ways,
+            "a power of two, because replacement = \"plru\" keeps the ways in a binary tree",
+        ));
+    }
+    latency(&at("hit_ns"), cache.hit_ns)?;
+    range(&at("cpus_per_instance"), cache.cpus_per_instance, 1, CPUS_MAX)?;
+    if machine.cpus > cache.cpus_per_instance && !machine.cpus.is_multiple_of(cache.cpus_per_instance) {
+        return Err(Fault::value(
+            at("cpus_per_instance"),
+            cache.cpus_per_instance,
+            format!(
+                "a divisor of cpus = {}, or at least as many (then all share one instance)",
+                machine.cpus
+            ),
+        ));
+    }
+    Ok(())
+}
+
+fn masks(key: &str, IndexHash { slices, masks }: &IndexHash, line_bytes: u32) -> Result<(), Fault> {
+    let slices = *slices;
+    // Bits that a slice number needs.
+    let needed = (slices - 1).ilog2() as usize + 1;
+    let count_fits = if slices.is_power_of_two() {
+        masks.len() == needed
+    } else {
+        (needed..=20).contains(&masks.len())
+    };
+    if !count_fits {
+        let allowed = if slices.is_power_of_two() {
+            format!("{needed}, one for each bit of a slice number below {slices}")
+        } else {
+            format!("{needed} to 20 (the more, the more evenly their value modulo {slices} falls)")
+        };
+        return Err(Fault::value(key, format!("{} masks", masks.len()), allowed));
+    }
+    for (index, mask) in masks.iter().enumerate() {
+        if *mask == 0 || *mask > i64::MAX as u64 || mask & u64::from(line_bytes - 1) != 0 {
+            return Err(Fault::value(
+                format!("{key}[{index}]"),
+                format!("{mask:#x}"),
+                format!(
+                    "address bits from {} (above the offset in a line) to 62, at least one",
+                    line_bytes.ilog2()
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A set number is made of the lowest `set_bytes` of an address; where it also fixes the slice,
+/// most sets of each slice are never used.
+fn reaches_all_slices(key: &str, hash: &IndexHash, set_bytes: u64) -> Result<(), Fault> {
+    let set_bits = set_bytes.ilog2();
+    // Gauss: how many masks are independent of each other above the set number.
+    let mut rows: Vec<u64> = hash.masks.iter().map(|mask| mask >> set_bits).collect();
+    let mut independent = 0;
+    while let Some(pivot) = rows.pop() {
+        if pivot != 0 {
+            independent += 1;
+            let top = 1 << pivot.ilog2();
+            rows.iter_mut()
+                .filter(|row| **row & top != 0)
+                .for_each(|row| *row ^= pivot);
+        }
+    }
+    if independent < hash.masks.len() {
+        let found = format!(
+            "{independent} independent masks above bit {}",
+            set_bits.saturating_sub(1)
+        );
+        let allowed = format!("{} there, else part of the cache is never used", hash.masks.len());
+        return Err(Fault::value(key, found, allowed));
+    }
+    Ok(())
+}
+
+/// How the caches fit together.
+fn hierarchy(machine: &Machine) -> Result<(), Fault> {
+    let caches = &machine.caches;
+    if !caches
+        .iter()
+        .any(|cache| cache.level == 1 && cache.kind != Kind::Instruction)
+    {
+        return Err(Fault::value(
+            "cache",
+            "none at level 1 for data",
+            "at least one of level 1, \"data\" or \"unified\"",
+        ));
+    }
+    for (position, cache) in caches.iter().enumerate() {
+        let at = |field: &str| format!("cache[{position}].{field}");
+        if cache.level > 1 && !caches.iter().any(|nearer| nearer.level == cache.level - 1) {
+            return Err(Fault::value(
+                at("level"),
+                cache.level,
+                format!("levels without gaps; nothing has level {}", cache.level - 1),
+            ));
+        }
+        for (other_position, other) in caches.iter().enumerate() {
+            let earlier = other_position < position;
+            if earlier && other.name == cache.name {
+                return Err(Fault::value(
+                    at("name"),
+                    format!("{:?}", cache.name),
+                    "a name that no other cache has",
+                ));
+            }
+            let same_references =
+                other.kind == cache.kind || other.kind == Kind::Unified || cache.kind == Kind::Unified;
+            if earlier && other.level == cache.level && same_references {
+                return Err(Fault::value(
+                    at("kind"),
+                    format!(
+                        "a second cache at level {} for the references that {:?} serves",
+                        cache.level, other.name
+                    ),
+                    "one data and one instruction cache a level, or one unified",
+                ));
+            }
+            if other.level < cache.level {
+                nests(&at, cache, other, machine.cpus)?;
+            }
+        }
+    }
+    // Saturates long before it could overflow.
+    let colors = machine.color_period();
+    if colors > COLORS_MAX {
+        return Err(Fault::value(
+            "cache",
+            format!("{colors} page colors"),
+            format!("sizes that make up to {COLORS_MAX}"),
+        ));
+    }
+    Ok(())
+}
+
+/// A cache takes in whole lines and whole instances of those nearer to the cpu.
+fn nests(at: &dyn Fn(&str) -> String, cache: &Cache, nearer: &Cache, cpus: u32) -> Result<(), Fault> {
+    if cache.line_bytes < nearer.line_bytes {
+        return Err(Fault::value(
+            at("line_bytes"),
+            cache.line_bytes,
+            format!(
+                "at least the {} of {:?}, which is nearer to the cpu",
+                nearer.line_bytes, nearer.name
+            ),
+        ));
+    }
+    let (sharers, nearer_sharers) = (cache.cpus_per_instance.min(cpus), nearer.cpus_per_instance.min(cpus));
+    if !sharers.is_multiple_of(nearer_sharers) {
+        return Err(Fault::value(
+            at("cpus_per_instance"),
+            cache.cpus_per_instance,
+            format!(
+                "a multiple of {nearer_sharers}, because so many cpus share {:?}, which is nearer to them",
+                nearer.name
+            ),
+        ));
+    }
+    Ok(())
+}
+
+fn tlb(tlb: &Tlb) -> Result<(), Fault> {
+    range("tlb.entries", tlb.entries, 1, 1 << 20)?;
+    if tlb.ways == 0 || !tlb.entries.is_multiple_of(tlb.ways) {
+        return Err(Fault::value(
+            "tlb.ways",
+            tlb.ways,
+            format!("a divisor of entries = {}", tlb.entries),
+        ));
+    }
+    if tlb.wired >= tlb.entries {
+        return Err(Fault::value(
+            "tlb.wired",
+            tlb.wired,
+            format!("less than entries = {}", tlb.entries),
+        ));
+    }
+    latency("tlb.refill_ns", tlb.refill_ns)
+}
+
+fn memory(memory: &Memory) -> Result<(), Fault> {
+    range("memory.nodes", memory.nodes, 1, NODES_MAX)?;
+    latency("memory.local_ns", memory.local_ns)?;
+    latency("memory.remote_ns", memory.remote_ns)?;
+    latency("memory.dirty_remote_ns", memory.dirty_remote_ns)?;
+    if !(memory.bandwidth_gbps.is_finite() && (0.0..=1e6).contains(&memory.bandwidth_gbps)) {
+        return Err(Fault::value(
+            "memory.bandwidth_gbps",
+            memory.bandwidth_gbps,
+            "0 (no contention) to 1000000",
+        ));
+    }
+    if memory.frames_per_node > 1 << 52 {
+        return Err(Fault::value(
+            "memory.frames_per_node",
+            memory.frames_per_node,
+            "0 (no limit) to 2^52",
+        ));
+    }
+    if memory.distances.is_empty() {
+        return Ok(());
+    }
+    if memory.distances.len() != memory.nodes as usize {
+        let found = format!("{} rows", memory.distances.len());
+        return Err(Fault::value(
+            "memory.distances",
+            found,
+            format!("one row for each of the {} nodes", memory.nodes),
+        ));
+    }
+    for (from, row) in memory.distances.iter().enumerate() {
+        let key = format!("memory.distances[{from}]");
+        if row.len() != memory.nodes as usize {
+            let found = format!("{} distances", row.len());
+            return Err(Fault::value(
+                key,
+                found,
+                format!("one for each of the {} nodes", memory.nodes),
+            ));
+        }
+        for (to, distance) in row.iter().enumerate() {
+            let fits = if from == to {
+                *distance == 10
+            } else {
+                (10..=255).contains(distance)
+            };
+            if !fits {
+                let allowed = if from == to {
+                    "10: the distance of a node from itself"
+                } else {
+                    "10 to 255"
+                };
+                return Err(Fault::value(format!("{key}[{to}]"), distance, allowed));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn name(key: &str, name: &str) -> Result<(), Fault> {
+    if name.is_empty() || name.chars().count() > 100 || name.chars().any(char::is_control) {
+        let found = format!("{:?}", name.chars().take(40).collect::<String>());
+        return Err(Fault::value(key, found, "1 to 100 printable characters"));
+    }
+    Ok(())
+}
+
+fn range(key: &str, value: u32, low: u32, high: u32) -> Result<(), Fault> {
+    if (low..=high).contains(&value) {
+        Ok(())
+    } else {
+        Err(Fault::value(key, value, format!("{low} to {high}")))
+    }
+}
+
+fn power_of_two(key: &str, value: u64, low: u64, high: u64) -> Result<(), Fault> {
+    if value.is_power_of_two() && (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(Fault::value(key, value, format!("a power of two from {low} to {high}")))
+}
+
+fn latency(key: &str, ns: f64) -> Result<(), Fault> {
+    if ns.is_finite() && (0.0..=LATENCY_MAX_NS).contains(&ns) {
+        return Ok(());
+    }
+    Err(Fault::value(key, ns, "0 to 1000000000 nanoseconds"))
+}

@@ -1,0 +1,127 @@
+//! What can be wrong with a machine, said so that it can be put right: the file, the line, the
+//! key, the value found and what is allowed.
+
+use std::path::PathBuf;
+
+/// Why there is no machine.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// The name is not that of a preset; names of files have a `/` or end in `.toml`.
+    #[error("there is no machine named `{name}`{}; `domicile machine list` names them all, and a description of your own is given as a path (with a `/` or ending in `.toml`)", did_you_mean(.nearest))]
+    UnknownName { name: String, nearest: Option<String> },
+
+    #[error("{}: cannot be read: {source}", .path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+
+    #[error("{}: {bytes} bytes is too long for a machine description; at most {limit} are read", .path.display())]
+    TooLong { path: PathBuf, bytes: u64, limit: u64 },
+
+    /// Not TOML.
+    #[error("{file}:{line}:{column}: not valid TOML: {message}")]
+    Syntax {
+        file: String,
+        line: usize,
+        column: usize,
+        message: String,
+    },
+
+    /// Valid TOML, but not a valid machine.
+    #[error("{file}:{line}: {fault}")]
+    Description { file: String, line: usize, fault: Fault },
+
+    /// A machine that did not come from a file, or was changed after it was read.
+    #[error("machine `{machine}`: {fault}")]
+    Invalid { machine: String, fault: Fault },
+}
+
+/// One thing that is wrong with a description.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// `key` is dotted, with the position in its file for each `[[cache]]`: `cache[1].ways`.
+    #[error("{key}: found {found}; allowed: {allowed}")]
+    Value {
+        key: String,
+        found: String,
+        allowed: String,
+    },
+    #[error("{key}: this key is required and missing; give it {allowed}")]
+    Missing { key: String, allowed: String },
+    #[error("{key}: there is no such key{}; the keys here are {}", did_you_mean(.nearest), .known.join(", "))]
+    Unknown {
+        key: String,
+        nearest: Option<String>,
+        known: Vec<String>,
+    },
+}
+
+impl Fault {
+    pub(crate) fn value(key: impl Into<String>, found: impl ToString, allowed: impl Into<String>) -> Fault {
+        Fault::Value {
+            key: key.into(),
+            found: found.to_string(),
+            allowed: allowed.into(),
+        }
+    }
+
+    /// The dotted key that is at fault.
+    pub fn key(&self) -> &str {
+        match self {
+            Fault::Value { key, .. } | Fault::Missing { key, .. } | Fault::Unknown { key, .. } => key,
+        }
+    }
+}
+
+fn did_you_mean(nearest: &Option<String>) -> String {
+    nearest
+        .as_ref()
+        .map_or(String::new(), |name| format!(" (did you mean `{name}`?)"))
+}
+
+/// The candidate that takes the fewest edits to become `word`; none when all are too far away
+/// to be what was meant (more than a third of its letters).
+pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    // Longer than any name that we have: not a slip of the finger.
+    if word.chars().count() > 64 {
+        return None;
+    }
+    candidates
+        .into_iter()
+        .map(|candidate| (edits(word, candidate), candidate))
+        .filter(|(edits, candidate)| *edits <= (candidate.len() / 3).max(1))
+        .min_by_key(|(edits, _)| *edits)
+        .map(|(_, candidate)| candidate.to_string())
+}
+
+/// Levenshtein's distance: letters to insert, delete or replace.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_are_counted_as_levenshtein_did() {
+        assert_eq!(edits("kitten", "sitting"), 3);
+        assert_eq!(edits("", "ways"), 4);
+        assert_eq!(edits("ways", "ways"), 0);
+    }
+
+    #[test]
+    fn only_a_near_name_is_suggested() {
+        assert_eq!(nearest("way", ["ways", "write"]).as_deref(), Some("ways"));
+        assert_eq!(nearest("associativity", ["ways", "write"]), None);
+    }
+}

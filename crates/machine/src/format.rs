@@ -1,0 +1,239 @@
+//! From a name, a path or a text to a [`Machine`].
+//!
+//! # The format
+//!
+//! TOML. Keys without a default are required; a key that is not listed is refused.
+//!
+//! | key | default | |
+//! | --- | --- | --- |
+//! | `name` | | what the machine is called in results |
+//! | `clock_mhz` | | more than 0; an instruction takes one clock |
+//! | `page_bytes` | | a power of two |
+//! | `cpus` | | 1 to 128 |
+//! | `[[cache]]` | | one table for each kind of cache; at least one at level 1 for data |
+//! | `cache.name` | | unique |
+//! | `cache.level` | | 1 is nearest to the cpu; no gaps |
+//! | `cache.kind` | | `data`, `instruction`, `unified`; each kind of reference once a level |
+//! | `cache.bytes` | | of one instance; a multiple of slices x ways x line |
+//! | `cache.ways` | | `bytes / line_bytes` makes it fully associative |
+//! | `cache.line_bytes` | | a power of two up to 256, not smaller than a level nearer to the cpu |
+//! | `cache.cpus_per_instance` | 1 | consecutive cpus that share an instance; divides `cpus` unless it is larger: then all share one |
+//! | `cache.index` | `physical` | or `virtual` |
+//! | `cache.hit_ns` | | what a hit waits, beyond the instruction itself |
+//! | `cache.write` | `back` | or `through` |
+//! | `cache.allocate_on_write` | true for `back`, false for `through` | whether a store that misses brings the line in |
+//! | `cache.inclusive` | false | whether what it evicts leaves the nearer caches too |
+//! | `cache.replacement` | `lru` | or `plru` (ways a power of two), `random` |
+//! | `[cache.hash]` | none | see [`IndexHash`]: `slices`, `masks` |
+//! | `[tlb]` | no TLB time | `entries`, `refill_ns` |
+//! | `tlb.ways` | `entries` | fully associative |
+//! | `tlb.wired` | 0 | entries that the kernel keeps |
+//! | `[memory]` | | `local_ns` |
+//! | `memory.nodes` | 1 | |
+//! | `memory.remote_ns` | `local_ns` | required where there are several nodes |
+//! | `memory.dirty_remote_ns` | `remote_ns` | |
+//! | `memory.bandwidth_gbps` | 0 | no contention |
+//! | `memory.frames_per_node` | 0 | more than any program touches |
+//! | `memory.distances` | [] | nodes x nodes, 10 on the diagonal, else 10 to 255 |
+
+use std::io::Read;
+use std::path::Path;
+
+use toml::de::DeTable;
+
+use crate::check::check;
+use crate::error::{Fault, MachineError, nearest};
+use crate::keys::{Keys, Lines, elements, integer};
+use crate::model::{Cache, Index, IndexHash, Kind, Machine, Memory, Replacement, Tlb, Write};
+use crate::presets::{preset, presets};
+
+/// Longest description that is read; the longest preset has a few kilobytes.
+const FILE_LIMIT: u64 = 1 << 20;
+
+/// The machine that `name_or_path` names: a preset, `host` for the machine that this runs on, or
+/// a file (with a `/` in its name, or ending in `.toml`).
+pub fn load(name_or_path: &str) -> Result<Machine, MachineError> {
+    if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
+        return from_file(Path::new(name_or_path));
+    }
+    match preset(name_or_path) {
+        Some(preset) => from_toml(preset.text, &format!("machines/{}.toml", preset.name)),
+        None => Err(MachineError::UnknownName {
+            name: name_or_path.to_string(),
+            nearest: nearest(name_or_path, presets().iter().map(|preset| preset.name).chain(["host"])),
+        }),
+    }
+}
+
+fn from_file(path: &Path) -> Result<Machine, MachineError> {
+    let unreadable = |source| MachineError::Read {
+        path: path.to_path_buf(),
+        source,
+    };
+    let mut file = std::fs::File::open(path).map_err(unreadable)?;
+    let mut text = String::new();
+    // One byte more than allowed, so that a device that never ends is noticed as well.
+    file.by_ref()
+        .take(FILE_LIMIT + 1)
+        .read_to_string(&mut text)
+        .map_err(unreadable)?;
+    if text.len() as u64 > FILE_LIMIT {
+        let bytes = file
+            .metadata()
+            .map_or(0, |metadata| metadata.len())
+            .max(text.len() as u64);
+        return Err(MachineError::TooLong {
+            path: path.to_path_buf(),
+            bytes,
+            limit: FILE_LIMIT,
+        });
+    }
+    from_toml(&text, &path.display().to_string())
+}
+
+/// The machine that `text` describes; `file_label` names the text in errors.
+pub fn from_toml(text: &str, file_label: &str) -> Result<Machine, MachineError> {
+    let mut lines = Lines::new(text);
+    let document = DeTable::parse(text).map_err(|error| {
+        let (line, column) = lines.place(error.span().map_or(0, |span| span.start));
+        MachineError::Syntax {
+            file: file_label.into(),
+            line,
+            column,
+            message: error.message().trim().into(),
+        }
+    })?;
+    let read = machine(Keys::new(String::new(), document.into_inner()), &mut lines);
+    // Rules are checked in the order of the file, because that is what their keys count.
+    let checked = read.and_then(|machine| check(&machine).map(|()| machine));
+    match checked {
+        Ok(mut machine) => {
+            machine.caches.sort_by_key(|cache| cache.level);
+            Ok(machine)
+        }
+        Err(fault) => Err(MachineError::Description {
+            file: file_label.into(),
+            line: lines.line(fault.key()),
+            fault,
+        }),
+    }
+}
+
+fn machine(mut keys: Keys, lines: &mut Lines) -> Result<Machine, Fault> {
+    let machine = Machine {
+        name: keys.required_text("name", lines)?,
+        clock_mhz: keys.required_number("clock_mhz", lines)?,
+        page_bytes: keys.required_integer("page_bytes", i64::MAX as u64, lines)?,
+        cpus: keys.required_u32("cpus", lines)?,
+        caches: keys
+            .tables("cache", lines)?
+            .into_iter()
+            .map(|keys| cache(keys, lines))
+            .collect::<Result<_, _>>()?,
+        tlb: keys.table("tlb", lines)?.map(|keys| tlb(keys, lines)).transpose()?,
+        memory: memory(keys.required_table("memory", lines)?, lines)?,
+    };
+    keys.finish(lines)?;
+    Ok(machine)
+}
+
+fn cache(mut keys: Keys, lines: &mut Lines) -> Result<Cache, Fault> {
+    let name = keys.required_text("name", lines)?;
+    // The cast keeps the value: it is at most 255.
+    let level = keys.required_integer("level", 255, lines)? as u8;
+    let kind = keys.required_word(
+        "kind",
+        &[
+            ("data", Kind::Data),
+            ("instruction", Kind::Instruction),
+            ("unified", Kind::Unified),
+        ],
+        lines,
+    )?;
+    let write = keys.word("write", &[("back", Write::Back), ("through", Write::Through)], lines)?;
+    let write = write.unwrap_or(Write::Back);
+    let cache = Cache {
+        name,
+        level,
+        kind,
+        bytes: keys.required_integer("bytes", i64::MAX as u64, lines)?,
+        ways: keys.required_u32("ways", lines)?,
+        line_bytes: keys.required_u32("line_bytes", lines)?,
+        cpus_per_instance: keys.u32("cpus_per_instance", lines)?.unwrap_or(1),
+        index: keys
+            .word(
+                "index",
+                &[("virtual", Index::Virtual), ("physical", Index::Physical)],
+                lines,
+            )?
+            .unwrap_or(Index::Physical),
+        hash: keys.table("hash", lines)?.map(|keys| hash(keys, lines)).transpose()?,
+        hit_ns: keys.required_number("hit_ns", lines)?,
+        write,
+        allocate_on_write: keys.flag("allocate_on_write", lines)?.unwrap_or(write == Write::Back),
+        inclusive: keys.flag("inclusive", lines)?.unwrap_or(false),
+        replacement: keys
+            .word(
+                "replacement",
+                &[
+                    ("lru", Replacement::Lru),
+                    ("plru", Replacement::Plru),
+                    ("random", Replacement::Random),
+                ],
+                lines,
+            )?
+            .unwrap_or(Replacement::Lru),
+    };
+    keys.finish(lines)?;
+    Ok(cache)
+}
+
+fn hash(mut keys: Keys, lines: &mut Lines) -> Result<IndexHash, Fault> {
+    let hash = IndexHash {
+        slices: keys.required_u32("slices", lines)?,
+        masks: keys.array("masks", lines, |value, path| integer(value, path, i64::MAX as u64))?,
+    };
+    keys.finish(lines)?;
+    Ok(hash)
+}
+
+fn tlb(mut keys: Keys, lines: &mut Lines) -> Result<Tlb, Fault> {
+    let entries = keys.required_u32("entries", lines)?;
+    let tlb = Tlb {
+        entries,
+        ways: keys.u32("ways", lines)?.unwrap_or(entries),
+        wired: keys.u32("wired", lines)?.unwrap_or(0),
+        refill_ns: keys.required_number("refill_ns", lines)?,
+    };
+    keys.finish(lines)?;
+    Ok(tlb)
+}
+
+fn memory(mut keys: Keys, lines: &mut Lines) -> Result<Memory, Fault> {
+    let nodes = keys.u32("nodes", lines)?.unwrap_or(1);
+    let local_ns = keys.required_number("local_ns", lines)?;
+    let remote_ns = match nodes {
+        // With one node nothing is remote.
+        0 | 1 => keys.number("remote_ns", lines)?.unwrap_or(local_ns),
+        _ => keys.required_number("remote_ns", lines)?,
+    };
+    let memory = Memory {
+        nodes,
+        local_ns,
+        remote_ns,
+        dirty_remote_ns: keys.number("dirty_remote_ns", lines)?.unwrap_or(remote_ns),
+        bandwidth_gbps: keys.number("bandwidth_gbps", lines)?.unwrap_or(0.0),
+        frames_per_node: keys.integer("frames_per_node", i64::MAX as u64, lines)?.unwrap_or(0),
+        distances: keys.array("distances", lines, |row, path| {
+            elements(row, path)?
+                .iter()
+                .enumerate()
+                .map(|(index, value)| {
+                    integer(value.get_ref(), &format!("{path}[{index}]"), 255).map(|distance| distance as u32)
+                })
+                .collect()
+        })?,
+    };
+    keys.finish(lines)?;
+    Ok(memory)
+}

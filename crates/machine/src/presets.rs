@@ -1,0 +1,52 @@
+//! The machines that come with Domicile: those of the five papers, and some of today.
+//!
+//! Each is a file in `machines/`, where every figure has its source. To add one: put the file
+//! there and a line here.
+
+use serde::Serialize;
+
+/// A machine description that is part of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Preset {
+    pub name: &'static str,
+    /// One line for lists.
+    pub summary: &'static str,
+    /// The description, with its sources as comments.
+    #[serde(skip)]
+    pub text: &'static str,
+}
+
+macro_rules! presets {
+    ($($name:literal: $summary:literal,)*) => {
+        const PRESETS: &[Preset] = &[$(Preset {
+            name: $name,
+            summary: $summary,
+            text: include_str!(concat!("../../../machines/", $name, ".toml")),
+        },)*];
+    };
+}
+
+presets! {
+    "sgi-power-indigo2-r8000": "75 MHz workstation, 2 MB 4-way L2 (Philbin 1996)",
+    "sgi-indigo2-impact-r10000": "195 MHz workstation, 1 MB 2-way L2 (Philbin 1996)",
+    "simos-r4400": "8 of 1 to 16 simulated 400 MHz cpus on a bus, 1 MB direct-mapped L2 (Bugnion 1996)",
+    "simos-r4400-2way": "simos-r4400 with a two-way L2 (Bugnion 1996)",
+    "simos-r4400-4mb": "simos-r4400 with a 4 MB direct-mapped L2 (Bugnion 1996)",
+    "alphaserver-8400": "8 cpus of 350 MHz, 4 MB direct-mapped board cache (Bugnion 1996)",
+    "flash-cc-numa": "8 nodes of 300 MHz, local to remote memory 1 to 4 (Verghese 1996)",
+    "flash-cc-now": "8 nodes of 300 MHz, local to remote memory 1 to 10 (Verghese 1996)",
+    "clovertown-x5355": "2 sockets, 8 cores of 2.66 GHz, 4 MB L2 for each pair (Ding 2011)",
+    "clovertown-x5365": "4 cores of 3.0 GHz, 4 MB L2 for each pair (Lee 2012)",
+    "westmere-x5660": "2 sockets, 12 cores of 2.8 GHz, 12 MB L3 for each six (Lee 2012)",
+    "zen3-milan": "2 sockets of EPYC 7763, 128 cores, 32 MB L3 for each eight (2021)",
+    "icelake-sp": "2 sockets of Xeon Platinum 8358, 64 cores, 48 MB sliced L3 for each 32 (2021)",
+}
+
+/// All presets: the papers' machines by paper, then modern ones.
+pub fn presets() -> &'static [Preset] {
+    PRESETS
+}
+
+pub(crate) fn preset(name: &str) -> Option<&'static Preset> {
+    PRESETS.iter().find(|preset| preset.name == name)
+}

@@ -1,0 +1,102 @@
+//! Writing a machine as TOML, every key in full, so that reading it gives the same machine.
+
+use std::fmt::{Display, Write as _};
+
+use crate::model::{Cache, Index, Kind, Machine, Replacement, Write};
+
+impl Machine {
+    /// A description that [`crate::from_toml`] reads back as this machine.
+    pub fn to_toml(&self) -> String {
+        let mut out = Toml(String::new());
+        out.key("name", text(&self.name));
+        out.key("clock_mhz", number(self.clock_mhz));
+        out.key("page_bytes", self.page_bytes);
+        out.key("cpus", self.cpus);
+        for cache in &self.caches {
+            out.cache(cache);
+        }
+        if let Some(tlb) = &self.tlb {
+            out.header("[tlb]");
+            out.key("entries", tlb.entries);
+            out.key("ways", tlb.ways);
+            out.key("wired", tlb.wired);
+            out.key("refill_ns", number(tlb.refill_ns));
+        }
+        let memory = &self.memory;
+        out.header("[memory]");
+        out.key("nodes", memory.nodes);
+        out.key("local_ns", number(memory.local_ns));
+        out.key("remote_ns", number(memory.remote_ns));
+        out.key("dirty_remote_ns", number(memory.dirty_remote_ns));
+        out.key("bandwidth_gbps", number(memory.bandwidth_gbps));
+        out.key("frames_per_node", memory.frames_per_node);
+        if !memory.distances.is_empty() {
+            let rows: Vec<String> = memory.distances.iter().map(|row| format!("    {row:?},\n")).collect();
+            out.key("distances", format!("[\n{}]", rows.concat()));
+        }
+        out.0
+    }
+}
+
+struct Toml(String);
+
+impl Toml {
+    // Writing to a String cannot fail.
+    fn key(&mut self, key: &str, value: impl Display) {
+        let _ = writeln!(self.0, "{key} = {value}");
+    }
+
+    fn header(&mut self, header: &str) {
+        let _ = writeln!(self.0, "\n{header}");
+    }
+
+    fn cache(&mut self, cache: &Cache) {
+        self.header("[[cache]]");
+        self.key("name", text(&cache.name));
+        self.key("level", cache.level);
+        let kind = match cache.kind {
+            Kind::Data => "data",
+            Kind::Instruction => "instruction",
+            Kind::Unified => "unified",
+        };
+        self.key("kind", text(kind));
+        self.key("bytes", cache.bytes);
+        self.key("ways", cache.ways);
+        self.key("line_bytes", cache.line_bytes);
+        self.key("cpus_per_instance", cache.cpus_per_instance);
+        let index = match cache.index {
+            Index::Virtual => "virtual",
+            Index::Physical => "physical",
+        };
+        self.key("index", text(index));
+        self.key("hit_ns", number(cache.hit_ns));
+        let write = match cache.write {
+            Write::Back => "back",
+            Write::Through => "through",
+        };
+        self.key("write", text(write));
+        self.key("allocate_on_write", cache.allocate_on_write);
+        self.key("inclusive", cache.inclusive);
+        let replacement = match cache.replacement {
+            Replacement::Lru => "lru",
+            Replacement::Plru => "plru",
+            Replacement::Random => "random",
+        };
+        self.key("replacement", text(replacement));
+        if let Some(hash) = &cache.hash {
+            self.header("[cache.hash]");
+            self.key("slices", hash.slices);
+            let masks: Vec<String> = hash.masks.iter().map(|mask| format!("{mask:#x}")).collect();
+            self.key("masks", format!("[{}]", masks.join(", ")));
+        }
+    }
+}
+
+fn text(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+// The shortest digits that read back as the same number, and always with a point or an exponent.
+fn number(number: f64) -> String {
+    format!("{number:?}")
+}

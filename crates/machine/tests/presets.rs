@@ -1,0 +1,206 @@
+//! The presets against the figures of their papers, read from the papers a second time.
+#![allow(clippy::unwrap_used)]
+
+use machine::{Cache, Index, Kind, Machine, load, presets};
+
+fn cache<'m>(machine: &'m Machine, name: &str) -> &'m Cache {
+    machine.caches.iter().find(|cache| cache.name == name).unwrap()
+}
+
+/// (bytes, ways, line, cpus that share one)
+fn shape(machine: &Machine, name: &str) -> (u64, u32, u32, u32) {
+    let cache = cache(machine, name);
+    (cache.bytes, cache.ways, cache.line_bytes, cache.cpus_per_instance)
+}
+
+#[test]
+fn every_preset_loads_under_its_own_name() {
+    let names: Vec<&str> = presets().iter().map(|preset| preset.name).collect();
+    let designed = [
+        "sgi-power-indigo2-r8000",
+        "sgi-indigo2-impact-r10000",
+        "simos-r4400",
+        "simos-r4400-2way",
+        "simos-r4400-4mb",
+        "alphaserver-8400",
+        "flash-cc-numa",
+        "flash-cc-now",
+        "clovertown-x5355",
+        "clovertown-x5365",
+        "westmere-x5660",
+        "zen3-milan",
+        "icelake-sp",
+    ];
+    assert_eq!(names, designed);
+    for name in names {
+        assert_eq!(load(name).unwrap().name, name);
+    }
+}
+
+#[test]
+fn every_figure_of_a_preset_has_a_source() {
+    for preset in presets() {
+        for line in preset
+            .text
+            .lines()
+            .filter(|line| line.contains("_ns = ") || line.starts_with("entries = "))
+        {
+            let explained = line.contains('#') || line.starts_with("hit_ns = 0.0");
+            assert!(explained, "{}: `{line}` does not say where it is from", preset.name);
+        }
+        assert!(preset.text.starts_with('#'), "{} does not say what it is", preset.name);
+    }
+}
+
+#[test]
+fn philbin96_section_4() {
+    let r8000 = load("sgi-power-indigo2-r8000").unwrap();
+    assert_eq!((r8000.clock_mhz, r8000.cpus), (75.0, 1));
+    assert_eq!(shape(&r8000, "L1D"), (16 << 10, 1, 32, 1));
+    assert_eq!(shape(&r8000, "L2"), (2 << 20, 4, 128, 1));
+    assert_eq!(r8000.memory.local_ns, 1060.0);
+    // 7 cycles of 75 MHz.
+    assert_eq!(cache(&r8000, "L2").hit_ns, (7.0f64 / 75.0 * 1000.0).floor());
+
+    let r10000 = load("sgi-indigo2-impact-r10000").unwrap();
+    assert_eq!((r10000.clock_mhz, r10000.cpus), (195.0, 1));
+    assert_eq!(shape(&r10000, "L1I"), (32 << 10, 2, 64, 1));
+    assert_eq!(shape(&r10000, "L1D"), (32 << 10, 2, 32, 1));
+    assert_eq!(shape(&r10000, "L2"), (1 << 20, 2, 128, 1));
+    assert_eq!(r10000.memory.local_ns, 850.0);
+}
+
+#[test]
+fn bugnion96_sections_2_3_and_6() {
+    let base = load("simos-r4400").unwrap();
+    assert_eq!(
+        (base.clock_mhz, base.memory.nodes, base.memory.bandwidth_gbps),
+        (400.0, 1, 1.2)
+    );
+    assert_eq!((base.memory.local_ns, base.memory.dirty_remote_ns), (500.0, 750.0));
+    assert_eq!(shape(&base, "L1D"), (32 << 10, 2, 32, 1));
+    for (name, shape_of_l2, colors) in [
+        ("simos-r4400", (1 << 20, 1, 128, 1), 256),
+        ("simos-r4400-2way", (1 << 20, 2, 128, 1), 128),
+        ("simos-r4400-4mb", (4 << 20, 1, 128, 1), 1024),
+    ] {
+        let machine = load(name).unwrap();
+        assert_eq!(shape(&machine, "L2"), shape_of_l2, "{name}");
+        assert_eq!(machine.color_count(), colors, "{name}");
+        for cpus in 1..=16 {
+            assert_eq!(machine.with_cpus(cpus).unwrap().cpus, cpus);
+        }
+        // Everything but the external cache is the same machine.
+        let mut as_base = machine.clone();
+        as_base.name.clone_from(&base.name);
+        as_base.caches[2] = base.caches[2].clone();
+        assert_eq!(as_base, base, "{name}");
+    }
+}
+
+#[test]
+fn bugnion96_section_7() {
+    let alpha = load("alphaserver-8400").unwrap();
+    assert_eq!((alpha.clock_mhz, alpha.cpus, alpha.page_bytes), (350.0, 8, 8192));
+    assert_eq!(shape(&alpha, "B"), (4 << 20, 1, 64, 1));
+    assert_eq!(alpha.colors(cache(&alpha, "B")), 512);
+    // 96 KB in three ways: 32 KB a way are four pages, which the 512 colors decide as well.
+    assert_eq!(alpha.colors(cache(&alpha, "S")), 4);
+    assert_eq!(alpha.color_count(), 512);
+}
+
+#[test]
+fn verghese96_section_4() {
+    for (name, remote) in [("flash-cc-numa", 1200.0), ("flash-cc-now", 3000.0)] {
+        let flash = load(name).unwrap();
+        assert_eq!((flash.clock_mhz, flash.cpus, flash.memory.nodes), (300.0, 8, 8));
+        assert_eq!((flash.memory.local_ns, flash.memory.remote_ns), (300.0, remote));
+        assert_eq!(shape(&flash, "L1I"), (32 << 10, 2, 64, 1));
+        assert_eq!(shape(&flash, "L2"), (512 << 10, 2, 64, 1));
+        assert_eq!(cache(&flash, "L2").hit_ns, 50.0);
+        let tlb = flash.tlb.unwrap();
+        assert_eq!((tlb.entries, tlb.wired), (64, 8));
+        // Section 7.1: the refill is about 15 cycles.
+        assert_eq!(tlb.refill_ns, 15.0 / 0.3);
+    }
+}
+
+#[test]
+fn ding11_section_4_1() {
+    let x5355 = load("clovertown-x5355").unwrap();
+    assert_eq!((x5355.clock_mhz, x5355.cpus), (2660.0, 8));
+    let l2 = cache(&x5355, "L2");
+    assert_eq!(shape(&x5355, "L2"), (4 << 20, 16, 64, 2));
+    // "64 cache colors in each shared L2 cache", each of 64 KB.
+    assert_eq!(x5355.colors(l2), 64);
+    assert_eq!(l2.bytes / u64::from(x5355.colors(l2)), 64 << 10);
+}
+
+#[test]
+fn lee12_section_5() {
+    let clovertown = load("clovertown-x5365").unwrap();
+    assert_eq!((clovertown.clock_mhz, clovertown.cpus), (3000.0, 4));
+    assert_eq!(shape(&clovertown, "L1D"), (32 << 10, 8, 64, 1));
+    assert_eq!(shape(&clovertown, "L2"), (4 << 20, 16, 64, 2));
+    let westmere = load("westmere-x5660").unwrap();
+    assert_eq!((westmere.clock_mhz, westmere.cpus), (2800.0, 12));
+    assert_eq!(shape(&westmere, "L1I"), (32 << 10, 4, 64, 1));
+    assert_eq!(shape(&westmere, "L1D"), (32 << 10, 8, 64, 1));
+    assert_eq!(shape(&westmere, "L2"), (256 << 10, 8, 64, 1));
+    assert_eq!(shape(&westmere, "L3"), (12288 << 10, 16, 64, 6));
+}
+
+#[test]
+fn sliced_caches_fill_all_their_sets_evenly() {
+    for preset in presets() {
+        let machine = load(preset.name).unwrap();
+        for cache in machine.caches.iter().filter(|cache| cache.hash.is_some()) {
+            // As many lines as the cache holds sets, 64 times over, from consecutive addresses.
+            let sets = cache.sets();
+            let mut lines_of_slice = vec![0u64; cache.slices() as usize];
+            let mut used = vec![false; sets as usize];
+            for line in 0..64 * sets {
+                let set = cache.set_of(line * u64::from(cache.line_bytes));
+                lines_of_slice[(set / cache.sets_per_slice()) as usize] += 1;
+                used[set as usize] = true;
+            }
+            assert!(
+                used.iter().all(|used| *used),
+                "{} {} leaves sets unused",
+                machine.name,
+                cache.name
+            );
+            let fair = 64 * sets / u64::from(cache.slices());
+            let worst = lines_of_slice.iter().map(|lines| lines.abs_diff(fair)).max().unwrap();
+            assert!(
+                worst <= fair / 100,
+                "{} {}: a slice is {worst} off {fair}",
+                machine.name,
+                cache.name
+            );
+        }
+    }
+}
+
+#[test]
+fn colors_keep_their_promise_whatever_the_slice() {
+    // Pages of different colors never share a set of any physically indexed cache.
+    for name in ["westmere-x5660", "icelake-sp", "zen3-milan", "clovertown-x5355"] {
+        let machine = load(name).unwrap();
+        let last = machine.caches.last().unwrap();
+        assert_eq!((last.index, last.kind), (Index::Physical, Kind::Unified));
+        let sets = |frame: u64| {
+            let lines = machine.page_bytes / u64::from(last.line_bytes);
+            let page = frame * machine.page_bytes;
+            (0..lines).map(move |line| last.set_of(page + line * u64::from(last.line_bytes)))
+        };
+        let first: std::collections::HashSet<u64> = sets(12345).collect();
+        for frame in 12346..12346 + u64::from(machine.color_count()) - 1 {
+            assert_ne!(machine.color_of(frame), machine.color_of(12345));
+            assert!(
+                sets(frame).all(|set| !first.contains(&set)),
+                "{name}: frames 12345 and {frame} meet"
+            );
+        }
+    }
+}
