@@ -12,7 +12,7 @@ pub enum Item {
 }
 
 /// A program's items in their recorded order; each thread's own order follows from it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Program {
     /// The process of each thread.
     pub spaces: Vec<u32>,
@@ -87,5 +87,12 @@ impl Program {
             };
         }
         text
+    }
+}
+
+/// What a failing property prints.
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(&self.text())
     }
 }

@@ -1,0 +1,12 @@
+//! The engine under test: a program as a trace, its answers as JSON.
+
+use machine::Machine;
+use serde_json::Value;
+
+use crate::both::Setup;
+use crate::reference::Program;
+
+/// STUB until the engine is there.
+pub fn simulate(machine: &Machine, program: &Program, policies: &[&str], setup: &Setup) -> Result<Vec<Value>, String> {
+    policies.iter().map(|p| crate::both::model(machine, program, p, setup).ok_or("frames".to_string())).collect()
+}
