@@ -12,7 +12,6 @@ use crate::varint::Cursor;
 #[derive(Default)]
 pub struct Decoder {
     locals: Vec<Local>,
-    names: Vec<u32>,
 }
 
 /// How an address code is undone: the bytes of its difference, the mask that keeps them, the bit of
@@ -96,26 +95,25 @@ impl Decoder {
         events: &mut Vec<Timed>,
     ) -> Result<(), &'static str> {
         let columns = Columns::cut(payload)?;
-        self.names(&columns, sites.len())?;
+        self.names(&columns, sites)?;
         // What the buffer held is overwritten, so that only growth has to be initialised.
         refs.resize(columns.refs_count, EMPTY);
-        self.references(&columns, sites, refs)?;
+        self.references(&columns, refs)?;
         events.clear();
         event::decode(columns.events, columns.events_count, columns.refs_count as u32, events)
     }
 
-    fn names(&mut self, columns: &Columns<'_>, sites: usize) -> Result<(), &'static str> {
-        self.names.clear();
+    /// Makes room for the sites that the chunk names, in the order in which it will use them.
+    fn names(&mut self, columns: &Columns<'_>, sites: &[Site]) -> Result<(), &'static str> {
         self.locals.clear();
         let mut cursor = Cursor::new(columns.names);
-        let mut site = 0i64;
+        let mut number = 0i64;
         for _ in 0..columns.sites_count {
             let step = cursor.signed().ok_or("the sites of a chunk are cut short")?;
-            site = site.wrapping_add(step);
-            if site < 0 || site >= sites as i64 {
-                return Err("a chunk names a site that the table of sites does not have");
-            }
-            self.names.push(site as u32);
+            number = number.wrapping_add(step);
+            let site = usize::try_from(number).ok().and_then(|n| sites.get(n));
+            let site = site.ok_or("a chunk names a site that the table of sites does not have")?;
+            self.locals.push(Local::new(number as u32, site));
         }
         if cursor.is_empty() {
             Ok(())
@@ -124,10 +122,11 @@ impl Decoder {
         }
     }
 
-    fn references(&mut self, columns: &Columns<'_>, sites: &[Site], refs: &mut [Ref]) -> Result<(), &'static str> {
-        let mut literals = columns.site_low.iter().zip(columns.site_high);
-        let mut insns_column = columns.insns.iter();
-        let mut at = 0usize;
+    fn references(&mut self, columns: &Columns<'_>, refs: &mut [Ref]) -> Result<(), &'static str> {
+        let locals = self.locals.as_mut_slice();
+        // Sites used so far.
+        let mut known = 0u32;
+        let (mut site_at, mut insns_at, mut delta_at) = (0usize, 0usize, 0usize);
         let mut here = NOBODY;
         let mut before = 0u64;
         // What the site before foresees.
@@ -135,28 +134,51 @@ impl Decoder {
         for (out, &token) in refs.iter_mut().zip(columns.tokens) {
             if token > ADDRESS {
                 if token & NEW_SITE != 0 {
-                    let (&low, &high) = literals.next().ok_or("too few site literals in a chunk")?;
-                    next = self.literal(u32::from(low) | u32::from(high) << 8, before, sites)?;
+                    let low = *columns
+                        .site_low
+                        .get(site_at)
+                        .ok_or("too few site literals in a chunk")?;
+                    let high = *columns
+                        .site_high
+                        .get(site_at)
+                        .ok_or("too few site literals in a chunk")?;
+                    site_at += 1;
+                    let literal = u32::from(low) | u32::from(high) << 8;
+                    if literal == 0 {
+                        let fresh = locals
+                            .get_mut(known as usize)
+                            .ok_or("a chunk uses more sites than it names")?;
+                        fresh.begin(before);
+                        next = known;
+                        known += 1;
+                    } else {
+                        next = known
+                            .checked_sub(literal)
+                            .ok_or("a site literal of a chunk reaches back too far")?;
+                    }
                 }
                 if token & !(ADDRESS | NEW_SITE | NEW_INSNS) != 0 {
                     return Err("an unknown token in a chunk");
                 }
-                insns = *insns_column.next().ok_or("too few instruction literals in a chunk")?;
-                if let Some(from) = self.locals.get_mut(here as usize) {
+                insns = *columns
+                    .insns
+                    .get(insns_at)
+                    .ok_or("too few instruction literals in a chunk")?;
+                insns_at += 1;
+                if let Some(from) = locals.get_mut(here as usize) {
                     from.next = next;
                     from.insns = insns;
                 }
             }
-            let local = self
-                .locals
+            let local = locals
                 .get_mut(next as usize)
                 .ok_or("a chunk foresees a site that it never named")?;
             let undo = UNDO[usize::from(token & ADDRESS)];
             let bytes = columns
                 .deltas
-                .get(at..at + 8)
+                .get(delta_at..delta_at + 8)
                 .ok_or("too few address bytes in a chunk")?;
-            at += usize::from(undo.width);
+            delta_at += usize::from(undo.width);
             let mut delta = [0u8; 8];
             delta.copy_from_slice(bytes);
             let delta = ((u64::from_le_bytes(delta) & undo.mask) ^ undo.sign).wrapping_sub(undo.sign);
@@ -178,27 +200,15 @@ impl Decoder {
             here = next;
             (next, insns) = (local.next, local.insns);
         }
-        if at + 8 != columns.deltas.len() || literals.next().is_some() || insns_column.next().is_some() {
+        let left = [
+            columns.site_low.len() - site_at,
+            columns.insns.len() - insns_at,
+            locals.len() - known as usize,
+        ];
+        if delta_at + 8 != columns.deltas.len() || left != [0, 0, 0] {
             return Err("a chunk has more in its columns than its references use");
         }
         Ok(())
-    }
-
-    /// The site of a literal: 0 names the next new one, other numbers count back from there.
-    #[cold]
-    fn literal(&mut self, literal: u32, before: u64, sites: &[Site]) -> Result<u32, &'static str> {
-        let known = self.locals.len() as u32;
-        if literal == 0 {
-            let &name = self
-                .names
-                .get(known as usize)
-                .ok_or("a chunk uses more sites than it names")?;
-            self.locals.push(Local::new(name, &sites[name as usize], before));
-            return Ok(known);
-        }
-        known
-            .checked_sub(literal)
-            .ok_or("a site literal of a chunk reaches back too far")
     }
 }
 

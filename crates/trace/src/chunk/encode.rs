@@ -153,7 +153,9 @@ impl Encoder {
             .ok_or_else(|| TraceError::Refused(format!("site {} is not in the table of sites", r.site)))?;
         if slot.0 != self.chunk {
             *slot = (self.chunk, known);
-            self.locals.push(Local::new(r.site, &sites[r.site as usize], before));
+            let mut local = Local::new(r.site, &sites[r.site as usize]);
+            local.begin(before);
+            self.locals.push(local);
         }
         let literal = known - slot.1;
         self.site_low.push(literal as u8);

@@ -60,14 +60,9 @@ struct Local {
 const NOBODY: u32 = u32::MAX;
 
 impl Local {
-    /// A site that the chunk has not seen: a fetch is of its own program counter, anything else is
-    /// taken to be near the reference `before`.
-    fn new(number: u32, site: &Site, before: u64) -> Local {
-        let last = if site.op == Op::Fetch && site.pc != 0 {
-            site.pc
-        } else {
-            before
-        };
+    /// A site that the chunk has not used: a fetch will be of its own program counter.
+    fn new(number: u32, site: &Site) -> Local {
+        let last = if site.op == Op::Fetch { site.pc } else { 0 };
         Local {
             last,
             seen: 0,
@@ -77,6 +72,13 @@ impl Local {
             size: site.size,
             op: site.op,
             insns: 0,
+        }
+    }
+
+    /// Comes into use: where nothing better is known, near the reference `before`.
+    fn begin(&mut self, before: u64) {
+        if self.last == 0 {
+            self.last = before;
         }
     }
 
