@@ -76,7 +76,12 @@ fn splits(whole: &Value, parts: &[Value], at: &str) -> TestCaseResult {
         }
         Value::Number(_) if parts.iter().all(Value::is_number) => {
             let sum: f64 = parts.iter().filter_map(Value::as_f64).sum();
-            prop_assert_eq!(sum, whole.as_f64().unwrap_or(f64::NAN), "the sum over the cpus of {}", at);
+            prop_assert_eq!(
+                sum,
+                whole.as_f64().unwrap_or(f64::NAN),
+                "the sum over the cpus of {}",
+                at
+            );
         }
         _ => {}
     }

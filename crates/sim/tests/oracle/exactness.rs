@@ -41,7 +41,10 @@ fn agree(machine: &Machine, program: &Program, setup: &Setup) -> TestCaseResult 
     if models.iter().any(Option::is_none) {
         // Out of page frames under some policy: the run fails as a whole, and says so.
         let failure = engine::simulate(machine, program, &POLICIES, setup);
-        prop_assert!(failure.is_err(), "the model runs out of page frames, the engine does not");
+        prop_assert!(
+            failure.is_err(),
+            "the model runs out of page frames, the engine does not"
+        );
         return Ok(());
     }
     let outcomes = match engine::simulate(machine, program, &POLICIES, setup) {

@@ -86,8 +86,14 @@ fn memory() -> impl Strategy<Value = Memory> {
             |(nodes, local_ns, remote_ns, dirty_remote_ns, bandwidth_gbps, frames_per_node, distances)| {
                 let row = |from: usize| -> Vec<u32> {
                     let to = 0..nodes as usize;
-                    to.map(|to| if from == to { 10 } else { distances.as_ref().map_or(20, |d| d[from * 3 + to]) })
-                        .collect()
+                    to.map(|to| {
+                        if from == to {
+                            10
+                        } else {
+                            distances.as_ref().map_or(20, |d| d[from * 3 + to])
+                        }
+                    })
+                    .collect()
                 };
                 Memory {
                     nodes,
@@ -106,12 +112,13 @@ fn memory() -> impl Strategy<Value = Memory> {
 }
 
 fn tlb() -> impl Strategy<Value = Option<Tlb>> {
-    let some = (select(vec![1u32, 2, 3]), 1..=4u32, 0..4u32, latency()).prop_map(|(sets, ways, wired, refill_ns)| Tlb {
-        entries: sets * ways,
-        ways,
-        wired: wired.min(sets * ways - 1),
-        refill_ns,
-    });
+    let some =
+        (select(vec![1u32, 2, 3]), 1..=4u32, 0..4u32, latency()).prop_map(|(sets, ways, wired, refill_ns)| Tlb {
+            entries: sets * ways,
+            ways,
+            wired: wired.min(sets * ways - 1),
+            refill_ns,
+        });
     option::weighted(0.5, some)
 }
 
@@ -155,7 +162,11 @@ fn build(cpus: u32, page_bytes: u64, first_line: u32, levels: &[Level], tlb: Opt
                 ways,
                 line_bytes,
                 cpus_per_instance: sharers,
-                index: if level.virtual_index { Index::Virtual } else { Index::Physical },
+                index: if level.virtual_index {
+                    Index::Virtual
+                } else {
+                    Index::Physical
+                },
                 hash,
                 hit_ns: level.hit_ns,
                 write: if level.through { Write::Through } else { Write::Back },

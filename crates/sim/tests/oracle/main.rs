@@ -6,9 +6,12 @@
 mod reference;
 
 mod both;
+mod cachegrind;
 mod conservation;
 mod engine;
 mod exactness;
 mod machines;
+mod peers;
 mod programs;
+mod pycachesim;
 mod textbook;

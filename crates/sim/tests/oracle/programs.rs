@@ -9,7 +9,13 @@ use crate::reference::{Item, Program};
 
 #[derive(Clone, Debug)]
 enum Draw {
-    Ref { op: Op, place: u64, offset: u64, size: u16, insns: u8 },
+    Ref {
+        op: Op,
+        place: u64,
+        offset: u64,
+        size: u16,
+        insns: u8,
+    },
     Work(u64),
     Barrier(u32),
     Lock(u64),
@@ -28,9 +34,14 @@ fn draw(threads: u32, synchronized: bool, fetches: bool) -> BoxedStrategy<Draw> 
     };
     let sizes = prop_oneof![6 => select(vec![1u16, 2, 4, 4, 8]), 1 => select(vec![16, 64, 300])];
     let insns = prop_oneof![4 => 0..4u8, 1 => any::<u8>()];
-    let reference = (select(ops), 0..24u64, 0..24u64, sizes, insns).prop_map(|(op, place, offset, size, insns)| {
-        Draw::Ref { op, place, offset: offset * 4 % 64 + offset % 2, size, insns }
-    });
+    let reference =
+        (select(ops), 0..24u64, 0..24u64, sizes, insns).prop_map(|(op, place, offset, size, insns)| Draw::Ref {
+            op,
+            place,
+            offset: offset * 4 % 64 + offset % 2,
+            size,
+            insns,
+        });
     if !synchronized {
         return reference.boxed();
     }
@@ -51,7 +62,14 @@ fn draw(threads: u32, synchronized: bool, fetches: bool) -> BoxedStrategy<Draw> 
 
 /// Where references go: a handful of places spread over a handful of pages, near to each other and far apart.
 fn address(place: u64, offset: u64) -> u64 {
-    let page = [0x40_0000u64, 0x40_0200, 0x40_1000, 0x7fff_ffff_e000, 0x10_0000_0000, 0x40_0600][place as usize % 6];
+    let page = [
+        0x40_0000u64,
+        0x40_0200,
+        0x40_1000,
+        0x7fff_ffff_e000,
+        0x10_0000_0000,
+        0x40_0600,
+    ][place as usize % 6];
     page + place / 6 * 48 + offset
 }
 
@@ -64,7 +82,13 @@ pub fn programs(threads: u32, length: usize) -> impl Strategy<Value = Program> {
             let (mut posted, mut awaited) = (0, 0);
             let items = draws.into_iter().map(|(thread, draw)| {
                 let event = match draw {
-                    Draw::Ref { op, place, offset, size, insns } => {
+                    Draw::Ref {
+                        op,
+                        place,
+                        offset,
+                        size,
+                        insns,
+                    } => {
                         let addr = address(place, offset);
                         return (thread, Item::Ref { op, addr, size, insns });
                     }
@@ -87,7 +111,9 @@ pub fn programs(threads: u32, length: usize) -> impl Strategy<Value = Program> {
                 (thread, Item::Event(event))
             });
             Program {
-                spaces: (0..threads).map(|thread| if two_spaces { thread % 2 } else { 0 }).collect(),
+                spaces: (0..threads)
+                    .map(|thread| if two_spaces { thread % 2 } else { 0 })
+                    .collect(),
                 counts_instructions: counts,
                 has_fetches: fetches,
                 items: items.collect(),

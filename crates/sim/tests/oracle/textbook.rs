@@ -244,7 +244,12 @@ fn inclusion_takes_hot_lines_out_of_the_first_level() {
 #[test]
 fn a_tlb_with_wired_entries() {
     let mut machine = machine(1, 8);
-    machine.tlb = Some(Tlb { entries: 16, ways: 16, wired: 8, refill_ns: 50.0 });
+    machine.tlb = Some(Tlb {
+        entries: 16,
+        ways: 16,
+        wired: 8,
+        refill_ns: 50.0,
+    });
     let walk = |pages: u64| {
         let mut program = Program::new(1);
         for _ in 0..4 {
@@ -277,7 +282,11 @@ fn first_touch_is_local_and_round_robin_is_not() {
     first_touch.time("local_stall", 800);
     // The pages are touched in the order 0 1 0 1 ..., so that start=1 puts each on the wrong node.
     let sets = ["round-robin.start=1".to_string()];
-    let setup = Setup { sets: &sets, recorded: true, ..Setup::default() };
+    let setup = Setup {
+        sets: &sets,
+        recorded: true,
+        ..Setup::default()
+    };
     let round_robin = both::run_with(&machine, &program, "round-robin", &setup);
     round_robin.memory("remote", 8);
     round_robin.time("remote_stall", 2400);
@@ -320,7 +329,12 @@ fn a_lock_serializes() {
     let machine = machine(3, 8);
     let mut program = Program::new(3);
     for thread in 0..3 {
-        program.event(thread, Event::Work { instructions: 10 * u64::from(thread) });
+        program.event(
+            thread,
+            Event::Work {
+                instructions: 10 * u64::from(thread),
+            },
+        );
         program.event(thread, Event::Lock { object: 1 });
         program.event(thread, Event::Work { instructions: 100 });
         program.event(thread, Event::Unlock { object: 1 });

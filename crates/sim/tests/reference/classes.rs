@@ -13,8 +13,8 @@ pub enum Class {
     FalseSharing,
 }
 
-/// A miss whose class is known, and the cpu that it counts for.
-pub type Verdict = (u32, Class);
+/// A miss whose class is known, the cpu that it counts for, and what it stalled that cpu as far as that was told.
+pub type Verdict = (u32, Class, u64);
 
 #[derive(Default)]
 pub struct Classes {
@@ -27,8 +27,8 @@ pub struct Classes {
     invalidated: HashSet<u64>,
     /// Words (address / 4) of a line that others wrote since the last essential miss.
     written: HashMap<u64, HashSet<u64>>,
-    /// Held lines whose sharing miss, of this cpu, is not decided yet.
-    undecided: HashMap<u64, u32>,
+    /// Held lines whose sharing miss, of this cpu and with this stall, is not decided yet.
+    undecided: HashMap<u64, (u32, u64)>,
 }
 
 impl Classes {
@@ -56,13 +56,13 @@ impl Classes {
         if self.invalidated.contains(&line) && !cold {
             if self.meets(line, words) {
                 self.written.remove(&line);
-                return Some((cpu, Class::TrueSharing));
+                return Some((cpu, Class::TrueSharing, 0));
             }
             if takes {
-                self.undecided.insert(line, cpu);
+                self.undecided.insert(line, (cpu, 0));
                 return None;
             }
-            return Some((cpu, Class::FalseSharing));
+            return Some((cpu, Class::FalseSharing, 0));
         }
         self.written.remove(&line);
         let class = match (cold, fully_hit) {
@@ -70,7 +70,7 @@ impl Classes {
             (false, true) => Class::Conflict,
             (false, false) => Class::Capacity,
         };
-        Some((cpu, class))
+        Some((cpu, class, 0))
     }
 
     fn meets(&self, line: u64, mut words: Range<u64>) -> bool {
@@ -82,7 +82,7 @@ impl Classes {
     pub fn accessed(&mut self, line: u64, words: Range<u64>) -> Option<Verdict> {
         if self.undecided.contains_key(&line) && self.meets(line, words) {
             self.written.remove(&line);
-            return self.undecided.remove(&line).map(|cpu| (cpu, Class::TrueSharing));
+            return self.decide(line, Class::TrueSharing);
         }
         None
     }
@@ -102,14 +102,28 @@ impl Classes {
             self.invalidated.insert(line);
             self.fully.retain(|held| *held != line);
         }
-        self.undecided.remove(&line).map(|cpu| (cpu, Class::FalseSharing))
+        self.decide(line, Class::FalseSharing)
     }
 
     /// The run is over.
     pub fn end(&mut self) -> Vec<Verdict> {
-        self.undecided
-            .drain()
-            .map(|(_, cpu)| (cpu, Class::FalseSharing))
+        let lines: Vec<u64> = self.undecided.keys().copied().collect();
+        lines
+            .into_iter()
+            .filter_map(|line| self.decide(line, Class::FalseSharing))
             .collect()
+    }
+
+    fn decide(&mut self, line: u64, class: Class) -> Option<Verdict> {
+        self.undecided.remove(&line).map(|(cpu, stall)| (cpu, class, stall))
+    }
+
+    /// What the miss that has just been made stalls its cpu, if its class is not known yet.
+    pub fn stalled(&mut self, line: u64, stall: u64) -> bool {
+        let undecided = self.undecided.get_mut(&line);
+        undecided.is_some_and(|(_, so_far)| {
+            *so_far += stall;
+            true
+        })
     }
 }

@@ -35,6 +35,12 @@ pub struct Wait {
     pub remote: u64,
 }
 
+impl Wait {
+    pub fn sum(&self) -> u64 {
+        self.cache + self.local + self.remote
+    }
+}
+
 /// A dirty line on its way out of an instance that must give it up or clean it.
 struct Flushed {
     address: u64,
@@ -129,11 +135,15 @@ impl Hierarchy {
         if waits && self.data_paths.len() > 1 {
             supplied = self.coherence(piece, found.map(|level| path[level]), &mut wait, &mut flushed);
         }
+        let upgrade = if found.is_some() { wait.sum() } else { 0 };
         match found {
             Some(level) if waits => wait.cache += self.hit[path[level]],
             Some(_) => {}
             None if supplied => {}
             None => self.memory.serve(piece, waits, &mut wait),
+        }
+        if waits {
+            self.answer(piece, path, found, upgrade, wait.sum() - upgrade);
         }
 
         let missed = &path[..found.unwrap_or(path.len())];
@@ -152,6 +162,19 @@ impl Hierarchy {
             self.write(piece, path, found, request_is_the_write);
         }
         wait
+    }
+
+    /// Which cache answers for the wait.
+    fn answer(&mut self, piece: &Piece, path: &[usize], found: Option<usize>, upgrade: u64, rest: u64) {
+        let cpu = piece.cpu as usize;
+        if let Some(level) = found {
+            self.instances[path[level]].counts[cpu].stall.upgrade += upgrade;
+        }
+        match found.unwrap_or(path.len()).checked_sub(1) {
+            Some(missed) => self.instances[path[missed]].stalled(piece.cpu, piece.physical_address, rest),
+            None if path.is_empty() => {}
+            None => self.instances[path[0]].counts[cpu].stall.hit += rest,
+        }
     }
 
     fn takes(&self, instance: usize, piece: &Piece) -> bool {
@@ -254,13 +277,7 @@ impl Hierarchy {
     }
 
     /// Who owns the block, who must give up or clean its lines, what that costs. Whether a dirty line served the piece.
-    fn coherence(
-        &mut self,
-        piece: &Piece,
-        found: Option<usize>,
-        wait: &mut Wait,
-        flushed: &mut Vec<Flushed>,
-    ) -> bool {
+    fn coherence(&mut self, piece: &Piece, found: Option<usize>, wait: &mut Wait, flushed: &mut Vec<Flushed>) -> bool {
         let core = self.core(piece.cpu);
         let number = piece.physical_address / self.block;
         let block = number * self.block..(number + 1) * self.block;

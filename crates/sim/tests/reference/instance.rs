@@ -35,6 +35,21 @@ pub struct Counts {
     pub conflict: u64,
     pub true_sharing: u64,
     pub false_sharing: u64,
+    pub stall: Stall,
+}
+
+/// What a cache answers for, in units of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stall {
+    pub hit: u64,
+    pub upgrade: u64,
+    /// Of misses that are not classed.
+    pub miss: u64,
+    pub cold: u64,
+    pub capacity: u64,
+    pub conflict: u64,
+    pub true_sharing: u64,
+    pub false_sharing: u64,
 }
 
 pub struct Instance {
@@ -46,6 +61,8 @@ pub struct Instance {
     time: u64,
     random: SplitMix64,
     classes: Option<Classes>,
+    /// Class of the latest miss, where it was known at once.
+    latest: Option<Class>,
     /// By cpu of the machine.
     pub counts: Vec<Counts>,
 }
@@ -62,6 +79,7 @@ impl Instance {
             time: 0,
             random: SplitMix64(SplitMix64(seed.wrapping_add(number)).next()),
             classes: classed.then(|| Classes::new(lines as usize)),
+            latest: None,
             counts: vec![Counts::default(); all as usize],
         }
     }
@@ -131,6 +149,7 @@ impl Instance {
             .classes
             .as_mut()
             .and_then(|classes| classes.look_up(cpu, number, words(physical_address, size), way.is_some(), takes));
+        self.latest = verdict.map(|(_, class, _)| class);
         self.record(verdict);
         way.is_some()
     }
@@ -249,6 +268,24 @@ impl Instance {
         }
     }
 
+    /// The latest lookup missed and stalls its cpu.
+    pub fn stalled(&mut self, cpu: u32, physical_address: u64, stall: u64) {
+        let line = self.line_number(physical_address);
+        if self
+            .classes
+            .as_mut()
+            .is_some_and(|classes| classes.stalled(line, stall))
+        {
+            return;
+        }
+        let latest = self.latest;
+        let of = &mut self.counts[cpu as usize].stall;
+        match latest {
+            None => of.miss += stall,
+            Some(class) => *of.class(class) += stall,
+        }
+    }
+
     pub fn end(&mut self) {
         let verdicts = self.classes.as_mut().map(Classes::end).unwrap_or_default();
         for verdict in verdicts {
@@ -257,7 +294,8 @@ impl Instance {
     }
 
     fn record(&mut self, verdict: Option<Verdict>) {
-        let Some((cpu, class)) = verdict else { return };
+        let Some((cpu, class, stall)) = verdict else { return };
+        *self.counts[cpu as usize].stall.class(class) += stall;
         let counts = &mut self.counts[cpu as usize];
         match class {
             Class::Cold => counts.cold += 1,
@@ -265,6 +303,18 @@ impl Instance {
             Class::Conflict => counts.conflict += 1,
             Class::TrueSharing => counts.true_sharing += 1,
             Class::FalseSharing => counts.false_sharing += 1,
+        }
+    }
+}
+
+impl Stall {
+    fn class(&mut self, class: Class) -> &mut u64 {
+        match class {
+            Class::Cold => &mut self.cold,
+            Class::Capacity => &mut self.capacity,
+            Class::Conflict => &mut self.conflict,
+            Class::TrueSharing => &mut self.true_sharing,
+            Class::FalseSharing => &mut self.false_sharing,
         }
     }
 }

@@ -20,10 +20,9 @@ use machine::Machine;
 use policy::{Page, Policy};
 use trace::{Event, Op};
 
-pub use hierarchy::{Piece, Wait};
 pub use program::{Item, Program};
 
-use hierarchy::Hierarchy;
+use hierarchy::{Hierarchy, Piece};
 use instance::Counts;
 use pages::{OutOfFrames, Pages};
 use schedule::Schedule;
@@ -208,7 +207,7 @@ impl Model<'_> {
         time.cache += wait.cache;
         time.local += wait.local;
         time.remote += wait.remote;
-        Ok(refill + wait.cache + wait.local + wait.remote)
+        Ok(refill + wait.sum())
     }
 
     fn finish(mut self, schedule: &Schedule) -> Outcome {

@@ -3,7 +3,7 @@
 use machine::Machine;
 use serde_json::{Value, json};
 
-use super::instance::Counts;
+use super::instance::{Counts, Stall};
 use super::{CpuResult, Outcome};
 
 impl Counts {
@@ -18,6 +18,14 @@ impl Counts {
         self.conflict += other.conflict;
         self.true_sharing += other.true_sharing;
         self.false_sharing += other.false_sharing;
+        self.stall.hit += other.stall.hit;
+        self.stall.upgrade += other.stall.upgrade;
+        self.stall.miss += other.stall.miss;
+        self.stall.cold += other.stall.cold;
+        self.stall.capacity += other.stall.capacity;
+        self.stall.conflict += other.stall.conflict;
+        self.stall.true_sharing += other.stall.true_sharing;
+        self.stall.false_sharing += other.stall.false_sharing;
     }
 }
 
@@ -64,12 +72,25 @@ fn sum(cpus: &[CpuResult], machine: &Machine, classes: bool) -> Value {
             for cpu in cpus {
                 counts.add(&cpu.caches[kind]);
             }
+            let stall = |of: fn(&Stall) -> u64| total(&|cpu| of(&cpu.caches[kind].stall) >> 20);
             let mut object = json!({
                 "name": cache.name, "level": cache.level,
                 "accesses": counts.accesses, "hits": counts.hits, "misses": counts.misses,
                 "writebacks": counts.writebacks, "upgrades": counts.upgrades,
+                "stall_ns": { "hit": stall(|s| s.hit), "upgrade": stall(|s| s.upgrade), "miss": stall(|s| s.miss) },
             });
             if classes {
+                let stalls = [
+                    ("cold", stall(|s| s.cold)),
+                    ("capacity", stall(|s| s.capacity)),
+                    ("conflict", stall(|s| s.conflict)),
+                    ("true_sharing", stall(|s| s.true_sharing)),
+                    ("false_sharing", stall(|s| s.false_sharing)),
+                ];
+                object["stall_ns"]["miss"] = json!(stalls.iter().map(|(_, ns)| ns).sum::<u64>());
+                for (name, ns) in stalls {
+                    object["stall_ns"][name] = json!(ns);
+                }
                 for (name, count) in [
                     ("cold", counts.cold),
                     ("capacity", counts.capacity),

@@ -66,6 +66,15 @@ impl Program {
         refs.count() as u64
     }
 
+    /// The references as `<hex address> <bytes>` lines.
+    pub fn loads(&self) -> String {
+        let lines = self.items.iter().filter_map(|(_, item)| match item {
+            Item::Ref { addr, size, .. } => Some(format!("{addr:x} {size}\n")),
+            Item::Event(_) => None,
+        });
+        lines.collect()
+    }
+
     /// One item a line, in the text format where it has one.
     pub fn text(&self) -> String {
         let mut text = format!(
