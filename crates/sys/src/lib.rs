@@ -7,7 +7,10 @@ pub mod caches;
 pub mod cpuinfo;
 pub mod cpus;
 pub mod nodes;
+pub mod packet;
 pub mod pages;
 mod root;
+pub mod shared;
+pub mod signals;
 
 pub use root::{Problem, Root, SysError};
