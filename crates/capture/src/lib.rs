@@ -1,1 +1,38 @@
-//! Placeholder until the room is built.
+//! Records unmodified programs: every load, store and read-modify-write of every thread, and what
+//! gives the addresses their meaning.
+//!
+//! The program runs under our Valgrind tool (`capture/valgrind`, a program of its own). The tool
+//! describes each superblock once and then writes a word for each reference into shared memory;
+//! this crate starts it, turns the words into [`trace::Ref`]s and [`trace::Event`]s, writes the
+//! trace, and afterwards reads the program's symbols and debug information into it.
+//!
+//! ```no_run
+//! let options = capture::Options::new("/usr/bin/sort", ["big.txt"], "sort.trace");
+//! let outcome = capture::record(&options, &mut |progress| {
+//!     eprint!("\r{} references", progress.references);
+//! })?;
+//! println!("{:?}: {} references", outcome.exit, outcome.summary.references);
+//! # Ok::<(), capture::CaptureError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod allocation;
+mod block;
+mod connection;
+mod dwarf;
+mod image;
+mod journal;
+mod launch;
+mod module;
+mod options;
+mod output;
+mod recorder;
+mod story;
+mod symbols;
+mod sync;
+mod tool;
+mod wire;
+
+pub use options::{CaptureError, Exit, Options, Outcome, Progress};
+pub use recorder::record;
+pub use tool::{Tool, find as find_tool};

@@ -32,6 +32,10 @@ pub enum MachineError {
     /// A machine that did not come from a file, or was changed after it was read.
     #[error("machine `{machine}`: {fault}")]
     Invalid { machine: String, fault: Fault },
+
+    /// Linux did not tell enough.
+    #[error("this machine cannot be described: {0}; name a preset instead (`domicile machine list`)")]
+    Host(#[from] sys::SysError),
 }
 
 /// One thing that is wrong with a description.

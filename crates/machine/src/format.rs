@@ -43,6 +43,7 @@ use toml::de::DeTable;
 
 use crate::check::check;
 use crate::error::{Fault, MachineError, nearest};
+use crate::host::host;
 use crate::keys::{Keys, Lines, elements, integer};
 use crate::model::{Cache, Index, IndexHash, Kind, Machine, Memory, Replacement, Tlb, Write};
 use crate::presets::{preset, presets};
@@ -55,6 +56,9 @@ const FILE_LIMIT: u64 = 1 << 20;
 pub fn load(name_or_path: &str) -> Result<Machine, MachineError> {
     if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
         return from_file(Path::new(name_or_path));
+    }
+    if name_or_path == "host" {
+        return Ok(host(&sys::Root::default())?.machine);
     }
     match preset(name_or_path) {
         Some(preset) => from_toml(preset.text, &format!("machines/{}.toml", preset.name)),

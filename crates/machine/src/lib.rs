@@ -1,7 +1,7 @@
 //! What a machine is: caches, colors, TLBs, nodes and latencies.
 //!
 //! A [`Machine`] is read from a TOML description ([`load`], [`from_toml`]; the format is described
-//! in [`mod@format`]) or from Linux; it is plain data. [`presets`] are the
+//! in [`mod@format`]) or from Linux ([`host()`]); it is plain data. [`presets`] are the
 //! descriptions that come with Domicile.
 #![forbid(unsafe_code)]
 
@@ -9,6 +9,7 @@ mod check;
 mod colors;
 mod error;
 pub mod format;
+mod host;
 mod keys;
 mod model;
 mod presets;
@@ -17,5 +18,6 @@ mod write;
 pub use check::{CACHE_BYTES_MAX, CPUS_MAX, NODES_MAX};
 pub use error::{Fault, MachineError};
 pub use format::{from_toml, load};
+pub use host::{HostReport, HugePages, Note, Trust, host};
 pub use model::{Cache, Index, IndexHash, Kind, Machine, Memory, Replacement, Tlb, Write};
 pub use presets::{Preset, presets};

@@ -1,1 +1,28 @@
-//! Placeholder until the room is built.
+//! Results, made readable: tables for terminals and one self-contained HTML page.
+//!
+//! Everything here is pure: data in, text out. The data are the JSON documents that `simulate` and
+//! `advise` print ([`Outcome`], [`Advice`]), so that a saved result is shown exactly as a fresh one.
+#![forbid(unsafe_code)]
+
+mod advice;
+mod advice_text;
+mod bar;
+mod document;
+mod html;
+mod lists;
+mod number;
+mod outcome;
+mod outcome_text;
+mod table;
+mod verdict;
+
+pub use advice::{Advice, CacheFacts, Facts, MachineFacts, Share};
+pub use advice_text::advice;
+pub use document::{Document, Unreadable};
+pub use html::{advice_page, outcomes_page};
+pub use lists::{machines, policies};
+pub use number::{bytes, count, nanoseconds, percent};
+pub use outcome::{Cache, Collision, Memory, Outcome, Side, Stall, Structure, Time, Tlb};
+pub use outcome_text::outcomes;
+pub use table::{Cell, Column, Table};
+pub use verdict::verdict;

@@ -1,1 +1,16 @@
-//! Placeholder until the room is built.
+//! The only floor of Domicile that talks to Linux.
+//!
+//! Every function states what it needs and what it promises. What is read from files is read
+//! below a [`Root`], so that the captured tree of another machine can stand in for this one.
+
+pub mod caches;
+pub mod cpuinfo;
+pub mod cpus;
+pub mod nodes;
+pub mod packet;
+pub mod pages;
+mod root;
+pub mod shared;
+pub mod signals;
+
+pub use root::{Problem, Root, SysError};

@@ -14,12 +14,13 @@
 use super::lines::{Lines, field, hexadecimal, shown};
 use super::packed::Input;
 use crate::error::TraceError;
-use crate::model::{Header, Op, Ref, Site, Thread};
+use crate::model::{Header, Op, Process, Ref, Site, Thread};
 use crate::writer::Writer;
 
 const BYTES: u16 = 4;
 
-pub fn read(input: Input, process: u32, header: &mut Header, writer: &mut Writer) -> Result<(), TraceError> {
+pub fn read(input: Input, process: Process, header: &mut Header, writer: &mut Writer) -> Result<(), TraceError> {
+    let process = writer.process(process);
     let thread = writer.thread(Thread {
         process,
         ..Thread::default()

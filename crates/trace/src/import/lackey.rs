@@ -15,10 +15,11 @@
 use super::lines::{Lines, decimal, hexadecimal, shown};
 use super::packed::Input;
 use crate::error::TraceError;
-use crate::model::{Header, Op, Ref, Site, Thread};
+use crate::model::{Header, Op, Process, Ref, Site, Thread};
 use crate::writer::Writer;
 
-pub fn read(input: Input, process: u32, header: &mut Header, writer: &mut Writer) -> Result<(), TraceError> {
+pub fn read(input: Input, process: Process, header: &mut Header, writer: &mut Writer) -> Result<(), TraceError> {
+    let process = writer.process(process);
     header.counts_instructions = true;
     header.has_pcs = true;
     let thread = writer.thread(Thread {

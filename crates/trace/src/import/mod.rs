@@ -3,8 +3,8 @@
 //! Each format has a file here, and one way in: [`file`], from a file to a trace, or [`read`], from
 //! anything that can be read to a [`Writer`].
 
-use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -20,6 +20,7 @@ mod drmemtrace;
 mod lackey;
 mod lines;
 mod packed;
+mod records;
 mod text;
 
 /// What can be imported.
@@ -69,36 +70,42 @@ impl FromStr for Format {
     }
 }
 
-/// Imports a file as a new trace. Where the import fails, no trace is left behind.
+/// Imports a file as a new trace. It may be compressed by gzip, xz or zstd, or be a zip archive.
+/// Where the import fails, no trace is left behind.
 pub fn file(format: Format, input: impl AsRef<Path>, output: impl AsRef<Path>) -> Result<Summary, TraceError> {
     let (input, output) = (input.as_ref(), output.as_ref());
-    let open = |source| TraceError::Open {
-        path: input.to_path_buf(),
-        source,
-    };
-    let from = File::open(input).map_err(open)?;
-    if from.metadata().map_err(open)?.is_dir() {
-        return Err(open(std::io::ErrorKind::IsADirectory.into()));
+    let from = packed::open_file(format.name(), input)?;
+    if same(input, output) {
+        let what = format!("{} is the file to import; name another for the trace", output.display());
+        return Err(TraceError::Refused(what));
     }
     let name = input.display().to_string();
     let mut writer = Writer::create(output, &header(format, &name))?;
-    let read = read(format, from, &name, &mut writer);
-    let done = match read {
+    let done = match read(format, from, &name, &mut writer) {
         Ok(()) => writer.finish(),
         Err(error) => {
             drop(writer);
             Err(error)
         }
     };
-    if done.is_err() {
+    // A device that was written to stays where it is.
+    if done.is_err() && output.is_file() {
         // The error that matters is the import's; if the rest cannot be removed it stays.
         let _ = std::fs::remove_file(output);
     }
     done
 }
 
-/// Imports from `input`, which people know as `name`, into `writer`. Compressed input (gzip, xz) is
-/// recognised. The writer's header is replaced by one that says what the format tells.
+/// Whether both names lead to one file.
+fn same(a: &Path, b: &Path) -> bool {
+    match (a.metadata(), b.metadata()) {
+        (Ok(a), Ok(b)) => a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        _ => false,
+    }
+}
+
+/// Imports from `input`, which people know as `name`, into `writer`. Input compressed by gzip, xz or
+/// zstd is recognised. The writer's header is replaced by one that says what the format tells.
 pub fn read(
     format: Format,
     input: impl Read + Send + 'static,
@@ -106,10 +113,10 @@ pub fn read(
     writer: &mut Writer,
 ) -> Result<(), TraceError> {
     let mut header = header(format, name);
-    let process = writer.process(Process {
+    let process = Process {
         program: name.to_string(),
         ..Process::default()
-    });
+    };
     let input = packed::open(format.name(), Box::new(input))?;
     match format {
         Format::Text => text::read(input, process, &mut header, writer),

@@ -22,10 +22,11 @@ use super::lines::{Lines, decimal, field, hexadecimal, shown};
 use super::packed::Input;
 use crate::error::{Place, TraceError};
 use crate::limits;
-use crate::model::{Event, Header, Op, Ref, Site, Thread, ThreadId};
+use crate::model::{Event, Header, Op, Process, Ref, Site, Thread, ThreadId};
 use crate::writer::Writer;
 
-pub fn read(input: Input, process: u32, header: &mut Header, writer: &mut Writer) -> Result<(), TraceError> {
+pub fn read(input: Input, process: Process, header: &mut Header, writer: &mut Writer) -> Result<(), TraceError> {
+    let process = writer.process(process);
     let mut lines = Lines::new("text", input);
     let mut import = Import {
         process,

@@ -1,0 +1,108 @@
+/* domicile-trace.h: what a program may tell the recorder about itself.
+
+   Include it and call the macros; they cost a few instructions and do nothing when the program
+   does not run under `domicile record`. C and C++.
+
+   ----------------------------------------------------------------
+   This one file is under the following licence, so that any program may include it. The
+   recorder's tool itself is under GPL-2.0-or-later.
+
+   Copyright (C) 2025 the Domicile authors. All rights reserved.
+
+   Redistribution and use in source and binary forms, with or without modification, are
+   permitted provided that the following conditions are met:
+
+   1. Redistributions of source code must retain the above copyright notice, this list of
+      conditions and the following disclaimer.
+
+   2. The origin of this software must not be misrepresented; you must not claim that you wrote
+      the original software.
+
+   3. Altered source versions must be plainly marked as such, and must not be misrepresented as
+      being the original software.
+
+   THIS SOFTWARE IS PROVIDED BY THE AUTHORS ``AS IS'' AND ANY EXPRESS OR IMPLIED WARRANTIES,
+   INCLUDING, BUT NOT LIMITED TO, THE IMPLIED WARRANTIES OF MERCHANTABILITY AND FITNESS FOR A
+   PARTICULAR PURPOSE ARE DISCLAIMED. IN NO EVENT SHALL THE AUTHORS BE LIABLE FOR ANY DIRECT,
+   INDIRECT, INCIDENTAL, SPECIAL, EXEMPLARY, OR CONSEQUENTIAL DAMAGES (INCLUDING, BUT NOT
+   LIMITED TO, PROCUREMENT OF SUBSTITUTE GOODS OR SERVICES; LOSS OF USE, DATA, OR PROFITS; OR
+   BUSINESS INTERRUPTION) HOWEVER CAUSED AND ON ANY THEORY OF LIABILITY, WHETHER IN CONTRACT,
+   STRICT LIABILITY, OR TORT (INCLUDING NEGLIGENCE OR OTHERWISE) ARISING IN ANY WAY OUT OF THE
+   USE OF THIS SOFTWARE, EVEN IF ADVISED OF THE POSSIBILITY OF SUCH DAMAGE.
+   ---------------------------------------------------------------- */
+
+#ifndef DOMICILE_TRACE_H
+#define DOMICILE_TRACE_H
+
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+
+#include <stddef.h>
+
+/* The number of a request: 'D', 'M', and which one. */
+#define DOMICILE_REQUEST_(n) (0x444d0000ull + (n))
+enum {
+   DOMICILE_REQUEST_PHASE = 0,
+   DOMICILE_REQUEST_WORK_BEGIN = 1,
+   DOMICILE_REQUEST_WORK_END = 2,
+   DOMICILE_REQUEST_ARRAY = 3,
+   DOMICILE_REQUEST_RECORD = 4
+};
+
+/* Valgrind's sequence for a client request: rotations that cancel out and an exchange of a
+   register with itself, so that it does nothing on the bare processor. */
+static inline unsigned long long domicile_request_(unsigned long long request,
+                                                   unsigned long long a, unsigned long long b,
+                                                   unsigned long long c)
+{
+   volatile unsigned long long args[6];
+   volatile unsigned long long result;
+   args[0] = request;
+   args[1] = a;
+   args[2] = b;
+   args[3] = c;
+   args[4] = 0;
+   args[5] = 0;
+   __asm__ volatile("rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi\n\t"
+                    "xchgq %%rbx, %%rbx"
+                    : "=d"(result)
+                    : "a"(&args[0]), "0"(0ull)
+                    : "cc", "memory");
+   return result;
+}
+
+/* The program enters the phase `name` (a string). */
+#define DOMICILE_PHASE(name)                                                                     \
+   ((void)domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_PHASE),                           \
+                            (unsigned long long)(size_t)(name), 0, 0))
+
+/* A work item begins; `hints` points to `count` addresses (at most 16) that it will use. Work
+   items do not nest. */
+#define DOMICILE_WORK_BEGIN(count, hints)                                                        \
+   ((void)domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_WORK_BEGIN),                      \
+                            (unsigned long long)(count), (unsigned long long)(size_t)(hints), 0))
+#define DOMICILE_WORK_END()                                                                      \
+   ((void)domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_WORK_END), 0, 0, 0))
+
+/* `[addr, addr + bytes)` is called `name` (a string). */
+#define DOMICILE_ARRAY(name, addr, bytes)                                                        \
+   ((void)domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_ARRAY),                           \
+                            (unsigned long long)(size_t)(name),                                  \
+                            (unsigned long long)(size_t)(addr), (unsigned long long)(bytes)))
+
+/* References between STOP and START are not recorded (and not counted). */
+#define DOMICILE_RECORD_START()                                                                  \
+   ((void)domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_RECORD), 1, 0, 0))
+#define DOMICILE_RECORD_STOP()                                                                   \
+   ((void)domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_RECORD), 0, 0, 0))
+
+#else
+
+#define DOMICILE_PHASE(name)              ((void)(name))
+#define DOMICILE_WORK_BEGIN(count, hints) ((void)(count), (void)(hints))
+#define DOMICILE_WORK_END()               ((void)0)
+#define DOMICILE_ARRAY(name, addr, bytes) ((void)(name), (void)(addr), (void)(bytes))
+#define DOMICILE_RECORD_START()           ((void)0)
+#define DOMICILE_RECORD_STOP()            ((void)0)
+
+#endif
+#endif

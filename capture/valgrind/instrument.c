@@ -1,0 +1,324 @@
+/* Superblocks: what is said once about each, and the stores that say the rest.
+
+   Everything that does not change from one run of a superblock to the next (program counters,
+   sizes, what is read and what is written) is sent once, when it is translated. A run then
+   costs one store for its number and one for each reference's address, straight into the
+   ring, and one guarded call where the slot is full:
+
+      cursor = *control.cursor;  if (cursor > *control.limit) { drain(); cursor = ... }
+      cursor[0] = BLOCK | number
+      cursor[1] = address of the first reference ...
+      *control.cursor = cursor + words so far        before every exit
+
+   A superblock can be left at several exits. How many addresses follow its number says which
+   one it was, unless two exits have the same number of references before them but not of
+   instructions: then all but one of them store an EXIT word behind the addresses. The next
+   reference overwrites it when the exit is not taken.
+
+   Copyright (C) 2025 the Domicile authors. GPL-2.0-or-later, see COPYING. */
+
+#include "tool.h"
+
+#include "pub_tool_libcassert.h"
+#include "pub_tool_libcbase.h"
+#include "pub_tool_machine.h"
+
+enum { OP_READ = 0, OP_WRITE = 1, OP_MODIFY = 2 };
+enum { INSNS_MAX = 1024, REFS_MAX = 2048, EXITS_MAX = 512 };
+
+struct RefInfo {
+   UShort insn;
+   UShort size;
+   UChar op;
+};
+
+struct ExitInfo {
+   UShort refs;  /* performed before it */
+   UShort insns; /* begun before it, its own included */
+   Bool marked;
+};
+
+/* One superblock on its way through. Static: translation is serialised by Valgrind. */
+static struct {
+   IRSB* out; /* NULL while only looking */
+   IRTemp cursor;
+   UInt committed; /* words that the stored cursor covers */
+   Int committed_exit; /* the exit that the stored cursor stands for, or -1 */
+
+   Addr pc[INSNS_MAX];
+   UChar bytes[INSNS_MAX];
+   UInt insns;
+   struct RefInfo ref[REFS_MAX];
+   UInt refs;
+   struct ExitInfo exit[EXITS_MAX];
+   UInt exits;
+
+   /* The reference that a write to the same place by the same instruction would turn into a
+      modification: the last one, if it was an unconditional read. */
+   IRExpr* last_read;
+   Bool overflow;
+} b;
+
+static ULong next_number = 0;
+
+/* ---- building IR ---- */
+
+static void emit(IRStmt* statement)
+{
+   if (b.out)
+      addStmtToIRSB(b.out, statement);
+}
+
+static IRExpr* temp_of(IRType type, IRExpr* value)
+{
+   IRTemp t = newIRTemp(b.out->tyenv, type);
+   addStmtToIRSB(b.out, IRStmt_WrTmp(t, value));
+   return IRExpr_RdTmp(t);
+}
+
+static IRExpr* constant(ULong value)
+{
+   return IRExpr_Const(IRConst_U64(value));
+}
+
+/* Stores `word` as word `index` of this run. */
+static void store_word(UInt index, IRExpr* word)
+{
+   IRExpr* at = IRExpr_RdTmp(b.cursor);
+   if (index > 0)
+      at = temp_of(Ity_I64, IRExpr_Binop(Iop_Add64, at, constant(8 * index)));
+   addStmtToIRSB(b.out, IRStmt_Store(Iend_LE, at, word));
+}
+
+static void commit(UInt words)
+{
+   IRExpr* end =
+      temp_of(Ity_I64, IRExpr_Binop(Iop_Add64, IRExpr_RdTmp(b.cursor), constant(8 * words)));
+   addStmtToIRSB(b.out, IRStmt_Store(Iend_LE, constant((Addr)&ring_control.cursor), end));
+}
+
+/* The entry: room in the slot, then the superblock's number. */
+static void begin_run(ULong number)
+{
+   IRExpr* cursor_at = constant((Addr)&ring_control.cursor);
+   IRExpr* cursor = temp_of(Ity_I64, IRExpr_Load(Iend_LE, Ity_I64, cursor_at));
+   IRExpr* limit =
+      temp_of(Ity_I64, IRExpr_Load(Iend_LE, Ity_I64, constant((Addr)&ring_control.limit)));
+   IRExpr* full = temp_of(Ity_I1, IRExpr_Binop(Iop_CmpLT64U, limit, cursor));
+   IRDirty* drain = unsafeIRDirty_0_N(0, "ring_drain", VG_(fnptr_to_fnentry)(&ring_drain),
+                                      mkIRExprVec_0());
+   drain->guard = full;
+   addStmtToIRSB(b.out, IRStmt_Dirty(drain));
+   b.cursor = newIRTemp(b.out->tyenv, Ity_I64);
+   addStmtToIRSB(b.out,
+                 IRStmt_WrTmp(b.cursor, IRExpr_Load(Iend_LE, Ity_I64, cursor_at)));
+   store_word(0, constant(WORD_BLOCK | number));
+}
+
+/* ---- what a superblock holds ---- */
+
+static void saw_instruction(Addr pc, UInt bytes)
+{
+   if (b.insns == INSNS_MAX) {
+      b.overflow = True;
+      return;
+   }
+   b.pc[b.insns] = pc;
+   b.bytes[b.insns] = bytes;
+   b.insns++;
+   b.last_read = NULL;
+}
+
+/* A reference by the current instruction to `addr`, an atom; performed only if `guard` (NULL:
+   always). The store of its address is emitted here, before the access itself. */
+static void saw_reference(UInt op, IRExpr* addr, Int size, IRExpr* guard)
+{
+   if (op != OP_READ && guard == NULL && b.last_read != NULL &&
+       b.ref[b.refs - 1].size == size && eqIRAtom(b.last_read, addr)) {
+      b.ref[b.refs - 1].op = OP_MODIFY;
+      b.last_read = NULL;
+      return;
+   }
+   if (b.refs == REFS_MAX || b.insns == 0) {
+      b.overflow = True;
+      return;
+   }
+   b.ref[b.refs].insn = b.insns - 1;
+   b.ref[b.refs].size = size;
+   b.ref[b.refs].op = op;
+   b.refs++;
+   b.last_read = op == OP_READ && guard == NULL ? addr : NULL;
+   if (b.out) {
+      IRExpr* word = addr;
+      if (guard)
+         word = temp_of(Ity_I64, IRExpr_ITE(guard, addr, constant(WORD_NULL)));
+      store_word(b.refs, word);
+   }
+}
+
+/* A place where the superblock may be left. The first look numbers the exits; the second,
+   which meets them in the same order, stores the cursor. */
+static void saw_exit(void)
+{
+   UInt i;
+   b.last_read = NULL;
+   for (i = 0; i < b.exits; i++)
+      if (b.exit[i].refs == b.refs && b.exit[i].insns == b.insns)
+         break;
+   if (i == b.exits) {
+      tl_assert(b.out == NULL);
+      if (b.exits == EXITS_MAX) {
+         b.overflow = True;
+         return;
+      }
+      b.exit[i].refs = b.refs;
+      b.exit[i].insns = b.insns;
+      b.exit[i].marked = False;
+      b.exits++;
+   }
+   if (b.out && b.committed_exit != (Int)i) {
+      UInt words = 1 + b.refs;
+      if (b.exit[i].marked)
+         store_word(words++, constant(WORD_EXIT | i));
+      commit(words);
+      b.committed_exit = i;
+   }
+}
+
+static void saw_statement(IRStmt* s, IRTypeEnv* types)
+{
+   switch (s->tag) {
+   case Ist_IMark:
+      saw_instruction(s->Ist.IMark.addr + s->Ist.IMark.delta, s->Ist.IMark.len);
+      break;
+   case Ist_WrTmp: {
+      IRExpr* e = s->Ist.WrTmp.data;
+      if (e->tag == Iex_Load)
+         saw_reference(OP_READ, e->Iex.Load.addr, sizeofIRType(e->Iex.Load.ty), NULL);
+      break;
+   }
+   case Ist_Store:
+      saw_reference(OP_WRITE, s->Ist.Store.addr,
+                    sizeofIRType(typeOfIRExpr(types, s->Ist.Store.data)), NULL);
+      break;
+   case Ist_LoadG: {
+      IRLoadG* g = s->Ist.LoadG.details;
+      IRType result = Ity_INVALID, type = Ity_INVALID;
+      typeOfIRLoadGOp(g->cvt, &result, &type);
+      saw_reference(OP_READ, g->addr, sizeofIRType(type), g->guard);
+      break;
+   }
+   case Ist_StoreG: {
+      IRStoreG* g = s->Ist.StoreG.details;
+      saw_reference(OP_WRITE, g->addr, sizeofIRType(typeOfIRExpr(types, g->data)), g->guard);
+      break;
+   }
+   case Ist_CAS: {
+      /* One read-modify-write, whether or not it succeeds; it takes in the plain read of the
+         old value by which a locked instruction begins. */
+      IRCAS* cas = s->Ist.CAS.details;
+      Int size = sizeofIRType(typeOfIRExpr(types, cas->dataLo));
+      if (cas->dataHi != NULL)
+         size *= 2;
+      saw_reference(OP_MODIFY, cas->addr, size, NULL);
+      break;
+   }
+   case Ist_LLSC:
+      if (s->Ist.LLSC.storedata == NULL)
+         saw_reference(OP_READ, s->Ist.LLSC.addr,
+                       sizeofIRType(typeOfIRTemp(types, s->Ist.LLSC.result)), NULL);
+      else
+         saw_reference(OP_WRITE, s->Ist.LLSC.addr,
+                       sizeofIRType(typeOfIRExpr(types, s->Ist.LLSC.storedata)), NULL);
+      b.last_read = NULL;
+      break;
+   case Ist_Dirty: {
+      /* The helpers by which Valgrind runs the instructions that it does not translate. */
+      IRDirty* d = s->Ist.Dirty.details;
+      IRExpr* guard = d->guard;
+      UInt op = d->mFx == Ifx_Read ? OP_READ : d->mFx == Ifx_Write ? OP_WRITE : OP_MODIFY;
+      if (guard && guard->tag == Iex_Const && guard->Iex.Const.con->Ico.U1)
+         guard = NULL;
+      if (d->mFx != Ifx_None)
+         saw_reference(op, d->mAddr, d->mSize, guard);
+      break;
+   }
+   case Ist_Exit:
+      saw_exit();
+      break;
+   default:
+      break;
+   }
+}
+
+/* Walks the statements from `first` on; with b.out, copies them too. */
+static void walk(IRSB* in, Int first)
+{
+   Int i;
+   b.insns = b.refs = 0;
+   b.last_read = NULL;
+   b.committed_exit = -1;
+   for (i = first; i < in->stmts_used; i++) {
+      IRStmt* s = in->stmts[i];
+      if (!s || s->tag == Ist_NoOp)
+         continue;
+      saw_statement(s, in->tyenv);
+      emit(s);
+   }
+   saw_exit(); /* the end */
+}
+
+/* The end needs no marker; neither does the first exit with fewer references. */
+static void mark_exits(void)
+{
+   UInt i, j;
+   for (i = 0; i + 1 < b.exits; i++) {
+      b.exit[i].marked = b.exit[i].refs == b.exit[b.exits - 1].refs;
+      for (j = 0; j < i && !b.exit[i].marked; j++)
+         b.exit[i].marked = b.exit[j].refs == b.exit[i].refs;
+   }
+}
+
+static void announce(ULong number)
+{
+   ULong* w = ring_record(RECORD_BLOCK, 2 + b.insns + b.refs + b.exits);
+   UInt i;
+   *w++ = number;
+   *w++ = b.insns | (ULong)b.refs << 16 | (ULong)b.exits << 32;
+   for (i = 0; i < b.insns; i++)
+      *w++ = b.pc[i] | (ULong)b.bytes[i] << 56;
+   for (i = 0; i < b.refs; i++)
+      *w++ = b.ref[i].insn | (ULong)b.ref[i].size << 16 | (ULong)b.ref[i].op << 32;
+   for (i = 0; i < b.exits; i++)
+      *w++ = b.exit[i].refs | (ULong)b.exit[i].insns << 16 | (ULong)b.exit[i].marked << 32;
+}
+
+IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* layout,
+                 const VexGuestExtents* extents, const VexArchInfo* host, IRType gWordTy,
+                 IRType hWordTy)
+{
+   Int first = 0, i;
+   if (!ring_alive || memory_is_wrapper(closure->readdr))
+      return in;
+   while (first < in->stmts_used && in->stmts[first]->tag != Ist_IMark)
+      first++;
+   if (first == in->stmts_used)
+      return in;
+
+   b.out = NULL;
+   b.exits = 0;
+   b.overflow = False;
+   walk(in, first);
+   /* No translation comes near these bounds: Valgrind's own are lower. */
+   tl_assert(!b.overflow && 2 + b.insns + b.refs + b.exits < BLOCK_WORDS_MAX);
+   mark_exits();
+   announce(next_number);
+
+   b.out = deepCopyIRSBExceptStmts(in);
+   for (i = 0; i < first; i++)
+      addStmtToIRSB(b.out, in->stmts[i]);
+   begin_run(next_number);
+   walk(in, first);
+   next_number++;
+   return b.out;
+}

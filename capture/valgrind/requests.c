@@ -1,0 +1,87 @@
+/* Client requests: from the program itself (domicile-trace.h) and from our wrappers around the
+   allocator and the threads library (preload_*.c).
+
+   Copyright (C) 2025 the Domicile authors. GPL-2.0-or-later, see COPYING. */
+
+#include "tool.h"
+#include "wrapper.h"
+
+#include "pub_tool_aspacemgr.h"
+#include "pub_tool_libcbase.h"
+
+enum { NAME_MAX_ = 255, HINTS_MAX = 16 };
+
+/* The length of the program's string at `at`, at most NAME_MAX_; 0 if it cannot be read. */
+static UInt text_bytes(Addr at)
+{
+   UInt n = 0;
+   while (n < NAME_MAX_) {
+      /* One check for each page that it reaches into. */
+      if ((n == 0 || (at + n) % 4096 == 0) &&
+          !VG_(am_is_valid_for_client)(at + n, 1, VKI_PROT_READ))
+         break;
+      if (((const HChar*)at)[n] == 0)
+         break;
+      n++;
+   }
+   return n;
+}
+
+static Bool on_request(ThreadId tid, UWord* arg, UWord* result)
+{
+   ULong* w;
+   UInt i;
+   *result = 0;
+   if ((arg[0] & 0xffff0000) != (DOMICILE_REQUEST_(0) & 0xffff0000))
+      return False;
+   threads_running(tid);
+   switch (arg[0] & 0xffff) {
+   case DOMICILE_REQUEST_PHASE:
+      ring_record_text(RECORD_PHASE, 0, (const HChar*)arg[1], text_bytes(arg[1]));
+      return True;
+   case DOMICILE_REQUEST_WORK_BEGIN: {
+      UInt hints = arg[1] > HINTS_MAX ? HINTS_MAX : arg[1];
+      if (!VG_(am_is_valid_for_client)(arg[2], 8 * hints, VKI_PROT_READ))
+         hints = 0;
+      w = ring_record(RECORD_WORK_BEGIN, hints);
+      for (i = 0; i < hints; i++)
+         w[i] = ((ULong*)arg[2])[i];
+      return True;
+   }
+   case DOMICILE_REQUEST_WORK_END:
+      ring_record(RECORD_WORK_END, 0);
+      return True;
+   case DOMICILE_REQUEST_ARRAY:
+      w = ring_record_text(RECORD_ARRAY, 2, (const HChar*)arg[1], text_bytes(arg[1]));
+      w[0] = arg[2];
+      w[1] = arg[3];
+      return True;
+   case DOMICILE_REQUEST_RECORD:
+      *ring_record(RECORD_SWITCH, 1) = arg[1];
+      return True;
+   case WRAPPER_ALLOC: {
+      UInt stack = stacks_here(tid);
+      w = ring_record(RECORD_ALLOC, 3);
+      w[0] = arg[1];
+      w[1] = arg[2];
+      w[2] = stack;
+      return True;
+   }
+   case WRAPPER_FREE:
+      *ring_record(RECORD_FREE, 1) = arg[1];
+      return True;
+   case WRAPPER_SYNC:
+      w = ring_record(RECORD_SYNC, 3);
+      w[0] = arg[1];
+      w[1] = arg[2];
+      w[2] = arg[3];
+      return True;
+   default:
+      return False;
+   }
+}
+
+void requests_init(void)
+{
+   VG_(needs_client_requests)(on_request);
+}

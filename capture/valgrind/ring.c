@@ -1,0 +1,294 @@
+/* The ring: shared memory cut into slots, and a socket that says who may touch which.
+
+   Generated code stores straight into the slot at the cursor, so nothing is copied in the
+   program's process. A slot belongs to the tool until it is published by a message, and to
+   the recorder until it answers. Messages go over a Unix socket because it shows the death
+   of either side and never raises SIGPIPE (MSG_NOSIGNAL).
+
+   The page with the cursor is shared too: should the program be killed, the recorder still
+   knows how far the last slot was filled.
+
+   Copyright (C) 2025 the Domicile authors. GPL-2.0-or-later, see COPYING. */
+
+#include "tool.h"
+
+#include "pub_tool_aspacemgr.h"
+#include "pub_tool_libcassert.h"
+#include "pub_tool_libcbase.h"
+#include "pub_tool_libcfile.h"
+#include "pub_tool_libcproc.h"
+#include "pub_tool_mallocfree.h"
+#include "pub_tool_vkiscnums.h"
+
+/* Of Valgrind's core, without a public header. */
+extern SysRes VG_(am_shared_mmap_file_float_valgrind)(SizeT length, UInt prot, Int fd,
+                                                      Off64T offset);
+extern SysRes VG_(am_do_mmap_NO_NOTIFY)(Addr start, SizeT length, UInt prot, UInt flags, Int fd,
+                                        Off64T offset);
+extern Int VG_(safe_fd)(Int oldfd);
+
+Bool ring_alive = False;
+
+/* A page of its own: ring_connect maps the shared page over it. */
+static union {
+   struct WireControl control;
+   UChar page[WIRE_CONTROL_BYTES];
+} control_page __attribute__((aligned(WIRE_CONTROL_BYTES)));
+extern struct WireControl ring_control __attribute__((alias("control_page")));
+
+static Int socket_fd = -1;
+static Addr slots_at;      /* the first slot; 0 without shared memory */
+static SizeT slots_bytes;  /* of all slots */
+static SizeT slot_bytes;
+static UInt slot_count;
+static UInt slots_free;    /* beyond the one being filled */
+
+/* ---- system calls that Valgrind's library does not offer ---- */
+
+static Long syscall6(UWord number, UWord a, UWord b, UWord c, UWord d, UWord e, UWord f)
+{
+   register UWord r10 __asm__("r10") = d;
+   register UWord r8 __asm__("r8") = e;
+   register UWord r9 __asm__("r9") = f;
+   Long result;
+   __asm__ volatile("syscall"
+                    : "=a"(result)
+                    : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                    : "rcx", "r11", "memory");
+   return result;
+}
+
+enum {
+   LINUX_AF_UNIX = 1,
+   LINUX_SOCK_SEQPACKET = 5,
+   LINUX_SOCK_CLOEXEC = 02000000,
+   LINUX_MSG_NOSIGNAL = 0x4000,
+   LINUX_SOL_SOCKET = 1,
+   LINUX_SCM_RIGHTS = 1,
+   LINUX_EINTR = 4,
+};
+
+static Bool send_all(const void* message, SizeT bytes)
+{
+   Long sent;
+   do
+      sent = syscall6(__NR_sendto, socket_fd, (UWord)message, bytes, LINUX_MSG_NOSIGNAL, 0, 0);
+   while (sent == -LINUX_EINTR);
+   return sent == (Long)bytes;
+}
+
+/* Receives one message, and a file descriptor with it if `fd` is given. */
+static Bool receive(void* message, SizeT bytes, Int* fd)
+{
+   struct {
+      SizeT length;
+      Int level, type;
+      Int fd, padding;
+   } rights;
+   struct {
+      void* base;
+      SizeT bytes;
+   } part = {message, bytes};
+   struct {
+      void* name;
+      UInt name_bytes;
+      void* parts;
+      SizeT part_count;
+      void* rights;
+      SizeT rights_bytes;
+      Int flags;
+   } header;
+   Long got;
+   VG_(memset)(&header, 0, sizeof header);
+   VG_(memset)(&rights, 0, sizeof rights);
+   header.parts = &part;
+   header.part_count = 1;
+   header.rights = fd ? &rights : NULL;
+   header.rights_bytes = fd ? sizeof rights : 0;
+   do
+      got = syscall6(__NR_recvmsg, socket_fd, (UWord)&header, 0, 0, 0, 0);
+   while (got == -LINUX_EINTR);
+   if (got != (Long)bytes)
+      return False;
+   if (fd) {
+      if (header.rights_bytes < 20 || rights.level != LINUX_SOL_SOCKET ||
+          rights.type != LINUX_SCM_RIGHTS)
+         return False;
+      *fd = rights.fd;
+   }
+   return True;
+}
+
+/* ---- slots ---- */
+
+/* Makes slot `number` the one that is filled. */
+static void begin_slot(ULong number)
+{
+   ring_control.slot = number;
+   ring_control.begin = slots_at + number * slot_bytes;
+   ring_control.cursor = ring_control.begin;
+   ring_control.limit = ring_control.begin + slot_bytes - 8 * BLOCK_WORDS_MAX;
+}
+
+/* Nobody listens (any more): the program runs on, writing the same slot again and again. */
+static void detach(void)
+{
+   ring_alive = False;
+   if (socket_fd >= 0)
+      VG_(close)(socket_fd);
+   socket_fd = -1;
+   if (slots_at == 0) {
+      slot_bytes = 2 * 8 * BLOCK_WORDS_MAX;
+      slots_at = (Addr)VG_(malloc)("domicile.scratch", slot_bytes);
+   }
+   begin_slot(0);
+}
+
+static Bool handshake(const HChar* path, Bool forked, ULong parent_slots)
+{
+   struct {
+      UShort family;
+      HChar path[108];
+   } address;
+   struct WireHello hello;
+   struct WireWelcome welcome;
+   Int memory = -1, plain;
+   SysRes mapped;
+
+   if (VG_(strlen)(path) >= sizeof address.path)
+      return False;
+   plain = (Int)syscall6(__NR_socket, LINUX_AF_UNIX, LINUX_SOCK_SEQPACKET | LINUX_SOCK_CLOEXEC, 0,
+                         0, 0, 0);
+   if (plain < 0)
+      return False;
+   socket_fd = VG_(safe_fd)(plain); /* out of the program's sight; close-on-exec */
+   if (socket_fd < 0)
+      return False;
+   VG_(memset)(&address, 0, sizeof address);
+   address.family = LINUX_AF_UNIX;
+   VG_(strcpy)(address.path, path);
+   if (syscall6(__NR_connect, socket_fd, (UWord)&address, sizeof address, 0, 0, 0) != 0)
+      return False;
+
+   VG_(memset)(&hello, 0, sizeof hello);
+   hello.magic = WIRE_MAGIC;
+   hello.version = WIRE_VERSION;
+   hello.pid = VG_(getpid)();
+   hello.parent = VG_(getppid)();
+   hello.forked = forked;
+   hello.parent_slots = parent_slots;
+   if (!send_all(&hello, sizeof hello) || !receive(&welcome, sizeof welcome, &memory))
+      return False;
+   if (welcome.magic != WIRE_MAGIC || welcome.version != WIRE_VERSION || welcome.slots < 2 ||
+       welcome.slot_bytes < 2 * 8 * BLOCK_WORDS_MAX) {
+      VG_(close)(memory);
+      return False;
+   }
+
+   slot_count = welcome.slots;
+   slot_bytes = welcome.slot_bytes;
+   slots_bytes = slot_count * slot_bytes;
+   mapped = VG_(am_shared_mmap_file_float_valgrind)(slots_bytes, VKI_PROT_READ | VKI_PROT_WRITE,
+                                                    memory, WIRE_CONTROL_BYTES);
+   if (!sr_isError(mapped)) {
+      slots_at = sr_Res(mapped);
+      mapped = VG_(am_do_mmap_NO_NOTIFY)((Addr)&control_page, WIRE_CONTROL_BYTES,
+                                         VKI_PROT_READ | VKI_PROT_WRITE,
+                                         VKI_MAP_SHARED | VKI_MAP_FIXED, memory, 0);
+   }
+   VG_(close)(memory);
+   return !sr_isError(mapped);
+}
+
+void ring_connect(const HChar* path, Bool forked, ULong parent_slots)
+{
+   tl_assert(!ring_alive);
+   if (!handshake(path, forked, parent_slots)) {
+      detach();
+      return;
+   }
+   ring_alive = True;
+   slots_free = slot_count - 1;
+   ring_control.published = 0;
+   begin_slot(0);
+}
+
+void ring_drain(void)
+{
+   struct WireFilled filled;
+   if (!ring_alive) {
+      begin_slot(0);
+      return;
+   }
+   filled.words = (ring_control.cursor - ring_control.begin) / 8;
+   tl_assert(filled.words <= slot_bytes / 8);
+   if (!send_all(&filled, sizeof filled)) {
+      detach();
+      return;
+   }
+   ring_control.published++;
+   if (slots_free == 0) {
+      UChar byte;
+      if (!receive(&byte, 1, NULL)) {
+         detach();
+         return;
+      }
+      slots_free++;
+   }
+   slots_free--;
+   begin_slot((ring_control.slot + 1) % slot_count);
+}
+
+void ring_flush(void)
+{
+   if (ring_control.cursor != ring_control.begin)
+      ring_drain();
+}
+
+ULong ring_published(void)
+{
+   return ring_control.published;
+}
+
+ULong* ring_record(enum RecordType type, UInt words)
+{
+   ULong* at;
+   tl_assert(words < BLOCK_WORDS_MAX);
+   if (ring_control.cursor > ring_control.limit)
+      ring_drain();
+   at = (ULong*)(Addr)ring_control.cursor;
+   at[0] = WORD_RECORD | ((ULong)type << WORD_RECORD_SHIFT) | words;
+   ring_control.cursor += 8 * (1 + (ULong)words);
+   return at + 1;
+}
+
+ULong* ring_record_text(enum RecordType type, UInt words, const HChar* text, SizeT bytes)
+{
+   ULong* at;
+   UInt text_words;
+   if (bytes > 4096)
+      bytes = 4096;
+   text_words = (bytes + 7) / 8;
+   at = ring_record(type, words + 1 + text_words);
+   at[words] = bytes;
+   if (text_words > 0)
+      at[words + text_words] = 0;
+   VG_(memcpy)(&at[words + 1], text, bytes);
+   return at;
+}
+
+void ring_abandon(void)
+{
+   if (socket_fd >= 0)
+      VG_(close)(socket_fd);
+   socket_fd = -1;
+   if (ring_alive) {
+      /* The cursor is the parent's now: take a private page in its stead. */
+      VG_(am_do_mmap_NO_NOTIFY)((Addr)&control_page, WIRE_CONTROL_BYTES,
+                                VKI_PROT_READ | VKI_PROT_WRITE,
+                                VKI_MAP_PRIVATE | VKI_MAP_FIXED | VKI_MAP_ANONYMOUS, -1, 0);
+      VG_(am_munmap_valgrind)(slots_at, slots_bytes);
+      slots_at = 0;
+      ring_alive = False;
+   }
+}

@@ -1,0 +1,75 @@
+/* Threads: who does what follows, and when each comes and goes.
+
+   Valgrind runs one thread at a time and switches only between superblocks, so one word at
+   each switch attributes everything after it.
+
+   Copyright (C) 2025 the Domicile authors. GPL-2.0-or-later, see COPYING. */
+
+#include "tool.h"
+
+#include "pub_tool_aspacemgr.h"
+#include "pub_tool_guest.h"
+#include "pub_tool_libcproc.h"
+#include "pub_tool_machine.h"
+#include "pub_tool_threadstate.h"
+
+static ThreadId running = VG_INVALID_THREADID;
+
+void threads_running(ThreadId tid)
+{
+   if (tid != running && tid != VG_INVALID_THREADID) {
+      running = tid;
+      *ring_record(RECORD_THREAD, 1) = tid;
+   }
+}
+
+void threads_forked(ThreadId tid)
+{
+   running = VG_INVALID_THREADID;
+   threads_running(tid);
+}
+
+static void on_start_client_code(ThreadId tid, ULong blocks)
+{
+   threads_running(tid);
+}
+
+static void on_create(ThreadId parent, ThreadId child)
+{
+   if (parent == VG_INVALID_THREADID)
+      return; /* the first thread is there from the start */
+   threads_running(parent);
+   *ring_record(RECORD_THREAD_CREATE, 1) = child;
+}
+
+static void on_first_instruction(ThreadId tid)
+{
+   UWord thread_pointer = 0;
+   Addr top = VG_(get_SP)(tid);
+   const NSegment* segment = VG_(am_find_nsegment)(top - 1);
+   ULong* w;
+   threads_running(tid);
+   VG_(get_shadow_regs_area)(tid, (UChar*)&thread_pointer, 0,
+                             offsetof(VexGuestArchState, guest_FS_CONST),
+                             sizeof thread_pointer);
+   w = ring_record(RECORD_THREAD_START, 5);
+   w[0] = tid;
+   w[1] = VG_(gettid)();
+   w[2] = thread_pointer;
+   w[3] = segment ? segment->start : 0;
+   w[4] = segment ? segment->end + 1 : 0;
+}
+
+static void on_exit(ThreadId tid)
+{
+   threads_running(tid);
+   *ring_record(RECORD_THREAD_EXIT, 1) = tid;
+}
+
+void threads_init(void)
+{
+   VG_(track_start_client_code)(on_start_client_code);
+   VG_(track_pre_thread_ll_create)(on_create);
+   VG_(track_pre_thread_first_insn)(on_first_instruction);
+   VG_(track_pre_thread_ll_exit)(on_exit);
+}

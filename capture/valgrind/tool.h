@@ -1,0 +1,76 @@
+/* What the parts of the tool offer each other. Each part is one file, named here.
+
+   Copyright (C) 2025 the Domicile authors. GPL-2.0-or-later, see COPYING. */
+
+#ifndef DOMICILE_TOOL_H
+#define DOMICILE_TOOL_H
+
+#include "pub_tool_basics.h"
+#include "pub_tool_vki.h"
+#include "pub_tool_tooliface.h"
+
+#include "wire.h"
+
+/* ---- ring.c: the shared memory, and the socket beside it ---- */
+
+/* True while somebody listens. Set by ring_connect, cleared for good when the recorder goes. */
+extern Bool ring_alive;
+
+/* The first page of the shared memory, at an address that is known when the tool is linked,
+   so that generated code reaches the cursor with a short constant. */
+extern struct WireControl ring_control;
+
+/* Connects to the recorder at `path`.
+   Post: ring_alive says whether it worked; the cursor is valid in either case. */
+void ring_connect(const HChar* path, Bool forked, ULong parent_slots);
+
+/* Gives the filled words to the recorder and gets an empty slot, waiting if there is none.
+   Post: at least BLOCK_WORDS_MAX words are free at the cursor. Called by generated code. */
+void ring_drain(void);
+
+/* Like ring_drain, but does nothing if the slot is empty: what was done so far is now visible
+   to the recorder in order. */
+void ring_flush(void);
+
+/* Slots published so far. */
+ULong ring_published(void);
+
+/* Appends a record; returns where its `words` words of payload go.
+   Pre: words < BLOCK_WORDS_MAX; not within a superblock (its words would be torn). */
+ULong* ring_record(enum RecordType type, UInt words);
+
+/* As ring_record, for a payload of `words` words followed by a text of `bytes` bytes, which is
+   cut at 4096 bytes. */
+ULong* ring_record_text(enum RecordType type, UInt words, const HChar* text, SizeT bytes);
+
+/* In a forked child: lets go of the parent's ring. */
+void ring_abandon(void);
+
+/* ---- instrument.c: superblocks ---- */
+IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* layout,
+                 const VexGuestExtents* extents, const VexArchInfo* host, IRType gWordTy,
+                 IRType hWordTy);
+
+/* ---- threads.c ---- */
+void threads_init(void);
+/* Says that what is recorded next was done by `tid`. Cheap when nothing changed. */
+void threads_running(ThreadId tid);
+/* In a forked child: only `tid` is left. */
+void threads_forked(ThreadId tid);
+
+/* ---- memory.c: what is mapped ---- */
+void memory_init(void);
+/* Whether `pc` belongs to our own preloaded wrappers, whose references are not the program's. */
+Bool memory_is_wrapper(Addr pc);
+
+/* ---- stacks.c ---- */
+/* Number of the calling stack of `tid`, announced when it is new. */
+UInt stacks_here(ThreadId tid);
+
+/* ---- syscalls.c ---- */
+void syscalls_init(void);
+
+/* ---- requests.c ---- */
+void requests_init(void);
+
+#endif

@@ -1,0 +1,121 @@
+//! Which memory belongs to whom: the heap's blocks and the mappings of an address space.
+
+use std::collections::{BTreeMap, HashMap};
+
+use trace::{Allocation, Event, StackId};
+
+#[derive(Clone, Copy, Debug)]
+struct Owned {
+    bytes: u64,
+    stack: StackId,
+    kind: Allocation,
+}
+
+/// The allocations of an address space, as far as later events may concern them.
+#[derive(Clone, Default)]
+pub struct Allocations {
+    heap: HashMap<u64, Owned>,
+    /// Mappings by address; they do not overlap.
+    maps: BTreeMap<u64, Owned>,
+    /// The last block that was freed: a realloc that fails takes it back.
+    freed: Option<(u64, Owned)>,
+}
+
+fn told(addr: u64, owned: Owned) -> Event {
+    Event::Alloc { addr, bytes: owned.bytes, stack: owned.stack, kind: owned.kind }
+}
+
+impl Allocations {
+    pub fn alloc(&mut self, addr: u64, bytes: u64, stack: StackId) -> Event {
+        let owned = Owned { bytes, stack, kind: Allocation::Heap };
+        self.heap.insert(addr, owned);
+        told(addr, owned)
+    }
+
+    /// `None` for what was never allocated.
+    pub fn free(&mut self, addr: u64) -> Option<Event> {
+        let owned = self.heap.remove(&addr)?;
+        self.freed = Some((addr, owned));
+        Some(Event::Free { addr })
+    }
+
+    /// A block was not freed after all.
+    pub fn restore(&mut self, addr: u64) -> Option<Event> {
+        let (_, owned) = self.freed.take().filter(|(at, _)| *at == addr)?;
+        self.heap.insert(addr, owned);
+        Some(told(addr, owned))
+    }
+
+    /// A mapping, over whatever was there.
+    pub fn map(&mut self, addr: u64, bytes: u64, stack: StackId, kind: Allocation) -> Vec<Event> {
+        let mut events = self.unmap(addr, bytes);
+        if bytes > 0 {
+            let owned = Owned { bytes, stack, kind };
+            self.maps.insert(addr, owned);
+            events.push(told(addr, owned));
+        }
+        events
+    }
+
+    /// The end of the mappings of a range; what they have outside of it is theirs still.
+    pub fn unmap(&mut self, addr: u64, bytes: u64) -> Vec<Event> {
+        let end = addr.saturating_add(bytes);
+        let hit: Vec<(u64, Owned)> = self
+            .maps
+            .range(..end)
+            .rev()
+            .take_while(|(at, owned)| at.saturating_add(owned.bytes) > addr)
+            .map(|(at, owned)| (*at, *owned))
+            .collect();
+        let mut events = Vec::new();
+        for (at, owned) in hit {
+            self.maps.remove(&at);
+            events.push(Event::Free { addr: at });
+            let old_end = at.saturating_add(owned.bytes);
+            for (from, to) in [(at, addr.min(old_end)), (end.max(at), old_end)] {
+                if from < to {
+                    let rest = Owned { bytes: to - from, ..owned };
+                    self.maps.insert(from, rest);
+                    events.push(told(from, rest));
+                }
+            }
+        }
+        events
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hole_in_a_mapping_leaves_both_ends() {
+        let mut a = Allocations::default();
+        a.map(0x1000, 0x4000, 3, Allocation::Map);
+        let events = a.unmap(0x2000, 0x1000);
+        let part = |addr, bytes| Event::Alloc { addr, bytes, stack: 3, kind: Allocation::Map };
+        assert_eq!(events, [Event::Free { addr: 0x1000 }, part(0x1000, 0x1000), part(0x3000, 0x2000)]);
+        assert_eq!(a.unmap(0x2000, 0x1000), []);
+        assert_eq!(a.unmap(0, u64::MAX).len(), 2);
+    }
+
+    #[test]
+    fn mapping_over_something_ends_it() {
+        let mut a = Allocations::default();
+        a.map(0x1000, 0x1000, 1, Allocation::Map);
+        let events = a.map(0x1000, 0x1000, 2, Allocation::File);
+        assert_eq!(events[0], Event::Free { addr: 0x1000 });
+        assert_eq!(events.len(), 2);
+    }
+
+    #[test]
+    fn a_block_is_freed_once_and_may_come_back() {
+        let mut a = Allocations::default();
+        let alloc = a.alloc(0x10, 24, 7);
+        assert_eq!(a.free(0x10), Some(Event::Free { addr: 0x10 }));
+        assert_eq!(a.free(0x10), None);
+        assert_eq!(a.restore(0x10), Some(alloc));
+        assert_eq!(a.restore(0x10), None);
+        assert_eq!(a.free(0x10), Some(Event::Free { addr: 0x10 }));
+    }
+}

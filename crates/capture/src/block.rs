@@ -1,0 +1,252 @@
+//! Superblocks: what the tool says once about each, ready to be stamped with addresses.
+
+use trace::{Op, Ref, Site, SiteId};
+
+/// A superblock: ranges in the tables of [`Blocks`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Block {
+    first_ref: u32,
+    pub refs: u16,
+    first_insn: u32,
+    pub insns: u16,
+    first_exit: u32,
+    exits: u16,
+    /// Whether its sites have numbers yet: they get them when it is first recorded.
+    named: bool,
+}
+
+/// A place where a superblock can be left.
+#[derive(Clone, Copy, Debug)]
+struct Exit {
+    refs: u16,
+    insns: u16,
+    marked: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Instruction {
+    pc: u64,
+    bytes: u8,
+    /// The site of its fetch, once named.
+    site: SiteId,
+}
+
+/// The superblocks of an address space, by number.
+#[derive(Clone, Default)]
+pub struct Blocks {
+    blocks: Vec<Block>,
+    /// References without addresses. `insns` counts from the reference before it in the superblock,
+    /// or from the superblock's entry.
+    templates: Vec<Ref>,
+    /// The instruction of each, counted in its superblock.
+    insn_of: Vec<u16>,
+    exits: Vec<Exit>,
+    instructions: Vec<Instruction>,
+}
+
+/// The descriptor is not what the language allows.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+impl Blocks {
+    /// Takes in a descriptor (`record::BLOCK`).
+    pub fn define(&mut self, payload: &[u64]) -> Result<(), Malformed> {
+        let [number, counts, rest @ ..] = payload else { return Err(Malformed) };
+        let number = usize::try_from(*number).map_err(|_| Malformed)?;
+        let [insns, refs, exits] = [0, 16, 32].map(|shift| (counts >> shift) as u16);
+        let (ni, nr, ne) = (usize::from(insns), usize::from(refs), usize::from(exits));
+        if number > self.blocks.len() || rest.len() != ni + nr + ne || ni == 0 || ne == 0 {
+            return Err(Malformed);
+        }
+        let (insn_words, rest) = rest.split_at(ni);
+        let (ref_words, exit_words) = rest.split_at(nr);
+        let block = Block {
+            first_ref: self.templates.len() as u32,
+            refs,
+            first_insn: self.instructions.len() as u32,
+            insns,
+            first_exit: self.exits.len() as u32,
+            exits,
+            named: false,
+        };
+        let mut before = 0u16;
+        for &word in ref_words {
+            let insn = word as u16;
+            let size = (word >> 16) as u16;
+            let op = match (word >> 32) as u8 {
+                0 => Op::Read,
+                1 => Op::Write,
+                2 => Op::Modify,
+                _ => return Err(Malformed),
+            };
+            if insn >= insns || insn + 1 < before || size == 0 {
+                return Err(Malformed);
+            }
+            // At most some hundred instructions make a superblock; more are carried by no template.
+            let step = (insn + 1 - before).min(255) as u8;
+            before = insn + 1;
+            self.templates.push(Ref { addr: 0, site: 0, insns: step, op, size });
+            self.insn_of.push(insn);
+        }
+        for &word in insn_words {
+            let (pc, bytes) = (word & ((1 << 56) - 1), (word >> 56) as u8);
+            self.instructions.push(Instruction { pc, bytes: bytes.max(1), site: 0 });
+        }
+        for &word in exit_words {
+            let exit = Exit { refs: word as u16, insns: (word >> 16) as u16, marked: (word >> 32) & 1 != 0 };
+            if exit.refs > refs || exit.insns > insns {
+                return Err(Malformed);
+            }
+            self.exits.push(exit);
+        }
+        if number == self.blocks.len() {
+            self.blocks.push(block);
+        } else {
+            self.blocks[number] = block;
+        }
+        Ok(())
+    }
+
+    /// The superblock with that number.
+    #[inline(always)]
+    pub fn get(&self, number: usize) -> Option<Block> {
+        self.blocks.get(number).copied()
+    }
+
+    /// The references of a superblock, addresses missing.
+    #[inline(always)]
+    pub fn templates(&self, block: &Block) -> &[Ref] {
+        &self.templates[block.first_ref as usize..][..usize::from(block.refs)]
+    }
+
+    /// Instructions begun when the superblock was left after `refs` references, at the exit that
+    /// `marker` names, if any.
+    #[inline]
+    pub fn instructions_run(&self, block: &Block, refs: usize, marker: Option<u16>) -> Result<u16, Malformed> {
+        let exits = &self.exits[block.first_exit as usize..][..usize::from(block.exits)];
+        let exit = match marker {
+            Some(number) => exits.get(usize::from(number)).filter(|e| usize::from(e.refs) == refs),
+            None if refs == usize::from(block.refs) => exits.last(),
+            None => exits.iter().find(|e| usize::from(e.refs) == refs && !e.marked),
+        };
+        exit.map(|e| e.insns).ok_or(Malformed)
+    }
+
+    /// The instruction of reference `index` of a superblock, counted there.
+    pub fn insn_of(&self, block: &Block, index: usize) -> u16 {
+        self.insn_of[block.first_ref as usize + index]
+    }
+
+    /// The fetch of instruction `index` of a superblock.
+    pub fn fetch(&self, block: &Block, index: usize) -> Ref {
+        let i = self.instructions[block.first_insn as usize + index];
+        Ref { addr: i.pc, site: i.site, insns: 1, op: Op::Fetch, size: u16::from(i.bytes) }
+    }
+
+    /// Gives the sites of a superblock their numbers, if it has not got them. `pcs`: sites tell
+    /// their program counters; `fetches`: instructions are sites, too.
+    #[inline(always)]
+    pub fn name(&mut self, number: usize, pcs: bool, fetches: bool, site: impl FnMut(Site) -> SiteId) {
+        if !self.blocks[number].named {
+            self.name_now(number, pcs, fetches, site);
+        }
+    }
+
+    #[cold]
+    fn name_now(&mut self, number: usize, pcs: bool, fetches: bool, mut site: impl FnMut(Site) -> SiteId) {
+        let block = &mut self.blocks[number];
+        block.named = true;
+        let instructions = &mut self.instructions[block.first_insn as usize..][..usize::from(block.insns)];
+        let first = block.first_ref as usize;
+        for index in first..first + usize::from(block.refs) {
+            let r = &mut self.templates[index];
+            let pc = if pcs { instructions[usize::from(self.insn_of[index])].pc } else { 0 };
+            r.site = site(Site { pc, op: r.op, size: r.size });
+        }
+        if fetches {
+            for i in instructions {
+                let pc = if pcs { i.pc } else { 0 };
+                i.site = site(Site { pc, op: Op::Fetch, size: u16::from(i.bytes) });
+            }
+        }
+    }
+
+    /// Whether the superblock's sites have numbers.
+    pub fn is_named(&self, number: usize) -> bool {
+        self.blocks.get(number).is_some_and(|b| b.named)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two instructions: a read of 8 bytes, then a branch that may leave, then a write of 4.
+    fn descriptor(number: u64) -> Vec<u64> {
+        vec![
+            number,
+            3 | 2 << 16 | 2 << 32,
+            0x1000 | 4 << 56,
+            0x1004 | 2 << 56,
+            0x1006 | 3 << 56,
+            8 << 16,
+            2 | 4 << 16 | 1 << 32,
+            1 | 2 << 16,
+            2 | 3 << 16,
+        ]
+    }
+
+    #[test]
+    fn a_superblock_says_what_was_run_before_each_exit() {
+        let mut blocks = Blocks::default();
+        blocks.define(&descriptor(0)).unwrap();
+        let block = blocks.get(0).unwrap();
+        let steps: Vec<_> = blocks.templates(&block).iter().map(|r| (r.insns, r.op, r.size)).collect();
+        assert_eq!(steps, [(1, Op::Read, 8), (2, Op::Write, 4)]);
+        assert_eq!(blocks.instructions_run(&block, 2, None), Ok(3));
+        assert_eq!(blocks.instructions_run(&block, 1, None), Ok(2));
+        assert_eq!(blocks.instructions_run(&block, 0, None), Err(Malformed));
+        assert_eq!(blocks.instructions_run(&block, 1, Some(0)), Ok(2));
+        assert_eq!(blocks.instructions_run(&block, 1, Some(1)), Err(Malformed));
+    }
+
+    #[test]
+    fn sites_are_named_once() {
+        let mut blocks = Blocks::default();
+        blocks.define(&descriptor(0)).unwrap();
+        let mut sites = Vec::new();
+        for _ in 0..2 {
+            blocks.name(0, true, true, |s| {
+                sites.push(s);
+                sites.len() as SiteId + 9
+            });
+        }
+        let pcs: Vec<_> = sites.iter().map(|s| (s.pc, s.op)).collect();
+        assert_eq!(
+            pcs,
+            [
+                (0x1000, Op::Read),
+                (0x1006, Op::Write),
+                (0x1000, Op::Fetch),
+                (0x1004, Op::Fetch),
+                (0x1006, Op::Fetch)
+            ]
+        );
+        let block = blocks.get(0).unwrap();
+        assert_eq!(blocks.templates(&block)[1].site, 11);
+        assert_eq!(blocks.fetch(&block, 2).site, 14);
+    }
+
+    #[test]
+    fn malformed_descriptors_are_refused() {
+        let mut blocks = Blocks::default();
+        assert_eq!(blocks.define(&[]), Err(Malformed));
+        assert_eq!(blocks.define(&descriptor(1)), Err(Malformed), "numbers have no gaps");
+        for cut in 0..descriptor(0).len() {
+            assert_eq!(blocks.define(&descriptor(0)[..cut]), Err(Malformed));
+        }
+        let mut wrong = descriptor(0);
+        wrong[5] = 9 | 8 << 16;
+        assert_eq!(blocks.define(&wrong), Err(Malformed), "an instruction beyond the end");
+    }
+}

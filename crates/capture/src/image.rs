@@ -1,0 +1,441 @@
+//! An address space: turns the words of its ring into references and events.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use trace::{Allocation, Array, Event, Frame, Ref, Stack, StackId, Thread, ThreadId};
+
+use crate::allocation::Allocations;
+use crate::block::{Block, Blocks, Malformed};
+use crate::module::{Mapping, Mappings};
+use crate::output::Output;
+use crate::sync::{Objects, Tickets};
+use crate::wire::{self, record};
+
+/// Where an address space stands in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Running,
+    /// It said that it is about to call execve.
+    Replacing,
+    /// It said that it ends.
+    Ended,
+}
+
+/// A thread of an address space.
+#[derive(Clone)]
+struct Runner {
+    id: ThreadId,
+    /// Instructions since its last reference.
+    carried: u64,
+    /// What `pthread_self` is on glibc.
+    pointer: u64,
+    told: Thread,
+    ended: bool,
+}
+
+/// What all address spaces share.
+#[derive(Default)]
+pub struct Commons {
+    pub tickets: Tickets,
+    pub mappings: Mappings,
+    pub notes: Vec<String>,
+}
+
+/// What an address space wants done that concerns others.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// The thread made the process `pid`.
+    Spawned { by: ThreadId, pid: u32 },
+    /// The thread has seen the process `pid` end.
+    Waited { by: ThreadId, pid: u32 },
+}
+
+/// An address space, from exec or fork to exec or exit.
+pub struct Image {
+    pub process: u32,
+    pub pid: u32,
+    pub phase: Phase,
+    pub main: ThreadId,
+    blocks: Arc<Blocks>,
+    /// By Valgrind's numbers, which are used again.
+    runners: Vec<Option<Runner>>,
+    current: usize,
+    stacks: HashMap<u64, StackId>,
+    no_stack: Option<StackId>,
+    allocations: Allocations,
+    objects: Objects,
+    paused: bool,
+    /// Slots decoded.
+    pub slots: u64,
+}
+
+impl Image {
+    /// A fresh address space with one thread, `main`.
+    pub fn new(process: u32, pid: u32, main: ThreadId) -> Image {
+        let told = Thread { process, number: u64::from(pid), name: String::new(), stack: None };
+        let first = Runner { id: main, carried: 0, pointer: 0, told, ended: false };
+        Image {
+            process,
+            pid,
+            phase: Phase::Running,
+            main,
+            blocks: Arc::default(),
+            runners: vec![None, Some(first)],
+            current: 1,
+            stacks: HashMap::new(),
+            no_stack: None,
+            allocations: Allocations::default(),
+            objects: Objects::new(process),
+            paused: false,
+            slots: 0,
+        }
+    }
+
+    /// The copy that fork made of `self`, with the thread that called it.
+    pub fn fork(&self, process: u32, pid: u32, main: ThreadId, commons: &mut Commons) -> Image {
+        commons.mappings.inherit(self.process, process);
+        let mut child = Image::new(process, pid, main);
+        if let Some(caller) = self.runners.get(self.current).and_then(Option::as_ref) {
+            let told = Thread { number: u64::from(pid), process, ..caller.told.clone() };
+            let runner = Runner { id: main, pointer: caller.pointer, carried: 0, told, ended: false };
+            child.runners = vec![None; self.current];
+            child.runners.push(Some(runner));
+            child.current = self.current;
+        }
+        child.blocks = Arc::clone(&self.blocks);
+        child.stacks = HashMap::new();
+        child.allocations = self.allocations.clone();
+        child.objects = self.objects.of_child(process);
+        child.paused = self.paused;
+        child
+    }
+
+    /// Threads that have not ended.
+    pub fn live(&self) -> impl Iterator<Item = ThreadId> {
+        self.runners.iter().flatten().filter(|r| !r.ended).map(|r| r.id)
+    }
+
+    /// Takes in the words of a slot. The error says where they stop making sense.
+    pub fn decode(
+        &mut self,
+        words: &[u64],
+        out: &mut Output,
+        commons: &mut Commons,
+        wishes: &mut Vec<Wish>,
+    ) -> Result<(), usize> {
+        self.slots += 1;
+        if let Some(runner) = self.runners.get(self.current).and_then(Option::as_ref) {
+            out.run_by(runner.id);
+        }
+        let mut at = 0;
+        while let Some(&word) = words.get(at) {
+            match wire::kind(word) {
+                wire::BLOCK => {
+                    at = self.run(word as u32 as usize, words, at + 1, out).map_err(|Malformed| at)?;
+                }
+                wire::RECORD => {
+                    let (kind, payload) = wire::payload(words, at).ok_or(at)?;
+                    self.record(kind, payload, out, commons, wishes).map_err(|Malformed| at)?;
+                    at += 1 + payload.len();
+                }
+                _ => return Err(at),
+            }
+        }
+        Ok(())
+    }
+
+    /// One run of a superblock, whose addresses begin at `words[at]`; returns where it ends.
+    #[inline]
+    fn run(&mut self, number: usize, words: &[u64], at: usize, out: &mut Output) -> Result<usize, Malformed> {
+        let mut block = self.blocks.get(number).ok_or(Malformed)?;
+        let rest = &words[at..];
+        let most = usize::from(block.refs).min(rest.len());
+        // How far it got, and whether something in between was left out.
+        let mut refs = 0;
+        let mut nulls = 0;
+        for &word in &rest[..most] {
+            if word & wire::TAGGED != 0 {
+                if word != wire::TAGGED {
+                    break;
+                }
+                nulls += 1;
+            }
+            refs += 1;
+        }
+        let mut end = at + refs;
+        let marker = match rest.get(refs) {
+            Some(&word) if wire::kind(word) == wire::EXIT => {
+                end += 1;
+                Some(word as u16)
+            }
+            _ => None,
+        };
+        let insns = self.blocks.instructions_run(&block, refs, marker)?;
+        let done = (refs - nulls) as u64;
+        if self.paused {
+            return Ok(end);
+        }
+        let Some(runner) = self.runners.get_mut(self.current).and_then(Option::as_mut) else {
+            return Err(Malformed);
+        };
+        if !out.wants(done) {
+            out.pass(done);
+            runner.carried = 0;
+            return Ok(end);
+        }
+        if !self.blocks.is_named(number) {
+            let (pcs, fetches) = (out.pcs, out.fetches);
+            Arc::make_mut(&mut self.blocks).name(number, pcs, fetches, |site| out.site(site));
+            block = self.blocks.get(number).ok_or(Malformed)?;
+        }
+        if nulls > 0 || out.fetches {
+            Self::run_slowly(&self.blocks, &block, &rest[..refs], insns, runner, out);
+            return Ok(end);
+        }
+        if refs == 0 {
+            runner.carried += u64::from(insns);
+            return Ok(end);
+        }
+        let templates = self.blocks.templates(&block);
+        let first = runner.carried + u64::from(templates[0].insns);
+        if first > 255 {
+            Self::tell_work(runner, out);
+        }
+        let collected = out.collected();
+        let from = collected.len();
+        collected.extend(templates.iter().zip(&rest[..refs]).map(|(t, &addr)| Ref { addr, ..*t }));
+        collected[from].insns += runner.carried as u8;
+        runner.carried = u64::from(insns - 1 - self.blocks.insn_of(&block, refs - 1));
+        out.admit(from, done);
+        Ok(end)
+    }
+
+    /// Instructions that no reference can carry.
+    #[cold]
+    fn tell_work(runner: &mut Runner, out: &mut Output) {
+        let instructions = std::mem::take(&mut runner.carried);
+        if instructions > 0 && out.inside() {
+            out.event(runner.id, Event::Work { instructions });
+        }
+    }
+
+    /// A run with references that were left out, or with fetches.
+    #[cold]
+    fn run_slowly(blocks: &Blocks, block: &Block, words: &[u64], insns: u16, runner: &mut Runner, out: &mut Output) {
+        let mut insn = 0;
+        let mut done = 0;
+        if runner.carried > 200 {
+            Self::tell_work(runner, out);
+        }
+        let from = out.collected().len();
+        for (index, (&addr, template)) in words.iter().zip(blocks.templates(block)).enumerate() {
+            let of = blocks.insn_of(block, index) + 1;
+            Self::advance(blocks, block, &mut insn, of, runner, out);
+            if addr == wire::TAGGED {
+                continue;
+            }
+            done += 1;
+            let step = std::mem::take(&mut runner.carried).min(255) as u8;
+            out.collected().push(Ref { addr, insns: step, ..*template });
+        }
+        Self::advance(blocks, block, &mut insn, insns, runner, out);
+        out.admit(from, done);
+    }
+
+    /// Runs the instructions up to number `to`: as fetches, or as a count.
+    fn advance(blocks: &Blocks, block: &Block, insn: &mut u16, to: u16, runner: &mut Runner, out: &mut Output) {
+        while *insn < to {
+            if out.fetches {
+                let fetch = blocks.fetch(block, usize::from(*insn));
+                out.collected().push(fetch);
+            } else {
+                runner.carried += 1;
+            }
+            *insn += 1;
+        }
+    }
+
+    fn current(&mut self) -> Result<&mut Runner, Malformed> {
+        self.runners.get_mut(self.current).and_then(Option::as_mut).ok_or(Malformed)
+    }
+
+    fn runner(&mut self, tid: u64) -> Result<&mut Runner, Malformed> {
+        let tid = usize::try_from(tid).map_err(|_| Malformed)?;
+        self.runners.get_mut(tid).and_then(Option::as_mut).ok_or(Malformed)
+    }
+
+    /// The trace's number for a stack of the tool's.
+    fn stack(&mut self, number: u64, out: &mut Output) -> StackId {
+        if let Some(known) = self.stacks.get(&number) {
+            return *known;
+        }
+        let process = self.process;
+        *self.no_stack.get_or_insert_with(|| out.stack(Stack { process, frames: Vec::new() }))
+    }
+
+    fn record(
+        &mut self,
+        kind: u32,
+        payload: &[u64],
+        out: &mut Output,
+        commons: &mut Commons,
+        wishes: &mut Vec<Wish>,
+    ) -> Result<(), Malformed> {
+        match (kind, payload) {
+            (record::BLOCK, _) => return Arc::make_mut(&mut self.blocks).define(payload),
+            (record::THREAD, [tid]) => {
+                let id = self.runner(*tid)?.id;
+                self.current = *tid as usize;
+                out.run_by(id);
+            }
+            (record::THREAD_CREATE, [tid]) => self.create(*tid, out)?,
+            (record::THREAD_START, [tid, number, pointer, low, high]) => {
+                let runner = self.runner(*tid)?;
+                runner.pointer = *pointer;
+                runner.told.number = *number;
+                runner.told.stack = (low < high).then_some((*low, *high));
+                out.update_thread(runner.id, runner.told.clone());
+            }
+            (record::THREAD_EXIT, [tid]) => {
+                let runner = self.runner(*tid)?;
+                Self::tell_work(runner, out);
+                runner.ended = true;
+                out.exit(runner.id);
+            }
+            (record::THREAD_NAME, [tid, ..]) => {
+                let name = String::from_utf8_lossy(&wire::text(payload, 1)).into_owned();
+                let runner = self.runner(*tid)?;
+                runner.told.name = name;
+                out.update_thread(runner.id, runner.told.clone());
+            }
+            (record::MAP, [start, bytes, how, offset, stack, ..]) => {
+                let path = String::from_utf8_lossy(&wire::text(payload, 5)).into_owned();
+                self.map((*start, *bytes), *how, *offset, *stack, path, out, commons)?;
+            }
+            (record::UNMAP, [start, bytes]) => {
+                let thread = self.current()?.id;
+                for event in self.allocations.unmap(*start, *bytes) {
+                    out.event(thread, event);
+                }
+            }
+            (record::STACK, [number, pcs @ ..]) => {
+                let frames = pcs.iter().map(|pc| Frame { pc: *pc }).collect();
+                let id = out.stack(Stack { process: self.process, frames });
+                self.stacks.insert(*number, id);
+            }
+            (record::ALLOC, [addr, bytes, stack]) => {
+                let stack = self.stack(*stack, out);
+                let thread = self.current()?.id;
+                let event = self.allocations.alloc(*addr, *bytes, stack);
+                out.event(thread, event);
+            }
+            (record::FREE, [addr]) => {
+                let thread = self.current()?.id;
+                if let Some(event) = self.allocations.free(*addr) {
+                    out.event(thread, event);
+                }
+            }
+            (record::SYNC, [operation, object, value]) => self.sync(*operation, *object, *value, out, commons)?,
+            (record::FORK, [pid]) => wishes.push(Wish::Spawned { by: self.current()?.id, pid: *pid as u32 }),
+            (record::WAITED, [pid]) => wishes.push(Wish::Waited { by: self.current()?.id, pid: *pid as u32 }),
+            (record::EXEC, [1]) => self.phase = Phase::Replacing,
+            (record::EXEC, [_]) => self.phase = Phase::Running,
+            (record::PROGRAM, _) => {}
+            (record::END, [_]) => self.phase = Phase::Ended,
+            (record::PHASE, _) => {
+                let name = String::from_utf8_lossy(&wire::text(payload, 0)).into_owned();
+                let thread = self.current()?.id;
+                out.event(thread, Event::Phase { name });
+            }
+            (record::WORK_BEGIN, hints) => {
+                let thread = self.current()?.id;
+                out.event(thread, Event::WorkBegin { hints: hints.to_vec() });
+            }
+            (record::WORK_END, _) => {
+                let thread = self.current()?.id;
+                out.event(thread, Event::WorkEnd);
+            }
+            (record::ARRAY, [addr, bytes, ..]) => {
+                let name = String::from_utf8_lossy(&wire::text(payload, 2)).into_owned();
+                out.writer().arrays([Array { process: self.process, name, addr: *addr, bytes: *bytes }]);
+            }
+            (record::SWITCH, [on]) => self.paused = *on == 0,
+            _ => return Err(Malformed),
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, tid: u64, out: &mut Output) -> Result<(), Malformed> {
+        // Valgrind has a few hundred threads at most (--max-threads).
+        let tid = usize::try_from(tid).ok().filter(|tid| *tid < 1 << 16).ok_or(Malformed)?;
+        let by = self.current()?.id;
+        let told = Thread { process: self.process, ..Thread::default() };
+        let id = out.thread(told.clone());
+        out.event(by, Event::Spawn { child: id });
+        if self.runners.len() <= tid {
+            self.runners.resize(tid + 1, None);
+        }
+        self.runners[tid] = Some(Runner { id, carried: 0, pointer: 0, told, ended: false });
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn map(
+        &mut self,
+        (start, bytes): (u64, u64),
+        how: u64,
+        offset: u64,
+        stack: u64,
+        path: String,
+        out: &mut Output,
+        commons: &mut Commons,
+    ) -> Result<(), Malformed> {
+        let thread = self.current()?.id;
+        let stack = self.stack(stack, out);
+        let kind = match how >> 8 {
+            wire::map::FILE => Allocation::File,
+            wire::map::STACK => Allocation::Stack,
+            _ => Allocation::Map,
+        };
+        if kind == Allocation::File && !path.is_empty() {
+            let executable = how & 4 != 0;
+            commons.mappings.add(Mapping { process: self.process, path, start, bytes, offset, executable });
+        }
+        for event in self.allocations.map(start, bytes, stack, kind) {
+            out.event(thread, event);
+        }
+        Ok(())
+    }
+
+    fn sync(
+        &mut self,
+        operation: u64,
+        object: u64,
+        value: u64,
+        out: &mut Output,
+        commons: &mut Commons,
+    ) -> Result<(), Malformed> {
+        let thread = self.current()?.id;
+        match operation {
+            wire::sync::RESTORE => {
+                if let Some(event) = self.allocations.restore(object) {
+                    out.event(thread, event);
+                }
+            }
+            wire::sync::JOINED => {
+                let ended = self.runners.iter().flatten().find(|r| r.pointer == object && r.id != thread);
+                if let Some(child) = ended.map(|r| r.id) {
+                    out.event(thread, Event::Join { child });
+                }
+            }
+            _ => {
+                for event in self.objects.events(thread, operation, object, value, &mut commons.tickets) {
+                    out.event(thread, event);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+

@@ -1,0 +1,143 @@
+//! What to record, and what became of it.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// What to record and where to.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A path, or a name to look up in `PATH`.
+    pub program: OsString,
+    pub args: Vec<OsString>,
+    /// The trace to write.
+    pub output: PathBuf,
+    /// References to pass over before recording begins.
+    pub skip: u64,
+    /// References in each window; `None` records all that follows `skip`.
+    pub window: Option<u64>,
+    /// Windows to take, spread evenly over the run; 1 takes the first.
+    pub windows: u32,
+    /// Record instruction fetches as references too.
+    pub fetches: bool,
+    /// Keep the program counter of each reference.
+    pub pcs: bool,
+    /// Record the processes that the program starts, too.
+    pub follow_children: bool,
+    /// Read symbols and debug information into the trace when the program has ended.
+    pub symbols: bool,
+    /// The name of the machine, for people to read.
+    pub machine: String,
+    /// Send what the program prints to standard error, where standard output is needed for a result.
+    pub output_to_stderr: bool,
+    /// Folder of the Valgrind tool; `None` finds it.
+    pub tool: Option<PathBuf>,
+}
+
+impl Options {
+    /// Records all of `program`, with program counters and symbols.
+    pub fn new(
+        program: impl Into<OsString>,
+        args: impl IntoIterator<Item = impl Into<OsString>>,
+        output: impl AsRef<Path>,
+    ) -> Options {
+        Options {
+            program: program.into(),
+            args: args.into_iter().map(Into::into).collect(),
+            output: output.as_ref().to_path_buf(),
+            skip: 0,
+            window: None,
+            windows: 1,
+            fetches: false,
+            pcs: true,
+            follow_children: true,
+            symbols: true,
+            machine: String::new(),
+            output_to_stderr: false,
+            tool: None,
+        }
+    }
+}
+
+/// How far the recording is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// References that the program has made.
+    pub references: u64,
+    /// Bytes of trace so far.
+    pub bytes: u64,
+    /// True when the program has ended and its symbols are being read.
+    pub finishing: bool,
+}
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    Code(i32),
+    Signal(i32),
+}
+
+impl Exit {
+    /// What a shell would say: the code, or 128 and the signal.
+    pub fn code(self) -> i32 {
+        match self {
+            Exit::Code(code) => code,
+            Exit::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+/// What became of a recording.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub exit: Exit,
+    pub summary: trace::Summary,
+    /// References that the program made while it was watched, recorded or not.
+    pub references_seen: u64,
+    /// What the reader of the trace should know: what is missing and why.
+    pub notes: Vec<String>,
+    /// Set when the trace could not be written to its end; what was kept can be read.
+    pub failure: Option<String>,
+}
+
+/// Why there is no recording, or not all of it.
+#[derive(Debug, Error)]
+pub enum CaptureError {
+    #[error("valgrind is not installed: {what}; install it (Debian: apt install valgrind) and try again")]
+    NoValgrind { what: String },
+
+    #[error(
+        "the recorder's Valgrind tool is not built: looked in {}; build it with `make -C capture/valgrind`, or point \
+         DOMICILE_VALGRIND_LIB at the folder that has domicile-amd64-linux", looked_in.join(", ")
+    )]
+    NoTool { looked_in: Vec<String> },
+
+    #[error("cannot run {}: {what}", program.display())]
+    NoProgram { program: PathBuf, what: String },
+
+    #[error("bad recording options: {0}")]
+    BadOptions(String),
+
+    #[error("recording works on x86-64 Linux only; import a trace of another tool instead (`domicile import`)")]
+    Unsupported,
+
+    #[error("{what}: {source}")]
+    System { what: &'static str, source: io::Error },
+
+    #[error(
+        "Valgrind did not start the program{}; try `valgrind --tool=none` on it",
+        if log.is_empty() { String::new() } else { format!(" ({log})") }
+    )]
+    DidNotStart { log: String },
+
+    #[error(transparent)]
+    Trace(#[from] trace::TraceError),
+}
+
+impl CaptureError {
+    pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> CaptureError {
+        move |source| CaptureError::System { what, source }
+    }
+}

@@ -1,0 +1,231 @@
+//! The trace being written: which references are let through, and to whom they belong.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
+
+use trace::{Event, Op, Ref, Site, SiteId, Stack, StackId, Summary, Thread, ThreadId, TraceError, Writer};
+
+/// References that are collected before the writer gets them.
+const BATCH: usize = 1 << 14;
+
+/// The trace, and the windows through which references reach it.
+///
+/// After the first failure to write nothing more is written; [`Output::failed`] tells.
+pub struct Output {
+    writer: Writer,
+    failure: Option<TraceError>,
+    refs: Vec<Ref>,
+    thread: ThreadId,
+    /// Threads that have not ended.
+    live: BTreeSet<ThreadId>,
+    /// Loads, stores and modifications that the program has made so far.
+    seen: u64,
+    /// Which of them to take, in order; the first is under way or the next.
+    windows: VecDeque<Range<u64>>,
+    window: u32,
+    inside: bool,
+    announce: bool,
+    pub pcs: bool,
+    pub fetches: bool,
+}
+
+impl Output {
+    /// Writes what lies in `windows` (numbers of references, in order, not overlapping);
+    /// `announce` puts an event before each.
+    pub fn new(writer: Writer, windows: Vec<Range<u64>>, announce: bool, pcs: bool, fetches: bool) -> Output {
+        Output {
+            writer,
+            failure: None,
+            refs: Vec::with_capacity(2 * BATCH),
+            thread: 0,
+            live: BTreeSet::new(),
+            seen: 0,
+            windows: windows.into(),
+            window: 0,
+            inside: false,
+            announce,
+            pcs,
+            fetches,
+        }
+    }
+
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.writer.bytes()
+    }
+
+    pub fn failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    fn keep<T>(&mut self, result: Result<T, TraceError>) {
+        if let Err(failure) = result
+            && self.failure.is_none()
+        {
+            self.failure = Some(failure);
+        }
+    }
+
+    /// Gives the writer what was collected.
+    fn flush(&mut self) {
+        if !self.refs.is_empty() && self.failure.is_none() {
+            let result = self.writer.refs(self.thread, &self.refs);
+            self.keep(result);
+        }
+        self.refs.clear();
+    }
+
+    /// What is admitted from now on was done by `thread`.
+    pub fn run_by(&mut self, thread: ThreadId) {
+        if thread != self.thread {
+            self.flush();
+            self.thread = thread;
+        }
+    }
+
+    pub fn event(&mut self, thread: ThreadId, event: Event) {
+        self.flush();
+        if self.failure.is_none() {
+            let result = self.writer.event(thread, event);
+            self.keep(result);
+        }
+    }
+
+    /// How many of the next `count` references would be taken or could begin a window: if none,
+    /// [`Output::pass`] spares the work of building them.
+    #[inline(always)]
+    pub fn wants(&self, count: u64) -> bool {
+        match self.windows.front() {
+            Some(window) => self.seen + count > window.start,
+            None => false,
+        }
+    }
+
+    /// Counts references that nobody wants.
+    #[inline(always)]
+    pub fn pass(&mut self, count: u64) {
+        self.seen += count;
+    }
+
+    /// The references being collected; a run is appended and then admitted.
+    #[inline(always)]
+    pub fn collected(&mut self) -> &mut Vec<Ref> {
+        &mut self.refs
+    }
+
+    /// Lets through those of the last references, from index `from` of [`Output::collected`] on,
+    /// that lie in a window; `count` of them are not fetches.
+    #[inline(always)]
+    pub fn admit(&mut self, from: usize, count: u64) {
+        if self.inside && self.windows.front().is_some_and(|w| self.seen + count < w.end) {
+            self.seen += count;
+            if self.refs.len() >= BATCH {
+                self.flush();
+            }
+        } else {
+            self.admit_across(from);
+        }
+    }
+
+    /// A run that begins or ends a window, or does not touch one.
+    #[cold]
+    fn admit_across(&mut self, from: usize) {
+        let run = self.refs.split_off(from.min(self.refs.len()));
+        for mut r in run {
+            // Fetches go with the reference that follows them.
+            let Some(window) = self.windows.front().cloned() else {
+                self.seen += u64::from(r.op != Op::Fetch);
+                continue;
+            };
+            if self.seen >= window.start {
+                if !self.inside {
+                    self.inside = true;
+                    r.insns = r.insns.min(1);
+                    self.begin_window();
+                }
+                self.refs.push(r);
+            }
+            if r.op != Op::Fetch {
+                self.seen += 1;
+                if self.seen >= window.end {
+                    self.windows.pop_front();
+                    self.inside = false;
+                }
+            }
+        }
+        if self.refs.len() >= BATCH {
+            self.flush();
+        }
+    }
+
+    fn begin_window(&mut self) {
+        if self.announce {
+            let index = self.window;
+            for thread in self.live.clone() {
+                self.event(thread, Event::Window { index });
+            }
+        }
+        self.window += 1;
+    }
+
+    /// Windows that were begun.
+    pub fn windows_begun(&self) -> u32 {
+        self.window
+    }
+
+    /// Whether the references that come now are being taken.
+    pub fn inside(&self) -> bool {
+        self.inside
+    }
+
+    pub fn process(&mut self, process: trace::Process) -> u32 {
+        self.writer.process(process)
+    }
+
+    pub fn thread(&mut self, thread: Thread) -> ThreadId {
+        let id = self.writer.thread(thread);
+        self.live.insert(id);
+        id
+    }
+
+    pub fn update_thread(&mut self, id: ThreadId, thread: Thread) {
+        self.writer.update_thread(id, thread);
+    }
+
+    /// The thread's last event.
+    pub fn exit(&mut self, thread: ThreadId) {
+        if self.live.remove(&thread) {
+            self.event(thread, Event::Exit);
+        }
+    }
+
+    pub fn site(&mut self, site: Site) -> SiteId {
+        self.writer.site(site)
+    }
+
+    pub fn stack(&mut self, stack: Stack) -> StackId {
+        self.writer.stack(stack)
+    }
+
+    /// The writer, for the tables that come last.
+    pub fn writer(&mut self) -> &mut Writer {
+        &mut self.writer
+    }
+
+    /// Ends the trace. The error, if any, is the first there was.
+    pub fn finish(mut self) -> (Result<Summary, TraceError>, u64) {
+        self.flush();
+        for thread in std::mem::take(&mut self.live) {
+            self.event(thread, Event::Exit);
+        }
+        let seen = self.seen;
+        let finished = self.writer.finish();
+        match self.failure {
+            Some(failure) => (Err(failure), seen),
+            None => (finished, seen),
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The recording, from start to end.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+
+use sys::packet;
+use sys::signals::{self, Caught};
+use trace::{Header, Summary, TraceError, Writer};
+
+use crate::connection::Ring;
+use crate::journal::Journal;
+use crate::launch::{self, Room};
+use crate::options::{CaptureError, Exit, Options, Outcome, Progress};
+use crate::output::Output;
+use crate::story::{Connection, Listener, Story};
+use crate::symbols;
+use crate::tool;
+use crate::wire::{self, Hello, record as kind};
+
+/// How often to look whether the program still runs while nothing is said.
+const GLANCE_MS: u32 = 50;
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// Records a program; returns when it has ended and the trace is written.
+///
+/// `progress` is called a few times a second. Signals that ask this process to end (Ctrl-C) are
+/// passed on to the program while it runs, and the trace is finished when the program has ended.
+/// A failure to write ends the recording, not the program: it is told in [`Outcome::failure`].
+pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, CaptureError> {
+    check(options)?;
+    let tool = tool::find(options.tool.as_deref())?;
+    let room = Room::new()?;
+    let listener =
+        packet::Listener::bind(&room.socket()).map_err(CaptureError::system("cannot listen for the tool"))?;
+    let mut caught = Caught::begin().map_err(CaptureError::system("cannot catch signals"))?;
+    let header = header(options);
+    let writer = writer(options, &header)?;
+    let child = launch::start(options, &tool, &room)?;
+    let mut recorder = Recorder::new(listener, child);
+
+    let windows = options.window.map(|n| (n, options.windows));
+    let (ended, story) = match windows {
+        Some((references, count)) if count > 1 => {
+            let mut journal = Journal::new(&options.output, options.skip, references, count)
+                .map_err(CaptureError::system("cannot make a temporary file beside the trace"))?;
+            let ended = recorder.listen(&mut journal, &mut caught, progress)?;
+            let (replay, chosen) = journal.finish();
+            let story = Story::new(Output::new(writer, chosen, true, options.pcs, options.fetches));
+            (ended, replay.tell(story))
+        }
+        _ => {
+            let first = options.skip..options.window.map_or(u64::MAX, |n| options.skip.saturating_add(n));
+            let out = Output::new(writer, vec![first], options.window.is_some(), options.pcs, options.fetches);
+            let mut story = Story::new(out);
+            let ended = recorder.listen(&mut story, &mut caught, progress)?;
+            (ended, Ok(story))
+        }
+    };
+    let mut notes = recorder.notes;
+    if recorder.greeted == 0 {
+        let log = room.messages().join("; ");
+        let _ = std::fs::remove_file(&options.output);
+        return Err(CaptureError::DidNotStart { log });
+    }
+    notes.extend(room.messages().into_iter().map(|m| format!("valgrind: {m}")));
+    let (mut story, told) = match story {
+        Ok(story) => (story, None),
+        Err((story, failure)) => (story, Some(failure)),
+    };
+    progress(Progress { references: story.out.seen(), bytes: story.out.bytes(), finishing: true });
+    notes.append(&mut story.commons.notes);
+    if let Some(wanted) = options.window.map(|_| options.windows)
+        && story.out.windows_begun() < wanted
+    {
+        notes.push(format!(
+            "the program made {} references: {} of {wanted} windows could be taken",
+            story.out.seen(),
+            story.out.windows_begun()
+        ));
+    }
+    symbols::write(options, &mut story, &mut notes);
+    let (finished, seen) = story.out.finish();
+    let (summary, failure) = match finished {
+        Ok(summary) => (summary, told),
+        Err(failure) => (kept(&failure), Some(failure.to_string())),
+    };
+    Ok(Outcome { exit: exit(ended), summary, references_seen: seen, notes, failure })
+}
+
+fn check(options: &Options) -> Result<(), CaptureError> {
+    if options.window == Some(0) {
+        return Err(CaptureError::BadOptions("a window of 0 references".into()));
+    }
+    if options.windows == 0 {
+        return Err(CaptureError::BadOptions("0 windows".into()));
+    }
+    if options.windows > 1 && options.window.is_none() {
+        return Err(CaptureError::BadOptions("several windows need a size (--window N)".into()));
+    }
+    Ok(())
+}
+
+fn header(options: &Options) -> Header {
+    Header {
+        program: options.program.to_string_lossy().into_owned(),
+        arguments: options.args.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
+        origin: "record".into(),
+        machine: options.machine.clone(),
+        page_bytes: 4096,
+        counts_instructions: true,
+        has_fetches: options.fetches,
+        has_pcs: options.pcs,
+    }
+}
+
+fn writer(options: &Options, header: &Header) -> Result<Writer, CaptureError> {
+    let how = trace::Options { background: true, ..trace::Options::default() };
+    Ok(Writer::create_with(&options.output, header, how)?)
+}
+
+/// What is in the file although it could not be finished.
+fn kept(failure: &TraceError) -> Summary {
+    let (references, bytes) = match failure {
+        TraceError::Write { references, bytes, .. } => (*references, *bytes),
+        _ => (0, 0),
+    };
+    let bytes_per_reference = if references == 0 { 0.0 } else { bytes as f64 / references as f64 };
+    Summary { references, bytes, bytes_per_reference, events: 0, instructions: 0, threads: 0, sites: 0, chunks: 0 }
+}
+
+fn exit(status: ExitStatus) -> Exit {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::Code(0),
+    }
+}
+
+/// The connections of the processes under way.
+struct Recorder {
+    listener: packet::Listener,
+    child: Child,
+    rings: BTreeMap<Connection, Ring>,
+    next: Connection,
+    greeted: u64,
+    words: Vec<u64>,
+    notes: Vec<String>,
+}
+
+impl Recorder {
+    fn new(listener: packet::Listener, child: Child) -> Recorder {
+        Recorder {
+            listener,
+            child,
+            rings: BTreeMap::new(),
+            next: 0,
+            greeted: 0,
+            words: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Tells `story` everything until the program has ended.
+    fn listen(
+        &mut self,
+        story: &mut dyn Listener,
+        caught: &mut Caught,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<ExitStatus, CaptureError> {
+        let mut ended = None;
+        let mut told = Instant::now();
+        loop {
+            self.wait(caught, ended.is_some())?;
+            while let Some(signal) = caught.next() {
+                // Ctrl-C went to the program as well: it decides.
+                if !signal.from_terminal {
+                    let _ = signals::send(self.child.id(), signal.number);
+                }
+            }
+            if ended.is_none() {
+                ended = self.child.try_wait().map_err(CaptureError::system("cannot wait for the program"))?;
+            }
+            self.accept()?;
+            let mut moved = self.take(story);
+            while moved && told.elapsed() < PROGRESS_EVERY {
+                self.accept()?;
+                moved = self.take(story);
+            }
+            if told.elapsed() >= PROGRESS_EVERY {
+                told = Instant::now();
+                let (references, bytes) = story.progress();
+                progress(Progress { references, bytes, finishing: false });
+            }
+            if story.failed() {
+                self.rings.values_mut().for_each(Ring::hang_up);
+                self.rings.clear();
+            }
+            if let Some(status) = ended
+                && !moved
+            {
+                self.leave(story);
+                return Ok(status);
+            }
+        }
+    }
+
+    /// Waits until something is said. When the program has ended only what was said is of interest.
+    fn wait(&self, caught: &Caught, ended: bool) -> Result<(), CaptureError> {
+        let mut sources = vec![caught.as_fd(), self.listener.as_fd()];
+        sources.extend(self.rings.values().filter_map(Ring::peer).map(|p| p.as_fd()));
+        packet::wait(&sources, if ended { 0 } else { GLANCE_MS })
+            .map_err(CaptureError::system("cannot wait for the tool"))?;
+        Ok(())
+    }
+
+    fn accept(&mut self) -> Result<(), CaptureError> {
+        loop {
+            match self.listener.accept() {
+                Ok(Some(peer)) => {
+                    self.rings.insert(self.next, Ring::new(peer));
+                    self.next += 1;
+                }
+                Ok(None) => break,
+                // Out of descriptors: the process waits in the queue until another has ended.
+                Err(e) if !self.rings.is_empty() => {
+                    self.note(format!("some processes had to wait to be recorded: {e}"));
+                    break;
+                }
+                Err(source) => return Err(CaptureError::System { what: "cannot accept the tool", source }),
+            }
+        }
+        for ring in self.rings.values_mut() {
+            ring.listen();
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Takes one slot of each ring that may go on; whether there was any.
+    fn take(&mut self, story: &mut dyn Listener) -> bool {
+        let mut moved = false;
+        for id in self.rings.keys().copied().collect::<Vec<_>>() {
+            let Some(ring) = self.rings.get(&id) else { continue };
+            if let Some(hello) = ring.hello
+                && !ring.opened
+            {
+                if self.must_wait_to_open(id, &hello) {
+                    continue;
+                }
+                self.greeted += 1;
+                story.open(id, hello);
+                moved = true;
+            }
+            if self.must_wait(ring) {
+                continue;
+            }
+            let Some(ring) = self.rings.get_mut(&id) else { continue };
+            ring.opened |= ring.hello.is_some();
+            if ring.take(&mut self.words) {
+                story.words(id, &self.words);
+                moved = true;
+            }
+            if ring.finished() {
+                let fault = ring.fault;
+                let opened = ring.opened;
+                self.rings.remove(&id);
+                if opened {
+                    story.close(id);
+                }
+                if let Some(fault) = fault {
+                    self.note(fault.to_string());
+                }
+                moved = true;
+            }
+        }
+        moved
+    }
+
+    /// A forked child comes after what its parent did before the fork; a program that replaced
+    /// another comes after it.
+    fn must_wait_to_open(&self, id: Connection, hello: &Hello) -> bool {
+        self.rings.iter().filter(|(other, _)| **other < id).any(|(_, ring)| match ring.hello {
+            Some(other) if hello.forked && other.pid == hello.parent => ring.taken < hello.parent_slots,
+            Some(other) => other.pid == hello.pid,
+            None => false,
+        })
+    }
+
+    /// What follows a wait comes after all that the process did that was waited for. (The tool
+    /// begins a slot for it.)
+    fn must_wait(&self, ring: &Ring) -> bool {
+        let Some((head, pid)) = ring.peek() else { return false };
+        let waited = wire::kind(head) == wire::RECORD && (head >> 48 & 0xfff) as u32 == kind::WAITED;
+        waited && self.rings.values().any(|r| r.hello.is_some_and(|h| u64::from(h.pid) == pid))
+    }
+
+    /// The program has ended: whoever of its children still runs goes on unrecorded.
+    fn leave(&mut self, story: &mut dyn Listener) {
+        let running = self.rings.values().filter(|r| !r.ended()).count();
+        if running > 0 {
+            self.note(format!("{running} processes outlived the program; they were recorded until it ended"));
+        }
+        for (id, mut ring) in std::mem::take(&mut self.rings) {
+            ring.hang_up();
+            if ring.opened {
+                while ring.take(&mut self.words) {
+                    story.words(id, &self.words);
+                }
+                story.close(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Who came from whom: processes as they fork, replace themselves, end and are waited for.
+
+use std::collections::{HashMap, VecDeque};
+
+use trace::{Event, Process, Thread, ThreadId};
+
+use crate::image::{Commons, Image, Phase, Wish};
+use crate::output::Output;
+use crate::wire::{self, Hello, record};
+
+/// Names a connection of the tool, unique in a recording.
+pub type Connection = u64;
+
+/// Ended address spaces that are kept in case a child of theirs has not spoken yet.
+const REMEMBERED: usize = 64;
+
+/// What the recorder hands over, in an order in which it makes sense: a child after what its parent
+/// did before the fork, a wait after all that the child did.
+pub trait Listener {
+    fn open(&mut self, connection: Connection, hello: Hello);
+    fn words(&mut self, connection: Connection, words: &[u64]);
+    fn close(&mut self, connection: Connection);
+    /// References that the program has made, and bytes written.
+    fn progress(&self) -> (u64, u64);
+    /// Whether listening on makes no sense: nothing can be written any more.
+    fn failed(&self) -> bool;
+}
+
+/// The newest of a process id.
+#[derive(Clone, Copy)]
+struct Known {
+    process: u32,
+    main: ThreadId,
+    /// Whether the fork that made it is in its parent's stream.
+    spawned: bool,
+    /// Whether the process itself has spoken.
+    heard: bool,
+}
+
+/// The trace being made of what the tool's processes say.
+pub struct Story {
+    pub out: Output,
+    pub commons: Commons,
+    images: HashMap<Connection, Image>,
+    /// Connections of programs that have not said yet what they are.
+    unnamed: HashMap<Connection, Hello>,
+    known: HashMap<u32, Known>,
+    /// Programs of processes, for their children.
+    programs: HashMap<u32, (String, Vec<String>)>,
+    ended: VecDeque<Image>,
+    /// Processes that said that they replace themselves, by pid: their main thread.
+    replaced: HashMap<u32, ThreadId>,
+}
+
+impl Story {
+    pub fn new(out: Output) -> Story {
+        Story {
+            out,
+            commons: Commons::default(),
+            images: HashMap::new(),
+            unnamed: HashMap::new(),
+            known: HashMap::new(),
+            programs: HashMap::new(),
+            ended: VecDeque::new(),
+            replaced: HashMap::new(),
+        }
+    }
+
+    fn note(&mut self, note: String) {
+        if self.commons.notes.len() < 100 && !self.commons.notes.contains(&note) {
+            self.commons.notes.push(note);
+        }
+    }
+
+    /// A process and its first thread, in the tables.
+    fn enter(&mut self, pid: u32, parent: Option<u32>, program: (String, Vec<String>)) -> (u32, ThreadId) {
+        let (name, arguments) = program.clone();
+        let process = self.out.process(Process { pid, parent, program: name, arguments });
+        let main = self.out.thread(Thread { process, number: u64::from(pid), name: String::new(), stack: None });
+        self.programs.insert(process, program);
+        (process, main)
+    }
+
+    /// A program has said what it is: `text` has its path and arguments, each ended by NUL.
+    fn begin(&mut self, connection: Connection, hello: Hello, text: &[u8]) {
+        let mut parts = text.split(|b| *b == 0).map(|p| String::from_utf8_lossy(p).into_owned());
+        let name = parts.next().unwrap_or_default();
+        let mut arguments: Vec<String> = parts.collect();
+        arguments.pop();
+        let before = self.replaced.remove(&hello.pid);
+        let earlier = self.known.get(&hello.pid).map(|k| k.process);
+        let parent = if before.is_some() { earlier } else { self.known.get(&hello.parent).map(|k| k.process) };
+        let (process, main) = self.enter(hello.pid, parent, (name, arguments));
+        if let Some(before) = before {
+            // execve: the new program goes on where the old one ends.
+            self.out.event(before, Event::Spawn { child: main });
+            self.out.exit(before);
+        }
+        self.known.insert(hello.pid, Known { process, main, spawned: true, heard: true });
+        self.images.insert(connection, Image::new(process, hello.pid, main));
+    }
+
+    fn fork(&mut self, connection: Connection, hello: Hello) {
+        let (pid, parent_pid) = (hello.pid, hello.parent);
+        let parent = self
+            .images
+            .values()
+            .chain(self.ended.iter().rev())
+            .filter(|i| i.pid == parent_pid)
+            .max_by_key(|i| (i.phase == Phase::Running, i.process))
+            .map(|i| i.process);
+        let Some(parent) = parent else {
+            self.note(format!("process {pid} was not recorded: its parent {parent_pid} is not known"));
+            return;
+        };
+        let known = match self.known.get(&pid).copied().filter(|k| k.spawned && !k.heard) {
+            Some(known) => Known { heard: true, ..known },
+            None => {
+                let program = self.programs.get(&parent).cloned().unwrap_or_default();
+                let (process, main) = self.enter(pid, Some(parent), program);
+                Known { process, main, spawned: false, heard: true }
+            }
+        };
+        self.known.insert(pid, known);
+        let of = self.images.values().chain(self.ended.iter()).find(|i| i.process == parent);
+        if let Some(of) = of {
+            let image = of.fork(known.process, pid, known.main, &mut self.commons);
+            self.images.insert(connection, image);
+        }
+    }
+
+    fn grant(&mut self, wish: Wish) {
+        match wish {
+            Wish::Spawned { by, pid } => {
+                let known = match self.known.get(&pid).copied().filter(|k| !k.spawned) {
+                    Some(known) => Known { spawned: true, ..known },
+                    None => {
+                        // The child has not spoken yet: its place is taken for it.
+                        let parent = self.images.values().find(|i| i.live().any(|t| t == by)).map(|i| i.process);
+                        let program = parent.and_then(|p| self.programs.get(&p)).cloned().unwrap_or_default();
+                        let (process, main) = self.enter(pid, parent, program);
+                        Known { process, main, spawned: true, heard: false }
+                    }
+                };
+                self.known.insert(pid, known);
+                self.out.event(by, Event::Spawn { child: known.main });
+            }
+            Wish::Waited { by, pid } => {
+                if let Some(known) = self.known.remove(&pid) {
+                    // A child that never spoke (it was killed at once) ends here.
+                    self.out.exit(known.main);
+                    self.out.event(by, Event::Join { child: known.main });
+                }
+            }
+        }
+    }
+}
+
+impl Listener for Story {
+    fn open(&mut self, connection: Connection, hello: Hello) {
+        if hello.forked {
+            self.fork(connection, hello);
+        } else {
+            self.unnamed.insert(connection, hello);
+        }
+    }
+
+    fn words(&mut self, connection: Connection, words: &[u64]) {
+        if let Some(hello) = self.unnamed.remove(&connection) {
+            let text = match wire::payload(words, 0) {
+                Some((record::PROGRAM, payload)) => wire::text(payload, 0),
+                _ => Vec::new(),
+            };
+            self.begin(connection, hello, &text);
+        }
+        let Some(image) = self.images.get_mut(&connection) else { return };
+        let mut wishes = Vec::new();
+        let decoded = image.decode(words, &mut self.out, &mut self.commons, &mut wishes);
+        let pid = image.pid;
+        for wish in wishes {
+            self.grant(wish);
+        }
+        if let Err(at) = decoded {
+            self.note(format!(
+                "process {pid} wrote into the recorder's memory, or the tool is at fault: the rest of {} words was left \
+                 out",
+                words.len() - at
+            ));
+        }
+    }
+
+    fn close(&mut self, connection: Connection) {
+        self.unnamed.remove(&connection);
+        let Some(image) = self.images.remove(&connection) else { return };
+        let replacing = image.phase == Phase::Replacing;
+        for thread in image.live().collect::<Vec<_>>() {
+            if replacing && thread == image.main {
+                self.replaced.insert(image.pid, thread);
+            } else {
+                self.out.exit(thread);
+            }
+        }
+        self.ended.push_back(image);
+        if self.ended.len() > REMEMBERED {
+            self.ended.pop_front();
+        }
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        (self.out.seen(), self.out.bytes())
+    }
+
+    fn failed(&self) -> bool {
+        self.out.failed()
+    }
+}

@@ -1,0 +1,59 @@
+//! Standard output: text for people, in colors where they help, or JSON.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+
+use anstream::AutoStream;
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Columns where the output is not a terminal and nothing says otherwise.
+const COLUMNS: usize = 100;
+
+pub struct Console {
+    json: bool,
+    out: BufWriter<AutoStream<io::Stdout>>,
+}
+
+impl Console {
+    pub fn new(json: bool) -> Self {
+        Console {
+            json,
+            out: BufWriter::new(anstream::stdout()),
+        }
+    }
+
+    /// Whether the user asked for JSON.
+    pub fn json(&self) -> bool {
+        self.json
+    }
+
+    /// One value as one line of JSON.
+    pub fn line<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Failure> {
+        let text =
+            serde_json::to_string(value).map_err(|error| Failure::work(format!("cannot print JSON: {error}")))?;
+        writeln!(self.out, "{text}")?;
+        Ok(())
+    }
+
+    pub fn text(&mut self, text: &str) -> Result<(), Failure> {
+        self.out.write_all(text.as_bytes())?;
+        Ok(())
+    }
+
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        self.out.flush()?;
+        Ok(())
+    }
+
+    /// Columns that a table may fill.
+    pub fn columns(&self) -> usize {
+        if let Some(columns) = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()) {
+            return columns;
+        }
+        if !io::stdout().is_terminal() {
+            return COLUMNS;
+        }
+        terminal_size::terminal_size().map_or(COLUMNS, |(width, _)| width.0.into())
+    }
+}

@@ -1,0 +1,56 @@
+//! How a verb fails, and what the shell is told.
+
+use std::io;
+use std::process::ExitCode;
+
+/// Why a verb did not do its work. Texts say what, where, and what to do next.
+#[derive(Debug)]
+pub enum Failure {
+    /// The command line asked for something that does not exist; exit code 2.
+    Usage(String),
+    /// The work failed; exit code 1.
+    Work(String),
+    /// Whoever read our output has seen enough; exit code 0, in silence.
+    ReaderLeft,
+}
+
+impl Failure {
+    pub fn usage(text: impl ToString) -> Self {
+        Failure::Usage(text.to_string())
+    }
+
+    pub fn work(text: impl ToString) -> Self {
+        Failure::Work(text.to_string())
+    }
+
+    /// Prints the failure on standard error.
+    pub fn report(&self) -> ExitCode {
+        match self {
+            Failure::Usage(text) => {
+                anstream::eprintln!("domicile: {text}");
+                ExitCode::from(2)
+            }
+            Failure::Work(text) => {
+                anstream::eprintln!("domicile: {text}");
+                ExitCode::from(1)
+            }
+            Failure::ReaderLeft => ExitCode::SUCCESS,
+        }
+    }
+}
+
+/// Errors of writing to standard output; errors of files are told with their path where they occur.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ReaderLeft,
+            _ => Failure::Work(format!("cannot write to standard output: {error}")),
+        }
+    }
+}
+
+impl From<policy::PolicyError> for Failure {
+    fn from(error: policy::PolicyError) -> Self {
+        Failure::Usage(format!("{error}; see `domicile policy list`"))
+    }
+}

@@ -1,0 +1,50 @@
+//! The verbs, one file each.
+
+mod completions;
+mod import;
+mod machine;
+pub mod man;
+mod policy;
+mod record;
+mod report;
+mod trace;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::console::Console;
+use crate::failure::Failure;
+
+/// What a verb comes to: the exit code of a command that worked.
+pub type Done = Result<ExitCode, Failure>;
+
+#[derive(Subcommand)]
+pub enum Verb {
+    #[command(subcommand)]
+    Machine(machine::Machine),
+    #[command(subcommand)]
+    Policy(policy::Policy),
+    Record(record::Record),
+    Import(import::Import),
+    #[command(subcommand)]
+    Trace(trace::Trace),
+    Report(report::Report),
+    Completions(completions::Completions),
+    Man(man::Man),
+}
+
+impl Verb {
+    pub fn run(&self, console: &mut Console) -> Done {
+        match self {
+            Verb::Machine(verb) => verb.run(console),
+            Verb::Policy(verb) => verb.run(console),
+            Verb::Record(verb) => verb.run(console),
+            Verb::Import(verb) => verb.run(console),
+            Verb::Trace(verb) => verb.run(console),
+            Verb::Report(verb) => verb.run(console),
+            Verb::Completions(verb) => verb.run(console),
+            Verb::Man(verb) => verb.run(console),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! `domicile advise`: where a program's memory time goes, and what placement would gain.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{ArgGroup, Args};
+use machine::Machine;
+use policy::Kind;
+use report::{Advice, Facts};
+
+use super::model::Model;
+use super::record::Recording;
+use super::{Done, simulate, trace};
+use crate::console::Console;
+use crate::failure::Failure;
+
+/// Where the full result goes unless the command line says otherwise.
+const RESULT: &str = "domicile-advice.json";
+
+/// Tell where a program's memory time goes, and what placing its pages would gain
+///
+/// Records the program (or takes a trace), simulates it on a machine under all policies that can make a difference
+/// there, and prints where the time goes, which data structures cost most, false sharing, and the policies by predicted
+/// time. With --json the full result goes to standard output, and what the program prints to standard error.
+#[derive(Args)]
+#[command(
+    group = ArgGroup::new("subject").required(true).args(["trace", "command"]),
+    after_help = "Examples:\n  domicile advise -- sqlite3 my.db 'select ...'\n  \
+                  domicile advise --machine flash-cc-numa sort.trace"
+)]
+pub struct Advise {
+    /// A trace that was recorded before
+    trace: Option<PathBuf>,
+
+    #[command(flatten)]
+    model: Model,
+
+    #[command(flatten)]
+    recording: Recording,
+
+    /// Where to write the full result (JSON) [default: domicile-advice.json; none with --json]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Keep the recorded trace in this file
+    #[arg(long, value_name = "TRACE", conflicts_with = "trace")]
+    keep: Option<PathBuf>,
+
+    /// The program to record and its arguments
+    #[arg(last = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+/// What is simulated, and what of it is told in detail.
+struct Plan {
+    policies: Vec<String>,
+    /// The policy that stands for what happens today.
+    baseline: String,
+}
+
+impl Advise {
+    pub fn run(&self, console: &mut Console) -> Done {
+        let machine = self.model.machine("host")?;
+        let plan = Plan::new(&machine);
+        let policies = self.model.policies(plan.policies)?;
+        let names: Vec<_> = policies.iter().map(|policy| policy.name.clone()).collect();
+        let baseline = names.iter().find(|name| **name == plan.baseline).or(names.first());
+        let baseline = baseline.cloned().unwrap_or_default();
+
+        let mut notes = Vec::new();
+        let folder; // Holds the trace until the advice is made.
+        let file = match (&self.trace, &self.keep) {
+            (Some(file), _) | (None, Some(file)) => file.clone(),
+            (None, None) => {
+                folder = tempfile::tempdir()
+                    .map_err(|error| Failure::work(format!("cannot make a folder for the trace: {error}; set TMPDIR")))?;
+                folder.path().join("advise.trace")
+            }
+        };
+        if self.trace.is_none() {
+            console.flush()?;
+            notes.extend(self.record(&file, console.json())?);
+        }
+        let opened = trace::open(&file).map_err(|failure| self.was_a_program(failure))?;
+        let mut detail = sim::Detail::default();
+        detail.structures = true;
+        detail.false_sharing = true;
+        let config = self.model.config(machine.clone(), policies, detail);
+        let outcomes = simulate::readable(&simulate::simulate(&file, &opened, &config)?)?;
+        let facts = self.facts(&opened, &machine, &outcomes);
+        notes.extend(estimates(&opened, &machine, &facts, self.model.machine.as_deref()));
+        let mut advice = Advice::new(&machine, facts, &baseline, outcomes, notes);
+        advice.program.clone_from(&opened.header().program);
+        advice.arguments.clone_from(&opened.header().arguments);
+        self.tell(&advice, console)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Records the program; how it ended is noted.
+    fn record(&self, file: &Path, json: bool) -> Result<Vec<String>, Failure> {
+        let outcome = self.recording.record(&self.command, file, json)?;
+        let mut notes = outcome.notes;
+        match outcome.exit {
+            capture::Exit::Code(0) => {}
+            capture::Exit::Code(code) => notes.push(format!("the program ended with exit status {code}")),
+            capture::Exit::Signal(signal) => notes.push(format!("the program was killed by signal {signal}")),
+        }
+        notes.extend(outcome.failure);
+        Ok(notes)
+    }
+
+    /// Who gives a program where a trace is wanted has forgotten the `--`.
+    fn was_a_program(&self, failure: Failure) -> Failure {
+        match (failure, &self.trace) {
+            (Failure::Work(text), Some(file)) => Failure::Work(format!(
+                "{text} (to record a program, write `domicile advise -- {}`)",
+                file.display()
+            )),
+            (failure, _) => failure,
+        }
+    }
+
+    fn facts(&self, trace: &::trace::Trace, machine: &Machine, outcomes: &[report::Outcome]) -> Facts {
+        let pages = outcomes.iter().map(|outcome| outcome.memory.pages).max().unwrap_or(0);
+        Facts {
+            file: self.trace.as_ref().or(self.keep.as_ref()).map(|file| file.display().to_string()),
+            references: trace.references(),
+            instructions: trace.instructions(),
+            threads: trace.threads().len() as u64,
+            processes: trace.processes().len() as u64,
+            footprint_bytes: pages.saturating_mul(machine.page_bytes),
+        }
+    }
+
+    fn tell(&self, advice: &Advice, console: &mut Console) -> Result<(), Failure> {
+        let result = match &self.output {
+            Some(file) => Some(file.as_path()),
+            None if console.json() => None,
+            None => Some(Path::new(RESULT)),
+        };
+        if let Some(file) = result {
+            let text = serde_json::to_string(advice).map_err(Failure::work)? + "\n";
+            std::fs::write(file, text).map_err(|error| {
+                Failure::work(format!(
+                    "cannot write the full result to {}: {error}; name another file with `-o FILE`",
+                    file.display()
+                ))
+            })?;
+        }
+        if console.json() {
+            return console.line(advice);
+        }
+        let columns = console.columns();
+        console.text(&report::advice(advice, columns))?;
+        if let Some(file) = result {
+            let file = file.display();
+            console.text(&format!(
+                "\nFull result: {file}\nTry next:    domicile report {file} --html advice.html\n"
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// All policies that can make a difference on the machine: colors where there is more than one, homes
+    /// where there are several nodes, and each of the ones with each of the others.
+    fn new(machine: &Machine) -> Plan {
+        let of_kind = |kind: Kind| {
+            let entries = policy::registry().iter().filter(move |entry| entry.kind == kind);
+            entries.map(|entry| entry.name).collect::<Vec<_>>()
+        };
+        let colors = if machine.color_count() > 1 { of_kind(Kind::Color) } else { Vec::new() };
+        let homes = if machine.memory.nodes > 1 { of_kind(Kind::Home) } else { Vec::new() };
+        // Linux places on first touch, and its frames come in an order that looks random to a cache.
+        let (policies, baseline): (Vec<String>, _) = match (colors.is_empty(), homes.is_empty()) {
+            (true, true) => (vec!["page-coloring".to_string()], "page-coloring"),
+            (false, true) => (colors.into_iter().map(String::from).collect(), "random"),
+            (true, false) => (homes.into_iter().map(String::from).collect(), "first-touch"),
+            (false, false) => {
+                let pairs = homes.iter().flat_map(|home| colors.iter().map(move |color| format!("{home}+{color}")));
+                (pairs.collect(), "first-touch+random")
+            }
+        };
+        Plan {
+            policies,
+            baseline: baseline.to_string(),
+        }
+    }
+}
+
+/// What of an advice is only an estimate, and why.
+fn estimates(trace: &::trace::Trace, machine: &Machine, facts: &Facts, named: Option<&str>) -> Vec<String> {
+    let mut notes = Vec::new();
+    if matches!(named, None | Some("host")) {
+        notes.push(
+            "Linux tells the sizes of this machine's caches but not their latencies: those used are typical ones, so times \
+             are estimates, while misses are counted"
+                .to_string(),
+        );
+    }
+    if facts.instructions.is_none() {
+        notes.push("the trace does not count instructions: each reference is taken for one".to_string());
+    }
+    if !trace.header().has_fetches {
+        notes.push("instruction fetches are not in the trace: misses of code are not counted".to_string());
+    }
+    if facts.threads > u64::from(machine.cpus) {
+        notes.push(format!(
+            "{} threads take turns on {} cpus of the machine",
+            facts.threads, machine.cpus
+        ));
+    }
+    for damage in trace.damage() {
+        notes.push(format!("the trace ends early, at byte {}: {}", damage.offset, damage.what));
+    }
+    notes
+}

@@ -1,0 +1,75 @@
+//! `domicile import`: traces of other tools.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use clap::builder::TypedValueParser;
+use serde_json::json;
+use trace::import::Format;
+
+use super::Done;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::progress;
+
+/// Import a trace of another tool
+///
+/// The text format is one record a line: `<thread> <r|w|i> <hex address> <bytes>`; `b <n>` is a barrier of n threads,
+/// `#` starts a comment.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  valgrind --tool=lackey --trace-mem=yes ls 2> ls.lackey\n  \
+                        domicile import --format lackey ls.lackey -o ls.trace"
+)]
+pub struct Import {
+    /// What wrote the file
+    #[arg(long, value_parser = formats())]
+    format: Format,
+
+    /// The file to import; it may be compressed by gzip or xz
+    file: PathBuf,
+
+    /// The trace to write
+    #[arg(short, long, value_name = "TRACE")]
+    output: PathBuf,
+}
+
+fn formats() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(|name| name.parse::<Format>())
+}
+
+impl Import {
+    pub fn run(&self, console: &mut Console) -> Done {
+        let bar = progress::unknown(&format!("importing {}", self.file.display()));
+        let imported = trace::import::file(self.format, &self.file, &self.output);
+        bar.finish_and_clear();
+        let summary = imported.map_err(|error| {
+            Failure::work(match error {
+                trace::TraceError::Import { .. } => format!(
+                    "{}: {error}; is it really in the format `{}`?",
+                    self.file.display(),
+                    self.format.name()
+                ),
+                error => error.to_string(),
+            })
+        })?;
+        if console.json() {
+            console.line(&json!({
+                "output": self.output,
+                "format": self.format,
+                "references": summary.references,
+                "bytes": summary.bytes,
+            }))?;
+        } else {
+            console.text(&format!(
+                "{} references in {}, {}\n",
+                report::count(summary.references),
+                self.output.display(),
+                report::bytes(summary.bytes)
+            ))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

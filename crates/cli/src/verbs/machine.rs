@@ -1,0 +1,107 @@
+//! `domicile machine`: what machines there are, and what they are made of.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use ::machine::{MachineError, Trust};
+use clap::Subcommand;
+
+use super::Done;
+use crate::console::Console;
+use crate::failure::Failure;
+
+/// The machines that programs can be simulated on
+#[derive(Subcommand)]
+pub enum Machine {
+    /// List the machines that come with Domicile
+    List,
+    /// Show a machine's description, as a machine file that can be changed
+    #[command(after_help = "Example:\n  domicile machine show zen3-milan > mine.toml\n  \
+                            domicile simulate prog.trace --machine ./mine.toml")]
+    Show {
+        /// A name from `domicile machine list`, a machine file, or `host`
+        #[arg(value_name = "NAME|FILE|host")]
+        name: String,
+    },
+    /// Show the machine that this runs on, as far as Linux tells
+    ///
+    /// Prints a machine file; comments say what Linux told, what it did not tell, and what is assumed instead.
+    Host {
+        /// Read /proc and /sys below this folder: those of another machine, captured
+        #[arg(long, value_name = "DIR")]
+        root: Option<PathBuf>,
+    },
+}
+
+impl Machine {
+    pub fn run(&self, console: &mut Console) -> Done {
+        match self {
+            Machine::List if console.json() => console.line(::machine::presets())?,
+            Machine::List => {
+                let host = ("host", "the machine that this runs on, as far as Linux tells");
+                let presets = ::machine::presets().iter().map(|preset| (preset.name, preset.summary));
+                let text = report::machines(presets.chain([host]), console.columns());
+                console.text(&text)?;
+            }
+            Machine::Show { name } => show(name, console)?,
+            Machine::Host { root } => host(root.as_deref(), console)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn show(name: &str, console: &mut Console) -> Result<(), Failure> {
+    let machine = load(name)?;
+    if console.json() {
+        return console.line(&machine);
+    }
+    // A preset's own text tells the source of each figure.
+    match ::machine::presets().iter().find(|preset| preset.name == name) {
+        Some(preset) => console.text(preset.text),
+        None => console.text(&machine.to_toml()),
+    }
+}
+
+fn host(root: Option<&Path>, console: &mut Console) -> Result<(), Failure> {
+    let root = root.map_or_else(sys::Root::default, sys::Root::new);
+    let report = ::machine::host(&root).map_err(Failure::work)?;
+    if console.json() {
+        return console.line(&report);
+    }
+    let mut text = String::new();
+    if let Some(processor) = &report.processor {
+        text += &format!("# {processor}\n");
+    }
+    text += &format!("# online cpus: {}\n", report.online);
+    for (number, memory) in report.node_numbers.iter().zip(&report.node_memory_bytes) {
+        let memory = memory.map_or("of unknown size".to_string(), ::report::bytes);
+        text += &format!("# memory of node {number}: {memory}\n");
+    }
+    text += &match &report.huge_pages {
+        Some(pages) => format!("# transparent huge pages: {}\n", pages.enabled),
+        None => "# transparent huge pages: this kernel does not tell\n".to_string(),
+    };
+    for note in &report.notes {
+        text += &format!("# {}: {}: {}\n", trust(note.trust), note.about, note.text);
+    }
+    console.text(&(text + "\n" + &report.machine.to_toml()))
+}
+
+/// How a figure came about, in a word.
+fn trust(trust: Trust) -> &'static str {
+    match trust {
+        Trust::Read => "as Linux tells",
+        Trust::Assumed => "assumed",
+        Trust::Missing => "not told by Linux",
+        Trust::Simplified => "simplified",
+    }
+}
+
+/// A machine by name or file. A name that does not exist is a wrong command line; a file that
+/// cannot be read or is not right is failed work.
+pub fn load(name: &str) -> Result<::machine::Machine, Failure> {
+    ::machine::load(name).map_err(|error| match error {
+        MachineError::UnknownName { .. } => Failure::usage(error),
+        _ => Failure::work(error),
+    })
+}

@@ -1,0 +1,86 @@
+//! The machine and the policies that a simulation is asked for: options shared by `simulate` and `advise`.
+
+use clap::{Args, ValueEnum};
+use machine::Machine;
+
+use super::machine::load;
+use crate::failure::Failure;
+
+#[derive(Args)]
+pub struct Model {
+    /// A machine's name (see `domicile machine list`), a machine file, or `host`
+    #[arg(long, value_name = "NAME|FILE|host")]
+    pub machine: Option<String>,
+
+    /// A placement policy, or two joined by `+` (see `domicile policy list`); can be repeated
+    #[arg(long = "policy", value_name = "NAME")]
+    pub policies: Vec<String>,
+
+    /// Set a parameter of a policy, as in random.seed=7; can be repeated
+    #[arg(long = "set", value_name = "POLICY.PARAM=VALUE")]
+    pub sets: Vec<String>,
+
+    /// Give the machine this many cpus
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub cpus: Option<u32>,
+
+    /// Seed of everything that is random in the simulation
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// How threads are replayed against each other
+    #[arg(long, value_enum, default_value_t = Order::Clock)]
+    pub order: Order,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Order {
+    /// By the simulated cpus' own clocks
+    Clock,
+    /// As they were recorded
+    Recorded,
+}
+
+impl Model {
+    /// The machine asked for, or `default`.
+    pub fn machine(&self, default: &str) -> Result<Machine, Failure> {
+        let machine = load(self.machine.as_deref().unwrap_or(default))?;
+        match self.cpus {
+            None => Ok(machine),
+            Some(cpus) => machine.with_cpus(cpus).map_err(Failure::usage),
+        }
+    }
+
+    /// The policies asked for, or those given; all names and parameters are right.
+    pub fn policies(&self, default: Vec<String>) -> Result<Vec<sim::PolicySpec>, Failure> {
+        let names = if self.policies.is_empty() { default } else { self.policies.clone() };
+        for name in &names {
+            policy::build(name, &self.sets)?;
+        }
+        for set in &self.sets {
+            let policy = set.split('.').next().unwrap_or_default();
+            if !names.iter().any(|name| name.split('+').any(|part| part == policy)) {
+                return Err(Failure::usage(format!(
+                    "`--set {set}` sets a parameter of `{policy}`, which is not simulated here; add `--policy {policy}`"
+                )));
+            }
+        }
+        let spec = |name| sim::PolicySpec {
+            name,
+            sets: self.sets.clone(),
+        };
+        Ok(names.into_iter().map(spec).collect())
+    }
+
+    /// What the simulator is told, with everything counted that `detail` says.
+    pub fn config(&self, machine: Machine, policies: Vec<sim::PolicySpec>, detail: sim::Detail) -> sim::Config {
+        let mut config = sim::Config::new(machine, policies);
+        config.seed = self.seed;
+        config.order = match self.order {
+            Order::Clock => sim::Order::Clock,
+            Order::Recorded => sim::Order::Recorded,
+        };
+        config.detail = detail;
+        config
+    }
+}

@@ -1,0 +1,31 @@
+//! `domicile policy`: what policies there are.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use super::Done;
+use crate::console::Console;
+
+/// The placement policies and their parameters
+#[derive(Subcommand)]
+pub enum Policy {
+    /// List the policies with their parameters, ranges and sources
+    ///
+    /// A policy that chooses colors and one that chooses homes combine as `first-touch+page-coloring`. Parameters are
+    /// set as `--set random.seed=7`.
+    List,
+}
+
+impl Policy {
+    pub fn run(&self, console: &mut Console) -> Done {
+        match self {
+            Policy::List if console.json() => console.line(policy::registry())?,
+            Policy::List => {
+                let columns = console.columns();
+                console.text(&report::policies(policy::registry(), columns))?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,129 @@
+//! `domicile record`: the references of a program, to a trace.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+
+use super::Done;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::progress;
+
+/// Record which memory a program touches
+///
+/// The program runs unmodified, under Valgrind, with its own input and output. `domicile record` ends with the
+/// program's exit status, 128 and the number of the signal if one killed it; 1 if the recording itself failed. What was
+/// recorded until a crash, a signal or Ctrl-C is kept.
+#[derive(Args)]
+#[command(after_help = "Example:\n  domicile record -o sort.trace -- sort big.txt > sorted.txt")]
+pub struct Record {
+    #[command(flatten)]
+    recording: Recording,
+
+    /// The trace to write
+    #[arg(short, long, value_name = "TRACE")]
+    output: PathBuf,
+
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+/// What of a run is recorded: options shared by `record` and `advise`.
+#[derive(Args)]
+pub struct Recording {
+    /// Record only N references (of each window)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    window: Option<u64>,
+
+    /// Record K windows, spread over the run
+    #[arg(long, value_name = "K", requires = "window", value_parser = clap::value_parser!(u32).range(1..))]
+    windows: Option<u32>,
+
+    /// Pass over the first N references
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip: u64,
+
+    /// Record instruction fetches too
+    #[arg(long)]
+    fetches: bool,
+
+    /// Leave out the program counters: a smaller trace, but no source lines for references
+    #[arg(long)]
+    no_pcs: bool,
+
+    /// Do not record the processes that the program starts
+    #[arg(long)]
+    no_children: bool,
+}
+
+impl Record {
+    pub fn run(&self, console: &mut Console) -> Done {
+        let outcome = self.recording.record(&self.command, &self.output, false)?;
+        let code = outcome.exit.code();
+        let summary = &outcome.summary;
+        if console.json() {
+            console.line(&json!({
+                "output": self.output,
+                "exit_code": code,
+                "references": summary.references,
+                "references_seen": outcome.references_seen,
+                "instructions": summary.instructions,
+                "bytes": summary.bytes,
+                "notes": outcome.notes,
+                "failure": outcome.failure,
+            }))?;
+        } else {
+            // Standard output is the program's.
+            anstream::eprintln!(
+                "domicile: {} references in {}, {} ({:.2} bytes a reference)",
+                report::count(summary.references),
+                self.output.display(),
+                report::bytes(summary.bytes),
+                summary.bytes_per_reference
+            );
+            for note in &outcome.notes {
+                anstream::eprintln!("domicile: note: {note}");
+            }
+        }
+        if let Some(failure) = outcome.failure {
+            console.flush()?;
+            return Err(Failure::work(failure));
+        }
+        Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+    }
+}
+
+impl Recording {
+    /// Runs a command and records it; `aside` sends what it prints to standard error.
+    pub fn record(&self, command: &[OsString], output: &Path, aside: bool) -> Result<capture::Outcome, Failure> {
+        let (program, arguments) = command.split_first().ok_or_else(|| Failure::usage("no program was given"))?;
+        let mut options = capture::Options::new(program, arguments, output);
+        options.skip = self.skip;
+        options.window = self.window;
+        options.windows = self.windows.unwrap_or(1);
+        options.fetches = self.fetches;
+        options.pcs = !self.no_pcs;
+        options.follow_children = !self.no_children;
+        options.machine = host_name();
+        options.output_to_stderr = aside;
+        let bar = progress::unknown("recording");
+        let recorded = capture::record(&options, &mut |step| {
+            let what = if step.finishing { "reading symbols" } else { "recording" };
+            progress::recorded(&bar, what, step.references, step.bytes);
+        });
+        bar.finish_and_clear();
+        recorded.map_err(|error| match error {
+            capture::CaptureError::BadOptions(_) => Failure::usage(error),
+            error => Failure::work(error),
+        })
+    }
+}
+
+/// What the trace says of the machine that it was recorded on.
+fn host_name() -> String {
+    machine::load("host").map_or_else(|_| String::new(), |host| format!("{}, {} cpus", host.name, host.cpus))
+}

@@ -1,0 +1,83 @@
+//! `domicile report`: a saved result, shown again.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use report::Document;
+use serde_json::json;
+
+use super::Done;
+use crate::console::Console;
+use crate::failure::Failure;
+
+/// Longest result that is read.
+const LIMIT: u64 = 1 << 30;
+
+/// Show a saved result as tables or as one HTML page
+///
+/// Reads what `advise` has written or what `simulate --json` has printed.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  domicile report domicile-advice.json\n  \
+                        domicile report domicile-advice.json --html advice.html")]
+pub struct Report {
+    /// The result; `-` reads standard input
+    file: PathBuf,
+
+    /// Write an HTML page that needs nothing else, instead of tables
+    #[arg(long, value_name = "PAGE")]
+    html: Option<PathBuf>,
+}
+
+impl Report {
+    pub fn run(&self, console: &mut Console) -> Done {
+        let name = if self.file == Path::new("-") {
+            "standard input".to_string()
+        } else {
+            self.file.display().to_string()
+        };
+        let text = self
+            .read()
+            .map_err(|error| Failure::work(format!("cannot read {name}: {error}; give the path of a saved result")))?;
+        let document = Document::parse(&text).map_err(|error| {
+            Failure::work(format!(
+                "{name}: {error}; give a result of `domicile advise` or `domicile simulate --json`"
+            ))
+        })?;
+        if let Some(page) = &self.html {
+            std::fs::write(page, document.page()).map_err(|error| {
+                Failure::work(format!("cannot write {}: {error}; name another file", page.display()))
+            })?;
+            if console.json() {
+                console.line(&json!({"page": page}))?;
+            } else {
+                console.text(&format!("Page: {}\n", page.display()))?;
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        match &document {
+            Document::Advice(advice) if console.json() => console.line(advice)?,
+            Document::Outcomes(outcomes) if console.json() => {
+                for outcome in outcomes {
+                    console.line(outcome)?;
+                }
+            }
+            document => {
+                let columns = console.columns();
+                console.text(&document.text(columns))?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn read(&self) -> std::io::Result<String> {
+        let mut text = String::new();
+        let source: Box<dyn Read> = match self.file == Path::new("-") {
+            true => Box::new(std::io::stdin()),
+            false => Box::new(std::fs::File::open(&self.file)?),
+        };
+        source.take(LIMIT).read_to_string(&mut text)?;
+        Ok(text)
+    }
+}

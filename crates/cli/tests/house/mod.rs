@@ -1,0 +1,69 @@
+//! The command under test, and a folder for its files.
+#![allow(dead_code, reason = "each test program uses a part")]
+
+use std::path::PathBuf;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+/// `domicile` with arguments, in an environment of its own.
+pub fn domicile(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_domicile"));
+    command
+        .args(arguments)
+        .env_remove("NO_COLOR")
+        .env_remove("CLICOLOR_FORCE")
+        .env_remove("COLUMNS");
+    command
+}
+
+/// What the command printed, if it ended with `code`.
+pub fn output(arguments: &[&str], code: i32) -> (String, String) {
+    let output = domicile(arguments).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(code),
+        "domicile {arguments:?}\n--- printed\n{out}\n--- said\n{err}"
+    );
+    (out, err)
+}
+
+/// The lines of JSON that a command prints.
+pub fn json(arguments: &[&str]) -> Vec<Value> {
+    let (out, _) = output(arguments, 0);
+    assert!(!out.is_empty(), "domicile {arguments:?} printed nothing");
+    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A folder that goes away with the test.
+pub struct Room(tempfile::TempDir);
+
+impl Room {
+    pub fn new() -> Self {
+        Room(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_string()
+    }
+
+    pub fn folder(&self) -> PathBuf {
+        self.0.path().to_path_buf()
+    }
+
+    pub fn file(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// A trace of references in the text format.
+    pub fn trace(&self, name: &str, text: &str) -> String {
+        let source = self.file(&format!("{name}.txt"), text);
+        let trace = self.path(name);
+        output(&["import", "--format", "text", &source, "-o", &trace], 0);
+        trace
+    }
+}

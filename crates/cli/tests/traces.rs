@@ -1,0 +1,157 @@
+//! Traces: imported, described, printed; unreadable and damaged ones.
+
+mod house;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use house::{Room, json, output};
+
+const SHARED: &str = "# two threads\n0 r 1000 4\n0 w 2000 8\n1 m 1ffe 4\nb 2\n1 r 1000 4\n";
+
+#[test]
+fn what_was_imported_is_described() {
+    let room = Room::new();
+    let trace = room.trace("shared.trace", SHARED);
+    let info = &json(&["trace", "info", &trace, "--json"])[0];
+    assert_eq!(info["references"], 4);
+    assert_eq!(
+        (&info["reads"], &info["writes"], &info["modifies"]),
+        (&2.into(), &1.into(), &1.into())
+    );
+    assert_eq!(info["barriers"], 2);
+    let (text, _) = output(&["trace", "info", &trace], 0);
+    assert!(text.contains("4: 2 reads, 1 writes, 1 modifies, 0 fetches"), "{text}");
+}
+
+#[test]
+fn what_is_printed_can_be_imported_again() {
+    let room = Room::new();
+    let trace = room.trace("shared.trace", SHARED);
+    let (text, _) = output(&["trace", "cat", &trace], 0);
+    let plain: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(plain, ["0 r 1000 4", "0 w 2000 8", "1 m 1ffe 4", "b 2", "1 r 1000 4"]);
+    let again = room.trace("again.trace", &text);
+    assert_eq!(output(&["trace", "cat", &again], 0).0, text);
+    let (first, _) = output(&["trace", "cat", &trace, "--limit", "1"], 0);
+    assert_eq!(first, "0 r 1000 4\n");
+    let lines = json(&["trace", "cat", &trace, "--json"]);
+    assert_eq!(lines[2]["op"], "modify");
+    assert_eq!(lines[2]["addr"], "0x1ffe");
+    assert_eq!(lines.iter().filter(|line| line["event"] == "barrier").count(), 2);
+}
+
+#[test]
+fn an_import_reports_what_it_did() {
+    let room = Room::new();
+    let source = room.file("a.din", "0 1000\n1 2000\n2 400000\n");
+    let trace = room.path("a.trace");
+    let done = &json(&["import", "--format", "din", &source, "-o", &trace, "--json"])[0];
+    assert_eq!(done["references"], 3);
+    assert_eq!(done["format"], "din");
+    assert_eq!(done["bytes"], std::fs::metadata(&trace).unwrap().len());
+}
+
+#[test]
+fn bad_files_fail_with_what_where_and_what_next() {
+    let room = Room::new();
+    let text = room.file("bad.txt", "0 r 1000 4\n0 x 2000 4\n");
+    let trace = room.path("bad.trace");
+    let (_, said) = output(&["import", "--format", "text", &text, "-o", &trace], 1);
+    assert!(
+        said.contains("bad.txt") && said.contains("line 2") && said.contains("r, w, m or i"),
+        "{said}"
+    );
+    assert!(!std::path::Path::new(&trace).exists(), "half a trace was left behind");
+    let missing = room.path("no.trace");
+    for verb in [
+        &["trace", "info"] as &[&str],
+        &["trace", "cat"],
+        &["simulate", "--machine", "simos-r4400"],
+        &["advise", "--machine", "simos-r4400"],
+        &["report"],
+        &["import", "--format", "din", "-o", &trace],
+    ] {
+        let said = output(&[verb, &[missing.as_str()]].concat(), 1).1;
+        assert!(
+            said.starts_with("domicile: ") && said.contains("no.trace"),
+            "{verb:?}: {said}"
+        );
+        let said = output(&[verb, &[room.folder().to_str().unwrap()]].concat(), 1).1;
+        assert!(said.starts_with("domicile: "), "{verb:?} of a folder: {said}");
+    }
+    let (_, said) = output(&["trace", "info", &text], 1);
+    assert!(
+        said.contains("not a Domicile trace") && said.contains("domicile import"),
+        "{said}"
+    );
+    let (_, said) = output(&["import", "--format", "text", &text, "-o", "/no/such/folder/x"], 1);
+    assert!(said.contains("/no/such/folder/x"), "{said}");
+}
+
+/// A long walk over memory: several chunks.
+fn walk(room: &Room) -> String {
+    let lines: String = (0..200_000u64)
+        .map(|i| format!("0 r {:x} 8\n", i * 2654435761 % (1 << 30)))
+        .collect();
+    room.trace("walk.trace", &lines)
+}
+
+#[test]
+fn damaged_traces_are_told_and_never_crash() {
+    let room = Room::new();
+    let whole = std::fs::read(walk(&room)).unwrap();
+    let damaged = room.path("damaged.trace");
+    let verbs: [&[&str]; 3] = [
+        &["trace", "info"],
+        &["trace", "cat"],
+        &["simulate", "--machine", "simos-r4400"],
+    ];
+    for (name, at) in [("early", 40), ("middle", whole.len() / 2), ("late", whole.len() - 30)] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x10;
+        std::fs::write(&damaged, &bytes).unwrap();
+        let info = house::domicile(&["trace", "info", &damaged]).output().unwrap();
+        let said = String::from_utf8(info.stderr).unwrap();
+        let out = String::from_utf8(info.stdout).unwrap();
+        let told = info.status.code() == Some(1) && said.contains("byte") || out.contains("damage");
+        assert!(
+            told,
+            "a bit flipped {name} went unnoticed: {:?}\n{out}{said}",
+            info.status
+        );
+    }
+    for length in [0, 7, 100, whole.len() / 2, whole.len() - 1] {
+        std::fs::write(&damaged, &whole[..length]).unwrap();
+        for verb in verbs {
+            let output = house::domicile(&[verb, &[damaged.as_str()]].concat()).output().unwrap();
+            assert!(
+                matches!(output.status.code(), Some(0 | 1)),
+                "{verb:?} of {length} bytes: {:?}",
+                output.status
+            );
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(!said.contains("panicked"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let room = Room::new();
+    let trace = walk(&room);
+    let mut cat = Command::new(env!("CARGO_BIN_EXE_domicile"))
+        .args(["trace", "cat", &trace])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    BufReader::with_capacity(64, cat.stdout.take().unwrap())
+        .read_line(&mut first)
+        .unwrap();
+    assert_eq!(first, "0 r 0 8\n");
+    let ended = cat.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0));
+    assert!(ended.stderr.is_empty(), "{}", String::from_utf8_lossy(&ended.stderr));
+}

@@ -1,0 +1,188 @@
+//! Nodes, their distances and their memory.
+
+use sys::nodes::NodeReading;
+
+use super::{Notes, Trust, assume, list};
+use crate::model::Memory;
+
+/// The nodes of the description and what Linux calls them.
+pub(super) struct DescribedMemory {
+    pub(super) memory: Memory,
+    pub(super) numbers: Vec<u32>,
+    pub(super) memory_bytes: Vec<Option<u64>>,
+}
+
+/// The kernel's nodes; none where it has no NUMA.
+pub(super) fn nodes(root: &sys::Root, online: &[u32], notes: &mut Notes) -> Vec<NodeReading> {
+    let nodes = match sys::nodes::nodes(root) {
+        Ok(nodes) => nodes,
+        Err(error) => {
+            notes.add(
+                Trust::Missing,
+                "memory.nodes",
+                format!("no NUMA nodes ({error}); described as one node"),
+            );
+            return Vec::new();
+        }
+    };
+    let is_used = |node: &&NodeReading| node.cpus.iter().any(|cpu| online.binary_search(cpu).is_ok());
+    let unused: Vec<u32> = nodes
+        .iter()
+        .filter(|node| !is_used(node))
+        .map(|node| node.number)
+        .collect();
+    if !unused.is_empty() {
+        let text = format!(
+            "nodes {} have no online cpu and are left out, with their memory",
+            list(&unused)
+        );
+        notes.add(Trust::Simplified, "memory.nodes", text);
+    }
+    nodes
+}
+
+/// The nodes that `cpus` are on, in their order.
+pub(super) fn memory(
+    root: &sys::Root,
+    cpus: &[u32],
+    nodes: &[NodeReading],
+    page_bytes: u64,
+    notes: &mut Notes,
+) -> DescribedMemory {
+    // In the order of the cpus; nodes whose cpus were all cut off are gone.
+    let mut used: Vec<&NodeReading> = Vec::new();
+    let mut counts: Vec<usize> = Vec::new();
+    for cpu in cpus {
+        let Some(node) = nodes.iter().find(|node| node.cpus.binary_search(cpu).is_ok()) else {
+            continue;
+        };
+        match used.iter().position(|known| known.number == node.number) {
+            Some(at) => counts[at] += 1,
+            None => (used.push(node), counts.push(1)).1,
+        }
+    }
+    let one = used.len() <= 1;
+    if counts.iter().any(|count| *count != counts[0]) || counts.iter().sum::<usize>() != cpus.len() && !one {
+        let text = format!("nodes have {counts:?} of the cpus; described as if they had equally many");
+        notes.add(Trust::Simplified, "memory.nodes", text);
+    }
+    let total = sys::nodes::memory_bytes(root);
+    let memory_bytes: Vec<Option<u64>> = match used.is_empty() {
+        true => vec![total],
+        false => used
+            .iter()
+            .map(|node| node.memory_bytes.or(total.filter(|_| one)))
+            .collect(),
+    };
+    let least = memory_bytes
+        .iter()
+        .copied()
+        .collect::<Option<Vec<u64>>>()
+        .and_then(|all| all.into_iter().min());
+    let frames_per_node = least.map_or(0, |bytes| bytes / page_bytes);
+    if least.is_none() {
+        notes.add(
+            Trust::Missing,
+            "memory.frames_per_node",
+            "no meminfo for every node; described without a limit",
+        );
+    } else if memory_bytes.iter().any(|bytes| *bytes != least) {
+        notes.add(
+            Trust::Simplified,
+            "memory.frames_per_node",
+            "nodes differ in memory; described is the smallest",
+        );
+    }
+
+    let (rows, remote) = if one {
+        (Vec::new(), 10)
+    } else {
+        distances(&used, nodes, notes)
+    };
+    notes.add(
+        Trust::Assumed,
+        "memory.local_ns",
+        format!(
+            "Linux tells no latencies: {} ns; measure them with `domicile probe`",
+            assume::LOCAL_NS
+        ),
+    );
+    if !one {
+        let text = format!(
+            "{} ns times the smallest distance between nodes, {remote}, over 10 (ACPI: relative latency)",
+            assume::LOCAL_NS
+        );
+        notes.add(Trust::Assumed, "memory.remote_ns", text);
+    }
+    let remote_ns = assume::LOCAL_NS * f64::from(remote) / 10.0;
+    let memory = Memory {
+        // At most as many as cpus.
+        nodes: used.len().max(1) as u32,
+        local_ns: assume::LOCAL_NS,
+        remote_ns,
+        dirty_remote_ns: remote_ns,
+        bandwidth_gbps: 0.0,
+        frames_per_node,
+        distances: rows,
+    };
+    let numbers = if used.is_empty() {
+        vec![0]
+    } else {
+        used.iter().map(|node| node.number).collect()
+    };
+    DescribedMemory {
+        memory,
+        numbers,
+        memory_bytes,
+    }
+}
+
+/// Distances between the nodes in `used`, and the smallest between two of them.
+fn distances(used: &[&NodeReading], all: &[NodeReading], notes: &mut Notes) -> (Vec<Vec<u32>>, u32) {
+    // A row has one distance for each node of the kernel, those without cpus included.
+    let row = |from: &NodeReading| -> Option<Vec<u32>> {
+        let told = from.distances.as_ref().filter(|told| told.len() == all.len())?;
+        used.iter()
+            .map(|to| Some(told[all.iter().position(|node| node.number == to.number)?]))
+            .collect()
+    };
+    let rows: Option<Vec<Vec<u32>>> = used.iter().map(|node| row(node)).collect();
+    let sane = rows.filter(|rows| {
+        rows.iter().enumerate().all(|(from, row)| {
+            row.iter()
+                .enumerate()
+                .all(|(to, d)| if from == to { *d == 10 } else { (10..=255).contains(d) })
+        })
+    });
+    match sane {
+        Some(rows) => {
+            let between = |(from, row): (usize, &Vec<u32>)| {
+                row.iter()
+                    .enumerate()
+                    .filter(move |(to, _)| *to != from)
+                    .map(|(_, d)| *d)
+                    .min()
+            };
+            let smallest = rows
+                .iter()
+                .enumerate()
+                .filter_map(between)
+                .min()
+                .unwrap_or(assume::REMOTE_DISTANCE);
+            notes.add(
+                Trust::Read,
+                "memory.distances",
+                "from /sys/devices/system/node/node*/distance",
+            );
+            (rows, smallest)
+        }
+        None => {
+            let text = format!(
+                "no usable distances; all nodes are taken to be {} apart",
+                assume::REMOTE_DISTANCE
+            );
+            notes.add(Trust::Missing, "memory.distances", text);
+            (Vec::new(), assume::REMOTE_DISTANCE)
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The advice, for terminals.
+
+use anstyle::Style;
+
+use crate::advice::Advice;
+use crate::bar::bar;
+use crate::number::{bytes, count, nanoseconds, percent};
+use crate::outcome::{Collision, Outcome, Structure};
+use crate::outcome_text::{classes, size, stall};
+use crate::table::{BAD, Cell, Column, FAINT, GOOD, HEADING, NAME, PLAIN, Table, cut, unbroken, wrap};
+
+/// Columns of the longest bar.
+const BAR: usize = 20;
+
+/// The whole advice in at most `width` columns, without the closing lines that name files.
+pub fn advice(advice: &Advice, width: usize) -> String {
+    let mut text = header(advice, width);
+    if advice.policies.is_empty() {
+        return text;
+    }
+    text += &heading(&format!("Where the time goes under {}", advice.baseline));
+    text += &shares(advice, width);
+    if !advice.structures.is_empty() {
+        text += &heading("What costs most");
+        let stall = advice.base().map_or(0.0, stall);
+        text += &structures(&advice.structures, stall, width);
+    }
+    if !advice.false_sharing.is_empty() {
+        text += &heading("False sharing: different data in one line");
+        text += &collisions(&advice.false_sharing, width);
+    }
+    text += &heading("Policies, the fastest first");
+    text += &policies(advice, width);
+    text.push('\n');
+    text += &paragraph("", &advice.verdict, width, HEADING);
+    if !advice.notes.is_empty() {
+        text.push('\n');
+        for note in &advice.notes {
+            text += &paragraph("note: ", note, width, FAINT);
+        }
+    }
+    text
+}
+
+fn header(advice: &Advice, width: usize) -> String {
+    let command = std::iter::once(&advice.program).chain(&advice.arguments);
+    let command = command.map(String::as_str).collect::<Vec<_>>().join(" ");
+    let command = command.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut text = format!("{HEADING}{}{HEADING:#}\n", cut(&command, width));
+    let machine = &advice.machine;
+    let plural = |count: u32, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let facts = format!(
+        "on {}: {}, {}, {}",
+        machine.name,
+        plural(machine.cpus, "cpu"),
+        plural(machine.nodes, "node"),
+        plural(machine.colors, "color"),
+    );
+    text += &paragraph("", &facts, width, PLAIN);
+    let trace = &advice.trace;
+    let mut facts = format!("{} references", count(trace.references));
+    if let Some(instructions) = trace.instructions {
+        facts += &format!(", {} instructions", count(instructions));
+    }
+    let threads = u32::try_from(trace.threads).unwrap_or(u32::MAX);
+    facts += &format!(", {}", plural(threads, "thread"));
+    if trace.processes > 1 {
+        facts += &format!(" in {} processes", trace.processes);
+    }
+    facts += &format!(", {} of memory touched", bytes(trace.footprint_bytes));
+    text + &paragraph("", &facts, width, PLAIN)
+}
+
+fn heading(title: &str) -> String {
+    format!("\n{HEADING}{title}{HEADING:#}\n")
+}
+
+/// A text broken into lines, each after the first indented like the first word.
+fn paragraph(start: &str, body: &str, width: usize, style: Style) -> String {
+    let indent = " ".repeat(2 + start.chars().count());
+    let lines = wrap(body, width.saturating_sub(indent.len()).max(20));
+    let lines = lines.iter().enumerate().map(|(at, line)| match at {
+        0 => format!("  {style}{start}{line}{style:#}\n"),
+        _ => format!("{indent}{style}{line}{style:#}\n"),
+    });
+    lines.collect()
+}
+
+fn shares(advice: &Advice, width: usize) -> String {
+    let mut table = Table::new([
+        (Column::Cut, ""),
+        (Column::Left, ""),
+        (Column::Right, ""),
+        (Column::Right, ""),
+        (Column::Wrap, ""),
+    ]);
+    let largest = advice.shares.iter().map(|share| share.fraction).fold(0.0, f64::max);
+    for share in &advice.shares {
+        let style = if share.part == "busy" { GOOD } else { BAD };
+        let mut classes: Vec<_> = share.classes.iter().collect();
+        classes.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let classes = classes
+            .iter()
+            .map(|(class, ns)| unbroken(&format!("{class} {}", percent(ns / share.ns))));
+        let fraction = if largest > 0.0 { share.fraction / largest } else { 0.0 };
+        table.row([
+            share.name.as_str().into(),
+            Cell::styled(bar(fraction, BAR), style),
+            percent(share.fraction).into(),
+            nanoseconds(share.ns).into(),
+            Cell::styled(classes.collect::<Vec<_>>().join(", "), FAINT),
+        ]);
+    }
+    let total = advice.base().map_or(0.0, |base| base.time_ns.total);
+    let all = if advice.machine.cpus > 1 { "all cpus" } else { "all" };
+    table.row([
+        all.into(),
+        " ".repeat(BAR).into(),
+        percent(1.0).into(),
+        nanoseconds(total).into(),
+        "".into(),
+    ]);
+    let mut text = table.render(width);
+    if !advice.served.is_empty() {
+        let served = advice
+            .served
+            .iter()
+            .map(|share| format!("{} {}", share.name, percent(share.fraction)));
+        let served = format!(
+            "The waiting ended with data from: {}.",
+            served.collect::<Vec<_>>().join(", ")
+        );
+        text += &paragraph("", &served, width, FAINT);
+    }
+    text
+}
+
+/// The data structures that cost most. `stall` is the time that their shares are of.
+pub fn structures(structures: &[Structure], stall: f64, width: usize) -> String {
+    let mut levels: Vec<u8> = structures
+        .iter()
+        .flat_map(|structure| structure.caches.iter().map(|cache| cache.level))
+        .collect();
+    levels.sort_unstable();
+    levels.dedup();
+    let mut columns = vec![(Column::Right, "stall".to_string())];
+    columns.extend(levels.iter().map(|level| (Column::Right, format!("L{level} misses"))));
+    columns.push((Column::Right, "size".to_string()));
+    columns.push((Column::Wrap, "data structure".to_string()));
+    let mut table = Table::new(columns);
+    for structure in structures {
+        let share = if stall > 0.0 {
+            percent(structure.stall_ns / stall)
+        } else {
+            String::new()
+        };
+        let mut row = vec![Cell::from(share)];
+        row.extend(levels.iter().map(|&level| quiet(structure.of_level(level).misses)));
+        row.push(size(structure.bytes, structure.blocks).into());
+        row.push(Cell::styled(named_with_place(structure), NAME));
+        table.row(row);
+        for &level in &levels {
+            let classes = classes(&structure.of_level(level));
+            if !classes.is_empty() {
+                let mut row = vec![Cell::from(""); levels.len() + 2];
+                row.push(Cell::styled(format!("L{level}: {classes}"), FAINT));
+                table.row(row);
+            }
+        }
+    }
+    table.render(width)
+}
+
+/// Allocation sites have their place in their name; symbols get it here.
+fn named_with_place(structure: &Structure) -> String {
+    match (structure.kind.as_str(), &structure.file, structure.line) {
+        ("symbol", Some(file), Some(line)) => {
+            let file = file.rsplit('/').next().unwrap_or(file);
+            format!("{} ({file}:{line})", structure.name)
+        }
+        _ => structure.name.clone(),
+    }
+}
+
+fn collisions(collisions: &[Collision], width: usize) -> String {
+    let mut table = Table::new([
+        (Column::Right, "misses"),
+        (Column::Left, "thread"),
+        (Column::Left, ""),
+        (Column::Cut, "data"),
+        (Column::Cut, "source"),
+    ]);
+    for collision in collisions {
+        for (at, side) in collision.sides.iter().enumerate() {
+            let misses = if at == 0 {
+                count(collision.misses)
+            } else {
+                String::new()
+            };
+            table.row([
+                misses.into(),
+                side.thread.as_str().into(),
+                if side.write { "writes" } else { "reads" }.into(),
+                Cell::styled(&side.field, NAME),
+                side.source.as_deref().unwrap_or("").into(),
+            ]);
+        }
+    }
+    table.render(width)
+}
+
+fn policies(advice: &Advice, width: usize) -> String {
+    let nodes = advice.machine.nodes > 1;
+    let outer = |outcome: &Outcome| outcome.caches.last().cloned().unwrap_or_default();
+    let name = advice
+        .policies
+        .first()
+        .map_or(String::new(), |outcome| outer(outcome).name);
+    let mut columns = vec![
+        (Column::Left, "policy".to_string()),
+        (Column::Right, "time".to_string()),
+        (Column::Right, String::new()),
+        (Column::Right, format!("{name} misses")),
+    ];
+    if nodes {
+        columns.push((Column::Right, "local".to_string()));
+    }
+    columns.push((Column::Wrap, "misses by class".to_string()));
+    let mut table = Table::new(columns);
+    let base = advice.base().map_or(0.0, |base| base.time_ns.wall);
+    for outcome in &advice.policies {
+        let outer = outer(outcome);
+        let wall = outcome.time_ns.wall;
+        let change = if base > 0.0 { wall / base - 1.0 } else { 0.0 };
+        let change = match outcome.policy == advice.baseline {
+            true => Cell::styled("(as now)", FAINT),
+            false if change.abs() < 0.0005 => Cell::styled("same", FAINT),
+            false => Cell::styled(
+                format!("{:+.1}%", change * 100.0),
+                if change < 0.0 { GOOD } else { BAD },
+            ),
+        };
+        let mut row = vec![
+            Cell::styled(&outcome.policy, NAME),
+            nanoseconds(wall).into(),
+            change,
+            quiet(outer.misses),
+        ];
+        if nodes {
+            row.push(percent(outcome.memory.local_percent / 100.0).into());
+        }
+        row.push(Cell::styled(classes(&outer), FAINT));
+        table.row(row);
+    }
+    table.render(width)
+}
+
+/// A count, faint where it is nothing.
+fn quiet(value: u64) -> Cell {
+    match value {
+        0 => Cell::styled("0", FAINT),
+        value => count(value).into(),
+    }
+}

@@ -1,0 +1,262 @@
+//! The advice as a page.
+
+use super::markup::{Html, class_of};
+use crate::advice::{Advice, Share, misses};
+use crate::number::{bytes, count, nanoseconds, percent};
+use crate::outcome::{CLASSES, Cache};
+use crate::outcome_text::{size, stall};
+
+pub fn body(advice: &Advice) -> Html {
+    let mut html = Html::default();
+    header(&mut html, advice);
+    html.inside("section", "verdict", |html| html.text("p", "", &advice.verdict));
+    policies(&mut html, advice);
+    shares(&mut html, advice);
+    structures(&mut html, advice);
+    false_sharing(&mut html, advice);
+    if !advice.notes.is_empty() {
+        html.inside("section", "notes", |html| {
+            html.text("h2", "", "What is only an estimate");
+            html.inside("ul", "", |html| {
+                for note in &advice.notes {
+                    html.text("li", "", note);
+                }
+            });
+        });
+    }
+    html
+}
+
+fn header(html: &mut Html, advice: &Advice) {
+    let (machine, trace) = (&advice.machine, &advice.trace);
+    let command = std::iter::once(&advice.program).chain(&advice.arguments);
+    let command = command.map(String::as_str).collect::<Vec<_>>().join(" ");
+    html.inside("header", "", |html| {
+        html.text("p", "product", "Domicile: where memory time goes");
+        html.text("h1", "", &command);
+        html.inside("dl", "", |html| {
+            let mut fact = |name: &str, value: String| {
+                html.inside("div", "", |html| {
+                    html.text("dt", "", name);
+                    html.text("dd", "", &value);
+                });
+            };
+            fact("machine", machine.name.clone());
+            fact("cpus", machine.cpus.to_string());
+            fact("nodes", machine.nodes.to_string());
+            fact("colors", machine.colors.to_string());
+            fact("references", count(trace.references));
+            if let Some(instructions) = trace.instructions {
+                fact("instructions", count(instructions));
+            }
+            fact("threads", trace.threads.to_string());
+            fact("memory touched", bytes(trace.footprint_bytes));
+        });
+    });
+}
+
+fn policies(html: &mut Html, advice: &Advice) {
+    html.inside("section", "", |html| {
+        html.text("h2", "", "Policies, the fastest first");
+        let slowest = advice
+            .policies
+            .iter()
+            .map(|outcome| outcome.time_ns.wall)
+            .fold(0.0, f64::max);
+        let base = advice.base().map_or(0.0, |base| base.time_ns.wall);
+        let outer = advice.policies.iter().find_map(|outcome| outcome.caches.last());
+        let misses = format!("#{} misses", outer.map_or("cache", |cache| cache.name.as_str()));
+        let mut titles = vec!["policy", "", "#time", "#change", &misses];
+        titles.extend([
+            "#cold",
+            "#capacity",
+            "#conflict",
+            "#true sharing",
+            "#false sharing",
+            "#local",
+        ]);
+        html.table(&titles, |html| {
+            for outcome in &advice.policies {
+                html.inside("tr", "", |html| {
+                    html.text("td", "name", &outcome.policy);
+                    html.inside("td", "wide", |html| {
+                        let time = &outcome.time_ns;
+                        let part = |ns: f64| {
+                            if slowest > 0.0 && time.total > 0.0 {
+                                ns / time.total * time.wall / slowest
+                            } else {
+                                0.0
+                            }
+                        };
+                        html.bar([
+                            ("busy", part(time.busy), format!("busy {}", nanoseconds(time.busy))),
+                            (
+                                "waiting",
+                                part(time.total - time.busy),
+                                format!("waiting {}", nanoseconds(time.total - time.busy)),
+                            ),
+                        ]);
+                    });
+                    html.number(&nanoseconds(outcome.time_ns.wall));
+                    let change = if base > 0.0 {
+                        outcome.time_ns.wall / base - 1.0
+                    } else {
+                        0.0
+                    };
+                    match outcome.policy == advice.baseline {
+                        true => html.text("td", "number none", "as now"),
+                        false if change.abs() < 0.0005 => html.text("td", "number none", "same"),
+                        false => html.text(
+                            "td",
+                            if change < 0.0 { "number better" } else { "number worse" },
+                            &format!("{:+.1}%", change * 100.0),
+                        ),
+                    }
+                    let cache = outcome.caches.last().cloned().unwrap_or_default();
+                    html.number(&count(cache.misses));
+                    for (_, of) in &CLASSES {
+                        html.number(&count(of(&cache)));
+                    }
+                    html.number(&percent(outcome.memory.local_percent / 100.0));
+                });
+            }
+        });
+    });
+}
+
+fn shares(html: &mut Html, advice: &Advice) {
+    if advice.shares.is_empty() {
+        return;
+    }
+    html.inside("section", "", |html| {
+        html.text("h2", "", &format!("Where the time goes under {}", advice.baseline));
+        html.legend(CLASSES.iter().map(|(class, _)| *class));
+        let largest = advice.shares.iter().map(|share| share.fraction).fold(0.0, f64::max);
+        html.table(&["", "", "#share", "#time", "by class of miss"], |html| {
+            for share in &advice.shares {
+                html.inside("tr", "", |html| {
+                    html.text("td", "name", &share.name);
+                    html.inside("td", "wide", |html| html.bar(parts(share, largest)));
+                    html.number(&percent(share.fraction));
+                    html.number(&nanoseconds(share.ns));
+                    let classes = share
+                        .classes
+                        .iter()
+                        .map(|(class, ns)| format!("{class} {}", percent(ns / share.ns)));
+                    html.text("td", "faint", &classes.collect::<Vec<_>>().join(", "));
+                });
+            }
+        });
+        if !advice.served.is_empty() {
+            let served = advice
+                .served
+                .iter()
+                .map(|share| format!("{} {}", share.name, percent(share.fraction)));
+            let served = served.collect::<Vec<_>>().join(", ");
+            html.text("p", "faint", &format!("The waiting ended with data from: {served}."));
+        }
+    });
+}
+
+/// A share's bar: in the colors of its classes where it has any.
+fn parts(share: &Share, largest: f64) -> Vec<(&'static str, f64, String)> {
+    let scale = |ns: f64| {
+        if largest > 0.0 && share.ns > 0.0 {
+            ns / share.ns * share.fraction / largest
+        } else {
+            0.0
+        }
+    };
+    if share.classes.is_empty() {
+        let class = if share.part == "busy" { "busy" } else { "waiting" };
+        return vec![(class, scale(share.ns), share.name.clone())];
+    }
+    let classes = share.classes.iter();
+    classes
+        .map(|(class, ns)| (class_of(class), scale(*ns), format!("{class} {}", nanoseconds(*ns))))
+        .collect()
+}
+
+fn structures(html: &mut Html, advice: &Advice) {
+    if advice.structures.is_empty() {
+        return;
+    }
+    let stall = advice.base().map_or(0.0, stall);
+    html.inside("section", "", |html| {
+        html.text("h2", "", "What costs most");
+        let titles = [
+            "data structure",
+            "kind",
+            "defined at",
+            "#size",
+            "#share of stall",
+            "misses by class",
+            "#misses",
+        ];
+        html.table(&titles, |html| {
+            let most = advice.structures.iter().map(misses).max().unwrap_or(0).max(1);
+            for structure in &advice.structures {
+                html.inside("tr", "", |html| {
+                    html.text("td", "name", &structure.name);
+                    html.text("td", "", &structure.kind);
+                    let place = match (&structure.file, structure.line) {
+                        (Some(file), Some(line)) => format!("{file}:{line}"),
+                        (Some(file), None) => file.clone(),
+                        _ => String::new(),
+                    };
+                    html.text("td", "faint", &place);
+                    html.number(&size(structure.bytes, structure.blocks));
+                    html.number(&if stall > 0.0 {
+                        percent(structure.stall_ns / stall)
+                    } else {
+                        String::new()
+                    });
+                    let level = structure.caches.iter().map(|cache| cache.level).min();
+                    let nearest: Vec<&Cache> = structure
+                        .caches
+                        .iter()
+                        .filter(|cache| Some(cache.level) == level)
+                        .collect();
+                    html.inside("td", "wide", |html| {
+                        html.bar(CLASSES.iter().map(|(class, of)| {
+                            let of_class: u64 = nearest.iter().map(|cache| of(cache)).sum();
+                            (
+                                class_of(class),
+                                of_class as f64 / most as f64,
+                                format!("{class} {}", count(of_class)),
+                            )
+                        }));
+                    });
+                    html.number(&count(misses(structure)));
+                });
+            }
+        });
+    });
+}
+
+fn false_sharing(html: &mut Html, advice: &Advice) {
+    if advice.false_sharing.is_empty() {
+        return;
+    }
+    html.inside("section", "", |html| {
+        html.text("h2", "", "False sharing: different data in one line");
+        html.table(&["#misses", "structure", "thread", "", "data", "source"], |html| {
+            for collision in &advice.false_sharing {
+                for (at, side) in collision.sides.iter().enumerate() {
+                    html.inside("tr", "", |html| {
+                        html.number(&if at == 0 {
+                            count(collision.misses)
+                        } else {
+                            String::new()
+                        });
+                        html.text("td", "", if at == 0 { &collision.structure } else { "" });
+                        html.text("td", "", &side.thread);
+                        html.text("td", "", if side.write { "writes" } else { "reads" });
+                        html.text("td", "name", &side.field);
+                        html.text("td", "faint", side.source.as_deref().unwrap_or(""));
+                    });
+                }
+            }
+        });
+    });
+}

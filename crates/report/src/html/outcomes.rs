@@ -1,0 +1,90 @@
+//! Simulated runs side by side, as a page.
+
+use super::markup::Html;
+use crate::number::{count, nanoseconds, percent};
+use crate::outcome::{CLASSES, Outcome};
+
+pub fn body(outcomes: &[Outcome]) -> Html {
+    let mut html = Html::default();
+    let Some(first) = outcomes.first() else {
+        html.text("p", "", "There are no results to show.");
+        return html;
+    };
+    html.inside("header", "", |html| {
+        html.text("p", "product", "Domicile: simulation");
+        html.text("h1", "", &first.machine);
+        html.text("p", "faint", &format!("{} references", count(first.references)));
+    });
+    html.inside("section", "", |html| {
+        html.text("h2", "", "Time");
+        let titles = [
+            "policy",
+            "",
+            "#wall",
+            "#cpu total",
+            "#busy",
+            "#caches",
+            "#local",
+            "#remote",
+            "#TLB",
+            "#policy",
+            "#imbalance",
+        ];
+        let slowest = outcomes.iter().map(|outcome| outcome.time_ns.wall).fold(0.0, f64::max);
+        html.table(&titles, |html| {
+            for outcome in outcomes {
+                let time = &outcome.time_ns;
+                html.inside("tr", "", |html| {
+                    html.text("td", "name", &outcome.policy);
+                    html.inside("td", "wide", |html| {
+                        let part = if slowest > 0.0 { time.wall / slowest } else { 0.0 };
+                        html.bar([("waiting", part, nanoseconds(time.wall))]);
+                    });
+                    for ns in [
+                        time.wall,
+                        time.total,
+                        time.busy,
+                        time.cache_stall,
+                        time.local_stall,
+                        time.remote_stall,
+                        time.tlb_stall,
+                        time.policy_overhead,
+                        time.imbalance,
+                    ] {
+                        html.number(&nanoseconds(ns));
+                    }
+                });
+            }
+        });
+    });
+    html.inside("section", "", |html| {
+        html.text("h2", "", "Misses");
+        let mut titles = vec!["policy", "cache", "#accesses", "#misses", "#rate"];
+        titles.extend([
+            "#cold",
+            "#capacity",
+            "#conflict",
+            "#true sharing",
+            "#false sharing",
+            "#writebacks",
+        ]);
+        html.table(&titles, |html| {
+            for outcome in outcomes {
+                for cache in &outcome.caches {
+                    html.inside("tr", "", |html| {
+                        html.text("td", "name", &outcome.policy);
+                        html.text("td", "", &cache.name);
+                        html.number(&count(cache.accesses));
+                        html.number(&count(cache.misses));
+                        html.number(&percent(cache.misses as f64 / cache.accesses.max(1) as f64));
+                        for (_, of) in &CLASSES {
+                            html.number(&count(of(cache)));
+                        }
+                        html.number(&count(cache.writebacks));
+                    });
+                }
+            }
+        });
+    });
+    html
+}

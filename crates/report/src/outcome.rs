@@ -1,0 +1,200 @@
+//! What one simulated run came to, as `simulate --json` prints it.
+//!
+//! Read tolerantly: fields that an older or shorter result lacks are zero or empty, fields that
+//! are not shown here are kept as they are.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+/// One run: a trace on a machine under a policy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Outcome {
+    pub policy: String,
+    pub machine: String,
+    pub references: u64,
+    pub instructions: Option<u64>,
+    pub caches: Vec<Cache>,
+    pub tlb: Tlb,
+    pub memory: Memory,
+    pub time_ns: Time,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub structures: Vec<Structure>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub false_sharing: Vec<Collision>,
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// The counts of one kind of cache, summed over its instances.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cache {
+    pub name: String,
+    pub level: u8,
+    pub accesses: u64,
+    pub hits: u64,
+    pub misses: u64,
+    pub writebacks: u64,
+    #[serde(deserialize_with = "or_zero")]
+    pub cold: u64,
+    #[serde(deserialize_with = "or_zero")]
+    pub capacity: u64,
+    #[serde(deserialize_with = "or_zero")]
+    pub conflict: u64,
+    #[serde(deserialize_with = "or_zero")]
+    pub true_sharing: u64,
+    #[serde(deserialize_with = "or_zero")]
+    pub false_sharing: u64,
+    pub upgrades: u64,
+    pub stall_ns: Stall,
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// Nanoseconds that references waited because of a cache, by why. `miss` is the sum of the
+/// classes, or all that is known where misses are not classed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stall {
+    pub hit: f64,
+    pub miss: f64,
+    pub cold: Option<f64>,
+    pub capacity: Option<f64>,
+    pub conflict: Option<f64>,
+    pub true_sharing: Option<f64>,
+    pub false_sharing: Option<f64>,
+    pub upgrade: f64,
+}
+
+impl Stall {
+    /// Nanoseconds by class, in the order of [`CLASSES`].
+    pub fn classes(&self) -> [f64; 5] {
+        [
+            self.cold,
+            self.capacity,
+            self.conflict,
+            self.true_sharing,
+            self.false_sharing,
+        ]
+        .map(Option::unwrap_or_default)
+    }
+}
+
+/// The classes of misses: what they are called, and how to get them from a cache's counts.
+pub const CLASSES: [(&str, fn(&Cache) -> u64); 5] = [
+    ("cold", |cache| cache.cold),
+    ("capacity", |cache| cache.capacity),
+    ("conflict", |cache| cache.conflict),
+    ("true sharing", |cache| cache.true_sharing),
+    ("false sharing", |cache| cache.false_sharing),
+];
+
+impl Cache {
+    /// The misses of several caches.
+    pub fn sum<'a>(caches: impl IntoIterator<Item = &'a Cache>) -> Cache {
+        let mut sum = Cache::default();
+        for cache in caches {
+            sum.misses += cache.misses;
+            sum.cold += cache.cold;
+            sum.capacity += cache.capacity;
+            sum.conflict += cache.conflict;
+            sum.true_sharing += cache.true_sharing;
+            sum.false_sharing += cache.false_sharing;
+        }
+        sum
+    }
+
+    /// Whether the misses were classed (a run can leave that out).
+    pub fn classed(&self) -> bool {
+        CLASSES.iter().map(|(_, of)| of(self)).sum::<u64>() > 0
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tlb {
+    pub accesses: u64,
+    pub misses: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Memory {
+    pub local: u64,
+    pub remote: u64,
+    pub local_percent: f64,
+    pub pages: u64,
+    pub pages_max: u64,
+    pub migrations: u64,
+    pub replications: u64,
+    pub collapses: u64,
+}
+
+/// Nanoseconds, summed over the cpus; `wall` is what a clock on the wall would show.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Time {
+    pub busy: f64,
+    pub cache_stall: f64,
+    pub local_stall: f64,
+    pub remote_stall: f64,
+    pub tlb_stall: f64,
+    pub policy_overhead: f64,
+    pub imbalance: f64,
+    pub total: f64,
+    pub wall: f64,
+}
+
+/// What a data structure cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Structure {
+    pub name: String,
+    pub kind: String,
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    pub bytes: u64,
+    pub blocks: u64,
+    pub stall_ns: f64,
+    /// Its misses in each cache.
+    pub caches: Vec<Cache>,
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+impl Structure {
+    /// Its misses in the caches of level `level`.
+    pub fn of_level(&self, level: u8) -> Cache {
+        Cache::sum(self.caches.iter().filter(|cache| cache.level == level))
+    }
+}
+
+/// Two threads that use different words of one line.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Collision {
+    pub structure: String,
+    /// Address of the line.
+    pub line: u64,
+    pub misses: u64,
+    pub sides: Vec<Side>,
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Side {
+    pub thread: String,
+    /// The field that it uses, or the offset in the structure.
+    pub field: String,
+    pub write: bool,
+    /// Where in the source it does so.
+    pub source: Option<String>,
+}
+
+/// Classes are null where misses were not classed.
+fn or_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    Ok(Option::<u64>::deserialize(deserializer)?.unwrap_or_default())
+}

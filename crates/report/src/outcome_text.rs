@@ -1,0 +1,132 @@
+//! Simulated runs side by side, for terminals.
+
+use crate::number::{bytes, count, nanoseconds, percent};
+use crate::outcome::{CLASSES, Cache, Outcome};
+use crate::table::{Cell, Column, HEADING, NAME, Table, unbroken};
+
+/// Runs of one trace on one machine, in the order given.
+pub fn outcomes(outcomes: &[Outcome], width: usize) -> String {
+    let Some(first) = outcomes.first() else {
+        return "There are no results to show.\n".to_string();
+    };
+    let mut text = format!(
+        "{HEADING}{}{HEADING:#}  {} references",
+        first.machine,
+        count(first.references)
+    );
+    if let Some(instructions) = first.instructions {
+        text += &format!(", {} instructions", count(instructions));
+    }
+    text += &format!(", {} pages\n", count(first.memory.pages));
+    text += &format!("\n{HEADING}Time{HEADING:#}\n{}", times(outcomes, width));
+    text += &format!("\n{HEADING}Misses{HEADING:#}\n{}", misses(outcomes, width));
+    for outcome in outcomes.iter().filter(|outcome| !outcome.structures.is_empty()) {
+        text += &format!("\n{HEADING}Data structures under {}{HEADING:#}\n", outcome.policy);
+        text += &crate::advice_text::structures(&outcome.structures, stall(outcome), width);
+    }
+    text
+}
+
+/// Nanoseconds that an outcome spends waiting for caches and memory.
+pub fn stall(outcome: &Outcome) -> f64 {
+    let time = &outcome.time_ns;
+    time.cache_stall + time.local_stall + time.remote_stall + time.tlb_stall
+}
+
+fn times(outcomes: &[Outcome], width: usize) -> String {
+    type Of = fn(&Outcome) -> f64;
+    let parts: [(&str, Of); 9] = [
+        ("wall", |outcome| outcome.time_ns.wall),
+        ("cpu total", |outcome| outcome.time_ns.total),
+        ("busy", |outcome| outcome.time_ns.busy),
+        ("caches", |outcome| outcome.time_ns.cache_stall),
+        ("local", |outcome| outcome.time_ns.local_stall),
+        ("remote", |outcome| outcome.time_ns.remote_stall),
+        ("TLB", |outcome| outcome.time_ns.tlb_stall),
+        ("policy", |outcome| outcome.time_ns.policy_overhead),
+        ("imbalance", |outcome| outcome.time_ns.imbalance),
+    ];
+    // What no run spends time on needs no column.
+    let parts = parts
+        .iter()
+        .filter(|(_, of)| outcomes.iter().any(|outcome| of(outcome) > 0.0));
+    let parts: Vec<_> = parts.collect();
+    let nodes = outcomes.iter().any(|outcome| outcome.memory.remote > 0);
+    let mut columns = vec![(Column::Left, "policy")];
+    columns.extend(parts.iter().map(|(name, _)| (Column::Right, *name)));
+    if nodes {
+        columns.push((Column::Right, "local misses"));
+    }
+    let mut table = Table::new(columns);
+    for outcome in outcomes {
+        let mut row = vec![Cell::styled(&outcome.policy, NAME)];
+        row.extend(parts.iter().map(|(_, of)| Cell::from(nanoseconds(of(outcome)))));
+        if nodes {
+            row.push(percent(outcome.memory.local_percent / 100.0).into());
+        }
+        table.row(row);
+    }
+    table.render(width)
+}
+
+fn misses(outcomes: &[Outcome], width: usize) -> String {
+    let mut table = Table::new([
+        (Column::Left, "policy"),
+        (Column::Left, "cache"),
+        (Column::Right, "accesses"),
+        (Column::Right, "misses"),
+        (Column::Right, "rate"),
+        (Column::Right, "writebacks"),
+        (Column::Wrap, "misses by class"),
+    ]);
+    for outcome in outcomes {
+        for (at, cache) in outcome.caches.iter().enumerate() {
+            let policy = if at == 0 { outcome.policy.as_str() } else { "" };
+            table.row([
+                Cell::styled(policy, NAME),
+                cache.name.as_str().into(),
+                count(cache.accesses).into(),
+                count(cache.misses).into(),
+                rate(cache.misses, cache.accesses).into(),
+                count(cache.writebacks).into(),
+                classes(cache).into(),
+            ]);
+        }
+        if outcome.tlb.accesses > 0 {
+            table.row([
+                "".into(),
+                "TLB".into(),
+                count(outcome.tlb.accesses).into(),
+                count(outcome.tlb.misses).into(),
+                rate(outcome.tlb.misses, outcome.tlb.accesses).into(),
+                "".into(),
+                "".into(),
+            ]);
+        }
+    }
+    table.render(width)
+}
+
+/// The classes that a cache's misses are of, the most frequent first; empty where they were not classed.
+pub fn classes(cache: &Cache) -> String {
+    let mut classes: Vec<_> = CLASSES.iter().map(|(class, of)| (of(cache), *class)).collect();
+    classes.retain(|(misses, _)| *misses > 0);
+    classes.sort_by_key(|(misses, _)| std::cmp::Reverse(*misses));
+    let classes = classes
+        .iter()
+        .map(|(misses, class)| unbroken(&format!("{} {class}", count(*misses))));
+    classes.collect::<Vec<_>>().join(", ")
+}
+
+fn rate(part: u64, all: u64) -> String {
+    percent(if all > 0 { part as f64 / all as f64 } else { 0.0 })
+}
+
+/// The size of a structure and how many blocks it is made of.
+pub fn size(structure_bytes: u64, blocks: u64) -> String {
+    match (structure_bytes, blocks) {
+        (0, _) => String::new(),
+        (size, 0 | 1) => bytes(size),
+        (size, blocks) => format!("{} in {}", bytes(size), count(blocks)),
+    }
+}

@@ -1,0 +1,68 @@
+//! NUMA nodes, their cpus, memory and distances, as /sys/devices/system/node tells them.
+
+use crate::cpus::{CpuSet, shared};
+use crate::{Root, SysError};
+
+/// What one `nodeN` directory says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeReading {
+    /// The kernel's number; numbers may have gaps.
+    pub number: u32,
+    /// Empty for a node that is memory only.
+    pub cpus: CpuSet,
+    /// ACPI SLIT distances to the nodes in ascending order, itself included (10 is local).
+    pub distances: Option<Vec<u32>>,
+    pub memory_bytes: Option<u64>,
+}
+
+/// Reads all nodes.
+///
+/// Ensures: at least one, in ascending order of number; else the error names what was missing (a
+/// kernel without NUMA has no such directory).
+pub fn nodes(root: &Root) -> Result<Vec<NodeReading>, SysError> {
+    const DIRECTORY: &str = "sys/devices/system/node";
+    let numbers = root.numbered(DIRECTORY, "node")?;
+    if numbers.is_empty() {
+        return Err(root.malformed(DIRECTORY, "", "at least one node"));
+    }
+    Ok(numbers
+        .into_iter()
+        .map(|number| {
+            let at = format!("{DIRECTORY}/node{number}");
+            NodeReading {
+                number,
+                cpus: shared(root, &format!("{at}/cpumap"), &format!("{at}/cpulist")).unwrap_or_default(),
+                distances: root
+                    .text(&format!("{at}/distance"))
+                    .ok()
+                    .and_then(|text| text.split_whitespace().map(|word| word.parse().ok()).collect()),
+                memory_bytes: root.text(&format!("{at}/meminfo")).ok().and_then(|text| total(&text)),
+            }
+        })
+        .collect())
+}
+
+/// Bytes of memory of the whole machine, from /proc/meminfo.
+pub fn memory_bytes(root: &Root) -> Option<u64> {
+    root.text("proc/meminfo").ok().and_then(|text| total(&text))
+}
+
+/// The `MemTotal:` line of a meminfo file: `Node 0 MemTotal:  131732940 kB`, without `Node 0` in /proc.
+fn total(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.contains("MemTotal:"))?;
+    let kilobytes: u64 = line.split_whitespace().rev().nth(1)?.parse().ok()?;
+    kilobytes.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals() {
+        assert_eq!(total("Node 0 MemTotal:       2 kB\nNode 0 MemFree: 1 kB"), Some(2048));
+        assert_eq!(total("MemTotal:       2 kB"), Some(2048));
+        assert_eq!(total("MemTotal:"), None);
+        assert_eq!(total(""), None);
+    }
+}

@@ -1,0 +1,148 @@
+//! Messages between processes on one machine: Unix sockets that keep message boundaries, and can
+//! hand over a file descriptor. The death of the other side shows as an end of messages.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
+    SocketType,
+};
+
+/// Where others connect to.
+pub struct Listener {
+    socket: OwnedFd,
+}
+
+/// One connection.
+pub struct Peer {
+    socket: OwnedFd,
+}
+
+/// What a connection had to say.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Received {
+    /// A message of so many bytes.
+    Message(usize),
+    /// Nothing at the moment.
+    Nothing,
+    /// The other side is gone.
+    End,
+}
+
+impl Listener {
+    /// Pre: nothing exists at `path`, which is shorter than 108 bytes. Post: connections queue up
+    /// until they are accepted; accepting does not wait.
+    pub fn bind(path: &Path) -> io::Result<Listener> {
+        let socket = rustix::net::socket_with(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+            None,
+        )?;
+        rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+        rustix::net::listen(&socket, 4096)?;
+        Ok(Listener { socket })
+    }
+
+    /// The next connection, if one waits.
+    pub fn accept(&self) -> io::Result<Option<Peer>> {
+        match rustix::net::accept_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+            Ok(socket) => Ok(Some(Peer { socket })),
+            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => Ok(None),
+            Err(e) => Err(e.into()),
+        }
+    }
+}
+
+impl Peer {
+    /// Connects to a listener, as the tool does; for tests.
+    pub fn connect(path: &Path) -> io::Result<Peer> {
+        let socket =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+        Ok(Peer { socket })
+    }
+
+    /// Takes the next message, cut to the size of `buffer`. Does not wait on an accepted connection.
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+        match rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
+            Ok((0, _)) => Ok(Received::End),
+            Ok((bytes, _)) => Ok(Received::Message(bytes.min(buffer.len()))),
+            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => Ok(Received::Nothing),
+            Err(rustix::io::Errno::CONNRESET | rustix::io::Errno::PIPE) => Ok(Received::End),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Sends one message. An error means that the other side is gone or does not listen; no signal
+    /// is raised.
+    pub fn send(&self, message: &[u8]) -> io::Result<()> {
+        rustix::net::send(&self.socket, message, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+
+    /// Sends one message and a file descriptor with it.
+    pub fn send_with(&self, message: &[u8], descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut rights = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [descriptor];
+        rights.push(SendAncillaryMessage::ScmRights(&descriptors));
+        rustix::net::sendmsg(&self.socket, &[io::IoSlice::new(message)], &mut rights, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl AsFd for Peer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Waits until one of `sources` has something to read or has ended, or `milliseconds` are over or a
+/// signal came. Post: one answer for each source, in order.
+pub fn wait(sources: &[BorrowedFd<'_>], milliseconds: u32) -> io::Result<Vec<bool>> {
+    let mut polled: Vec<PollFd<'_>> = sources.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+    let time =
+        Timespec { tv_sec: i64::from(milliseconds / 1000), tv_nsec: i64::from(milliseconds % 1000) * 1_000_000 };
+    match rustix::event::poll(&mut polled, Some(&time)) {
+        Ok(_) => Ok(polled.iter().map(|p| !p.revents().is_empty()).collect()),
+        Err(rustix::io::Errno::INTR) => Ok(vec![false; sources.len()]),
+        Err(e) => Err(e.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_keep_their_boundaries_and_the_end_shows() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = Listener::bind(&path).unwrap();
+        assert!(listener.accept().unwrap().is_none());
+        let near = Peer::connect(&path).unwrap();
+        assert_eq!(wait(&[listener.as_fd()], 1000).unwrap(), [true]);
+        let far = listener.accept().unwrap().unwrap();
+        let mut buffer = [0; 16];
+        assert_eq!(far.receive(&mut buffer).unwrap(), Received::Nothing);
+        near.send(b"one").unwrap();
+        near.send(b"three").unwrap();
+        assert_eq!(far.receive(&mut buffer).unwrap(), Received::Message(3));
+        assert_eq!(far.receive(&mut buffer).unwrap(), Received::Message(5));
+        assert_eq!(&buffer[..5], b"three");
+        drop(near);
+        assert_eq!(far.receive(&mut buffer).unwrap(), Received::End);
+        assert!(far.send(b"too late").is_err());
+    }
+}
