@@ -1,0 +1,177 @@
+//! Events of a chunk as bytes: one after the other, each its kind, how many references and how many
+//! numbers of the global order lie between it and the event before it, and its own fields.
+
+use crate::limits;
+use crate::model::{Allocation, Event, Timed};
+use crate::varint::{Cursor, put, put_signed};
+
+/// What the numbers of an event are differences to.
+#[derive(Default)]
+struct Before {
+    at: u32,
+    order: u64,
+    /// Address or object last named: those that follow are often near it.
+    addr: u64,
+}
+
+/// Appends `timed`, an event of a chunk, in order of `at` and `order`.
+pub fn encode(events: &[Timed], out: &mut Vec<u8>) {
+    let mut before = Before::default();
+    for timed in events {
+        out.push(kind(&timed.event));
+        put(out, u64::from(timed.at.wrapping_sub(before.at)));
+        put(out, timed.order.wrapping_sub(before.order));
+        before.at = timed.at;
+        before.order = timed.order;
+        fields(&timed.event, &mut before, out);
+    }
+}
+
+fn kind(event: &Event) -> u8 {
+    match event {
+        Event::Work { .. } => 0,
+        Event::Alloc { .. } => 1,
+        Event::Free { .. } => 2,
+        Event::Barrier { .. } => 3,
+        Event::Lock { .. } => 4,
+        Event::Unlock { .. } => 5,
+        Event::Post { .. } => 6,
+        Event::Wait { .. } => 7,
+        Event::Spawn { .. } => 8,
+        Event::Join { .. } => 9,
+        Event::Exit => 10,
+        Event::Phase { .. } => 11,
+        Event::WorkBegin { .. } => 12,
+        Event::WorkEnd => 13,
+        Event::Window { .. } => 14,
+    }
+}
+
+fn fields(event: &Event, before: &mut Before, out: &mut Vec<u8>) {
+    let mut near = |out: &mut Vec<u8>, addr: u64| {
+        put_signed(out, addr.wrapping_sub(before.addr) as i64);
+        before.addr = addr;
+    };
+    match event {
+        Event::Work { instructions } => put(out, *instructions),
+        Event::Alloc {
+            addr,
+            bytes,
+            stack,
+            kind,
+        } => {
+            near(out, *addr);
+            put(out, *bytes);
+            put(out, u64::from(*stack));
+            out.push(*kind as u8);
+        }
+        Event::Free { addr } => near(out, *addr),
+        Event::Barrier { object, threads } => {
+            near(out, *object);
+            put(out, u64::from(*threads));
+        }
+        Event::Lock { object } | Event::Unlock { object } => near(out, *object),
+        Event::Post { ticket } | Event::Wait { ticket } => put(out, *ticket),
+        Event::Spawn { child } | Event::Join { child } => put(out, u64::from(*child)),
+        Event::Exit | Event::WorkEnd => {}
+        Event::Phase { name } => {
+            put(out, name.len() as u64);
+            out.extend_from_slice(name.as_bytes());
+        }
+        Event::WorkBegin { hints } => {
+            put(out, hints.len() as u64);
+            for hint in hints {
+                near(out, *hint);
+            }
+        }
+        Event::Window { index } => put(out, u64::from(*index)),
+    }
+}
+
+/// Reads `count` events of a chunk of `refs` references. The error says what is wrong with them.
+pub fn decode(bytes: &[u8], count: usize, refs: u32, events: &mut Vec<Timed>) -> Result<(), &'static str> {
+    let mut cursor = Cursor::new(bytes);
+    let mut before = Before::default();
+    for _ in 0..count {
+        let timed = one(&mut cursor, &mut before).ok_or("an event is cut short or of no known kind")?;
+        if timed.at > refs {
+            return Err("an event lies beyond the references of its chunk");
+        }
+        events.push(timed);
+    }
+    if cursor.is_empty() {
+        Ok(())
+    } else {
+        Err("bytes are left over after the events")
+    }
+}
+
+fn one(cursor: &mut Cursor<'_>, before: &mut Before) -> Option<Timed> {
+    let kind = cursor.byte()?;
+    before.at = before.at.checked_add(cursor.narrow()?)?;
+    before.order = before.order.checked_add(cursor.number()?)?;
+    let (at, order) = (before.at, before.order);
+    let mut near = |cursor: &mut Cursor<'_>| -> Option<u64> {
+        before.addr = before.addr.wrapping_add(cursor.signed()? as u64);
+        Some(before.addr)
+    };
+    let event = match kind {
+        0 => Event::Work {
+            instructions: cursor.number()?,
+        },
+        1 => Event::Alloc {
+            addr: near(cursor)?,
+            bytes: cursor.number()?,
+            stack: cursor.narrow()?,
+            kind: allocation(cursor.byte()?)?,
+        },
+        2 => Event::Free { addr: near(cursor)? },
+        3 => Event::Barrier {
+            object: near(cursor)?,
+            threads: cursor.narrow()?,
+        },
+        4 => Event::Lock { object: near(cursor)? },
+        5 => Event::Unlock { object: near(cursor)? },
+        6 => Event::Post {
+            ticket: cursor.number()?,
+        },
+        7 => Event::Wait {
+            ticket: cursor.number()?,
+        },
+        8 => Event::Spawn {
+            child: cursor.narrow()?,
+        },
+        9 => Event::Join {
+            child: cursor.narrow()?,
+        },
+        10 => Event::Exit,
+        11 => Event::Phase { name: name(cursor)? },
+        12 => {
+            let count = usize::try_from(cursor.number()?).ok().filter(|&n| n <= limits::HINTS)?;
+            let mut hints = Vec::with_capacity(count);
+            for _ in 0..count {
+                hints.push(near(cursor)?);
+            }
+            Event::WorkBegin { hints }
+        }
+        13 => Event::WorkEnd,
+        14 => Event::Window {
+            index: cursor.narrow()?,
+        },
+        _ => return None,
+    };
+    Some(Timed { at, order, event })
+}
+
+fn allocation(byte: u8) -> Option<Allocation> {
+    [Allocation::Heap, Allocation::Map, Allocation::File, Allocation::Stack]
+        .into_iter()
+        .find(|&k| k as u8 == byte)
+}
+
+fn name(cursor: &mut Cursor<'_>) -> Option<String> {
+    let length = usize::try_from(cursor.number()?)
+        .ok()
+        .filter(|&n| n <= limits::NAME_BYTES)?;
+    String::from_utf8(cursor.bytes(length)?.to_vec()).ok()
+}

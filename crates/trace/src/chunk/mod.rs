@@ -1,0 +1,100 @@
+//! A chunk: up to 65536 references of one thread and the events among them, in columns.
+//!
+//! A reference is told as the surprise it holds. Two predictors see every reference, the same in
+//! the encoder and in the decoder, and start afresh in every chunk:
+//!
+//! - **which site** comes next: the one that followed this site the last time, after as many
+//!   instructions;
+//! - **which address** it touches: the site's last address plus its stride, the difference that it
+//!   has last shown twice in a row.
+//!
+//! A reference that both foresee costs one token byte of zero, and zstd makes little of a row of
+//! zeros. What was not foreseen goes to further columns. [`Predictor`] is all the state; `encode`
+//! and `decode` are the two sides. README.md gives the layout byte by byte.
+
+mod decode;
+mod encode;
+pub mod event;
+
+pub use decode::Decoder;
+pub use encode::Encoder;
+
+use crate::model::{Op, Site};
+
+/// Numbers at the front of the payload, each 4 bytes.
+const HEAD_NUMBERS: usize = 8;
+
+/// Low four bits of a token: how the address is told.
+const ADDRESS: u8 = 0x0f;
+/// The site was not foreseen: a literal follows, and one of the instructions.
+const NEW_SITE: u8 = 0x10;
+/// The site was foreseen, the instructions were not.
+const NEW_INSNS: u8 = 0x20;
+
+/// Address codes 0 to 8 are the bytes of a difference to the foreseen address; these two are one
+/// or two bytes of a difference to the reference just before.
+const BESIDE_1: u8 = 9;
+const BESIDE_2: u8 = 10;
+/// The site's last address once more.
+const AGAIN: u8 = 11;
+const ADDRESS_CODES: u8 = 12;
+
+/// What is remembered of a site. 32 bytes: two to a cache line.
+#[derive(Clone, Copy)]
+struct Local {
+    last: u64,
+    /// Difference last seen; 0 when it does not fit.
+    seen: i32,
+    /// Difference last seen twice in a row.
+    stride: i32,
+    /// The site that came next the last time (`NOBODY`: none has), in numbers of this chunk.
+    next: u32,
+    /// Number in the trace's table.
+    site: u32,
+    size: u16,
+    op: Op,
+    /// Instructions that came with `next`.
+    insns: u8,
+}
+
+const NOBODY: u32 = u32::MAX;
+
+impl Local {
+    /// A site that the chunk has not used: a fetch will be of its own program counter.
+    fn new(number: u32, site: &Site) -> Local {
+        let last = if site.op == Op::Fetch { site.pc } else { 0 };
+        Local {
+            last,
+            seen: 0,
+            stride: 0,
+            next: NOBODY,
+            site: number,
+            size: site.size,
+            op: site.op,
+            insns: 0,
+        }
+    }
+
+    /// Comes into use: where nothing better is known, near the reference `before`.
+    fn begin(&mut self, before: u64) {
+        if self.last == 0 {
+            self.last = before;
+        }
+    }
+
+    #[inline(always)]
+    fn foreseen(&self) -> u64 {
+        self.last.wrapping_add(i64::from(self.stride) as u64)
+    }
+
+    /// Learns the address. A single jump (the end of a row) does not unlearn the stride.
+    #[inline(always)]
+    fn learn(&mut self, addr: u64) {
+        let difference = addr.wrapping_sub(self.last) as i64;
+        let fits = difference as i32;
+        let fits = if i64::from(fits) == difference { fits } else { 0 };
+        self.stride = if fits == self.seen { fits } else { self.stride };
+        self.seen = fits;
+        self.last = addr;
+    }
+}

@@ -1,0 +1,121 @@
+//! What can go wrong with a trace, said so that the reader of the message knows what to do next.
+
+use std::io;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use thiserror::Error;
+
+/// An error of reading, writing or importing a trace.
+#[derive(Debug, Error)]
+pub enum TraceError {
+    #[error("cannot open {}: {source}", path.display())]
+    Open { path: PathBuf, source: io::Error },
+
+    #[error("cannot read the trace at byte {offset}: {source}")]
+    Read { offset: u64, source: io::Error },
+
+    /// The file is something else.
+    #[error("not a Domicile trace: {what}; use `domicile import` for traces of other tools")]
+    NotATrace { what: String },
+
+    #[error("this trace has format version {found}, this program reads version {known}; use the program that wrote it")]
+    Version { found: u16, known: u16 },
+
+    /// The bytes at `offset` are not what the format demands.
+    #[error(
+        "the trace is damaged at byte {offset}: {what}; record or import it again, or read what is left with `--salvage`"
+    )]
+    Damaged { offset: u64, what: String },
+
+    /// A well-formed file that asks for more than this program is willing to hold.
+    #[error("the trace asks for too much at byte {offset}: {what} {found}, at most {allowed} are allowed")]
+    TooLarge {
+        offset: u64,
+        what: &'static str,
+        found: u64,
+        allowed: u64,
+    },
+
+    /// The disk is full, the pipe is closed ...
+    #[error(
+        "cannot write the trace: {source}; the first {references} references ({bytes} bytes) are kept and can be read"
+    )]
+    Write {
+        source: io::Error,
+        references: u64,
+        bytes: u64,
+    },
+
+    /// A caller of the writer broke its rules.
+    #[error("cannot add to the trace: {0}")]
+    Refused(String),
+
+    /// A file of another tool is not what its format demands.
+    #[error("{format}, {at}: {what}")]
+    Import {
+        format: &'static str,
+        at: Place,
+        what: String,
+    },
+}
+
+/// Where in an imported file: binary formats have no lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub line: Option<u64>,
+    pub offset: u64,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "line {line} (byte {})", self.offset),
+            None => write!(f, "byte {}", self.offset),
+        }
+    }
+}
+
+/// What a trace has lost: from byte `offset` on, or, when damaged blocks are skipped, there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Damage {
+    pub offset: u64,
+    pub what: String,
+}
+
+impl TraceError {
+    pub(crate) fn damaged(offset: u64, what: impl Into<String>) -> TraceError {
+        TraceError::Damaged {
+            offset,
+            what: what.into(),
+        }
+    }
+
+    /// As a note of what was lost.
+    pub(crate) fn to_damage(&self, at: u64) -> Damage {
+        match self {
+            TraceError::Damaged { offset, what } => Damage {
+                offset: *offset,
+                what: what.clone(),
+            },
+            other => Damage {
+                offset: at,
+                what: other.to_string(),
+            },
+        }
+    }
+}
+
+/// Refuses a length that a file claims, before anything is allocated for it.
+pub(crate) fn within(offset: u64, what: &'static str, found: u64, allowed: u64) -> Result<(), TraceError> {
+    if found <= allowed {
+        Ok(())
+    } else {
+        Err(TraceError::TooLarge {
+            offset,
+            what,
+            found,
+            allowed,
+        })
+    }
+}

@@ -1,0 +1,139 @@
+//! Traces of other tools, read as streams in constant memory.
+//!
+//! Each format has a file here, and one way in: [`file`], from a file to a trace, or [`read`], from
+//! anything that can be read to a [`Writer`].
+
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::error::TraceError;
+use crate::model::{Header, Process};
+use crate::writer::{Summary, Writer};
+
+mod champsim;
+mod din;
+mod drmemtrace;
+mod lackey;
+mod lines;
+mod packed;
+mod records;
+mod text;
+
+/// What can be imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// `<thread> <r|w|m|i> <hex address> <bytes>`, `b <n>`, `#`.
+    Text,
+    /// What `valgrind --tool=lackey --trace-mem=yes` prints.
+    Lackey,
+    /// Dinero's `din`: `<label> <hex address>`.
+    Din,
+    /// ChampSim's records of 64 bytes.
+    Champsim,
+    /// DynamoRIO's offline traces after its own post-processing.
+    Drmemtrace,
+}
+
+impl Format {
+    pub const ALL: [Format; 5] = [
+        Format::Text,
+        Format::Lackey,
+        Format::Din,
+        Format::Champsim,
+        Format::Drmemtrace,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Text => "text",
+            Format::Lackey => "lackey",
+            Format::Din => "din",
+            Format::Champsim => "champsim",
+            Format::Drmemtrace => "drmemtrace",
+        }
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Format, String> {
+        Format::ALL.into_iter().find(|f| f.name() == name).ok_or_else(|| {
+            let known: Vec<_> = Format::ALL.map(Format::name).into();
+            format!("`{name}` is not a format that can be imported: {}", known.join(", "))
+        })
+    }
+}
+
+/// Imports a file as a new trace. It may be compressed by gzip, xz or zstd, or be a zip archive.
+/// Where the import fails, no trace is left behind.
+pub fn file(format: Format, input: impl AsRef<Path>, output: impl AsRef<Path>) -> Result<Summary, TraceError> {
+    let (input, output) = (input.as_ref(), output.as_ref());
+    let from = packed::open_file(format.name(), input)?;
+    if same(input, output) {
+        let what = format!("{} is the file to import; name another for the trace", output.display());
+        return Err(TraceError::Refused(what));
+    }
+    let name = input.display().to_string();
+    let mut writer = Writer::create(output, &header(format, &name))?;
+    let done = match read(format, from, &name, &mut writer) {
+        Ok(()) => writer.finish(),
+        Err(error) => {
+            drop(writer);
+            Err(error)
+        }
+    };
+    // A device that was written to stays where it is.
+    if done.is_err() && output.is_file() {
+        // The error that matters is the import's; if the rest cannot be removed it stays.
+        let _ = std::fs::remove_file(output);
+    }
+    done
+}
+
+/// Whether both names lead to one file.
+fn same(a: &Path, b: &Path) -> bool {
+    match (a.metadata(), b.metadata()) {
+        (Ok(a), Ok(b)) => a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        _ => false,
+    }
+}
+
+/// Imports from `input`, which people know as `name`, into `writer`. Input compressed by gzip, xz or
+/// zstd is recognised. The writer's header is replaced by one that says what the format tells.
+pub fn read(
+    format: Format,
+    input: impl Read + Send + 'static,
+    name: &str,
+    writer: &mut Writer,
+) -> Result<(), TraceError> {
+    let mut header = header(format, name);
+    let process = Process {
+        program: name.to_string(),
+        ..Process::default()
+    };
+    let input = packed::open(format.name(), Box::new(input))?;
+    match format {
+        Format::Text => text::read(input, process, &mut header, writer),
+        Format::Lackey => lackey::read(input, process, &mut header, writer),
+        Format::Din => din::read(input, process, &mut header, writer),
+        Format::Champsim => champsim::read(input, process, &mut header, writer),
+        Format::Drmemtrace => drmemtrace::read(input, process, &mut header, writer),
+    }?;
+    writer.header(&header);
+    Ok(())
+}
+
+fn header(format: Format, name: &str) -> Header {
+    Header {
+        program: name.to_string(),
+        origin: format!("import {}", format.name()),
+        page_bytes: 4096,
+        ..Header::default()
+    }
+}

@@ -1,0 +1,317 @@
+//! Opening a trace: its tables and the places of its chunks, not its references.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::block::{FILE_HEAD, Kind, check_file_head};
+use crate::cat::Cat;
+use crate::error::{Damage, TraceError, within};
+use crate::limits;
+use crate::model::{Array, Header, Location, Module, Process, Site, Stack, Symbol, Thread, ThreadId};
+use crate::order::OrderStream;
+use crate::scan::{self, Found};
+use crate::source::{Entry, Source};
+use crate::stream::ThreadStream;
+use crate::table::{Tables, decode_sites};
+
+/// A trace, open for reading. Clones share everything.
+#[derive(Clone)]
+pub struct Trace {
+    pub(crate) source: Arc<Source>,
+    pub(crate) tables: Arc<Loaded>,
+}
+
+/// What [`Trace::open`] has read.
+pub(crate) struct Loaded {
+    pub header: Header,
+    pub sites: Vec<Site>,
+    pub tables: Tables,
+    /// Chunks of each thread in order.
+    pub chunks: Vec<Vec<Entry>>,
+    order: Vec<Entry>,
+    damage: Vec<Damage>,
+    refs: u64,
+    events: u64,
+    instructions: u64,
+    pub salvage: bool,
+}
+
+impl Trace {
+    /// Opens a file. One that was not finished (a crash, a full disk) is read up to its last whole
+    /// block, and [`Trace::damage`] says what is missing. Any other damage is an error, here or
+    /// when the damaged chunk is read.
+    pub fn open(path: impl AsRef<Path>) -> Result<Trace, TraceError> {
+        Trace::load(file(path.as_ref())?, false)
+    }
+
+    /// Opens a file and makes the best of it: damaged blocks are skipped, wherever they are.
+    pub fn salvage(path: impl AsRef<Path>) -> Result<Trace, TraceError> {
+        Trace::load(file(path.as_ref())?, true)
+    }
+
+    /// Reads a trace that is in memory.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Trace, TraceError> {
+        Trace::load(Source::Bytes(bytes), false)
+    }
+
+    /// [`Trace::salvage`] of a trace that is in memory.
+    pub fn salvage_bytes(bytes: Vec<u8>) -> Result<Trace, TraceError> {
+        Trace::load(Source::Bytes(bytes), true)
+    }
+
+    fn load(source: Source, salvage: bool) -> Result<Trace, TraceError> {
+        let mut head = [0u8; FILE_HEAD as usize];
+        let got = source.read(0, &mut head)?;
+        check_file_head(&head[..got])?;
+        let Found { blocks, damage } = scan::blocks(&source, salvage)?;
+        let mut loaded = Loaded {
+            header: Header::default(),
+            sites: Vec::new(),
+            tables: Tables::default(),
+            chunks: Vec::new(),
+            order: Vec::new(),
+            damage,
+            refs: 0,
+            events: 0,
+            instructions: 0,
+            salvage,
+        };
+        loaded.assemble(&source, &blocks)?;
+        Ok(Trace {
+            source: Arc::new(source),
+            tables: Arc::new(loaded),
+        })
+    }
+
+    pub fn header(&self) -> &Header {
+        &self.tables.header
+    }
+
+    pub fn processes(&self) -> &[Process] {
+        &self.tables.tables.processes
+    }
+
+    pub fn threads(&self) -> &[Thread] {
+        &self.tables.tables.threads
+    }
+
+    pub fn sites(&self) -> &[Site] {
+        &self.tables.sites
+    }
+
+    pub fn stacks(&self) -> &[Stack] {
+        &self.tables.tables.stacks
+    }
+
+    pub fn modules(&self) -> &[Module] {
+        &self.tables.tables.modules
+    }
+
+    pub fn symbols(&self) -> &[Symbol] {
+        &self.tables.tables.symbols
+    }
+
+    pub fn locations(&self) -> &[Location] {
+        &self.tables.tables.locations
+    }
+
+    pub fn arrays(&self) -> &[Array] {
+        &self.tables.tables.arrays
+    }
+
+    /// References of all threads.
+    pub fn references(&self) -> u64 {
+        self.tables.refs
+    }
+
+    /// References of one thread; 0 for one that does not exist.
+    pub fn thread_references(&self, thread: ThreadId) -> u64 {
+        self.chunks(thread).iter().map(|c| u64::from(c.head.count)).sum()
+    }
+
+    pub fn events(&self) -> u64 {
+        self.tables.events
+    }
+
+    /// Instructions of all threads, where the trace counts them.
+    pub fn instructions(&self) -> Option<u64> {
+        self.header().counts_instructions.then_some(self.tables.instructions)
+    }
+
+    /// Length of the file.
+    pub fn bytes(&self) -> u64 {
+        self.source.len()
+    }
+
+    /// What is known to be missing; empty for a whole trace.
+    pub fn damage(&self) -> &[Damage] {
+        &self.tables.damage
+    }
+
+    /// The references and events of a thread.
+    pub fn thread(&self, thread: ThreadId) -> Result<ThreadStream, TraceError> {
+        if thread as usize >= self.threads().len() {
+            let known = self.threads().len();
+            return Err(TraceError::Refused(format!(
+                "there is no thread {thread}, the trace has {known}"
+            )));
+        }
+        Ok(ThreadStream::new(self.clone(), thread))
+    }
+
+    /// The serial schedule: how the threads' references and events followed each other.
+    pub fn order(&self) -> OrderStream {
+        let totals = self.tables.chunks.iter().map(|chunks| {
+            let refs = chunks.iter().map(|c| u64::from(c.head.count)).sum();
+            let events = chunks.iter().map(|c| u64::from(c.head.events)).sum();
+            (refs, events)
+        });
+        OrderStream::new(Arc::clone(&self.source), self.tables.order.clone(), totals.collect())
+    }
+
+    /// Everything, in the order in which it was recorded.
+    pub fn cat(&self) -> Cat {
+        Cat::new(self.clone())
+    }
+
+    pub(crate) fn chunks(&self, thread: ThreadId) -> &[Entry] {
+        self.tables.chunks.get(thread as usize).map_or(&[], Vec::as_slice)
+    }
+}
+
+fn file(path: &Path) -> Result<Source, TraceError> {
+    let open = |source| TraceError::Open {
+        path: path.to_path_buf(),
+        source,
+    };
+    let file = File::open(path).map_err(open)?;
+    let about = file.metadata().map_err(open)?;
+    if !about.is_file() {
+        return Err(TraceError::NotATrace {
+            what: format!("{} is not a regular file", path.display()),
+        });
+    }
+    Ok(Source::File(file, about.len()))
+}
+
+impl Loaded {
+    fn assemble(&mut self, source: &Source, blocks: &[Entry]) -> Result<(), TraceError> {
+        let (mut bytes, mut raw) = (Vec::new(), Vec::new());
+        let mut header = None;
+        let mut room = limits::TABLES_BYTES;
+        for &entry in blocks {
+            let offset = entry.offset;
+            let taken = match entry.head.kind {
+                Kind::Chunk | Kind::Order | Kind::Index | Kind::Footer => continue,
+                Kind::Header | Kind::Tables | Kind::Sites => {
+                    let size = u64::from(entry.head.raw);
+                    within(
+                        offset,
+                        "bytes of tables",
+                        limits::TABLES_BYTES - room + size,
+                        limits::TABLES_BYTES,
+                    )?;
+                    room -= size;
+                    source
+                        .payload(entry, limits::TABLE_BYTES, &mut bytes, &mut raw)
+                        .and_then(|()| self.table(entry, &raw, &mut header))
+                }
+            };
+            self.tolerate(taken, offset)?;
+        }
+        self.header = match (self.tables.header.take(), header) {
+            (Some(last), _) => last,
+            (None, Some(first)) => first,
+            (None, None) if self.salvage => Header::default(),
+            (None, None) => return Err(TraceError::damaged(FILE_HEAD, "the header block is missing")),
+        };
+        self.tables
+            .check()
+            .map_err(|what| TraceError::damaged(FILE_HEAD, what))?;
+        self.chunks = vec![Vec::new(); self.tables.threads.len()];
+        for &entry in blocks {
+            match entry.head.kind {
+                Kind::Chunk => {
+                    let placed = self.place(entry);
+                    self.tolerate(placed, entry.offset)?;
+                }
+                Kind::Order => self.order.push(entry),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in a block of tables.
+    fn table(&mut self, entry: Entry, raw: &[u8], header: &mut Option<Header>) -> Result<(), TraceError> {
+        let Entry { offset, head } = entry;
+        let json = |e: serde_json::Error| TraceError::damaged(offset, format!("a table cannot be read: {e}"));
+        match head.kind {
+            Kind::Header => *header = Some(serde_json::from_slice(raw).map_err(json)?),
+            Kind::Tables => {
+                let more: Tables = serde_json::from_slice(raw).map_err(json)?;
+                self.tables
+                    .append(more)
+                    .map_err(|what| TraceError::damaged(offset, what))?;
+            }
+            _ => {
+                if head.id as usize != self.sites.len() {
+                    return Err(TraceError::damaged(
+                        offset,
+                        "a block of sites is missing before this one",
+                    ));
+                }
+                decode_sites(raw, head.count as usize, offset, &mut self.sites)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a chunk to its thread.
+    fn place(&mut self, entry: Entry) -> Result<(), TraceError> {
+        let Entry { offset, head } = entry;
+        let salvage = self.salvage;
+        let Some(chunks) = self.chunks.get_mut(head.id as usize) else {
+            return Err(TraceError::damaged(
+                offset,
+                format!("a chunk of thread {}, which is unknown", head.id),
+            ));
+        };
+        within(
+            offset,
+            "references in a chunk",
+            u64::from(head.count),
+            limits::CHUNK_REFS as u64,
+        )?;
+        within(
+            offset,
+            "events in a chunk",
+            u64::from(head.events),
+            limits::CHUNK_EVENTS as u64,
+        )?;
+        let so_far = chunks.last().map_or(0, |c| c.head.first + u64::from(c.head.count));
+        if head.first != so_far && !salvage {
+            return Err(TraceError::damaged(
+                offset,
+                format!("a chunk is missing before this one of thread {}", head.id),
+            ));
+        }
+        chunks.push(entry);
+        self.refs += u64::from(head.count);
+        self.events += u64::from(head.events);
+        self.instructions = self.instructions.saturating_add(head.sum);
+        Ok(())
+    }
+
+    /// Damage ends the reading, or is noted when salvaging.
+    fn tolerate(&mut self, outcome: Result<(), TraceError>, offset: u64) -> Result<(), TraceError> {
+        match outcome {
+            Err(error) if self.salvage && !matches!(error, TraceError::Read { .. }) => {
+                self.damage.push(error.to_damage(offset));
+                Ok(())
+            }
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The references of one thread, chunk by chunk.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use crate::chunk::Decoder;
+use crate::error::{Damage, TraceError};
+use crate::limits;
+use crate::model::{Event, Ref, ThreadId, Timed};
+use crate::reader::Trace;
+use crate::source::Entry;
+
+/// A piece of a thread's stream. `events[k]` happened before `refs[events[k].at]`, or after all of
+/// them when `at` is `refs.len()`. There may be events and no references.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Batch {
+    pub refs: Vec<Ref>,
+    pub events: Vec<Timed>,
+}
+
+/// Reads a thread's references from first to last, in constant memory.
+pub struct ThreadStream {
+    from: From,
+}
+
+enum From {
+    Here(Box<Chunks>),
+    Ahead(Ahead),
+}
+
+impl ThreadStream {
+    pub(crate) fn new(trace: Trace, thread: ThreadId) -> ThreadStream {
+        ThreadStream {
+            from: From::Here(Box::new(Chunks::new(trace, thread))),
+        }
+    }
+
+    /// Replaces what `batch` holds by the next piece; `false` at the end. The batch keeps its
+    /// memory from call to call, so use the same one again.
+    pub fn next(&mut self, batch: &mut Batch) -> Result<bool, TraceError> {
+        match &mut self.from {
+            From::Here(chunks) => chunks.next(batch),
+            From::Ahead(ahead) => ahead.next(batch),
+        }
+    }
+
+    /// Goes on on a thread of its own, up to `depth` pieces (of up to 1 MiB) ahead.
+    pub fn ahead(self, depth: usize) -> ThreadStream {
+        match self.from {
+            From::Here(chunks) => ThreadStream {
+                from: Ahead::start(*chunks, depth.clamp(1, 64)),
+            },
+            ahead @ From::Ahead(_) => ThreadStream { from: ahead },
+        }
+    }
+
+    /// What a salvaged trace turned out not to hold, so far.
+    pub fn skipped(&self) -> &[Damage] {
+        match &self.from {
+            From::Here(chunks) => &chunks.skipped,
+            From::Ahead(ahead) => &ahead.skipped,
+        }
+    }
+
+    /// Bytes of memory that the stream keeps, its caller's batch not counted.
+    pub fn memory(&self) -> usize {
+        match &self.from {
+            From::Here(chunks) => chunks.bytes.capacity() + chunks.raw.capacity(),
+            From::Ahead(_) => 0,
+        }
+    }
+}
+
+/// The chunks of a thread, decoded one after the other.
+pub(crate) struct Chunks {
+    trace: Trace,
+    thread: ThreadId,
+    next: usize,
+    bytes: Vec<u8>,
+    raw: Vec<u8>,
+    decoder: Decoder,
+    skipped: Vec<Damage>,
+}
+
+impl Chunks {
+    pub(crate) fn new(trace: Trace, thread: ThreadId) -> Chunks {
+        let (bytes, raw) = (Vec::new(), Vec::new());
+        Chunks {
+            trace,
+            thread,
+            next: 0,
+            bytes,
+            raw,
+            decoder: Decoder::default(),
+            skipped: Vec::new(),
+        }
+    }
+
+    /// Number of the chunk that comes next.
+    pub(crate) fn position(&self) -> usize {
+        self.next
+    }
+
+    pub(crate) fn seek(&mut self, chunk: usize) {
+        self.next = chunk;
+    }
+
+    pub(crate) fn next(&mut self, batch: &mut Batch) -> Result<bool, TraceError> {
+        while let Some(&entry) = self.trace.chunks(self.thread).get(self.next) {
+            self.next += 1;
+            match self.decode(entry, batch) {
+                Ok(()) => return Ok(true),
+                Err(error) if self.trace.tables.salvage && !matches!(error, TraceError::Read { .. }) => {
+                    self.skipped.push(error.to_damage(entry.offset));
+                }
+                Err(error) => {
+                    // An error is the end: what came after it would not fit what came before.
+                    self.next = usize::MAX;
+                    batch.refs.clear();
+                    batch.events.clear();
+                    return Err(error);
+                }
+            }
+        }
+        batch.refs.clear();
+        batch.events.clear();
+        Ok(false)
+    }
+
+    fn decode(&mut self, entry: Entry, batch: &mut Batch) -> Result<(), TraceError> {
+        let damaged = |what: &str| TraceError::damaged(entry.offset, what);
+        let tables = &self.trace.tables;
+        self.trace
+            .source
+            .payload(entry, limits::CHUNK_BYTES, &mut self.bytes, &mut self.raw)?;
+        self.decoder
+            .decode(&self.raw, &tables.sites, &mut batch.refs, &mut batch.events)
+            .map_err(damaged)?;
+        if batch.refs.len() != entry.head.count as usize || batch.events.len() != entry.head.events as usize {
+            return Err(damaged("a chunk holds more or less than its header says"));
+        }
+        let (threads, stacks) = (tables.tables.threads.len(), tables.tables.stacks.len());
+        let known = |timed: &Timed| match &timed.event {
+            Event::Alloc { stack, .. } => (*stack as usize) < stacks,
+            Event::Spawn { child } | Event::Join { child } => (*child as usize) < threads,
+            _ => true,
+        };
+        if batch.events.iter().all(known) {
+            Ok(())
+        } else {
+            Err(damaged(
+                "an event names a stack or a thread that the tables do not have",
+            ))
+        }
+    }
+}
+
+/// What the other thread hands over: no batch at the end.
+struct Piece {
+    batch: Option<Batch>,
+    skipped: Vec<Damage>,
+}
+
+/// A stream that another thread decodes.
+pub(crate) struct Ahead {
+    full: Option<Receiver<Result<Piece, TraceError>>>,
+    empty: Option<SyncSender<Batch>>,
+    thread: Option<JoinHandle<()>>,
+    skipped: Vec<Damage>,
+}
+
+impl Ahead {
+    /// Where no thread can be had, the stream stays what it is.
+    fn start(chunks: Chunks, depth: usize) -> From {
+        let (give, full) = sync_channel(depth);
+        let (empty, take) = sync_channel::<Batch>(depth);
+        let lent = Arc::new(Mutex::new(Some(chunks)));
+        let borrowed = Arc::clone(&lent);
+        let work = move || {
+            let Some(mut chunks) = borrowed.lock().ok().and_then(|mut slot| slot.take()) else {
+                return;
+            };
+            loop {
+                let mut batch = take.try_recv().unwrap_or_default();
+                let piece = match chunks.next(&mut batch) {
+                    Ok(more) => Ok(Piece {
+                        batch: more.then_some(batch),
+                        skipped: std::mem::take(&mut chunks.skipped),
+                    }),
+                    Err(error) => Err(error),
+                };
+                let last = !matches!(piece, Ok(Piece { batch: Some(_), .. }));
+                if give.send(piece).is_err() || last {
+                    return;
+                }
+            }
+        };
+        match std::thread::Builder::new().name("trace-reader".into()).spawn(work) {
+            Ok(thread) => From::Ahead(Ahead {
+                full: Some(full),
+                empty: Some(empty),
+                thread: Some(thread),
+                skipped: Vec::new(),
+            }),
+            Err(_) => match lent.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                Some(chunks) => From::Here(Box::new(chunks)),
+                None => From::Ahead(Ahead {
+                    full: None,
+                    empty: None,
+                    thread: None,
+                    skipped: Vec::new(),
+                }),
+            },
+        }
+    }
+
+    fn next(&mut self, batch: &mut Batch) -> Result<bool, TraceError> {
+        let piece = match self.full.as_ref().map(Receiver::recv) {
+            Some(Ok(piece)) => piece,
+            // The other thread has gone: it has told the end, or it has failed without a word.
+            _ => match self.thread.take().map(JoinHandle::join) {
+                Some(Err(_)) => Err(TraceError::Refused("the thread that reads the trace has failed".into())),
+                _ => Ok(Piece {
+                    batch: None,
+                    skipped: Vec::new(),
+                }),
+            },
+        };
+        let piece = piece?;
+        self.skipped.extend(piece.skipped);
+        let Some(next) = piece.batch else {
+            batch.refs.clear();
+            batch.events.clear();
+            return Ok(false);
+        };
+        let used = std::mem::replace(batch, next);
+        if let Some(empty) = &self.empty {
+            // With no place to put it back, its memory is freed.
+            let _ = empty.try_send(used);
+        }
+        Ok(true)
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        // Closing the channels is what ends the other thread.
+        self.full.take();
+        self.empty.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! Each importer against small inputs whose records are known.
+
+mod memory;
+
+use memory::Shared;
+use trace::import::{self, Format};
+use trace::{Event, Header, Item, Op, Options, Trace, TraceError, Writer};
+
+fn import(format: Format, input: &[u8]) -> Result<Trace, TraceError> {
+    let out = Shared::default();
+    let mut writer = Writer::new(out.clone(), &Header::default(), Options::default())?;
+    import::read(format, std::io::Cursor::new(input.to_vec()), "input", &mut writer)?;
+    writer.finish()?;
+    Trace::from_bytes(out.take())
+}
+
+/// Items as short text: `thread:op addr size pc+insns`, or the event.
+fn items(trace: &Trace) -> Vec<String> {
+    let one = |item| match item {
+        Item::Ref { thread, reference: r } => {
+            let op = match r.op {
+                Op::Read => 'r',
+                Op::Write => 'w',
+                Op::Modify => 'm',
+                Op::Fetch => 'i',
+            };
+            format!(
+                "{thread}:{op} {:x} {} {:x}+{}",
+                r.addr,
+                r.size,
+                trace.sites()[r.site as usize].pc,
+                r.insns
+            )
+        }
+        Item::Event { thread, event, .. } => match event {
+            Event::Barrier { object, threads } => format!("{thread}:barrier {object} of {threads}"),
+            other => format!("{thread}:{other:?}"),
+        },
+    };
+    trace.cat().map(|item| one(item.unwrap())).collect()
+}
+
+fn fails(format: Format, input: &[u8], says: &[&str]) {
+    let error = match import(format, input) {
+        Ok(_) => panic!("{:?} is accepted", input.escape_ascii().to_string()),
+        Err(error) => error.to_string(),
+    };
+    for say in says {
+        assert!(error.contains(say), "{error}\nshould say {say}");
+    }
+}
+
+#[test]
+fn text_is_read_as_written() {
+    let trace = import(
+        Format::Text,
+        b"# a comment\n7 r 7f0010 8\n  3\tw 0x7f0018 4 # another\r\n\n7 m FF 1\n3 i 401000 15",
+    )
+    .unwrap();
+    assert_eq!(
+        items(&trace),
+        [
+            "0:r 7f0010 8 0+0",
+            "1:w 7f0018 4 0+0",
+            "0:m ff 1 0+0",
+            "1:i 401000 15 0+0"
+        ]
+    );
+    assert_eq!(trace.threads().iter().map(|t| t.number).collect::<Vec<_>>(), [7, 3]);
+    assert_eq!(trace.header().origin, "import text");
+    assert_eq!(trace.header().program, "input");
+    assert!(trace.header().has_fetches && !trace.header().counts_instructions && !trace.header().has_pcs);
+    assert_eq!(trace.instructions(), None);
+    assert!(!import(Format::Text, b"1 r 0 1\n").unwrap().header().has_fetches);
+}
+
+#[test]
+fn all_threads_of_the_file_meet_at_a_barrier() {
+    let trace = import(Format::Text, b"1 r 10 8\nb 2\n1 r 20 8\nb 2\n5 r 30 8\nb 2\n").unwrap();
+    assert_eq!(
+        items(&trace),
+        [
+            "0:r 10 8 0+0",
+            "0:barrier 1 of 2",
+            "0:r 20 8 0+0",
+            "0:barrier 2 of 2",
+            "1:barrier 1 of 2",
+            "1:barrier 2 of 2",
+            "1:r 30 8 0+0",
+            "0:barrier 3 of 2",
+            "1:barrier 3 of 2"
+        ]
+    );
+}
+
+#[test]
+fn a_barrier_of_some_is_of_those_active_last() {
+    let trace = import(Format::Text, b"1 r 1 1\n2 r 2 1\n3 r 3 1\n1 r 4 1\nb 2\n").unwrap();
+    assert_eq!(items(&trace)[4..], ["0:barrier 1 of 2", "2:barrier 1 of 2"]);
+}
+
+#[test]
+fn bad_text_is_refused_with_its_place() {
+    for (input, says) in [
+        (
+            &b"1 r 10 8\n1 x 10 8\n"[..],
+            &["line 2 (byte 9)", "r, w, m or i", "`x`"][..],
+        ),
+        (b"one r 10 8\n", &["line 1 (byte 0)", "`one`"]),
+        (b"1 r zz 8\n", &["hexadecimal", "`zz`"]),
+        (b"1 r 11112222333344445 8\n", &["64 bits"]),
+        (b"1 r 10 0\n", &["1 to 65535"]),
+        (b"1 r 10 65536\n", &["1 to 65535"]),
+        (b"1 r 10\n", &["1 to 65535", "``"]),
+        (b"1 r 10 8 9\n", &["`9` is too much"]),
+        (b"\nb 0\n", &["line 2 (byte 1)", "from 1 on"]),
+        (b"b\n", &["from 1 on"]),
+        (b"1 r 10 8\nb 3\n", &["line 2 (byte 9)", "3 threads", "only 1"]),
+        (b"99999999999999999999 r 10 8\n", &["a thread number"]),
+        (b"\x80\xff\n", &["`\\x80\\xff`"]),
+    ] {
+        fails(Format::Text, input, says);
+    }
+}
+
+#[test]
+fn lackey_is_read_as_printed() {
+    let trace = import(
+        Format::Lackey,
+        b"==9== Lackey, an example Valgrind tool\n==9== \nI  0401ab70,3\nI  0401ab73,5\n S 1fff000658,8\n L 1fff000650,16\nI  0401b770,1\n M 0421c7cc,4\n==9== \n--9-- done\n",
+    )
+    .unwrap();
+    assert_eq!(
+        items(&trace),
+        [
+            "0:i 401ab70 3 401ab70+1",
+            "0:i 401ab73 5 401ab73+1",
+            "0:w 1fff000658 8 401ab73+0",
+            "0:r 1fff000650 16 401ab73+0",
+            "0:i 401b770 1 401b770+1",
+            "0:m 421c7cc 4 401b770+0"
+        ]
+    );
+    assert_eq!(trace.instructions(), Some(3));
+    assert!(trace.header().has_fetches && trace.header().has_pcs);
+    for (input, says) in [
+        (
+            &b"I  0401ab70,3\nhello\n"[..],
+            &["line 2 (byte 14)", "`hello`", "--log-file"][..],
+        ),
+        (b"I  0401zz70,3\n", &["hexadecimal"]),
+        (b"I  0401ab70\n", &["not a line of lackey's"]),
+        (b" L 10,0\n", &["1 to 65535"]),
+    ] {
+        fails(Format::Lackey, input, says);
+    }
+}
+
+#[test]
+fn din_is_read_as_dinero_does() {
+    let trace = import(
+        Format::Din,
+        b"2 0 a fetch\n0 1000\n1 0x70f60888 4\n\n4 0\n3 77\n0 FFFFFFFFFFFFFFFC\n",
+    )
+    .unwrap();
+    assert_eq!(
+        items(&trace),
+        [
+            "0:i 0 4 0+0",
+            "0:r 1000 4 0+0",
+            "0:w 70f60888 4 0+0",
+            "0:r fffffffffffffffc 4 0+0"
+        ]
+    );
+    assert!(trace.header().has_fetches && !trace.header().counts_instructions);
+    fails(Format::Din, b"0 10\n7 10\n", &["line 2 (byte 5)", "`7`"]);
+    fails(Format::Din, b"0 xyz\n", &["line 1", "hexadecimal", "`xyz`"]);
+    fails(Format::Din, b"0\n", &["hexadecimal"]);
+}
+
+/// A ChampSim record.
+fn instruction(pc: u64, writes: [u64; 2], reads: [u64; 4]) -> Vec<u8> {
+    let mut record = pc.to_le_bytes().to_vec();
+    record.extend_from_slice(&[0; 8]);
+    for addr in writes.into_iter().chain(reads) {
+        record.extend_from_slice(&addr.to_le_bytes());
+    }
+    assert_eq!(record.len(), 64);
+    record
+}
+
+#[test]
+fn champsim_is_read_record_by_record() {
+    let mut file = instruction(0x400, [0, 0], [0, 0, 0, 0]);
+    file.extend(instruction(0x404, [0x20, 0], [0x10, 0, 0x18, 0]));
+    for _ in 0..300 {
+        file.extend(instruction(0x408, [0, 0], [0, 0, 0, 0]));
+    }
+    file.extend(instruction(0x40c, [0, 0], [0x30, 0, 0, 0]));
+    file.extend(instruction(0x410, [0, 0], [0, 0, 0, 0]));
+    let expected = [
+        "0:r 10 1 404+2",
+        "0:r 18 1 404+0",
+        "0:w 20 1 404+0",
+        "0:Work { instructions: 300 }",
+        "0:r 30 1 40c+1",
+        "0:Work { instructions: 1 }",
+    ];
+    let trace = import(Format::Champsim, &file).unwrap();
+    assert_eq!(items(&trace), expected);
+    assert_eq!(trace.instructions(), Some(304));
+    assert!(!trace.header().has_fetches);
+
+    for packed in [gzip(&file), xz(&file), zstd::encode_all(&file[..], 1).unwrap()] {
+        assert_eq!(items(&import(Format::Champsim, &packed).unwrap()), expected);
+        fails(Format::Champsim, &packed[..packed.len() / 2], &["champsim, byte "]);
+    }
+    fails(
+        Format::Champsim,
+        &file[..100],
+        &["byte 64", "36 bytes into a record of 64"],
+    );
+    file[64 + 8] = 2;
+    fails(Format::Champsim, &file, &["byte 64", "branch bytes"]);
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    std::io::copy(&mut liblzma::read::XzEncoder::new(bytes, 1), &mut packed).unwrap();
+    packed
+}
+
+/// A drmemtrace record.
+fn entry(kind: u16, size: u16, value: u64) -> Vec<u8> {
+    [&kind.to_le_bytes()[..], &size.to_le_bytes(), &value.to_le_bytes()].concat()
+}
+
+fn drmemtrace() -> Vec<u8> {
+    let lengths = u64::from_le_bytes([3, 5, 0, 0, 0, 0, 0, 0]);
+    [
+        entry(25, 0, 5),        // header
+        entry(28, 12, 5),       // marker: version
+        entry(28, 9, 0x40),     // marker: file type, x86-64
+        entry(22, 4, 501),      // thread
+        entry(24, 4, 500),      // process
+        entry(28, 18, 16384),   // marker: page size
+        entry(47, 3, 0xc3c3c3), // encoding
+        entry(10, 4, 0x1000),   // instruction
+        entry(0, 8, 0x7fff0),   // read
+        entry(17, 2, lengths),  // bundle
+        entry(1, 4, 0x8000),    // write
+        entry(3, 64, 0x9000),   // prefetch
+        entry(29, 2, 0x1100),   // instruction without a fetch
+        entry(0, 1, 0x8001),    // read
+        entry(22, 4, 502),      // thread
+        entry(24, 4, 500),      // process
+        entry(28, 14, 3),       // marker: window
+        entry(48, 2, 0x2000),   // taken jump
+        entry(22, 4, 501),      // thread
+        entry(1, 2, 0x8002),    // write
+        entry(23, 0, 501),      // thread exit
+        entry(26, 0, 0),        // footer
+    ]
+    .concat()
+}
+
+const DRMEMTRACE: [&str; 10] = [
+    "0:i 1000 4 1000+1",
+    "0:r 7fff0 8 1000+0",
+    "0:i 1004 3 1004+1",
+    "0:i 1007 5 1007+1",
+    "0:w 8000 4 1007+0",
+    "0:r 8001 1 1100+0",
+    "1:Window { index: 3 }",
+    "1:i 2000 2 2000+1",
+    "0:w 8002 2 1100+0",
+    "0:Exit",
+];
+
+#[test]
+fn drmemtrace_is_read_record_by_record() {
+    let trace = import(Format::Drmemtrace, &drmemtrace()).unwrap();
+    assert_eq!(items(&trace), DRMEMTRACE);
+    assert_eq!(trace.instructions(), Some(4));
+    assert_eq!(trace.threads().iter().map(|t| t.number).collect::<Vec<_>>(), [501, 502]);
+    assert_eq!(trace.processes().iter().map(|p| p.pid).collect::<Vec<_>>(), [500]);
+    assert_eq!(trace.header().page_bytes, 16384);
+
+    let start = |more: Vec<u8>| [entry(25, 0, 5), more].concat();
+    fails(
+        Format::Drmemtrace,
+        &entry(0, 8, 1),
+        &["byte 0", "no header", "drraw2trace"],
+    );
+    fails(Format::Drmemtrace, &entry(25, 0, 5 | 28 << 32), &["32-bit"]);
+    fails(Format::Drmemtrace, &start(entry(28, 9, 0x20)), &["byte 12", "32-bit"]);
+    fails(Format::Drmemtrace, &start(entry(999, 0, 0)), &["byte 12", "999"]);
+    fails(Format::Drmemtrace, &start(entry(17, 9, 0)), &["bundle of 9"]);
+    fails(
+        Format::Drmemtrace,
+        &drmemtrace()[..30],
+        &["byte 24", "6 bytes into a record of 12"],
+    );
+}
+
+#[test]
+fn a_zip_archive_is_read_member_by_member() {
+    use std::io::Write;
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("t.zip"), folder.path().join("t.dtr"));
+    let whole = drmemtrace();
+    let mut archive = zip::ZipWriter::new(std::fs::File::create(&input).unwrap());
+    for (i, part) in whole.chunks(100).enumerate() {
+        let method = if i == 1 {
+            zip::CompressionMethod::Stored
+        } else {
+            zip::CompressionMethod::Deflated
+        };
+        let options = zip::write::SimpleFileOptions::default().compression_method(method);
+        archive.start_file(format!("chunk.{i:04}"), options).unwrap();
+        archive.write_all(part).unwrap();
+    }
+    archive.finish().unwrap();
+    import::file(Format::Drmemtrace, &input, &output).unwrap();
+    assert_eq!(items(&Trace::open(&output).unwrap()), DRMEMTRACE);
+
+    let bytes = std::fs::read(&input).unwrap();
+    fails(Format::Drmemtrace, &bytes, &["zip archive cannot be read from a pipe"]);
+    std::fs::write(&input, &bytes[..bytes.len() / 2]).unwrap();
+    let error = import::file(Format::Drmemtrace, &input, &output)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("zip archive"), "{error}");
+}
+
+#[test]
+fn a_failed_import_leaves_no_file_and_never_eats_its_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("in.txt"), folder.path().join("out.dtr"));
+    std::fs::write(&input, "1 r 10 8\nnonsense\n").unwrap();
+    assert!(import::file(Format::Text, &input, &output).is_err());
+    assert!(!output.exists());
+    let error = import::file(Format::Text, &input, &input).unwrap_err().to_string();
+    assert!(error.contains("is the file to import"), "{error}");
+    assert_eq!(std::fs::read_to_string(&input).unwrap(), "1 r 10 8\nnonsense\n");
+    let error = import::file(Format::Text, folder.path(), &output)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("directory"), "{error}");
+    let error = import::file(Format::Text, folder.path().join("none"), &output)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("none") && error.contains("No such file"), "{error}");
+}
+
+/// Counts of what lackey prints of a real program, taken by looking at the text in another way.
+#[test]
+fn real_lackey_output_is_counted_right() {
+    let folder = tempfile::tempdir().unwrap();
+    let (log, output) = (folder.path().join("lackey.log"), folder.path().join("out.dtr"));
+    let ran = std::process::Command::new("valgrind")
+        .args(["--tool=lackey", "--trace-mem=yes"])
+        .arg(format!("--log-file={}", log.display()))
+        .arg("/bin/true")
+        .status();
+    if !ran.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: valgrind is not installed or cannot run here");
+        return;
+    }
+    let text = std::fs::read_to_string(&log).unwrap();
+    let lines = |start: &str| text.lines().filter(|l| l.starts_with(start)).count() as u64;
+    let summary = import::file(Format::Lackey, &log, &output).unwrap();
+    let trace = Trace::open(&output).unwrap();
+    let info = trace::info(&trace).unwrap();
+    assert_eq!(
+        [info.fetches, info.reads, info.writes, info.modifies],
+        ["I ", " L", " S", " M"].map(lines)
+    );
+    assert_eq!(info.instructions, Some(lines("I ")));
+    assert!(info.references > 50_000, "{}", info.references);
+    assert_eq!(summary.references, info.references);
+    assert!(
+        info.bytes_per_reference < 1.0,
+        "{} bytes a reference",
+        info.bytes_per_reference
+    );
+
+    // And back to text, line by line.
+    let printed = items(&trace);
+    let said = text.lines().filter(|l| !l.starts_with("==")).map(|l| {
+        let (addr, size) = l[3..].split_once(',').unwrap();
+        let op = match &l[..2] {
+            "I " => 'i',
+            " L" => 'r',
+            " S" => 'w',
+            _ => 'm',
+        };
+        format!("0:{op} {} {size} ", addr.trim_start_matches('0'))
+    });
+    for (printed, said) in printed.iter().zip(said) {
+        assert!(printed.starts_with(&said), "{printed} is not {said}");
+    }
+}
