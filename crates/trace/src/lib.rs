@@ -42,6 +42,7 @@ pub mod limits;
 mod model;
 mod order;
 mod reader;
+mod register;
 mod scan;
 mod sink;
 mod source;

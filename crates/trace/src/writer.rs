@@ -3,9 +3,7 @@
 //! References and events are buffered by thread and leave as chunks; tables leave just before the
 //! first chunk that may need them, so that a file that ends early can still be read up to there.
 
-use std::collections::HashMap;
 use std::fs::File;
-use std::hash::Hash;
 use std::io::Write;
 use std::path::Path;
 
@@ -18,8 +16,8 @@ use crate::model::{
     Array, Event, Header, Location, Module, Process, Ref, Site, SiteId, Stack, StackId, Symbol, Thread, ThreadId, Timed,
 };
 use crate::order::Run;
+use crate::register::Register;
 use crate::sink::{Job, Pipe, Sink};
-use crate::table::Tables;
 
 /// How a trace is written.
 #[derive(Clone, Copy, Debug)]
@@ -80,44 +78,20 @@ pub struct Writer {
     buffered: usize,
     /// An empty buffer to use next.
     spare: Option<Vec<Ref>>,
-    sites: Interned<Site>,
-    recent: Vec<(Site, SiteId)>,
-    stacks: Interned<Stack>,
-    pending_sites: Vec<Site>,
-    pending: Tables,
-    pending_entries: usize,
-    processes: usize,
+    register: Register,
+    /// Entries of tables told since they were last written.
+    waiting: usize,
     order: Vec<Run>,
     /// Chunks written since the schedule was.
     unscheduled: u32,
     next_order: u64,
-    refused: Option<String>,
     open: bool,
 }
 
-/// Things that are told once and named by number afterwards.
-struct Interned<T> {
-    numbers: HashMap<T, u32>,
-}
-
-impl<T: Hash + Eq + Clone> Interned<T> {
-    /// The number of `thing`, and whether it is new.
-    fn number(&mut self, thing: &T) -> (u32, bool) {
-        if let Some(&number) = self.numbers.get(thing) {
-            return (number, false);
-        }
-        let number = self.numbers.len() as u32;
-        self.numbers.insert(thing.clone(), number);
-        (number, true)
-    }
-}
-
-/// Entries of tables that wait at most for the next chunk; after so many they do not wait.
-const PENDING_ENTRIES: usize = 4096;
+/// Entries of tables that wait for the next chunk.
+const WAITING: usize = 4096;
 /// Chunks after which the schedule is written.
 const SCHEDULE_EVERY: u32 = 64;
-/// Places of the cache in front of the table of sites.
-const RECENT: usize = 4096;
 
 impl Writer {
     /// Creates (or overwrites) a file.
@@ -153,45 +127,29 @@ impl Writer {
             buffers: Vec::new(),
             buffered: 0,
             spare: None,
-            sites: Interned {
-                numbers: HashMap::new(),
-            },
-            recent: Vec::new(),
-            stacks: Interned {
-                numbers: HashMap::new(),
-            },
-            pending_sites: Vec::new(),
-            pending: Tables::default(),
-            pending_entries: 0,
-            processes: 0,
+            register: Register::default(),
+            waiting: 0,
             order: Vec::new(),
             unscheduled: 0,
             next_order: 0,
-            refused: None,
             open: true,
         })
     }
 
     /// Replaces the header: what is known only at the end.
     pub fn header(&mut self, header: &Header) {
-        self.pending.header = Some(header.clone());
+        self.register.header(header);
     }
 
     /// Adds an address space.
     pub fn process(&mut self, process: Process) -> u32 {
-        let number = self.processes as u32;
-        self.room(self.processes, limits::PROCESSES, "processes");
-        self.pending.processes.push(process);
-        self.processes += 1;
+        let number = self.register.process(process);
         self.told(1);
         number
     }
 
     pub fn thread(&mut self, thread: Thread) -> ThreadId {
-        let number = self.buffers.len() as ThreadId;
-        self.room(self.buffers.len(), limits::THREADS, "threads");
-        self.known_process(thread.process);
-        self.pending.threads.push(thread);
+        let number = self.register.thread(thread);
         self.buffers.push(Buffer::default());
         self.told(1);
         number
@@ -199,71 +157,42 @@ impl Writer {
 
     /// Replaces what is known of a thread: its name or stack may be learned late.
     pub fn update_thread(&mut self, id: ThreadId, thread: Thread) {
-        if id as usize >= self.buffers.len() {
-            self.refuse(format!("thread {id} has not been added"));
-        }
-        self.known_process(thread.process);
-        self.pending.renamed.push((id, thread));
+        self.register.update_thread(id, thread);
         self.told(1);
     }
 
     /// The number of a site, the same for the same site.
+    #[inline]
     pub fn site(&mut self, site: Site) -> SiteId {
-        let hash = (site.pc ^ site.pc >> 12 ^ (site.op as u64) << 9 ^ u64::from(site.size) << 3) as usize % RECENT;
-        if let Some(&(known, number)) = self.recent.get(hash)
-            && known == site
-        {
-            return number;
-        }
-        let (number, new) = self.sites.number(&site);
-        if new {
-            self.room(number as usize, limits::SITES, "sites");
-            if site.size == 0 {
-                self.refuse("a site that touches no byte".into());
-            }
-            self.pending_sites.push(site);
-        }
-        if self.recent.is_empty() {
-            self.recent = vec![(site, number); RECENT];
-        }
-        self.recent[hash] = (site, number);
-        number
+        self.register.site(site)
     }
 
     /// The number of a call stack, the same for the same stack.
     pub fn stack(&mut self, stack: Stack) -> StackId {
-        let (number, new) = self.stacks.number(&stack);
-        if new {
-            self.room(number as usize, limits::STACKS, "stacks");
-            self.known_process(stack.process);
-            self.pending.stacks.push(stack);
-            self.told(1);
-        }
+        let known = self.register.stacks();
+        let number = self.register.stack(stack);
+        self.told(self.register.stacks() - known);
         number
     }
 
     pub fn modules(&mut self, modules: impl IntoIterator<Item = Module>) {
-        let before = self.pending.modules.len();
-        self.pending.modules.extend(modules);
-        self.told(self.pending.modules.len() - before);
+        let told = add(&mut self.register.new.modules, modules);
+        self.told(told);
     }
 
     pub fn symbols(&mut self, symbols: impl IntoIterator<Item = Symbol>) {
-        let before = self.pending.symbols.len();
-        self.pending.symbols.extend(symbols);
-        self.told(self.pending.symbols.len() - before);
+        let told = add(&mut self.register.new.symbols, symbols);
+        self.told(told);
     }
 
     pub fn locations(&mut self, locations: impl IntoIterator<Item = Location>) {
-        let before = self.pending.locations.len();
-        self.pending.locations.extend(locations);
-        self.told(self.pending.locations.len() - before);
+        let told = add(&mut self.register.new.locations, locations);
+        self.told(told);
     }
 
     pub fn arrays(&mut self, arrays: impl IntoIterator<Item = Array>) {
-        let before = self.pending.arrays.len();
-        self.pending.arrays.extend(arrays);
-        self.told(self.pending.arrays.len() - before);
+        let told = add(&mut self.register.new.arrays, arrays);
+        self.told(told);
     }
 
     /// Adds references of a thread, in its order.
@@ -319,7 +248,7 @@ impl Writer {
     /// Checks what an event names; the bytes that it may take in a chunk.
     fn event_bytes(&self, event: &Event) -> Result<usize, TraceError> {
         let fault = match event {
-            Event::Alloc { stack, .. } if *stack as usize >= self.stacks.numbers.len() => "a stack that was not added",
+            Event::Alloc { stack, .. } if *stack as usize >= self.register.stacks() => "a stack that was not added",
             Event::Spawn { child } | Event::Join { child } if *child as usize >= self.buffers.len() => {
                 "a thread that was not added"
             }
@@ -334,9 +263,7 @@ impl Writer {
 
     /// Notes in the serial schedule who goes on.
     fn run(&mut self, thread: ThreadId, refs: u64, events: u64) -> Result<(), TraceError> {
-        if let Some(refused) = &self.refused {
-            return Err(TraceError::Refused(refused.clone()));
-        }
+        self.register.check()?;
         if thread as usize >= self.buffers.len() {
             return Err(TraceError::Refused(format!("thread {thread} has not been added")));
         }
@@ -408,23 +335,10 @@ impl Writer {
     }
 
     fn tables(&mut self) -> Result<(), TraceError> {
-        if !self.pending.is_empty() {
-            let pending = std::mem::take(&mut self.pending);
-            self.pending.first_process = self.processes;
-            self.pending.first_thread = self.buffers.len();
-            self.pending.first_stack = self.stacks.numbers.len();
-            self.pending_entries = 0;
-            let mut blocks = Vec::new();
-            pending.into_blocks(&mut blocks)?;
-            for json in blocks {
-                self.submit(Job::Json(Kind::Tables, json))?;
-            }
-        }
-        if !self.pending_sites.is_empty() {
-            let sites = std::mem::take(&mut self.pending_sites);
-            self.submit(Job::Sites(sites))?;
-        }
-        Ok(())
+        self.waiting = 0;
+        let mut jobs = Vec::new();
+        self.register.blocks(&mut jobs)?;
+        jobs.into_iter().try_for_each(|job| self.submit(job))
     }
 
     fn submit(&mut self, job: Job) -> Result<(), TraceError> {
@@ -433,7 +347,7 @@ impl Writer {
             Ok(None) => {}
             Err(failure) => {
                 // The file cannot go on after a gap: everything else is refused.
-                self.refused = Some(failure.to_string());
+                self.register.refuse(failure.to_string());
                 return Err(failure);
             }
         }
@@ -442,9 +356,7 @@ impl Writer {
 
     /// Writes out all that is buffered; the trace can be read up to here whatever happens next.
     pub fn flush(&mut self) -> Result<(), TraceError> {
-        if let Some(refused) = &self.refused {
-            return Err(TraceError::Refused(refused.clone()));
-        }
+        self.register.check()?;
         self.tables()?;
         for thread in 0..self.buffers.len() {
             self.chunk(thread as ThreadId)?;
@@ -456,6 +368,11 @@ impl Writer {
     /// References given so far, buffered ones included.
     pub fn references(&self) -> u64 {
         self.buffers.iter().map(|b| b.first + b.refs.len() as u64).sum()
+    }
+
+    /// References that are in chunks, as far as this thread knows.
+    pub fn written_references(&self) -> u64 {
+        self.pipe.written().refs
     }
 
     /// Bytes written so far.
@@ -479,7 +396,7 @@ impl Writer {
             events: written.events,
             instructions: written.instructions,
             threads: self.buffers.len() as u64,
-            sites: self.sites.numbers.len() as u64,
+            sites: self.register.sites() as u64,
             chunks: written.chunks,
             bytes: written.bytes,
             bytes_per_reference: if written.refs == 0 {
@@ -490,30 +407,22 @@ impl Writer {
         })
     }
 
+    /// Tables wait for the next chunk, but not if they become long.
     fn told(&mut self, entries: usize) {
-        self.pending_entries += entries;
-        if self.pending_entries >= PENDING_ENTRIES
+        self.waiting += entries;
+        if self.waiting >= WAITING
             && let Err(failure) = self.tables()
         {
-            self.refuse(failure.to_string());
+            self.register.refuse(failure.to_string());
         }
     }
+}
 
-    fn room(&mut self, have: usize, allowed: usize, what: &str) {
-        if have >= allowed {
-            self.refuse(format!("more than {allowed} {what}"));
-        }
-    }
-
-    fn known_process(&mut self, process: u32) {
-        if process as usize >= self.processes {
-            self.refuse(format!("process {process} has not been added"));
-        }
-    }
-
-    fn refuse(&mut self, why: String) {
-        self.refused.get_or_insert(why);
-    }
+/// Appends, and says how many.
+fn add<T>(list: &mut Vec<T>, more: impl IntoIterator<Item = T>) -> usize {
+    let before = list.len();
+    list.extend(more);
+    list.len() - before
 }
 
 impl Drop for Writer {

@@ -375,3 +375,71 @@ fn misuse_is_refused() {
     });
     says(writer.push(thread, r).unwrap_err(), "process 3 has not been added");
 }
+
+#[test]
+fn a_stream_takes_no_more_memory_for_a_longer_trace() {
+    let memory = |chunks: usize| {
+        let out = Shared::default();
+        let mut writer = Writer::new(out.clone(), &Header::default(), Options::default()).unwrap();
+        let process = writer.process(Process::default());
+        let thread = writer.thread(Thread {
+            process,
+            ..Thread::default()
+        });
+        let kind = trace::synthetic::Kind::Random;
+        let refs: Vec<Ref> = trace::synthetic::Stream::new(kind, 3, &mut writer)
+            .take(chunks << 16)
+            .collect();
+        writer.refs(thread, &refs).unwrap();
+        writer.finish().unwrap();
+        let trace = Trace::from_bytes(out.take()).unwrap();
+        let mut stream = trace.thread(thread).unwrap();
+        let mut batch = Batch::default();
+        let mut most = 0;
+        while stream.next(&mut batch).unwrap() {
+            assert!(batch.refs.capacity() <= 1 << 17);
+            most = most.max(stream.memory());
+        }
+        most
+    };
+    let (short, long) = (memory(3), memory(30));
+    assert!(long <= 2 * trace::limits::CHUNK_BYTES);
+    assert!(long < short + short / 4, "{short} bytes for 3 chunks, {long} for 30");
+}
+
+#[test]
+fn buffers_of_many_threads_stay_within_their_bound() {
+    let out = Shared::default();
+    let options = Options {
+        buffered_refs: 10_000,
+        ..Options::default()
+    };
+    let mut writer = Writer::new(out.clone(), &Header::default(), options).unwrap();
+    let process = writer.process(Process::default());
+    let site = writer.site(Site {
+        pc: 1,
+        op: Op::Read,
+        size: 1,
+    });
+    for number in 0..3000 {
+        writer.thread(Thread {
+            process,
+            number,
+            ..Thread::default()
+        });
+    }
+    for i in 0..200_000u64 {
+        let r = Ref {
+            addr: i,
+            site,
+            insns: 0,
+            op: Op::Read,
+            size: 1,
+        };
+        writer.push((i * 7 % 3000) as u32, r).unwrap();
+        let buffered = i + 1 - writer.written_references();
+        assert!(buffered <= 10_000, "{buffered} references are buffered");
+    }
+    writer.finish().unwrap();
+    assert_eq!(Trace::from_bytes(out.take()).unwrap().cat().count(), 200_000);
+}

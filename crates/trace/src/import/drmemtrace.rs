@@ -107,8 +107,8 @@ pub fn read(input: Input, process: Process, header: &mut Header, writer: &mut Wr
                 }
                 _ => {}
             },
-            0..kind::BOUND => {}
-            other => return Err(records.error(format!("{other} is not a type of record"))),
+            other if other >= kind::BOUND => return Err(records.error(format!("{other} is not a type of record"))),
+            _ => {}
         }
         if import.places.len() > limits::THREADS || import.pids.len() > limits::THREADS {
             return Err(records.error(format!("more than {} threads", limits::THREADS)));
