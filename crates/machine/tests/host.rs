@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use machine::{HostReport, Index, Kind, MachineError, Trust, from_toml, host};
 
@@ -37,8 +38,14 @@ fn report_of(text: &str) -> Result<HostReport, MachineError> {
     host(&sys::Root::new(directory.path()))
 }
 
-fn report(name: &str) -> HostReport {
-    report_of(&std::fs::read_to_string(fixture(name).join("tree.sys")).unwrap()).unwrap()
+/// All fixtures, unpacked once: they have some ten thousand files.
+static REPORTS: LazyLock<BTreeMap<&str, HostReport>> = LazyLock::new(|| {
+    let read = |name| report_of(&std::fs::read_to_string(fixture(name).join("tree.sys")).unwrap()).unwrap();
+    FIXTURES.iter().map(|name| (*name, read(name))).collect()
+});
+
+fn report(name: &str) -> &'static HostReport {
+    &REPORTS[name]
 }
 
 /// A fixture without the lines for which `drop` holds.
@@ -139,7 +146,7 @@ fn uniform_machines_are_those_that_hwloc_sees() {
         "amd-8-nodes-sparse",
     ] {
         let report = report(name);
-        assert_same(&as_hwloc(&report), &hwloc(name), name);
+        assert_same(&as_hwloc(report), &hwloc(name), name);
         assert_eq!(
             report
                 .notes_of(Trust::Simplified)
@@ -154,7 +161,7 @@ fn uniform_machines_are_those_that_hwloc_sees() {
 fn an_impossible_number_of_ways_is_changed_and_said() {
     // This kernel tells 32 MiB, and 2048 sets in 15 ways of 128-byte lines: those of one slice.
     let report = report("arm-128-cpus");
-    assert_same(&as_hwloc(&report), &hwloc("arm-128-cpus"), "arm-128-cpus");
+    assert_same(&as_hwloc(report), &hwloc("arm-128-cpus"), "arm-128-cpus");
     let changed: Vec<&str> = report
         .notes_of(Trust::Simplified)
         .map(|note| note.about.as_str())

@@ -1,4 +1,39 @@
 //! The simulated world: caches, TLBs, coherence, memory, clocks and classes of misses.
+//!
+//! `README.md` tells exactly what is simulated. The way in is [`simulate_refs`] for references
+//! in memory; a machine, some policies and what to report make a [`Config`].
 #![forbid(unsafe_code)]
 
+mod acting;
+mod beyond;
+mod cache;
+mod clock;
+mod coherence;
+mod config;
+mod counts;
+mod detail;
+mod directory;
+mod engine;
+mod error;
+mod frames;
+mod input;
+mod layout;
+mod memory;
+mod outcome;
+mod pages;
+mod random;
+mod recency;
+mod schedule;
+mod simulate;
 pub mod structures;
+mod sync;
+mod tlb;
+
+pub use config::{Config, Costs, Detail, Order, PolicySpec, VERGHESE96};
+pub use engine::Traits;
+pub use error::SimError;
+pub use input::{Item, Run, Streams};
+pub use outcome::{
+    CacheOutcome, CpuMemory, CpuOutcome, Hints, MemoryOutcome, Outcome, StallOutcome, TimeOutcome, TlbOutcome,
+};
+pub use simulate::{Progress, simulate_refs, simulate_with};

@@ -87,7 +87,7 @@ impl Root {
     /// Ensures: ascending, none twice.
     pub fn numbered(&self, directory: &str, prefix: &str) -> Result<Vec<u32>, SysError> {
         let fail = |error| SysError {
-            path: self.path(directory),
+            path: Path::new("/").join(directory),
             problem: problem(error),
         };
         let mut numbers = Vec::new();

@@ -1,0 +1,379 @@
+//! A policy at work while the program runs: what it is told, and how its actions are carried out.
+
+use std::collections::HashMap;
+
+use machine::Machine;
+use policy::{Action, Interest, Miss, MissLevel, Observation, Page, Placement, Pressure, Tick, Touched};
+
+use crate::cache::WATCH;
+use crate::clock::{Units, units, whole_ns};
+use crate::engine::{Access, Engine, Who};
+use crate::error::SimError;
+
+/// What is kept for a policy that acts.
+pub struct Acting {
+    cache_misses: Sample,
+    tlb_misses: Sample,
+    touches: bool,
+    tick: Units,
+    next_tick: Vec<Units>,
+    /// The first copy of each page.
+    homes: Vec<u32>,
+    /// Bits [`CLOSED`] and [`REPLICATED`] of each page.
+    flags: Vec<u8>,
+    closed: HashMap<u32, u128>,
+    /// Copies of replicated pages beyond the first.
+    replicas: HashMap<u32, Vec<u32>>,
+    pub free_copies: Vec<u32>,
+    /// Threads to be run elsewhere: thread, cpu, and when.
+    pub moves: Vec<(u32, u32, Units)>,
+    threads: u32,
+}
+
+const CLOSED: u8 = 1;
+const REPLICATED: u8 = 2;
+
+/// One in so many.
+struct Sample {
+    every: u32,
+    seen: u32,
+}
+
+impl Sample {
+    fn take(&mut self) -> bool {
+        if self.every == 0 {
+            return false;
+        }
+        self.seen += 1;
+        let taken = self.seen == self.every;
+        if taken {
+            self.seen = 0;
+        }
+        taken
+    }
+}
+
+impl Acting {
+    pub fn new(machine: &Machine, interest: Interest) -> Self {
+        let tick = interest.tick_ns.saturating_mul(1 << 20);
+        Acting {
+            cache_misses: Sample {
+                every: interest.cache_misses,
+                seen: 0,
+            },
+            tlb_misses: Sample {
+                every: interest.tlb_misses,
+                seen: 0,
+            },
+            touches: interest.touches,
+            tick,
+            next_tick: vec![if tick == 0 { Units::MAX } else { tick }; machine.cpus as usize],
+            homes: Vec::new(),
+            flags: Vec::new(),
+            closed: HashMap::new(),
+            replicas: HashMap::new(),
+            free_copies: Vec::new(),
+            moves: Vec::new(),
+            threads: 0,
+        }
+    }
+
+    /// How many threads there are to move.
+    pub fn set_threads(&mut self, threads: u32) {
+        self.threads = threads;
+    }
+
+    pub fn new_page(&mut self, page: u32, copy: u32) {
+        debug_assert_eq!(page as usize, self.homes.len());
+        self.homes.push(copy);
+        self.flags.push(0);
+    }
+}
+
+impl Engine {
+    #[inline(always)]
+    pub fn moves_threads(&self) -> bool {
+        self.acting.as_ref().is_some_and(|acting| !acting.moves.is_empty())
+    }
+
+    /// Before a piece: closed pages report, writes collapse replicas. Returns the copy to use.
+    pub fn before(&mut self, who: Who, page: u32, write: bool) -> Result<u32, SimError> {
+        let Some(acting) = &self.acting else { return Ok(page) };
+        if acting.flags[page as usize] != 0 {
+            self.before_touch(who, page, write)?;
+        }
+        Ok(self.copy_for(page, self.cpus[who.cpu as usize].node))
+    }
+
+    fn before_touch(&mut self, who: Who, page: u32, write: bool) -> Result<(), SimError> {
+        let Some(acting) = &self.acting else { return Ok(()) };
+        let touched = Touched {
+            page: self.table.page(page),
+            thread: who.thread,
+            cpu: who.cpu,
+            write,
+        };
+        let closed = acting.closed.get(&page).copied().unwrap_or(0);
+        if closed >> who.cpu & 1 == 1 {
+            let report = acting.touches;
+            self.charge(who.cpu, self.costs.touch_fault_ns);
+            if report {
+                self.observe(who.cpu, Observation::Touched(touched))?;
+            }
+        }
+        if write && self.is_replicated(page) {
+            self.observe(who.cpu, Observation::ReplicaWritten(touched))?;
+            if self.is_replicated(page) {
+                let node = self.cpus[who.cpu as usize].node;
+                self.collapse(who.cpu, page, Some(node), true)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_replicated(&self, page: u32) -> bool {
+        self.acting
+            .as_ref()
+            .is_some_and(|acting| acting.flags[page as usize] & REPLICATED != 0)
+    }
+
+    /// The copy of a page that cpus of a node use.
+    fn copy_for(&self, page: u32, node: u32) -> u32 {
+        let Some(acting) = &self.acting else { return page };
+        let home = acting.homes[page as usize];
+        if acting.flags[page as usize] & REPLICATED == 0 || self.copies[home as usize].node == node {
+            return home;
+        }
+        let replicas = acting.replicas.get(&page).map_or(&[][..], |replicas| replicas);
+        let near = replicas.iter().find(|&&copy| self.copies[copy as usize].node == node);
+        near.copied().unwrap_or(home)
+    }
+
+    /// After a piece: the policy is told what it asked for.
+    pub fn after(&mut self, a: &Access, tlb_missed: bool) -> Result<(), SimError> {
+        let served = self.reached_memory.take();
+        let Some(acting) = &mut self.acting else { return Ok(()) };
+        let tlb = tlb_missed && acting.tlb_misses.take();
+        let cache = served.is_some() && acting.cache_misses.take();
+        let ticks = self.cpus[a.who.cpu as usize].clock >= acting.next_tick[a.who.cpu as usize];
+        if !(tlb || cache || ticks) && self.pressed.is_empty() {
+            return Ok(());
+        }
+        let node = self.copies[a.copy as usize].node;
+        let miss = |level: MissLevel, page: Page| Miss {
+            level,
+            page,
+            thread: a.who.thread,
+            cpu: a.who.cpu,
+            served_by: node,
+            write: a.write,
+            fetch: a.fetch,
+        };
+        let page = self.table.page(a.page);
+        if tlb {
+            self.observe(a.who.cpu, Observation::Miss(miss(MissLevel::Tlb, page)))?;
+        }
+        if cache {
+            self.observe(a.who.cpu, Observation::Miss(miss(MissLevel::Cache, page)))?;
+        }
+        while let Some(node) = self.pressed.pop() {
+            let free_frames = self.frames.free(node);
+            self.observe(a.who.cpu, Observation::Pressure(Pressure { node, free_frames }))?;
+        }
+        self.tick(a.who.cpu)
+    }
+
+    fn tick(&mut self, cpu: u32) -> Result<(), SimError> {
+        let clock = self.cpus[cpu as usize].clock;
+        let Some(acting) = &mut self.acting else { return Ok(()) };
+        let next = &mut acting.next_tick[cpu as usize];
+        if clock < *next {
+            return Ok(());
+        }
+        *next = (clock / acting.tick + 1) * acting.tick;
+        self.observe(cpu, Observation::Tick(Tick { cpu }))
+    }
+
+    fn observe(&mut self, cpu: u32, observation: Observation) -> Result<(), SimError> {
+        self.world.now_ns = whole_ns(self.cpus[cpu as usize].clock);
+        let mut actions = Vec::new();
+        self.policy.observe(&observation, &self.world, &mut actions);
+        for action in actions {
+            self.carry_out(cpu, action)?;
+        }
+        Ok(())
+    }
+
+    fn charge(&mut self, cpu: u32, ns: f64) {
+        let cost = units(ns);
+        let cpu = &mut self.cpus[cpu as usize];
+        cpu.clock += cost;
+        cpu.spent.policy += cost;
+    }
+
+    fn carry_out(&mut self, cpu: u32, action: Action) -> Result<(), SimError> {
+        let page = match action {
+            Action::Move { page, .. }
+            | Action::Copy { page, .. }
+            | Action::Collapse { page, .. }
+            | Action::Close { page, .. }
+            | Action::Open { page, .. } => match self.table.find(page) {
+                Some(page) => page,
+                None => return Ok(()),
+            },
+            Action::MoveThread { thread, cpu: to } => {
+                self.move_thread(cpu, thread, to);
+                return Ok(());
+            }
+        };
+        match action {
+            Action::Move { to, .. } => self.move_page(cpu, page, to),
+            Action::Copy { node, .. } => self.copy_page(cpu, page, node),
+            Action::Collapse { node, .. } => self.collapse(cpu, page, node, true),
+            Action::Close { cpus, .. } => {
+                self.close(page, |closed| closed | cpus);
+                Ok(())
+            }
+            Action::Open { cpus, .. } => {
+                self.close(page, |closed| closed & !cpus);
+                Ok(())
+            }
+            Action::MoveThread { .. } => Ok(()),
+        }
+    }
+
+    fn close(&mut self, page: u32, change: impl Fn(u128) -> u128) {
+        let Some(acting) = &mut self.acting else { return };
+        let closed = change(acting.closed.get(&page).copied().unwrap_or(0));
+        acting.closed.insert(page, closed);
+        if closed == 0 {
+            acting.closed.remove(&page);
+            acting.flags[page as usize] &= !CLOSED;
+        } else {
+            acting.flags[page as usize] |= CLOSED;
+        }
+    }
+
+    fn move_thread(&mut self, cpu: u32, thread: u32, to: u32) {
+        let known = self.acting.as_ref().is_some_and(|acting| thread < acting.threads);
+        if !known || to >= self.layout.cpus {
+            return;
+        }
+        self.charge(cpu, self.costs.move_thread_ns);
+        let now = self.cpus[cpu as usize].clock;
+        if let Some(acting) = &mut self.acting {
+            acting.moves.push((thread, to, now));
+        }
+    }
+
+    fn move_page(&mut self, cpu: u32, page: u32, to: Placement) -> Result<(), SimError> {
+        self.collapse(cpu, page, None, false)?;
+        let old = self.copy_for(page, u32::MAX);
+        let frame = self.copies[old as usize].frame;
+        let (here, now) = (self.frames.node_of(frame), self.frames.color_of(frame));
+        let here_now = Placement {
+            color: Some(now),
+            node: Some(here),
+        };
+        let (node, color) = self.wished(to, here_now);
+        if (node, color) == (here, now) {
+            return Ok(());
+        }
+        let Some(frame) = self.frames.take_on(node, color) else {
+            return Ok(());
+        };
+        let copy = self.new_copy(page, frame)?;
+        self.took_frame(frame);
+        if let Some(acting) = &mut self.acting {
+            acting.homes[page as usize] = copy;
+        }
+        self.release(old);
+        self.tlb_remove(page);
+        match node == here {
+            true => self.pages.recolorings += 1,
+            false => self.pages.migrations += 1,
+        }
+        self.charge(cpu, self.costs.move_page_ns);
+        Ok(())
+    }
+
+    fn copy_page(&mut self, cpu: u32, page: u32, node: u32) -> Result<(), SimError> {
+        let node = node % self.layout.nodes;
+        let near = self.copy_for(page, node);
+        if self.copies[near as usize].node == node {
+            return Ok(());
+        }
+        let home = self.copy_for(page, u32::MAX);
+        let color = self.frames.color_of(self.copies[home as usize].frame);
+        let Some(frame) = self.frames.take_on(node, color) else {
+            return Ok(());
+        };
+        let copy = self.new_copy(page, frame)?;
+        self.took_frame(frame);
+        if let Some(acting) = &mut self.acting {
+            acting.replicas.entry(page).or_default().push(copy);
+            acting.flags[page as usize] |= REPLICATED;
+        }
+        self.tlb_remove(page);
+        self.pages.replications += 1;
+        self.charge(cpu, self.costs.copy_page_ns);
+        Ok(())
+    }
+
+    fn collapse(&mut self, cpu: u32, page: u32, node: Option<u32>, charged: bool) -> Result<(), SimError> {
+        if !self.is_replicated(page) {
+            return Ok(());
+        }
+        let keep = self.copy_for(page, node.unwrap_or(u32::MAX));
+        let Some(acting) = &mut self.acting else { return Ok(()) };
+        acting.flags[page as usize] &= !REPLICATED;
+        let mut others = acting.replicas.remove(&page).unwrap_or_default();
+        others.push(std::mem::replace(&mut acting.homes[page as usize], keep));
+        for copy in others {
+            if copy != keep {
+                self.release(copy);
+            }
+        }
+        self.tlb_remove(page);
+        self.pages.collapses += 1;
+        if charged {
+            self.charge(cpu, self.costs.collapse_ns);
+        }
+        Ok(())
+    }
+
+    /// A frame holds its page no more: its lines leave all caches, and nothing is known of them.
+    fn release(&mut self, copy: u32) {
+        for number in 0..self.caches.len() {
+            let kind = self.layout.places[number].cache;
+            let bits = self.layout.page_bits - self.layout.caches[kind].line_bits;
+            for line in copy << bits..(copy + 1) << bits {
+                if self.classes {
+                    self.shadows[number].forget(line);
+                }
+                if self.caches[number].is_empty() {
+                    continue;
+                }
+                let set = self.set_of(kind, line);
+                if let Some(state) = self.caches[number].remove(set, line)
+                    && state & WATCH != 0
+                {
+                    self.unheld(kind, number as u32, line);
+                }
+            }
+        }
+        if self.coherent {
+            let bits = self.layout.page_bits - self.layout.block_bits;
+            for block in copy << bits..(copy + 1) << bits {
+                self.directory.reset(block);
+            }
+        }
+        let frame = self.copies[copy as usize].frame;
+        self.frames.give_back(frame);
+        let node = self.frames.node_of(frame);
+        self.world.free_frames[node as usize] = self.frames.free(node);
+        if let Some(acting) = &mut self.acting {
+            acting.free_copies.push(copy);
+        }
+    }
+}

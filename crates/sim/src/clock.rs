@@ -1,0 +1,47 @@
+//! Time: counted in units of 2^-20 nanoseconds, in integers, so that sums are exact and do not
+//! depend on the order in which they are made.
+
+/// A duration or a moment, in units of 2^-20 ns; 64 bits are almost five hours.
+pub type Units = u64;
+
+const PER_NS: f64 = (1u64 << 20) as f64;
+
+/// The nearest whole number of units.
+pub fn units(ns: f64) -> Units {
+    (ns * PER_NS).round() as Units
+}
+
+/// Whole nanoseconds, rounded down.
+pub fn whole_ns(time: Units) -> u64 {
+    time >> 20
+}
+
+/// Where a cpu's time goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    pub busy: Units,
+    pub cache: Units,
+    pub local: Units,
+    pub remote: Units,
+    pub tlb: Units,
+    pub policy: Units,
+    pub imbalance: Units,
+}
+
+impl Spent {
+    pub fn total(&self) -> Units {
+        self.busy + self.cache + self.local + self.remote + self.tlb + self.policy + self.imbalance
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nanosecond_is_two_to_the_twentieth_units() {
+        assert_eq!(units(1.0), 1 << 20);
+        assert_eq!(units(1000.0 / 75.0), 13_981_013);
+        assert_eq!(whole_ns(units(2.0) - 1), 1);
+    }
+}

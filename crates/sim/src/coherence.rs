@@ -1,0 +1,439 @@
+//! Keeping the caches of several cores coherent (MESI by blocks), and the records of sharing.
+
+use crate::cache::{DIRTY, PERM, WATCH};
+use crate::counts::Class;
+use crate::directory::{NOBODY, Pending};
+use crate::engine::{Access, Engine};
+
+/// Who serves a piece that is found nowhere on its route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Supply {
+    Memory,
+    /// Another core's cache, through this kind of cache that both share.
+    Cache(usize),
+    /// Another core's cache, through memory's network.
+    DirtyRemote,
+}
+
+/// Dirty data that was taken from an instance off the path and needs a place.
+#[derive(Clone, Copy, Debug)]
+pub struct Deposit {
+    instance: u32,
+    line: u32,
+}
+
+/// The cpus of some instances, `[from, to)`; empty at first.
+#[derive(Clone, Copy)]
+struct Span {
+    from: u32,
+    to: u32,
+}
+
+impl Span {
+    const NONE: Span = Span { from: u32::MAX, to: 0 };
+
+    fn cover(&mut self, from: u32, to: u32) {
+        self.from = self.from.min(from);
+        self.to = self.to.max(to);
+    }
+}
+
+/// What was found off the path.
+struct Found {
+    any: bool,
+    /// Cpus of the instances that held a line of the block, and of those that held one dirty.
+    holders: Span,
+    dirty: Span,
+}
+
+impl Engine {
+    /// A hit in the first cache that is more than a lookup: a write without permission or into a
+    /// write-through cache, or any access to a block with records of sharing.
+    #[cold]
+    #[inline(never)]
+    pub fn hit_with_care(&mut self, a: &Access, kind: usize, at: usize) {
+        let instance = self.instance(a.who.cpu, kind);
+        if self.coherent {
+            self.seen(a);
+            self.agree(a, Some(kind));
+            let block = self.block(a);
+            let cache = &mut self.caches[instance];
+            if !self.directory.has_records(block) {
+                cache.clear_state(at, WATCH);
+            }
+            if !a.fetch && u32::from(self.directory.blocks[block as usize].owner) == a.core {
+                cache.set_state(at, PERM);
+            }
+        }
+        let stall = self.layout.caches[kind].hit;
+        self.counts_of(a.who.cpu, kind).hit_stall += stall;
+        let cpu = &mut self.cpus[a.who.cpu as usize];
+        cpu.clock += stall;
+        cpu.spent.cache += stall;
+        if !self.deposits.is_empty() {
+            self.deposit(a);
+        }
+        if a.write {
+            self.write(a, 0, 0, false);
+        }
+    }
+
+    fn block(&self, a: &Access) -> u32 {
+        crate::engine::line_of(a, self.layout.page_bits, self.layout.block_bits)
+    }
+
+    /// The words of its block that a piece touches.
+    pub fn words(&self, a: &Access) -> u64 {
+        let offset = (a.virtual_address & ((1 << self.layout.block_bits) - 1)) as u32;
+        let (first, last) = (offset / 4, (offset + a.bytes - 1) / 4);
+        (u64::MAX >> (63 - (last - first))) << first
+    }
+
+    /// The words of its block that a line has.
+    fn line_words(&self, kind: usize, line: u32) -> u64 {
+        let bits = self.layout.caches[kind].line_bits;
+        let lines = 1u32 << (self.layout.block_bits - bits);
+        let words = (1u32 << bits) / 4;
+        (u64::MAX >> (64 - words)) << ((line & (lines - 1)) * words)
+    }
+
+    /// A core accesses words: sharing misses of instances on its path may turn out essential,
+    /// and a write is remembered for the instances that lost the block.
+    pub fn seen(&mut self, a: &Access) {
+        if !self.classes {
+            return;
+        }
+        let block = self.block(a);
+        if !self.directory.has_records(block) {
+            return;
+        }
+        let words = self.words(a);
+        let mut essential = Vec::new();
+        let layout = &self.layout;
+        self.directory.retain(block, |record| match record.held {
+            Some(pending) if record.words & words != 0 && layout.on_path(record.instance as usize, a.core) => {
+                essential.push(pending);
+                false
+            }
+            _ => true,
+        });
+        for pending in essential {
+            self.decide(pending, Class::TrueSharing);
+        }
+    }
+
+    /// Gives the words that the owner wrote to the records of instances off its path.
+    pub fn give_written(&mut self, block: u32, unless: u32) {
+        let state = &mut self.directory.blocks[block as usize];
+        let owner = u32::from(state.owner);
+        if state.written == 0 || owner == unless {
+            return;
+        }
+        let written = std::mem::take(&mut state.written);
+        let (layout, mut lines) = (&self.layout, Vec::new());
+        self.directory.retain(block, |record| {
+            if !layout.on_path(record.instance as usize, owner) {
+                lines.push((record.instance, record.line));
+            }
+            true
+        });
+        for (instance, line) in lines {
+            let words = written & self.line_words(self.layout.places[instance as usize].cache, line);
+            if let Some(record) = self.directory.record(block, instance, line) {
+                record.words |= words;
+            }
+        }
+    }
+
+    /// The class of a sharing miss is known at last.
+    pub fn decide(&mut self, pending: Pending, class: Class) {
+        let counts = &mut self.counts[pending.counts as usize];
+        counts.classes[class as usize] += 1;
+        counts.class_stall[class as usize] += pending.stall;
+    }
+
+    /// An instance lost a line, not to a write: what was undecided was false sharing.
+    pub fn unheld(&mut self, kind: usize, instance: u32, line: u32) {
+        let block = self.block_of(kind, line);
+        let mut undecided = None;
+        self.directory.retain(block, |record| {
+            let lost = record.held.is_some() && record.instance == instance && record.line == line;
+            if lost {
+                undecided = record.held;
+            }
+            !lost
+        });
+        if let Some(pending) = undecided {
+            self.decide(pending, Class::FalseSharing);
+        }
+    }
+
+    /// The protocol: what a piece that was found in `found` (a kind of cache), or nowhere on its
+    /// route, does to the other cores' copies, and who supplies it.
+    pub fn agree(&mut self, a: &Access, found: Option<usize>) -> Supply {
+        let block = self.block(a);
+        let mut supply = Supply::Memory;
+        if a.write {
+            if u32::from(self.directory.blocks[block as usize].owner) != a.core {
+                supply = self.take_ownership(a, block, found);
+            }
+            if self.classes && self.directory.has_records(block) {
+                let words = self.words(a);
+                self.directory.blocks[block as usize].written |= words;
+            }
+        } else {
+            let private = found.is_some_and(|kind| self.layout.places[self.instance(a.who.cpu, kind)].private);
+            if !private && u32::from(self.directory.blocks[block as usize].owner) != a.core {
+                supply = self.share(a, block);
+            }
+        }
+        supply
+    }
+
+    /// A read that no cache of its core could serve: others lose the right to write.
+    fn share(&mut self, a: &Access, block: u32) -> Supply {
+        let mine = self.directory.bit(a.core);
+        let state = self.directory.blocks[block as usize];
+        let mut found = Found {
+            any: false,
+            holders: Span::NONE,
+            dirty: Span::NONE,
+        };
+        let uncertain = state.owner != NOBODY || state.dirty;
+        if state.cores & !mine != 0 || self.directory.cores_of(0).len() > 1 {
+            found = self.look(a, block, uncertain);
+        }
+        if state.owner != NOBODY {
+            self.give_written(block, a.core);
+        }
+        if uncertain {
+            self.directory.blocks[block as usize].dirty = self.dirty_on_path(a, block);
+        }
+        let state = &mut self.directory.blocks[block as usize];
+        state.owner = if found.any { NOBODY } else { a.core as u8 };
+        state.cores |= mine;
+        self.supply(a, &found)
+    }
+
+    /// Looks for lines of the block off the path; with `all`, cleans them and takes permissions
+    /// away, else it stops at the first.
+    fn look(&mut self, a: &Access, block: u32, all: bool) -> Found {
+        let mut found = Found {
+            any: false,
+            holders: Span::NONE,
+            dirty: Span::NONE,
+        };
+        let mine = self.directory.bit(a.core);
+        let mut bits = self.directory.blocks[block as usize].cores;
+        while bits != 0 {
+            let bit = bits.trailing_zeros();
+            bits &= bits - 1;
+            let mut holds = false;
+            for core in self.directory.cores_of(bit) {
+                if core == a.core || core >= self.layout.cores() {
+                    continue;
+                }
+                for i in 0..self.layout.paths[core as usize].len() {
+                    let instance = self.layout.paths[core as usize][i] as usize;
+                    if self.caches[instance].is_empty() || self.layout.on_path(instance, a.core) {
+                        continue;
+                    }
+                    let place = self.layout.places[instance];
+                    let finer = self.layout.block_bits - self.layout.caches[place.cache].line_bits;
+                    for line in block << finer..(block + 1) << finer {
+                        let set = self.set_of(place.cache, line);
+                        let Some(at) = self.caches[instance].find(set, line) else {
+                            continue;
+                        };
+                        holds = true;
+                        found.holders.cover(place.from, place.to);
+                        if self.caches[instance].state(at) & DIRTY != 0 {
+                            found.dirty.cover(place.from, place.to);
+                            let instance = instance as u32;
+                            self.deposits.push(Deposit { instance, line });
+                        }
+                        self.caches[instance].clear_state(at, DIRTY | PERM);
+                    }
+                    if holds && !all {
+                        found.any = true;
+                        return found;
+                    }
+                }
+            }
+            found.any |= holds;
+            if !holds && 1 << bit != mine {
+                self.directory.blocks[block as usize].cores &= !(1 << bit);
+            }
+        }
+        found
+    }
+
+    /// Whether a cache on the core's own path holds the block dirty.
+    fn dirty_on_path(&self, a: &Access, block: u32) -> bool {
+        self.layout.paths[a.core as usize].iter().any(|&instance| {
+            let instance = instance as usize;
+            let place = self.layout.places[instance];
+            let finer = self.layout.block_bits - self.layout.caches[place.cache].line_bits;
+            !place.private
+                && (block << finer..(block + 1) << finer).any(|line| {
+                    let at = self.caches[instance].find(self.set_of(place.cache, line), line);
+                    at.is_some_and(|at| self.caches[instance].state(at) & DIRTY != 0)
+                })
+        })
+    }
+
+    /// A write by a core that does not own the block: all others lose it.
+    fn take_ownership(&mut self, a: &Access, block: u32, hit: Option<usize>) -> Supply {
+        self.give_written(block, a.core);
+        let mine = self.directory.bit(a.core);
+        let found =
+            match self.directory.blocks[block as usize].cores & !mine != 0 || self.directory.cores_of(0).len() > 1 {
+                true => self.invalidate(a, block),
+                false => Found {
+                    any: false,
+                    holders: Span::NONE,
+                    dirty: Span::NONE,
+                },
+            };
+        let state = &mut self.directory.blocks[block as usize];
+        state.owner = a.core as u8;
+        state.cores = mine;
+        state.written = 0;
+        if found.any && self.classes {
+            self.watch(a, block);
+        }
+        let Some(kind) = hit else {
+            return self.supply(a, &found);
+        };
+        let cost = match (found.any, self.meeting(a, found.holders)) {
+            (false, _) => 0,
+            (true, Some(shared)) => self.layout.caches[shared].hit,
+            (true, None) => self.memory.local(),
+        };
+        let local = found.any && self.meeting(a, found.holders).is_none();
+        let counts = self.counts_of(a.who.cpu, kind);
+        counts.upgrades += 1;
+        counts.upgrade_stall += cost;
+        let cpu = &mut self.cpus[a.who.cpu as usize];
+        cpu.clock += cost;
+        if local {
+            cpu.spent.local += cost;
+        } else {
+            cpu.spent.cache += cost;
+        }
+        Supply::Memory
+    }
+
+    fn invalidate(&mut self, a: &Access, block: u32) -> Found {
+        let mut found = Found {
+            any: false,
+            holders: Span::NONE,
+            dirty: Span::NONE,
+        };
+        let mut bits = self.directory.blocks[block as usize].cores;
+        while bits != 0 {
+            let bit = bits.trailing_zeros();
+            bits &= bits - 1;
+            for core in self.directory.cores_of(bit) {
+                if core == a.core || core >= self.layout.cores() {
+                    continue;
+                }
+                for i in 0..self.layout.paths[core as usize].len() {
+                    let instance = self.layout.paths[core as usize][i] as usize;
+                    if self.caches[instance].is_empty() || self.layout.on_path(instance, a.core) {
+                        continue;
+                    }
+                    let place = self.layout.places[instance];
+                    let finer = self.layout.block_bits - self.layout.caches[place.cache].line_bits;
+                    for line in block << finer..(block + 1) << finer {
+                        let set = self.set_of(place.cache, line);
+                        let Some(state) = self.caches[instance].remove(set, line) else {
+                            continue;
+                        };
+                        found.any = true;
+                        found.holders.cover(place.from, place.to);
+                        if state & DIRTY != 0 {
+                            found.dirty.cover(place.from, place.to);
+                            let instance = instance as u32;
+                            self.deposits.push(Deposit { instance, line });
+                        }
+                        if self.classes {
+                            self.lost(block, instance as u32, line);
+                        }
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// An instance lost a line to a write of another core.
+    fn lost(&mut self, block: u32, instance: u32, line: u32) {
+        self.shadows[instance as usize].take_out(line);
+        match self.directory.record(block, instance, line) {
+            Some(record) => {
+                if let Some(pending) = record.held.take() {
+                    self.decide(pending, Class::FalseSharing);
+                }
+            }
+            None => self.directory.lost(block, instance, line),
+        }
+    }
+
+    /// The block has records now: accesses by the writer, who alone holds it, must be seen.
+    fn watch(&mut self, a: &Access, block: u32) {
+        for i in 0..self.layout.paths[a.core as usize].len() {
+            let instance = self.layout.paths[a.core as usize][i] as usize;
+            let place = self.layout.places[instance];
+            let finer = self.layout.block_bits - self.layout.caches[place.cache].line_bits;
+            for line in block << finer..(block + 1) << finer {
+                if let Some(at) = self.caches[instance].find(self.set_of(place.cache, line), line) {
+                    self.caches[instance].set_state(at, WATCH);
+                }
+            }
+        }
+    }
+
+    /// The innermost cache on the core's route for data that serves these cpus too.
+    fn meeting(&self, a: &Access, span: Span) -> Option<usize> {
+        let serves = |&kind: &usize| {
+            let place = &self.layout.places[self.instance(a.who.cpu, kind)];
+            place.from <= span.from && place.to >= span.to
+        };
+        self.layout.data.iter().copied().find(serves)
+    }
+
+    fn supply(&self, a: &Access, found: &Found) -> Supply {
+        match found.dirty.from < found.dirty.to {
+            false => Supply::Memory,
+            true => self.meeting(a, found.dirty).map_or(Supply::DirtyRemote, Supply::Cache),
+        }
+    }
+
+    /// Dirty data that was taken from others goes to a cache that both share, or to memory.
+    pub fn deposit(&mut self, a: &Access) {
+        let deposits = std::mem::take(&mut self.deposits);
+        for deposit in &deposits {
+            let from = self.layout.places[deposit.instance as usize];
+            let from_bits = self.layout.caches[from.cache].line_bits;
+            for position in 0..self.layout.data.len() {
+                let kind = self.layout.data[position];
+                let shape = &self.layout.caches[kind];
+                let instance = self.instance(a.who.cpu, kind);
+                let place = self.layout.places[instance];
+                if !shape.write_back || shape.line_bits < from_bits || place.from > from.from || place.to < from.to {
+                    continue;
+                }
+                let line = deposit.line >> (shape.line_bits - from_bits);
+                if let Some(at) = self.caches[instance].find(self.set_of(kind, line), line) {
+                    self.caches[instance].set_state(at, DIRTY);
+                    let block = self.block(a);
+                    self.directory.blocks[block as usize].dirty = true;
+                    break;
+                }
+            }
+        }
+        self.deposits = deposits;
+        self.deposits.clear();
+    }
+}

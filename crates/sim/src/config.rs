@@ -1,0 +1,110 @@
+//! What to simulate, and how closely to look.
+
+use machine::Machine;
+
+/// What the actions of policies cost: those of [`policy::Cost`], in nanoseconds.
+pub use policy::Cost as Costs;
+
+/// A policy by name, as in [`policy::build`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicySpec {
+    pub name: String,
+    /// Parameters, `policy.parameter=value`.
+    pub sets: Vec<String>,
+}
+
+impl PolicySpec {
+    pub fn new(name: &str) -> Self {
+        PolicySpec {
+            name: name.to_string(),
+            sets: Vec::new(),
+        }
+    }
+}
+
+/// In which order the references of several threads happen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// By the simulated clocks of the cpus.
+    #[default]
+    Clock,
+    /// As they were recorded.
+    Recorded,
+}
+
+/// What is reported beyond the totals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Detail {
+    /// Each thread's misses and time.
+    pub threads: bool,
+    /// Each data structure's misses and stall.
+    pub structures: bool,
+    /// So many pages with the largest stall; 0: none.
+    pub pages: usize,
+    /// So many lines with the most false sharing; 0: none.
+    pub false_sharing: usize,
+    /// The totals cpu by cpu (machines with several cpus).
+    pub per_cpu: bool,
+}
+
+impl Default for Detail {
+    fn default() -> Self {
+        Detail {
+            threads: false,
+            structures: false,
+            pages: 0,
+            false_sharing: 0,
+            per_cpu: true,
+        }
+    }
+}
+
+/// A simulation: one machine, several policies.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub machine: Machine,
+    pub policies: Vec<PolicySpec>,
+    /// Seed of random replacement.
+    pub seed: u64,
+    pub order: Order,
+    /// Whether misses are classed (cold, capacity, conflict, true and false sharing).
+    pub classes: bool,
+    pub detail: Detail,
+    /// Nanoseconds that a thread runs before another of its cpu gets its turn.
+    pub slice_ns: u64,
+    pub costs: Costs,
+    /// Threads of the host to use; `None`: one for each of its cpus.
+    pub threads: Option<usize>,
+}
+
+impl Config {
+    /// Seed 1, by the clocks, with classes, totals and totals by cpu, slices of 10 ms, the costs
+    /// of [`VERGHESE96`], all cpus of the host.
+    pub fn new(machine: Machine, policies: Vec<PolicySpec>) -> Config {
+        Config {
+            machine,
+            policies,
+            seed: 1,
+            order: Order::Clock,
+            classes: true,
+            detail: Detail::default(),
+            slice_ns: 10_000_000,
+            costs: VERGHESE96,
+            threads: None,
+        }
+    }
+}
+
+/// Costs of a kernel that migrates and replicates pages, measured in IRIX 5.2 on a simulated
+/// FLASH (Verghese96, section 8.2, table 8), averaged over its three workloads: a migration is
+/// (472.0 + 448.4 + 516.1) / 3 us, a replication (441.9 + 394.7 + 486.1) / 3 us. The paper gives
+/// no latency for a collapse: it is taken as a replication without page allocation and copying.
+/// A touch fault is the table's interrupt handling. Moving a thread is not the paper's: 50 us, what
+/// `sched_setaffinity` and the faults after it cost on Linux.
+pub const VERGHESE96: Costs = Costs {
+    move_page_ns: 478_800.0,
+    copy_page_ns: 440_900.0,
+    collapse_ns: 200_900.0,
+    touch_fault_ns: 19_900.0,
+    move_thread_ns: 50_000.0,
+};

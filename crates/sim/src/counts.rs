@@ -1,0 +1,71 @@
+//! What is counted: for each cpu and kind of cache.
+
+use crate::clock::Units;
+
+/// The classes of misses, in the order of the arrays that count by class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    Cold = 0,
+    Capacity = 1,
+    Conflict = 2,
+    TrueSharing = 3,
+    FalseSharing = 4,
+}
+
+pub const CLASSES: usize = 5;
+
+/// What the pieces of one cpu did in one kind of cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheCounts {
+    pub accesses: u64,
+    pub misses: u64,
+    pub writebacks: u64,
+    pub upgrades: u64,
+    pub classes: [u64; CLASSES],
+    pub hit_stall: Units,
+    pub miss_stall: Units,
+    pub class_stall: [Units; CLASSES],
+    pub upgrade_stall: Units,
+}
+
+impl CacheCounts {
+    pub fn add(&mut self, other: &CacheCounts) {
+        self.accesses += other.accesses;
+        self.misses += other.misses;
+        self.writebacks += other.writebacks;
+        self.upgrades += other.upgrades;
+        self.hit_stall += other.hit_stall;
+        self.miss_stall += other.miss_stall;
+        self.upgrade_stall += other.upgrade_stall;
+        for class in 0..CLASSES {
+            self.classes[class] += other.classes[class];
+            self.class_stall[class] += other.class_stall[class];
+        }
+    }
+}
+
+/// What else is counted for each cpu.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuCounts {
+    pub references: u64,
+    pub instructions: u64,
+    pub tlb_accesses: u64,
+    pub tlb_misses: u64,
+    pub local: u64,
+    pub remote: u64,
+    /// Of `remote`: what another cpu's cache supplied.
+    pub dirty_remote: u64,
+}
+
+/// What was counted for the whole machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageCounts {
+    pub migrations: u64,
+    pub recolorings: u64,
+    pub replications: u64,
+    pub collapses: u64,
+    /// Pages for which the policy asked for a color or a node.
+    pub hints_placed: u64,
+    /// Of those, the ones whose frame is of that color and node.
+    pub hints_honoured: u64,
+}

@@ -1,0 +1,170 @@
+//! The directory: for each block, which cores may hold it, who owns it, and what was written.
+//!
+//! Kept in arrays by block number, which is dense. The set of cores is a superset (evictions do
+//! not clear it); whoever needs to know exactly looks into the caches of these cores.
+//!
+//! With classes of misses it also keeps the records of sharing: one for each instance that lost
+//! a line to a write of another core, or took it back and has not yet shown whether it needed to
+//! (Dubois and others 1993, section 3). Words that the owner writes are gathered in the block and
+//! given to the records when the owner changes.
+
+use crate::clock::Units;
+
+pub const NOBODY: u8 = u8::MAX;
+const END: u32 = u32::MAX;
+
+/// A block of the footprint.
+#[derive(Clone, Copy)]
+pub struct Block {
+    /// Groups of cores that may hold a line of it.
+    pub cores: u32,
+    /// First of its records.
+    records: u32,
+    /// Words written since they were given to the records last; bit: word of the block.
+    pub written: u64,
+    pub owner: u8,
+    /// Whether a cache may hold it dirty though nobody owns it.
+    pub dirty: bool,
+}
+
+const UNTOUCHED: Block = Block {
+    cores: 0,
+    records: END,
+    written: 0,
+    owner: NOBODY,
+    dirty: false,
+};
+
+/// An instance that lost a line to a write of another core.
+pub struct Record {
+    pub instance: u32,
+    pub line: u32,
+    next: u32,
+    /// Words of the line written by cores off the instance since its last essential miss.
+    pub words: u64,
+    /// The miss that took the line back, while it is not known whether it was essential.
+    pub held: Option<Pending>,
+}
+
+/// A miss whose class, true or false sharing, is not known yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Pending {
+    /// Index of the counts that it belongs to.
+    pub counts: u32,
+    pub stall: Units,
+    pub detail: crate::detail::Key,
+}
+
+pub struct Directory {
+    pub blocks: Vec<Block>,
+    records: Vec<Record>,
+    free: Vec<u32>,
+    /// Cores in one bit of [`Block::cores`].
+    group: u32,
+}
+
+impl Directory {
+    pub fn new(cores: u32) -> Self {
+        Directory {
+            blocks: Vec::new(),
+            records: Vec::new(),
+            free: Vec::new(),
+            group: cores.div_ceil(32).max(1),
+        }
+    }
+
+    /// Makes room for blocks below `count`.
+    pub fn grow(&mut self, count: usize) {
+        if count > self.blocks.len() {
+            self.blocks.resize(count, UNTOUCHED);
+        }
+    }
+
+    /// The bit of a core in [`Block::cores`].
+    #[inline(always)]
+    pub fn bit(&self, core: u32) -> u32 {
+        1 << (core / self.group)
+    }
+
+    /// The cores that a bit stands for.
+    pub fn cores_of(&self, bit: u32) -> std::ops::Range<u32> {
+        bit * self.group..(bit + 1) * self.group
+    }
+
+    pub fn has_records(&self, block: u32) -> bool {
+        self.blocks[block as usize].records != END
+    }
+
+    /// The record of an instance and line.
+    pub fn record(&mut self, block: u32, instance: u32, line: u32) -> Option<&mut Record> {
+        let mut at = self.blocks[block as usize].records;
+        while at != END {
+            let record = &self.records[at as usize];
+            if record.instance == instance && record.line == line {
+                return Some(&mut self.records[at as usize]);
+            }
+            at = record.next;
+        }
+        None
+    }
+
+    /// Records that an instance lost a line just now, unless it is recorded already.
+    pub fn lost(&mut self, block: u32, instance: u32, line: u32) {
+        let head = self.blocks[block as usize].records;
+        let record = Record {
+            instance,
+            line,
+            next: head,
+            words: 0,
+            held: None,
+        };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.records[at as usize] = record;
+                at
+            }
+            None => {
+                self.records.push(record);
+                self.records.len() as u32 - 1
+            }
+        };
+        self.blocks[block as usize].records = at;
+    }
+
+    /// Calls `keep` for each record of a block, and removes those for which it says no.
+    pub fn retain(&mut self, block: u32, mut keep: impl FnMut(&mut Record) -> bool) {
+        let mut before = END;
+        let mut at = self.blocks[block as usize].records;
+        while at != END {
+            let next = self.records[at as usize].next;
+            if keep(&mut self.records[at as usize]) {
+                before = at;
+            } else {
+                match before {
+                    END => self.blocks[block as usize].records = next,
+                    _ => self.records[before as usize].next = next,
+                }
+                self.free.push(at);
+            }
+            at = next;
+        }
+    }
+
+    /// A block begins anew: another page is there.
+    pub fn reset(&mut self, block: u32) {
+        self.retain(block, |_| false);
+        self.blocks[block as usize] = UNTOUCHED;
+    }
+
+    /// The misses that are still undecided, to be decided at the end.
+    pub fn undecided(&mut self) -> Vec<Pending> {
+        let mut pending = Vec::new();
+        for block in 0..self.blocks.len() as u32 {
+            self.retain(block, |record| {
+                pending.extend(record.held);
+                false
+            });
+        }
+        pending
+    }
+}

@@ -1,0 +1,462 @@
+//! One run: the machine's state, and how a reference is carried out.
+//!
+//! The common case, a hit in the first cache, is here; what lies beyond is in [`crate::beyond`],
+//! the other cpus in [`crate::coherence`], and the policy at work in [`crate::acting`].
+
+use machine::Machine;
+use policy::{Interest, Placement, Policy, Touch, World};
+use trace::{Op, Ref};
+
+use crate::acting::Acting;
+use crate::cache::{Cache, DIRTY, LINES_MAX, PERM, WATCH};
+use crate::clock::{Spent, Units, units, whole_ns};
+use crate::config::{Config, Costs};
+use crate::counts::{CacheCounts, CpuCounts, PageCounts};
+use crate::detail::Detail;
+use crate::directory::Directory;
+use crate::error::SimError;
+use crate::frames::{Frames, colors};
+use crate::layout::Layout;
+use crate::memory::Memory;
+use crate::pages::PageTable;
+use crate::random::Random;
+use crate::recency::{Prior, Recency};
+use crate::tlb::Tlb;
+
+/// A frame in use.
+#[derive(Clone, Copy, Debug)]
+pub struct Copy {
+    pub frame: u64,
+    pub page: u32,
+    pub node: u32,
+}
+
+/// One cpu: its clock, and what it did.
+pub struct Cpu {
+    pub clock: Units,
+    pub spent: Spent,
+    pub counts: CpuCounts,
+    pub node: u32,
+    pub core: u32,
+}
+
+/// Who makes a reference.
+#[derive(Clone, Copy, Debug)]
+pub struct Who {
+    pub cpu: u32,
+    pub thread: u32,
+    pub space: u32,
+}
+
+/// A piece of a reference on its way through the caches.
+#[derive(Clone, Copy)]
+pub struct Access {
+    pub who: Who,
+    pub core: u32,
+    pub page: u32,
+    pub copy: u32,
+    pub virtual_address: u64,
+    pub physical_address: u64,
+    pub bytes: u32,
+    pub pc_site: u32,
+    pub write: bool,
+    /// Whether it fills caches that do not allocate on writes: reads, and writes that also read.
+    pub reads: bool,
+    pub fetch: bool,
+    /// The moment at which transfers are asked for.
+    pub now: Units,
+}
+
+/// How the program's instructions are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traits {
+    /// Whether `Ref::insns` counts.
+    pub counts_instructions: bool,
+    /// Whether instruction fetches are in the stream.
+    pub has_fetches: bool,
+}
+
+pub struct Engine {
+    pub layout: Layout,
+    pub caches: Vec<Cache>,
+    /// The shadow of each instance: what a fully associative cache would hold.
+    pub shadows: Vec<Recency>,
+    tlbs: Vec<Tlb>,
+    refill: Units,
+    pub table: PageTable,
+    pub copies: Vec<Copy>,
+    pub frames: Frames,
+    pub memory: Memory,
+    pub directory: Directory,
+    pub cpus: Vec<Cpu>,
+    /// By cpu and kind of cache.
+    pub counts: Vec<CacheCounts>,
+    pub pages: PageCounts,
+    /// Instance that serves a cpu, by cpu and kind.
+    instances: Vec<u32>,
+    pub policy: Box<dyn Policy>,
+    pub interest: Interest,
+    pub world: World,
+    pub acting: Option<Box<Acting>>,
+    pub costs: Costs,
+    pub detail: Option<Box<Detail>>,
+    pub classes: bool,
+    pub coherent: bool,
+    clock: Units,
+    pub traits: Traits,
+    /// What the piece at hand found out, for the policy.
+    pub reached_memory: Option<u32>,
+    pub pressed: Vec<u32>,
+    pub deposits: Vec<crate::coherence::Deposit>,
+    copies_max: u64,
+}
+
+impl Engine {
+    pub fn new(config: &Config, policy: Box<dyn Policy>, traits: Traits) -> Result<Self, SimError> {
+        let machine = &config.machine;
+        let layout = Layout::new(machine)?;
+        let mut caches = Vec::new();
+        let mut shadows = Vec::new();
+        for (number, place) in layout.places.iter().enumerate() {
+            let shape = &layout.caches[place.cache];
+            let seed = Random::new(config.seed.wrapping_add(number as u64)).next();
+            caches.push(Cache::new(shape.sets, shape.ways, shape.replacement, seed));
+            if config.classes {
+                shadows.push(Recency::new(shape.lines(), layout.page_bits - shape.line_bits));
+            }
+        }
+        let kinds = layout.caches.len();
+        let instances = (0..machine.cpus)
+            .flat_map(|cpu| layout.caches.iter().map(move |shape| shape.instance(cpu) as u32))
+            .collect();
+        let interest = policy.interest();
+        let acting = (interest != Interest::NONE).then(|| Box::new(Acting::new(machine, interest)));
+        let finest = layout.caches.iter().map(|shape| shape.line_bits).min().unwrap_or(6);
+        let copies_max = u64::from(LINES_MAX >> (layout.page_bits - finest));
+        let frames = Frames::new(machine, colors(machine));
+        let mut engine = Engine {
+            caches,
+            shadows,
+            tlbs: machine
+                .tlb
+                .iter()
+                .flat_map(|tlb| (0..machine.cpus).map(|_| Tlb::new(tlb)))
+                .collect(),
+            refill: machine.tlb.as_ref().map_or(0, |tlb| units(tlb.refill_ns)),
+            table: PageTable::new(),
+            copies: Vec::new(),
+            memory: Memory::new(machine, 1 << layout.block_bits),
+            directory: Directory::new(layout.cores()),
+            cpus: cpus(&layout),
+            counts: vec![CacheCounts::default(); kinds * machine.cpus as usize],
+            pages: PageCounts::default(),
+            instances,
+            world: world(machine, &frames),
+            frames,
+            policy,
+            interest,
+            acting,
+            costs: config.costs,
+            detail: Detail::new(config),
+            classes: config.classes,
+            coherent: machine.cpus > 1,
+            clock: units(1000.0 / machine.clock_mhz),
+            traits,
+            reached_memory: None,
+            pressed: Vec::new(),
+            deposits: Vec::new(),
+            copies_max,
+            layout,
+        };
+        engine.tell_free_frames();
+        Ok(engine)
+    }
+
+    #[inline(always)]
+    pub fn instance(&self, cpu: u32, kind: usize) -> usize {
+        self.instances[cpu as usize * self.layout.caches.len() + kind] as usize
+    }
+
+    #[inline(always)]
+    pub fn counts_of(&mut self, cpu: u32, kind: usize) -> &mut CacheCounts {
+        &mut self.counts[cpu as usize * self.layout.caches.len() + kind]
+    }
+
+    /// Instructions pass on a cpu.
+    #[inline(always)]
+    pub fn work(&mut self, cpu: u32, instructions: u64) {
+        let cpu = &mut self.cpus[cpu as usize];
+        cpu.counts.instructions += instructions;
+        let time = instructions * self.clock;
+        cpu.clock += time;
+        cpu.spent.busy += time;
+    }
+
+    /// Carries out a reference: its instructions, then its pieces.
+    #[inline(always)]
+    pub fn reference(&mut self, who: Who, r: &Ref) -> Result<(), SimError> {
+        let instructions = match self.traits {
+            Traits {
+                counts_instructions: true,
+                ..
+            } => u64::from(r.insns),
+            Traits { has_fetches: true, .. } => u64::from(r.op == Op::Fetch),
+            _ => 1,
+        };
+        self.work(who.cpu, instructions);
+        self.cpus[who.cpu as usize].counts.references += 1;
+        let last = r.addr.saturating_add(u64::from(r.size.max(1)) - 1);
+        let piece_bits = self.layout.piece_bits;
+        if r.addr >> piece_bits == last >> piece_bits {
+            return self.piece(who, r.addr, last, r);
+        }
+        let mut from = r.addr;
+        loop {
+            let end = from | ((1 << piece_bits) - 1);
+            self.piece(who, from, end.min(last), r)?;
+            if end >= last {
+                return Ok(());
+            }
+            from = end + 1;
+        }
+    }
+
+    #[inline(always)]
+    fn piece(&mut self, who: Who, from: u64, to: u64, r: &Ref) -> Result<(), SimError> {
+        let page_bits = self.layout.page_bits;
+        let number = from >> page_bits;
+        let (page, first) = self.table.touch(who.space, number);
+        let mut tlb_missed = false;
+        if !self.tlbs.is_empty() {
+            let cpu = &mut self.cpus[who.cpu as usize];
+            cpu.counts.tlb_accesses += 1;
+            if !self.tlbs[who.cpu as usize].touch(page, number) {
+                tlb_missed = true;
+                cpu.counts.tlb_misses += 1;
+                cpu.clock += self.refill;
+                cpu.spent.tlb += self.refill;
+            }
+        }
+        let write = matches!(r.op, Op::Write | Op::Modify);
+        if first {
+            self.first_touch(who, page, write)?;
+        }
+        let copy = match self.acting.is_some() {
+            true => self.before(who, page, write)?,
+            false => page,
+        };
+        let offset = from & ((1 << page_bits) - 1);
+        let cpu = &self.cpus[who.cpu as usize];
+        let access = Access {
+            who,
+            core: cpu.core,
+            page,
+            copy,
+            virtual_address: from,
+            physical_address: self.copies[copy as usize].frame << page_bits | offset,
+            bytes: (to - from) as u32 + 1,
+            pc_site: r.site,
+            write,
+            reads: r.op != Op::Write,
+            fetch: r.op == Op::Fetch,
+            now: cpu.clock,
+        };
+        self.first_cache(&access);
+        match self.acting.is_some() {
+            true => self.after(&access, tlb_missed),
+            false => Ok(()),
+        }
+    }
+
+    #[inline(always)]
+    fn first_cache(&mut self, a: &Access) {
+        let route = if a.fetch { &self.layout.fetch } else { &self.layout.data };
+        let Some(&kind) = route.first() else {
+            return self.access(a, 0, None);
+        };
+        let shape = &self.layout.caches[kind];
+        let address = if shape.virtual_index {
+            a.virtual_address
+        } else {
+            a.physical_address
+        };
+        let set = shape.set(address);
+        let line = line_of(a, self.layout.page_bits, shape.line_bits);
+        let (hit, write_back, allocate) = (shape.hit, shape.write_back, shape.allocate_on_write);
+        let instance = self.instance(a.who.cpu, kind);
+        let prior = match self.classes {
+            true => self.shadows[instance].touch(line, a.reads || allocate),
+            false => Prior::Cold,
+        };
+        self.counts_of(a.who.cpu, kind).accesses += 1;
+        let Some(at) = self.caches[instance].find(set, line) else {
+            return self.access(a, 0, Some(prior));
+        };
+        let cache = &mut self.caches[instance];
+        cache.used(set, at);
+        let state = cache.state(at);
+        if a.write {
+            if !write_back || (self.coherent && state & PERM == 0) || state & WATCH != 0 {
+                return self.hit_with_care(a, kind, at);
+            }
+            cache.set_state(at, DIRTY);
+        } else if state & WATCH != 0 {
+            return self.hit_with_care(a, kind, at);
+        }
+        if hit > 0 {
+            self.counts_of(a.who.cpu, kind).hit_stall += hit;
+            let cpu = &mut self.cpus[a.who.cpu as usize];
+            cpu.clock += hit;
+            cpu.spent.cache += hit;
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn first_touch(&mut self, who: Who, page: u32, write: bool) -> Result<(), SimError> {
+        self.world.now_ns = whole_ns(self.cpus[who.cpu as usize].clock);
+        let touch = Touch {
+            page: self.table.page(page),
+            thread: who.thread,
+            cpu: who.cpu,
+            write,
+        };
+        let wish = self.policy.place(&touch, &self.world);
+        let (node, color) = self.wished(
+            wish,
+            Placement {
+                color: Some(0),
+                node: Some(0),
+            },
+        );
+        let Some(frame) = self.frames.take(node, color) else {
+            return Err(SimError::OutOfFrames {
+                pages: self.table.len() as u64,
+                nodes: self.layout.nodes,
+                frames_per_node: self.frames.per_node(),
+            });
+        };
+        if wish != Placement::default() {
+            let fits = (wish.node.is_none() || self.frames.node_of(frame) == node)
+                && (wish.color.is_none() || self.frames.color_of(frame) == color);
+            self.pages.hints_placed += 1;
+            self.pages.hints_honoured += u64::from(fits);
+        }
+        let copy = self.new_copy(page, frame)?;
+        if let Some(acting) = &mut self.acting {
+            acting.new_page(page, copy);
+        }
+        self.took_frame(frame);
+        Ok(())
+    }
+
+    /// A policy's wish, within the machine: node and color.
+    pub fn wished(&self, wish: Placement, otherwise: Placement) -> (u32, u32) {
+        let node = wish.node.or(otherwise.node).unwrap_or(0) % self.layout.nodes;
+        let color = wish.color.or(otherwise.color).unwrap_or(0) % self.frames.colors();
+        (node, color)
+    }
+
+    /// Numbers a frame that begins to hold a page or a replica of it.
+    pub fn new_copy(&mut self, page: u32, frame: u64) -> Result<u32, SimError> {
+        let copy = Copy {
+            frame,
+            page,
+            node: self.frames.node_of(frame),
+        };
+        if let Some(number) = self.acting.as_mut().and_then(|acting| acting.free_copies.pop()) {
+            self.copies[number as usize] = copy;
+            return Ok(number);
+        }
+        if self.copies.len() as u64 >= self.copies_max {
+            return Err(SimError::TooManyPages { pages: self.copies_max });
+        }
+        self.copies.push(copy);
+        if self.coherent {
+            self.directory
+                .grow(self.copies.len() << (self.layout.page_bits - self.layout.block_bits));
+        }
+        Ok(self.copies.len() as u32 - 1)
+    }
+
+    /// The policy's view of free frames follows.
+    pub fn took_frame(&mut self, frame: u64) {
+        let node = self.frames.node_of(frame);
+        let free = self.frames.free(node);
+        let before = std::mem::replace(&mut self.world.free_frames[node as usize], free);
+        if before >= self.interest.pressure_frames && free < self.interest.pressure_frames {
+            self.pressed.push(node);
+        }
+    }
+
+    pub fn tell_free_frames(&mut self) {
+        for node in 0..self.layout.nodes {
+            self.world.free_frames[node as usize] = self.frames.free(node);
+        }
+    }
+
+    pub fn tlb_remove(&mut self, page: u32) {
+        let number = self.table.page(page).number;
+        for tlb in &mut self.tlbs {
+            tlb.remove(page, number);
+        }
+    }
+
+    /// The set of a line of a copy in a kind of cache.
+    pub fn set_of(&self, kind: usize, line: u32) -> usize {
+        let shape = &self.layout.caches[kind];
+        let lines_bits = self.layout.page_bits - shape.line_bits;
+        let copy = &self.copies[(line >> lines_bits) as usize];
+        let offset = u64::from(line & ((1 << lines_bits) - 1)) << shape.line_bits;
+        let frame = match shape.virtual_index {
+            true => self.table.page(copy.page).number,
+            false => copy.frame,
+        };
+        shape.set(frame << self.layout.page_bits | offset)
+    }
+
+    /// A cpu had nothing to run until `moment`.
+    pub fn wait_until(&mut self, cpu: u32, moment: Units) {
+        let cpu = &mut self.cpus[cpu as usize];
+        let wait = moment.saturating_sub(cpu.clock);
+        cpu.clock += wait;
+        cpu.spent.imbalance += wait;
+    }
+
+    /// Memory was allocated or freed: what its addresses are called changes.
+    pub fn structures(&mut self, _space: u32, _thread: u32, _event: &trace::Event) {}
+
+    /// The block that a line is in.
+    pub fn block_of(&self, kind: usize, line: u32) -> u32 {
+        line >> (self.layout.block_bits - self.layout.caches[kind].line_bits)
+    }
+}
+
+/// The number of the line that a piece is in.
+#[inline(always)]
+pub fn line_of(a: &Access, page_bits: u32, line_bits: u32) -> u32 {
+    let offset = (a.virtual_address & ((1 << page_bits) - 1)) >> line_bits;
+    a.copy << (page_bits - line_bits) | offset as u32
+}
+
+fn cpus(layout: &Layout) -> Vec<Cpu> {
+    let cpu = |cpu| Cpu {
+        clock: 0,
+        spent: Spent::default(),
+        counts: CpuCounts::default(),
+        node: layout.node(cpu),
+        core: layout.core(cpu),
+    };
+    (0..layout.cpus).map(cpu).collect()
+}
+
+fn world(machine: &Machine, frames: &Frames) -> World {
+    World {
+        page_bytes: machine.page_bytes,
+        colors: frames.colors(),
+        cpus: machine.cpus,
+        nodes: machine.memory.nodes,
+        free_frames: vec![0; machine.memory.nodes as usize],
+        now_ns: 0,
+    }
+}

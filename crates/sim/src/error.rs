@@ -1,0 +1,28 @@
+//! What can go wrong in a simulation.
+
+/// A simulation that cannot be run, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    #[error("machine `{machine}` cannot be simulated: {what}")]
+    Machine { machine: String, what: String },
+    #[error(transparent)]
+    Policy(#[from] policy::PolicyError),
+    #[error(
+        "the program's {pages} pages do not fit into the machine's memory ({nodes} nodes of {frames_per_node} frames); raise memory.frames_per_node"
+    )]
+    OutOfFrames {
+        pages: u64,
+        nodes: u32,
+        frames_per_node: u64,
+    },
+    #[error(
+        "the program touches more than {pages} pages, which is more than this simulator can number; simulate a shorter window of it"
+    )]
+    TooManyPages { pages: u64 },
+    #[error("thread {thread} runs more than 128 processes' worth of threads")]
+    TooManyThreads { thread: u32 },
+    #[error("the host's threads cannot be started: {0}")]
+    Host(String),
+    #[error("the simulation was stopped by an error in the trace: {0}")]
+    Trace(String),
+}

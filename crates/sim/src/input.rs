@@ -1,0 +1,146 @@
+//! Where references come from: a trace, or lists in memory.
+
+use std::collections::HashSet;
+
+use trace::{Event, Ref, Timed};
+
+use crate::engine::Traits;
+use crate::error::SimError;
+
+/// A piece of a thread's stream.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    pub refs: Vec<Ref>,
+    /// Events, each before the reference number `at` of the batch.
+    pub events: Vec<Timed>,
+}
+
+/// What is known of a thread before it runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ThreadAbout {
+    /// Its address space: the index of its process.
+    pub space: u32,
+    /// Whether some `Spawn` starts it; else it starts with the run.
+    pub spawned: bool,
+}
+
+/// In recorded order: a thread's next items, references and events counted alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub thread: u32,
+    pub items: u64,
+}
+
+/// The streams of a run's threads.
+pub trait Input: Send {
+    fn traits(&self) -> Traits;
+    fn threads(&self) -> &[ThreadAbout];
+    /// The thread's next batch; false when there is none.
+    fn next(&mut self, thread: u32, batch: &mut Batch) -> Result<bool, SimError>;
+    /// The next run in recorded order.
+    fn next_run(&mut self) -> Result<Option<Run>, SimError>;
+}
+
+/// A reference or an event.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    Ref(Ref),
+    Event(Event),
+}
+
+/// Streams in memory, for tests and benches.
+#[derive(Clone, Debug, Default)]
+pub struct Streams {
+    pub traits: Traits,
+    /// The address space of each thread; threads beyond its end are of space 0.
+    pub spaces: Vec<u32>,
+    /// The items of each thread.
+    pub threads: Vec<Vec<Item>>,
+    /// The recorded order; where it is empty, thread after thread.
+    pub order: Vec<Run>,
+}
+
+impl Streams {
+    pub fn new(threads: Vec<Vec<Item>>) -> Self {
+        Streams {
+            threads,
+            ..Streams::default()
+        }
+    }
+
+    /// A fresh reader of the streams.
+    pub fn input(&self) -> StreamsInput<'_> {
+        let spawned: HashSet<u32> = self
+            .threads
+            .iter()
+            .flatten()
+            .filter_map(|item| match item {
+                Item::Event(Event::Spawn { child }) => Some(*child),
+                _ => None,
+            })
+            .collect();
+        let about = |number: usize| ThreadAbout {
+            space: self.spaces.get(number).copied().unwrap_or(0),
+            spawned: spawned.contains(&(number as u32)),
+        };
+        StreamsInput {
+            streams: self,
+            about: (0..self.threads.len()).map(about).collect(),
+            next: vec![0; self.threads.len()],
+            next_run: 0,
+        }
+    }
+}
+
+/// Items of [`Streams`] in one batch.
+const BATCH: usize = 4096;
+
+pub struct StreamsInput<'a> {
+    streams: &'a Streams,
+    about: Vec<ThreadAbout>,
+    next: Vec<usize>,
+    next_run: usize,
+}
+
+impl Input for StreamsInput<'_> {
+    fn traits(&self) -> Traits {
+        self.streams.traits
+    }
+
+    fn threads(&self) -> &[ThreadAbout] {
+        &self.about
+    }
+
+    fn next(&mut self, thread: u32, batch: &mut Batch) -> Result<bool, SimError> {
+        let items = &self.streams.threads[thread as usize];
+        let next = &mut self.next[thread as usize];
+        batch.refs.clear();
+        batch.events.clear();
+        let from = *next;
+        *next = items.len().min(from + BATCH);
+        for item in &items[from..*next] {
+            match item {
+                Item::Ref(r) => batch.refs.push(*r),
+                Item::Event(event) => batch.events.push(Timed {
+                    at: batch.refs.len() as u32,
+                    order: 0,
+                    event: event.clone(),
+                }),
+            }
+        }
+        Ok(from < *next)
+    }
+
+    fn next_run(&mut self) -> Result<Option<Run>, SimError> {
+        let number = self.next_run;
+        self.next_run += 1;
+        if !self.streams.order.is_empty() {
+            return Ok(self.streams.order.get(number).copied());
+        }
+        let items = self.streams.threads.get(number).map(|items| items.len() as u64);
+        Ok(items.map(|items| Run {
+            thread: number as u32,
+            items,
+        }))
+    }
+}

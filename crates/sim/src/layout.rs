@@ -1,0 +1,333 @@
+//! The machine, laid out for simulation: numbered cache instances, who is served by which, and
+//! in what order a piece tries them.
+
+use machine::{Cache, Index, Kind, Machine, Replacement, Write};
+
+use crate::clock::{Units, units};
+use crate::error::SimError;
+
+/// One kind of cache, as the simulator wants it.
+pub struct Shape {
+    pub name: String,
+    pub level: u8,
+    pub line_bits: u32,
+    pub sets: usize,
+    pub ways: usize,
+    pub hit: Units,
+    pub write_back: bool,
+    pub allocate_on_write: bool,
+    pub inclusive: bool,
+    pub replacement: Replacement,
+    /// Whether the set is chosen by the virtual address.
+    pub virtual_index: bool,
+    index: SetIndex,
+    /// Number of its first instance; the others follow.
+    pub first: usize,
+    pub instances: usize,
+    pub cpus_per_instance: u32,
+}
+
+enum SetIndex {
+    Mask(u64),
+    Modulo(u64),
+    Hashed { sets: u64, slices: u32, masks: Vec<u64> },
+}
+
+impl Shape {
+    fn new(cache: &Cache, cpus: u32, first: usize) -> Self {
+        let slices = cache.hash.as_ref().map_or(1, |hash| hash.slices.max(1));
+        let way_bytes = u64::from(cache.ways) * u64::from(cache.line_bytes) * u64::from(slices);
+        let per_slice = (cache.bytes / way_bytes).max(1);
+        let index = match &cache.hash {
+            Some(hash) => SetIndex::Hashed {
+                sets: per_slice,
+                slices,
+                masks: hash.masks.clone(),
+            },
+            None if per_slice.is_power_of_two() => SetIndex::Mask(per_slice - 1),
+            None => SetIndex::Modulo(per_slice),
+        };
+        Shape {
+            name: cache.name.clone(),
+            level: cache.level,
+            line_bits: cache.line_bytes.trailing_zeros(),
+            sets: (per_slice * u64::from(slices)) as usize,
+            ways: cache.ways as usize,
+            hit: units(cache.hit_ns),
+            write_back: cache.write == Write::Back,
+            allocate_on_write: cache.allocate_on_write,
+            inclusive: cache.inclusive,
+            replacement: cache.replacement,
+            virtual_index: cache.index == Index::Virtual,
+            index,
+            first,
+            instances: cpus.div_ceil(cache.cpus_per_instance) as usize,
+            cpus_per_instance: cache.cpus_per_instance,
+        }
+    }
+
+    /// The set that an address (virtual or physical, as `virtual_index` says) goes to.
+    #[inline(always)]
+    pub fn set(&self, address: u64) -> usize {
+        let line = address >> self.line_bits;
+        match &self.index {
+            SetIndex::Mask(mask) => (line & mask) as usize,
+            SetIndex::Modulo(sets) => (line % sets) as usize,
+            SetIndex::Hashed { sets, slices, masks } => {
+                let mut bits = 0;
+                for (i, mask) in masks.iter().enumerate() {
+                    bits |= ((address & mask).count_ones() & 1) << i;
+                }
+                (u64::from(bits % slices) * sets + line % sets) as usize
+            }
+        }
+    }
+
+    /// Lines that it holds.
+    pub fn lines(&self) -> u32 {
+        (self.sets * self.ways) as u32
+    }
+
+    /// Number of the instance that serves a cpu.
+    #[inline(always)]
+    pub fn instance(&self, cpu: u32) -> usize {
+        self.first + (cpu / self.cpus_per_instance) as usize
+    }
+
+    /// The cpus that an instance serves, `[from, to)`.
+    pub fn cpus(&self, instance: usize, cpus: u32) -> (u32, u32) {
+        let from = (instance - self.first) as u32 * self.cpus_per_instance;
+        (from, (from + self.cpus_per_instance).min(cpus))
+    }
+
+    /// Whether placement decides the set: not with a virtual index, nor where the set lies in
+    /// the page offset.
+    pub fn depends_on_placement(&self, page_bytes: u64) -> bool {
+        match &self.index {
+            _ if self.virtual_index => false,
+            SetIndex::Mask(mask) => (mask + 1) << self.line_bits > page_bytes,
+            SetIndex::Modulo(_) | SetIndex::Hashed { .. } => true,
+        }
+    }
+}
+
+/// What an instance is.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Index of its kind in [`Layout::caches`].
+    pub cache: usize,
+    /// Cpus that it serves, `[from, to)`.
+    pub from: u32,
+    pub to: u32,
+    /// Whether it serves one core only.
+    pub private: bool,
+}
+
+pub struct Layout {
+    pub caches: Vec<Shape>,
+    /// Instances, numbered cache by cache.
+    pub places: Vec<Place>,
+    /// Kinds of cache that a data reference tries, innermost first.
+    pub data: Vec<usize>,
+    /// The same for a fetch.
+    pub fetch: Vec<usize>,
+    pub cpus: u32,
+    /// Cpus that share their innermost cache for data.
+    pub core_cpus: u32,
+    /// Instances on the path of each core, for any kind of piece.
+    pub paths: Vec<Vec<u32>>,
+    pub page_bits: u32,
+    /// Pieces are cut at multiples of this.
+    pub piece_bits: u32,
+    /// The largest line: the unit of coherence.
+    pub block_bits: u32,
+    pub nodes: u32,
+}
+
+impl Layout {
+    pub fn new(machine: &Machine) -> Result<Self, SimError> {
+        check(machine)?;
+        let mut caches = Vec::new();
+        let mut first = 0;
+        for cache in &machine.caches {
+            let shape = Shape::new(cache, machine.cpus, first);
+            first += shape.instances;
+            caches.push(shape);
+        }
+        let data = route(machine, Kind::Data);
+        let fetch = route(machine, Kind::Instruction);
+        let core_cpus = data
+            .first()
+            .map_or(1, |&k| caches[k].cpus_per_instance.min(machine.cpus));
+        let core = |cpu: u32| cpu / core_cpus;
+        let mut places = Vec::new();
+        for (k, shape) in caches.iter().enumerate() {
+            for instance in shape.first..shape.first + shape.instances {
+                let (from, to) = shape.cpus(instance, machine.cpus);
+                let private = core(from) == core(to - 1);
+                let cache = k;
+                places.push(Place {
+                    cache,
+                    from,
+                    to,
+                    private,
+                });
+            }
+        }
+        let paths = (0..machine.cpus.div_ceil(core_cpus))
+            .map(|core| {
+                let (low, high) = (core * core_cpus, (core + 1) * core_cpus);
+                let on = |place: &Place| {
+                    (data.contains(&place.cache) || fetch.contains(&place.cache)) && place.from < high && place.to > low
+                };
+                let numbers = places.iter().enumerate();
+                numbers.filter(|(_, place)| on(place)).map(|(i, _)| i as u32).collect()
+            })
+            .collect();
+        let level_one = caches.iter().filter(|shape| shape.level == 1);
+        let page_bits = machine.page_bytes.trailing_zeros();
+        Ok(Layout {
+            piece_bits: level_one.map(|shape| shape.line_bits).min().unwrap_or_else(|| {
+                caches
+                    .iter()
+                    .map(|shape| shape.line_bits)
+                    .min()
+                    .unwrap_or(page_bits.min(6))
+            }),
+            block_bits: caches
+                .iter()
+                .map(|shape| shape.line_bits)
+                .max()
+                .unwrap_or(page_bits.min(6)),
+            caches,
+            places,
+            data,
+            fetch,
+            cpus: machine.cpus,
+            core_cpus,
+            paths,
+            page_bits,
+            nodes: machine.memory.nodes,
+        })
+    }
+
+    #[inline(always)]
+    pub fn core(&self, cpu: u32) -> u32 {
+        cpu / self.core_cpus
+    }
+
+    pub fn cores(&self) -> u32 {
+        self.cpus.div_ceil(self.core_cpus)
+    }
+
+    pub fn node(&self, cpu: u32) -> u32 {
+        (u64::from(cpu) * u64::from(self.nodes) / u64::from(self.cpus)) as u32
+    }
+
+    /// Whether an instance is on the path of a core.
+    pub fn on_path(&self, instance: usize, core: u32) -> bool {
+        let place = &self.places[instance];
+        place.from < (core + 1) * self.core_cpus && place.to > core * self.core_cpus
+    }
+
+    /// The kinds of cache above one: those that lead to it on a route.
+    pub fn above(&self, cache: usize) -> Vec<usize> {
+        let mut above = Vec::new();
+        for route in [&self.data, &self.fetch] {
+            if let Some(at) = route.iter().position(|&k| k == cache) {
+                above.extend(
+                    route[..at]
+                        .iter()
+                        .copied()
+                        .filter(|k| !above.contains(k))
+                        .collect::<Vec<_>>(),
+                );
+            }
+        }
+        above
+    }
+}
+
+fn route(machine: &Machine, kind: Kind) -> Vec<usize> {
+    let mut levels: Vec<u8> = machine.caches.iter().map(|cache| cache.level).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    let find = |level: u8, kind: Kind| machine.caches.iter().position(|c| c.level == level && c.kind == kind);
+    let serving = |&level: &u8| find(level, kind).or_else(|| find(level, Kind::Unified));
+    levels.iter().filter_map(serving).collect()
+}
+
+/// What the simulator relies on; a machine that was loaded from a file keeps all of it.
+fn check(machine: &Machine) -> Result<(), SimError> {
+    let bad = |what: String| {
+        Err(SimError::Machine {
+            machine: machine.name.clone(),
+            what,
+        })
+    };
+    if !machine.page_bytes.is_power_of_two() || machine.page_bytes < 64 || machine.page_bytes > 1 << 30 {
+        return bad(format!(
+            "page_bytes = {} is not a power of two from 64 to 2^30",
+            machine.page_bytes
+        ));
+    }
+    if machine.cpus == 0 || machine.cpus > 128 {
+        return bad(format!("cpus = {} is not from 1 to 128", machine.cpus));
+    }
+    if machine.memory.nodes == 0 || machine.memory.nodes > 256 {
+        return bad(format!("nodes = {} is not from 1 to 256", machine.memory.nodes));
+    }
+    if !(machine.clock_mhz > 0.0 && machine.clock_mhz.is_finite()) {
+        return bad(format!("clock_mhz = {} is not above 0", machine.clock_mhz));
+    }
+    let mut line = 0;
+    let mut level = 0;
+    for cache in &machine.caches {
+        let name = &cache.name;
+        if cache.level < level {
+            return bad(format!(
+                "cache {name} of level {} comes after one of level {level}",
+                cache.level
+            ));
+        }
+        if cache.level > level {
+            level = cache.level;
+            line = machine
+                .caches
+                .iter()
+                .filter(|c| c.level < level)
+                .map(|c| c.line_bytes)
+                .max()
+                .unwrap_or(0);
+        }
+        let bytes = u64::from(cache.line_bytes);
+        if !bytes.is_power_of_two() || !(4..=256).contains(&bytes) || bytes > machine.page_bytes {
+            return bad(format!(
+                "line_bytes = {bytes} of cache {name} is not a power of two from 4 to 256"
+            ));
+        }
+        if cache.line_bytes < line {
+            return bad(format!("cache {name} has smaller lines than a cache of a lower level"));
+        }
+        let slices = cache.hash.as_ref().map_or(1, |hash| u64::from(hash.slices));
+        let way_bytes = u64::from(cache.ways).saturating_mul(bytes).saturating_mul(slices);
+        if way_bytes == 0 || cache.bytes == 0 || cache.bytes % way_bytes != 0 || cache.bytes > 1 << 34 {
+            return bad(format!(
+                "bytes = {} of cache {name} are not ways x line_bytes x slices of whole sets",
+                cache.bytes
+            ));
+        }
+        if cache.cpus_per_instance == 0 {
+            return bad(format!("cpus_per_instance of cache {name} is 0"));
+        }
+        if cache.replacement == Replacement::Plru && !cache.ways.is_power_of_two() {
+            return bad(format!("cache {name} is plru, and its ways are not a power of two"));
+        }
+    }
+    if let Some(tlb) = &machine.tlb
+        && (tlb.ways == 0 || tlb.entries == 0 || tlb.entries % tlb.ways != 0 || tlb.wired >= tlb.entries)
+    {
+        return bad("the TLB's entries are not a multiple of its ways, or all wired".to_string());
+    }
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! Main memory: how far a node is from another, and how busy it is.
+
+use machine::Machine;
+
+use crate::clock::{Units, units};
+
+pub struct Memory {
+    local: Units,
+    /// Latency from each cpu's node (row) to each frame's.
+    latency: Vec<Units>,
+    nodes: usize,
+    pub dirty_remote: Units,
+    /// Time that one transfer takes of a node; 0: no contention.
+    transfer: Units,
+    busy_until: Vec<Units>,
+}
+
+impl Memory {
+    pub fn new(machine: &Machine, block_bytes: u64) -> Self {
+        let memory = &machine.memory;
+        let nodes = memory.nodes as usize;
+        let distance = |from: usize, to: usize| memory.distances.get(from).and_then(|row| row.get(to)).copied();
+        let apart = (0..nodes).flat_map(|from| (0..nodes).map(move |to| (from, to)));
+        let nearest = apart
+            .clone()
+            .filter(|(from, to)| from != to)
+            .filter_map(|(from, to)| distance(from, to))
+            .min();
+        let latency = |(from, to): (usize, usize)| match (from == to, distance(from, to), nearest) {
+            (true, ..) => units(memory.local_ns),
+            (_, Some(far), Some(near)) if near > 0 => units(memory.remote_ns * f64::from(far) / f64::from(near)),
+            _ => units(memory.remote_ns),
+        };
+        let transfer = match memory.bandwidth_gbps > 0.0 {
+            // A gigabyte a second is a byte a nanosecond.
+            true => units(block_bytes as f64 / memory.bandwidth_gbps),
+            false => 0,
+        };
+        Memory {
+            local: units(memory.local_ns),
+            latency: apart.map(latency).collect(),
+            nodes,
+            dirty_remote: units(memory.dirty_remote_ns),
+            transfer,
+            busy_until: vec![0; nodes],
+        }
+    }
+
+    pub fn local(&self) -> Units {
+        self.local
+    }
+
+    /// Latency from a cpu's node to a frame's.
+    #[inline(always)]
+    pub fn latency(&self, from: u32, to: u32) -> Units {
+        self.latency[from as usize * self.nodes + to as usize]
+    }
+
+    /// A transfer asked for at `now`; returns how long it waits for its turn.
+    #[inline(always)]
+    pub fn transfer(&mut self, node: u32, now: Units) -> Units {
+        if self.transfer == 0 {
+            return 0;
+        }
+        let free = &mut self.busy_until[node as usize];
+        let start = now.max(*free);
+        *free = start + self.transfer;
+        start - now
+    }
+}

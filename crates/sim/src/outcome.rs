@@ -1,0 +1,339 @@
+//! What a simulation found: exactly the JSON object of the contract, one for each policy.
+
+use serde::Serialize;
+
+use crate::clock::{Spent, whole_ns};
+use crate::counts::{CLASSES, CacheCounts, CpuCounts};
+use crate::engine::{Cpu, Engine};
+
+/// The result for one policy. Serializes to the JSON object that `domicile simulate --json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    pub policy: String,
+    pub machine: String,
+    pub references: u64,
+    /// `None` where the trace does not tell.
+    pub instructions: Option<u64>,
+    /// One for each kind of cache, its instances summed, in the machine's order.
+    pub caches: Vec<CacheOutcome>,
+    pub tlb: TlbOutcome,
+    pub memory: MemoryOutcome,
+    pub time_ns: TimeOutcome,
+    /// The same figures cpu by cpu, on machines with several, where asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub per_cpu: Vec<CpuOutcome>,
+}
+
+/// Counts of pieces (parts of references within one line) of one kind of cache.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CacheOutcome {
+    pub name: String,
+    pub level: u8,
+    pub accesses: u64,
+    pub hits: u64,
+    pub misses: u64,
+    pub writebacks: u64,
+    /// The classes, which add up to `misses`; `None` where classes are off.
+    pub cold: Option<u64>,
+    pub capacity: Option<u64>,
+    pub conflict: Option<u64>,
+    pub true_sharing: Option<u64>,
+    pub false_sharing: Option<u64>,
+    pub upgrades: u64,
+    pub stall_ns: StallOutcome,
+}
+
+/// Nanoseconds that cpus waited on account of a cache: for its hits, for what it missed (by the
+/// class of the miss), and for the right to write.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StallOutcome {
+    pub hit: u64,
+    pub miss: u64,
+    pub cold: Option<u64>,
+    pub capacity: Option<u64>,
+    pub conflict: Option<u64>,
+    pub true_sharing: Option<u64>,
+    pub false_sharing: Option<u64>,
+    pub upgrade: u64,
+}
+
+/// `None` on machines whose description has no TLB.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TlbOutcome {
+    pub accesses: Option<u64>,
+    pub misses: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MemoryOutcome {
+    /// Pieces served by memory of the cpu's own node, and by others' or another core's cache.
+    pub local: u64,
+    pub remote: u64,
+    /// Of `remote`: supplied by another core's cache.
+    pub dirty_remote: u64,
+    pub local_percent: f64,
+    /// Pages touched, and the most frames in use at once (replicas included).
+    pub pages: u64,
+    pub pages_max: u64,
+    pub migrations: u64,
+    pub recolorings: u64,
+    pub replications: u64,
+    pub collapses: u64,
+    pub hints: Hints,
+}
+
+/// Pages for which the policy asked for a color or node, and those that got it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Hints {
+    pub placed: u64,
+    pub honoured: u64,
+}
+
+/// Nanoseconds, summed over the cpus that ran a thread; `total` is the sum of the parts, `wall`
+/// the largest clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TimeOutcome {
+    pub busy: u64,
+    pub cache_stall: u64,
+    pub local_stall: u64,
+    pub remote_stall: u64,
+    pub tlb_stall: u64,
+    pub policy_overhead: u64,
+    pub imbalance: u64,
+    pub total: u64,
+    pub wall: u64,
+}
+
+/// One cpu's share.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CpuOutcome {
+    pub cpu: u32,
+    pub node: u32,
+    pub references: u64,
+    pub instructions: Option<u64>,
+    pub caches: Vec<CacheOutcome>,
+    pub tlb: TlbOutcome,
+    pub memory: CpuMemory,
+    pub time_ns: TimeOutcome,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CpuMemory {
+    pub local: u64,
+    pub remote: u64,
+    pub dirty_remote: u64,
+    pub local_percent: f64,
+}
+
+/// Builds the outcome of a run that has ended. `used`: the cpus that threads were on.
+pub fn outcome(engine: &Engine, policy: &str, machine: &machine::Machine, used: &[bool], per_cpu: bool) -> Outcome {
+    let kinds = engine.layout.caches.len();
+    let cpus: Vec<CpuOutcome> = (0..engine.cpus.len())
+        .map(|cpu| {
+            of_cpu(
+                engine,
+                cpu,
+                &engine.counts[cpu * kinds..(cpu + 1) * kinds],
+                machine,
+                used[cpu],
+            )
+        })
+        .collect();
+    let mut caches = cpus[0].caches.clone();
+    for cpu in &cpus[1..] {
+        for (sum, cache) in caches.iter_mut().zip(&cpu.caches) {
+            add(sum, cache);
+        }
+    }
+    let counts = total(&engine.cpus);
+    let time_ns = cpus
+        .iter()
+        .fold(TimeOutcome::default(), |sum, cpu| sum.plus(&cpu.time_ns));
+    let memory = of_memory(&counts);
+    Outcome {
+        policy: policy.to_string(),
+        machine: machine.name.clone(),
+        references: counts.references,
+        instructions: instructions(engine, &counts),
+        caches,
+        tlb: of_tlb(&counts, machine),
+        memory: MemoryOutcome {
+            local: memory.local,
+            remote: memory.remote,
+            dirty_remote: memory.dirty_remote,
+            local_percent: memory.local_percent,
+            pages: engine.table.len() as u64,
+            pages_max: engine.frames.used_max(),
+            migrations: engine.pages.migrations,
+            recolorings: engine.pages.recolorings,
+            replications: engine.pages.replications,
+            collapses: engine.pages.collapses,
+            hints: Hints {
+                placed: engine.pages.hints_placed,
+                honoured: engine.pages.hints_honoured,
+            },
+        },
+        time_ns,
+        per_cpu: match per_cpu && cpus.len() > 1 {
+            true => cpus,
+            false => Vec::new(),
+        },
+    }
+}
+
+fn of_cpu(engine: &Engine, cpu: usize, counts: &[CacheCounts], machine: &machine::Machine, used: bool) -> CpuOutcome {
+    let shapes = engine.layout.caches.iter().zip(counts);
+    let caches = shapes
+        .map(|(shape, counts)| of_cache(&shape.name, shape.level, counts, engine.classes))
+        .collect();
+    let number = cpu as u32;
+    let cpu = &engine.cpus[cpu];
+    CpuOutcome {
+        cpu: number,
+        node: cpu.node,
+        references: cpu.counts.references,
+        instructions: instructions(engine, &cpu.counts),
+        caches,
+        tlb: of_tlb(&cpu.counts, machine),
+        memory: of_memory(&cpu.counts),
+        time_ns: if used {
+            of_time(&cpu.spent, cpu.clock)
+        } else {
+            TimeOutcome::default()
+        },
+    }
+}
+
+fn of_cache(name: &str, level: u8, counts: &CacheCounts, classes: bool) -> CacheOutcome {
+    let class: [Option<u64>; CLASSES] = counts.classes.map(|count| classes.then_some(count));
+    let stall: [Option<u64>; CLASSES] = counts.class_stall.map(|time| classes.then_some(whole_ns(time)));
+    CacheOutcome {
+        name: name.to_string(),
+        level,
+        accesses: counts.accesses,
+        hits: counts.accesses - counts.misses,
+        misses: counts.misses,
+        writebacks: counts.writebacks,
+        cold: class[0],
+        capacity: class[1],
+        conflict: class[2],
+        true_sharing: class[3],
+        false_sharing: class[4],
+        upgrades: counts.upgrades,
+        stall_ns: StallOutcome {
+            hit: whole_ns(counts.hit_stall),
+            miss: match classes {
+                true => stall.iter().flatten().sum(),
+                false => whole_ns(counts.miss_stall),
+            },
+            cold: stall[0],
+            capacity: stall[1],
+            conflict: stall[2],
+            true_sharing: stall[3],
+            false_sharing: stall[4],
+            upgrade: whole_ns(counts.upgrade_stall),
+        },
+    }
+}
+
+fn add(sum: &mut CacheOutcome, other: &CacheOutcome) {
+    fn option(sum: &mut Option<u64>, other: Option<u64>) {
+        *sum = sum.zip(other).map(|(a, b)| a + b);
+    }
+    sum.accesses += other.accesses;
+    sum.hits += other.hits;
+    sum.misses += other.misses;
+    sum.writebacks += other.writebacks;
+    sum.upgrades += other.upgrades;
+    option(&mut sum.cold, other.cold);
+    option(&mut sum.capacity, other.capacity);
+    option(&mut sum.conflict, other.conflict);
+    option(&mut sum.true_sharing, other.true_sharing);
+    option(&mut sum.false_sharing, other.false_sharing);
+    let (sum, other) = (&mut sum.stall_ns, &other.stall_ns);
+    sum.hit += other.hit;
+    sum.miss += other.miss;
+    sum.upgrade += other.upgrade;
+    option(&mut sum.cold, other.cold);
+    option(&mut sum.capacity, other.capacity);
+    option(&mut sum.conflict, other.conflict);
+    option(&mut sum.true_sharing, other.true_sharing);
+    option(&mut sum.false_sharing, other.false_sharing);
+}
+
+fn of_time(spent: &Spent, clock: u64) -> TimeOutcome {
+    let mut time = TimeOutcome {
+        busy: whole_ns(spent.busy),
+        cache_stall: whole_ns(spent.cache),
+        local_stall: whole_ns(spent.local),
+        remote_stall: whole_ns(spent.remote),
+        tlb_stall: whole_ns(spent.tlb),
+        policy_overhead: whole_ns(spent.policy),
+        imbalance: whole_ns(spent.imbalance),
+        total: 0,
+        wall: whole_ns(clock),
+    };
+    time.total = time.busy
+        + time.cache_stall
+        + time.local_stall
+        + time.remote_stall
+        + time.tlb_stall
+        + time.policy_overhead
+        + time.imbalance;
+    time
+}
+
+impl TimeOutcome {
+    fn plus(self, other: &TimeOutcome) -> TimeOutcome {
+        TimeOutcome {
+            busy: self.busy + other.busy,
+            cache_stall: self.cache_stall + other.cache_stall,
+            local_stall: self.local_stall + other.local_stall,
+            remote_stall: self.remote_stall + other.remote_stall,
+            tlb_stall: self.tlb_stall + other.tlb_stall,
+            policy_overhead: self.policy_overhead + other.policy_overhead,
+            imbalance: self.imbalance + other.imbalance,
+            total: self.total + other.total,
+            wall: self.wall.max(other.wall),
+        }
+    }
+}
+
+fn of_memory(counts: &CpuCounts) -> CpuMemory {
+    let all = counts.local + counts.remote;
+    CpuMemory {
+        local: counts.local,
+        remote: counts.remote,
+        dirty_remote: counts.dirty_remote,
+        local_percent: if all == 0 {
+            0.0
+        } else {
+            100.0 * counts.local as f64 / all as f64
+        },
+    }
+}
+
+fn of_tlb(counts: &CpuCounts, machine: &machine::Machine) -> TlbOutcome {
+    let has = machine.tlb.is_some();
+    TlbOutcome {
+        accesses: has.then_some(counts.tlb_accesses),
+        misses: has.then_some(counts.tlb_misses),
+    }
+}
+
+fn instructions(engine: &Engine, counts: &CpuCounts) -> Option<u64> {
+    (engine.traits.counts_instructions || engine.traits.has_fetches).then_some(counts.instructions)
+}
+
+fn total(cpus: &[Cpu]) -> CpuCounts {
+    cpus.iter().fold(CpuCounts::default(), |mut sum, cpu| {
+        sum.references += cpu.counts.references;
+        sum.instructions += cpu.counts.instructions;
+        sum.tlb_accesses += cpu.counts.tlb_accesses;
+        sum.tlb_misses += cpu.counts.tlb_misses;
+        sum.local += cpu.counts.local;
+        sum.remote += cpu.counts.remote;
+        sum.dirty_remote += cpu.counts.dirty_remote;
+        sum
+    })
+}

@@ -1,0 +1,124 @@
+//! The page table: virtual pages to dense page numbers, and what is known of each page.
+//!
+//! A page gets a number when it is first touched. Each frame that holds a page, or a replica of
+//! it, is a *copy* with a number of its own; lines are numbered through the copies, so that
+//! everything about a line is found in an array. As long as nothing moves, the copy of page `p`
+//! is copy `p`.
+
+use std::collections::HashMap;
+
+use policy::Page;
+
+const LEAF_BITS: u32 = 9;
+const LEAF: usize = 1 << LEAF_BITS;
+const RECENT: usize = 256;
+/// No page, no copy.
+pub const NONE: u32 = u32::MAX;
+
+/// The numbering of the touched pages of all address spaces.
+pub struct PageTable {
+    leaves: HashMap<(u32, u64), u32>,
+    /// Page numbers plus one; 0: not touched.
+    entries: Vec<u32>,
+    /// Leaves found lately, so that the map is asked rarely.
+    recent: Vec<Recent>,
+    pages: Vec<Page>,
+}
+
+#[derive(Clone, Copy)]
+struct Recent {
+    chunk: u64,
+    space: u32,
+    leaf: u32,
+}
+
+impl PageTable {
+    pub fn new() -> Self {
+        let none = Recent {
+            chunk: u64::MAX,
+            space: u32::MAX,
+            leaf: 0,
+        };
+        PageTable {
+            leaves: HashMap::new(),
+            entries: Vec::new(),
+            recent: vec![none; RECENT],
+            pages: Vec::new(),
+        }
+    }
+
+    /// The page's number, and whether this is its first touch.
+    #[inline(always)]
+    pub fn touch(&mut self, space: u32, number: u64) -> (u32, bool) {
+        let chunk = number >> LEAF_BITS;
+        let recent = &self.recent[(chunk as usize ^ (space as usize) << 5) % RECENT];
+        let leaf = if recent.chunk == chunk && recent.space == space {
+            recent.leaf
+        } else {
+            self.leaf(space, chunk)
+        };
+        let at = leaf as usize * LEAF + (number as usize % LEAF);
+        match self.entries[at] {
+            0 => (self.number(at, Page { space, number }), true),
+            entry => (entry - 1, false),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn leaf(&mut self, space: u32, chunk: u64) -> u32 {
+        let next = (self.entries.len() / LEAF) as u32;
+        let leaf = *self.leaves.entry((space, chunk)).or_insert(next);
+        if leaf == next {
+            self.entries.resize(self.entries.len() + LEAF, 0);
+        }
+        self.recent[(chunk as usize ^ (space as usize) << 5) % RECENT] = Recent { chunk, space, leaf };
+        leaf
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn number(&mut self, at: usize, page: Page) -> u32 {
+        self.pages.push(page);
+        self.entries[at] = self.pages.len() as u32;
+        self.pages.len() as u32 - 1
+    }
+
+    /// The number of a page that was touched.
+    pub fn find(&mut self, page: Page) -> Option<u32> {
+        let leaf = *self.leaves.get(&(page.space, page.number >> LEAF_BITS))?;
+        let entry = self.entries[leaf as usize * LEAF + page.number as usize % LEAF];
+        entry.checked_sub(1)
+    }
+
+    pub fn page(&self, page: u32) -> Page {
+        self.pages[page as usize]
+    }
+
+    pub fn len(&self) -> usize {
+        self.pages.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_numbered_in_the_order_of_their_first_touch() {
+        let mut table = PageTable::new();
+        assert_eq!(table.touch(0, 77), (0, true));
+        assert_eq!(table.touch(1, 77), (1, true));
+        assert_eq!(table.touch(0, u64::MAX >> 12), (2, true));
+        assert_eq!(table.touch(0, 77), (0, false));
+        assert_eq!(table.find(Page { space: 1, number: 77 }), Some(1));
+        assert_eq!(table.find(Page { space: 1, number: 78 }), None);
+        assert_eq!(table.page(2).number, u64::MAX >> 12);
+        for number in 0..10_000 {
+            table.touch(3, number * 513);
+        }
+        for number in 0..10_000 {
+            assert_eq!(table.touch(3, number * 513), (3 + number as u32, false));
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! A fully associative LRU set of any capacity, in constant time for each access.
+//!
+//! It answers whether a key is among the `capacity` that were used last. Two uses: the shadow of
+//! a cache, which tells conflict from capacity misses, and a fully associative TLB.
+//!
+//! Instead of a linked list there is a log of uses and, for each key, the position of its last
+//! use in the log. A use appends to the log; older entries of the same key become stale. The
+//! keys in the set are those whose last use lies at or after `tail`, which moves up, over stale
+//! entries, when the set is too full. This touches far less memory than relinking a list does.
+
+/// What was known of a key before it was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prior {
+    /// Never used.
+    Cold,
+    /// Used, but not among the last `capacity`.
+    Out,
+    /// In the set.
+    In,
+}
+
+/// Positions 0 and 1 of the log stand for "never used" and "taken out".
+const NEVER: u32 = 0;
+const TAKEN_OUT: u32 = 1;
+const FIRST: u32 = 2;
+
+pub struct Recency {
+    capacity: u32,
+    live: u32,
+    /// Keys are kept in chunks of `1 << chunk_bits`, made when one of theirs is first used.
+    chunk_bits: u32,
+    chunks: Vec<u32>,
+    /// Position of the last use of each slot (a key's place in its chunk).
+    last: Vec<u32>,
+    /// Slots in the order of use, a ring.
+    log: Vec<u32>,
+    tail: u32,
+    head: u32,
+    scratch: Vec<u32>,
+}
+
+const NO_CHUNK: u32 = u32::MAX;
+
+impl Recency {
+    /// `chunk_bits`: keys that agree but for so many low bits are likely to be used together.
+    pub fn new(capacity: u32, chunk_bits: u32) -> Self {
+        let ring = (u64::from(capacity) * 4).next_power_of_two().clamp(1024, 1 << 31);
+        Recency {
+            capacity: capacity.min(1 << 29),
+            live: 0,
+            chunk_bits,
+            chunks: Vec::new(),
+            last: Vec::new(),
+            log: vec![0; ring as usize],
+            tail: FIRST,
+            head: FIRST,
+            scratch: Vec::new(),
+        }
+    }
+
+    #[inline(always)]
+    fn slot(&mut self, key: u32) -> usize {
+        let chunk = (key >> self.chunk_bits) as usize;
+        let place = match self.chunks.get(chunk) {
+            Some(&place) if place != NO_CHUNK => place,
+            _ => self.new_chunk(chunk),
+        };
+        ((place << self.chunk_bits) | (key & ((1 << self.chunk_bits) - 1))) as usize
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_chunk(&mut self, chunk: usize) -> u32 {
+        if chunk >= self.chunks.len() {
+            self.chunks.resize(chunk + 1, NO_CHUNK);
+        }
+        let place = (self.last.len() >> self.chunk_bits) as u32;
+        self.last.resize(self.last.len() + (1 << self.chunk_bits), NEVER);
+        self.chunks[chunk] = place;
+        place
+    }
+
+    fn existing(&self, key: u32) -> Option<usize> {
+        let &place = self.chunks.get((key >> self.chunk_bits) as usize)?;
+        let low = key & ((1 << self.chunk_bits) - 1);
+        (place != NO_CHUNK).then_some(((place << self.chunk_bits) | low) as usize)
+    }
+
+    /// Uses a key. With `insert` off, a key that is not in the set stays out of it.
+    #[inline(always)]
+    pub fn touch(&mut self, key: u32, insert: bool) -> Prior {
+        let slot = self.slot(key);
+        let last = self.last[slot];
+        if last >= self.tail {
+            if last + 1 != self.head {
+                self.append(slot);
+            }
+            return Prior::In;
+        }
+        if insert {
+            self.append(slot);
+            self.live += 1;
+            if self.live > self.capacity {
+                self.drop_oldest();
+            }
+        } else if last == NEVER {
+            self.last[slot] = TAKEN_OUT;
+        }
+        if last == NEVER { Prior::Cold } else { Prior::Out }
+    }
+
+    #[inline(always)]
+    fn append(&mut self, slot: usize) {
+        if self.head - self.tail == self.log.len() as u32 || self.head == u32::MAX {
+            self.renumber();
+        }
+        let mask = self.log.len() - 1;
+        self.log[self.head as usize & mask] = slot as u32;
+        self.last[slot] = self.head;
+        self.head += 1;
+    }
+
+    #[inline(always)]
+    fn drop_oldest(&mut self) {
+        let mask = self.log.len() - 1;
+        loop {
+            let slot = self.log[self.tail as usize & mask];
+            let stale = self.last[slot as usize] != self.tail;
+            self.tail += 1;
+            if !stale {
+                self.live -= 1;
+                return;
+            }
+        }
+    }
+
+    /// Rewrites the log without its stale entries; starts counting again before positions run out.
+    #[cold]
+    #[inline(never)]
+    fn renumber(&mut self) {
+        let mask = self.log.len() - 1;
+        let mut slots = std::mem::take(&mut self.scratch);
+        slots.clear();
+        for position in self.tail..self.head {
+            let slot = self.log[position as usize & mask];
+            if self.last[slot as usize] == position {
+                slots.push(slot);
+            }
+        }
+        let start = if self.head > u32::MAX - 2 * self.log.len() as u32 {
+            for last in &mut self.last {
+                *last = (*last).min(TAKEN_OUT);
+            }
+            FIRST
+        } else {
+            self.head
+        };
+        self.tail = start;
+        self.head = start;
+        for &slot in &slots {
+            self.log[self.head as usize & mask] = slot;
+            self.last[slot as usize] = self.head;
+            self.head += 1;
+        }
+        self.scratch = slots;
+    }
+
+    /// Takes a key out of the set; it stays known as used.
+    pub fn take_out(&mut self, key: u32) {
+        if let Some(slot) = self.existing(key)
+            && self.last[slot] >= self.tail
+        {
+            self.last[slot] = TAKEN_OUT;
+            self.live -= 1;
+        }
+    }
+
+    /// Takes a key out of the set, as if it had never been used.
+    pub fn forget(&mut self, key: u32) {
+        self.take_out(key);
+        if let Some(slot) = self.existing(key) {
+            self.last[slot] = NEVER;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    #[test]
+    fn agrees_with_a_list() {
+        for capacity in [1usize, 7, 300] {
+            let mut recency = Recency::new(capacity as u32, 3);
+            let mut list: Vec<u32> = Vec::new();
+            let mut seen = std::collections::HashSet::new();
+            let mut random = Random::new(capacity as u64);
+            for step in 0..50_000 {
+                let key = random.below(3 * capacity as u32 / 2 + 2);
+                if random.below(10) == 0 {
+                    list.retain(|&other| other != key);
+                    if random.below(2) == 0 {
+                        recency.take_out(key);
+                    } else {
+                        recency.forget(key);
+                        seen.remove(&key);
+                    }
+                    continue;
+                }
+                let insert = random.below(4) > 0;
+                let expected = match (list.contains(&key), seen.contains(&key)) {
+                    (true, _) => Prior::In,
+                    (false, true) => Prior::Out,
+                    _ => Prior::Cold,
+                };
+                assert_eq!(recency.touch(key, insert), expected, "step {step}");
+                seen.insert(key);
+                if insert || expected == Prior::In {
+                    list.retain(|&other| other != key);
+                    list.insert(0, key);
+                    list.truncate(capacity);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn goes_on_when_positions_run_out() {
+        let mut recency = Recency::new(2, 3);
+        recency.touch(9, true);
+        recency.touch(1, true);
+        recency.touch(2, true);
+        let shift = u32::MAX - 5 - recency.head;
+        for last in &mut recency.last {
+            if *last >= recency.tail {
+                *last += shift;
+            }
+        }
+        let mask = recency.log.len() - 1;
+        let old = recency.log.clone();
+        for position in recency.tail..recency.head {
+            recency.log[(position + shift) as usize & mask] = old[position as usize & mask];
+        }
+        recency.tail += shift;
+        recency.head += shift;
+        for _ in 0..10 {
+            assert_eq!(recency.touch(1, true), Prior::In);
+            assert_eq!(recency.touch(2, true), Prior::In);
+        }
+        assert!(recency.head < 1000);
+        assert_eq!(recency.touch(9, true), Prior::Out);
+        assert_eq!(recency.touch(8, true), Prior::Cold);
+        assert_eq!(recency.touch(2, true), Prior::Out);
+    }
+}

@@ -1,0 +1,362 @@
+//! Who runs when: threads take turns on their cpus, the cpu with the smallest clock goes next,
+//! and events hold threads until what they wait for has happened.
+
+use std::collections::VecDeque;
+
+use trace::{Event, Ref, Timed};
+
+use crate::clock::Units;
+use crate::engine::{Engine, Who};
+use crate::error::SimError;
+use crate::input::{Batch, Input, Run};
+use crate::sync::{Sync, Verdict};
+
+/// What a thread is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// On its cpu, or in its queue.
+    Ready,
+    /// Held by an event, or not started.
+    Waiting,
+    Ended,
+}
+
+struct Thread {
+    space: u32,
+    cpu: u32,
+    state: State,
+    batch: Batch,
+    next_ref: usize,
+    next_event: usize,
+}
+
+/// The turns of one cpu's threads.
+#[derive(Default)]
+struct Turns {
+    running: Option<u32>,
+    queue: VecDeque<u32>,
+    slice_end: Units,
+}
+
+/// The next thing that a thread does.
+enum Next {
+    /// So many references, up to the next event or the end of the batch.
+    Refs(usize),
+    Event,
+    End,
+}
+
+pub struct Schedule<'a> {
+    engine: &'a mut Engine,
+    input: &'a mut dyn Input,
+    threads: Vec<Thread>,
+    turns: Vec<Turns>,
+    sync: Sync,
+    slice: Units,
+    /// Cpus that some thread is on, or was moved to.
+    used: Vec<bool>,
+    done: u64,
+    progress: &'a (dyn Fn(u64) + std::marker::Sync),
+}
+
+/// References between two calls of `progress`.
+const REPORT: u64 = 1 << 20;
+
+impl<'a> Schedule<'a> {
+    pub fn new(
+        engine: &'a mut Engine,
+        input: &'a mut dyn Input,
+        slice: Units,
+        progress: &'a (dyn Fn(u64) + std::marker::Sync),
+    ) -> Self {
+        let cpus = engine.layout.cpus;
+        let threads = input.threads().to_vec();
+        let thread = |(number, about): (usize, &crate::input::ThreadAbout)| Thread {
+            space: about.space,
+            cpu: number as u32 % cpus,
+            state: if about.spawned { State::Waiting } else { State::Ready },
+            batch: Batch::default(),
+            next_ref: 0,
+            next_event: 0,
+        };
+        Schedule {
+            sync: Sync::new(threads.iter().map(|about| about.spawned)),
+            threads: threads.iter().enumerate().map(thread).collect(),
+            turns: (0..cpus).map(|_| Turns::default()).collect(),
+            engine,
+            input,
+            slice: slice.max(1),
+            used: (0..cpus as usize).map(|cpu| cpu < threads.len()).collect(),
+            done: 0,
+            progress,
+        }
+    }
+
+    /// Runs all threads to their end in the order of the clocks.
+    pub fn by_clock(mut self) -> Result<Vec<bool>, SimError> {
+        for number in 0..self.threads.len() {
+            if self.threads[number].state == State::Ready {
+                self.enqueue(number as u32);
+            }
+        }
+        for cpu in 0..self.turns.len() {
+            self.put_on(cpu);
+        }
+        loop {
+            while let Some((cpu, bound)) = self.least() {
+                self.turn(cpu, bound)?;
+            }
+            if !self.break_deadlock() {
+                return Ok(self.used);
+            }
+        }
+    }
+
+    /// The cpu that goes next, and the time up to which it may run without looking at others.
+    fn least(&self) -> Option<(usize, Units)> {
+        let mut least: Option<(Units, usize)> = None;
+        let mut second = (Units::MAX, usize::MAX);
+        for (cpu, turns) in self.turns.iter().enumerate() {
+            if turns.running.is_none() {
+                continue;
+            }
+            let at = (self.engine.cpus[cpu].clock, cpu);
+            match least {
+                Some(first) if first <= at => second = second.min(at),
+                _ => second = std::mem::replace(&mut least, Some(at)).unwrap_or(second),
+            }
+        }
+        let (_, cpu) = least?;
+        Some((cpu, second.0.saturating_add(Units::from(cpu < second.1))))
+    }
+
+    /// Lets a cpu run while its clock is below `bound`, or until an event.
+    fn turn(&mut self, cpu: usize, bound: Units) -> Result<(), SimError> {
+        let Some(number) = self.turns[cpu].running else {
+            return Ok(());
+        };
+        match self.next(number)? {
+            Next::Refs(count) => self.references(cpu, number, count, bound)?,
+            Next::Event => {
+                let thread = &mut self.threads[number as usize];
+                let event = thread.batch.events[thread.next_event].event.clone();
+                thread.next_event += 1;
+                self.event(cpu, number, &event);
+            }
+            Next::End => self.end(cpu, number),
+        }
+        self.move_threads();
+        self.slice(cpu);
+        Ok(())
+    }
+
+    fn references(&mut self, cpu: usize, number: u32, count: usize, bound: Units) -> Result<(), SimError> {
+        let bound = bound.min(self.turns[cpu].slice_end);
+        let thread = &mut self.threads[number as usize];
+        let who = Who {
+            cpu: cpu as u32,
+            thread: number,
+            space: thread.space,
+        };
+        let refs = &thread.batch.refs[thread.next_ref..thread.next_ref + count];
+        let done = run(self.engine, who, refs, bound)?;
+        thread.next_ref += done;
+        self.report(done as u64);
+        Ok(())
+    }
+
+    fn report(&mut self, done: u64) {
+        let before = self.done / REPORT;
+        self.done += done;
+        if self.done / REPORT != before {
+            (self.progress)(self.done);
+        }
+    }
+
+    fn next(&mut self, number: u32) -> Result<Next, SimError> {
+        let thread = &mut self.threads[number as usize];
+        loop {
+            let refs = thread.batch.refs.len();
+            let stop = match thread.batch.events.get(thread.next_event) {
+                Some(Timed { at, .. }) if *at as usize <= thread.next_ref || thread.next_ref >= refs => {
+                    return Ok(Next::Event);
+                }
+                Some(Timed { at, .. }) => (*at as usize).min(refs),
+                None => refs,
+            };
+            if stop > thread.next_ref {
+                return Ok(Next::Refs(stop - thread.next_ref));
+            }
+            thread.next_ref = 0;
+            thread.next_event = 0;
+            if !self.input.next(number, &mut thread.batch)? {
+                thread.batch = Batch::default();
+                return Ok(Next::End);
+            }
+        }
+    }
+
+    fn event(&mut self, cpu: usize, number: u32, event: &Event) {
+        let verdict = match event {
+            Event::Work { instructions } => {
+                self.engine.work(cpu as u32, *instructions);
+                return;
+            }
+            Event::Alloc { .. } | Event::Free { .. } => {
+                let space = self.threads[number as usize].space;
+                self.engine.structures(space, number, event);
+                return;
+            }
+            _ => self.sync.event(number, event),
+        };
+        if verdict == Verdict::Wait {
+            self.threads[number as usize].state = State::Waiting;
+            self.turns[cpu].running = None;
+        }
+        self.wake(cpu);
+        if verdict == Verdict::Wait {
+            self.put_on(cpu);
+        }
+    }
+
+    fn end(&mut self, cpu: usize, number: u32) {
+        self.threads[number as usize].state = State::Ended;
+        self.turns[cpu].running = None;
+        self.sync.ended(number);
+        self.wake(cpu);
+        self.put_on(cpu);
+    }
+
+    /// Threads that an item of `cpu` let go on become ready.
+    fn wake(&mut self, cpu: usize) {
+        let now = self.engine.cpus[cpu].clock;
+        while let Some(number) = self.sync.freed() {
+            self.ready(number, now);
+        }
+    }
+
+    fn ready(&mut self, number: u32, now: Units) {
+        self.threads[number as usize].state = State::Ready;
+        self.enqueue(number);
+        let cpu = self.threads[number as usize].cpu as usize;
+        if self.turns[cpu].running.is_none() && self.turns[cpu].queue.len() == 1 {
+            self.engine.wait_until(cpu as u32, now);
+            self.put_on(cpu);
+        }
+    }
+
+    fn enqueue(&mut self, number: u32) {
+        let cpu = self.threads[number as usize].cpu as usize;
+        self.turns[cpu].queue.push_back(number);
+    }
+
+    /// The first in the queue gets the cpu.
+    fn put_on(&mut self, cpu: usize) {
+        let turns = &mut self.turns[cpu];
+        if turns.running.is_none()
+            && let Some(number) = turns.queue.pop_front()
+        {
+            turns.running = Some(number);
+            turns.slice_end = self.engine.cpus[cpu].clock.saturating_add(self.slice);
+        }
+    }
+
+    /// After an item: a thread that has used up its slice makes room for the next.
+    fn slice(&mut self, cpu: usize) {
+        let clock = self.engine.cpus[cpu].clock;
+        let turns = &mut self.turns[cpu];
+        let Some(number) = turns.running else { return };
+        if clock < turns.slice_end {
+            return;
+        }
+        if let Some(next) = turns.queue.pop_front() {
+            turns.queue.push_back(number);
+            turns.running = Some(next);
+        }
+        turns.slice_end = clock.saturating_add(self.slice);
+    }
+
+    /// Carries out the policy's wishes to run threads elsewhere.
+    fn move_threads(&mut self) {
+        let Some(acting) = &mut self.engine.acting else {
+            return;
+        };
+        for (number, to, now) in std::mem::take(&mut acting.moves) {
+            let thread = &mut self.threads[number as usize];
+            let from = thread.cpu as usize;
+            thread.cpu = to;
+            self.used[to as usize] = true;
+            if thread.state != State::Ready {
+                continue;
+            }
+            let turns = &mut self.turns[from];
+            if turns.running == Some(number) {
+                turns.running = None;
+            } else {
+                turns.queue.retain(|&other| other != number);
+            }
+            self.ready(number, now);
+            self.put_on(from);
+        }
+    }
+
+    /// Nobody can go on: the waiting thread of the lowest number does so all the same.
+    fn break_deadlock(&mut self) -> bool {
+        let Some(number) = self.threads.iter().position(|thread| thread.state == State::Waiting) else {
+            return false;
+        };
+        let now = self.engine.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(0);
+        self.sync.give_up(number as u32);
+        self.ready(number as u32, now);
+        true
+    }
+
+    /// Replays the items in the order of the trace.
+    pub fn recorded(mut self) -> Result<Vec<bool>, SimError> {
+        while let Some(Run { thread, mut items }) = self.input.next_run()? {
+            let Some(state) = self.threads.get(thread as usize) else {
+                continue;
+            };
+            let cpu = state.cpu as usize;
+            while items > 0 {
+                let done = match self.next(thread)? {
+                    Next::Refs(count) => {
+                        let count = count.min(usize::try_from(items).unwrap_or(usize::MAX));
+                        self.turns[cpu].slice_end = Units::MAX;
+                        self.references(cpu, thread, count, Units::MAX)?;
+                        count as u64
+                    }
+                    Next::Event => {
+                        let state = &mut self.threads[thread as usize];
+                        let event = state.batch.events[state.next_event].event.clone();
+                        state.next_event += 1;
+                        if matches!(event, Event::Work { .. } | Event::Alloc { .. } | Event::Free { .. }) {
+                            self.event(cpu, thread, &event);
+                        }
+                        1
+                    }
+                    Next::End => break,
+                };
+                items -= done;
+                if let Some(acting) = &mut self.engine.acting {
+                    for (number, to, _) in std::mem::take(&mut acting.moves) {
+                        self.threads[number as usize].cpu = to;
+                        self.used[to as usize] = true;
+                    }
+                }
+            }
+        }
+        Ok(self.used)
+    }
+}
+
+/// Carries references out while the cpu's clock is below `bound`, at least one; returns how many.
+fn run(engine: &mut Engine, who: Who, refs: &[Ref], bound: Units) -> Result<usize, SimError> {
+    for (done, r) in refs.iter().enumerate() {
+        engine.reference(who, r)?;
+        if engine.cpus[who.cpu as usize].clock >= bound || engine.moves_threads() {
+            return Ok(done + 1);
+        }
+    }
+    Ok(refs.len())
+}

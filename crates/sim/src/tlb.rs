@@ -1,0 +1,113 @@
+//! The translation lookaside buffer of one cpu. Pages are known by their dense numbers.
+
+use machine::Replacement;
+
+use crate::cache::Cache;
+use crate::recency::{Prior, Recency};
+
+pub struct Tlb {
+    entries: Entries,
+    sets: u64,
+    /// The page looked up last, which is the most recently used of its set.
+    last: u32,
+}
+
+enum Entries {
+    Sets(Cache),
+    /// Fully associative.
+    All(Recency),
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Tlb {
+    pub fn new(tlb: &machine::Tlb) -> Self {
+        let sets = (tlb.entries / tlb.ways.max(1)).max(1);
+        let ways = ((tlb.entries - tlb.wired) / sets).max(1);
+        let entries = match sets {
+            1 => Entries::All(Recency::new(ways, 6)),
+            _ => Entries::Sets(Cache::new(sets as usize, ways as usize, Replacement::Lru, 0)),
+        };
+        Tlb {
+            entries,
+            sets: u64::from(sets),
+            last: NONE,
+        }
+    }
+
+    /// Looks a page up and takes its entry in; returns whether it was there.
+    #[inline(always)]
+    pub fn touch(&mut self, page: u32, number: u64) -> bool {
+        if page == self.last {
+            return true;
+        }
+        self.last = page;
+        match &mut self.entries {
+            Entries::All(recency) => recency.touch(page, true) == Prior::In,
+            Entries::Sets(cache) => {
+                let set = (number % self.sets) as usize;
+                match cache.find(set, page) {
+                    Some(at) => {
+                        cache.used(set, at);
+                        true
+                    }
+                    None => {
+                        cache.fill(set, page, 0);
+                        false
+                    }
+                }
+            }
+        }
+    }
+
+    /// The page's translation has changed.
+    pub fn remove(&mut self, page: u32, number: u64) {
+        if page == self.last {
+            self.last = NONE;
+        }
+        match &mut self.entries {
+            Entries::All(recency) => recency.take_out(page),
+            Entries::Sets(cache) => {
+                cache.remove((number % self.sets) as usize, page);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tlb(entries: u32, ways: u32, wired: u32) -> Tlb {
+        Tlb::new(&machine::Tlb {
+            entries,
+            ways,
+            wired,
+            refill_ns: 1.0,
+        })
+    }
+
+    #[test]
+    fn wired_entries_shrink_it() {
+        let mut tlb = tlb(4, 4, 2);
+        assert!(!tlb.touch(0, 0));
+        assert!(!tlb.touch(1, 1));
+        assert!(tlb.touch(0, 0));
+        assert!(!tlb.touch(2, 2));
+        assert!(!tlb.touch(1, 1));
+    }
+
+    #[test]
+    fn sets_are_chosen_by_the_page_number() {
+        let mut tlb = tlb(8, 2, 0);
+        for number in [0, 4, 1] {
+            assert!(!tlb.touch(number as u32, number));
+        }
+        assert!(tlb.touch(0, 0));
+        assert!(!tlb.touch(8, 8));
+        assert!(!tlb.touch(4, 4), "page 4 was the least recently used of set 0");
+        assert!(tlb.touch(1, 1));
+        tlb.remove(1, 1);
+        assert!(!tlb.touch(1, 1));
+    }
+}
