@@ -51,7 +51,17 @@ fn windows_limit_what_is_recorded() {
     let room = Room::new();
     let trace = room.path("window.trace");
     let done = &json(&[
-        "record", "--json", "--skip", "1000", "--window", "5000", "-o", &trace, "--", "sort", "/dev/null",
+        "record",
+        "--json",
+        "--skip",
+        "1000",
+        "--window",
+        "5000",
+        "-o",
+        &trace,
+        "--",
+        "sort",
+        "/dev/null",
     ]);
     let done = done.last().unwrap();
     assert_eq!(done["references"], 5000);
