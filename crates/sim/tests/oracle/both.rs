@@ -1,0 +1,139 @@
+//! One program through both simulators, and how their answers are compared.
+
+use machine::Machine;
+use serde_json::Value;
+
+use crate::engine;
+use crate::reference::{self, Choices, Program};
+
+/// What is chosen beyond machine, program and policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    /// Parameters of policies, `policy.parameter=value`.
+    pub sets: &'a [String],
+    pub seed: u64,
+    pub classes: bool,
+    /// The order of the trace instead of that of the clocks.
+    pub recorded: bool,
+}
+
+impl Default for Setup<'_> {
+    fn default() -> Self {
+        Setup {
+            sets: &[],
+            seed: 1,
+            classes: true,
+            recorded: false,
+        }
+    }
+}
+
+impl Setup<'_> {
+    fn choices(&self) -> Choices {
+        Choices {
+            seed: self.seed,
+            classes: self.classes,
+            recorded: self.recorded,
+            ..Choices::default()
+        }
+    }
+}
+
+/// The model's answer, or that the machine ran out of page frames.
+pub fn model(machine: &Machine, program: &Program, policy: &str, setup: &Setup) -> Option<Value> {
+    let policy = policy::build(policy, setup.sets).expect("the policy exists");
+    let outcome = reference::simulate(machine, program, policy, &setup.choices()).ok()?;
+    Some(outcome.json(machine, setup.classes))
+}
+
+/// Where the engine's object differs from the model's in a field that the model has.
+pub fn differences(model: &Value, engine: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    compare("", model, engine, &mut found);
+    found
+}
+
+fn compare(at: &str, model: &Value, engine: &Value, found: &mut Vec<String>) {
+    match (model, engine) {
+        (Value::Object(fields), _) => {
+            for (name, value) in fields {
+                compare(&format!("{at}.{name}"), value, &engine[name], found);
+            }
+        }
+        (Value::Array(values), Value::Array(others)) if values.len() == others.len() => {
+            for (number, value) in values.iter().enumerate() {
+                compare(&format!("{at}[{number}]"), value, &others[number], found);
+            }
+        }
+        _ if model == engine => {}
+        (Value::Number(a), Value::Number(b)) if a.as_f64() == b.as_f64() => {}
+        _ => found.push(format!("{at}: the model says {model}, the engine {engine}")),
+    }
+}
+
+/// The answer of both, which is the same.
+pub struct Agreed(Value);
+
+pub fn run(machine: &Machine, program: &Program, policy: &str) -> Agreed {
+    run_with(machine, program, policy, &Setup::default())
+}
+
+pub fn run_recorded(machine: &Machine, program: &Program, policy: &str) -> Agreed {
+    let setup = Setup {
+        recorded: true,
+        ..Setup::default()
+    };
+    run_with(machine, program, policy, &setup)
+}
+
+pub fn run_with(machine: &Machine, program: &Program, policy: &str, setup: &Setup) -> Agreed {
+    machine.check().expect("the machine is valid");
+    let model = model(machine, program, policy, setup).expect("there are page frames enough");
+    let outcomes = engine::simulate(machine, program, &[policy], setup).expect("the engine runs");
+    let different = differences(&model, &outcomes[0]);
+    assert!(different.is_empty(), "{}", report(machine, program, policy, &different));
+    Agreed(outcomes[0].clone())
+}
+
+/// Everything that someone needs to repeat a disagreement by hand.
+pub fn report(machine: &Machine, program: &Program, policy: &str, different: &[String]) -> String {
+    format!(
+        "\n{}\n\npolicy {policy}, machine:\n{}\ntrace:\n{}",
+        different.join("\n"),
+        machine.to_toml(),
+        program.text()
+    )
+}
+
+impl Agreed {
+    #[track_caller]
+    pub fn cache(&self, name: &str, field: &str, expected: u64) {
+        let caches = self.0["caches"].as_array().expect("caches are a list");
+        let cache = caches
+            .iter()
+            .find(|cache| cache["name"] == name)
+            .expect("the cache exists");
+        assert_eq!(cache[field].as_u64(), Some(expected), "{name}.{field} in {cache}");
+    }
+
+    #[track_caller]
+    pub fn tlb(&self, accesses: u64, misses: u64) {
+        let tlb = &self.0["tlb"];
+        assert_eq!(
+            (tlb["accesses"].as_u64(), tlb["misses"].as_u64()),
+            (Some(accesses), Some(misses))
+        );
+    }
+
+    #[track_caller]
+    pub fn memory(&self, field: &str, expected: u64) {
+        let memory = &self.0["memory"];
+        assert_eq!(memory[field].as_u64(), Some(expected), "memory.{field} in {memory}");
+    }
+
+    #[track_caller]
+    pub fn time(&self, field: &str, expected: u64) {
+        let time = &self.0["time_ns"];
+        assert_eq!(time[field].as_f64(), Some(expected as f64), "time_ns.{field} in {time}");
+    }
+}

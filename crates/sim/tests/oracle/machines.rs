@@ -1,0 +1,203 @@
+//! Random machines: small, odd, and always valid.
+
+use machine::{Cache, Index, IndexHash, Kind, Machine, Memory, Replacement, Tlb, Write};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// Free choices for the caches of one level; [`build`] makes them fit the levels nearer to the cpu.
+#[derive(Clone, Debug)]
+struct Level {
+    /// Data and instructions apart (2), data alone (1), or unified (0).
+    split: u8,
+    wider_line: bool,
+    /// How many times as many cpus share an instance as one level nearer: index into the divisors that fit.
+    sharing: usize,
+    sets: u64,
+    ways: u32,
+    virtual_index: bool,
+    hash: Option<u32>,
+    hit_ns: f64,
+    through: bool,
+    allocate: bool,
+    inclusive: bool,
+    replacement: Replacement,
+}
+
+fn latency() -> impl Strategy<Value = f64> {
+    select(vec![0.0, 0.1, 1.0, 2.5, 3.3, 12.0, 40.0, 93.7])
+}
+
+fn level(cpus: u32) -> impl Strategy<Value = Level> {
+    let shape = (
+        0..3u8,
+        any::<bool>(),
+        if cpus == 1 { 0..1usize } else { 0..4 },
+        prop_oneof![4 => 1..=4u64, 1 => select(vec![6, 8, 16])],
+        prop_oneof![4 => 1..=4u32, 1 => select(vec![6, 8])],
+    );
+    let replacement = prop_oneof![
+        4 => Just(Replacement::Lru),
+        1 => Just(Replacement::Plru),
+        1 => Just(Replacement::Random)
+    ];
+    let behavior = (
+        prop::bool::weighted(0.3),
+        option::weighted(0.1, 2..=3u32),
+        latency(),
+        prop::bool::weighted(0.25),
+        prop::bool::weighted(0.75),
+        prop::bool::weighted(0.4),
+        replacement,
+    );
+    (shape, behavior).prop_map(|(shape, behavior)| {
+        let (split, wider_line, sharing, sets, ways) = shape;
+        let (virtual_index, hash, hit_ns, through, allocate, inclusive, replacement) = behavior;
+        Level {
+            split,
+            wider_line,
+            sharing,
+            sets,
+            ways,
+            virtual_index,
+            hash,
+            hit_ns,
+            through,
+            allocate,
+            inclusive,
+            replacement,
+        }
+    })
+}
+
+fn memory() -> impl Strategy<Value = Memory> {
+    let distances = option::weighted(0.3, vec(select(vec![16, 21, 31, 40]), 9));
+    (
+        1..=3u32,
+        latency(),
+        latency(),
+        latency(),
+        select(vec![0.0, 0.0, 0.7, 4.0]),
+        select(vec![0, 0, 0, 40, 7]),
+        distances,
+    )
+        .prop_map(
+            |(nodes, local_ns, remote_ns, dirty_remote_ns, bandwidth_gbps, frames_per_node, distances)| {
+                let row = |from: usize| -> Vec<u32> {
+                    let to = 0..nodes as usize;
+                    to.map(|to| {
+                        if from == to {
+                            10
+                        } else {
+                            distances.as_ref().map_or(20, |d| d[from * 3 + to])
+                        }
+                    })
+                    .collect()
+                };
+                Memory {
+                    nodes,
+                    local_ns,
+                    remote_ns: remote_ns + local_ns,
+                    dirty_remote_ns,
+                    bandwidth_gbps,
+                    frames_per_node,
+                    distances: match distances {
+                        Some(_) => (0..nodes as usize).map(row).collect(),
+                        None => Vec::new(),
+                    },
+                }
+            },
+        )
+}
+
+fn tlb() -> impl Strategy<Value = Option<Tlb>> {
+    let some =
+        (select(vec![1u32, 2, 3]), 1..=4u32, 0..4u32, latency()).prop_map(|(sets, ways, wired, refill_ns)| Tlb {
+            entries: sets * ways,
+            ways,
+            wired: wired.min(sets * ways - 1),
+            refill_ns,
+        });
+    option::weighted(0.5, some)
+}
+
+fn build(cpus: u32, page_bytes: u64, first_line: u32, levels: &[Level], tlb: Option<Tlb>, memory: Memory) -> Machine {
+    let mut caches = Vec::new();
+    let mut line_bytes = first_line;
+    let mut sharers = 1;
+    for (number, level) in levels.iter().enumerate() {
+        if number > 0 && level.wider_line {
+            line_bytes = (line_bytes * 2).min(256);
+        }
+        let fitting: Vec<u32> = (1..=cpus).filter(|n| cpus % n == 0 && n % sharers == 0).collect();
+        sharers = fitting[level.sharing.min(fitting.len() - 1)];
+        let kinds: &[(Kind, &str)] = match level.split {
+            2 => &[(Kind::Data, "D"), (Kind::Instruction, "I")],
+            1 if number == 0 => &[(Kind::Data, "D")],
+            _ => &[(Kind::Unified, "")],
+        };
+        for (kind, letter) in kinds {
+            let ways = match level.replacement {
+                Replacement::Plru => level.ways.next_power_of_two(),
+                _ => level.ways,
+            };
+            let way = u64::from(ways) * u64::from(line_bytes);
+            // A slice of a single set per page keeps the number of colors small.
+            let hash = level.hash.map(|slices| IndexHash {
+                slices,
+                masks: vec![0x5a40 | u64::from(line_bytes), 0x3_1100],
+            });
+            let hash = hash.map(|mut hash| {
+                hash.masks.truncate(if hash.slices == 2 { 1 } else { 2 });
+                let below = !u64::from(line_bytes - 1);
+                hash.masks.iter_mut().for_each(|mask| *mask &= below);
+                hash
+            });
+            caches.push(Cache {
+                name: format!("L{}{letter}", number + 1),
+                level: number as u8 + 1,
+                kind: *kind,
+                bytes: way * level.sets * u64::from(hash.as_ref().map_or(1, |hash| hash.slices)),
+                ways,
+                line_bytes,
+                cpus_per_instance: sharers,
+                index: if level.virtual_index {
+                    Index::Virtual
+                } else {
+                    Index::Physical
+                },
+                hash,
+                hit_ns: level.hit_ns,
+                write: if level.through { Write::Through } else { Write::Back },
+                allocate_on_write: level.allocate,
+                inclusive: level.inclusive && number > 0,
+                replacement: level.replacement,
+            });
+        }
+    }
+    Machine {
+        name: "random".into(),
+        clock_mhz: 333.0,
+        page_bytes,
+        cpus,
+        caches,
+        tlb,
+        memory,
+    }
+}
+
+/// Machines of 1 to `most` cpus and 1 to 4 levels.
+pub fn machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
+    select(cpus).prop_flat_map(|cpus| {
+        (
+            select(vec![512u64, 1024]),
+            select(vec![8u32, 16, 32]),
+            vec(level(cpus), 1..=4),
+            tlb(),
+            memory(),
+        )
+            .prop_map(move |(page, line, levels, tlb, memory)| build(cpus, page, line, &levels, tlb, memory))
+            .prop_filter("a machine must be valid", |machine| machine.check().is_ok())
+    })
+}

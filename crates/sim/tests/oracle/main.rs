@@ -1,0 +1,17 @@
+//! The simulator against oracles: a second implementation, laws of conservation, textbooks, and
+//! other people's simulators on real programs.
+#![forbid(unsafe_code)]
+
+#[path = "../reference/mod.rs"]
+mod reference;
+
+mod both;
+mod cachegrind;
+mod conservation;
+mod engine;
+mod exactness;
+mod machines;
+mod peers;
+mod programs;
+mod pycachesim;
+mod textbook;

@@ -1,0 +1,63 @@
+//! Other people's tools: found, or visibly skipped.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Says that a test had nothing to compare with. `make test` installs all peers and sets
+/// `DOMICILE_PEERS=required`, so that there a missing one is a failure.
+pub fn skip(test: &str, why: &str) {
+    assert!(
+        std::env::var("DOMICILE_PEERS").as_deref() != Ok("required"),
+        "{test}: {why}, but DOMICILE_PEERS=required"
+    );
+    // Past the test harness, which keeps what a passing test prints to itself.
+    let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
+}
+
+/// What a test has to say although it passes.
+pub fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// A python that has pycachesim: that of `tests/oracles/pycachesim.sh`, or what `DOMICILE_PYCACHESIM` names.
+pub fn python_with_pycachesim() -> Option<PathBuf> {
+    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/oracles/pycachesim/bin/python");
+    let named = std::env::var_os("DOMICILE_PYCACHESIM").map(PathBuf::from);
+    named.or(Some(installed)).filter(|python| {
+        let import = Command::new(python)
+            .args(["-c", "import cachesim"])
+            .stderr(Stdio::null())
+            .status();
+        import.is_ok_and(|status| status.success())
+    })
+}
+
+/// A program under one of Valgrind's tools, the same way each time: the same environment, no randomised addresses.
+pub fn valgrind(folder: &Path, arguments: &[&str], program: &[&str]) -> Result<(), String> {
+    let run = Command::new("setarch")
+        .args(["-R", "valgrind"])
+        .args(arguments)
+        .args(program)
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("LC_ALL", "C")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .output()
+        .map_err(|error| format!("setarch cannot be run: {error}"))?;
+    if run.status.success() {
+        return Ok(());
+    }
+    Err(format!("{} {}", run.status, String::from_utf8_lossy(&run.stderr)))
+}
+
+pub fn has_valgrind() -> bool {
+    let version = Command::new("valgrind")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    version.is_ok_and(|status| status.success())
+}

@@ -1,0 +1,129 @@
+//! The class of each miss of one cache instance, from sets of lines and words and a second,
+//! fully associative cache.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    Cold,
+    Capacity,
+    Conflict,
+    TrueSharing,
+    FalseSharing,
+}
+
+/// A miss whose class is known, the cpu that it counts for, and what it stalled that cpu as far as that was told.
+pub type Verdict = (u32, Class, u64);
+
+#[derive(Default)]
+pub struct Classes {
+    /// Lines of the fully associative cache of the same size, the one to evict first in front.
+    fully: Vec<u64>,
+    capacity: usize,
+    /// Lines that were looked up before.
+    seen: HashSet<u64>,
+    /// Lines lost to an invalidation and not held since.
+    invalidated: HashSet<u64>,
+    /// Words (address / 4) of a line that others wrote since the last essential miss.
+    written: HashMap<u64, HashSet<u64>>,
+    /// Held lines whose sharing miss, of this cpu and with this stall, is not decided yet.
+    undecided: HashMap<u64, (u32, u64)>,
+}
+
+impl Classes {
+    pub fn new(capacity: usize) -> Classes {
+        Classes {
+            capacity,
+            ..Classes::default()
+        }
+    }
+
+    /// The instance looks the line up. `takes`: it will hold the line if it misses.
+    pub fn look_up(&mut self, cpu: u32, line: u64, words: Range<u64>, hit: bool, takes: bool) -> Option<Verdict> {
+        let cold = self.seen.insert(line);
+        let fully_hit = self.fully.contains(&line);
+        if fully_hit || takes {
+            self.fully.retain(|held| *held != line);
+            self.fully.push(line);
+            if self.fully.len() > self.capacity {
+                self.fully.remove(0);
+            }
+        }
+        if hit {
+            return None;
+        }
+        if self.invalidated.contains(&line) && !cold {
+            if self.meets(line, words) {
+                self.written.remove(&line);
+                return Some((cpu, Class::TrueSharing, 0));
+            }
+            if takes {
+                self.undecided.insert(line, (cpu, 0));
+                return None;
+            }
+            return Some((cpu, Class::FalseSharing, 0));
+        }
+        self.written.remove(&line);
+        let class = match (cold, fully_hit) {
+            (true, _) => Class::Cold,
+            (false, true) => Class::Conflict,
+            (false, false) => Class::Capacity,
+        };
+        Some((cpu, class, 0))
+    }
+
+    fn meets(&self, line: u64, mut words: Range<u64>) -> bool {
+        let written = self.written.get(&line);
+        written.is_some_and(|written| words.any(|word| written.contains(&word)))
+    }
+
+    /// A cpu below the instance accesses words of the line, wherever it finds it.
+    pub fn accessed(&mut self, line: u64, words: Range<u64>) -> Option<Verdict> {
+        if self.undecided.contains_key(&line) && self.meets(line, words) {
+            self.written.remove(&line);
+            return self.decide(line, Class::TrueSharing);
+        }
+        None
+    }
+
+    /// A cpu off the instance writes words of the line.
+    pub fn written_elsewhere(&mut self, line: u64, words: Range<u64>) {
+        self.written.entry(line).or_default().extend(words);
+    }
+
+    pub fn taken(&mut self, line: u64) {
+        self.invalidated.remove(&line);
+    }
+
+    /// The instance loses the line.
+    pub fn lost(&mut self, line: u64, by_invalidation: bool) -> Option<Verdict> {
+        if by_invalidation {
+            self.invalidated.insert(line);
+            self.fully.retain(|held| *held != line);
+        }
+        self.decide(line, Class::FalseSharing)
+    }
+
+    /// The run is over.
+    pub fn end(&mut self) -> Vec<Verdict> {
+        let lines: Vec<u64> = self.undecided.keys().copied().collect();
+        lines
+            .into_iter()
+            .filter_map(|line| self.decide(line, Class::FalseSharing))
+            .collect()
+    }
+
+    fn decide(&mut self, line: u64, class: Class) -> Option<Verdict> {
+        self.undecided.remove(&line).map(|(cpu, stall)| (cpu, class, stall))
+    }
+
+    /// What the miss that has just been made stalls its cpu, if its class is not known yet.
+    pub fn stalled(&mut self, line: u64, stall: u64) -> bool {
+        let undecided = self.undecided.get_mut(&line);
+        undecided.is_some_and(|(_, so_far)| {
+            *so_far += stall;
+            true
+        })
+    }
+}

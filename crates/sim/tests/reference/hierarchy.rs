@@ -1,0 +1,372 @@
+//! One piece on its way through the caches: lookup, coherence, fill, write.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use machine::{Kind, Machine, Write};
+use trace::Op;
+
+use super::instance::Instance;
+use super::memory::Memory;
+
+/// Part of a reference that lies in one line of every cache.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    pub cpu: u32,
+    pub op: Op,
+    pub virtual_address: u64,
+    pub physical_address: u64,
+    pub size: u64,
+    /// When its transfers are asked for.
+    pub asked: u64,
+}
+
+impl Piece {
+    fn writes(&self) -> bool {
+        matches!(self.op, Op::Write | Op::Modify)
+    }
+}
+
+/// How long the cpu waits for a piece, in units of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Wait {
+    pub cache: u64,
+    pub local: u64,
+    pub remote: u64,
+}
+
+impl Wait {
+    pub fn sum(&self) -> u64 {
+        self.cache + self.local + self.remote
+    }
+}
+
+/// A dirty line on its way out of an instance that must give it up or clean it.
+struct Flushed {
+    address: u64,
+    cpus: Range<u32>,
+}
+
+pub struct Hierarchy {
+    pub instances: Vec<Instance>,
+    /// For each cpu the instances that its fetches, or its other pieces, try in turn.
+    fetch_paths: Vec<Vec<usize>>,
+    data_paths: Vec<Vec<usize>>,
+    hit: Vec<u64>,
+    block: u64,
+    /// The core that owns a block; a core is named by its first cpu.
+    owners: HashMap<u64, u32>,
+    pub memory: Memory,
+}
+
+impl Hierarchy {
+    pub fn new(machine: &Machine, seed: u64, classes: bool) -> Hierarchy {
+        let mut instances = Vec::new();
+        for (kind, cache) in machine.caches.iter().enumerate() {
+            let sharers = cache.cpus_per_instance.min(machine.cpus);
+            for first in (0..machine.cpus).step_by(sharers as usize) {
+                let number = instances.len() as u64;
+                let cpus = first..first + sharers;
+                instances.push(Instance::new(cache, kind, cpus, number, seed, classes, machine.cpus));
+            }
+        }
+        let path = |cpu: u32, wanted: Kind| -> Vec<usize> {
+            let levels = 1..=machine.caches.iter().map(|cache| cache.level).max().unwrap_or(0);
+            let serving = |level: u8, kind: Kind| {
+                instances.iter().position(|instance: &Instance| {
+                    instance.cache.level == level && instance.cache.kind == kind && instance.cpus.contains(&cpu)
+                })
+            };
+            levels
+                .filter_map(|level| serving(level, wanted).or(serving(level, Kind::Unified)))
+                .collect()
+        };
+        let fetch_paths = (0..machine.cpus).map(|cpu| path(cpu, Kind::Instruction)).collect();
+        let data_paths = (0..machine.cpus).map(|cpu| path(cpu, Kind::Data)).collect();
+        Hierarchy {
+            hit: instances
+                .iter()
+                .map(|instance| super::units(instance.cache.hit_ns))
+                .collect(),
+            instances,
+            fetch_paths,
+            data_paths,
+            block: machine
+                .caches
+                .iter()
+                .map(|cache| cache.line_bytes)
+                .max()
+                .unwrap_or(1)
+                .into(),
+            owners: HashMap::new(),
+            memory: Memory::new(machine),
+        }
+    }
+
+    /// Carries out one piece.
+    pub fn piece(&mut self, piece: &Piece) -> Wait {
+        let path = match piece.op {
+            Op::Fetch => self.fetch_paths[piece.cpu as usize].clone(),
+            _ => self.data_paths[piece.cpu as usize].clone(),
+        };
+        for instance in &path {
+            self.instances[*instance].accessed(piece.physical_address, piece.size);
+        }
+        self.walk(piece, &path, true)
+    }
+
+    /// Steps 3 to 5 from the first instance of `path` outwards.
+    fn walk(&mut self, piece: &Piece, path: &[usize], waits: bool) -> Wait {
+        let found = path.iter().position(|&instance| {
+            let takes = self.takes(instance, piece);
+            let Piece {
+                cpu,
+                virtual_address,
+                physical_address,
+                size,
+                ..
+            } = *piece;
+            self.instances[instance].look_up(cpu, virtual_address, physical_address, size, takes)
+        });
+
+        let mut wait = Wait::default();
+        let mut flushed = Vec::new();
+        let mut supplied = false;
+        if waits && self.data_paths.len() > 1 {
+            supplied = self.coherence(piece, found.map(|level| path[level]), &mut wait, &mut flushed);
+        }
+        let upgrade = if found.is_some() { wait.sum() } else { 0 };
+        match found {
+            Some(level) if waits => wait.cache += self.hit[path[level]],
+            Some(_) => {}
+            None if supplied => {}
+            None => self.memory.serve(piece, waits, &mut wait),
+        }
+        if waits {
+            self.answer(piece, path, found, upgrade, wait.sum() - upgrade);
+        }
+
+        let missed = &path[..found.unwrap_or(path.len())];
+        let mut taken = false;
+        for &instance in missed.iter().rev() {
+            if self.takes(instance, piece) {
+                self.fill(instance, piece);
+                taken = true;
+            }
+        }
+        for line in flushed {
+            self.land(&line, piece.cpu);
+        }
+        if piece.writes() {
+            let request_is_the_write = found.is_none() && !taken;
+            self.write(piece, path, found, request_is_the_write);
+        }
+        wait
+    }
+
+    /// Which cache answers for the wait.
+    fn answer(&mut self, piece: &Piece, path: &[usize], found: Option<usize>, upgrade: u64, rest: u64) {
+        let cpu = piece.cpu as usize;
+        if let Some(level) = found {
+            self.instances[path[level]].counts[cpu].stall.upgrade += upgrade;
+        }
+        match found.unwrap_or(path.len()).checked_sub(1) {
+            Some(missed) => self.instances[path[missed]].stalled(piece.cpu, piece.physical_address, rest),
+            None if path.is_empty() => {}
+            None => self.instances[path[0]].counts[cpu].stall.hit += rest,
+        }
+    }
+
+    fn takes(&self, instance: usize, piece: &Piece) -> bool {
+        piece.op != Op::Write || self.instances[instance].cache.allocate_on_write
+    }
+
+    /// Step 5.
+    fn write(&mut self, piece: &Piece, path: &[usize], found: Option<usize>, request_is_the_write: bool) {
+        let looked_up = found.map_or(path.len(), |level| level + 1);
+        for &instance in &path[..looked_up] {
+            let instance = &mut self.instances[instance];
+            let back = instance.cache.write == Write::Back;
+            if let Some(line) = instance.line(piece.physical_address)
+                && back
+            {
+                line.dirty = true;
+                return;
+            }
+        }
+        if looked_up < path.len() {
+            self.walk(piece, &path[looked_up..], false);
+        } else if !request_is_the_write {
+            self.memory.store(piece.physical_address, piece.asked);
+        }
+    }
+
+    fn fill(&mut self, instance: usize, piece: &Piece) {
+        let (way, victim) = self.instances[instance].make_room(piece.virtual_address, piece.physical_address);
+        if let Some(address) = victim {
+            self.evict(instance, address, piece);
+        }
+        self.instances[instance].take(way, piece.virtual_address, piece.physical_address);
+    }
+
+    fn evict(&mut self, instance: usize, address: u64, piece: &Piece) {
+        let cpu = piece.cpu as usize;
+        let mut dirty = self.instances[instance].lose(address, false);
+        if self.instances[instance].cache.inclusive {
+            let line = address..address + u64::from(self.instances[instance].cache.line_bytes);
+            for above in self.above(instance) {
+                for (address, _) in self.instances[above].lines_in(&line) {
+                    if self.instances[above].lose(address, false) {
+                        self.instances[above].counts[cpu].writebacks += 1;
+                        dirty = true;
+                    }
+                }
+            }
+        }
+        if dirty {
+            self.instances[instance].counts[cpu].writebacks += 1;
+            let level = self.instances[instance].cache.level;
+            let mut outwards = self.data_paths[cpu].clone();
+            outwards.retain(|&other| self.instances[other].cache.level > level);
+            if !self.dirty_first(&outwards, address) {
+                self.memory.store(address, piece.asked);
+            }
+        }
+    }
+
+    /// The innermost write-back instance that holds the line becomes dirty, if there is one.
+    fn dirty_first(&mut self, path: &[usize], address: u64) -> bool {
+        for &instance in path {
+            let instance = &mut self.instances[instance];
+            let back = instance.cache.write == Write::Back;
+            if let Some(line) = instance.line(address)
+                && back
+            {
+                line.dirty = true;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Instances from which some path leads through this one.
+    fn above(&self, instance: usize) -> Vec<usize> {
+        let mut above = Vec::new();
+        for path in self.fetch_paths.iter().chain(&self.data_paths) {
+            if let Some(at) = path.iter().position(|&other| other == instance) {
+                above.extend(&path[..at]);
+            }
+        }
+        above.sort();
+        above.dedup();
+        above
+    }
+
+    /// The first cpu of the core: the cpus that share their innermost cache for data.
+    fn core(&self, cpu: u32) -> u32 {
+        let innermost = self.data_paths[cpu as usize].first();
+        innermost.map_or(cpu, |&instance| self.instances[instance].cpus.start)
+    }
+
+    fn off_path(&self, cpu: u32) -> Vec<usize> {
+        let core = self.core(cpu);
+        let serves = |instance: &Instance| instance.cpus.clone().any(|other| self.core(other) == core);
+        (0..self.instances.len())
+            .filter(|&instance| !serves(&self.instances[instance]))
+            .collect()
+    }
+
+    /// Who owns the block, who must give up or clean its lines, what that costs. Whether a dirty line served the piece.
+    fn coherence(&mut self, piece: &Piece, found: Option<usize>, wait: &mut Wait, flushed: &mut Vec<Flushed>) -> bool {
+        let core = self.core(piece.cpu);
+        let number = piece.physical_address / self.block;
+        let block = number * self.block..(number + 1) * self.block;
+        let off_path = self.off_path(piece.cpu);
+        let mut held: Vec<(usize, u64, bool)> = Vec::new();
+        for &instance in &off_path {
+            let lines = self.instances[instance].lines_in(&block);
+            held.extend(lines.into_iter().map(|(address, dirty)| (instance, address, dirty)));
+        }
+        if self.owners.get(&number) == Some(&core) {
+            assert!(held.is_empty(), "an owned block is held elsewhere");
+        }
+
+        if piece.writes() {
+            if self.owners.get(&number) != Some(&core) {
+                self.owners.insert(number, core);
+                for &(instance, address, _) in &held {
+                    self.instances[instance].lose(address, true);
+                }
+                if let Some(instance) = found {
+                    self.instances[instance].counts[piece.cpu as usize].upgrades += 1;
+                    let givers: Vec<usize> = held.iter().map(|(instance, ..)| *instance).collect();
+                    if !givers.is_empty() {
+                        match self.meeting(piece.cpu, &givers) {
+                            Some(cache) => wait.cache += self.hit[cache],
+                            None => wait.local += self.memory.local,
+                        }
+                    }
+                }
+            }
+            for &instance in &off_path {
+                self.instances[instance].written_elsewhere(piece.physical_address, piece.size);
+            }
+        } else {
+            let private = found.is_some_and(|instance| {
+                let mut cpus = self.instances[instance].cpus.clone();
+                cpus.all(|cpu| self.core(cpu) == core)
+            });
+            if private {
+                return false;
+            }
+            if held.is_empty() {
+                self.owners.insert(number, core);
+            } else {
+                self.owners.remove(&number);
+            }
+            for &(instance, address, _) in &held {
+                if let Some(line) = self.instances[instance].line(address) {
+                    line.dirty = false;
+                }
+            }
+        }
+
+        held.retain(|(_, _, dirty)| *dirty);
+        for &(instance, address, _) in &held {
+            let cpus = self.instances[instance].cpus.clone();
+            flushed.push(Flushed { address, cpus });
+        }
+        let givers: Vec<usize> = held.iter().map(|(instance, ..)| *instance).collect();
+        if found.is_some() || givers.is_empty() {
+            return false;
+        }
+        match self.meeting(piece.cpu, &givers) {
+            Some(cache) => wait.cache += self.hit[cache],
+            None => self.memory.supply(piece, wait),
+        }
+        true
+    }
+
+    /// The innermost cache on the cpu's path for data that serves all cpus of some instances.
+    fn meeting(&self, cpu: u32, givers: &[usize]) -> Option<usize> {
+        let serves_all = |cache: usize| {
+            let served = &self.instances[cache].cpus;
+            givers
+                .iter()
+                .flat_map(|&giver| self.instances[giver].cpus.clone())
+                .all(|cpu| served.contains(&cpu))
+        };
+        let mut path = self.data_paths[cpu as usize].iter().copied();
+        path.find(|&cache| serves_all(cache))
+    }
+
+    /// Dirty data reaches the cache where the two paths meet, or memory.
+    fn land(&mut self, line: &Flushed, cpu: u32) {
+        let mut common = self.data_paths[cpu as usize].clone();
+        common.retain(|&cache| {
+            let served = &self.instances[cache].cpus;
+            line.cpus.clone().all(|cpu| served.contains(&cpu))
+        });
+        self.dirty_first(&common, line.address);
+    }
+}

@@ -1,0 +1,324 @@
+//! One cache instance: sets of ways with time stamps.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use machine::{Cache, Index, Replacement};
+
+use super::classes::{Class, Classes, Verdict};
+use super::random::SplitMix64;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    /// Physical address / line size.
+    pub number: u64,
+    pub dirty: bool,
+    used: u64,
+}
+
+struct Set {
+    ways: Vec<Option<Line>>,
+    /// Tree of PLRU in the order of a heap: whether the bit points to the upper half.
+    bits: Vec<bool>,
+}
+
+/// What is counted, for each cpu that caused it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counts {
+    pub accesses: u64,
+    pub hits: u64,
+    pub misses: u64,
+    pub writebacks: u64,
+    pub upgrades: u64,
+    pub cold: u64,
+    pub capacity: u64,
+    pub conflict: u64,
+    pub true_sharing: u64,
+    pub false_sharing: u64,
+    pub stall: Stall,
+}
+
+/// What a cache answers for, in units of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stall {
+    pub hit: u64,
+    pub upgrade: u64,
+    /// Of misses that are not classed.
+    pub miss: u64,
+    pub cold: u64,
+    pub capacity: u64,
+    pub conflict: u64,
+    pub true_sharing: u64,
+    pub false_sharing: u64,
+}
+
+pub struct Instance {
+    pub cache: Cache,
+    /// Position of the cache in `machine.caches`.
+    pub kind: usize,
+    pub cpus: Range<u32>,
+    sets: HashMap<u64, Set>,
+    time: u64,
+    random: SplitMix64,
+    classes: Option<Classes>,
+    /// Class of the latest miss, where it was known at once.
+    latest: Option<Class>,
+    /// By cpu of the machine.
+    pub counts: Vec<Counts>,
+}
+
+impl Instance {
+    /// `number`: of the instance, counted over the whole machine.
+    pub fn new(cache: &Cache, kind: usize, cpus: Range<u32>, number: u64, seed: u64, classed: bool, all: u32) -> Self {
+        let lines = cache.bytes / u64::from(cache.line_bytes);
+        Instance {
+            cache: cache.clone(),
+            kind,
+            cpus,
+            sets: HashMap::new(),
+            time: 0,
+            random: SplitMix64(SplitMix64(seed.wrapping_add(number)).next()),
+            classes: classed.then(|| Classes::new(lines as usize)),
+            latest: None,
+            counts: vec![Counts::default(); all as usize],
+        }
+    }
+
+    fn set_number(&self, virtual_address: u64, physical_address: u64) -> u64 {
+        let address = match self.cache.index {
+            Index::Virtual => virtual_address,
+            Index::Physical => physical_address,
+        };
+        let line = address / u64::from(self.cache.line_bytes);
+        let way = u64::from(self.cache.ways) * u64::from(self.cache.line_bytes);
+        match &self.cache.hash {
+            None => line % (self.cache.bytes / way),
+            Some(hash) => {
+                let mut slice = 0;
+                for (bit, mask) in hash.masks.iter().enumerate() {
+                    slice += u64::from((address & mask).count_ones() % 2) << bit;
+                }
+                let sets = self.cache.bytes / way / u64::from(hash.slices);
+                slice % u64::from(hash.slices) * sets + line % sets
+            }
+        }
+    }
+
+    fn line_number(&self, physical_address: u64) -> u64 {
+        physical_address / u64::from(self.cache.line_bytes)
+    }
+
+    /// The line that holds a physical address, wherever it is.
+    pub fn line(&mut self, physical_address: u64) -> Option<&mut Line> {
+        let number = self.line_number(physical_address);
+        let all = self.sets.values_mut().flat_map(|set| set.ways.iter_mut().flatten());
+        all.into_iter().find(|line| line.number == number)
+    }
+
+    pub fn holds(&mut self, physical_address: u64) -> bool {
+        self.line(physical_address).is_some()
+    }
+
+    /// First bytes of the lines held in a range of physical addresses, in their order, and whether they are dirty.
+    pub fn lines_in(&self, range: &Range<u64>) -> Vec<(u64, bool)> {
+        let held = self.sets.values().flat_map(|set| set.ways.iter().flatten());
+        let bytes = u64::from(self.cache.line_bytes);
+        let mut lines: Vec<_> = held.map(|line| (line.number * bytes, line.dirty)).collect();
+        lines.retain(|(address, _)| range.contains(address));
+        lines.sort();
+        lines
+    }
+
+    /// One access. `takes`: a miss will be followed by [`Instance::take`].
+    pub fn look_up(&mut self, cpu: u32, virtual_address: u64, physical_address: u64, size: u64, takes: bool) -> bool {
+        self.time += 1;
+        let time = self.time;
+        let set = self.set_number(virtual_address, physical_address);
+        let number = self.line_number(physical_address);
+        let way = self.way_of(set, number);
+        if let Some(way) = way {
+            self.use_way(set, way, time);
+        }
+        let counts = &mut self.counts[cpu as usize];
+        counts.accesses += 1;
+        match way {
+            Some(_) => counts.hits += 1,
+            None => counts.misses += 1,
+        }
+        let verdict = self
+            .classes
+            .as_mut()
+            .and_then(|classes| classes.look_up(cpu, number, words(physical_address, size), way.is_some(), takes));
+        self.latest = verdict.map(|(_, class, _)| class);
+        self.record(verdict);
+        way.is_some()
+    }
+
+    fn way_of(&self, set: u64, number: u64) -> Option<usize> {
+        let ways = &self.sets.get(&set)?.ways;
+        ways.iter()
+            .position(|way| way.is_some_and(|line| line.number == number))
+    }
+
+    fn use_way(&mut self, set: u64, way: usize, time: u64) {
+        let set = self.set(set);
+        if let Some(line) = &mut set.ways[way] {
+            line.used = time;
+        }
+        // Each bit on the way down points away from the half that was used.
+        let (mut node, mut low, mut high) = (0, 0, set.ways.len());
+        while high - low > 1 && !set.bits.is_empty() {
+            let middle = (low + high) / 2;
+            let upper = way >= middle;
+            set.bits[node] = !upper;
+            (low, high) = if upper { (middle, high) } else { (low, middle) };
+            node = 2 * node + 1 + usize::from(upper);
+        }
+    }
+
+    fn set(&mut self, number: u64) -> &mut Set {
+        let ways = self.cache.ways as usize;
+        let tree = self.cache.replacement == Replacement::Plru;
+        self.sets.entry(number).or_insert_with(|| Set {
+            ways: vec![None; ways],
+            bits: vec![false; if tree { ways } else { 0 }],
+        })
+    }
+
+    /// The way that a new line will go to, and the first byte of the line that must leave it.
+    pub fn make_room(&mut self, virtual_address: u64, physical_address: u64) -> (usize, Option<u64>) {
+        let number = self.set_number(virtual_address, physical_address);
+        let replacement = self.cache.replacement;
+        let ways = self.cache.ways;
+        let set = self.set(number);
+        if let Some(free) = set.ways.iter().position(Option::is_none) {
+            return (free, None);
+        }
+        let way = match replacement {
+            Replacement::Lru => {
+                let used = |way: &usize| set.ways[*way].map(|line| line.used);
+                (0..set.ways.len()).min_by_key(used).expect("a set has ways")
+            }
+            Replacement::Plru => {
+                let (mut node, mut low, mut high) = (0, 0, set.ways.len());
+                while high - low > 1 {
+                    let middle = (low + high) / 2;
+                    let upper = set.bits[node];
+                    (low, high) = if upper { (middle, high) } else { (low, middle) };
+                    node = 2 * node + 1 + usize::from(upper);
+                }
+                low
+            }
+            Replacement::Random => self.random.below(ways) as usize,
+        };
+        let victim = self.sets[&number].ways[way].expect("no way was free");
+        (way, Some(victim.number * u64::from(self.cache.line_bytes)))
+    }
+
+    pub fn take(&mut self, way: usize, virtual_address: u64, physical_address: u64) {
+        self.time += 1;
+        let time = self.time;
+        let number = self.line_number(physical_address);
+        let set = self.set_number(virtual_address, physical_address);
+        self.set(set).ways[way] = Some(Line {
+            number,
+            dirty: false,
+            used: time,
+        });
+        self.use_way(set, way, time);
+        if let Some(classes) = &mut self.classes {
+            classes.taken(number);
+        }
+    }
+
+    /// Takes the line that holds an address out; whether it was dirty.
+    pub fn lose(&mut self, physical_address: u64, by_invalidation: bool) -> bool {
+        let number = self.line_number(physical_address);
+        let dirty = self.line(physical_address).is_some_and(|line| line.dirty);
+        for set in self.sets.values_mut() {
+            for way in &mut set.ways {
+                if way.is_some_and(|line| line.number == number) {
+                    *way = None;
+                }
+            }
+        }
+        let verdict = self
+            .classes
+            .as_mut()
+            .and_then(|classes| classes.lost(number, by_invalidation));
+        self.record(verdict);
+        dirty
+    }
+
+    /// A cpu below the instance accesses words.
+    pub fn accessed(&mut self, physical_address: u64, size: u64) {
+        let number = self.line_number(physical_address);
+        let verdict = self
+            .classes
+            .as_mut()
+            .and_then(|classes| classes.accessed(number, words(physical_address, size)));
+        self.record(verdict);
+    }
+
+    /// A cpu off the instance writes words.
+    pub fn written_elsewhere(&mut self, physical_address: u64, size: u64) {
+        let number = self.line_number(physical_address);
+        if let Some(classes) = &mut self.classes {
+            classes.written_elsewhere(number, words(physical_address, size));
+        }
+    }
+
+    /// The latest lookup missed and stalls its cpu.
+    pub fn stalled(&mut self, cpu: u32, physical_address: u64, stall: u64) {
+        let line = self.line_number(physical_address);
+        if self
+            .classes
+            .as_mut()
+            .is_some_and(|classes| classes.stalled(line, stall))
+        {
+            return;
+        }
+        let latest = self.latest;
+        let of = &mut self.counts[cpu as usize].stall;
+        match latest {
+            None => of.miss += stall,
+            Some(class) => *of.class(class) += stall,
+        }
+    }
+
+    pub fn end(&mut self) {
+        let verdicts = self.classes.as_mut().map(Classes::end).unwrap_or_default();
+        for verdict in verdicts {
+            self.record(Some(verdict));
+        }
+    }
+
+    fn record(&mut self, verdict: Option<Verdict>) {
+        let Some((cpu, class, stall)) = verdict else { return };
+        *self.counts[cpu as usize].stall.class(class) += stall;
+        let counts = &mut self.counts[cpu as usize];
+        match class {
+            Class::Cold => counts.cold += 1,
+            Class::Capacity => counts.capacity += 1,
+            Class::Conflict => counts.conflict += 1,
+            Class::TrueSharing => counts.true_sharing += 1,
+            Class::FalseSharing => counts.false_sharing += 1,
+        }
+    }
+}
+
+impl Stall {
+    fn class(&mut self, class: Class) -> &mut u64 {
+        match class {
+            Class::Cold => &mut self.cold,
+            Class::Capacity => &mut self.capacity,
+            Class::Conflict => &mut self.conflict,
+            Class::TrueSharing => &mut self.true_sharing,
+            Class::FalseSharing => &mut self.false_sharing,
+        }
+    }
+}
+
+fn words(address: u64, size: u64) -> Range<u64> {
+    address / 4..(address + size - 1) / 4 + 1
+}

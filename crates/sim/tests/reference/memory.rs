@@ -1,0 +1,110 @@
+//! The nodes' memory: who is served locally, and how long a busy node makes a request wait.
+
+use machine::Machine;
+
+use super::hierarchy::{Piece, Wait};
+
+/// What memory served, for each cpu.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Served {
+    pub local: u64,
+    pub remote: u64,
+}
+
+pub struct Memory {
+    cpus: u64,
+    nodes: u64,
+    pub local: u64,
+    /// Latency of each node's memory from each node.
+    latencies: Vec<Vec<u64>>,
+    dirty_remote: u64,
+    /// Of one block.
+    transfer: u64,
+    free_at: Vec<u64>,
+    frame_bytes_per_node: u64,
+    pub served: Vec<Served>,
+}
+
+impl Memory {
+    pub fn new(machine: &Machine) -> Memory {
+        let memory = &machine.memory;
+        let nodes = memory.nodes as usize;
+        let elsewhere = |from: usize, to: usize| {
+            let distances = (0..nodes).flat_map(|a| (0..nodes).filter(move |b| a != *b).map(move |b| (a, b)));
+            let nearest = distances.map(|(a, b)| memory.distances[a][b]).min();
+            let scale = nearest.map_or(1.0, |nearest| {
+                f64::from(memory.distances[from][to]) / f64::from(nearest)
+            });
+            memory.remote_ns * scale
+        };
+        let latency = |from: usize, to: usize| match (from == to, memory.distances.is_empty()) {
+            (true, _) => super::units(memory.local_ns),
+            (false, true) => super::units(memory.remote_ns),
+            (false, false) => super::units(elsewhere(from, to)),
+        };
+        let block = machine.caches.iter().map(|cache| cache.line_bytes).max().unwrap_or(1);
+        let frames = match memory.frames_per_node {
+            0 => 1 << 24,
+            frames => frames,
+        };
+        Memory {
+            cpus: machine.cpus.into(),
+            nodes: memory.nodes.into(),
+            local: super::units(memory.local_ns),
+            latencies: (0..nodes)
+                .map(|from| (0..nodes).map(|to| latency(from, to)).collect())
+                .collect(),
+            dirty_remote: super::units(memory.dirty_remote_ns),
+            transfer: match memory.bandwidth_gbps {
+                0.0 => 0,
+                bandwidth => super::units(f64::from(block) / bandwidth),
+            },
+            free_at: vec![0; nodes],
+            frame_bytes_per_node: frames * machine.page_bytes,
+            served: vec![Served::default(); machine.cpus as usize],
+        }
+    }
+
+    fn home(&self, physical_address: u64) -> usize {
+        (physical_address / self.frame_bytes_per_node) as usize
+    }
+
+    /// One transfer; how long it waits for its node.
+    fn occupy(&mut self, physical_address: u64, asked: u64) -> u64 {
+        if self.transfer == 0 {
+            return 0;
+        }
+        let home = self.home(physical_address);
+        let start = asked.max(self.free_at[home]);
+        self.free_at[home] = start + self.transfer;
+        start - asked
+    }
+
+    /// Memory serves a piece.
+    pub fn serve(&mut self, piece: &Piece, waits: bool, wait: &mut Wait) {
+        let queued = self.occupy(piece.physical_address, piece.asked);
+        let from = (u64::from(piece.cpu) * self.nodes / self.cpus) as usize;
+        let to = self.home(piece.physical_address);
+        let stall = if waits { queued + self.latencies[from][to] } else { 0 };
+        let served = &mut self.served[piece.cpu as usize];
+        if from == to {
+            served.local += 1;
+            wait.local += stall;
+        } else {
+            served.remote += 1;
+            wait.remote += stall;
+        }
+    }
+
+    /// Another cpu's cache serves a piece, over the memory's bus.
+    pub fn supply(&mut self, piece: &Piece, wait: &mut Wait) {
+        let queued = self.occupy(piece.physical_address, piece.asked);
+        self.served[piece.cpu as usize].remote += 1;
+        wait.remote += queued + self.dirty_remote;
+    }
+
+    /// Dirty data, or a write that no cache keeps, goes to memory.
+    pub fn store(&mut self, physical_address: u64, asked: u64) {
+        self.occupy(physical_address, asked);
+    }
+}

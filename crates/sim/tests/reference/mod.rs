@@ -1,0 +1,239 @@
+//! The simulator once more, slow and plain: written from `crates/sim/README.md` and nothing else.
+//!
+//! Caches are sets of ways with time stamps, coherence looks through all of them, word sets are
+//! sets of words. It shares no code with the engine; only placement policies are the real ones,
+//! since they are inputs to both.
+#![allow(dead_code)] // Each test file uses its part.
+
+pub mod classes;
+pub mod hierarchy;
+pub mod instance;
+pub mod memory;
+pub mod outcome;
+pub mod pages;
+pub mod program;
+pub mod random;
+pub mod schedule;
+pub mod tlb;
+
+use machine::Machine;
+use policy::{Page, Policy};
+use trace::{Event, Op};
+
+pub use program::{Item, Program};
+
+use hierarchy::{Hierarchy, Piece};
+use instance::Counts;
+use pages::{OutOfFrames, Pages};
+use schedule::Schedule;
+use tlb::Tlb;
+
+/// Units of 2^-20 ns.
+pub fn units(ns: f64) -> u64 {
+    (ns * 1_048_576.0).round() as u64
+}
+
+/// What the user of the simulator chooses, beyond machine, program and policy.
+#[derive(Clone, Debug)]
+pub struct Choices {
+    pub seed: u64,
+    pub classes: bool,
+    /// The order of the trace instead of that of the clocks.
+    pub recorded: bool,
+    pub slice_ns: f64,
+}
+
+impl Default for Choices {
+    fn default() -> Choices {
+        Choices {
+            seed: 1,
+            classes: true,
+            recorded: false,
+            slice_ns: 10e6,
+        }
+    }
+}
+
+/// Where a cpu's time went, in units.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Time {
+    pub busy: u64,
+    pub cache: u64,
+    pub local: u64,
+    pub remote: u64,
+    pub tlb: u64,
+    pub imbalance: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct CpuResult {
+    /// By position of the cache in `machine.caches`.
+    pub caches: Vec<Counts>,
+    pub tlb: (u64, u64),
+    pub local: u64,
+    pub remote: u64,
+    pub time: Time,
+    pub references: u64,
+    pub instructions: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    pub cpus: Vec<CpuResult>,
+    pub pages: u64,
+    pub wall: u64,
+    pub counts_instructions: bool,
+}
+
+struct Model<'a> {
+    machine: &'a Machine,
+    program: &'a Program,
+    hierarchy: Hierarchy,
+    pages: Pages,
+    tlbs: Vec<Tlb>,
+    clocks_period: u64,
+    cut: u64,
+    cpus: Vec<CpuResult>,
+}
+
+/// Simulates a program on a machine under one policy.
+pub fn simulate(
+    machine: &Machine,
+    program: &Program,
+    policy: Box<dyn Policy>,
+    choices: &Choices,
+) -> Result<Outcome, OutOfFrames> {
+    let innermost = machine.caches.iter().filter(|cache| cache.level == 1);
+    let mut model = Model {
+        machine,
+        program,
+        hierarchy: Hierarchy::new(machine, choices.seed, choices.classes),
+        pages: Pages::new(machine, policy),
+        tlbs: (0..machine.cpus)
+            .filter_map(|_| machine.tlb.as_ref().map(Tlb::new))
+            .collect(),
+        clocks_period: units(1000.0 / machine.clock_mhz),
+        cut: innermost.map(|cache| cache.line_bytes).min().unwrap_or(64).into(),
+        cpus: vec![CpuResult::default(); machine.cpus as usize],
+    };
+    let mut schedule = Schedule::new(program, machine.cpus, units(choices.slice_ns));
+    if choices.recorded {
+        for (thread, item) in &program.items {
+            let cpu = (*thread % machine.cpus) as usize;
+            schedule.cpus[cpu].clock += model.carry_out(cpu, *thread, item, schedule.cpus[cpu].clock)?;
+        }
+    } else {
+        while let Some((cpu, thread, item)) = schedule.next() {
+            if let Some(item) = &item {
+                schedule.cpus[cpu].clock += model.carry_out(cpu, thread, item, schedule.cpus[cpu].clock)?;
+            }
+            schedule.after(cpu, thread, item.as_ref());
+        }
+    }
+    Ok(model.finish(&schedule))
+}
+
+impl Model<'_> {
+    /// How long the item takes.
+    fn carry_out(&mut self, cpu: usize, thread: u32, item: &Item, clock: u64) -> Result<u64, OutOfFrames> {
+        match item {
+            Item::Event(Event::Work { instructions }) => {
+                self.cpus[cpu].instructions += instructions;
+                let busy = instructions * self.clocks_period;
+                self.cpus[cpu].time.busy += busy;
+                Ok(busy)
+            }
+            Item::Event(_) => Ok(0),
+            Item::Ref { op, addr, size, insns } => {
+                let instructions = match (self.program.counts_instructions, self.program.has_fetches) {
+                    (true, _) => u64::from(*insns),
+                    (false, true) => u64::from(*op == Op::Fetch),
+                    (false, false) => 1,
+                };
+                self.cpus[cpu].references += 1;
+                self.cpus[cpu].instructions += u64::from(*insns);
+                let mut took = instructions * self.clocks_period;
+                self.cpus[cpu].time.busy += took;
+                let mut rest = u64::from(*size).max(1);
+                let mut address = *addr;
+                loop {
+                    let here = rest.min(self.cut - address % self.cut);
+                    took += self.piece(cpu, thread, *op, address, here, clock + took)?;
+                    rest -= here;
+                    match address.checked_add(here) {
+                        Some(next) if rest > 0 => address = next,
+                        _ => return Ok(took),
+                    }
+                }
+            }
+        }
+    }
+
+    fn piece(
+        &mut self,
+        cpu: usize,
+        thread: u32,
+        op: Op,
+        address: u64,
+        size: u64,
+        clock: u64,
+    ) -> Result<u64, OutOfFrames> {
+        let space = self.program.spaces[thread as usize];
+        let page = Page {
+            space,
+            number: address / self.machine.page_bytes,
+        };
+        let mut refill = 0;
+        if let Some(tlb) = self.tlbs.get_mut(cpu)
+            && !tlb.look_up(page)
+        {
+            refill = units(self.machine.tlb.as_ref().map_or(0.0, |tlb| tlb.refill_ns));
+        }
+        let writes = matches!(op, Op::Write | Op::Modify);
+        let physical = self
+            .pages
+            .translate(space, address, thread, cpu as u32, writes, clock >> 20)?;
+        let piece = Piece {
+            cpu: cpu as u32,
+            op,
+            virtual_address: address,
+            physical_address: physical,
+            size,
+            asked: clock + refill,
+        };
+        let wait = self.hierarchy.piece(&piece);
+        let time = &mut self.cpus[cpu].time;
+        time.tlb += refill;
+        time.cache += wait.cache;
+        time.local += wait.local;
+        time.remote += wait.remote;
+        Ok(refill + wait.sum())
+    }
+
+    fn finish(mut self, schedule: &Schedule) -> Outcome {
+        let wall = schedule.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(0);
+        let active = self.program.spaces.len().min(self.cpus.len());
+        for instance in &mut self.hierarchy.instances {
+            instance.end();
+        }
+        for (number, cpu) in self.cpus.iter_mut().enumerate() {
+            cpu.caches = vec![Counts::default(); self.machine.caches.len()];
+            for instance in &self.hierarchy.instances {
+                cpu.caches[instance.kind].add(&instance.counts[number]);
+            }
+            cpu.tlb = self.tlbs.get(number).map_or((0, 0), |tlb| (tlb.accesses, tlb.misses));
+            let served = self.hierarchy.memory.served[number];
+            (cpu.local, cpu.remote) = (served.local, served.remote);
+            if number < active {
+                let run = &schedule.cpus[number];
+                cpu.time.imbalance = run.imbalance + (wall - run.clock);
+            }
+        }
+        Outcome {
+            cpus: self.cpus,
+            pages: self.pages.count(),
+            wall,
+            counts_instructions: self.program.counts_instructions,
+        }
+    }
+}

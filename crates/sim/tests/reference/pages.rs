@@ -1,0 +1,128 @@
+//! The page table and the page frames of each node.
+
+use std::collections::{HashMap, HashSet};
+
+use machine::{Index, Machine};
+use policy::{Page, Policy, Touch, World};
+
+pub struct Pages {
+    page_bytes: u64,
+    colors: u64,
+    nodes: u64,
+    cpus: u32,
+    limited: bool,
+    frames_per_node: u64,
+    used: HashSet<u64>,
+    table: HashMap<Page, u64>,
+    policy: Box<dyn Policy>,
+}
+
+/// No node has a free frame.
+#[derive(Debug)]
+pub struct OutOfFrames;
+
+impl Pages {
+    pub fn new(machine: &Machine, policy: Box<dyn Policy>) -> Pages {
+        let limit = machine.memory.frames_per_node;
+        Pages {
+            page_bytes: machine.page_bytes,
+            colors: colors(machine),
+            nodes: u64::from(machine.memory.nodes),
+            cpus: machine.cpus,
+            limited: limit > 0,
+            frames_per_node: if limit > 0 { limit } else { 1 << 24 },
+            used: HashSet::new(),
+            table: HashMap::new(),
+            policy,
+        }
+    }
+
+    pub fn count(&self) -> u64 {
+        self.table.len() as u64
+    }
+
+    pub fn node_of(&self, physical_address: u64) -> u64 {
+        physical_address / self.page_bytes / self.frames_per_node
+    }
+
+    /// The physical address; the first touch of a page gives it a frame.
+    pub fn translate(
+        &mut self,
+        space: u32,
+        address: u64,
+        thread: u32,
+        cpu: u32,
+        write: bool,
+        now_ns: u64,
+    ) -> Result<u64, OutOfFrames> {
+        let page = Page {
+            space,
+            number: address / self.page_bytes,
+        };
+        let frame = match self.table.get(&page) {
+            Some(frame) => *frame,
+            None => {
+                let touch = Touch {
+                    page,
+                    thread,
+                    cpu,
+                    write,
+                };
+                let frame = self.place(&touch, now_ns)?;
+                self.table.insert(page, frame);
+                frame
+            }
+        };
+        Ok(frame * self.page_bytes + address % self.page_bytes)
+    }
+
+    fn place(&mut self, touch: &Touch, now_ns: u64) -> Result<u64, OutOfFrames> {
+        let free = |node| self.range(node).filter(|frame| !self.used.contains(frame)).count() as u64;
+        let world = World {
+            page_bytes: self.page_bytes,
+            colors: self.colors as u32,
+            cpus: self.cpus,
+            nodes: self.nodes as u32,
+            free_frames: (0..self.nodes)
+                .map(|node| if self.limited { free(node) } else { u64::MAX })
+                .collect(),
+            now_ns,
+        };
+        let wish = self.policy.place(touch, &world);
+        let color = u64::from(wish.color.unwrap_or(0)) % self.colors;
+        let node = u64::from(wish.node.unwrap_or(0)) % self.nodes;
+        for node in (node..self.nodes).chain(0..node) {
+            for color in (color..self.colors).chain(0..color) {
+                let first = self.range(node).find(|frame| frame % self.colors == color);
+                let of_color = first
+                    .into_iter()
+                    .flat_map(|first| (first..self.range(node).end).step_by(self.colors as usize));
+                if let Some(frame) = of_color.into_iter().find(|frame| !self.used.contains(frame)) {
+                    self.used.insert(frame);
+                    return Ok(frame);
+                }
+            }
+        }
+        Err(OutOfFrames)
+    }
+
+    fn range(&self, node: u64) -> std::ops::Range<u64> {
+        node * self.frames_per_node..(node + 1) * self.frames_per_node
+    }
+}
+
+/// After how many frames the sets of all physically indexed caches repeat.
+pub fn colors(machine: &Machine) -> u64 {
+    let mut colors = 1;
+    for cache in machine.caches.iter().filter(|cache| cache.index == Index::Physical) {
+        let slices = cache.hash.as_ref().map_or(1, |hash| hash.slices);
+        let way = cache.bytes / u64::from(cache.ways) / u64::from(slices);
+        let own = (1..).find(|frames| frames * machine.page_bytes % way == 0);
+        let own = own.expect("a multiple of the way exists");
+        colors = (1..)
+            .map(|n| n * colors)
+            .find(|n| n % own == 0)
+            .expect("a common multiple exists");
+    }
+    colors
+}

@@ -1,0 +1,40 @@
+//! A cpu's TLB: sets of pages, the one to evict first in front.
+
+use std::collections::HashMap;
+
+use policy::Page;
+
+pub struct Tlb {
+    sets: u64,
+    ways: usize,
+    held: HashMap<u64, Vec<Page>>,
+    pub accesses: u64,
+    pub misses: u64,
+}
+
+impl Tlb {
+    pub fn new(tlb: &machine::Tlb) -> Tlb {
+        let sets = tlb.entries / tlb.ways;
+        Tlb {
+            sets: u64::from(sets),
+            ways: ((tlb.entries - tlb.wired) / sets).max(1) as usize,
+            held: HashMap::new(),
+            accesses: 0,
+            misses: 0,
+        }
+    }
+
+    /// Whether the page is there; it is afterwards.
+    pub fn look_up(&mut self, page: Page) -> bool {
+        let set = self.held.entry(page.number % self.sets).or_default();
+        let hit = set.contains(&page);
+        set.retain(|held| *held != page);
+        set.push(page);
+        if set.len() > self.ways {
+            set.remove(0);
+        }
+        self.accesses += 1;
+        self.misses += u64::from(!hit);
+        hit
+    }
+}
