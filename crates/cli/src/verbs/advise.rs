@@ -52,6 +52,9 @@ pub struct Advise {
     command: Vec<OsString>,
 }
 
+/// Lines with false sharing that are looked at.
+const COLLISIONS: usize = 10;
+
 /// What is simulated, and what of it is told in detail.
 struct Plan {
     policies: Vec<String>,
@@ -73,8 +76,9 @@ impl Advise {
         let file = match (&self.trace, &self.keep) {
             (Some(file), _) | (None, Some(file)) => file.clone(),
             (None, None) => {
-                folder = tempfile::tempdir()
-                    .map_err(|error| Failure::work(format!("cannot make a folder for the trace: {error}; set TMPDIR")))?;
+                folder = tempfile::tempdir().map_err(|error| {
+                    Failure::work(format!("cannot make a folder for the trace: {error}; set TMPDIR"))
+                })?;
                 folder.path().join("advise.trace")
             }
         };
@@ -83,9 +87,11 @@ impl Advise {
             notes.extend(self.record(&file, console.json())?);
         }
         let opened = trace::open(&file).map_err(|failure| self.was_a_program(failure))?;
-        let mut detail = sim::Detail::default();
-        detail.structures = true;
-        detail.false_sharing = true;
+        let detail = sim::Detail {
+            structures: true,
+            false_sharing: COLLISIONS,
+            ..sim::Detail::default()
+        };
         let config = self.model.config(machine.clone(), policies, detail);
         let outcomes = simulate::readable(&simulate::simulate(&file, &opened, &config)?)?;
         let facts = self.facts(&opened, &machine, &outcomes);
@@ -124,7 +130,11 @@ impl Advise {
     fn facts(&self, trace: &::trace::Trace, machine: &Machine, outcomes: &[report::Outcome]) -> Facts {
         let pages = outcomes.iter().map(|outcome| outcome.memory.pages).max().unwrap_or(0);
         Facts {
-            file: self.trace.as_ref().or(self.keep.as_ref()).map(|file| file.display().to_string()),
+            file: self
+                .trace
+                .as_ref()
+                .or(self.keep.as_ref())
+                .map(|file| file.display().to_string()),
             references: trace.references(),
             instructions: trace.instructions(),
             threads: trace.threads().len() as u64,
@@ -171,15 +181,25 @@ impl Plan {
             let entries = policy::registry().iter().filter(move |entry| entry.kind == kind);
             entries.map(|entry| entry.name).collect::<Vec<_>>()
         };
-        let colors = if machine.color_count() > 1 { of_kind(Kind::Color) } else { Vec::new() };
-        let homes = if machine.memory.nodes > 1 { of_kind(Kind::Home) } else { Vec::new() };
+        let colors = if machine.color_count() > 1 {
+            of_kind(Kind::Color)
+        } else {
+            Vec::new()
+        };
+        let homes = if machine.memory.nodes > 1 {
+            of_kind(Kind::Home)
+        } else {
+            Vec::new()
+        };
         // Linux places on first touch, and its frames come in an order that looks random to a cache.
         let (policies, baseline): (Vec<String>, _) = match (colors.is_empty(), homes.is_empty()) {
             (true, true) => (vec!["page-coloring".to_string()], "page-coloring"),
             (false, true) => (colors.into_iter().map(String::from).collect(), "random"),
             (true, false) => (homes.into_iter().map(String::from).collect(), "first-touch"),
             (false, false) => {
-                let pairs = homes.iter().flat_map(|home| colors.iter().map(move |color| format!("{home}+{color}")));
+                let pairs = homes
+                    .iter()
+                    .flat_map(|home| colors.iter().map(move |color| format!("{home}+{color}")));
                 (pairs.collect(), "first-touch+random")
             }
         };
@@ -196,7 +216,7 @@ fn estimates(trace: &::trace::Trace, machine: &Machine, facts: &Facts, named: Op
     if matches!(named, None | Some("host")) {
         notes.push(
             "Linux tells the sizes of this machine's caches but not their latencies: those used are typical ones, so times \
-             are estimates, while misses are counted"
+             are estimates, while misses are counted; see `domicile machine host`"
                 .to_string(),
         );
     }
@@ -213,7 +233,10 @@ fn estimates(trace: &::trace::Trace, machine: &Machine, facts: &Facts, named: Op
         ));
     }
     for damage in trace.damage() {
-        notes.push(format!("the trace ends early, at byte {}: {}", damage.offset, damage.what));
+        notes.push(format!(
+            "the trace ends early, at byte {}: {}",
+            damage.offset, damage.what
+        ));
     }
     notes
 }
