@@ -6,7 +6,7 @@ use crate::block::{BlockHead, Kind};
 use crate::error::{TraceError, within};
 use crate::limits;
 use crate::model::ThreadId;
-use crate::source::{Entry, Source};
+use crate::source::{Entry, Room, Source};
 use crate::varint::{Cursor, put};
 
 /// One thread ran: so many of its references and events followed each other without another
@@ -63,8 +63,7 @@ pub struct OrderStream {
     left: Vec<(u64, u64)>,
     /// Next thread of the remainder.
     rest: usize,
-    bytes: Vec<u8>,
-    raw: Vec<u8>,
+    room: Room,
 }
 
 impl OrderStream {
@@ -75,16 +74,14 @@ impl OrderStream {
             runs: Vec::new().into_iter(),
             left: totals,
             rest: 0,
-            bytes: Vec::new(),
-            raw: Vec::new(),
+            room: Room::default(),
         }
     }
 
     fn more(&mut self, entry: Entry) -> Result<(), TraceError> {
-        self.source
-            .payload(entry, limits::ORDER_BYTES, &mut self.bytes, &mut self.raw)?;
+        self.source.payload(entry, limits::ORDER_BYTES, &mut self.room)?;
         let mut runs = Vec::with_capacity((entry.head.count as usize).min(limits::ORDER_RUNS));
-        decode(&self.raw, entry.head.count as usize, entry.offset, &mut runs)?;
+        decode(&self.room.raw, entry.head.count as usize, entry.offset, &mut runs)?;
         if let Some(run) = runs.iter().find(|r| r.thread as usize >= self.left.len()) {
             return Err(TraceError::damaged(
                 entry.offset,

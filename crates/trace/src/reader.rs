@@ -11,7 +11,7 @@ use crate::limits;
 use crate::model::{Array, Header, Location, Module, Process, Site, Stack, Symbol, Thread, ThreadId};
 use crate::order::OrderStream;
 use crate::scan::{self, Found};
-use crate::source::{Entry, Source};
+use crate::source::{Entry, Room, Source};
 use crate::stream::ThreadStream;
 use crate::table::{Tables, decode_sites};
 
@@ -197,7 +197,7 @@ fn file(path: &Path) -> Result<Source, TraceError> {
 
 impl Loaded {
     fn assemble(&mut self, source: &Source, blocks: &[Entry]) -> Result<(), TraceError> {
-        let (mut bytes, mut raw) = (Vec::new(), Vec::new());
+        let mut memory = Room::default();
         let mut header = None;
         let mut room = limits::TABLES_BYTES;
         for &entry in blocks {
@@ -214,8 +214,8 @@ impl Loaded {
                     )?;
                     room -= size;
                     source
-                        .payload(entry, limits::TABLE_BYTES, &mut bytes, &mut raw)
-                        .and_then(|()| self.table(entry, &raw, &mut header))
+                        .payload(entry, limits::TABLE_BYTES, &mut memory)
+                        .and_then(|()| self.table(entry, &memory.raw, &mut header))
                 }
             };
             self.tolerate(taken, offset)?;
