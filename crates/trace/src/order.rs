@@ -57,6 +57,8 @@ fn decode(payload: &[u8], count: usize, offset: u64, runs: &mut Vec<Run>) -> Res
 /// by thread; so the runs always cover every reference and event exactly once.
 pub struct OrderStream {
     source: Arc<Source>,
+    /// Whether a damaged block is passed over.
+    salvage: bool,
     blocks: std::vec::IntoIter<Entry>,
     runs: std::vec::IntoIter<Run>,
     /// References and events of each thread that no run has covered yet.
@@ -67,9 +69,10 @@ pub struct OrderStream {
 }
 
 impl OrderStream {
-    pub(crate) fn new(source: Arc<Source>, blocks: Vec<Entry>, totals: Vec<(u64, u64)>) -> OrderStream {
+    pub(crate) fn new(source: Arc<Source>, blocks: Vec<Entry>, totals: Vec<(u64, u64)>, salvage: bool) -> OrderStream {
         OrderStream {
             source,
+            salvage,
             blocks: blocks.into_iter(),
             runs: Vec::new().into_iter(),
             left: totals,
@@ -112,6 +115,7 @@ impl Iterator for OrderStream {
             if let Some(entry) = self.blocks.next() {
                 match self.more(entry) {
                     Ok(()) => continue,
+                    Err(error) if self.salvage && !matches!(error, TraceError::Read { .. }) => continue,
                     Err(error) => {
                         self.blocks = Vec::new().into_iter();
                         self.rest = self.left.len();

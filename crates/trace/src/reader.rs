@@ -167,7 +167,12 @@ impl Trace {
             let events = chunks.iter().map(|c| u64::from(c.head.events)).sum();
             (refs, events)
         });
-        OrderStream::new(Arc::clone(&self.source), self.tables.order.clone(), totals.collect())
+        OrderStream::new(
+            Arc::clone(&self.source),
+            self.tables.order.clone(),
+            totals.collect(),
+            self.tables.salvage,
+        )
     }
 
     /// Everything, in the order in which it was recorded.
@@ -290,7 +295,9 @@ impl Loaded {
             u64::from(head.events),
             limits::CHUNK_EVENTS as u64,
         )?;
-        let so_far = chunks.last().map_or(0, |c| c.head.first + u64::from(c.head.count));
+        let so_far = chunks
+            .last()
+            .map_or(0, |c| c.head.first.saturating_add(c.head.count.into()));
         if head.first != so_far && !salvage {
             return Err(TraceError::damaged(
                 offset,
