@@ -1,22 +1,36 @@
-//! The engine under test: a program as a trace, its answers as JSON.
+//! The engine under test: a program as streams in memory or as a trace, its answers as JSON.
 
 use machine::Machine;
+use policy::Policy;
 use serde_json::Value;
-use sim::{Config, Order, PolicySpec, Run, Streams, Traits};
+use sim::{Config, Order, PolicySpec, Run, SimError, Streams, Traits};
 use trace::Ref;
 
 use crate::both::Setup;
 use crate::reference::{Item, Program};
 
+/// One JSON object for each policy.
 pub fn simulate(machine: &Machine, program: &Program, policies: &[&str], setup: &Setup) -> Result<Vec<Value>, String> {
-    let outcomes = sim::simulate_refs(&streams(program), &config(machine, policies, setup));
-    outcomes.map(json).map_err(|error| error.to_string())
+    let config = config(machine, policies, setup);
+    json(sim::simulate_refs(&streams(program), &config))
 }
 
-pub fn simulate_trace(machine: &Machine, trace: &trace::Trace, policy: &str) -> Result<Value, String> {
-    let config = config(machine, &[policy], &Setup::default());
-    let outcomes = sim::simulate(trace, &config, &|_| {}).map_err(|error| error.to_string())?;
-    json(outcomes).pop().ok_or("no outcome".to_string())
+/// The same with a policy that no registry knows.
+pub fn simulate_policy(
+    machine: &Machine,
+    program: &Program,
+    policy: Box<dyn Policy>,
+    setup: &Setup,
+) -> Result<Value, String> {
+    let config = config(machine, &[], setup);
+    let policies = vec![("made by hand".to_string(), policy)];
+    json(sim::simulate_with(&streams(program), &config, policies)).map(|mut outcomes| outcomes.remove(0))
+}
+
+fn json(outcomes: Result<Vec<sim::Outcome>, SimError>) -> Result<Vec<Value>, String> {
+    let outcomes = outcomes.map_err(|error| error.to_string())?;
+    let object = |outcome| serde_json::to_value(outcome).map_err(|error| error.to_string());
+    outcomes.iter().map(object).collect()
 }
 
 fn config(machine: &Machine, policies: &[&str], setup: &Setup) -> Config {
@@ -26,24 +40,21 @@ fn config(machine: &Machine, policies: &[&str], setup: &Setup) -> Config {
     };
     Config {
         seed: setup.seed,
+        order: match setup.recorded {
+            true => Order::Recorded,
+            false => Order::Clock,
+        },
         classes: setup.classes,
-        order: if setup.recorded { Order::Recorded } else { Order::Clock },
+        slice_ns: setup.slice_ns,
         ..Config::new(machine.clone(), policies.iter().map(spec).collect())
     }
 }
 
 fn streams(program: &Program) -> Streams {
-    let mut streams = Streams {
-        traits: Traits {
-            counts_instructions: program.counts_instructions,
-            has_fetches: program.has_fetches,
-        },
-        spaces: program.spaces.clone(),
-        threads: vec![Vec::new(); program.spaces.len()],
-        order: Vec::new(),
-    };
+    let mut threads = vec![Vec::new(); program.spaces.len()];
+    let mut order = Vec::new();
     for (thread, item) in &program.items {
-        let item = match item {
+        threads[*thread as usize].push(match item {
             Item::Ref { op, addr, size, insns } => sim::Item::Ref(Ref {
                 addr: *addr,
                 site: 0,
@@ -52,19 +63,25 @@ fn streams(program: &Program) -> Streams {
                 size: *size,
             }),
             Item::Event(event) => sim::Item::Event(event.clone()),
-        };
-        streams.threads[*thread as usize].push(item);
-        streams.order.push(Run {
+        });
+        order.push(Run {
             thread: *thread,
             items: 1,
         });
     }
-    streams
+    Streams {
+        traits: Traits {
+            counts_instructions: program.counts_instructions,
+            has_fetches: program.has_fetches,
+        },
+        spaces: program.spaces.clone(),
+        threads,
+        order,
+    }
 }
 
-fn json(outcomes: Vec<sim::Outcome>) -> Vec<Value> {
-    outcomes
-        .iter()
-        .map(|outcome| serde_json::to_value(outcome).expect("an outcome is JSON"))
-        .collect()
+/// A trace under one policy.
+pub fn simulate_trace(machine: &Machine, trace: &trace::Trace, policy: &str) -> Result<Value, String> {
+    let config = config(machine, &[policy], &Setup::default());
+    json(sim::simulate(trace, &config, &|_| {})).map(|mut outcomes| outcomes.remove(0))
 }
