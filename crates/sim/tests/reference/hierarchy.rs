@@ -217,7 +217,9 @@ impl Hierarchy {
             for above in self.above(instance) {
                 for (address, _) in self.instances[above].lines_in(&line) {
                     if self.instances[above].lose(address, false) {
-                        self.instances[above].counts[cpu].writebacks += 1;
+                        let own = &self.instances[above].cpus;
+                        let counted = if own.contains(&piece.cpu) { cpu } else { own.start as usize };
+                        self.instances[above].counts[counted].writebacks += 1;
                         dirty = true;
                     }
                 }
