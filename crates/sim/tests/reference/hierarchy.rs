@@ -109,8 +109,9 @@ impl Hierarchy {
             Op::Fetch => self.fetch_paths[piece.cpu as usize].clone(),
             _ => self.data_paths[piece.cpu as usize].clone(),
         };
-        for instance in &path {
-            self.instances[*instance].accessed(piece.physical_address, piece.size);
+        let off_path = self.off_path(piece.cpu);
+        for instance in (0..self.instances.len()).filter(|instance| !off_path.contains(instance)) {
+            self.instances[instance].accessed(piece.physical_address, piece.size);
         }
         self.walk(piece, &path, true)
     }
