@@ -14,4 +14,5 @@ mod machines;
 mod peers;
 mod programs;
 mod pycachesim;
+mod settled;
 mod textbook;
