@@ -114,7 +114,9 @@ impl Cache {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tlb {
+    #[serde(deserialize_with = "or_zero")]
     pub accesses: u64,
+    #[serde(deserialize_with = "or_zero")]
     pub misses: u64,
 }
 
@@ -194,7 +196,7 @@ pub struct Side {
     pub source: Option<String>,
 }
 
-/// Classes are null where misses were not classed.
+/// Classes are null where misses were not classed, a TLB's counts where the machine has none.
 fn or_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     Ok(Option::<u64>::deserialize(deserializer)?.unwrap_or_default())
 }

@@ -396,6 +396,10 @@ impl Engine {
         }
     }
 
+    pub fn has_tlb(&self) -> bool {
+        !self.tlbs.is_empty()
+    }
+
     pub fn tlb_remove(&mut self, page: u32) {
         let number = self.table.page(page).number;
         for tlb in &mut self.tlbs {
