@@ -43,6 +43,8 @@ pub struct Schedule {
     slice: u64,
     states: Vec<State>,
     left: Vec<VecDeque<Item>>,
+    /// Threads that wait, in the order in which they began to.
+    waiting: Vec<u32>,
     /// Threads in the order in which they came to a barrier.
     barriers: HashMap<u64, Vec<u32>>,
     locks: HashMap<u64, Lock>,
@@ -65,6 +67,7 @@ impl Schedule {
             slice,
             states: Vec::new(),
             left,
+            waiting: Vec::new(),
             barriers: HashMap::new(),
             locks: HashMap::new(),
             posted: HashSet::new(),
@@ -116,6 +119,7 @@ impl Schedule {
         let cpu = &mut self.cpus[cpu];
         if let Some(hold) = hold {
             self.states[thread as usize] = State::Held(hold);
+            self.waiting.push(thread);
             cpu.ready.pop_front();
             cpu.slice_began = now;
         } else if now - cpu.slice_began >= self.slice {
@@ -156,7 +160,6 @@ impl Schedule {
             Event::Unlock { object } => self.unlock(thread, object, now),
             Event::Post { ticket } => {
                 self.posted.insert(ticket);
-                // Those that wait come free in the order in which they came: see `release`.
                 self.release(now, |hold| *hold == Hold::Ticket(ticket));
             }
             Event::Wait { ticket } if !self.posted.contains(&ticket) => return Some(Hold::Ticket(ticket)),
@@ -198,17 +201,18 @@ impl Schedule {
         }
     }
 
-    /// All threads with such a hold become ready, the lowest number first.
+    /// All threads with such a hold become ready, in the order in which they began to wait.
     fn release(&mut self, now: u64, met: impl Fn(&Hold) -> bool) {
-        for thread in 0..self.states.len() {
-            if matches!(&self.states[thread], State::Held(hold) if met(hold)) {
-                self.ready(thread as u32, now);
+        for thread in self.waiting.clone() {
+            if matches!(&self.states[thread as usize], State::Held(hold) if met(hold)) {
+                self.ready(thread, now);
             }
         }
     }
 
     fn ready(&mut self, thread: u32, now: u64) {
         self.states[thread as usize] = State::Ready;
+        self.waiting.retain(|other| *other != thread);
         let cpu = self.cpu_of(thread);
         if cpu.ready.is_empty() {
             cpu.imbalance += now.saturating_sub(cpu.clock);
