@@ -301,7 +301,6 @@ impl Engine {
             }
             cache.set_state(at, DIRTY);
         } else if state & WATCH != 0 || (a.fetch && self.coherent && !self.layout.places[instance].private) {
-            // A first cache for fetches alone may be shared where that for data is not.
             return self.hit_with_care(a, kind, at);
         }
         if hit > 0 {

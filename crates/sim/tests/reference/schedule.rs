@@ -43,8 +43,6 @@ pub struct Schedule {
     slice: u64,
     states: Vec<State>,
     left: Vec<VecDeque<Item>>,
-    /// Threads that wait, in the order in which they began to.
-    waiting: Vec<u32>,
     /// Threads in the order in which they came to a barrier.
     barriers: HashMap<u64, Vec<u32>>,
     locks: HashMap<u64, Lock>,
@@ -67,7 +65,6 @@ impl Schedule {
             slice,
             states: Vec::new(),
             left,
-            waiting: Vec::new(),
             barriers: HashMap::new(),
             locks: HashMap::new(),
             posted: HashSet::new(),
@@ -119,7 +116,6 @@ impl Schedule {
         let cpu = &mut self.cpus[cpu];
         if let Some(hold) = hold {
             self.states[thread as usize] = State::Held(hold);
-            self.waiting.push(thread);
             cpu.ready.pop_front();
             cpu.slice_began = now;
         } else if now - cpu.slice_began >= self.slice {
@@ -201,18 +197,17 @@ impl Schedule {
         }
     }
 
-    /// All threads with such a hold become ready, in the order in which they began to wait.
+    /// All threads with such a hold become ready, the lowest number first.
     fn release(&mut self, now: u64, met: impl Fn(&Hold) -> bool) {
-        for thread in self.waiting.clone() {
-            if matches!(&self.states[thread as usize], State::Held(hold) if met(hold)) {
-                self.ready(thread, now);
+        for thread in 0..self.states.len() {
+            if matches!(&self.states[thread], State::Held(hold) if met(hold)) {
+                self.ready(thread as u32, now);
             }
         }
     }
 
     fn ready(&mut self, thread: u32, now: u64) {
         self.states[thread as usize] = State::Ready;
-        self.waiting.retain(|other| *other != thread);
         let cpu = self.cpu_of(thread);
         if cpu.ready.is_empty() {
             cpu.imbalance += now.saturating_sub(cpu.clock);
