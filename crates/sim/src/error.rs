@@ -19,10 +19,8 @@ pub enum SimError {
         "the program touches more than {pages} pages, which is more than this simulator can number; simulate a shorter window of it"
     )]
     TooManyPages { pages: u64 },
-    #[error("thread {thread} runs more than 128 processes' worth of threads")]
-    TooManyThreads { thread: u32 },
     #[error("the host's threads cannot be started: {0}")]
     Host(String),
-    #[error("the simulation was stopped by an error in the trace: {0}")]
-    Trace(String),
+    #[error(transparent)]
+    Trace(#[from] trace::TraceError),
 }

@@ -8,12 +8,7 @@ use crate::engine::Traits;
 use crate::error::SimError;
 
 /// A piece of a thread's stream.
-#[derive(Clone, Debug, Default)]
-pub struct Batch {
-    pub refs: Vec<Ref>,
-    /// Events, each before the reference number `at` of the batch.
-    pub events: Vec<Timed>,
-}
+pub use trace::Batch;
 
 /// What is known of a thread before it runs.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,7 +1,7 @@
 //! The simulated world: caches, TLBs, coherence, memory, clocks and classes of misses.
 //!
-//! `README.md` tells exactly what is simulated. The way in is [`simulate_refs`] for references
-//! in memory; a machine, some policies and what to report make a [`Config`].
+//! `README.md` tells exactly what is simulated. The way in is [`simulate`] for a trace and
+//! [`simulate_refs`] for references in memory; a machine, some policies and what to report make a [`Config`].
 #![forbid(unsafe_code)]
 
 mod acting;
@@ -28,6 +28,7 @@ mod simulate;
 pub mod structures;
 mod sync;
 mod tlb;
+mod tracing;
 
 pub use config::{Config, Costs, Detail, Order, PolicySpec, VERGHESE96};
 pub use engine::Traits;
@@ -36,4 +37,4 @@ pub use input::{Item, Run, Streams};
 pub use outcome::{
     CacheOutcome, CpuMemory, CpuOutcome, Hints, MemoryOutcome, Outcome, StallOutcome, TimeOutcome, TlbOutcome,
 };
-pub use simulate::{Progress, simulate_refs, simulate_with};
+pub use simulate::{Progress, simulate, simulate_refs, simulate_with};

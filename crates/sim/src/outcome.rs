@@ -57,11 +57,11 @@ pub struct StallOutcome {
     pub upgrade: u64,
 }
 
-/// `None` on machines whose description has no TLB.
+/// Both 0 on machines whose description has no TLB: nothing is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TlbOutcome {
-    pub accesses: Option<u64>,
-    pub misses: Option<u64>,
+    pub accesses: u64,
+    pub misses: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -129,15 +129,7 @@ pub struct CpuMemory {
 pub fn outcome(engine: &Engine, policy: &str, machine: &machine::Machine, used: &[bool], per_cpu: bool) -> Outcome {
     let kinds = engine.layout.caches.len();
     let cpus: Vec<CpuOutcome> = (0..engine.cpus.len())
-        .map(|cpu| {
-            of_cpu(
-                engine,
-                cpu,
-                &engine.counts[cpu * kinds..(cpu + 1) * kinds],
-                machine,
-                used[cpu],
-            )
-        })
+        .map(|cpu| of_cpu(engine, cpu, &engine.counts[cpu * kinds..(cpu + 1) * kinds], used[cpu]))
         .collect();
     let mut caches = cpus[0].caches.clone();
     for cpu in &cpus[1..] {
@@ -156,7 +148,7 @@ pub fn outcome(engine: &Engine, policy: &str, machine: &machine::Machine, used: 
         references: counts.references,
         instructions: instructions(engine, &counts),
         caches,
-        tlb: of_tlb(&counts, machine),
+        tlb: of_tlb(&counts),
         memory: MemoryOutcome {
             local: memory.local,
             remote: memory.remote,
@@ -181,7 +173,7 @@ pub fn outcome(engine: &Engine, policy: &str, machine: &machine::Machine, used: 
     }
 }
 
-fn of_cpu(engine: &Engine, cpu: usize, counts: &[CacheCounts], machine: &machine::Machine, used: bool) -> CpuOutcome {
+fn of_cpu(engine: &Engine, cpu: usize, counts: &[CacheCounts], used: bool) -> CpuOutcome {
     let shapes = engine.layout.caches.iter().zip(counts);
     let caches = shapes
         .map(|(shape, counts)| of_cache(&shape.name, shape.level, counts, engine.classes))
@@ -194,7 +186,7 @@ fn of_cpu(engine: &Engine, cpu: usize, counts: &[CacheCounts], machine: &machine
         references: cpu.counts.references,
         instructions: instructions(engine, &cpu.counts),
         caches,
-        tlb: of_tlb(&cpu.counts, machine),
+        tlb: of_tlb(&cpu.counts),
         memory: of_memory(&cpu.counts),
         time_ns: if used {
             of_time(&cpu.spent, cpu.clock)
@@ -313,11 +305,10 @@ fn of_memory(counts: &CpuCounts) -> CpuMemory {
     }
 }
 
-fn of_tlb(counts: &CpuCounts, machine: &machine::Machine) -> TlbOutcome {
-    let has = machine.tlb.is_some();
+fn of_tlb(counts: &CpuCounts) -> TlbOutcome {
     TlbOutcome {
-        accesses: has.then_some(counts.tlb_accesses),
-        misses: has.then_some(counts.tlb_misses),
+        accesses: counts.tlb_accesses,
+        misses: counts.tlb_misses,
     }
 }
 

@@ -166,10 +166,9 @@ impl<'a> Schedule<'a> {
     }
 
     fn report(&mut self, done: u64) {
-        let before = self.done / REPORT;
         self.done += done;
-        if self.done / REPORT != before {
-            (self.progress)(self.done);
+        if self.done >= REPORT {
+            (self.progress)(std::mem::take(&mut self.done));
         }
     }
 

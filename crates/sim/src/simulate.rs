@@ -2,6 +2,7 @@
 
 use policy::Policy;
 use rayon::prelude::*;
+use trace::Trace;
 
 use crate::clock::Units;
 use crate::config::{Config, Order, PolicySpec};
@@ -11,16 +12,28 @@ use crate::error::SimError;
 use crate::input::{Input, Streams};
 use crate::outcome::{Outcome, outcome};
 use crate::schedule::Schedule;
+use crate::tracing::TraceInput;
 
-/// What `progress` is called with now and then: references carried out, by all policies together.
+/// Called now and then, from any thread, with the references carried out since it was called last
+/// (of all policies together).
 pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
+
+/// Simulates a trace; one outcome for each policy of `config`, in their order.
+pub fn simulate(trace: &Trace, config: &Config, progress: Progress) -> Result<Vec<Outcome>, SimError> {
+    let policies = built(config)?;
+    let spawned = trace.spawned()?;
+    let open = || Ok(Box::new(TraceInput::new(trace, &spawned)) as Box<dyn Input>);
+    side_by_side(&open, config, policies, progress)
+}
+
+fn built(config: &Config) -> Result<Vec<(String, Box<dyn Policy>)>, SimError> {
+    let build = |spec: &PolicySpec| Ok((spec.name.clone(), policy::build(&spec.name, &spec.sets)?));
+    config.policies.iter().map(build).collect()
+}
 
 /// Simulates streams in memory; one outcome for each policy of `config`, in their order.
 pub fn simulate_refs(streams: &Streams, config: &Config) -> Result<Vec<Outcome>, SimError> {
-    let build = |spec: &PolicySpec| policy::build(&spec.name, &spec.sets);
-    let policies = config.policies.iter().map(build).collect::<Result<Vec<_>, _>>()?;
-    let names = config.policies.iter().map(|spec| spec.name.clone());
-    simulate_with(streams, config, names.zip(policies).collect())
+    simulate_with(streams, config, built(config)?)
 }
 
 /// The same for policies that were made by hand, with the names to report; those of `config`

@@ -36,6 +36,7 @@ mod block;
 mod cat;
 mod chunk;
 mod error;
+mod events;
 pub mod import;
 mod info;
 pub mod limits;

@@ -15,6 +15,7 @@ pub struct Setup<'a> {
     pub classes: bool,
     /// The order of the trace instead of that of the clocks.
     pub recorded: bool,
+    pub slice_ns: u64,
 }
 
 impl Default for Setup<'_> {
@@ -24,6 +25,7 @@ impl Default for Setup<'_> {
             seed: 1,
             classes: true,
             recorded: false,
+            slice_ns: 10_000_000,
         }
     }
 }
@@ -34,7 +36,7 @@ impl Setup<'_> {
             seed: self.seed,
             classes: self.classes,
             recorded: self.recorded,
-            ..Choices::default()
+            slice_ns: self.slice_ns,
         }
     }
 }

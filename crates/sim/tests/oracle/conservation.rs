@@ -51,7 +51,9 @@ fn adds_up(object: &Value, classes: bool) -> TestCaseResult {
         }
     }
     let tlb = &object["tlb"];
-    prop_assert!(number(tlb, "misses") <= number(tlb, "accesses"));
+    if !tlb["accesses"].is_null() {
+        prop_assert!(number(tlb, "misses") <= number(tlb, "accesses"));
+    }
     Ok(())
 }
 

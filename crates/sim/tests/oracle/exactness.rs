@@ -78,9 +78,9 @@ proptest! {
 
     /// One cpu, where the engine shares work between policies.
     #[test]
-    fn one_cpu(machine in machines(vec![1]), program in programs(3, 400), seed in 0..3u64, classes: bool, recorded: bool) {
+    fn one_cpu(machine in machines(vec![1]), program in programs(3, 400), seed in 0..3u64, classes: bool, recorded: bool, slice_ns in 1..2000u64) {
         let sets = sets();
-        agree(&machine, &program, &Setup { sets: &sets, seed, classes, recorded })?;
+        agree(&machine, &program, &Setup { sets: &sets, seed, classes, recorded, slice_ns })?;
     }
 
     /// One cpu and one thread: nothing depends on time.
@@ -91,9 +91,9 @@ proptest! {
 
     /// Several cpus in the order of their clocks.
     #[test]
-    fn several_cpus(machine in machines(vec![2, 3, 4, 6]), program in programs(7, 400), seed in 0..3u64, classes in prop::bool::weighted(0.8)) {
+    fn several_cpus(machine in machines(vec![2, 3, 4, 6]), program in programs(7, 400), seed in 0..3u64, classes in prop::bool::weighted(0.8), slice_ns in 1..2000u64) {
         let sets = sets();
-        agree(&machine, &program, &Setup { sets: &sets, seed, classes, recorded: false })?;
+        agree(&machine, &program, &Setup { sets: &sets, seed, classes, recorded: false, slice_ns })?;
     }
 
     /// Several cpus in the order of the trace.

@@ -40,7 +40,7 @@ pub struct Choices {
     pub classes: bool,
     /// The order of the trace instead of that of the clocks.
     pub recorded: bool,
-    pub slice_ns: f64,
+    pub slice_ns: u64,
 }
 
 impl Default for Choices {
@@ -49,7 +49,7 @@ impl Default for Choices {
             seed: 1,
             classes: true,
             recorded: false,
-            slice_ns: 10e6,
+            slice_ns: 10_000_000,
         }
     }
 }
@@ -82,7 +82,8 @@ pub struct Outcome {
     pub cpus: Vec<CpuResult>,
     pub pages: u64,
     pub wall: u64,
-    pub counts_instructions: bool,
+    /// Whether the program tells how many instructions it executed.
+    pub knows_instructions: bool,
 }
 
 struct Model<'a> {
@@ -116,7 +117,7 @@ pub fn simulate(
         cut: innermost.map(|cache| cache.line_bytes).min().unwrap_or(64).into(),
         cpus: vec![CpuResult::default(); machine.cpus as usize],
     };
-    let mut schedule = Schedule::new(program, machine.cpus, units(choices.slice_ns));
+    let mut schedule = Schedule::new(program, machine.cpus, choices.slice_ns << 20);
     if choices.recorded {
         for (thread, item) in &program.items {
             let cpu = (*thread % machine.cpus) as usize;
@@ -151,7 +152,7 @@ impl Model<'_> {
                     (false, false) => 1,
                 };
                 self.cpus[cpu].references += 1;
-                self.cpus[cpu].instructions += u64::from(*insns);
+                self.cpus[cpu].instructions += instructions;
                 let mut took = instructions * self.clocks_period;
                 self.cpus[cpu].time.busy += took;
                 let mut rest = u64::from(*size).max(1);
@@ -233,7 +234,7 @@ impl Model<'_> {
             cpus: self.cpus,
             pages: self.pages.count(),
             wall,
-            counts_instructions: self.program.counts_instructions,
+            knows_instructions: self.program.counts_instructions || self.program.has_fetches,
         }
     }
 }

@@ -45,14 +45,16 @@ impl Outcome {
         all["memory"]["pages"] = json!(self.pages);
         let total = |of: fn(&CpuResult) -> u64| self.cpus.iter().map(of).sum::<u64>();
         all["references"] = json!(total(|cpu| cpu.references));
-        all["instructions"] = match self.counts_instructions {
+        all["instructions"] = match self.knows_instructions {
             true => json!(total(|cpu| cpu.instructions)),
             false => Value::Null,
         };
-        let each = self.cpus.iter();
-        all["per_cpu"] = each
-            .map(|cpu| sum(std::slice::from_ref(cpu), machine, classes))
-            .collect();
+        if machine.cpus > 1 {
+            let each = self.cpus.iter();
+            all["per_cpu"] = each
+                .map(|cpu| sum(std::slice::from_ref(cpu), machine, classes))
+                .collect();
+        }
         all
     }
 }
@@ -106,7 +108,10 @@ fn sum(cpus: &[CpuResult], machine: &Machine, classes: bool) -> Value {
         .collect();
     json!({
         "caches": caches,
-        "tlb": { "accesses": total(&|cpu| cpu.tlb.0), "misses": total(&|cpu| cpu.tlb.1) },
+        "tlb": match machine.tlb {
+            Some(_) => json!({ "accesses": total(&|cpu| cpu.tlb.0), "misses": total(&|cpu| cpu.tlb.1) }),
+            None => json!({ "accesses": null, "misses": null }),
+        },
         "memory": { "local": total(&|cpu| cpu.local), "remote": total(&|cpu| cpu.remote) },
         "time_ns": {
             "busy": busy, "cache_stall": cache_stall, "local_stall": local_stall, "remote_stall": remote_stall,
