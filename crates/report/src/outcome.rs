@@ -125,12 +125,16 @@ pub struct Tlb {
 pub struct Memory {
     pub local: u64,
     pub remote: u64,
+    /// Of `remote`: supplied by another cpu's cache.
+    pub dirty_remote: u64,
     pub local_percent: f64,
     pub pages: u64,
     pub pages_max: u64,
     pub migrations: u64,
     pub replications: u64,
     pub collapses: u64,
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
 }
 
 /// Nanoseconds, summed over the cpus; `wall` is what a clock on the wall would show.
@@ -196,7 +200,7 @@ pub struct Side {
     pub source: Option<String>,
 }
 
-/// Classes are null where misses were not classed, a TLB's counts where the machine has none.
+/// Null where misses were not classed, or the machine has no TLB.
 fn or_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     Ok(Option::<u64>::deserialize(deserializer)?.unwrap_or_default())
 }
