@@ -5,6 +5,7 @@
 #[path = "../reference/mod.rs"]
 mod reference;
 
+mod acting;
 mod both;
 mod cachegrind;
 mod conservation;
