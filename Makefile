@@ -36,14 +36,14 @@ test:
 	@setup/debian test
 	@$(MAKE) --no-print-directory tool
 	@$(MAKE) --no-print-directory lint
-	@bench/peers
+	@crates/sim/tests/oracles/pycachesim.sh
 	$(CARGO) test $(CARGO_FLAGS) --workspace
 	$(CARGO) run $(CARGO_FLAGS) -q -p xtask -- check
 
 bench:
 	@setup/debian bench
 	@$(MAKE) --no-print-directory build
-	@bench/peers
+	@crates/sim/tests/oracles/pycachesim.sh
 	@bench/run
 
 docs: build

@@ -72,14 +72,14 @@ impl Advise {
         let baseline = baseline.cloned().unwrap_or_default();
 
         let mut notes = Vec::new();
-        let folder; // Holds the trace until the advice is made.
+        let mut folder = None;
         let file = match (&self.trace, &self.keep) {
             (Some(file), _) | (None, Some(file)) => file.clone(),
             (None, None) => {
-                folder = tempfile::tempdir().map_err(|error| {
+                let made = tempfile::tempdir().map_err(|error| {
                     Failure::work(format!("cannot make a folder for the trace: {error}; set TMPDIR"))
                 })?;
-                folder.path().join("advise.trace")
+                folder.insert(made).path().join("advise.trace")
             }
         };
         if self.trace.is_none() {
@@ -87,6 +87,8 @@ impl Advise {
             notes.extend(self.record(&file, console.json())?);
         }
         let opened = trace::open(&file).map_err(|failure| self.was_a_program(failure))?;
+        // An open file can be read after it was removed: nothing is left behind whatever comes.
+        drop(folder);
         let detail = sim::Detail {
             structures: true,
             false_sharing: COLLISIONS,
@@ -107,6 +109,14 @@ impl Advise {
     fn record(&self, file: &Path, json: bool) -> Result<Vec<String>, Failure> {
         let outcome = self.recording.record(&self.command, file, json)?;
         let mut notes = outcome.notes;
+        if outcome.summary.references < outcome.references_seen {
+            notes.push(format!(
+                "recorded were {} of the {} references that the program made: times and misses are those of this part, and \
+                 what it found in the caches at the start is taken for cold misses",
+                report::count(outcome.summary.references),
+                report::count(outcome.references_seen)
+            ));
+        }
         match outcome.exit {
             capture::Exit::Code(0) => {}
             capture::Exit::Code(code) => notes.push(format!("the program ended with exit status {code}")),

@@ -85,37 +85,13 @@ impl Simulate {
 /// Runs all policies, with progress.
 pub fn simulate(file: &Path, trace: &::trace::Trace, config: &sim::Config) -> Result<Vec<sim::Outcome>, Failure> {
     let bar = progress::known("simulating", trace.references() * config.policies.len() as u64);
-    let _ = &bar;
-    let outcomes = sim::simulate_refs(&streams(file, trace)?, config);
+    let outcomes = sim::simulate(trace, config, &|references| bar.inc(references));
     bar.finish_and_clear();
     outcomes.map_err(|error| match error {
         sim::SimError::Policy(error) => error.into(),
+        sim::SimError::Trace(error) => trace::explain(file, &error),
         error => Failure::work(format!("{}: {error}", file.display())),
     })
-}
-
-fn streams(file: &Path, trace: &::trace::Trace) -> Result<sim::Streams, Failure> {
-    let mut streams = sim::Streams::default();
-    streams.traits.counts_instructions = trace.header().counts_instructions;
-    streams.traits.has_fetches = trace.header().has_fetches;
-    for (id, thread) in trace.threads().iter().enumerate() {
-        streams.spaces.push(thread.process);
-        let mut items = Vec::new();
-        let mut batch = ::trace::Batch::default();
-        let mut stream = trace.thread(id as u32).map_err(|error| trace::explain(file, &error))?;
-        while stream.next(&mut batch).map_err(|error| trace::explain(file, &error))? {
-            let mut events = batch.events.iter().peekable();
-            for (at, reference) in batch.refs.iter().enumerate() {
-                while let Some(event) = events.next_if(|event| event.at as usize <= at) {
-                    items.push(sim::Item::Event(event.event.clone()));
-                }
-                items.push(sim::Item::Ref(*reference));
-            }
-            items.extend(events.map(|event| sim::Item::Event(event.event.clone())));
-        }
-        streams.threads.push(items);
-    }
-    Ok(streams)
 }
 
 /// Outcomes as the reports read them: from their JSON.

@@ -5,6 +5,7 @@
 #[path = "../reference/mod.rs"]
 mod reference;
 
+mod acting;
 mod both;
 mod cachegrind;
 mod conservation;
@@ -14,4 +15,5 @@ mod machines;
 mod peers;
 mod programs;
 mod pycachesim;
+mod settled;
 mod textbook;
