@@ -228,6 +228,7 @@ impl Structures {
             Some(fixed.stacks.find(addr)),
             own.map(|own| own.maps.find(addr)),
             Some(fixed.files.find(addr)),
+            Some(fixed.growth.find(addr)),
         ];
         for found in layers.into_iter().flatten() {
             match found {
