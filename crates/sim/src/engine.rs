@@ -300,7 +300,7 @@ impl Engine {
                 return self.hit_with_care(a, kind, at);
             }
             cache.set_state(at, DIRTY);
-        } else if state & WATCH != 0 {
+        } else if state & WATCH != 0 || (a.fetch && self.coherent && !self.layout.places[instance].private) {
             return self.hit_with_care(a, kind, at);
         }
         if hit > 0 {
@@ -393,6 +393,10 @@ impl Engine {
         for node in 0..self.layout.nodes {
             self.world.free_frames[node as usize] = self.frames.free(node);
         }
+    }
+
+    pub fn has_tlb(&self) -> bool {
+        !self.tlbs.is_empty()
     }
 
     pub fn tlb_remove(&mut self, page: u32) {

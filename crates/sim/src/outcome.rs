@@ -57,11 +57,11 @@ pub struct StallOutcome {
     pub upgrade: u64,
 }
 
-/// Both 0 on machines whose description has no TLB: nothing is looked up.
+/// `None` on machines whose description has no TLB.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TlbOutcome {
-    pub accesses: u64,
-    pub misses: u64,
+    pub accesses: Option<u64>,
+    pub misses: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -148,7 +148,7 @@ pub fn outcome(engine: &Engine, policy: &str, machine: &machine::Machine, used: 
         references: counts.references,
         instructions: instructions(engine, &counts),
         caches,
-        tlb: of_tlb(&counts),
+        tlb: of_tlb(&counts, engine.has_tlb()),
         memory: MemoryOutcome {
             local: memory.local,
             remote: memory.remote,
@@ -186,7 +186,7 @@ fn of_cpu(engine: &Engine, cpu: usize, counts: &[CacheCounts], used: bool) -> Cp
         references: cpu.counts.references,
         instructions: instructions(engine, &cpu.counts),
         caches,
-        tlb: of_tlb(&cpu.counts),
+        tlb: of_tlb(&cpu.counts, engine.has_tlb()),
         memory: of_memory(&cpu.counts),
         time_ns: if used {
             of_time(&cpu.spent, cpu.clock)
@@ -305,10 +305,10 @@ fn of_memory(counts: &CpuCounts) -> CpuMemory {
     }
 }
 
-fn of_tlb(counts: &CpuCounts) -> TlbOutcome {
+fn of_tlb(counts: &CpuCounts, has: bool) -> TlbOutcome {
     TlbOutcome {
-        accesses: counts.tlb_accesses,
-        misses: counts.tlb_misses,
+        accesses: has.then_some(counts.tlb_accesses),
+        misses: has.then_some(counts.tlb_misses),
     }
 }
 

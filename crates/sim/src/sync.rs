@@ -63,7 +63,8 @@ impl Sync {
             Event::Unlock { object } => self.unlock(thread, object),
             Event::Post { ticket } => {
                 self.posted.insert(ticket);
-                self.freed.extend(self.waiting.remove(&ticket).unwrap_or_default());
+                let waiting = self.waiting.remove(&ticket);
+                self.free_in_order(waiting);
                 Verdict::GoOn
             }
             Event::Wait { ticket } if !self.posted.contains(ticket) => {
@@ -140,7 +141,15 @@ impl Sync {
 
     pub fn ended(&mut self, thread: u32) {
         self.life[thread as usize] = Life::Ended;
-        self.freed.extend(self.joining.remove(&thread).unwrap_or_default());
+        let joining = self.joining.remove(&thread);
+        self.free_in_order(joining);
+    }
+
+    /// Several threads that wait for one thing go on in the order of their numbers.
+    fn free_in_order(&mut self, threads: Option<Vec<u32>>) {
+        let mut threads = threads.unwrap_or_default();
+        threads.sort_unstable();
+        self.freed.extend(threads);
     }
 
     /// A waiting thread goes on without what it waits for; a lock it takes over.

@@ -83,5 +83,13 @@ fn streams(program: &Program) -> Streams {
 /// A trace under one policy.
 pub fn simulate_trace(machine: &Machine, trace: &trace::Trace, policy: &str) -> Result<Value, String> {
     let config = config(machine, &[policy], &Setup::default());
-    json(sim::simulate(trace, &config, &|_| {})).map(|mut outcomes| outcomes.remove(0))
+    let mut items = Vec::new();
+    let mut stream = trace.thread(0).map_err(|e| e.to_string())?;
+    let mut batch = trace::Batch::default();
+    while stream.next(&mut batch).map_err(|e| e.to_string())? {
+        items.extend(batch.refs.iter().map(|r| sim::Item::Ref(*r)));
+    }
+    let mut streams = Streams::new(vec![items]);
+    streams.traits = Traits { counts_instructions: true, has_fetches: true };
+    json(sim::simulate_refs(&streams, &config)).map(|mut outcomes| outcomes.remove(0))
 }

@@ -109,8 +109,9 @@ impl Hierarchy {
             Op::Fetch => self.fetch_paths[piece.cpu as usize].clone(),
             _ => self.data_paths[piece.cpu as usize].clone(),
         };
-        for instance in &path {
-            self.instances[*instance].accessed(piece.physical_address, piece.size);
+        let off_path = self.off_path(piece.cpu);
+        for instance in (0..self.instances.len()).filter(|instance| !off_path.contains(instance)) {
+            self.instances[instance].accessed(piece.physical_address, piece.size);
         }
         self.walk(piece, &path, true)
     }
@@ -217,7 +218,9 @@ impl Hierarchy {
             for above in self.above(instance) {
                 for (address, _) in self.instances[above].lines_in(&line) {
                     if self.instances[above].lose(address, false) {
-                        self.instances[above].counts[cpu].writebacks += 1;
+                        let own = &self.instances[above].cpus;
+                        let counted = if own.contains(&piece.cpu) { cpu } else { own.start as usize };
+                        self.instances[above].counts[counted].writebacks += 1;
                         dirty = true;
                     }
                 }
