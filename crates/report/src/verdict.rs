@@ -65,28 +65,42 @@ fn reason(advice: &Advice, base: &Outcome) -> String {
         let share = percent(if time.total > 0.0 { memory / time.total } else { 0.0 });
         return format!("what the program uses fits into {outermost}, and waiting for memory is {share} of its time");
     }
-    let outer = base.caches.last();
-    if let Some(outer) = outer.filter(|outer| outer.cold as f64 > (1.0 - NOTHING) * outer.misses as f64) {
+    let Some(outer) = base.caches.last().filter(|outer| outer.classed()) else {
+        return format!("all {} placements lead to the same misses", advice.policies.len());
+    };
+    let part = |misses: u64| misses as f64 / outer.misses.max(1) as f64;
+    let (first, sharing, conflict) = (
+        part(outer.cold),
+        part(outer.true_sharing + outer.false_sharing),
+        part(outer.conflict),
+    );
+    if first > 1.0 - NOTHING {
         return format!(
             "the {} misses are first touches, which no placement avoids, and {} of the time is waiting for them",
             outer.name,
             percent(memory / time.total)
         );
     }
-    let movable = outer.map_or(0, |cache| cache.conflict);
-    if let Some(outer) = outer.filter(|outer| outer.classed() && (movable as f64) < NOTHING * outer.misses as f64) {
-        let nodes = if machine.nodes <= 1 {
-            "there is one node"
-        } else {
-            "all placements leave as many of them local"
+    if sharing > 0.5 {
+        return format!(
+            "{} of the {} misses are of lines that cpus take from one another ({} by false sharing); it is the data's \
+             layout that must change, not the pages' place",
+            percent(sharing),
+            outer.name,
+            percent(part(outer.false_sharing)),
+        );
+    }
+    if conflict < NOTHING {
+        let nodes = match machine.nodes {
+            0 | 1 => "there is one node",
+            _ => "all placements leave as many of them local",
+        };
+        let conflicts = match outer.conflict {
+            0 => "none".to_string(),
+            _ => format!("only {}", percent(conflict)),
         };
         return format!(
-            "only {} of the {} misses are conflicts, which is what colors can remove, and {nodes}",
-            percent(if outer.misses > 0 {
-                movable as f64 / outer.misses as f64
-            } else {
-                0.0
-            }),
+            "{conflicts} of the {} misses are conflicts, which is what colors can remove, and {nodes}",
             outer.name
         );
     }

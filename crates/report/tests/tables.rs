@@ -167,6 +167,12 @@ fn the_verdict_says_what_is_gained_or_why_nothing_is() {
         verdict.contains("only <0.1% of the L2 misses are conflicts"),
         "{verdict}"
     );
+    let mut shared = outcome("random", 0, 0.0);
+    for cache in &mut shared.caches {
+        (cache.capacity, cache.false_sharing) = (0, cache.capacity);
+    }
+    let verdict = same("simos-r4400", shared);
+    assert!(verdict.contains("lines that cpus take from one another"), "{verdict}");
     let mut empty = outcome("random", 0, 0.0);
     empty.references = 0;
     assert!(same("simos-r4400", empty).contains("no references"));
