@@ -205,7 +205,7 @@ impl Structures {
         self.catalog.place(span, addr)
     }
 
-    #[cold]
+    #[inline(never)]
     fn search(&mut self, space: u32, addr: u64) -> StructureId {
         self.begin(space);
         let page = addr & !(SLOT_BYTES - 1);
