@@ -90,6 +90,9 @@ pub fn simulate_trace(machine: &Machine, trace: &trace::Trace, policy: &str) -> 
         items.extend(batch.refs.iter().map(|r| sim::Item::Ref(*r)));
     }
     let mut streams = Streams::new(vec![items]);
-    streams.traits = Traits { counts_instructions: true, has_fetches: true };
+    streams.traits = Traits {
+        counts_instructions: true,
+        has_fetches: true,
+    };
     json(sim::simulate_refs(&streams, &config)).map(|mut outcomes| outcomes.remove(0))
 }

@@ -219,7 +219,11 @@ impl Hierarchy {
                 for (address, _) in self.instances[above].lines_in(&line) {
                     if self.instances[above].lose(address, false) {
                         let own = &self.instances[above].cpus;
-                        let counted = if own.contains(&piece.cpu) { cpu } else { own.start as usize };
+                        let counted = if own.contains(&piece.cpu) {
+                            cpu
+                        } else {
+                            own.start as usize
+                        };
                         self.instances[above].counts[counted].writebacks += 1;
                         dirty = true;
                     }
