@@ -34,7 +34,10 @@ fn main() -> ExitCode {
     match capture::record(&options, &mut |_| {}) {
         Ok(outcome) => {
             if !quiet {
-                eprintln!("{:?} seen {} {:?}", outcome.exit, outcome.references_seen, outcome.summary);
+                eprintln!(
+                    "{:?} seen {} {:?}",
+                    outcome.exit, outcome.references_seen, outcome.summary
+                );
                 outcome.notes.iter().for_each(|n| eprintln!("note: {n}"));
             }
             if let Some(failure) = outcome.failure {

@@ -78,8 +78,19 @@ pub struct Image {
 impl Image {
     /// A fresh address space with one thread, `main`.
     pub fn new(process: u32, pid: u32, main: ThreadId) -> Image {
-        let told = Thread { process, number: u64::from(pid), name: String::new(), stack: None };
-        let first = Runner { id: main, carried: 0, pointer: 0, told, ended: false };
+        let told = Thread {
+            process,
+            number: u64::from(pid),
+            name: String::new(),
+            stack: None,
+        };
+        let first = Runner {
+            id: main,
+            carried: 0,
+            pointer: 0,
+            told,
+            ended: false,
+        };
         Image {
             process,
             pid,
@@ -104,8 +115,18 @@ impl Image {
         commons.pcs.insert(process, pcs);
         let mut child = Image::new(process, pid, main);
         if let Some(caller) = self.runners.get(self.current).and_then(Option::as_ref) {
-            let told = Thread { number: u64::from(pid), process, ..caller.told.clone() };
-            let runner = Runner { id: main, pointer: caller.pointer, carried: 0, told, ended: false };
+            let told = Thread {
+                number: u64::from(pid),
+                process,
+                ..caller.told.clone()
+            };
+            let runner = Runner {
+                id: main,
+                pointer: caller.pointer,
+                carried: 0,
+                told,
+                ended: false,
+            };
             child.runners = vec![None; self.current];
             child.runners.push(Some(runner));
             child.current = self.current;
@@ -142,11 +163,14 @@ impl Image {
         while let Some(&word) = words.get(at) {
             match wire::kind(word) {
                 wire::BLOCK => {
-                    at = self.run(word as u32 as usize, words, at + 1, out, commons).map_err(|Malformed| at)?;
+                    at = self
+                        .run(word as u32 as usize, words, at + 1, out, commons)
+                        .map_err(|Malformed| at)?;
                 }
                 wire::RECORD => {
                     let (kind, payload) = wire::payload(words, at).ok_or(at)?;
-                    self.record(kind, payload, out, commons, wishes).map_err(|Malformed| at)?;
+                    self.record(kind, payload, out, commons, wishes)
+                        .map_err(|Malformed| at)?;
                     at += 1 + payload.len();
                 }
                 _ => return Err(at),
@@ -258,7 +282,11 @@ impl Image {
             }
             done += 1;
             let step = std::mem::take(&mut runner.carried).min(255) as u8;
-            out.collected().push(Ref { addr, insns: step, ..*template });
+            out.collected().push(Ref {
+                addr,
+                insns: step,
+                ..*template
+            });
         }
         Self::advance(blocks, block, &mut insn, insns, runner, out);
         out.admit(from, done);
@@ -278,7 +306,10 @@ impl Image {
     }
 
     fn current(&mut self) -> Result<&mut Runner, Malformed> {
-        self.runners.get_mut(self.current).and_then(Option::as_mut).ok_or(Malformed)
+        self.runners
+            .get_mut(self.current)
+            .and_then(Option::as_mut)
+            .ok_or(Malformed)
     }
 
     fn runner(&mut self, tid: u64) -> Result<&mut Runner, Malformed> {
@@ -292,7 +323,12 @@ impl Image {
             return *known;
         }
         let process = self.process;
-        *self.no_stack.get_or_insert_with(|| out.stack(Stack { process, frames: Vec::new() }))
+        *self.no_stack.get_or_insert_with(|| {
+            out.stack(Stack {
+                process,
+                frames: Vec::new(),
+            })
+        })
     }
 
     fn record(
@@ -342,7 +378,10 @@ impl Image {
             }
             (record::STACK, [number, pcs @ ..]) => {
                 let frames = pcs.iter().map(|pc| Frame { pc: *pc }).collect();
-                let id = out.stack(Stack { process: self.process, frames });
+                let id = out.stack(Stack {
+                    process: self.process,
+                    frames,
+                });
                 commons.pcs.entry(self.process).or_default().extend(pcs);
                 self.stacks.insert(*number, id);
             }
@@ -359,8 +398,14 @@ impl Image {
                 }
             }
             (record::SYNC, [operation, object, value]) => self.sync(*operation, *object, *value, out, commons)?,
-            (record::FORK, [pid]) => wishes.push(Wish::Spawned { by: self.current()?.id, pid: *pid as u32 }),
-            (record::WAITED, [pid]) => wishes.push(Wish::Waited { by: self.current()?.id, pid: *pid as u32 }),
+            (record::FORK, [pid]) => wishes.push(Wish::Spawned {
+                by: self.current()?.id,
+                pid: *pid as u32,
+            }),
+            (record::WAITED, [pid]) => wishes.push(Wish::Waited {
+                by: self.current()?.id,
+                pid: *pid as u32,
+            }),
             (record::EXEC, [1]) => self.phase = Phase::Replacing,
             (record::EXEC, [_]) => self.phase = Phase::Running,
             (record::PROGRAM, _) => {}
@@ -380,7 +425,12 @@ impl Image {
             }
             (record::ARRAY, [addr, bytes, ..]) => {
                 let name = String::from_utf8_lossy(&wire::text(payload, 2)).into_owned();
-                out.writer().arrays([Array { process: self.process, name, addr: *addr, bytes: *bytes }]);
+                out.writer().arrays([Array {
+                    process: self.process,
+                    name,
+                    addr: *addr,
+                    bytes: *bytes,
+                }]);
             }
             (record::SWITCH, [on]) => self.paused = *on == 0,
             _ => return Err(Malformed),
@@ -390,15 +440,27 @@ impl Image {
 
     fn create(&mut self, tid: u64, out: &mut Output) -> Result<(), Malformed> {
         // Valgrind has a few hundred threads at most (--max-threads).
-        let tid = usize::try_from(tid).ok().filter(|tid| *tid < 1 << 16).ok_or(Malformed)?;
+        let tid = usize::try_from(tid)
+            .ok()
+            .filter(|tid| *tid < 1 << 16)
+            .ok_or(Malformed)?;
         let by = self.current()?.id;
-        let told = Thread { process: self.process, ..Thread::default() };
+        let told = Thread {
+            process: self.process,
+            ..Thread::default()
+        };
         let id = out.thread(told.clone());
         out.event(by, Event::Spawn { child: id });
         if self.runners.len() <= tid {
             self.runners.resize(tid + 1, None);
         }
-        self.runners[tid] = Some(Runner { id, carried: 0, pointer: 0, told, ended: false });
+        self.runners[tid] = Some(Runner {
+            id,
+            carried: 0,
+            pointer: 0,
+            told,
+            ended: false,
+        });
         Ok(())
     }
 
@@ -422,7 +484,14 @@ impl Image {
         };
         if kind == Allocation::File && !path.is_empty() {
             let executable = how & 4 != 0;
-            commons.mappings.add(Mapping { process: self.process, path, start, bytes, offset, executable });
+            commons.mappings.add(Mapping {
+                process: self.process,
+                path,
+                start,
+                bytes,
+                offset,
+                executable,
+            });
         }
         for event in self.allocations.map(start, bytes, stack, kind) {
             out.event(thread, event);
@@ -446,13 +515,20 @@ impl Image {
                 }
             }
             wire::sync::JOINED => {
-                let ended = self.runners.iter().flatten().find(|r| r.pointer == object && r.id != thread);
+                let ended = self
+                    .runners
+                    .iter()
+                    .flatten()
+                    .find(|r| r.pointer == object && r.id != thread);
                 if let Some(child) = ended.map(|r| r.id) {
                     out.event(thread, Event::Join { child });
                 }
             }
             _ => {
-                for event in self.objects.events(thread, operation, object, value, &mut commons.tickets) {
+                for event in self
+                    .objects
+                    .events(thread, operation, object, value, &mut commons.tickets)
+                {
                     out.event(thread, event);
                 }
             }
@@ -460,4 +536,3 @@ impl Image {
         Ok(())
     }
 }
-

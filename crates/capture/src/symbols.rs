@@ -41,10 +41,18 @@ struct Answers {
 
 /// Writes the tables that give names: modules, symbols and locations.
 pub fn write(options: &Options, story: &mut Story, notes: &mut Vec<String>) {
-    let mappings: Vec<Mapping> = story.commons.mappings.iter().filter(|m| !is_ours(&m.path)).cloned().collect();
+    let mappings: Vec<Mapping> = story
+        .commons
+        .mappings
+        .iter()
+        .filter(|m| !is_ours(&m.path))
+        .cloned()
+        .collect();
     let paths: HashSet<&str> = mappings.iter().map(|m| m.path.as_str()).collect();
-    let elves: HashMap<&str, Elf> =
-        paths.into_par_iter().filter_map(|path| Some((path, Elf::open(Path::new(path))?))).collect();
+    let elves: HashMap<&str, Elf> = paths
+        .into_par_iter()
+        .filter_map(|path| Some((path, Elf::open(Path::new(path))?)))
+        .collect();
     let places = places(&mappings, &elves);
 
     let mut asked: HashMap<&str, HashSet<u64>> = HashMap::new();
@@ -52,8 +60,11 @@ pub fn write(options: &Options, story: &mut Story, notes: &mut Vec<String>) {
     let mut found: Vec<(u32, u64, &str, u64)> = Vec::new();
     if options.symbols {
         for (process, pcs) in &pcs {
-            let here: BTreeMap<u64, &Place<'_>> =
-                places.iter().filter(|p| p.process == *process).map(|p| (p.start, p)).collect();
+            let here: BTreeMap<u64, &Place<'_>> = places
+                .iter()
+                .filter(|p| p.process == *process)
+                .map(|p| (p.start, p))
+                .collect();
             for pc in pcs {
                 let place = here.range(..=*pc).next_back().map(|(_, p)| *p).filter(|p| *pc < p.end);
                 if let Some(place) = place {
@@ -67,10 +78,19 @@ pub fn write(options: &Options, story: &mut Story, notes: &mut Vec<String>) {
     let nothing = HashSet::new();
     let answers: HashMap<&str, Answers> = elves
         .par_iter()
-        .map(|(path, elf)| (*path, answer(path, elf, asked.get(path).unwrap_or(&nothing), options.symbols)))
+        .map(|(path, elf)| {
+            (
+                *path,
+                answer(path, elf, asked.get(path).unwrap_or(&nothing), options.symbols),
+            )
+        })
         .collect();
 
-    let without: Vec<&str> = elves.iter().filter(|(_, e)| e.debug.is_none()).map(|(path, _)| *path).collect();
+    let without: Vec<&str> = elves
+        .iter()
+        .filter(|(_, e)| e.debug.is_none())
+        .map(|(path, _)| *path)
+        .collect();
     let program = mappings.first().map(|m| m.path.as_str());
     if let Some(program) = program.filter(|p| options.symbols && without.contains(p)) {
         notes.push(format!(
@@ -83,7 +103,13 @@ pub fn write(options: &Options, story: &mut Story, notes: &mut Vec<String>) {
     found.sort_unstable();
     let locations = found.into_iter().filter_map(|(process, pc, path, own)| {
         let spot = answers.get(path)?.spots.get(&own)?.clone();
-        Some(Location { process, pc, function: spot.function, file: spot.file, line: spot.line })
+        Some(Location {
+            process,
+            pc,
+            function: spot.function,
+            file: spot.file,
+            line: spot.line,
+        })
     });
     story.out.writer().locations(locations.collect::<Vec<_>>());
 }
@@ -100,18 +126,30 @@ fn places<'a>(mappings: &'a [Mapping], elves: &HashMap<&str, Elf>) -> Vec<Place<
     for m in mappings {
         let bias = match elves.get(m.path.as_str()) {
             Some(elf) => elf.bias(m.start, m.offset, |bias| {
-                places.iter().rev().any(|p| p.process == m.process && p.path == m.path && p.bias == bias)
+                places
+                    .iter()
+                    .rev()
+                    .any(|p| p.process == m.process && p.path == m.path && p.bias == bias)
             }),
             None => m.start.wrapping_sub(m.offset),
         };
         let end = m.start.saturating_add(m.bytes);
-        let known = places.iter_mut().rev().find(|p| p.process == m.process && p.path == m.path && p.bias == bias);
+        let known = places
+            .iter_mut()
+            .rev()
+            .find(|p| p.process == m.process && p.path == m.path && p.bias == bias);
         match known {
             Some(place) => {
                 place.start = place.start.min(m.start);
                 place.end = place.end.max(end);
             }
-            None => places.push(Place { process: m.process, path: &m.path, start: m.start, end, bias }),
+            None => places.push(Place {
+                process: m.process,
+                path: &m.path,
+                start: m.start,
+                end,
+                bias,
+            }),
         }
     }
     places
@@ -119,7 +157,10 @@ fn places<'a>(mappings: &'a [Mapping], elves: &HashMap<&str, Elf>) -> Vec<Place<
 
 /// Looks up everything in one file.
 fn answer(path: &str, elf: &Elf, asked: &HashSet<u64>, look: bool) -> Answers {
-    let mut answers = Answers { build_id: elf.build_id.clone(), ..Answers::default() };
+    let mut answers = Answers {
+        build_id: elf.build_id.clone(),
+        ..Answers::default()
+    };
     if !look {
         return answers;
     }
@@ -133,7 +174,11 @@ fn answer(path: &str, elf: &Elf, asked: &HashSet<u64>, look: bool) -> Answers {
         .map(|named| {
             let variable = variables.remove(&named.addr).unwrap_or_default();
             // Who only reads shares nothing falsely.
-            let fields = if elf.is_writable(named.addr) { variable.fields } else { Vec::new() };
+            let fields = if elf.is_writable(named.addr) {
+                variable.fields
+            } else {
+                Vec::new()
+            };
             Symbol {
                 process: 0,
                 name: named.name.clone(),
@@ -145,8 +190,15 @@ fn answer(path: &str, elf: &Elf, asked: &HashSet<u64>, look: bool) -> Answers {
             }
         })
         .collect();
-    let loader = elf.debug.as_deref().filter(|_| !asked.is_empty()).and_then(|d| addr2line::Loader::new(d).ok());
-    let short = Path::new(path).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let loader = elf
+        .debug
+        .as_deref()
+        .filter(|_| !asked.is_empty())
+        .and_then(|d| addr2line::Loader::new(d).ok());
+    let short = Path::new(path)
+        .file_name()
+        .map(|n| n.to_string_lossy().into_owned())
+        .unwrap_or_default();
     for &own in asked {
         let mut spot = loader.as_ref().and_then(|l| look_up(l, own)).unwrap_or_default();
         if spot.function.is_empty() {
@@ -164,7 +216,11 @@ fn answer(path: &str, elf: &Elf, asked: &HashSet<u64>, look: bool) -> Answers {
 fn look_up(loader: &addr2line::Loader, own: u64) -> Option<Spot> {
     let mut frames = loader.find_frames(own).ok()?;
     let frame = frames.next().ok()??;
-    let function = frame.function.as_ref().and_then(|f| f.demangle().ok()).map(|n| n.into_owned());
+    let function = frame
+        .function
+        .as_ref()
+        .and_then(|f| f.demangle().ok())
+        .map(|n| n.into_owned());
     let location = frame.location.as_ref();
     Some(Spot {
         function: function.unwrap_or_default(),
@@ -187,7 +243,9 @@ fn write_modules(story: &mut Story, places: &[Place<'_>], answers: &HashMap<&str
 
 fn write_symbols(story: &mut Story, places: &[Place<'_>], answers: &HashMap<&str, Answers>) {
     for place in places {
-        let Some(answers) = answers.get(place.path) else { continue };
+        let Some(answers) = answers.get(place.path) else {
+            continue;
+        };
         let symbols = answers.data.iter().map(|s| Symbol {
             process: place.process,
             addr: s.addr.wrapping_add(place.bias),

@@ -6,11 +6,9 @@ use crate::coherence::Supply;
 use crate::counts::Class;
 use crate::detail::Key;
 use crate::directory::Pending;
-use crate::engine::{Access, Engine, line_of};
+use crate::engine::{Access, Engine};
 use crate::recency::Prior;
-
-/// Levels that a machine may have.
-pub const LEVELS_MAX: usize = 16;
+use crate::steps::Step;
 
 /// The class of a miss, or that it is told later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,120 +23,130 @@ pub enum Missed {
     Unclassed,
 }
 
-impl Engine {
-    /// Carries a piece out from the first cache of its route on. `missed` says that the first
-    /// cache was looked up, in vain, and what its shadow knew of the line.
-    #[inline(never)]
-    pub fn access(&mut self, a: &Access, start: usize, missed: Option<Prior>) {
-        self.walk(a, start, missed, false);
+/// Where on its route a piece begins, and what is known by then.
+#[derive(Clone, Copy)]
+pub struct Start {
+    level: usize,
+    /// The cache at `level` was looked up, in vain; what its shadow knew of the line.
+    missed: Option<Prior>,
+    /// The class of the miss of the level before.
+    class: Missed,
+    /// Whether the level before took the line in, and the dirty line that made room for it.
+    filled: bool,
+    victim: Option<u32>,
+    /// A write that was passed on: ownership is settled, and nobody waits.
+    passed: bool,
+}
+
+impl Start {
+    pub fn at(level: usize) -> Self {
+        Start {
+            level,
+            missed: None,
+            class: Missed::Unclassed,
+            filled: false,
+            victim: None,
+            passed: false,
+        }
     }
 
-    /// Steps 3 to 5 of the contract, from level `start` of the route on. A write that was
-    /// passed on (`passed`) has settled ownership before and makes nobody wait.
-    fn walk(&mut self, a: &Access, start: usize, missed: Option<Prior>, passed: bool) {
-        let levels = self.levels(a);
-        let mut classes = [Missed::Unclassed; LEVELS_MAX];
+    /// At the first level, which was looked up in vain.
+    pub fn missed(prior: Prior) -> Self {
+        Start {
+            missed: Some(prior),
+            ..Start::at(0)
+        }
+    }
+
+    /// At the second level: what the first did is known.
+    pub fn second(class: Missed, filled: bool, victim: Option<u32>) -> Self {
+        Start {
+            class,
+            filled,
+            victim,
+            ..Start::at(1)
+        }
+    }
+}
+
+impl Engine {
+    /// Steps 3 to 5 of the contract, from some level of the route on.
+    #[inline(never)]
+    pub fn walk<const COHERENT: bool, const CLASSES: bool>(&mut self, a: &Access, start: Start) {
+        let (first, levels) = self.steps.route(a.who.cpu, a.fetch);
+        // The class of the miss of the outermost level so far, and the level that hit.
+        let mut class = start.class;
         let mut hit = levels;
-        for level in start..levels {
-            let kind = self.kind(a, level);
-            let instance = self.instance(a.who.cpu, kind);
-            let line = self.line(a, kind);
-            let prior = match missed {
-                Some(prior) if level == start => prior,
+        for level in start.level..levels {
+            let step = self.steps.get(first + level);
+            let instance = step.instance as usize;
+            let line = a.line(&step);
+            let prior = match start.missed {
+                Some(prior) if level == start.level => prior,
                 _ => {
-                    let fills = self.fills(a, kind);
-                    self.counts_of(a.who.cpu, kind).accesses += 1;
-                    let prior = match self.classes {
-                        true => self.shadows[instance].touch(line, fills),
+                    self.counts[step.counts as usize].accesses += 1;
+                    let prior = match CLASSES {
+                        true => self.shadows[instance].touch(line, a.reads || step.allocate_on_write),
                         false => Prior::Cold,
                     };
-                    let set = self.set(a, kind);
-                    if let Some(at) = self.caches[instance].find(set, line) {
-                        self.caches[instance].used(set, at);
+                    let set = self.set(a, &step);
+                    let cache = &mut self.caches[instance];
+                    if let Some(at) = cache.find(set, line) {
+                        cache.used(set, at);
                         hit = level;
                         break;
                     }
                     prior
                 }
             };
-            self.counts_of(a.who.cpu, kind).misses += 1;
-            if self.classes {
-                classes[level] = self.class(a, kind, instance, line, prior);
+            self.counts[step.counts as usize].misses += 1;
+            if CLASSES {
+                class = self.class::<COHERENT>(a, &step, line, prior);
             }
         }
         let mut supply = Supply::Memory;
-        if self.coherent && !passed {
-            self.seen(a);
-            let found = (hit < levels).then(|| self.kind(a, hit));
-            supply = self.agree(a, found);
+        if COHERENT && !start.passed {
+            if CLASSES {
+                self.seen(a);
+            }
+            let found = (hit < levels).then(|| self.steps.get(first + hit));
+            supply = self.agree(a, found.as_ref());
         }
         if hit == levels {
-            self.from_beyond(a, start, supply, passed, classes[levels.max(1) - 1]);
-        } else if !passed {
-            let stall = self.layout.caches[self.kind(a, hit)].hit;
-            self.cache_stall(a, stall);
-            match hit.checked_sub(1) {
-                None => {
-                    let kind = self.kind(a, hit);
-                    self.counts_of(a.who.cpu, kind).hit_stall += stall;
-                }
-                Some(outermost) => self.blame(a, outermost, classes[outermost], stall),
+            self.from_beyond(a, first + levels, levels > 0, supply, start.passed, class);
+        } else if !start.passed {
+            let step = self.steps.get(first + hit);
+            self.cache_stall(a, step.hit);
+            match hit {
+                0 => self.counts[step.counts as usize].hit_stall += step.hit,
+                _ => self.blame(first + hit - 1, class, step.hit),
             }
         }
-        let mut filled = false;
-        for level in (start..hit).rev() {
-            let kind = self.kind(a, level);
-            if self.fills(a, kind) {
-                self.fill(a, level, kind);
+        let mut filled = start.filled;
+        for level in (start.level..hit).rev() {
+            let step = self.steps.get(first + level);
+            if a.reads || step.allocate_on_write {
+                self.fill::<COHERENT, CLASSES>(a, level, &step);
                 filled = true;
             }
         }
-        if !self.deposits.is_empty() {
+        if let Some(line) = start.victim {
+            let step = self.steps.get(first);
+            self.write_back(a.who.cpu, step.kind as usize, line, a.now);
+        }
+        if COHERENT && !self.deposits.is_empty() {
             self.deposit(a);
         }
         if a.write {
-            self.write(a, start, hit, filled);
+            self.write::<COHERENT, CLASSES>(a, start.level, hit, filled);
         }
     }
 
-    fn levels(&self, a: &Access) -> usize {
-        if a.fetch {
-            self.layout.fetch.len()
-        } else {
-            self.layout.data.len()
-        }
-    }
-
-    fn kind(&self, a: &Access, level: usize) -> usize {
-        if a.fetch {
-            self.layout.fetch[level]
-        } else {
-            self.layout.data[level]
-        }
-    }
-
-    fn line(&self, a: &Access, kind: usize) -> u32 {
-        line_of(a, self.layout.page_bits, self.layout.caches[kind].line_bits)
-    }
-
-    fn set(&self, a: &Access, kind: usize) -> usize {
-        let shape = &self.layout.caches[kind];
-        shape.set(if shape.virtual_index {
-            a.virtual_address
-        } else {
-            a.physical_address
-        })
-    }
-
-    /// Whether a miss of this piece takes the line into the cache.
-    fn fills(&self, a: &Access, kind: usize) -> bool {
-        a.reads || self.layout.caches[kind].allocate_on_write
-    }
-
-    fn class(&mut self, a: &Access, kind: usize, instance: usize, line: u32, prior: Prior) -> Missed {
+    #[inline(always)]
+    fn class<const COHERENT: bool>(&mut self, a: &Access, step: &Step, line: u32, prior: Prior) -> Missed {
         let class = match prior {
             Prior::Cold => Class::Cold,
-            _ if self.coherent => match self.sharing(a, kind, instance as u32, line) {
+            _ if COHERENT => match self.sharing(a, step, line) {
                 Some(missed) => return missed,
                 None if prior == Prior::In => Class::Conflict,
                 None => Class::Capacity,
@@ -146,20 +154,22 @@ impl Engine {
             Prior::In => Class::Conflict,
             Prior::Out => Class::Capacity,
         };
-        self.counts_of(a.who.cpu, kind).classes[class as usize] += 1;
+        self.counts[step.counts as usize].classes[class as usize] += 1;
         Missed::Classed(class)
     }
 
     /// Whether this is a sharing miss, and what is known of its class.
-    fn sharing(&mut self, a: &Access, kind: usize, instance: u32, line: u32) -> Option<Missed> {
-        let block = self.block_of(kind, line);
+    #[inline]
+    fn sharing(&mut self, a: &Access, step: &Step, line: u32) -> Option<Missed> {
+        let instance = step.instance;
+        let block = self.block_of(step.kind as usize, line);
         if !self.directory.has_records(block) {
             return None;
         }
         self.give_written(block, a.core);
         let words = self.words(a);
-        let fills = self.fills(a, kind);
-        let counts = self.counts_index(a.who.cpu, kind);
+        let fills = a.reads || step.allocate_on_write;
+        let counts = step.counts;
         let detail = self.detail_key(a);
         let record = self.directory.record(block, instance, line)?;
         let class = match (record.words & words != 0, fills) {
@@ -186,21 +196,17 @@ impl Engine {
         Some(Missed::Classed(class))
     }
 
-    pub fn counts_index(&self, cpu: u32, kind: usize) -> u32 {
-        cpu * self.layout.caches.len() as u32 + kind as u32
-    }
-
     pub fn detail_key(&self, _a: &Access) -> Key {
         Key::default()
     }
 
-    /// Served by memory or by another core's cache.
-    fn from_beyond(&mut self, a: &Access, start: usize, supply: Supply, passed: bool, class: Missed) {
+    /// Served by memory or by another core's cache. `end`: the step after the route's last.
+    #[inline(always)]
+    fn from_beyond(&mut self, a: &Access, end: usize, blamed: bool, supply: Supply, passed: bool, class: Missed) {
         let home = self.copies[a.copy as usize].node;
         let cpu = &mut self.cpus[a.who.cpu as usize];
         let stall = match supply {
-            Supply::Cache(kind) => {
-                let stall = self.layout.caches[kind].hit;
+            Supply::Cache(stall) => {
                 self.cache_stall(a, stall);
                 stall
             }
@@ -236,12 +242,12 @@ impl Engine {
                 stall
             }
         };
-        let levels = self.levels(a);
-        if levels > start {
-            self.blame(a, levels - 1, class, stall);
+        if blamed {
+            self.blame(end - 1, class, stall);
         }
     }
 
+    #[inline(always)]
     fn cache_stall(&mut self, a: &Access, stall: u64) {
         let cpu = &mut self.cpus[a.who.cpu as usize];
         cpu.clock += stall;
@@ -249,15 +255,16 @@ impl Engine {
     }
 
     /// A piece's stall belongs to the outermost cache that missed it.
-    fn blame(&mut self, a: &Access, level: usize, missed: Missed, stall: u64) {
-        let kind = self.kind(a, level);
-        let counts = self.counts_of(a.who.cpu, kind);
+    #[inline(always)]
+    fn blame(&mut self, at: usize, missed: Missed, stall: u64) {
+        let step = self.steps.get(at);
+        let counts = &mut self.counts[step.counts as usize];
         counts.miss_stall += stall;
         match missed {
             Missed::Classed(class) => counts.class_stall[class as usize] += stall,
             Missed::Unclassed => {}
             Missed::Undecided { instance, line } => {
-                let block = self.block_of(kind, line);
+                let block = self.block_of(step.kind as usize, line);
                 let record = self.directory.record(block, instance, line);
                 if let Some(pending) = record.and_then(|record| record.held.as_mut()) {
                     pending.stall += stall;
@@ -266,22 +273,24 @@ impl Engine {
         }
     }
 
-    fn fill(&mut self, a: &Access, level: usize, kind: usize) {
-        let line = self.line(a, kind);
+    #[inline(always)]
+    fn fill<const COHERENT: bool, const CLASSES: bool>(&mut self, a: &Access, level: usize, step: &Step) {
+        let line = a.line(step);
         let mut state = 0;
-        if self.coherent {
-            let block = self.block_of(kind, line);
-            if self.classes && self.directory.has_records(block) {
+        if COHERENT {
+            let block = self.block_of(step.kind as usize, line);
+            if CLASSES && self.directory.has_records(block) {
                 state |= WATCH;
             }
             if level == 0 && !a.fetch && u32::from(self.directory.blocks[block as usize].owner) == a.core {
                 state |= PERM;
             }
         }
-        let instance = self.instance(a.who.cpu, kind);
-        let set = self.set(a, kind);
-        if let Some(gone) = self.caches[instance].fill(set, line, state) {
-            self.evicted(a, kind, instance, gone);
+        let set = self.set(a, step);
+        if let Some(gone) = self.caches[step.instance as usize].fill(set, line, state)
+            && (gone.state & (WATCH | DIRTY) != 0 || step.inclusive)
+        {
+            self.evicted(a, step.kind as usize, step.instance as usize, gone);
         }
     }
 
@@ -362,26 +371,43 @@ impl Engine {
     }
 
     /// Step 5: the write goes from the innermost level outwards until a cache keeps it.
-    pub fn write(&mut self, a: &Access, start: usize, hit: usize, filled: bool) {
-        let levels = self.levels(a);
-        for level in start..=hit.min(levels.max(1) - 1) {
-            if level >= levels {
-                break;
-            }
-            let kind = self.kind(a, level);
-            if !self.layout.caches[kind].write_back {
+    pub fn write<const COHERENT: bool, const CLASSES: bool>(
+        &mut self,
+        a: &Access,
+        start: usize,
+        hit: usize,
+        filled: bool,
+    ) {
+        let (first, levels) = self.steps.route(a.who.cpu, a.fetch);
+        for level in start..levels.min(hit + 1) {
+            let step = self.steps.get(first + level);
+            if !step.write_back {
                 continue;
             }
-            let instance = self.instance(a.who.cpu, kind);
-            let (set, line) = (self.set(a, kind), self.line(a, kind));
-            if let Some(at) = self.caches[instance].find(set, line) {
-                self.caches[instance].set_state(at, DIRTY);
+            let (set, line) = (self.set(a, &step), a.line(&step));
+            let cache = &mut self.caches[step.instance as usize];
+            if let Some(at) = cache.find(set, line) {
+                cache.set_state(at, DIRTY);
                 return;
             }
         }
-        if hit + 1 < levels {
-            self.walk(a, hit + 1, None, true);
-        } else if hit < levels || filled {
+        if hit < levels {
+            self.pass_on::<COHERENT, CLASSES>(a, hit);
+        } else if filled {
+            self.memory.transfer(self.copies[a.copy as usize].node, a.now);
+        }
+    }
+
+    /// A write goes on from the level after `level`, which was the last to see it.
+    pub fn pass_on<const COHERENT: bool, const CLASSES: bool>(&mut self, a: &Access, level: usize) {
+        let (_, levels) = self.steps.route(a.who.cpu, a.fetch);
+        if level + 1 < levels {
+            let start = Start {
+                passed: true,
+                ..Start::at(level + 1)
+            };
+            self.walk::<COHERENT, CLASSES>(a, start);
+        } else {
             self.memory.transfer(self.copies[a.copy as usize].node, a.now);
         }
     }

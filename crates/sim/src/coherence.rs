@@ -1,16 +1,18 @@
 //! Keeping the caches of several cores coherent (MESI by blocks), and the records of sharing.
 
 use crate::cache::{DIRTY, PERM, WATCH};
+use crate::clock::Units;
 use crate::counts::Class;
 use crate::directory::{NOBODY, Pending};
 use crate::engine::{Access, Engine};
+use crate::steps::Step;
 
 /// Who serves a piece that is found nowhere on its route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Supply {
     Memory,
-    /// Another core's cache, through this kind of cache that both share.
-    Cache(usize),
+    /// Another core's cache, through a cache that both share and that takes so long.
+    Cache(Units),
     /// Another core's cache, through memory's network.
     DirtyRemote,
 }
@@ -48,16 +50,18 @@ struct Found {
 
 impl Engine {
     /// A hit in the first cache that is more than a lookup: a write without permission or into a
-    /// write-through cache, or any access to a block with records of sharing.
+    /// write-through cache, a fetch from a cache that cores share, or any access to a block with
+    /// records of sharing.
     #[cold]
     #[inline(never)]
-    pub fn hit_with_care(&mut self, a: &Access, kind: usize, at: usize) {
-        let instance = self.instance(a.who.cpu, kind);
-        if self.coherent {
-            self.seen(a);
-            self.agree(a, Some(kind));
+    pub fn hit_with_care<const COHERENT: bool, const CLASSES: bool>(&mut self, a: &Access, step: &Step, at: usize) {
+        if COHERENT {
+            if CLASSES {
+                self.seen(a);
+            }
+            self.agree(a, Some(step));
             let block = self.block(a);
-            let cache = &mut self.caches[instance];
+            let cache = &mut self.caches[step.instance as usize];
             if !self.directory.has_records(block) {
                 cache.clear_state(at, WATCH);
             }
@@ -65,21 +69,24 @@ impl Engine {
                 cache.set_state(at, PERM);
             }
         }
-        let stall = self.layout.caches[kind].hit;
-        self.counts_of(a.who.cpu, kind).hit_stall += stall;
+        self.counts[step.counts as usize].hit_stall += step.hit;
         let cpu = &mut self.cpus[a.who.cpu as usize];
-        cpu.clock += stall;
-        cpu.spent.cache += stall;
-        if !self.deposits.is_empty() {
+        cpu.clock += step.hit;
+        cpu.spent.cache += step.hit;
+        if COHERENT && !self.deposits.is_empty() {
             self.deposit(a);
         }
         if a.write {
-            self.write(a, 0, 0, false);
+            match step.write_back {
+                true => self.caches[step.instance as usize].set_state(at, DIRTY),
+                false => self.pass_on::<COHERENT, CLASSES>(a, 0),
+            }
         }
     }
 
+    #[inline(always)]
     fn block(&self, a: &Access) -> u32 {
-        crate::engine::line_of(a, self.layout.page_bits, self.layout.block_bits)
+        a.line_of(self.layout.page_bits - self.layout.block_bits, self.layout.block_bits)
     }
 
     /// The words of its block that a piece touches.
@@ -100,9 +107,6 @@ impl Engine {
     /// A core accesses words: sharing misses of instances on its path may turn out essential,
     /// and a write is remembered for the instances that lost the block.
     pub fn seen(&mut self, a: &Access) {
-        if !self.classes {
-            return;
-        }
         let block = self.block(a);
         if !self.directory.has_records(block) {
             return;
@@ -170,7 +174,7 @@ impl Engine {
 
     /// The protocol: what a piece that was found in `found` (a kind of cache), or nowhere on its
     /// route, does to the other cores' copies, and who supplies it.
-    pub fn agree(&mut self, a: &Access, found: Option<usize>) -> Supply {
+    pub fn agree(&mut self, a: &Access, found: Option<&Step>) -> Supply {
         let block = self.block(a);
         let mut supply = Supply::Memory;
         if a.write {
@@ -182,7 +186,7 @@ impl Engine {
                 self.directory.blocks[block as usize].written |= words;
             }
         } else {
-            let private = found.is_some_and(|kind| self.layout.places[self.instance(a.who.cpu, kind)].private);
+            let private = found.is_some_and(|step| step.private);
             if !private && u32::from(self.directory.blocks[block as usize].owner) != a.core {
                 supply = self.share(a, block);
             }
@@ -283,7 +287,7 @@ impl Engine {
     }
 
     /// A write by a core that does not own the block: all others lose it.
-    fn take_ownership(&mut self, a: &Access, block: u32, hit: Option<usize>) -> Supply {
+    fn take_ownership(&mut self, a: &Access, block: u32, hit: Option<&Step>) -> Supply {
         self.give_written(block, a.core);
         let mine = self.directory.bit(a.core);
         let found =
@@ -302,24 +306,23 @@ impl Engine {
         if found.any && self.classes {
             self.watch(a, block);
         }
-        let Some(kind) = hit else {
+        let Some(step) = hit else {
             return self.supply(a, &found);
         };
-        let cost = match (found.any, self.meeting(a, found.holders)) {
+        let shared = self.meeting(a, found.holders);
+        let cost = match (found.any, shared) {
             (false, _) => 0,
-            (true, Some(shared)) => self.layout.caches[shared].hit,
+            (true, Some(hit)) => hit,
             (true, None) => self.memory.local(),
         };
-        let local = found.any && self.meeting(a, found.holders).is_none();
-        let counts = self.counts_of(a.who.cpu, kind);
+        let counts = &mut self.counts[step.counts as usize];
         counts.upgrades += 1;
         counts.upgrade_stall += cost;
         let cpu = &mut self.cpus[a.who.cpu as usize];
         cpu.clock += cost;
-        if local {
-            cpu.spent.local += cost;
-        } else {
-            cpu.spent.cache += cost;
+        match shared {
+            Some(_) => cpu.spent.cache += cost,
+            None => cpu.spent.local += cost,
         }
         Supply::Memory
     }
@@ -394,13 +397,14 @@ impl Engine {
         }
     }
 
-    /// The innermost cache on the core's route for data that serves these cpus too.
-    fn meeting(&self, a: &Access, span: Span) -> Option<usize> {
+    /// The hit time of the innermost cache on the cpu's route for data that serves these cpus too.
+    fn meeting(&self, a: &Access, span: Span) -> Option<Units> {
         let serves = |&kind: &usize| {
             let place = &self.layout.places[self.instance(a.who.cpu, kind)];
             place.from <= span.from && place.to >= span.to
         };
-        self.layout.data.iter().copied().find(serves)
+        let shared = self.layout.data.iter().copied().find(serves)?;
+        Some(self.layout.caches[shared].hit)
     }
 
     fn supply(&self, a: &Access, found: &Found) -> Supply {

@@ -8,6 +8,7 @@ use policy::{Interest, Placement, Policy, Touch, World};
 use trace::{Op, Ref};
 
 use crate::acting::Acting;
+use crate::beyond::Start;
 use crate::cache::{Cache, DIRTY, LINES_MAX, PERM, WATCH};
 use crate::clock::{Spent, Units, units, whole_ns};
 use crate::config::{Config, Costs};
@@ -21,13 +22,15 @@ use crate::memory::Memory;
 use crate::pages::PageTable;
 use crate::random::Random;
 use crate::recency::{Prior, Recency};
+use crate::steps::{Step, Steps};
 use crate::tlb::Tlb;
 
 /// A frame in use.
 #[derive(Clone, Copy, Debug)]
 pub struct Copy {
     pub frame: u64,
-    pub page: u32,
+    /// Number of the virtual page in its address space.
+    pub number: u64,
     pub node: u32,
 }
 
@@ -78,6 +81,7 @@ pub struct Traits {
 
 pub struct Engine {
     pub layout: Layout,
+    pub steps: Steps,
     pub caches: Vec<Cache>,
     /// The shadow of each instance: what a fully associative cache would hold.
     pub shadows: Vec<Recency>,
@@ -135,6 +139,7 @@ impl Engine {
         let copies_max = u64::from(LINES_MAX >> (layout.page_bits - finest));
         let frames = Frames::new(machine, colors(machine));
         let mut engine = Engine {
+            steps: Steps::new(&layout),
             caches,
             shadows,
             tlbs: machine
@@ -194,7 +199,7 @@ impl Engine {
 
     /// Carries out a reference: its instructions, then its pieces.
     #[inline(always)]
-    pub fn reference(&mut self, who: Who, r: &Ref) -> Result<(), SimError> {
+    pub fn reference<const COHERENT: bool, const CLASSES: bool>(&mut self, who: Who, r: &Ref) -> Result<(), SimError> {
         let instructions = match self.traits {
             Traits {
                 counts_instructions: true,
@@ -208,12 +213,12 @@ impl Engine {
         let last = r.addr.saturating_add(u64::from(r.size.max(1)) - 1);
         let piece_bits = self.layout.piece_bits;
         if r.addr >> piece_bits == last >> piece_bits {
-            return self.piece(who, r.addr, last, r);
+            return self.piece::<COHERENT, CLASSES>(who, r.addr, last, r);
         }
         let mut from = r.addr;
         loop {
             let end = from | ((1 << piece_bits) - 1);
-            self.piece(who, from, end.min(last), r)?;
+            self.piece::<COHERENT, CLASSES>(who, from, end.min(last), r)?;
             if end >= last {
                 return Ok(());
             }
@@ -222,7 +227,13 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn piece(&mut self, who: Who, from: u64, to: u64, r: &Ref) -> Result<(), SimError> {
+    fn piece<const COHERENT: bool, const CLASSES: bool>(
+        &mut self,
+        who: Who,
+        from: u64,
+        to: u64,
+        r: &Ref,
+    ) -> Result<(), SimError> {
         let page_bits = self.layout.page_bits;
         let number = from >> page_bits;
         let (page, first) = self.table.touch(who.space, number);
@@ -261,7 +272,7 @@ impl Engine {
             fetch: r.op == Op::Fetch,
             now: cpu.clock,
         };
-        self.first_cache(&access);
+        self.first_cache::<COHERENT, CLASSES>(&access);
         match self.acting.is_some() {
             true => self.after(&access, tlb_missed),
             false => Ok(()),
@@ -269,46 +280,55 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn first_cache(&mut self, a: &Access) {
-        let route = if a.fetch { &self.layout.fetch } else { &self.layout.data };
-        let Some(&kind) = route.first() else {
-            return self.access(a, 0, None);
-        };
-        let shape = &self.layout.caches[kind];
-        let address = if shape.virtual_index {
-            a.virtual_address
-        } else {
-            a.physical_address
-        };
-        let set = shape.set(address);
-        let line = line_of(a, self.layout.page_bits, shape.line_bits);
-        let (hit, write_back, allocate) = (shape.hit, shape.write_back, shape.allocate_on_write);
-        let instance = self.instance(a.who.cpu, kind);
-        let prior = match self.classes {
-            true => self.shadows[instance].touch(line, a.reads || allocate),
+    fn first_cache<const COHERENT: bool, const CLASSES: bool>(&mut self, a: &Access) {
+        let (first, levels) = self.steps.route(a.who.cpu, a.fetch);
+        if levels == 0 {
+            return self.walk::<COHERENT, CLASSES>(a, Start::at(0));
+        }
+        let step = self.steps.get(first);
+        let set = self.set(a, &step);
+        let line = a.line(&step);
+        let instance = step.instance as usize;
+        let prior = match CLASSES {
+            true => self.shadows[instance].touch(line, a.reads || step.allocate_on_write),
             false => Prior::Cold,
         };
-        self.counts_of(a.who.cpu, kind).accesses += 1;
-        let Some(at) = self.caches[instance].find(set, line) else {
-            return self.access(a, 0, Some(prior));
-        };
+        self.counts[step.counts as usize].accesses += 1;
         let cache = &mut self.caches[instance];
+        let Some(at) = cache.find(set, line) else {
+            return self.walk::<COHERENT, CLASSES>(a, Start::missed(prior));
+        };
         cache.used(set, at);
         let state = cache.state(at);
+        let care = match a.write {
+            true => !step.write_back || (COHERENT && (state & PERM == 0 || state & WATCH != 0)),
+            false => COHERENT && (state & WATCH != 0 || (a.fetch && !step.private)),
+        };
+        if care {
+            return self.hit_with_care::<COHERENT, CLASSES>(a, &step, at);
+        }
         if a.write {
-            if !write_back || (self.coherent && state & PERM == 0) || state & WATCH != 0 {
-                return self.hit_with_care(a, kind, at);
-            }
             cache.set_state(at, DIRTY);
-        } else if state & WATCH != 0 || (a.fetch && self.coherent && !self.layout.places[instance].private) {
-            return self.hit_with_care(a, kind, at);
         }
-        if hit > 0 {
-            self.counts_of(a.who.cpu, kind).hit_stall += hit;
+        if step.hit > 0 {
+            self.counts[step.counts as usize].hit_stall += step.hit;
             let cpu = &mut self.cpus[a.who.cpu as usize];
-            cpu.clock += hit;
-            cpu.spent.cache += hit;
+            cpu.clock += step.hit;
+            cpu.spent.cache += step.hit;
         }
+    }
+
+    /// The set of a cache that a piece goes to.
+    #[inline(always)]
+    pub fn set(&self, a: &Access, step: &Step) -> usize {
+        step.set(
+            &self.layout,
+            if step.virtual_index {
+                a.virtual_address
+            } else {
+                a.physical_address
+            },
+        )
     }
 
     #[cold]
@@ -361,7 +381,7 @@ impl Engine {
     pub fn new_copy(&mut self, page: u32, frame: u64) -> Result<u32, SimError> {
         let copy = Copy {
             frame,
-            page,
+            number: self.table.page(page).number,
             node: self.frames.node_of(frame),
         };
         if let Some(number) = self.acting.as_mut().and_then(|acting| acting.free_copies.pop()) {
@@ -406,16 +426,14 @@ impl Engine {
         }
     }
 
-    /// The set of a line of a copy in a kind of cache.
+    /// The set of a line in a kind of cache.
+    #[inline]
     pub fn set_of(&self, kind: usize, line: u32) -> usize {
         let shape = &self.layout.caches[kind];
         let lines_bits = self.layout.page_bits - shape.line_bits;
         let copy = &self.copies[(line >> lines_bits) as usize];
         let offset = u64::from(line & ((1 << lines_bits) - 1)) << shape.line_bits;
-        let frame = match shape.virtual_index {
-            true => self.table.page(copy.page).number,
-            false => copy.frame,
-        };
+        let frame = if shape.virtual_index { copy.number } else { copy.frame };
         shape.set(frame << self.layout.page_bits | offset)
     }
 
@@ -436,11 +454,19 @@ impl Engine {
     }
 }
 
-/// The number of the line that a piece is in.
-#[inline(always)]
-pub fn line_of(a: &Access, page_bits: u32, line_bits: u32) -> u32 {
-    let offset = (a.virtual_address & ((1 << page_bits) - 1)) >> line_bits;
-    a.copy << (page_bits - line_bits) | offset as u32
+impl Access {
+    /// The number of the line that the piece is in.
+    #[inline(always)]
+    pub fn line(&self, step: &Step) -> u32 {
+        self.line_of(u32::from(step.page_lines), u32::from(step.line_bits))
+    }
+
+    /// The same for lines of `line_bits`, of which a page has `1 << page_lines`.
+    #[inline(always)]
+    pub fn line_of(&self, page_lines: u32, line_bits: u32) -> u32 {
+        let within = (self.virtual_address >> line_bits) as u32 & ((1 << page_lines) - 1);
+        self.copy << page_lines | within
+    }
 }
 
 fn cpus(layout: &Layout) -> Vec<Cpu> {

@@ -20,14 +20,15 @@ pub struct Shape {
     pub replacement: Replacement,
     /// Whether the set is chosen by the virtual address.
     pub virtual_index: bool,
-    index: SetIndex,
+    pub index: SetIndex,
     /// Number of its first instance; the others follow.
     pub first: usize,
     pub instances: usize,
     pub cpus_per_instance: u32,
 }
 
-enum SetIndex {
+/// How an address chooses the set.
+pub enum SetIndex {
     Mask(u64),
     Modulo(u64),
     Hashed { sets: u64, slices: u32, masks: Vec<u64> },

@@ -25,6 +25,7 @@ mod random;
 mod recency;
 mod schedule;
 mod simulate;
+mod steps;
 pub mod structures;
 mod sync;
 mod tlb;

@@ -159,7 +159,12 @@ impl<'a> Schedule<'a> {
             space: thread.space,
         };
         let refs = &thread.batch.refs[thread.next_ref..thread.next_ref + count];
-        let done = run(self.engine, who, refs, bound)?;
+        let done = match (self.engine.coherent, self.engine.classes) {
+            (false, false) => run::<false, false>(self.engine, who, refs, bound),
+            (false, true) => run::<false, true>(self.engine, who, refs, bound),
+            (true, false) => run::<true, false>(self.engine, who, refs, bound),
+            (true, true) => run::<true, true>(self.engine, who, refs, bound),
+        }?;
         thread.next_ref += done;
         self.report(done as u64);
         Ok(())
@@ -350,9 +355,14 @@ impl<'a> Schedule<'a> {
 }
 
 /// Carries references out while the cpu's clock is below `bound`, at least one; returns how many.
-fn run(engine: &mut Engine, who: Who, refs: &[Ref], bound: Units) -> Result<usize, SimError> {
+fn run<const COHERENT: bool, const CLASSES: bool>(
+    engine: &mut Engine,
+    who: Who,
+    refs: &[Ref],
+    bound: Units,
+) -> Result<usize, SimError> {
     for (done, r) in refs.iter().enumerate() {
-        engine.reference(who, r)?;
+        engine.reference::<COHERENT, CLASSES>(who, r)?;
         if engine.cpus[who.cpu as usize].clock >= bound || engine.moves_threads() {
             return Ok(done + 1);
         }

@@ -50,10 +50,17 @@ impl Caught {
     pub fn begin() -> io::Result<Caught> {
         let (read, write) =
             rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK)?;
-        if PIPE.compare_exchange(-1, write.as_raw_fd(), Ordering::SeqCst, Ordering::SeqCst).is_err() {
+        if PIPE
+            .compare_exchange(-1, write.as_raw_fd(), Ordering::SeqCst, Ordering::SeqCst)
+            .is_err()
+        {
             return Err(io::Error::other("signals are already being caught"));
         }
-        let mut caught = Caught { pipe: File::from(read), _write_end: write, old: Vec::new() };
+        let mut caught = Caught {
+            pipe: File::from(read),
+            _write_end: write,
+            old: Vec::new(),
+        };
         for number in CAUGHT {
             let mut old = MaybeUninit::<libc::sigaction>::uninit();
             // SAFETY: a null new action only asks; `old` has room for the answer.
@@ -83,7 +90,10 @@ impl Caught {
     pub fn next(&mut self) -> Option<Arrived> {
         let mut message = [0; 2];
         match self.pipe.read(&mut message) {
-            Ok(2) => Some(Arrived { number: i32::from(message[0]), from_terminal: message[1] != 0 }),
+            Ok(2) => Some(Arrived {
+                number: i32::from(message[0]),
+                from_terminal: message[1] != 0,
+            }),
             _ => None,
         }
     }
@@ -142,7 +152,13 @@ mod tests {
             }
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        assert_eq!(arrived, Some(Arrived { number: libc::SIGTERM, from_terminal: false }));
+        assert_eq!(
+            arrived,
+            Some(Arrived {
+                number: libc::SIGTERM,
+                from_terminal: false
+            })
+        );
         assert!(send(0, libc::SIGTERM).is_err());
     }
 }

@@ -1,0 +1,148 @@
+//! How many million references a second are simulated: `cargo run --release -p domicile-sim
+//! --example speed [million references]`.
+//!
+//! The traces are those of `trace::synthetic`, written to a file and decoded while they are
+//! simulated.
+
+use std::path::Path;
+use std::time::Instant;
+
+use machine::{Cache, Index, Kind, Machine, Memory, Replacement, Tlb, Write};
+use sim::{Config, PolicySpec};
+use trace::synthetic::{Kind as Stream, Stream as Refs};
+use trace::{Header, Process, Thread, Trace, Writer};
+
+const POLICIES: [&str; 8] = [
+    "page-coloring",
+    "bin-hopping",
+    "random",
+    "round-robin+page-coloring",
+    "round-robin+bin-hopping",
+    "round-robin+random",
+    "first-touch+bin-hopping",
+    "first-touch+random",
+];
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let millions: u64 = std::env::args().nth(1).map_or(Ok(20), |text| text.parse())?;
+    let folder = tempfile::tempdir()?;
+    println!(
+        "{:8} {:>10} {:>10} {:>10} {:>12} {:>8}",
+        "Mref/s", "1 plain", "1 classes", "4 all", "4 private", "8/1"
+    );
+    for kind in Stream::ALL {
+        let one = folder.path().join("one.trace");
+        write(&one, kind, 1, millions * 1_000_000, false)?;
+        let shared = folder.path().join("shared.trace");
+        write(&shared, kind, 4, millions * 1_000_000, false)?;
+        let private = folder.path().join("private.trace");
+        write(&private, kind, 4, millions * 1_000_000, true)?;
+        let (one, shared, private) = (Trace::open(&one)?, Trace::open(&shared)?, Trace::open(&private)?);
+        let plain = seconds(&one, &machine(1), false, 1)?;
+        let classes = seconds(&one, &machine(1), true, 1)?;
+        let four = seconds(&shared, &machine(4), true, 1)?;
+        let apart = seconds(&private, &machine(4), true, 1)?;
+        let eight = seconds(&one, &machine(1), false, 8)?;
+        let rate = |seconds: f64| millions as f64 / seconds;
+        println!(
+            "{:8} {:10.1} {:10.1} {:10.1} {:12.1} {:8.2}",
+            kind.name(),
+            rate(plain),
+            rate(classes),
+            rate(four),
+            rate(apart),
+            eight / plain
+        );
+    }
+    Ok(())
+}
+
+fn seconds(trace: &Trace, machine: &Machine, classes: bool, policies: usize) -> Result<f64, sim::SimError> {
+    let specs = POLICIES[..policies].iter().map(|name| PolicySpec::new(name)).collect();
+    let config = Config {
+        classes,
+        ..Config::new(machine.clone(), specs)
+    };
+    let (start, busy) = (Instant::now(), on_cpu());
+    sim::simulate(trace, &config, &|_| {})?;
+    let (elapsed, busy) = (start.elapsed().as_secs_f64(), on_cpu() - busy);
+    // One policy is simulated on this thread: what it had of a cpu is what it takes on a quiet
+    // machine, where decoding has the other.
+    Ok(if policies == 1 && busy > 0.0 { busy } else { elapsed })
+}
+
+/// `refs` references in all; with `apart`, each thread has an address space of its own.
+fn write(path: &Path, kind: Stream, threads: u64, refs: u64, apart: bool) -> Result<(), trace::TraceError> {
+    let mut writer = Writer::create(path, &Header::default())?;
+    let one = writer.process(Process::default());
+    for number in 0..threads {
+        let process = if apart && number > 0 {
+            writer.process(Process::default())
+        } else {
+            one
+        };
+        let thread = writer.thread(Thread {
+            process,
+            number,
+            ..Thread::default()
+        });
+        let mut stream = Refs::new(kind, number + 1, &mut writer);
+        for _ in 0..refs / threads {
+            writer.push(thread, stream.next().expect("the stream is endless"))?;
+        }
+    }
+    writer.finish()?;
+    Ok(())
+}
+
+/// 32 KiB and 1 MiB; with several cpus a TLB and two nodes.
+fn machine(cpus: u32) -> Machine {
+    let cache = |name: &str, level, kib: u64, ways, index, hit_ns| Cache {
+        name: name.to_string(),
+        level,
+        kind: Kind::Unified,
+        bytes: kib << 10,
+        ways,
+        line_bytes: 64,
+        cpus_per_instance: 1,
+        index,
+        hash: None,
+        hit_ns,
+        write: Write::Back,
+        allocate_on_write: true,
+        inclusive: false,
+        replacement: Replacement::Lru,
+    };
+    Machine {
+        name: "speed".to_string(),
+        clock_mhz: 2000.0,
+        page_bytes: 4096,
+        cpus,
+        caches: vec![
+            cache("L1", 1, 32, 8, Index::Virtual, 0.0),
+            cache("L2", 2, 1024, 16, Index::Physical, 5.0),
+        ],
+        tlb: (cpus > 1).then_some(Tlb {
+            entries: 64,
+            ways: 64,
+            wired: 0,
+            refill_ns: 20.0,
+        }),
+        memory: Memory {
+            nodes: if cpus > 1 { 2 } else { 1 },
+            local_ns: 80.0,
+            remote_ns: 140.0,
+            dirty_remote_ns: 160.0,
+            bandwidth_gbps: 0.0,
+            frames_per_node: 0,
+            distances: Vec::new(),
+        },
+    }
+}
+
+/// Seconds that this thread has run; 0 where the kernel does not tell.
+fn on_cpu() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let ns = text.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok());
+    ns.unwrap_or(0.0) / 1e9
+}

@@ -1,0 +1,98 @@
+//! The routes of every cpu, worked out: what a piece needs to know of each cache that it tries.
+
+use crate::clock::Units;
+use crate::layout::{Layout, SetIndex};
+
+/// One cache on a cpu's route.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    pub instance: u32,
+    /// Index of the counts of the cpu and kind.
+    pub counts: u32,
+    pub kind: u16,
+    pub line_bits: u8,
+    /// Bits of a line number that tell the line within its page.
+    pub page_lines: u8,
+    pub virtual_index: bool,
+    pub write_back: bool,
+    pub allocate_on_write: bool,
+    pub inclusive: bool,
+    /// Whether the instance serves one core only.
+    pub private: bool,
+    pub hit: Units,
+    index: Fast,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Fast {
+    Mask(u64),
+    Other,
+}
+
+/// The steps of all cpus, for data and for fetches.
+pub struct Steps {
+    steps: Vec<Step>,
+    /// Where each route begins and how long it is, by cpu and whether it is a fetch.
+    routes: Vec<(u32, u32)>,
+}
+
+impl Steps {
+    pub fn new(layout: &Layout) -> Self {
+        let mut all = Steps {
+            steps: Vec::new(),
+            routes: Vec::new(),
+        };
+        for cpu in 0..layout.cpus {
+            for route in [&layout.data, &layout.fetch] {
+                all.routes.push((all.steps.len() as u32, route.len() as u32));
+                all.steps.extend(route.iter().map(|&kind| step(layout, cpu, kind)));
+            }
+        }
+        all
+    }
+
+    /// First step and number of steps of a route.
+    #[inline(always)]
+    pub fn route(&self, cpu: u32, fetch: bool) -> (usize, usize) {
+        let (first, count) = self.routes[cpu as usize * 2 + usize::from(fetch)];
+        (first as usize, count as usize)
+    }
+
+    #[inline(always)]
+    pub fn get(&self, at: usize) -> Step {
+        self.steps[at]
+    }
+}
+
+impl Step {
+    /// The set that an address (virtual or physical, as the index is) goes to.
+    #[inline(always)]
+    pub fn set(&self, layout: &Layout, address: u64) -> usize {
+        match self.index {
+            Fast::Mask(mask) => ((address >> self.line_bits) & mask) as usize,
+            Fast::Other => layout.caches[self.kind as usize].set(address),
+        }
+    }
+}
+
+fn step(layout: &Layout, cpu: u32, kind: usize) -> Step {
+    let shape = &layout.caches[kind];
+    let instance = shape.instance(cpu);
+    Step {
+        instance: instance as u32,
+        counts: cpu * layout.caches.len() as u32 + kind as u32,
+        kind: kind as u16,
+        line_bits: shape.line_bits as u8,
+        page_lines: (layout.page_bits - shape.line_bits) as u8,
+        virtual_index: shape.virtual_index,
+        write_back: shape.write_back,
+        allocate_on_write: shape.allocate_on_write,
+        inclusive: shape.inclusive,
+        private: layout.places[instance].private,
+        hit: shape.hit,
+        index: match shape.index {
+            SetIndex::Mask(mask) => Fast::Mask(mask),
+            _ => Fast::Other,
+        },
+    }
+}
