@@ -4,7 +4,6 @@ PREFIX ?= /usr/local
 CARGO  ?= cargo
 # Two jobs are what the reference machine has; cargo picks its own number elsewhere.
 CARGO_FLAGS ?= --locked
-TOOL   := build/valgrind
 
 .PHONY: help demo test bench docs install build tool lint clean
 
@@ -20,7 +19,7 @@ build: tool
 
 tool:
 	@setup/debian build
-	$(MAKE) --no-print-directory -C capture/valgrind OUT=$(CURDIR)/$(TOOL)
+	$(MAKE) --no-print-directory -C capture/valgrind
 
 demo:
 	@setup/debian demo
@@ -37,14 +36,14 @@ test:
 	@setup/debian test
 	@$(MAKE) --no-print-directory tool
 	@$(MAKE) --no-print-directory lint
-	@bench/peers
+	@crates/sim/tests/oracles/pycachesim.sh
 	$(CARGO) test $(CARGO_FLAGS) --workspace
 	$(CARGO) run $(CARGO_FLAGS) -q -p xtask -- check
 
 bench:
 	@setup/debian bench
 	@$(MAKE) --no-print-directory build
-	@bench/peers
+	@crates/sim/tests/oracles/pycachesim.sh
 	@bench/run
 
 docs: build
@@ -54,7 +53,7 @@ docs: build
 
 install: build
 	install -Dm755 target/release/domicile $(DESTDIR)$(PREFIX)/bin/domicile
-	$(MAKE) --no-print-directory -C capture/valgrind OUT=$(CURDIR)/$(TOOL) \
+	$(MAKE) --no-print-directory -C capture/valgrind \
 	  DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/

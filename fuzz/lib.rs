@@ -1,7 +1,7 @@
 //! What the fuzz targets do with a trace once they have made one up.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use trace::import::{self, Format};
 use trace::{Batch, Header, Item, Options, Trace, Writer};
@@ -66,4 +66,29 @@ pub fn import(format: Format, input: &[u8]) {
             while stream.next(&mut batch).expect("just written") {}
         }
     }
+}
+
+/// A small whole trace with a few bytes changed: `edits` are places (2 bytes, modulo its length) and
+/// what to put there (1 byte); one that is left over cuts the end off.
+pub fn changed(edits: &[u8]) -> Vec<u8> {
+    static WHOLE: OnceLock<Vec<u8>> = OnceLock::new();
+    let mut bytes = WHOLE.get_or_init(whole).clone();
+    let mut rest = edits;
+    while let [low, high, value, after @ ..] = rest {
+        let place = usize::from(u16::from_le_bytes([*low, *high])) % bytes.len();
+        bytes[place] = *value;
+        rest = after;
+    }
+    let cut = rest.iter().fold(0, |cut, &byte| cut << 8 | usize::from(byte)) % bytes.len();
+    bytes.truncate(bytes.len() - cut);
+    bytes
+}
+
+fn whole() -> Vec<u8> {
+    let out = Memory::default();
+    let mut writer = Writer::new(out.clone(), &Header::default(), Options::default()).expect("memory can be written");
+    let text = b"1 r 10 8\n2 w 20 8\nb 2\n1 m 18 8\n2 i 400 4\n1 r 20 8\n";
+    import::read(Format::Text, io::Cursor::new(text.to_vec()), "whole", &mut writer).expect("it is in order");
+    writer.finish().expect("memory can be written");
+    std::mem::take(&mut *out.0.lock().expect("nobody panics with it"))
 }

@@ -79,8 +79,17 @@ static UInt protection(Bool r, Bool w, Bool x)
 static void on_startup(Addr start, SizeT bytes, Bool r, Bool w, Bool x, ULong handle)
 {
    Addr sp = VG_(get_SP)(1);
-   record_map(start, bytes, protection(r, w, x),
-              sp >= start && sp < start + bytes ? MAP_STACK_ : MAP_ANONYMOUS_, 0);
+   if (sp >= start && sp < start + bytes) {
+      /* It grows without further notice: all that it may become counts. */
+      SizeT most = VG_(thread_get_stack_size)(1);
+      if (most > bytes) {
+         start = start + bytes - most;
+         bytes = most;
+      }
+      record_map(start, bytes, 3, MAP_STACK_, 0);
+   } else {
+      record_map(start, bytes, protection(r, w, x), MAP_ANONYMOUS_, 0);
+   }
 }
 
 static void on_mmap(Addr start, SizeT bytes, Bool r, Bool w, Bool x, ULong handle)

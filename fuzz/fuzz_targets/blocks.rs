@@ -27,7 +27,18 @@ fn block(file: &mut Vec<u8>, kind: u8, fields: [u8; 4], payload: &[u8]) {
     let length = payload.len() as u32;
     let mut head = b"dBlk".to_vec();
     head.extend_from_slice(&[kind, 0, 0, 0]);
-    for number in [length, length, id, count, first, 0, 0, 0, events, crc32fast::hash(payload)] {
+    for number in [
+        length,
+        length,
+        id,
+        count,
+        first,
+        0,
+        0,
+        0,
+        events,
+        crc32fast::hash(payload),
+    ] {
         head.extend_from_slice(&number.to_le_bytes());
     }
     let crc = crc32fast::hash(&head);

@@ -9,7 +9,7 @@ type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 type Dwarf<'a> = gimli::Dwarf<Bytes<'a>>;
 
 /// Fields told of one variable, and how deep they are looked for.
-const MOST_FIELDS: usize = 256;
+const MOST_FIELDS: usize = 128;
 const DEPTH: usize = 6;
 /// Variables taken from one file.
 const MOST_VARIABLES: usize = 1 << 17;

@@ -25,6 +25,8 @@ pub struct Named {
 pub struct Elf {
     /// Loaded parts: offset in the file, bytes there, address.
     segments: Vec<(u64, u64, u64)>,
+    /// Where data lies that the program may change.
+    writable: Vec<(u64, u64)>,
     pub build_id: String,
     pub data: Vec<Named>,
     functions: Vec<Named>,
@@ -65,6 +67,11 @@ impl Elf {
                     let (offset, bytes) = s.file_range();
                     (offset, bytes, s.address())
                 })
+                .collect(),
+            writable: file
+                .segments()
+                .filter(|s| s.permissions().writable())
+                .map(|s| (s.address(), s.address().saturating_add(s.size())))
                 .collect(),
             build_id: file.build_id().ok().flatten().unwrap_or(&[]).iter().map(|b| format!("{b:02x}")).collect(),
             ..Elf::default()
@@ -126,17 +133,23 @@ impl Elf {
 
     /// What to subtract from an address to get the file's own, where the file is mapped at `start`
     /// from `offset` on.
-    pub fn bias(&self, start: u64, offset: u64) -> u64 {
+    ///
+    /// A page of the file that holds the end of one part and the beginning of the next is mapped
+    /// twice; `likely` says which bias was found before.
+    pub fn bias(&self, start: u64, offset: u64, likely: impl Fn(u64) -> bool) -> u64 {
         let page = |n: u64| n & !0xfff;
-        let part = self
+        let mut possible = self
             .segments
             .iter()
-            .find(|(at, bytes, _)| offset >= page(*at) && offset < at + bytes)
-            .or_else(|| self.segments.first());
-        match part {
-            Some((at, _, address)) => start.wrapping_sub(address.wrapping_add(offset).wrapping_sub(*at)),
-            None => start.wrapping_sub(offset),
-        }
+            .filter(|(at, bytes, _)| offset >= page(*at) && offset < at.saturating_add(*bytes))
+            .map(|(at, _, address)| start.wrapping_sub(address.wrapping_add(offset).wrapping_sub(*at)));
+        let first = possible.clone().next().unwrap_or_else(|| start.wrapping_sub(offset));
+        possible.find(|bias| likely(*bias)).unwrap_or(first)
+    }
+
+    /// Whether the file's own address `addr` can be written by the program.
+    pub fn is_writable(&self, addr: u64) -> bool {
+        self.writable.iter().any(|(from, to)| addr >= *from && addr < *to)
     }
 
     /// The function that holds the file's own address `addr`.
@@ -150,6 +163,10 @@ impl Elf {
 
 /// A name as the programmer wrote it.
 pub fn demangled(name: &str) -> String {
+    // Short names of C could be taken for types.
+    if !["_Z", "__Z", "_R"].iter().any(|prefix| name.starts_with(prefix)) {
+        return name.to_string();
+    }
     addr2line::demangle_auto(name.into(), None).into_owned()
 }
 
@@ -178,10 +195,13 @@ mod tests {
     #[test]
     fn addresses_and_offsets_of_a_shared_library() {
         // .text at file offset 0x1000 is at 0x1000, .data at 0x2e00 is at 0x3e00.
-        let elf = Elf { segments: vec![(0, 0x1500, 0), (0x2e00, 0x300, 0x3e00)], ..Elf::default() };
-        assert_eq!(elf.bias(0x7f00_0000_0000, 0), 0x7f00_0000_0000);
-        assert_eq!(elf.bias(0x7f00_0000_1000, 0x1000), 0x7f00_0000_0000);
-        assert_eq!(elf.bias(0x7f00_0000_3000, 0x2000), 0x7f00_0000_0000);
+        let elf = Elf { segments: vec![(0, 0x2800, 0), (0x2e00, 0x300, 0x3e00)], ..Elf::default() };
+        let base = 0x7f00_0000_0000;
+        assert_eq!(elf.bias(base, 0, |_| false), base);
+        assert_eq!(elf.bias(base + 0x1000, 0x1000, |_| false), base);
+        // The page at 0x2000 is in both parts.
+        assert_eq!(elf.bias(base + 0x3000, 0x2000, |bias| bias == base), base);
+        assert_eq!(elf.bias(base + 0x2000, 0x2000, |bias| bias == base), base);
     }
 
     #[test]
@@ -229,7 +249,7 @@ mod tests {
             bad.truncate(length - (step * 997) % (length / 2));
             std::fs::write(&path, &bad).unwrap();
             if let Some(elf) = Elf::open(&path) {
-                elf.bias(0x1000, 0x1000);
+                elf.bias(0x1000, 0x1000, |_| true);
                 elf.function(0x1234);
             }
             let _ = crate::dwarf::variables(&bad);

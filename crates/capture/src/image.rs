@@ -53,6 +53,9 @@ pub enum Wish {
     Waited { by: ThreadId, pid: u32 },
 }
 
+/// Allocations that a forked child is told to begin with.
+const INHERITED: usize = 1 << 14;
+
 /// An address space, from exec or fork to exec or exit.
 pub struct Image {
     pub process: u32,
@@ -95,7 +98,7 @@ impl Image {
     }
 
     /// The copy that fork made of `self`, with the thread that called it.
-    pub fn fork(&self, process: u32, pid: u32, main: ThreadId, commons: &mut Commons) -> Image {
+    pub fn fork(&self, process: u32, pid: u32, main: ThreadId, out: &mut Output, commons: &mut Commons) -> Image {
         commons.mappings.inherit(self.process, process);
         let pcs = commons.pcs.get(&self.process).cloned().unwrap_or_default();
         commons.pcs.insert(process, pcs);
@@ -108,7 +111,10 @@ impl Image {
             child.current = self.current;
         }
         child.blocks = Arc::clone(&self.blocks);
-        child.stacks = HashMap::new();
+        for event in self.allocations.all(INHERITED) {
+            out.event(main, event);
+        }
+        child.stacks = self.stacks.clone();
         child.allocations = self.allocations.clone();
         child.objects = self.objects.of_child(process);
         child.paused = self.paused;

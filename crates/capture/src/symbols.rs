@@ -12,6 +12,7 @@ use crate::elf::{self, Elf};
 use crate::module::Mapping;
 use crate::options::Options;
 use crate::story::Story;
+use crate::tool;
 
 /// A file in an address space.
 struct Place<'a> {
@@ -40,7 +41,7 @@ struct Answers {
 
 /// Writes the tables that give names: modules, symbols and locations.
 pub fn write(options: &Options, story: &mut Story, notes: &mut Vec<String>) {
-    let mappings: Vec<Mapping> = story.commons.mappings.iter().cloned().collect();
+    let mappings: Vec<Mapping> = story.commons.mappings.iter().filter(|m| !is_ours(&m.path)).cloned().collect();
     let paths: HashSet<&str> = mappings.iter().map(|m| m.path.as_str()).collect();
     let elves: HashMap<&str, Elf> =
         paths.into_par_iter().filter_map(|path| Some((path, Elf::open(Path::new(path))?))).collect();
@@ -87,12 +88,20 @@ pub fn write(options: &Options, story: &mut Story, notes: &mut Vec<String>) {
     story.out.writer().locations(locations.collect::<Vec<_>>());
 }
 
+/// Whether a file is part of the recorder and not of the program.
+fn is_ours(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.starts_with("vgpreload_") || name == tool::EXECUTABLE
+}
+
 /// Where each file lies: its mappings of one bias together.
 fn places<'a>(mappings: &'a [Mapping], elves: &HashMap<&str, Elf>) -> Vec<Place<'a>> {
     let mut places: Vec<Place<'a>> = Vec::new();
     for m in mappings {
         let bias = match elves.get(m.path.as_str()) {
-            Some(elf) => elf.bias(m.start, m.offset),
+            Some(elf) => elf.bias(m.start, m.offset, |bias| {
+                places.iter().rev().any(|p| p.process == m.process && p.path == m.path && p.bias == bias)
+            }),
             None => m.start.wrapping_sub(m.offset),
         };
         let end = m.start.saturating_add(m.bytes);
@@ -123,6 +132,8 @@ fn answer(path: &str, elf: &Elf, asked: &HashSet<u64>, look: bool) -> Answers {
         .iter()
         .map(|named| {
             let variable = variables.remove(&named.addr).unwrap_or_default();
+            // Who only reads shares nothing falsely.
+            let fields = if elf.is_writable(named.addr) { variable.fields } else { Vec::new() };
             Symbol {
                 process: 0,
                 name: named.name.clone(),
@@ -130,7 +141,7 @@ fn answer(path: &str, elf: &Elf, asked: &HashSet<u64>, look: bool) -> Answers {
                 bytes: named.bytes,
                 file: variable.file,
                 line: variable.line,
-                fields: variable.fields,
+                fields,
             }
         })
         .collect();

@@ -200,7 +200,7 @@ pub struct Side {
     pub source: Option<String>,
 }
 
-/// Null where misses were not classed, or the machine has no TLB.
+/// Classes are null where misses were not classed, a TLB's counts where the machine has none.
 fn or_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     Ok(Option::<u64>::deserialize(deserializer)?.unwrap_or_default())
 }
