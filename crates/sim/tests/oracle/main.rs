@@ -13,6 +13,7 @@ mod engine;
 mod exactness;
 mod machines;
 mod peers;
+mod presets;
 mod programs;
 mod pycachesim;
 mod settled;

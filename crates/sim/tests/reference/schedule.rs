@@ -159,10 +159,8 @@ impl Schedule {
                 self.release(now, |hold| *hold == Hold::Ticket(ticket));
             }
             Event::Wait { ticket } if !self.posted.contains(&ticket) => return Some(Hold::Ticket(ticket)),
-            Event::Spawn { child } => {
-                if self.states.get(child as usize) == Some(&State::Held(Hold::Spawn)) {
-                    self.ready(child, now);
-                }
+            Event::Spawn { child } if self.states.get(child as usize) == Some(&State::Held(Hold::Spawn)) => {
+                self.ready(child, now);
             }
             Event::Join { child } => {
                 let state = self.states.get(child as usize);
