@@ -8,8 +8,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{:?}", trace.header());
         trace.processes().iter().for_each(|p| println!("{p:?}"));
         trace.modules().iter().for_each(|p| println!("{p:x?}"));
-        trace.symbols().iter().filter(|s| s.file.is_some()).take(50).for_each(|p| println!("{p:x?}"));
-        trace.locations().iter().filter(|s| s.file.is_some()).take(20).for_each(|p| println!("{p:x?}"));
+        trace
+            .symbols()
+            .iter()
+            .filter(|s| s.file.is_some())
+            .take(50)
+            .for_each(|p| println!("{p:x?}"));
+        trace
+            .locations()
+            .iter()
+            .filter(|s| s.file.is_some())
+            .take(20)
+            .for_each(|p| println!("{p:x?}"));
     }
     for t in 0..trace.threads().len() as u32 {
         println!("-- {:?}", trace.threads()[t as usize]);
@@ -19,7 +29,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             if !refs {
                 for e in &batch.events {
                     println!("{e:x?}");
-                    if let trace::Event::Alloc { stack, kind: trace::Allocation::Heap, .. } = e.event {
+                    if let trace::Event::Alloc {
+                        stack,
+                        kind: trace::Allocation::Heap,
+                        ..
+                    } = e.event
+                    {
                         for f in &trace.stacks()[stack as usize].frames {
                             println!("    {:?}", trace.locations().iter().find(|l| l.pc == f.pc));
                         }
@@ -28,7 +43,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 continue;
             }
             for r in &batch.refs {
-                println!("{:?} {:x},{} {:x}", r.op, r.addr, r.size, trace.sites()[r.site as usize].pc);
+                println!(
+                    "{:?} {:x},{} {:x}",
+                    r.op,
+                    r.addr,
+                    r.size,
+                    trace.sites()[r.site as usize].pc
+                );
             }
         }
     }

@@ -76,7 +76,8 @@ impl Ring {
                 SharedMemory::create("domicile-ring", bytes).map_err(|_| "there is no memory for another ring")?;
             let welcome = wire::welcome(SLOTS as u32, 8 * SLOT_WORDS as u64);
             let peer = self.peer.as_ref().ok_or("the connection is gone")?;
-            peer.send_with(&welcome, memory.descriptor()).map_err(|_| "a process went away while it connected")?;
+            peer.send_with(&welcome, memory.descriptor())
+                .map_err(|_| "a process went away while it connected")?;
             Ok((hello, memory))
         });
         match answer {
