@@ -11,8 +11,10 @@ pub struct Block {
     pub insns: u16,
     first_exit: u32,
     exits: u16,
+    /// Instructions after its last reference.
+    pub tail: u16,
     /// Whether its sites have numbers yet: they get them when it is first recorded.
-    named: bool,
+    pub named: bool,
 }
 
 /// A place where a superblock can be left.
@@ -62,13 +64,14 @@ impl Blocks {
         }
         let (insn_words, rest) = rest.split_at(ni);
         let (ref_words, exit_words) = rest.split_at(nr);
-        let block = Block {
+        let mut block = Block {
             first_ref: self.templates.len() as u32,
             refs,
             first_insn: self.instructions.len() as u32,
             insns,
             first_exit: self.exits.len() as u32,
             exits,
+            tail: insns,
             named: false,
         };
         let mut before = 0u16;
@@ -95,6 +98,7 @@ impl Blocks {
                 size,
             });
             self.insn_of.push(insn);
+            block.tail = insns - 1 - insn;
         }
         for &word in insn_words {
             let (pc, bytes) = (word & ((1 << 56) - 1), (word >> 56) as u8);
@@ -203,11 +207,6 @@ impl Blocks {
                 });
             }
         }
-    }
-
-    /// Whether the superblock's sites have numbers.
-    pub fn is_named(&self, number: usize) -> bool {
-        self.blocks.get(number).is_some_and(|b| b.named)
     }
 }
 

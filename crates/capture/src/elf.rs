@@ -165,6 +165,11 @@ impl Elf {
         possible.find(|bias| likely(*bias)).unwrap_or(first)
     }
 
+    /// Where its data that the file does not hold (`.bss`) ends, in the file's own addresses.
+    pub fn end(&self) -> u64 {
+        self.writable.iter().map(|(_, to)| *to).max().unwrap_or(0)
+    }
+
     /// Whether the file's own address `addr` can be written by the program.
     pub fn is_writable(&self, addr: u64) -> bool {
         self.writable.iter().any(|(from, to)| addr >= *from && addr < *to)

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use trace::{Allocation, Array, Event, Frame, Ref, Stack, StackId, Thread, ThreadId};
+use trace::{Allocation, Array, Event, Frame, Stack, StackId, Thread, ThreadId};
 
 use crate::allocation::Allocations;
-use crate::block::{Block, Blocks, Malformed};
+use crate::block::{Blocks, Malformed};
 use crate::module::{Mapping, Mappings};
 use crate::output::Output;
 use crate::sync::{Objects, Tickets};
@@ -24,10 +24,10 @@ pub enum Phase {
 
 /// A thread of an address space.
 #[derive(Clone)]
-struct Runner {
-    id: ThreadId,
+pub(crate) struct Runner {
+    pub(crate) id: ThreadId,
     /// Instructions since its last reference.
-    carried: u64,
+    pub(crate) carried: u64,
     /// What `pthread_self` is on glibc.
     pointer: u64,
     told: Thread,
@@ -62,15 +62,17 @@ pub struct Image {
     pub pid: u32,
     pub phase: Phase,
     pub main: ThreadId,
-    blocks: Arc<Blocks>,
+    pub(crate) blocks: Arc<Blocks>,
     /// By Valgrind's numbers, which are used again.
-    runners: Vec<Option<Runner>>,
-    current: usize,
+    pub(crate) runners: Vec<Option<Runner>>,
+    pub(crate) current: usize,
+    /// The current thread's [`Runner::carried`], which is out of date meanwhile.
+    pub(crate) carried: u64,
     stacks: HashMap<u64, StackId>,
     no_stack: Option<StackId>,
     allocations: Allocations,
     objects: Objects,
-    paused: bool,
+    pub(crate) paused: bool,
     /// Slots decoded.
     pub slots: u64,
 }
@@ -99,6 +101,7 @@ impl Image {
             blocks: Arc::default(),
             runners: vec![None, Some(first)],
             current: 1,
+            carried: 0,
             stacks: HashMap::new(),
             no_stack: None,
             allocations: Allocations::default(),
@@ -142,6 +145,16 @@ impl Image {
         child
     }
 
+    /// No more words will come: what was not told yet is told.
+    pub fn end(&mut self, out: &mut Output) {
+        for tid in 0..self.runners.len() {
+            if self.runners[tid].as_ref().is_some_and(|r| !r.ended) {
+                self.switch(tid);
+                self.tell_work(out);
+            }
+        }
+    }
+
     /// Threads that have not ended.
     pub fn live(&self) -> impl Iterator<Item = ThreadId> {
         self.runners.iter().flatten().filter(|r| !r.ended).map(|r| r.id)
@@ -177,132 +190,6 @@ impl Image {
             }
         }
         Ok(())
-    }
-
-    /// One run of a superblock, whose addresses begin at `words[at]`; returns where it ends.
-    #[inline]
-    fn run(
-        &mut self,
-        number: usize,
-        words: &[u64],
-        at: usize,
-        out: &mut Output,
-        commons: &mut Commons,
-    ) -> Result<usize, Malformed> {
-        let mut block = self.blocks.get(number).ok_or(Malformed)?;
-        let rest = &words[at..];
-        let most = usize::from(block.refs).min(rest.len());
-        // How far it got, and whether something in between was left out.
-        let mut refs = 0;
-        let mut nulls = 0;
-        for &word in &rest[..most] {
-            if word & wire::TAGGED != 0 {
-                if word != wire::TAGGED {
-                    break;
-                }
-                nulls += 1;
-            }
-            refs += 1;
-        }
-        let mut end = at + refs;
-        let marker = match rest.get(refs) {
-            Some(&word) if wire::kind(word) == wire::EXIT => {
-                end += 1;
-                Some(word as u16)
-            }
-            _ => None,
-        };
-        let insns = self.blocks.instructions_run(&block, refs, marker)?;
-        let done = (refs - nulls) as u64;
-        if self.paused {
-            return Ok(end);
-        }
-        let Some(runner) = self.runners.get_mut(self.current).and_then(Option::as_mut) else {
-            return Err(Malformed);
-        };
-        if !out.wants(done) {
-            out.pass(done);
-            runner.carried = 0;
-            return Ok(end);
-        }
-        if !self.blocks.is_named(number) {
-            let (pcs, fetches) = (out.pcs, out.fetches);
-            let known = commons.pcs.entry(self.process).or_default();
-            Arc::make_mut(&mut self.blocks).name(number, pcs, fetches, |site| {
-                known.insert(site.pc);
-                out.site(site)
-            });
-            block = self.blocks.get(number).ok_or(Malformed)?;
-        }
-        if nulls > 0 || out.fetches {
-            Self::run_slowly(&self.blocks, &block, &rest[..refs], insns, runner, out);
-            return Ok(end);
-        }
-        if refs == 0 {
-            runner.carried += u64::from(insns);
-            return Ok(end);
-        }
-        let templates = self.blocks.templates(&block);
-        let first = runner.carried + u64::from(templates[0].insns);
-        if first > 255 {
-            Self::tell_work(runner, out);
-        }
-        let collected = out.collected();
-        let from = collected.len();
-        collected.extend(templates.iter().zip(&rest[..refs]).map(|(t, &addr)| Ref { addr, ..*t }));
-        collected[from].insns += runner.carried as u8;
-        runner.carried = u64::from(insns - 1 - self.blocks.insn_of(&block, refs - 1));
-        out.admit(from, done);
-        Ok(end)
-    }
-
-    /// Instructions that no reference can carry.
-    #[cold]
-    fn tell_work(runner: &mut Runner, out: &mut Output) {
-        let instructions = std::mem::take(&mut runner.carried);
-        if instructions > 0 && out.inside() {
-            out.event(runner.id, Event::Work { instructions });
-        }
-    }
-
-    /// A run with references that were left out, or with fetches.
-    #[cold]
-    fn run_slowly(blocks: &Blocks, block: &Block, words: &[u64], insns: u16, runner: &mut Runner, out: &mut Output) {
-        let mut insn = 0;
-        let mut done = 0;
-        if runner.carried > 200 {
-            Self::tell_work(runner, out);
-        }
-        let from = out.collected().len();
-        for (index, (&addr, template)) in words.iter().zip(blocks.templates(block)).enumerate() {
-            let of = blocks.insn_of(block, index) + 1;
-            Self::advance(blocks, block, &mut insn, of, runner, out);
-            if addr == wire::TAGGED {
-                continue;
-            }
-            done += 1;
-            let step = std::mem::take(&mut runner.carried).min(255) as u8;
-            out.collected().push(Ref {
-                addr,
-                insns: step,
-                ..*template
-            });
-        }
-        Self::advance(blocks, block, &mut insn, insns, runner, out);
-        out.admit(from, done);
-    }
-
-    /// Runs the instructions up to number `to`: as fetches, or as a count.
-    fn advance(blocks: &Blocks, block: &Block, insn: &mut u16, to: u16, runner: &mut Runner, out: &mut Output) {
-        while *insn < to {
-            if out.fetches {
-                let fetch = blocks.fetch(block, usize::from(*insn));
-                out.collected().push(fetch);
-            } else {
-                runner.carried += 1;
-            }
-            *insn += 1;
-        }
     }
 
     fn current(&mut self) -> Result<&mut Runner, Malformed> {
@@ -343,7 +230,7 @@ impl Image {
             (record::BLOCK, _) => return Arc::make_mut(&mut self.blocks).define(payload),
             (record::THREAD, [tid]) => {
                 let id = self.runner(*tid)?.id;
-                self.current = *tid as usize;
+                self.switch(*tid as usize);
                 out.run_by(id);
             }
             (record::THREAD_CREATE, [tid]) => self.create(*tid, out)?,
@@ -355,8 +242,10 @@ impl Image {
                 out.update_thread(runner.id, runner.told.clone());
             }
             (record::THREAD_EXIT, [tid]) => {
+                self.runner(*tid)?;
+                self.switch(*tid as usize);
+                self.tell_work(out);
                 let runner = self.runner(*tid)?;
-                Self::tell_work(runner, out);
                 runner.ended = true;
                 out.exit(runner.id);
             }

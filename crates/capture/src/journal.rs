@@ -225,11 +225,10 @@ pub struct Replay {
 
 impl Replay {
     /// Tells everything to `story`. The error says what stopped it; what was told is told.
-    pub fn tell(self, mut story: Story) -> Result<Story, (Story, String)> {
-        match self.file.and_then(|file| Self::read(file, &mut story)) {
-            Ok(()) => Ok(story),
-            Err(e) => Err((story, format!("the temporary file beside the trace failed: {e}"))),
-        }
+    pub fn tell(self, story: &mut Story) -> Result<(), String> {
+        self.file
+            .and_then(|file| Self::read(file, story))
+            .map_err(|e| format!("the temporary file beside the trace failed: {e}"))
     }
 
     fn read(mut file: File, story: &mut Story) -> io::Result<()> {
@@ -327,7 +326,8 @@ mod tests {
     fn short_runs_give_fewer_windows() {
         let s = schedule(0, 10, 4);
         assert_eq!(s.choose(35).len(), 3);
-        assert_eq!(s.choose(5), [0..10]);
+        assert_eq!(s.choose(5).first(), Some(&(0..10)));
+        assert_eq!(s.choose(5).len(), 1);
         assert!(schedule(50, 10, 4).choose(50).is_empty());
     }
 

@@ -42,14 +42,15 @@ pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<O
     let mut recorder = Recorder::new(listener, child);
 
     let windows = options.window.map(|n| (n, options.windows));
-    let (ended, story) = match windows {
+    let (ended, mut story, told) = match windows {
         Some((references, count)) if count > 1 => {
             let mut journal = Journal::new(&options.output, options.skip, references, count)
                 .map_err(CaptureError::system("cannot make a temporary file beside the trace"))?;
             let ended = recorder.listen(&mut journal, &mut caught, progress)?;
             let (replay, chosen) = journal.finish();
-            let story = Story::new(Output::new(writer, chosen, true, options.pcs, options.fetches));
-            (ended, replay.tell(story))
+            let mut story = Story::new(Output::new(writer, chosen, true, options.pcs, options.fetches));
+            let told = replay.tell(&mut story).err();
+            (ended, story, told)
         }
         _ => {
             let first = options.skip..options.window.map_or(u64::MAX, |n| options.skip.saturating_add(n));
@@ -62,7 +63,7 @@ pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<O
             );
             let mut story = Story::new(out);
             let ended = recorder.listen(&mut story, &mut caught, progress)?;
-            (ended, Ok(story))
+            (ended, story, None)
         }
     };
     let mut notes = recorder.notes;
@@ -72,10 +73,6 @@ pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<O
         return Err(CaptureError::DidNotStart { log });
     }
     notes.extend(room.messages().into_iter().map(|m| format!("valgrind: {m}")));
-    let (mut story, told) = match story {
-        Ok(story) => (story, None),
-        Err((story, failure)) => (story, Some(failure)),
-    };
     progress(Progress {
         references: story.out.seen(),
         bytes: story.out.bytes(),
@@ -208,7 +205,7 @@ impl Recorder {
         let mut told = Instant::now();
         loop {
             self.wait(caught, ended.is_some())?;
-            while let Some(signal) = caught.next() {
+            while let Some(signal) = caught.take() {
                 // Ctrl-C went to the program as well: it decides.
                 if !signal.from_terminal {
                     let _ = signals::send(self.child.id(), signal.number);

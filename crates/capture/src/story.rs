@@ -235,9 +235,10 @@ impl Listener for Story {
 
     fn close(&mut self, connection: Connection) {
         self.unnamed.remove(&connection);
-        let Some(image) = self.images.remove(&connection) else {
+        let Some(mut image) = self.images.remove(&connection) else {
             return;
         };
+        image.end(&mut self.out);
         let replacing = image.phase == Phase::Replacing;
         for thread in image.live().collect::<Vec<_>>() {
             if replacing && thread == image.main {

@@ -14,6 +14,9 @@ use crate::options::Options;
 use crate::story::Story;
 use crate::tool;
 
+/// Static data without initial values that one file may have: 64 GiB.
+const MOST_ZEROED: u64 = 1 << 36;
+
 /// A file in an address space.
 struct Place<'a> {
     process: u32,
@@ -34,7 +37,6 @@ struct Spot {
 /// All that was asked of one file.
 #[derive(Default)]
 struct Answers {
-    build_id: String,
     data: Vec<Symbol>,
     spots: HashMap<u64, Spot>,
 }
@@ -75,13 +77,22 @@ pub fn write(options: &Options, story: &mut Story, notes: &mut Vec<String>) {
             }
         }
     }
+    let program = mappings.first().map(|m| m.path.as_str());
     let nothing = HashSet::new();
     let answers: HashMap<&str, Answers> = elves
         .par_iter()
         .map(|(path, elf)| {
+            let asked = asked.get(path).unwrap_or(&nothing);
+            // Of libraries whose debug information lies apart only code is looked up: it is of the
+            // system, and reading all of it takes longer than many a program runs.
+            let variables = Some(*path) == program || elf.debug.as_deref() == Some(Path::new(path));
             (
                 *path,
-                answer(path, elf, asked.get(path).unwrap_or(&nothing), options.symbols),
+                if options.symbols {
+                    answer(path, elf, asked, variables)
+                } else {
+                    Answers::default()
+                },
             )
         })
         .collect();
@@ -91,14 +102,13 @@ pub fn write(options: &Options, story: &mut Story, notes: &mut Vec<String>) {
         .filter(|(_, e)| e.debug.is_none())
         .map(|(path, _)| *path)
         .collect();
-    let program = mappings.first().map(|m| m.path.as_str());
     if let Some(program) = program.filter(|p| options.symbols && without.contains(p)) {
         notes.push(format!(
             "{program} has no debug information: data and code are named by symbols only; compile with -g for files \
              and lines"
         ));
     }
-    write_modules(story, &places, &answers);
+    write_modules(story, &places, &elves);
     write_symbols(story, &places, &answers);
     found.sort_unstable();
     let locations = found.into_iter().filter_map(|(process, pc, path, own)| {
@@ -123,6 +133,8 @@ fn is_ours(path: &str) -> bool {
 /// Where each file lies: its mappings of one bias together.
 fn places<'a>(mappings: &'a [Mapping], elves: &HashMap<&str, Elf>) -> Vec<Place<'a>> {
     let mut places: Vec<Place<'a>> = Vec::new();
+    // An executable that is only read (by a debugger, say) is not loaded.
+    let mut loaded: HashSet<(u32, &str, u64)> = HashSet::new();
     for m in mappings {
         let bias = match elves.get(m.path.as_str()) {
             Some(elf) => elf.bias(m.start, m.offset, |bias| {
@@ -133,6 +145,9 @@ fn places<'a>(mappings: &'a [Mapping], elves: &HashMap<&str, Elf>) -> Vec<Place<
             }),
             None => m.start.wrapping_sub(m.offset),
         };
+        if m.executable {
+            loaded.insert((m.process, &m.path, bias));
+        }
         let end = m.start.saturating_add(m.bytes);
         let known = places
             .iter_mut()
@@ -152,20 +167,26 @@ fn places<'a>(mappings: &'a [Mapping], elves: &HashMap<&str, Elf>) -> Vec<Place<
             }),
         }
     }
+    for place in places
+        .iter_mut()
+        .filter(|p| loaded.contains(&(p.process, p.path, p.bias)))
+    {
+        let data_end = elves
+            .get(place.path)
+            .map_or(0, |elf| place.bias.wrapping_add(elf.end()));
+        // Data beyond the file's end follows its last mapping.
+        if data_end.wrapping_sub(place.end) < MOST_ZEROED {
+            place.end = data_end;
+        }
+    }
     places
 }
 
 /// Looks up everything in one file.
-fn answer(path: &str, elf: &Elf, asked: &HashSet<u64>, look: bool) -> Answers {
-    let mut answers = Answers {
-        build_id: elf.build_id.clone(),
-        ..Answers::default()
-    };
-    if !look {
-        return answers;
-    }
+fn answer(path: &str, elf: &Elf, asked: &HashSet<u64>, with_variables: bool) -> Answers {
+    let mut answers = Answers::default();
     let mut variables: HashMap<u64, Variable> = HashMap::new();
-    if let Some(bytes) = elf.debug.as_deref().and_then(elf::read) {
+    if let Some(bytes) = elf.debug.as_deref().filter(|_| with_variables).and_then(elf::read) {
         variables.extend(dwarf::variables(&bytes).into_iter().map(|v| (v.addr, v)));
     }
     answers.data = elf
@@ -229,14 +250,14 @@ fn look_up(loader: &addr2line::Loader, own: u64) -> Option<Spot> {
     })
 }
 
-fn write_modules(story: &mut Story, places: &[Place<'_>], answers: &HashMap<&str, Answers>) {
+fn write_modules(story: &mut Story, places: &[Place<'_>], elves: &HashMap<&str, Elf>) {
     let modules = places.iter().map(|p| Module {
         process: p.process,
         path: p.path.to_string(),
         start: p.start,
         bytes: p.end - p.start,
         bias: p.bias,
-        build_id: answers.get(p.path).map(|a| a.build_id.clone()).unwrap_or_default(),
+        build_id: elves.get(p.path).map(|e| e.build_id.clone()).unwrap_or_default(),
     });
     story.out.writer().modules(modules.collect::<Vec<_>>());
 }

@@ -87,7 +87,7 @@ impl Caught {
     }
 
     /// The next signal that came, if any. Does not wait.
-    pub fn next(&mut self) -> Option<Arrived> {
+    pub fn take(&mut self) -> Option<Arrived> {
         let mut message = [0; 2];
         match self.pipe.read(&mut message) {
             Ok(2) => Some(Arrived {
@@ -139,14 +139,14 @@ mod tests {
     fn a_caught_signal_arrives_as_a_message() {
         let mut caught = Caught::begin().unwrap();
         assert!(Caught::begin().is_err());
-        assert_eq!(caught.next(), None);
+        assert_eq!(caught.take(), None);
         send(std::process::id(), libc::SIGTERM).unwrap();
         let came = crate::packet::wait(&[caught.as_fd()], 2000).unwrap();
         // The signal itself may have ended the wait.
         let _ = came;
         let mut arrived = None;
         for _ in 0..200 {
-            arrived = caught.next();
+            arrived = caught.take();
             if arrived.is_some() {
                 break;
             }
