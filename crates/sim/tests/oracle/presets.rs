@@ -17,7 +17,7 @@ fn program() -> Program {
             let own = 0x1000_0000 + (u64::from(thread) << 24);
             let (op, address) = match random.below(8) {
                 0..3 => (Op::Read, own + step % 50 * 64),
-                3 => (Op::Write, own + (random.next() % 16 << 20)),
+                3 => (Op::Write, own + ((random.next() % 16) << 20)),
                 4 => (Op::Modify, 0x2000),
                 5 => (Op::Fetch, 0x40_0000 + random.next() % 4096),
                 6 => (Op::Read, 0x8000 + random.next() % 8192),
