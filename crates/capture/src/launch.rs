@@ -85,6 +85,9 @@ pub fn start(options: &Options, tool: &Tool, room: &Room) -> Result<Child, Captu
         .arg("--")
         .arg(&program)
         .args(&options.args);
+    if options.output_to_stderr {
+        command.stdout(std::io::stderr());
+    }
     command.spawn().map_err(|e| CaptureError::NoValgrind {
         what: format!("{}: {e}", tool.valgrind.display()),
     })
