@@ -4,8 +4,8 @@
 
    A function that is entered by a call begins a superblock, where the guest's registers hold its
    arguments. If what it returns matters, the stack pointer that its return will leave is noted;
-   every superblock that follows a call instruction compares it with the real one. Jumps are not
-   chased in such programs, so that tail calls begin superblocks, too.
+   every superblock that follows a call instruction compares it with the real one. Since jumps are
+   not chased (main.c), tail calls begin superblocks, too.
 
    Copyright (C) 2025 the Domicile authors. GPL-2.0-or-later, see COPYING. */
 
@@ -17,7 +17,6 @@
 #include "pub_tool_libcbase.h"
 #include "pub_tool_machine.h"
 #include "pub_tool_mallocfree.h"
-#include "pub_tool_options.h"
 #include "pub_tool_threadstate.h"
 
 enum Kind {
@@ -105,7 +104,6 @@ static ULong awaited_sp = 0;
 void hooks_static_program(void)
 {
    active = True;
-   VG_(clo_vex_control).guest_chase = False;
 }
 
 static struct Frames* frames(ThreadId tid)

@@ -110,7 +110,13 @@ fn references_are_those_that_lackey_sees() {
     let log = bench.folder.path().join("lackey.log");
     let lackey = Command::new("valgrind")
         .env("VALGRIND_LIB", &both)
-        .args(["--tool=lackey", "--trace-mem=yes", "--vgdb=no", "-q"])
+        .args([
+            "--tool=lackey",
+            "--trace-mem=yes",
+            "--vgdb=no",
+            "--vex-guest-chase=no",
+            "-q",
+        ])
         .arg(format!("--log-file={}", log.display()))
         .arg(&bench.program)
         .output()
