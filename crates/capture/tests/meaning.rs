@@ -8,7 +8,16 @@ use workshop::{compile, events, record, stream, threads, touches};
 
 #[test]
 fn heap_data_is_named_by_where_it_was_allocated() {
-    let (_, trace) = compile("names", &[]).record(&[]);
+    heap_data_is_named(&[]);
+}
+
+#[test]
+fn heap_data_of_static_programs_is_named_too() {
+    heap_data_is_named(&["-static"]);
+}
+
+fn heap_data_is_named(flags: &[&str]) {
+    let (_, trace) = compile("names", flags).record(&[]);
     let all = events(&trace);
     let allocated = |size| {
         all.iter().find_map(|(_, e)| match e {
@@ -38,7 +47,11 @@ fn heap_data_is_named_by_where_it_was_allocated() {
     // realloc frees the old block and allocates the new one.
     let (small, _) = allocated(10).unwrap();
     let (large, _) = allocated(100_000).unwrap();
-    let freed = all
+    let from = all
+        .iter()
+        .position(|(_, e)| matches!(e, Event::Alloc { bytes: 10, addr, .. } if *addr == small))
+        .unwrap();
+    let freed = all[from..]
         .iter()
         .filter(|(_, e)| [small, large].iter().any(|a| *e == Event::Free { addr: *a }));
     assert_eq!(freed.count(), 2);
@@ -98,7 +111,16 @@ fn the_program_can_mark_phases_work_and_arrays() {
 
 #[test]
 fn waiting_for_a_signal_is_told_after_it() {
-    let (_, trace) = compile("signals", &[]).record(&[]);
+    waiting_is_told(&[]);
+}
+
+#[test]
+fn waiting_in_static_programs_is_told_too() {
+    waiting_is_told(&["-static"]);
+}
+
+fn waiting_is_told(flags: &[&str]) {
+    let (_, trace) = compile("signals", flags).record(&[]);
     let all = events(&trace);
     let posts: Vec<_> = all
         .iter()
@@ -183,6 +205,54 @@ fn a_short_run_gives_the_windows_that_it_has() {
         "{:?}",
         outcome.notes
     );
+}
+
+/// C++ and OpenMP, by what the system's compilers make of them.
+#[test]
+fn operator_new_and_teams_are_seen() {
+    let bench = compile("teams", &["-x", "c++", "-fopenmp"]);
+    let (outcome, trace) = bench.record(&[]);
+    assert_eq!(outcome.exit, capture::Exit::Code(0));
+    let all = events(&trace);
+    let allocated: Vec<_> = all
+        .iter()
+        .filter_map(|(_, e)| match e {
+            Event::Alloc {
+                addr,
+                bytes: 4321,
+                stack,
+                kind: Allocation::Heap,
+            } => Some((*addr, *stack)),
+            _ => None,
+        })
+        .collect();
+    // `new` calls `malloc`: one of them is told, with the stack of who wrote `new`.
+    assert_eq!(allocated.len(), 1);
+    let stack = &trace.stacks()[allocated[0].1 as usize];
+    let inner = trace
+        .locations()
+        .iter()
+        .find(|l| l.process == stack.process && l.pc == stack.frames[0].pc)
+        .unwrap();
+    assert_eq!(inner.function, "make()");
+    let frees = all
+        .iter()
+        .filter(|(_, e)| *e == Event::Free { addr: allocated[0].0 })
+        .count();
+    assert_eq!(frees, 1);
+    // Three threads meet at the barrier that was written.
+    let barriers = all
+        .iter()
+        .filter(|(_, e)| matches!(e, Event::Barrier { threads: 3, .. }))
+        .count();
+    assert_eq!(barriers, 3);
+    // The team's threads begin after the master's post, and it goes on after theirs.
+    let waits = |thread| {
+        all.iter()
+            .filter(|(t, e)| *t == thread && matches!(e, Event::Wait { .. }))
+            .count()
+    };
+    assert!((1..3).all(|thread| waits(thread) >= 1) && waits(0) >= 2);
 }
 
 #[test]

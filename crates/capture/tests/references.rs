@@ -36,7 +36,16 @@ fn references_of_a_threaded_program_are_known_exactly() {
 
 #[test]
 fn synchronisation_of_a_threaded_program_is_seen() {
-    let (_, trace) = compile("known", &[]).record(&[]);
+    synchronisation_is_seen(&[]);
+}
+
+#[test]
+fn synchronisation_of_a_static_program_is_seen() {
+    synchronisation_is_seen(&["-static"]);
+}
+
+fn synchronisation_is_seen(flags: &[&str]) {
+    let (_, trace) = compile("known", flags).record(&[]);
     let (mutex, _) = symbol(&trace, "mutex");
     let (barrier, _) = symbol(&trace, "barrier");
     let all = events(&trace);
@@ -101,7 +110,13 @@ fn references_are_those_that_lackey_sees() {
     let log = bench.folder.path().join("lackey.log");
     let lackey = Command::new("valgrind")
         .env("VALGRIND_LIB", &both)
-        .args(["--tool=lackey", "--trace-mem=yes", "--vgdb=no", "-q"])
+        .args([
+            "--tool=lackey",
+            "--trace-mem=yes",
+            "--vgdb=no",
+            "--vex-guest-chase=no",
+            "-q",
+        ])
         .arg(format!("--log-file={}", log.display()))
         .arg(&bench.program)
         .output()

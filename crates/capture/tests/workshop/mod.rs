@@ -55,7 +55,7 @@ pub fn compile(name: &str, flags: &[&str]) -> Bench {
         .arg("-o")
         .arg(&program)
         .arg(source)
-        .arg("-pthread")
+        .args(["-pthread", "-lstdc++"])
         .status()
         .unwrap();
     assert!(compiled.success());
