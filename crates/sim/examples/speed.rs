@@ -24,38 +24,46 @@ const POLICIES: [&str; 8] = [
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let millions: u64 = std::env::args().nth(1).map_or(Ok(20), |text| text.parse())?;
+    let mut arguments = std::env::args().skip(1);
+    let millions: u64 = arguments.next().map_or(Ok(20), |text| text.parse())?;
+    let kind = arguments.next();
+    let case = arguments.next();
     let folder = tempfile::tempdir()?;
-    println!(
-        "{:8} {:>10} {:>10} {:>10} {:>12} {:>8}",
-        "Mref/s", "1 plain", "1 classes", "4 all", "4 private", "8/1"
-    );
-    for kind in Stream::ALL {
-        let one = folder.path().join("one.trace");
-        write(&one, kind, 1, millions * 1_000_000, false)?;
-        let shared = folder.path().join("shared.trace");
-        write(&shared, kind, 4, millions * 1_000_000, false)?;
-        let private = folder.path().join("private.trace");
-        write(&private, kind, 4, millions * 1_000_000, true)?;
-        let (one, shared, private) = (Trace::open(&one)?, Trace::open(&shared)?, Trace::open(&private)?);
-        let plain = seconds(&one, &machine(1), false, 1)?;
-        let classes = seconds(&one, &machine(1), true, 1)?;
-        let four = seconds(&shared, &machine(4), true, 1)?;
-        let apart = seconds(&private, &machine(4), true, 1)?;
-        let eight = seconds(&one, &machine(1), false, 8)?;
-        let rate = |seconds: f64| millions as f64 / seconds;
-        println!(
-            "{:8} {:10.1} {:10.1} {:10.1} {:12.1} {:8.2}",
-            kind.name(),
-            rate(plain),
-            rate(classes),
-            rate(four),
-            rate(apart),
-            eight / plain
-        );
+    for stream in Stream::ALL {
+        if kind.as_ref().is_some_and(|kind| kind != stream.name()) {
+            continue;
+        }
+        let path = |name: &str| folder.path().join(format!("{}-{name}.trace", stream.name()));
+        let mut plain = None;
+        for (name, cpus, apart, classes, policies) in CASES {
+            if case.as_ref().is_some_and(|case| case != name) {
+                continue;
+            }
+            let file = path(&format!("{cpus}-{apart}"));
+            if !file.exists() {
+                write(&file, stream, cpus, millions * 1_000_000, apart)?;
+            }
+            let seconds = seconds(&Trace::open(&file)?, &machine(cpus as u32), classes, policies)?;
+            let one = *plain.get_or_insert(seconds);
+            println!(
+                "{:8} {name:14} {:8.1} million references a second, {:5.2} of the first",
+                stream.name(),
+                millions as f64 / seconds,
+                seconds / one
+            );
+        }
     }
     Ok(())
 }
+
+/// Name, cpus, whether each thread has data of its own, classes, policies.
+const CASES: [(&str, u64, bool, bool, usize); 5] = [
+    ("plain", 1, false, false, 1),
+    ("eight", 1, false, false, 8),
+    ("classes", 1, false, true, 1),
+    ("four-own", 4, true, true, 1),
+    ("four-shared", 4, false, true, 1),
+];
 
 fn seconds(trace: &Trace, machine: &Machine, classes: bool, policies: usize) -> Result<f64, sim::SimError> {
     let specs = POLICIES[..policies].iter().map(|name| PolicySpec::new(name)).collect();

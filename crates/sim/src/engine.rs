@@ -333,7 +333,7 @@ impl Engine {
 
     #[cold]
     #[inline(never)]
-    fn first_touch(&mut self, who: Who, page: u32, write: bool) -> Result<(), SimError> {
+    pub fn first_touch(&mut self, who: Who, page: u32, write: bool) -> Result<(), SimError> {
         self.world.now_ns = whole_ns(self.cpus[who.cpu as usize].clock);
         let touch = Touch {
             page: self.table.page(page),

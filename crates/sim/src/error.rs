@@ -19,6 +19,8 @@ pub enum SimError {
         "the program touches more than {pages} pages, which is more than this simulator can number; simulate a shorter window of it"
     )]
     TooManyPages { pages: u64 },
+    #[error("the trace has instruction fetches though its header says that it has none; import or record it again")]
+    UnexpectedFetch,
     #[error("the host's threads cannot be started: {0}")]
     Host(String),
     #[error(transparent)]

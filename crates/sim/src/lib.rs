@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod acting;
+mod back;
 mod beyond;
 mod cache;
 mod clock;
@@ -16,6 +17,7 @@ mod directory;
 mod engine;
 mod error;
 mod frames;
+mod front;
 mod input;
 mod layout;
 mod memory;
@@ -25,6 +27,7 @@ mod random;
 mod recency;
 mod schedule;
 mod simulate;
+mod split;
 mod steps;
 pub mod structures;
 mod sync;

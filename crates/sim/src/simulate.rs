@@ -1,6 +1,6 @@
 //! The way in: a trace or streams in memory, a machine, policies; out come outcomes.
 
-use policy::Policy;
+use policy::{Interest, Policy};
 use rayon::prelude::*;
 use trace::Trace;
 
@@ -9,9 +9,11 @@ use crate::config::{Config, Order, PolicySpec};
 use crate::counts::Class;
 use crate::engine::Engine;
 use crate::error::SimError;
+use crate::front;
 use crate::input::{Input, Streams};
 use crate::outcome::{Outcome, outcome};
 use crate::schedule::Schedule;
+use crate::split;
 use crate::tracing::TraceInput;
 
 /// Called now and then, from any thread, with the references carried out since it was called last
@@ -49,8 +51,25 @@ pub fn simulate_with(
 
 type Open<'a, 'b> = &'a (dyn Fn() -> Result<Box<dyn Input + 'b>, SimError> + Sync);
 
-/// Runs all policies, on as many threads of the host as are allowed.
+/// Runs all policies, on as many threads of the host as are allowed; what they have in common
+/// once, where they have.
 fn side_by_side(
+    open: Open,
+    config: &Config,
+    policies: Vec<(String, Box<dyn Policy>)>,
+    progress: Progress,
+) -> Result<Vec<Outcome>, SimError> {
+    let input = open()?;
+    let still = policies.iter().all(|(_, policy)| policy.interest() == Interest::NONE);
+    if still && front::can_split(&config.machine, config.order, input.threads().len(), input.traits()) {
+        return split::run(input, config, policies, progress);
+    }
+    drop(input);
+    whole(open, config, policies, progress)
+}
+
+/// Each policy a run of its own, side by side.
+fn whole(
     open: Open,
     config: &Config,
     policies: Vec<(String, Box<dyn Policy>)>,
@@ -60,12 +79,13 @@ fn side_by_side(
     if policies.len() == 1 {
         return policies.into_iter().map(one).collect();
     }
-    let mut pool = rayon::ThreadPoolBuilder::new();
-    if let Some(threads) = config.threads {
-        pool = pool.num_threads(threads);
-    }
-    let pool = pool.build().map_err(|error| SimError::Host(error.to_string()))?;
-    pool.install(|| policies.into_par_iter().map(one).collect())
+    pool(config)?.install(|| policies.into_par_iter().map(one).collect())
+}
+
+/// The host's threads that policies may use.
+pub fn pool(config: &Config) -> Result<rayon::ThreadPool, SimError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(config.threads.unwrap_or(0));
+    pool.build().map_err(|error| SimError::Host(error.to_string()))
 }
 
 fn one_run(
@@ -100,5 +120,132 @@ pub fn finish(engine: &mut Engine, used: &[bool]) {
     }
     for pending in engine.directory.undecided() {
         engine.decide(pending, Class::FalseSharing);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use machine::{Index, Machine, Write};
+    use trace::{Event, Op, Ref};
+
+    use super::*;
+    use crate::input::{Item, Run};
+    use crate::random::Random;
+
+    const POLICIES: [&str; 4] = ["page-coloring", "bin-hopping", "random", "round-robin+random"];
+
+    fn preset(name: &str) -> Machine {
+        let preset = machine::presets().iter().find(|preset| preset.name == name).unwrap();
+        machine::from_toml(preset.text, name).unwrap()
+    }
+
+    fn streams(threads: u32, refs: usize) -> Streams {
+        let mut random = Random::new(7);
+        let mut streams = Streams::new(vec![Vec::new(); threads as usize]);
+        streams.traits.has_fetches = true;
+        for _ in 0..refs {
+            let thread = random.below(threads);
+            let items = &mut streams.threads[thread as usize];
+            let near = random.below(3) > 0;
+            let addr = u64::from(random.below(if near { 1 << 14 } else { 1 << 23 }));
+            let op = [Op::Read, Op::Read, Op::Write, Op::Modify, Op::Fetch][random.below(5) as usize];
+            let (site, insns, size) = (0, 1, 1 + random.below(40) as u16);
+            items.push(Item::Ref(Ref {
+                addr,
+                site,
+                insns,
+                op,
+                size,
+            }));
+            if random.below(100) == 0 {
+                items.push(Item::Event(Event::Work {
+                    instructions: 1 << random.below(20),
+                }));
+            }
+        }
+        for (thread, items) in streams.threads.iter().enumerate() {
+            let half = items.len() as u64 / 2;
+            let thread = thread as u32;
+            streams.order.insert(0, Run { thread, items: half });
+            let items = items.len() as u64 - half;
+            streams.order.push(Run { thread, items });
+        }
+        streams
+    }
+
+    fn json(outcomes: &[Outcome]) -> Vec<String> {
+        outcomes
+            .iter()
+            .map(|outcome| serde_json::to_string(outcome).unwrap())
+            .collect()
+    }
+
+    /// The same run, split and whole.
+    fn agree(machine: &Machine, streams: &Streams, order: Order, classes: bool) {
+        let policies = POLICIES.map(PolicySpec::new).to_vec();
+        let config = Config {
+            order,
+            classes,
+            ..Config::new(machine.clone(), policies)
+        };
+        let input = streams.input();
+        assert!(front::can_split(machine, order, input.threads().len(), input.traits()));
+        let split = simulate_refs(streams, &config).unwrap();
+        let open = || Ok(Box::new(streams.input()) as Box<dyn Input>);
+        let whole = whole(&open, &config, built(&config).unwrap(), &|_| {}).unwrap();
+        assert_eq!(json(&split), json(&whole));
+        let one = Config {
+            policies: config.policies[2..3].to_vec(),
+            ..config
+        };
+        assert_eq!(json(&split[2..3]), json(&simulate_refs(streams, &one).unwrap()));
+    }
+
+    #[test]
+    fn a_split_run_is_the_whole_run() {
+        let mut plain = preset("simos-r4400").with_cpus(1).unwrap();
+        for cache in &mut plain.caches {
+            cache.inclusive = false;
+            if cache.level == 1 {
+                cache.index = Index::Virtual;
+            }
+        }
+        let one = streams(1, 30_000);
+        agree(&plain, &one, Order::Clock, true);
+        agree(&plain, &one, Order::Clock, false);
+        plain.memory.bandwidth_gbps = 0.2;
+        agree(&plain, &streams(3, 30_000), Order::Recorded, true);
+        plain.caches[0].write = Write::Through;
+        plain.caches[0].hit_ns = 3.0;
+        agree(&plain, &one, Order::Clock, true);
+        plain.caches[0].allocate_on_write = false;
+        agree(&plain, &one, Order::Clock, true);
+        plain.caches[0].write = Write::Back;
+        agree(&plain, &one, Order::Clock, false);
+    }
+
+    #[test]
+    fn what_placement_decides_is_not_split() {
+        let mut machine = preset("sgi-power-indigo2-r8000");
+        let streams = streams(2, 10);
+        let input = streams.input();
+        assert!(!front::can_split(&machine, Order::Clock, 2, input.traits()));
+        machine.caches[0].index = Index::Physical;
+        assert!(!front::can_split(&machine, Order::Recorded, 2, input.traits()));
+    }
+
+    #[test]
+    fn the_hosts_threads_change_nothing() {
+        let machine = preset("simos-r4400").with_cpus(4).unwrap();
+        let streams = streams(6, 20_000);
+        let policies = POLICIES.map(PolicySpec::new).to_vec();
+        let run = |threads| {
+            let config = Config {
+                threads: Some(threads),
+                ..Config::new(machine.clone(), policies.clone())
+            };
+            json(&simulate_refs(&streams, &config).unwrap())
+        };
+        assert_eq!(run(1), run(3));
     }
 }
