@@ -2,13 +2,49 @@
 
 use crate::advice::Advice;
 use crate::number::{nanoseconds, percent};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Stall};
 
 /// Below this, two predicted times are the same for all that the model can tell.
 const NOTHING: f64 = 0.01;
 
-/// What placement can gain, in a sentence or two.
+/// Below this share of the time, cache lines that go to and fro between cpus are not worth a sentence.
+const FOUGHT_OVER: f64 = 0.05;
+
+/// What placement can gain, in a sentence or two, and whether the data's layout is to blame instead.
 pub fn verdict(advice: &Advice) -> String {
+    let mut text = placement(advice);
+    if let Some(layout) = advice.base().and_then(layout) {
+        text.push(' ');
+        text.push_str(&layout);
+    }
+    text
+}
+
+/// What no placement of pages can mend: lines that cpus take from one another.
+fn layout(base: &Outcome) -> Option<String> {
+    let sum = |part: fn(&Stall) -> f64| base.caches.iter().map(|cache| part(&cache.stall_ns)).sum::<f64>();
+    let truly = sum(|stall| stall.true_sharing.unwrap_or(0.0));
+    let falsely = sum(|stall| stall.false_sharing.unwrap_or(0.0));
+    let upgrades = sum(|stall| stall.upgrade);
+    let share = (truly + falsely + upgrades) / base.time_ns.total;
+    if !(share >= FOUGHT_OVER) {
+        return None;
+    }
+    let (whose, remedy) = if falsely > truly {
+        (
+            "mostly by accident (false sharing)",
+            "put what different threads write into different lines",
+        )
+    } else {
+        ("because they share the data", "let threads share less, or less often")
+    };
+    Some(format!(
+        "But {} of the time of all cpus goes to cache lines that they take from one another, {whose}: {remedy}.",
+        percent(share)
+    ))
+}
+
+fn placement(advice: &Advice) -> String {
     let (Some(best), Some(base)) = (advice.policies.first(), advice.base()) else {
         return "No policy was simulated.".to_string();
     };
