@@ -156,7 +156,7 @@ impl Engine {
         let tlb = tlb_missed && acting.tlb_misses.take();
         let cache = served.is_some() && acting.cache_misses.take();
         let ticks = self.cpus[a.who.cpu as usize].clock >= acting.next_tick[a.who.cpu as usize];
-        if !(tlb || cache || ticks) && self.pressed.is_empty() {
+        if !(tlb || cache || ticks) && self.homes.pressed.is_empty() {
             return Ok(());
         }
         let node = self.copies[a.copy as usize].node;
@@ -176,8 +176,8 @@ impl Engine {
         if cache {
             self.observe(a.who.cpu, Observation::Miss(miss(MissLevel::Cache, page)))?;
         }
-        while let Some(node) = self.pressed.pop() {
-            let free_frames = self.frames.free(node);
+        while let Some(node) = self.homes.pressed.pop() {
+            let free_frames = self.homes.frames.free(node);
             self.observe(a.who.cpu, Observation::Pressure(Pressure { node, free_frames }))?;
         }
         self.tick(a.who.cpu)
@@ -195,9 +195,9 @@ impl Engine {
     }
 
     fn observe(&mut self, cpu: u32, observation: Observation) -> Result<(), SimError> {
-        self.world.now_ns = whole_ns(self.cpus[cpu as usize].clock);
+        self.homes.world.now_ns = whole_ns(self.cpus[cpu as usize].clock);
         let mut actions = Vec::new();
-        self.policy.observe(&observation, &self.world, &mut actions);
+        self.homes.policy.observe(&observation, &self.homes.world, &mut actions);
         for action in actions {
             self.carry_out(cpu, action)?;
         }
@@ -270,28 +270,28 @@ impl Engine {
         self.collapse(cpu, page, None, false)?;
         let old = self.copy_for(page, u32::MAX);
         let frame = self.copies[old as usize].frame;
-        let (here, now) = (self.frames.node_of(frame), self.frames.color_of(frame));
+        let (here, now) = (self.homes.frames.node_of(frame), self.homes.frames.color_of(frame));
         let here_now = Placement {
             color: Some(now),
             node: Some(here),
         };
-        let (node, color) = self.wished(to, here_now);
+        let (node, color) = self.homes.wished(to, here_now);
         if (node, color) == (here, now) {
             return Ok(());
         }
-        let Some(frame) = self.frames.take_on(node, color) else {
+        let Some(frame) = self.homes.frames.take_on(node, color) else {
             return Ok(());
         };
         let copy = self.new_copy(page, frame)?;
-        self.took_frame(frame);
+        self.homes.took(frame);
         if let Some(acting) = &mut self.acting {
             acting.homes[page as usize] = copy;
         }
         self.release(old);
         self.tlb_remove(page);
         match node == here {
-            true => self.pages.recolorings += 1,
-            false => self.pages.migrations += 1,
+            true => self.homes.counts.recolorings += 1,
+            false => self.homes.counts.migrations += 1,
         }
         self.charge(cpu, self.costs.move_page_ns);
         Ok(())
@@ -304,18 +304,18 @@ impl Engine {
             return Ok(());
         }
         let home = self.copy_for(page, u32::MAX);
-        let color = self.frames.color_of(self.copies[home as usize].frame);
-        let Some(frame) = self.frames.take_on(node, color) else {
+        let color = self.homes.frames.color_of(self.copies[home as usize].frame);
+        let Some(frame) = self.homes.frames.take_on(node, color) else {
             return Ok(());
         };
         let copy = self.new_copy(page, frame)?;
-        self.took_frame(frame);
+        self.homes.took(frame);
         if let Some(acting) = &mut self.acting {
             acting.replicas.entry(page).or_default().push(copy);
             acting.flags[page as usize] |= REPLICATED;
         }
         self.tlb_remove(page);
-        self.pages.replications += 1;
+        self.homes.counts.replications += 1;
         self.charge(cpu, self.costs.copy_page_ns);
         Ok(())
     }
@@ -335,7 +335,7 @@ impl Engine {
             }
         }
         self.tlb_remove(page);
-        self.pages.collapses += 1;
+        self.homes.counts.collapses += 1;
         if charged {
             self.charge(cpu, self.costs.collapse_ns);
         }
@@ -369,9 +369,7 @@ impl Engine {
             }
         }
         let frame = self.copies[copy as usize].frame;
-        self.frames.give_back(frame);
-        let node = self.frames.node_of(frame);
-        self.world.free_frames[node as usize] = self.frames.free(node);
+        self.homes.give_back(frame);
         if let Some(acting) = &mut self.acting {
             acting.free_copies.push(copy);
         }

@@ -1,83 +1,157 @@
-//! The part of a run that placement decides: the caches beyond the first, and memory.
-//!
-//! An [`Engine`] whose first caches stay empty: it is given what they passed on.
+//! The part of a run that placement decides, for one policy: the caches beyond the first, and
+//! memory.
 
-use std::slice::Iter;
+use machine::Machine;
+use policy::Policy;
 
-use policy::Page;
-
-use crate::engine::{Access, Engine, Who};
+use crate::cache::Cache;
+use crate::clock::Units;
+use crate::config::Config;
+use crate::counts::CacheCounts;
+use crate::engine::{Copy, Cpu};
 use crate::error::SimError;
-use crate::front::{Chunk, FETCH, FIRST_TOUCH, KEPT, Passed, READS, THROUGH, TIME, WRITE};
+use crate::filter::{FILLED, Filter, LOOKUP, NEW, PASSED_ON, Passed, Stream, TIME, WRITE_BACK};
+use crate::front::{Chunk, Front};
+use crate::homes::{Homes, touch};
+use crate::layout::Layout;
+use crate::memory::Memory;
+use crate::outcome::{Outcome, Tally, outcome};
+use crate::random::Random;
+use crate::recency::Recency;
+use crate::steps::Steps;
 
-impl Engine {
-    /// Carries on with what the first caches passed on.
-    pub fn carry_on(&mut self, chunk: &Chunk) -> Result<(), SimError> {
-        match self.classes {
-            true => self.carry::<true>(chunk),
-            false => self.carry::<false>(chunk),
+pub struct Back {
+    layout: Layout,
+    homes: Homes,
+    copies: Vec<Copy>,
+    filters: Vec<Filter>,
+    /// What goes into the next filter, and what comes out.
+    streams: [Stream; 2],
+    memory: Memory,
+    cpu: Cpu,
+    counts: Vec<CacheCounts>,
+    /// The stall of the piece at hand, which passes when the next begins.
+    after: Units,
+    /// When the piece at hand asks for its transfers.
+    moment: Units,
+    /// Whether the lookup that reached memory last was taken in by some cache.
+    filled: bool,
+}
+
+impl Back {
+    pub fn new(config: &Config, policy: Box<dyn Policy>) -> Result<Self, SimError> {
+        let machine: &Machine = &config.machine;
+        let layout = Layout::new(machine)?;
+        let steps = Steps::new(&layout);
+        let mut filters: Vec<(usize, Filter)> = Vec::new();
+        for fetch in [false, true] {
+            let (first, levels) = steps.route(0, fetch);
+            for level in 1..levels {
+                let step = steps.get(first + level);
+                let kind = step.kind as usize;
+                if filters.iter().any(|(other, _)| *other == kind) {
+                    continue;
+                }
+                let shape = &layout.caches[kind];
+                let seed = Random::new(config.seed.wrapping_add(u64::from(step.instance))).next();
+                let cache = Cache::new(shape.sets, shape.ways, shape.replacement, seed);
+                let shadow = config
+                    .classes
+                    .then(|| Recency::new(shape.lines(), u32::from(step.page_lines)));
+                filters.push((kind, Filter::new(&layout, step, cache, shadow)));
+            }
         }
+        // Kinds are numbered by level.
+        filters.sort_by_key(|(kind, _)| *kind);
+        Ok(Back {
+            homes: Homes::new(machine, policy),
+            copies: Vec::new(),
+            filters: filters.into_iter().map(|(_, filter)| filter).collect(),
+            streams: Default::default(),
+            memory: Memory::new(machine, 1 << layout.block_bits),
+            cpu: Cpu::new(&layout, 0),
+            counts: vec![CacheCounts::default(); layout.caches.len()],
+            after: 0,
+            moment: 0,
+            filled: false,
+            layout,
+        })
     }
 
-    fn carry<const CLASSES: bool>(&mut self, chunk: &Chunk) -> Result<(), SimError> {
-        let mut pages = chunk.pages.iter();
-        for passed in &chunk.passed {
-            self.cpus[0].clock += u64::from(passed.time);
-            if passed.what & (FIRST_TOUCH | TIME) != 0 {
-                self.rare(&mut pages, passed)?;
-                continue;
-            }
-            let a = self.passed_piece(passed);
-            if passed.what & THROUGH != 0 {
-                self.pass_on::<false, CLASSES>(&a, 0);
-            } else {
-                self.walk::<false, CLASSES>(&a, passed.start());
-            }
+    /// Carries on with what the first caches passed on.
+    pub fn carry_on(&mut self, chunk: &Chunk) -> Result<(), SimError> {
+        for new in &chunk.pages {
+            let touch = touch(new.page, new.thread, 0, new.write);
+            let frame = self.homes.place(&touch, self.copies.len() + 1)?;
+            self.copies.push(Copy {
+                frame,
+                number: new.page.number,
+                node: self.homes.frames.node_of(frame),
+            });
         }
+        let [mut input, mut output] = std::mem::take(&mut self.streams);
+        let mut entries = &chunk.passed[..];
+        for filter in &mut self.filters {
+            output.entries.clear();
+            filter.run(&self.layout, &self.copies, entries, &mut output, &mut self.counts);
+            std::mem::swap(&mut input.entries, &mut output.entries);
+            entries = &input.entries;
+        }
+        self.reach_memory(entries);
+        self.streams = [input, output];
         Ok(())
     }
 
-    #[inline(always)]
-    fn passed_piece(&self, passed: &Passed) -> Access {
-        let (page_bits, piece_bits) = (self.layout.page_bits, self.layout.piece_bits);
-        let bits = page_bits - piece_bits;
-        let page = passed.piece >> bits;
-        let offset = u64::from(passed.piece & ((1 << bits) - 1)) << piece_bits;
-        let copy = &self.copies[page as usize];
-        Access {
-            who: Who {
-                cpu: 0,
-                thread: 0,
-                space: 0,
-            },
-            core: 0,
-            page,
-            copy: page,
-            virtual_address: copy.number << page_bits | offset,
-            physical_address: copy.frame << page_bits | offset,
-            bytes: 1,
-            pc_site: 0,
-            write: passed.what & WRITE != 0 && passed.what & KEPT == 0,
-            reads: passed.what & READS != 0,
-            fetch: passed.what & FETCH != 0,
-            now: self.cpus[0].clock,
+    fn reach_memory(&mut self, entries: &[Passed]) {
+        let page_pieces = self.layout.page_bits - self.layout.piece_bits;
+        for entry in entries {
+            self.cpu.clock += Units::from(entry.time);
+            if entry.what & NEW != 0 {
+                self.cpu.clock += std::mem::take(&mut self.after);
+                self.moment = self.cpu.clock;
+            }
+            if entry.what & TIME != 0 {
+                continue;
+            }
+            let home = self.copies[(entry.piece >> page_pieces) as usize].node;
+            if entry.what & LOOKUP == 0 {
+                if entry.what & (WRITE_BACK | FILLED) != 0 || self.filled {
+                    self.memory.transfer(home, self.moment);
+                }
+                continue;
+            }
+            self.filled = entry.what & FILLED != 0;
+            let wait = self.memory.transfer(home, self.moment);
+            let local = home == self.cpu.node;
+            let stall = wait + self.memory.latency(self.cpu.node, home);
+            let (count, spent) = match local {
+                true => (&mut self.cpu.counts.local, &mut self.cpu.spent.local),
+                false => (&mut self.cpu.counts.remote, &mut self.cpu.spent.remote),
+            };
+            *count += 1;
+            if entry.what & PASSED_ON == 0 {
+                *spent += stall;
+                self.after += stall;
+                entry.blame(&mut self.counts, stall);
+            }
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn rare(&mut self, pages: &mut Iter<Page>, passed: &Passed) -> Result<(), SimError> {
-        if passed.what & TIME != 0 {
-            self.cpus[0].clock += u64::from(passed.piece) << 32 | u64::from(passed.other);
-            return Ok(());
-        }
-        let Some(page) = pages.next() else { return Ok(()) };
-        let (number, _) = self.table.touch(page.space, page.number);
-        let who = Who {
-            cpu: 0,
-            thread: passed.other,
-            space: page.space,
+    /// The outcome, with what happened in the front.
+    pub fn finish(mut self, front: &Front, name: &str, config: &Config, used: bool) -> Outcome {
+        front.add_to(&mut self.cpu, &mut self.counts);
+        self.cpu.spent.cache += self.filters.iter().map(|filter| filter.stall).sum::<Units>();
+        // Nothing else passes on the only cpu's clock.
+        self.cpu.clock = self.cpu.spent.total();
+        let tally = Tally {
+            layout: &self.layout,
+            counts: &self.counts,
+            cpus: std::slice::from_ref(&self.cpu),
+            homes: &self.homes,
+            pages: self.copies.len(),
+            classes: config.classes,
+            knows_instructions: front.knows_instructions(),
         };
-        self.first_touch(who, number, passed.what & WRITE != 0)
+        outcome(&tally, name, config, &[used])
     }
 }

@@ -29,11 +29,6 @@ pub struct Start {
     level: usize,
     /// The cache at `level` was looked up, in vain; what its shadow knew of the line.
     missed: Option<Prior>,
-    /// The class of the miss of the level before.
-    class: Missed,
-    /// Whether the level before took the line in, and the dirty line that made room for it.
-    filled: bool,
-    victim: Option<u32>,
     /// A write that was passed on: ownership is settled, and nobody waits.
     passed: bool,
 }
@@ -43,9 +38,6 @@ impl Start {
         Start {
             level,
             missed: None,
-            class: Missed::Unclassed,
-            filled: false,
-            victim: None,
             passed: false,
         }
     }
@@ -57,16 +49,6 @@ impl Start {
             ..Start::at(0)
         }
     }
-
-    /// At the second level: what the first did is known.
-    pub fn second(class: Missed, filled: bool, victim: Option<u32>) -> Self {
-        Start {
-            class,
-            filled,
-            victim,
-            ..Start::at(1)
-        }
-    }
 }
 
 impl Engine {
@@ -75,7 +57,7 @@ impl Engine {
     pub fn walk<const COHERENT: bool, const CLASSES: bool>(&mut self, a: &Access, start: Start) {
         let (first, levels) = self.steps.route(a.who.cpu, a.fetch);
         // The class of the miss of the outermost level so far, and the level that hit.
-        let mut class = start.class;
+        let mut class = Missed::Unclassed;
         let mut hit = levels;
         for level in start.level..levels {
             let step = self.steps.get(first + level);
@@ -122,17 +104,13 @@ impl Engine {
                 _ => self.blame(first + hit - 1, class, step.hit),
             }
         }
-        let mut filled = start.filled;
+        let mut filled = false;
         for level in (start.level..hit).rev() {
             let step = self.steps.get(first + level);
             if a.reads || step.allocate_on_write {
                 self.fill::<COHERENT, CLASSES>(a, level, &step);
                 filled = true;
             }
-        }
-        if let Some(line) = start.victim {
-            let step = self.steps.get(first);
-            self.write_back(a.who.cpu, step.kind as usize, line, a.now);
         }
         if COHERENT && !self.deposits.is_empty() {
             self.deposit(a);

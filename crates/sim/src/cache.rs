@@ -4,6 +4,7 @@
 //! [`crate::pages`]), so that an entry is 32 bits and a set of 16 ways is one line of the host.
 
 use machine::Replacement;
+use wide::u32x4;
 
 use crate::random::Random;
 
@@ -86,7 +87,10 @@ impl Cache {
             8 => place(matches::<8>(set, line), start),
             16 => place(matches::<16>(set, line), start),
             4 => place(matches::<4>(set, line), start),
-            2 => place(matches::<2>(set, line), start),
+            12 => place(matches::<12>(set, line), start),
+            2 if set[0] >> SHIFT == line => Some(start),
+            2 if set[1] >> SHIFT == line => Some(start + 1),
+            2 => None,
             _ => set
                 .iter()
                 .position(|entry| entry >> SHIFT == line)
@@ -130,38 +134,40 @@ impl Cache {
     #[inline]
     pub fn fill(&mut self, set: usize, line: u32, state: u32) -> Option<Gone> {
         debug_assert!(line < LINES_MAX);
-        let start = set * self.ways;
-        let free = if self.live < self.entries.len() {
-            self.entries[start..start + self.ways]
-                .iter()
-                .position(|&entry| entry == EMPTY)
-        } else {
-            None
-        };
-        let (at, gone) = match free {
-            Some(way) => {
+        if self.live < self.entries.len() {
+            let start = set * self.ways;
+            let mut ways = self.entries[start..start + self.ways].iter();
+            if let Some(way) = ways.position(|&entry| entry == EMPTY) {
                 self.live += 1;
-                (start + way, None)
+                self.entries[start + way] = line << SHIFT | state;
+                self.used(set, start + way);
+                return None;
             }
-            None => {
-                let at = start + self.victim(set);
-                let entry = self.entries[at];
-                let gone = Gone {
-                    line: entry >> SHIFT,
-                    state: entry & ((1 << SHIFT) - 1),
-                };
-                (at, Some(gone))
-            }
-        };
-        self.entries[at] = line << SHIFT | state;
-        self.used(set, at);
-        gone
+        }
+        let at = set * self.ways + self.victim(set);
+        let entry = std::mem::replace(&mut self.entries[at], line << SHIFT | state);
+        if !matches!(self.order, Order::Nibbles(_)) {
+            self.used(set, at);
+        }
+        Some(Gone {
+            line: entry >> SHIFT,
+            state: entry & ((1 << SHIFT) - 1),
+        })
     }
 
+    /// The way that makes room; with LRU it goes to the front at once.
+    #[inline(always)]
     fn victim(&mut self, set: usize) -> usize {
         match &mut self.order {
             Order::Only => 0,
-            Order::Nibbles(orders) => (orders[set] >> (4 * (self.ways - 1)) & 15) as usize,
+            Order::Nibbles(orders) => {
+                let order = &mut orders[set];
+                let bits = 4 * (self.ways - 1);
+                let last = *order >> bits & 15;
+                let upto = u64::MAX >> (60 - bits);
+                *order = (*order & !upto) | ((*order << 4) & upto) | last;
+                last as usize
+            }
             Order::Stamps { last, .. } => {
                 let set = &last[set * self.ways..][..self.ways];
                 (0..self.ways).min_by_key(|&way| set[way]).unwrap_or(0)
@@ -181,15 +187,18 @@ impl Cache {
     }
 }
 
-/// One bit for each way that holds the line.
+/// One bit for each way that holds the line; four ways are compared at a time.
 #[inline(always)]
 fn matches<const WAYS: usize>(set: &[u32], line: u32) -> u32 {
     let Ok(set) = <&[u32; WAYS]>::try_from(set) else {
         return 0;
     };
+    let (fours, _) = set.as_chunks::<4>();
+    let line = u32x4::splat(line);
     let mut mask = 0;
-    for (way, entry) in set.iter().enumerate() {
-        mask |= u32::from(entry >> SHIFT == line) << way;
+    for (i, four) in fours.iter().enumerate() {
+        let lines: u32x4 = u32x4::new(*four) >> SHIFT;
+        mask |= lines.simd_eq(line).to_bitmask() << (4 * i);
     }
     mask
 }

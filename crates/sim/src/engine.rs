@@ -3,8 +3,7 @@
 //! The common case, a hit in the first cache, is here; what lies beyond is in [`crate::beyond`],
 //! the other cpus in [`crate::coherence`], and the policy at work in [`crate::acting`].
 
-use machine::Machine;
-use policy::{Interest, Placement, Policy, Touch, World};
+use policy::{Interest, Policy};
 use trace::{Op, Ref};
 
 use crate::acting::Acting;
@@ -12,13 +11,14 @@ use crate::beyond::Start;
 use crate::cache::{Cache, DIRTY, LINES_MAX, PERM, WATCH};
 use crate::clock::{Spent, Units, units, whole_ns};
 use crate::config::{Config, Costs};
-use crate::counts::{CacheCounts, CpuCounts, PageCounts};
+use crate::counts::{CacheCounts, CpuCounts};
 use crate::detail::Detail;
 use crate::directory::Directory;
 use crate::error::SimError;
-use crate::frames::{Frames, colors};
+use crate::homes::{Homes, touch};
 use crate::layout::Layout;
 use crate::memory::Memory;
+use crate::outcome::Tally;
 use crate::pages::PageTable;
 use crate::random::Random;
 use crate::recency::{Prior, Recency};
@@ -89,18 +89,14 @@ pub struct Engine {
     refill: Units,
     pub table: PageTable,
     pub copies: Vec<Copy>,
-    pub frames: Frames,
+    pub homes: Homes,
     pub memory: Memory,
     pub directory: Directory,
     pub cpus: Vec<Cpu>,
     /// By cpu and kind of cache.
     pub counts: Vec<CacheCounts>,
-    pub pages: PageCounts,
     /// Instance that serves a cpu, by cpu and kind.
     instances: Vec<u32>,
-    pub policy: Box<dyn Policy>,
-    pub interest: Interest,
-    pub world: World,
     pub acting: Option<Box<Acting>>,
     pub costs: Costs,
     pub detail: Option<Box<Detail>>,
@@ -110,7 +106,6 @@ pub struct Engine {
     pub traits: Traits,
     /// What the piece at hand found out, for the policy.
     pub reached_memory: Option<u32>,
-    pub pressed: Vec<u32>,
     pub deposits: Vec<crate::coherence::Deposit>,
     copies_max: u64,
 }
@@ -133,12 +128,11 @@ impl Engine {
         let instances = (0..machine.cpus)
             .flat_map(|cpu| layout.caches.iter().map(move |shape| shape.instance(cpu) as u32))
             .collect();
-        let interest = policy.interest();
-        let acting = (interest != Interest::NONE).then(|| Box::new(Acting::new(machine, interest)));
+        let homes = Homes::new(machine, policy);
+        let acting = (homes.interest != Interest::NONE).then(|| Box::new(Acting::new(machine, homes.interest)));
         let finest = layout.caches.iter().map(|shape| shape.line_bits).min().unwrap_or(6);
         let copies_max = u64::from(LINES_MAX >> (layout.page_bits - finest));
-        let frames = Frames::new(machine, colors(machine));
-        let mut engine = Engine {
+        Ok(Engine {
             steps: Steps::new(&layout),
             caches,
             shadows,
@@ -152,14 +146,10 @@ impl Engine {
             copies: Vec::new(),
             memory: Memory::new(machine, 1 << layout.block_bits),
             directory: Directory::new(layout.cores()),
-            cpus: cpus(&layout),
+            cpus: (0..machine.cpus).map(|cpu| Cpu::new(&layout, cpu)).collect(),
             counts: vec![CacheCounts::default(); kinds * machine.cpus as usize],
-            pages: PageCounts::default(),
             instances,
-            world: world(machine, &frames),
-            frames,
-            policy,
-            interest,
+            homes,
             acting,
             costs: config.costs,
             detail: Detail::new(config),
@@ -168,13 +158,10 @@ impl Engine {
             clock: units(1000.0 / machine.clock_mhz),
             traits,
             reached_memory: None,
-            pressed: Vec::new(),
             deposits: Vec::new(),
             copies_max,
             layout,
-        };
-        engine.tell_free_frames();
-        Ok(engine)
+        })
     }
 
     #[inline(always)]
@@ -333,48 +320,17 @@ impl Engine {
 
     #[cold]
     #[inline(never)]
-    pub fn first_touch(&mut self, who: Who, page: u32, write: bool) -> Result<(), SimError> {
-        self.world.now_ns = whole_ns(self.cpus[who.cpu as usize].clock);
-        let touch = Touch {
-            page: self.table.page(page),
-            thread: who.thread,
-            cpu: who.cpu,
-            write,
-        };
-        let wish = self.policy.place(&touch, &self.world);
-        let (node, color) = self.wished(
-            wish,
-            Placement {
-                color: Some(0),
-                node: Some(0),
-            },
-        );
-        let Some(frame) = self.frames.take(node, color) else {
-            return Err(SimError::OutOfFrames {
-                pages: self.table.len() as u64,
-                nodes: self.layout.nodes,
-                frames_per_node: self.frames.per_node(),
-            });
-        };
-        if wish != Placement::default() {
-            let fits = (wish.node.is_none() || self.frames.node_of(frame) == node)
-                && (wish.color.is_none() || self.frames.color_of(frame) == color);
-            self.pages.hints_placed += 1;
-            self.pages.hints_honoured += u64::from(fits);
+    fn first_touch(&mut self, who: Who, page: u32, write: bool) -> Result<(), SimError> {
+        if self.acting.is_some() {
+            self.homes.world.now_ns = whole_ns(self.cpus[who.cpu as usize].clock);
         }
+        let touch = touch(self.table.page(page), who.thread, who.cpu, write);
+        let frame = self.homes.place(&touch, self.table.len())?;
         let copy = self.new_copy(page, frame)?;
         if let Some(acting) = &mut self.acting {
             acting.new_page(page, copy);
         }
-        self.took_frame(frame);
         Ok(())
-    }
-
-    /// A policy's wish, within the machine: node and color.
-    pub fn wished(&self, wish: Placement, otherwise: Placement) -> (u32, u32) {
-        let node = wish.node.or(otherwise.node).unwrap_or(0) % self.layout.nodes;
-        let color = wish.color.or(otherwise.color).unwrap_or(0) % self.frames.colors();
-        (node, color)
     }
 
     /// Numbers a frame that begins to hold a page or a replica of it.
@@ -382,7 +338,7 @@ impl Engine {
         let copy = Copy {
             frame,
             number: self.table.page(page).number,
-            node: self.frames.node_of(frame),
+            node: self.homes.frames.node_of(frame),
         };
         if let Some(number) = self.acting.as_mut().and_then(|acting| acting.free_copies.pop()) {
             self.copies[number as usize] = copy;
@@ -399,24 +355,16 @@ impl Engine {
         Ok(self.copies.len() as u32 - 1)
     }
 
-    /// The policy's view of free frames follows.
-    pub fn took_frame(&mut self, frame: u64) {
-        let node = self.frames.node_of(frame);
-        let free = self.frames.free(node);
-        let before = std::mem::replace(&mut self.world.free_frames[node as usize], free);
-        if before >= self.interest.pressure_frames && free < self.interest.pressure_frames {
-            self.pressed.push(node);
+    pub fn tally(&self) -> Tally<'_> {
+        Tally {
+            layout: &self.layout,
+            counts: &self.counts,
+            cpus: &self.cpus,
+            homes: &self.homes,
+            pages: self.table.len(),
+            classes: self.classes,
+            knows_instructions: self.traits.counts_instructions || self.traits.has_fetches,
         }
-    }
-
-    pub fn tell_free_frames(&mut self) {
-        for node in 0..self.layout.nodes {
-            self.world.free_frames[node as usize] = self.frames.free(node);
-        }
-    }
-
-    pub fn has_tlb(&self) -> bool {
-        !self.tlbs.is_empty()
     }
 
     pub fn tlb_remove(&mut self, page: u32) {
@@ -469,24 +417,14 @@ impl Access {
     }
 }
 
-fn cpus(layout: &Layout) -> Vec<Cpu> {
-    let cpu = |cpu| Cpu {
-        clock: 0,
-        spent: Spent::default(),
-        counts: CpuCounts::default(),
-        node: layout.node(cpu),
-        core: layout.core(cpu),
-    };
-    (0..layout.cpus).map(cpu).collect()
-}
-
-fn world(machine: &Machine, frames: &Frames) -> World {
-    World {
-        page_bytes: machine.page_bytes,
-        colors: frames.colors(),
-        cpus: machine.cpus,
-        nodes: machine.memory.nodes,
-        free_frames: vec![0; machine.memory.nodes as usize],
-        now_ns: 0,
+impl Cpu {
+    pub fn new(layout: &Layout, cpu: u32) -> Self {
+        Cpu {
+            clock: 0,
+            spent: Spent::default(),
+            counts: CpuCounts::default(),
+            node: layout.node(cpu),
+            core: layout.core(cpu),
+        }
     }
 }

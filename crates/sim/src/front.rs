@@ -2,19 +2,19 @@
 //!
 //! Where placement decides neither the order of references nor the sets of the first caches, all
 //! policies have the same hits and misses there. They are computed once, and what leaves the first
-//! caches goes to each policy's [`crate::back`] as a list of [`Passed`], piece by piece of the trace.
+//! caches goes to each policy's [`crate::back`] as a stream of entries, piece by piece of the trace.
 
 use machine::Machine;
 use policy::Page;
 use trace::{Op, Ref};
 
-use crate::beyond::{Missed, Start};
 use crate::cache::{Cache, DIRTY};
 use crate::clock::{Spent, Units, units};
 use crate::config::{Config, Order};
-use crate::counts::{CacheCounts, Class, CpuCounts};
-use crate::engine::{Engine, Traits};
+use crate::counts::{CacheCounts, CpuCounts};
+use crate::engine::{Cpu, Traits};
 use crate::error::SimError;
+use crate::filter::{FETCH, FILLED, LOOKUP, Passed, READS, Stream, WRITE, WRITE_BACK, class};
 use crate::layout::Layout;
 use crate::pages::PageTable;
 use crate::random::Random;
@@ -22,67 +22,20 @@ use crate::recency::{Prior, Recency};
 use crate::steps::{Step, Steps};
 use crate::tlb::Tlb;
 
-/// What the first caches pass on: one piece that missed, a write that goes through, or a page
-/// that is touched for the first time.
-#[derive(Clone, Copy, Debug)]
-pub struct Passed {
-    /// Number of the piece in the footprint; of the page for [`FIRST_TOUCH`].
-    pub piece: u32,
-    /// The dirty line that made room ([`VICTIM`]); the thread for [`FIRST_TOUCH`].
-    pub other: u32,
-    /// Time on the cpu's clock since the entry before, in units.
-    pub time: u32,
-    pub what: u32,
-}
-
-pub const WRITE: u32 = 1;
-pub const READS: u32 = 2;
-pub const FETCH: u32 = 4;
-/// `other` is a dirty line.
-pub const VICTIM: u32 = 8;
-/// The first cache took the line in.
-pub const FILLED: u32 = 16;
-/// The first cache keeps the write.
-pub const KEPT: u32 = 32;
-/// A write that hit and is passed on.
-pub const THROUGH: u32 = 64;
-pub const FIRST_TOUCH: u32 = 128;
-/// Only time: `piece` and `other` are its high and low halves.
-pub const TIME: u32 = 256;
-/// The class of the miss, from this bit on.
-const CLASS_SHIFT: u32 = 16;
-
-impl Passed {
-    /// The class of the miss in the first cache.
-    #[inline(always)]
-    pub fn class(&self) -> Missed {
-        match self.what >> CLASS_SHIFT {
-            1 => Missed::Classed(Class::Cold),
-            2 => Missed::Classed(Class::Capacity),
-            3 => Missed::Classed(Class::Conflict),
-            _ => Missed::Unclassed,
-        }
-    }
-
-    #[inline(always)]
-    pub fn start(&self) -> Start {
-        let victim = (self.what & VICTIM != 0).then_some(self.other);
-        Start::second(self.class(), self.what & FILLED != 0, victim)
-    }
-}
-
-/// Entries in their order, and the pages of those that are first touches.
+/// What a piece of the trace leaves for the backs: the pages that it touches first, and what the
+/// first caches pass on.
 #[derive(Debug, Default)]
 pub struct Chunk {
     pub passed: Vec<Passed>,
-    pub pages: Vec<Page>,
+    pub pages: Vec<NewPage>,
 }
 
-impl Chunk {
-    pub fn clear(&mut self) {
-        self.passed.clear();
-        self.pages.clear();
-    }
+/// The first touch of a page.
+#[derive(Clone, Copy, Debug)]
+pub struct NewPage {
+    pub page: Page,
+    pub thread: u32,
+    pub write: bool,
 }
 
 /// One first cache: for data, or for fetches.
@@ -100,13 +53,16 @@ pub struct Front {
     refill: Units,
     /// For data, then for fetches where they have a cache of their own.
     firsts: Vec<First>,
+    /// Whether fetches have a first cache of their own.
+    own_fetch: bool,
+    /// Whether the first cache for data is the only one.
+    last: bool,
     clock: Units,
     traits: Traits,
-    /// Time since the last entry.
-    pending: Units,
-    pub spent: Spent,
+    spent: Spent,
     pub counts: CpuCounts,
-    pub chunk: Chunk,
+    stream: Stream,
+    pages: Vec<NewPage>,
     pages_max: u64,
 }
 
@@ -156,21 +112,23 @@ impl Front {
         let finest = layout.caches.iter().map(|shape| shape.line_bits).min().unwrap_or(6);
         Ok(Front {
             pages_max: u64::from(crate::cache::LINES_MAX >> (layout.page_bits - finest)),
-            layout,
             table: PageTable::new(),
             tlb: machine.tlb.as_ref().map(Tlb::new),
             refill: machine.tlb.as_ref().map_or(0, |tlb| units(tlb.refill_ns)),
+            own_fetch: firsts.len() > 1,
+            last: layout.data.len() == 1,
             firsts,
             clock: units(1000.0 / machine.clock_mhz),
             traits,
-            pending: 0,
             spent: Spent::default(),
             counts: CpuCounts::default(),
-            chunk: Chunk::default(),
+            stream: Stream::default(),
+            pages: Vec::new(),
+            layout,
         })
     }
 
-    /// Carries out references of a thread; what goes on is in [`Front::chunk`].
+    /// Carries out references of a thread; what goes on is to be fetched by [`Front::take`].
     pub fn references(&mut self, space: u32, thread: u32, refs: &[Ref]) -> Result<(), SimError> {
         match (self.firsts[0].shadow.is_some(), self.tlb.is_some()) {
             (false, false) => self.run::<false, false>(space, thread, refs),
@@ -182,21 +140,27 @@ impl Front {
 
     pub fn work(&mut self, instructions: u64) {
         self.counts.instructions += instructions;
-        self.pending += instructions * self.clock;
+        self.stream.pass(instructions * self.clock);
         self.spent.busy += instructions * self.clock;
     }
 
-    /// The time since the last entry, at the end.
-    pub fn rest(&mut self) -> Units {
-        std::mem::take(&mut self.pending)
+    /// Replaces a chunk by what was passed on since the last time.
+    pub fn take(&mut self, chunk: &mut Chunk) {
+        chunk.passed.clear();
+        chunk.pages.clear();
+        std::mem::swap(&mut chunk.passed, &mut self.stream.entries);
+        std::mem::swap(&mut chunk.pages, &mut self.pages);
+    }
+
+    pub fn knows_instructions(&self) -> bool {
+        self.traits.counts_instructions || self.traits.has_fetches
     }
 
     /// Adds what happened here to a back's counts.
-    pub fn add_to(&self, engine: &mut Engine) {
+    pub fn add_to(&self, cpu: &mut Cpu, counts: &mut [CacheCounts]) {
         for first in &self.firsts {
-            engine.counts[first.step.counts as usize].add(&first.counts);
+            counts[first.step.counts as usize].add(&first.counts);
         }
-        let cpu = &mut engine.cpus[0];
         cpu.counts.references += self.counts.references;
         cpu.counts.instructions += self.counts.instructions;
         cpu.counts.tlb_accesses += self.counts.tlb_accesses;
@@ -225,7 +189,7 @@ impl Front {
                 _ => 1,
             };
             instructions += passed;
-            self.pending += passed * self.clock;
+            self.stream.pass(passed * self.clock);
             let last = r.addr.saturating_add(u64::from(r.size.max(1)) - 1);
             if r.addr >> piece_bits == last >> piece_bits {
                 self.piece::<CLASSES, TLB>(space, thread, r.addr, r.op)?;
@@ -254,6 +218,7 @@ impl Front {
         address: u64,
         op: Op,
     ) -> Result<(), SimError> {
+        self.stream.begin();
         let page_bits = self.layout.page_bits;
         let number = address >> page_bits;
         let (page, new) = self.table.touch(space, number);
@@ -261,7 +226,7 @@ impl Front {
             self.counts.tlb_accesses += 1;
             if !tlb.touch(page, number) {
                 self.counts.tlb_misses += 1;
-                self.pending += self.refill;
+                self.stream.pass(self.refill);
                 self.spent.tlb += self.refill;
             }
         }
@@ -269,11 +234,11 @@ impl Front {
         if new {
             self.first_touch(page, thread, write)?;
         }
-        if op == Op::Fetch && !self.traits.has_fetches {
+        let fetch = op == Op::Fetch;
+        if fetch && !self.traits.has_fetches {
             return Err(SimError::UnexpectedFetch);
         }
-        let own = usize::from(op == Op::Fetch && self.firsts.len() > 1);
-        let first = &mut self.firsts[own];
+        let first = &mut self.firsts[usize::from(fetch && self.own_fetch)];
         let step = first.step;
         // Sets lie within the page, or are chosen by the virtual address: either way this is it.
         let set = step.set(&self.layout, address);
@@ -287,85 +252,47 @@ impl Front {
         first.counts.accesses += 1;
         if let Some(at) = first.cache.find(set, line) {
             first.cache.used(set, at);
-            if step.hit > 0 {
-                first.counts.hit_stall += step.hit;
-                self.spent.cache += step.hit;
-                self.pending += step.hit;
-            }
             if write {
                 if step.write_back {
                     first.cache.set_state(at, DIRTY);
                 } else {
-                    // The hit's own time comes after the moment of its transfers.
-                    self.pending -= step.hit;
-                    self.pass(page, address, THROUGH | WRITE, 0);
-                    self.pending += step.hit;
+                    let piece = piece(&self.layout, page, address);
+                    self.stream.pass_on(piece, if reads { READS } else { 0 }, self.last);
                 }
+            }
+            if step.hit > 0 {
+                first.counts.hit_stall += step.hit;
+                self.spent.cache += step.hit;
+                self.stream.stall(step.hit);
             }
             return Ok(());
         }
-        let mut what = u32::from(write) * WRITE | u32::from(reads) * READS | u32::from(op == Op::Fetch) * FETCH;
-        let mut other = 0;
-        first.counts.misses += 1;
-        if CLASSES {
-            let (class, bits) = match prior {
-                Prior::Cold => (Class::Cold, 1),
-                Prior::Out => (Class::Capacity, 2),
-                Prior::In => (Class::Conflict, 3),
-            };
-            first.counts.classes[class as usize] += 1;
-            what |= bits << CLASS_SHIFT;
+        let piece = piece(&self.layout, page, address);
+        let class = CLASSES.then(|| class(prior));
+        let counts = &mut first.counts;
+        counts.misses += 1;
+        if let Some(class) = class {
+            counts.classes[class as usize] += 1;
         }
-        if reads || step.allocate_on_write {
+        let mut what = LOOKUP | if reads { READS } else { 0 } | if fetch { FETCH } else { 0 };
+        let fills = reads || step.allocate_on_write;
+        if fills {
             what |= FILLED;
-            let keeps = write && step.write_back;
-            let state = if keeps { DIRTY } else { 0 };
-            if let Some(gone) = first.cache.fill(set, line, state)
-                && gone.state & DIRTY != 0
-            {
-                first.counts.writebacks += 1;
-                what |= VICTIM;
-                other = gone.line;
-            }
-            if keeps {
-                what |= KEPT;
-            }
         }
-        self.pass(page, address, what, other);
+        self.stream.push(piece, Passed::with_miss(what, step.kind, class));
+        let keeps = write && fills && step.write_back;
+        if fills
+            && let Some(gone) = first.cache.fill(set, line, if keeps { DIRTY } else { 0 })
+            && gone.state & DIRTY != 0
+        {
+            counts.writebacks += 1;
+            let finer = u32::from(step.line_bits) - self.layout.piece_bits;
+            self.stream.push(gone.line << finer, WRITE_BACK);
+        }
+        if write && !keeps {
+            self.stream.push(piece, WRITE | what & READS);
+        }
         Ok(())
-    }
-
-    #[inline(always)]
-    fn pass(&mut self, page: u32, address: u64, what: u32, other: u32) {
-        let bits = self.layout.page_bits - self.layout.piece_bits;
-        let within = (address >> self.layout.piece_bits) as u32 & ((1 << bits) - 1);
-        self.emit(page << bits | within, what, other);
-    }
-
-    #[inline(always)]
-    fn emit(&mut self, piece: u32, what: u32, other: u32) {
-        let time = match u32::try_from(self.pending) {
-            Ok(time) => time,
-            Err(_) => self.long_time(),
-        };
-        self.pending = 0;
-        self.chunk.passed.push(Passed {
-            piece,
-            other,
-            time,
-            what,
-        });
-    }
-
-    #[cold]
-    fn long_time(&mut self) -> u32 {
-        self.chunk.passed.push(Passed {
-            piece: (self.pending >> 32) as u32,
-            other: self.pending as u32,
-            time: 0,
-            what: TIME,
-        });
-        0
     }
 
     #[cold]
@@ -374,8 +301,15 @@ impl Front {
         if u64::from(page) >= self.pages_max {
             return Err(SimError::TooManyPages { pages: self.pages_max });
         }
-        self.chunk.pages.push(self.table.page(page));
-        self.emit(page, FIRST_TOUCH | u32::from(write) * WRITE, thread);
+        let page = self.table.page(page);
+        self.pages.push(NewPage { page, thread, write });
         Ok(())
     }
+}
+
+/// The number of a piece in the footprint.
+#[inline(always)]
+fn piece(layout: &Layout, page: u32, address: u64) -> u32 {
+    let bits = layout.page_bits - layout.piece_bits;
+    page << bits | (address >> layout.piece_bits) as u32 & ((1 << bits) - 1)
 }

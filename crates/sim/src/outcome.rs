@@ -3,8 +3,11 @@
 use serde::Serialize;
 
 use crate::clock::{Spent, whole_ns};
+use crate::config::Config;
 use crate::counts::{CLASSES, CacheCounts, CpuCounts};
-use crate::engine::{Cpu, Engine};
+use crate::engine::Cpu;
+use crate::homes::Homes;
+use crate::layout::Layout;
 
 /// The result for one policy. Serializes to the JSON object that `domicile simulate --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -125,11 +128,25 @@ pub struct CpuMemory {
     pub local_percent: f64,
 }
 
+/// What a run has counted.
+pub struct Tally<'a> {
+    pub layout: &'a Layout,
+    /// By cpu and kind of cache.
+    pub counts: &'a [CacheCounts],
+    pub cpus: &'a [Cpu],
+    pub homes: &'a Homes,
+    /// Pages touched.
+    pub pages: usize,
+    pub classes: bool,
+    pub knows_instructions: bool,
+}
+
 /// Builds the outcome of a run that has ended. `used`: the cpus that threads were on.
-pub fn outcome(engine: &Engine, policy: &str, machine: &machine::Machine, used: &[bool], per_cpu: bool) -> Outcome {
-    let kinds = engine.layout.caches.len();
-    let cpus: Vec<CpuOutcome> = (0..engine.cpus.len())
-        .map(|cpu| of_cpu(engine, cpu, &engine.counts[cpu * kinds..(cpu + 1) * kinds], used[cpu]))
+pub fn outcome(tally: &Tally, policy: &str, config: &Config, used: &[bool]) -> Outcome {
+    let machine = &config.machine;
+    let has_tlb = machine.tlb.is_some();
+    let cpus: Vec<CpuOutcome> = (0..tally.cpus.len())
+        .map(|cpu| of_cpu(tally, cpu, has_tlb, used[cpu]))
         .collect();
     let mut caches = cpus[0].caches.clone();
     for cpu in &cpus[1..] {
@@ -137,7 +154,7 @@ pub fn outcome(engine: &Engine, policy: &str, machine: &machine::Machine, used: 
             add(sum, cache);
         }
     }
-    let counts = total(&engine.cpus);
+    let counts = total(tally.cpus);
     let time_ns = cpus
         .iter()
         .fold(TimeOutcome::default(), |sum, cpu| sum.plus(&cpu.time_ns));
@@ -146,47 +163,48 @@ pub fn outcome(engine: &Engine, policy: &str, machine: &machine::Machine, used: 
         policy: policy.to_string(),
         machine: machine.name.clone(),
         references: counts.references,
-        instructions: instructions(engine, &counts),
+        instructions: instructions(tally, &counts),
         caches,
-        tlb: of_tlb(&counts, engine.has_tlb()),
+        tlb: of_tlb(&counts, has_tlb),
         memory: MemoryOutcome {
             local: memory.local,
             remote: memory.remote,
             dirty_remote: memory.dirty_remote,
             local_percent: memory.local_percent,
-            pages: engine.table.len() as u64,
-            pages_max: engine.frames.used_max(),
-            migrations: engine.pages.migrations,
-            recolorings: engine.pages.recolorings,
-            replications: engine.pages.replications,
-            collapses: engine.pages.collapses,
+            pages: tally.pages as u64,
+            pages_max: tally.homes.frames.used_max(),
+            migrations: tally.homes.counts.migrations,
+            recolorings: tally.homes.counts.recolorings,
+            replications: tally.homes.counts.replications,
+            collapses: tally.homes.counts.collapses,
             hints: Hints {
-                placed: engine.pages.hints_placed,
-                honoured: engine.pages.hints_honoured,
+                placed: tally.homes.counts.hints_placed,
+                honoured: tally.homes.counts.hints_honoured,
             },
         },
         time_ns,
-        per_cpu: match per_cpu && cpus.len() > 1 {
+        per_cpu: match config.detail.per_cpu && cpus.len() > 1 {
             true => cpus,
             false => Vec::new(),
         },
     }
 }
 
-fn of_cpu(engine: &Engine, cpu: usize, counts: &[CacheCounts], used: bool) -> CpuOutcome {
-    let shapes = engine.layout.caches.iter().zip(counts);
+fn of_cpu(tally: &Tally, cpu: usize, has_tlb: bool, used: bool) -> CpuOutcome {
+    let kinds = tally.layout.caches.len();
+    let shapes = tally.layout.caches.iter().zip(&tally.counts[cpu * kinds..]);
     let caches = shapes
-        .map(|(shape, counts)| of_cache(&shape.name, shape.level, counts, engine.classes))
+        .map(|(shape, counts)| of_cache(&shape.name, shape.level, counts, tally.classes))
         .collect();
     let number = cpu as u32;
-    let cpu = &engine.cpus[cpu];
+    let cpu = &tally.cpus[cpu];
     CpuOutcome {
         cpu: number,
         node: cpu.node,
         references: cpu.counts.references,
-        instructions: instructions(engine, &cpu.counts),
+        instructions: instructions(tally, &cpu.counts),
         caches,
-        tlb: of_tlb(&cpu.counts, engine.has_tlb()),
+        tlb: of_tlb(&cpu.counts, has_tlb),
         memory: of_memory(&cpu.counts),
         time_ns: if used {
             of_time(&cpu.spent, cpu.clock)
@@ -312,8 +330,8 @@ fn of_tlb(counts: &CpuCounts, has: bool) -> TlbOutcome {
     }
 }
 
-fn instructions(engine: &Engine, counts: &CpuCounts) -> Option<u64> {
-    (engine.traits.counts_instructions || engine.traits.has_fetches).then_some(counts.instructions)
+fn instructions(tally: &Tally, counts: &CpuCounts) -> Option<u64> {
+    tally.knows_instructions.then_some(counts.instructions)
 }
 
 fn total(cpus: &[Cpu]) -> CpuCounts {

@@ -108,7 +108,7 @@ fn one_run(
         Order::Recorded => schedule.recorded()?,
     };
     finish(&mut engine, &used);
-    Ok(outcome(&engine, name, &config.machine, &used, config.detail.per_cpu))
+    Ok(outcome(&engine.tally(), name, config, &used))
 }
 
 /// The end of the run: cpus wait for the last, and undecided sharing was false.

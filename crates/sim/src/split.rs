@@ -8,13 +8,13 @@ use policy::Policy;
 use rayon::prelude::*;
 use trace::{Event, Timed};
 
+use crate::back::Back;
 use crate::config::{Config, Order};
-use crate::engine::Engine;
 use crate::error::SimError;
 use crate::front::{Chunk, Front};
 use crate::input::{Batch, Input, Run};
-use crate::outcome::{Outcome, outcome};
-use crate::simulate::{Progress, finish, pool};
+use crate::outcome::Outcome;
+use crate::simulate::{Progress, pool};
 
 /// References of one piece of the trace.
 const PIECE: usize = 1 << 14;
@@ -30,10 +30,10 @@ pub fn run(
     let mut names = Vec::new();
     let mut backs = Vec::new();
     for (name, policy) in policies {
-        backs.push(Engine::new(config, policy, traits)?);
+        backs.push(Back::new(config, policy)?);
         names.push(name);
     }
-    let used = [!input.threads().is_empty()];
+    let used = !input.threads().is_empty();
     let many = backs.len() as u64;
     let mut reader = Reader::new(input.as_mut(), config.order);
     let mut step = |front: &mut Front| -> Result<bool, SimError> {
@@ -43,27 +43,24 @@ pub fn run(
         Ok(more)
     };
     if let [back] = &mut backs[..] {
+        let mut chunk = Chunk::default();
         while step(&mut front)? {
-            back.carry_on(&front.chunk)?;
-            front.chunk.clear();
+            front.take(&mut chunk);
+            back.carry_on(&chunk)?;
         }
     } else {
         pool(config)?.install(|| together(&mut front, &mut backs, &mut step))?;
     }
-    let rest = front.rest();
-    let results = names.iter().zip(&mut backs).map(|(name, back)| {
-        back.cpus[0].clock += rest;
-        front.add_to(back);
-        finish(back, &used);
-        outcome(back, name, &config.machine, &used, config.detail.per_cpu)
-    });
-    Ok(results.collect())
+    let results = names.iter().zip(backs);
+    Ok(results
+        .map(|(name, back)| back.finish(&front, name, config, used))
+        .collect())
 }
 
 /// The backs do one piece while the front does the next.
 fn together(
     front: &mut Front,
-    backs: &mut [Engine],
+    backs: &mut [Back],
     step: &mut (impl FnMut(&mut Front) -> Result<bool, SimError> + Send),
 ) -> Result<(), SimError> {
     let mut chunk = Chunk::default();
@@ -75,8 +72,7 @@ fn together(
         );
         done?;
         more = next?;
-        std::mem::swap(&mut chunk, &mut front.chunk);
-        front.chunk.clear();
+        front.take(&mut chunk);
     }
     Ok(())
 }
