@@ -158,7 +158,12 @@ impl Cache {
 
     #[inline(always)]
     pub fn set_state(&mut self, at: usize, bits: u32) {
-        self.entries[at] |= bits;
+        // Mostly it is set already; a store would hold up the next comparison of the set, which
+        // loads several entries at once.
+        let entry = &mut self.entries[at];
+        if *entry | bits != *entry {
+            *entry |= bits;
+        }
     }
 
     pub fn clear_state(&mut self, at: usize, bits: u32) {
