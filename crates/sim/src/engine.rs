@@ -282,10 +282,9 @@ impl Engine {
         };
         self.counts[step.counts as usize].accesses += 1;
         let cache = &mut self.caches[instance];
-        let Some(at) = cache.find(set, line) else {
+        let Some(at) = cache.hit::<0>(set, line) else {
             return self.walk::<COHERENT, CLASSES>(a, Start::missed(prior));
         };
-        cache.used(set, at);
         let state = cache.state(at);
         let care = match a.write {
             true => !step.write_back || (COHERENT && (state & PERM == 0 || state & WATCH != 0)),

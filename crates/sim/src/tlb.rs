@@ -46,16 +46,11 @@ impl Tlb {
             Entries::All(recency) => recency.touch(page, true) == Prior::In,
             Entries::Sets(cache) => {
                 let set = (number % self.sets) as usize;
-                match cache.find(set, page) {
-                    Some(at) => {
-                        cache.used(set, at);
-                        true
-                    }
-                    None => {
-                        cache.fill(set, page, 0);
-                        false
-                    }
+                let hit = cache.hit::<0>(set, page).is_some();
+                if !hit {
+                    cache.fill::<0>(set, page, 0);
                 }
+                hit
             }
         }
     }
