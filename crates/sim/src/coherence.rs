@@ -154,6 +154,7 @@ impl Engine {
         let counts = &mut self.counts[pending.counts as usize];
         counts.classes[class as usize] += 1;
         counts.class_stall[class as usize] += pending.stall;
+        self.detail_decided(pending.detail, pending.counts, class);
     }
 
     /// An instance lost a line, not to a write: what was undecided was false sharing.
@@ -305,6 +306,7 @@ impl Engine {
         state.written = 0;
         if found.any && self.classes {
             self.watch(a, block);
+            self.detail_took(a);
         }
         let Some(step) = hit else {
             return self.supply(a, &found);

@@ -166,6 +166,7 @@ impl<'a> Schedule<'a> {
             (true, true) => run::<true, true>(self.engine, who, refs, bound),
         }?;
         thread.next_ref += done;
+        self.engine.detail_ran(number, done);
         self.report(done as u64);
         Ok(())
     }
@@ -200,6 +201,12 @@ impl<'a> Schedule<'a> {
         }
     }
 
+    /// Tells the run's detail of what changes the names of addresses.
+    fn structures(&mut self, number: u32, event: &Event) {
+        let space = self.threads[number as usize].space;
+        self.engine.structures(space, number, event);
+    }
+
     fn event(&mut self, cpu: usize, number: u32, event: &Event) {
         let verdict = match event {
             Event::Work { instructions } => {
@@ -207,9 +214,12 @@ impl<'a> Schedule<'a> {
                 return;
             }
             Event::Alloc { .. } | Event::Free { .. } => {
-                let space = self.threads[number as usize].space;
-                self.engine.structures(space, number, event);
+                self.structures(number, event);
                 return;
+            }
+            Event::Spawn { .. } => {
+                self.structures(number, event);
+                self.sync.event(number, event)
             }
             _ => self.sync.event(number, event),
         };
@@ -334,8 +344,9 @@ impl<'a> Schedule<'a> {
                         let state = &mut self.threads[thread as usize];
                         let event = state.batch.events[state.next_event].event.clone();
                         state.next_event += 1;
-                        if matches!(event, Event::Work { .. } | Event::Alloc { .. } | Event::Free { .. }) {
-                            self.event(cpu, thread, &event);
+                        match event {
+                            Event::Work { .. } => self.event(cpu, thread, &event),
+                            _ => self.structures(thread, &event),
                         }
                         1
                     }
