@@ -26,6 +26,17 @@ Bool memory_is_wrapper(Addr pc)
    return False;
 }
 
+/* Something else lies there from now on. */
+static void forget_wrappers(Addr start, SizeT bytes)
+{
+   UInt i = 0;
+   while (i < wrappers)
+      if (start < wrapper[i].end && wrapper[i].start < start + bytes)
+         wrapper[i] = wrapper[--wrappers];
+      else
+         i++;
+}
+
 static void note_wrapper(const HChar* path, Addr start, SizeT bytes)
 {
    if (VG_(strncmp)(VG_(basename)(path), "vgpreload_", 10) == 0 && wrappers < WRAPPERS_MAX) {
@@ -43,12 +54,14 @@ static void record_map(Addr start, SizeT bytes, UInt protection, UInt kind, UInt
    ULong offset = 0;
    ULong* w;
 
+   forget_wrappers(start, bytes);
    if (kind == MAP_ANONYMOUS_ && segment && segment->kind == SkFileC) {
       const HChar* name = VG_(am_get_filename)(segment);
       kind = MAP_FILE_;
       path = name ? name : "";
       offset = segment->offset + (start - segment->start);
-      note_wrapper(path, start, bytes);
+      if (protection & 4)
+         note_wrapper(path, start, bytes);
    }
    w = ring_record_text(RECORD_MAP, 5, path, VG_(strlen)(path));
    w[0] = start;
@@ -66,8 +79,17 @@ static UInt protection(Bool r, Bool w, Bool x)
 static void on_startup(Addr start, SizeT bytes, Bool r, Bool w, Bool x, ULong handle)
 {
    Addr sp = VG_(get_SP)(1);
-   record_map(start, bytes, protection(r, w, x),
-              sp >= start && sp < start + bytes ? MAP_STACK_ : MAP_ANONYMOUS_, 0);
+   if (sp >= start && sp < start + bytes) {
+      /* It grows without further notice: all that it may become counts. */
+      SizeT most = VG_(thread_get_stack_size)(1);
+      if (most > bytes) {
+         start = start + bytes - most;
+         bytes = most;
+      }
+      record_map(start, bytes, 3, MAP_STACK_, 0);
+   } else {
+      record_map(start, bytes, protection(r, w, x), MAP_ANONYMOUS_, 0);
+   }
 }
 
 static void on_mmap(Addr start, SizeT bytes, Bool r, Bool w, Bool x, ULong handle)
@@ -94,6 +116,7 @@ static void on_break(Addr start, SizeT bytes, ThreadId tid)
 static void on_unmap(Addr start, SizeT bytes)
 {
    ULong* w;
+   forget_wrappers(start, bytes);
    threads_running(VG_(get_running_tid)());
    w = ring_record(RECORD_UNMAP, 2);
    w[0] = start;

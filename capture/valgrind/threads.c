@@ -47,7 +47,10 @@ static void on_first_instruction(ThreadId tid)
    UWord thread_pointer = 0;
    Addr top = VG_(get_SP)(tid);
    const NSegment* segment = VG_(am_find_nsegment)(top - 1);
+   Addr low = segment ? segment->start : 0, high = segment ? segment->end + 1 : 0;
    ULong* w;
+   if (tid == 1 && high > VG_(thread_get_stack_size)(tid))
+      low = high - VG_(thread_get_stack_size)(tid); /* the first stack grows */
    threads_running(tid);
    VG_(get_shadow_regs_area)(tid, (UChar*)&thread_pointer, 0,
                              offsetof(VexGuestArchState, guest_FS_CONST),
@@ -56,8 +59,8 @@ static void on_first_instruction(ThreadId tid)
    w[0] = tid;
    w[1] = VG_(gettid)();
    w[2] = thread_pointer;
-   w[3] = segment ? segment->start : 0;
-   w[4] = segment ? segment->end + 1 : 0;
+   w[3] = low;
+   w[4] = high;
 }
 
 static void on_exit(ThreadId tid)

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut options = capture::Options::new("", Vec::<String>::new(), "out.dtr");
+    let mut quiet = false;
     let mut args = std::env::args_os().skip(1);
     while let Some(arg) = args.next() {
         let mut value = || args.next().and_then(|v| v.into_string().ok()).unwrap_or_default();
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
             "--no-pcs" => options.pcs = false,
             "--no-symbols" => options.symbols = false,
             "--no-children" => options.follow_children = false,
+            "--quiet" => quiet = true,
             "--" => break,
             other => {
                 eprintln!("record: unknown option {other}");
@@ -31,8 +33,10 @@ fn main() -> ExitCode {
     options.args = args.collect();
     match capture::record(&options, &mut |_| {}) {
         Ok(outcome) => {
-            eprintln!("{:?} seen {} {:?}", outcome.exit, outcome.references_seen, outcome.summary);
-            outcome.notes.iter().for_each(|n| eprintln!("note: {n}"));
+            if !quiet {
+                eprintln!("{:?} seen {} {:?}", outcome.exit, outcome.references_seen, outcome.summary);
+                outcome.notes.iter().for_each(|n| eprintln!("note: {n}"));
+            }
             if let Some(failure) = outcome.failure {
                 eprintln!("failure: {failure}");
             }

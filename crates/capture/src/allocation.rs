@@ -57,6 +57,14 @@ impl Allocations {
         events
     }
 
+    /// All that is allocated now, mappings first, as a forked child begins with it; at most
+    /// `most`, the larger ones.
+    pub fn all(&self, most: usize) -> Vec<Event> {
+        let mut heap: Vec<_> = self.heap.iter().collect();
+        heap.sort_unstable_by_key(|(addr, owned)| (std::cmp::Reverse(owned.bytes), **addr));
+        self.maps.iter().chain(heap).take(most).map(|(addr, owned)| told(*addr, *owned)).collect()
+    }
+
     /// The end of the mappings of a range; what they have outside of it is theirs still.
     pub fn unmap(&mut self, addr: u64, bytes: u64) -> Vec<Event> {
         let end = addr.saturating_add(bytes);
@@ -97,6 +105,19 @@ mod tests {
         assert_eq!(events, [Event::Free { addr: 0x1000 }, part(0x1000, 0x1000), part(0x3000, 0x2000)]);
         assert_eq!(a.unmap(0x2000, 0x1000), []);
         assert_eq!(a.unmap(0, u64::MAX).len(), 2);
+    }
+
+    #[test]
+    fn a_child_begins_with_the_larger_blocks() {
+        let mut a = Allocations::default();
+        for i in 0..10 {
+            a.alloc(0x100 * i, i, 0);
+        }
+        a.map(0x10000, 4096, 1, Allocation::Map);
+        let all = a.all(3);
+        assert_eq!(all.len(), 3);
+        assert!(matches!(all[0], Event::Alloc { kind: Allocation::Map, .. }));
+        assert!(matches!(all[1], Event::Alloc { bytes: 9, .. }));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! An address space: turns the words of its ring into references and events.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use trace::{Allocation, Array, Event, Frame, Ref, Stack, StackId, Thread, ThreadId};
@@ -39,6 +39,8 @@ struct Runner {
 pub struct Commons {
     pub tickets: Tickets,
     pub mappings: Mappings,
+    /// Program counters in the trace, by process: to be looked up.
+    pub pcs: HashMap<u32, HashSet<u64>>,
     pub notes: Vec<String>,
 }
 
@@ -50,6 +52,9 @@ pub enum Wish {
     /// The thread has seen the process `pid` end.
     Waited { by: ThreadId, pid: u32 },
 }
+
+/// Allocations that a forked child is told to begin with.
+const INHERITED: usize = 1 << 14;
 
 /// An address space, from exec or fork to exec or exit.
 pub struct Image {
@@ -93,8 +98,10 @@ impl Image {
     }
 
     /// The copy that fork made of `self`, with the thread that called it.
-    pub fn fork(&self, process: u32, pid: u32, main: ThreadId, commons: &mut Commons) -> Image {
+    pub fn fork(&self, process: u32, pid: u32, main: ThreadId, out: &mut Output, commons: &mut Commons) -> Image {
         commons.mappings.inherit(self.process, process);
+        let pcs = commons.pcs.get(&self.process).cloned().unwrap_or_default();
+        commons.pcs.insert(process, pcs);
         let mut child = Image::new(process, pid, main);
         if let Some(caller) = self.runners.get(self.current).and_then(Option::as_ref) {
             let told = Thread { number: u64::from(pid), process, ..caller.told.clone() };
@@ -104,7 +111,10 @@ impl Image {
             child.current = self.current;
         }
         child.blocks = Arc::clone(&self.blocks);
-        child.stacks = HashMap::new();
+        for event in self.allocations.all(INHERITED) {
+            out.event(main, event);
+        }
+        child.stacks = self.stacks.clone();
         child.allocations = self.allocations.clone();
         child.objects = self.objects.of_child(process);
         child.paused = self.paused;
@@ -132,7 +142,7 @@ impl Image {
         while let Some(&word) = words.get(at) {
             match wire::kind(word) {
                 wire::BLOCK => {
-                    at = self.run(word as u32 as usize, words, at + 1, out).map_err(|Malformed| at)?;
+                    at = self.run(word as u32 as usize, words, at + 1, out, commons).map_err(|Malformed| at)?;
                 }
                 wire::RECORD => {
                     let (kind, payload) = wire::payload(words, at).ok_or(at)?;
@@ -147,7 +157,14 @@ impl Image {
 
     /// One run of a superblock, whose addresses begin at `words[at]`; returns where it ends.
     #[inline]
-    fn run(&mut self, number: usize, words: &[u64], at: usize, out: &mut Output) -> Result<usize, Malformed> {
+    fn run(
+        &mut self,
+        number: usize,
+        words: &[u64],
+        at: usize,
+        out: &mut Output,
+        commons: &mut Commons,
+    ) -> Result<usize, Malformed> {
         let mut block = self.blocks.get(number).ok_or(Malformed)?;
         let rest = &words[at..];
         let most = usize::from(block.refs).min(rest.len());
@@ -186,7 +203,11 @@ impl Image {
         }
         if !self.blocks.is_named(number) {
             let (pcs, fetches) = (out.pcs, out.fetches);
-            Arc::make_mut(&mut self.blocks).name(number, pcs, fetches, |site| out.site(site));
+            let known = commons.pcs.entry(self.process).or_default();
+            Arc::make_mut(&mut self.blocks).name(number, pcs, fetches, |site| {
+                known.insert(site.pc);
+                out.site(site)
+            });
             block = self.blocks.get(number).ok_or(Malformed)?;
         }
         if nulls > 0 || out.fetches {
@@ -322,6 +343,7 @@ impl Image {
             (record::STACK, [number, pcs @ ..]) => {
                 let frames = pcs.iter().map(|pc| Frame { pc: *pc }).collect();
                 let id = out.stack(Stack { process: self.process, frames });
+                commons.pcs.entry(self.process).or_default().extend(pcs);
                 self.stacks.insert(*number, id);
             }
             (record::ALLOC, [addr, bytes, stack]) => {

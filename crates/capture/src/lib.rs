@@ -20,6 +20,7 @@ mod allocation;
 mod block;
 mod connection;
 mod dwarf;
+mod elf;
 mod image;
 mod journal;
 mod launch;

@@ -124,7 +124,7 @@ impl Story {
         self.known.insert(pid, known);
         let of = self.images.values().chain(self.ended.iter()).find(|i| i.process == parent);
         if let Some(of) = of {
-            let image = of.fork(known.process, pid, known.main, &mut self.commons);
+            let image = of.fork(known.process, pid, known.main, &mut self.out, &mut self.commons);
             self.images.insert(connection, image);
         }
     }

@@ -15,7 +15,7 @@ pub struct Tool {
 }
 
 /// The file that says that a folder is the tool's.
-const EXECUTABLE: &str = "domicile-amd64-linux";
+pub const EXECUTABLE: &str = "domicile-amd64-linux";
 const ENVIRONMENT: &str = "DOMICILE_VALGRIND_LIB";
 /// Beside the executable, after `make install`.
 const INSTALLED: &str = "../libexec/domicile/valgrind";

@@ -22,7 +22,6 @@ use clap::{CommandFactory, Parser};
 pub use verbs::man::pages;
 
 use console::Console;
-use failure::Failure;
 use verbs::Verb;
 
 /// See, predict and improve the memory locality of programs.

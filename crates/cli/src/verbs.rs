@@ -1,12 +1,15 @@
 //! The verbs, one file each.
 
+mod advise;
 mod completions;
 mod import;
 mod machine;
 pub mod man;
+mod model;
 mod policy;
 mod record;
 mod report;
+mod simulate;
 mod trace;
 
 use std::process::ExitCode;
@@ -29,6 +32,8 @@ pub enum Verb {
     Import(import::Import),
     #[command(subcommand)]
     Trace(trace::Trace),
+    Simulate(simulate::Simulate),
+    Advise(advise::Advise),
     Report(report::Report),
     Completions(completions::Completions),
     Man(man::Man),
@@ -42,6 +47,8 @@ impl Verb {
             Verb::Record(verb) => verb.run(console),
             Verb::Import(verb) => verb.run(console),
             Verb::Trace(verb) => verb.run(console),
+            Verb::Simulate(verb) => verb.run(console),
+            Verb::Advise(verb) => verb.run(console),
             Verb::Report(verb) => verb.run(console),
             Verb::Completions(verb) => verb.run(console),
             Verb::Man(verb) => verb.run(console),

@@ -235,10 +235,7 @@ fn policies(advice: &Advice, width: usize) -> String {
         let change = match outcome.policy == advice.baseline {
             true => Cell::styled("(as now)", FAINT),
             false if change.abs() < 0.0005 => Cell::styled("same", FAINT),
-            false => Cell::styled(
-                format!("{:+.1}%", change * 100.0),
-                if change < 0.0 { GOOD } else { BAD },
-            ),
+            false => Cell::styled(crate::number::change(wall, base), if change < 0.0 { GOOD } else { BAD }),
         };
         let mut row = vec![
             Cell::styled(&outcome.policy, NAME),

@@ -33,6 +33,15 @@ pub fn percent(fraction: f64) -> String {
     format!("{percent:.1}%")
 }
 
+/// How one time compares with another: `-11.3%`, `+18.1%`, and from double on `3.40x`.
+pub fn change(time: f64, base: f64) -> String {
+    let ratio = if base > 0.0 { time / base } else { 1.0 };
+    if ratio >= 2.0 {
+        return scaled(ratio, 1e6, &["x", " Mx"]);
+    }
+    format!("{:+.1}%", (ratio - 1.0) * 100.0)
+}
+
 fn scaled(value: f64, step: f64, units: &[&str]) -> String {
     let mut value = value;
     let mut unit = 0;
@@ -72,5 +81,10 @@ mod tests {
         assert_eq!(percent(0.0), "0.0%");
         assert_eq!(percent(0.0001), "<0.1%");
         assert_eq!(percent(0.1234), "12.3%");
+        assert_eq!(change(88.7, 100.0), "-11.3%");
+        assert_eq!(change(118.1, 100.0), "+18.1%");
+        assert_eq!(change(340.0, 100.0), "3.40x");
+        assert_eq!(change(20.0, 0.1), "200x");
+        assert_eq!(change(1.0, 0.0), "+0.0%");
     }
 }

@@ -125,12 +125,16 @@ pub struct Tlb {
 pub struct Memory {
     pub local: u64,
     pub remote: u64,
+    /// Of `remote`: supplied by another cpu's cache.
+    pub dirty_remote: u64,
     pub local_percent: f64,
     pub pages: u64,
     pub pages_max: u64,
     pub migrations: u64,
     pub replications: u64,
     pub collapses: u64,
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
 }
 
 /// Nanoseconds, summed over the cpus; `wall` is what a clock on the wall would show.

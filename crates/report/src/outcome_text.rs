@@ -80,7 +80,7 @@ fn misses(outcomes: &[Outcome], width: usize) -> String {
         (Column::Wrap, "misses by class"),
     ]);
     for outcome in outcomes {
-        for (at, cache) in outcome.caches.iter().enumerate() {
+        for (at, cache) in outcome.caches.iter().filter(|cache| cache.accesses > 0).enumerate() {
             let policy = if at == 0 { outcome.policy.as_str() } else { "" };
             table.row([
                 Cell::styled(policy, NAME),

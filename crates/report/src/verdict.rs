@@ -29,11 +29,14 @@ pub fn verdict(advice: &Advice) -> String {
     let worst = advice.policies.last().unwrap_or(best);
     let risk = relative(worst.time_ns.wall, base.time_ns.wall);
     if risk >= NOTHING {
+        let ratio = worst.time_ns.wall / base.time_ns.wall;
+        let cost = match ratio {
+            ratio if ratio < 2.0 => format!("cost {} more time", percent(ratio - 1.0)),
+            ratio => format!("take {ratio:.1} times as long"),
+        };
         return format!(
-            "`{}`, the usual placement, is as good as any here; `{}` would cost {} more time.",
-            base.policy,
-            worst.policy,
-            percent(worst.time_ns.wall / base.time_ns.wall - 1.0),
+            "`{}`, the usual placement, is as good as any here; `{}` would {cost}.",
+            base.policy, worst.policy
         );
     }
     format!(
@@ -63,6 +66,13 @@ fn reason(advice: &Advice, base: &Outcome) -> String {
         return format!("what the program uses fits into {outermost}, and waiting for memory is {share} of its time");
     }
     let outer = base.caches.last();
+    if let Some(outer) = outer.filter(|outer| outer.cold as f64 > (1.0 - NOTHING) * outer.misses as f64) {
+        return format!(
+            "the {} misses are first touches, which no placement avoids, and {} of the time is waiting for them",
+            outer.name,
+            percent(memory / time.total)
+        );
+    }
     let movable = outer.map_or(0, |cache| cache.conflict);
     if let Some(outer) = outer.filter(|outer| outer.classed() && (movable as f64) < NOTHING * outer.misses as f64) {
         let nodes = if machine.nodes <= 1 {

@@ -156,6 +156,12 @@ fn the_verdict_says_what_is_gained_or_why_nothing_is() {
     fits.time_ns.local_stall = 0.0;
     let verdict = same("simos-r4400", fits);
     assert!(verdict.contains("fits into L2"), "{verdict}");
+    let mut touched_once = outcome("random", 0, 0.0);
+    for cache in &mut touched_once.caches {
+        (cache.cold, cache.capacity, cache.true_sharing, cache.false_sharing) = (cache.misses, 0, 0, 0);
+    }
+    let verdict = same("simos-r4400", touched_once);
+    assert!(verdict.contains("the L2 misses are first touches"), "{verdict}");
     let verdict = same("simos-r4400", outcome("random", 10, 0.0));
     assert!(
         verdict.contains("only <0.1% of the L2 misses are conflicts"),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Index into [`Header::threads`].
+/// Index into the trace's table of threads.
 pub type ThreadId = u32;
 /// Index into the trace's table of sites.
 pub type SiteId = u32;

@@ -6,7 +6,7 @@ use crate::block::{BlockHead, Kind};
 use crate::error::{TraceError, within};
 use crate::limits;
 use crate::model::ThreadId;
-use crate::source::{Entry, Source};
+use crate::source::{Entry, Room, Source};
 use crate::varint::{Cursor, put};
 
 /// One thread ran: so many of its references and events followed each other without another
@@ -57,34 +57,34 @@ fn decode(payload: &[u8], count: usize, offset: u64, runs: &mut Vec<Run>) -> Res
 /// by thread; so the runs always cover every reference and event exactly once.
 pub struct OrderStream {
     source: Arc<Source>,
+    /// Whether a damaged block is passed over.
+    salvage: bool,
     blocks: std::vec::IntoIter<Entry>,
     runs: std::vec::IntoIter<Run>,
     /// References and events of each thread that no run has covered yet.
     left: Vec<(u64, u64)>,
     /// Next thread of the remainder.
     rest: usize,
-    bytes: Vec<u8>,
-    raw: Vec<u8>,
+    room: Room,
 }
 
 impl OrderStream {
-    pub(crate) fn new(source: Arc<Source>, blocks: Vec<Entry>, totals: Vec<(u64, u64)>) -> OrderStream {
+    pub(crate) fn new(source: Arc<Source>, blocks: Vec<Entry>, totals: Vec<(u64, u64)>, salvage: bool) -> OrderStream {
         OrderStream {
             source,
+            salvage,
             blocks: blocks.into_iter(),
             runs: Vec::new().into_iter(),
             left: totals,
             rest: 0,
-            bytes: Vec::new(),
-            raw: Vec::new(),
+            room: Room::default(),
         }
     }
 
     fn more(&mut self, entry: Entry) -> Result<(), TraceError> {
-        self.source
-            .payload(entry, limits::ORDER_BYTES, &mut self.bytes, &mut self.raw)?;
+        self.source.payload(entry, limits::ORDER_BYTES, &mut self.room)?;
         let mut runs = Vec::with_capacity((entry.head.count as usize).min(limits::ORDER_RUNS));
-        decode(&self.raw, entry.head.count as usize, entry.offset, &mut runs)?;
+        decode(&self.room.raw, entry.head.count as usize, entry.offset, &mut runs)?;
         if let Some(run) = runs.iter().find(|r| r.thread as usize >= self.left.len()) {
             return Err(TraceError::damaged(
                 entry.offset,
@@ -115,6 +115,7 @@ impl Iterator for OrderStream {
             if let Some(entry) = self.blocks.next() {
                 match self.more(entry) {
                     Ok(()) => continue,
+                    Err(error) if self.salvage && !matches!(error, TraceError::Read { .. }) => continue,
                     Err(error) => {
                         self.blocks = Vec::new().into_iter();
                         self.rest = self.left.len();

@@ -11,7 +11,7 @@ use crate::limits;
 use crate::model::{Array, Header, Location, Module, Process, Site, Stack, Symbol, Thread, ThreadId};
 use crate::order::OrderStream;
 use crate::scan::{self, Found};
-use crate::source::{Entry, Source};
+use crate::source::{Entry, Room, Source};
 use crate::stream::ThreadStream;
 use crate::table::{Tables, decode_sites};
 
@@ -167,7 +167,12 @@ impl Trace {
             let events = chunks.iter().map(|c| u64::from(c.head.events)).sum();
             (refs, events)
         });
-        OrderStream::new(Arc::clone(&self.source), self.tables.order.clone(), totals.collect())
+        OrderStream::new(
+            Arc::clone(&self.source),
+            self.tables.order.clone(),
+            totals.collect(),
+            self.tables.salvage,
+        )
     }
 
     /// Everything, in the order in which it was recorded.
@@ -197,7 +202,7 @@ fn file(path: &Path) -> Result<Source, TraceError> {
 
 impl Loaded {
     fn assemble(&mut self, source: &Source, blocks: &[Entry]) -> Result<(), TraceError> {
-        let (mut bytes, mut raw) = (Vec::new(), Vec::new());
+        let mut memory = Room::default();
         let mut header = None;
         let mut room = limits::TABLES_BYTES;
         for &entry in blocks {
@@ -214,8 +219,8 @@ impl Loaded {
                     )?;
                     room -= size;
                     source
-                        .payload(entry, limits::TABLE_BYTES, &mut bytes, &mut raw)
-                        .and_then(|()| self.table(entry, &raw, &mut header))
+                        .payload(entry, limits::TABLE_BYTES, &mut memory)
+                        .and_then(|()| self.table(entry, &memory.raw, &mut header))
                 }
             };
             self.tolerate(taken, offset)?;
@@ -290,7 +295,9 @@ impl Loaded {
             u64::from(head.events),
             limits::CHUNK_EVENTS as u64,
         )?;
-        let so_far = chunks.last().map_or(0, |c| c.head.first + u64::from(c.head.count));
+        let so_far = chunks
+            .last()
+            .map_or(0, |c| c.head.first.saturating_add(c.head.count.into()));
         if head.first != so_far && !salvage {
             return Err(TraceError::damaged(
                 offset,

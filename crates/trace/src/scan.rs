@@ -3,7 +3,7 @@
 
 use crate::block::{BLOCK_HEAD, BLOCK_MAGIC, BlockHead, FILE_HEAD, Kind, u64_at};
 use crate::error::{Damage, TraceError, within};
-use crate::source::{Entry, Source};
+use crate::source::{Entry, Room, Source};
 
 /// The blocks of a file in order, and what is missing.
 pub struct Found {
@@ -44,9 +44,9 @@ fn indexed(source: &Source) -> Result<Vec<Entry>, TraceError> {
     let most = end / BLOCK_HEAD as u64;
     within(index.offset, "blocks in the index", u64::from(index.head.count), most)?;
     let length = index.head.count as usize * INDEX_ENTRY;
-    let (mut bytes, mut raw) = (Vec::new(), Vec::new());
-    source.payload(index, length, &mut bytes, &mut raw)?;
-    if raw.len() != length {
+    let mut room = Room::default();
+    source.payload(index, length, &mut room)?;
+    if room.raw.len() != length {
         return Err(TraceError::damaged(
             index.offset,
             "the index has another length than it says",
@@ -54,7 +54,7 @@ fn indexed(source: &Source) -> Result<Vec<Entry>, TraceError> {
     }
     let mut blocks = Vec::with_capacity(index.head.count as usize);
     let mut free = FILE_HEAD;
-    for entry in raw.chunks_exact(INDEX_ENTRY) {
+    for entry in room.raw.chunks_exact(INDEX_ENTRY) {
         let offset = u64_at(entry, 0);
         let mut head = [0u8; BLOCK_HEAD];
         head.copy_from_slice(&entry[8..]);
@@ -83,7 +83,7 @@ fn walk(source: &Source, salvage: bool) -> Result<Found, TraceError> {
         damage: Vec::new(),
     };
     let mut at = FILE_HEAD;
-    let mut bytes = Vec::new();
+    let mut room = Room::default();
     let mut finished = false;
     while at < source.len() {
         if finished {
@@ -96,7 +96,7 @@ fn walk(source: &Source, salvage: bool) -> Result<Found, TraceError> {
         }
         let whole = source
             .head(at)
-            .and_then(|entry| source.verify(entry, &mut bytes).map(|()| entry));
+            .and_then(|entry| source.verify(entry, &mut room).map(|()| entry));
         match whole {
             Ok(entry) => {
                 at = entry.end();

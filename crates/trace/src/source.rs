@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use zstd::bulk::Decompressor;
+
 use crate::block::{BLOCK_HEAD, BlockHead, Kind};
 use crate::error::{TraceError, within};
 
@@ -18,6 +20,22 @@ pub enum Source {
 pub struct Entry {
     pub offset: u64,
     pub head: BlockHead,
+}
+
+/// Memory to read blocks in, kept from block to block.
+#[derive(Default)]
+pub struct Room {
+    bytes: Vec<u8>,
+    /// The payload of the block that was read last.
+    pub raw: Vec<u8>,
+    zstd: Option<Decompressor<'static>>,
+}
+
+impl Room {
+    /// Bytes that the buffers take.
+    pub fn memory(&self) -> usize {
+        self.bytes.capacity() + self.raw.capacity()
+    }
 }
 
 impl Entry {
@@ -87,15 +105,8 @@ impl Source {
         Ok(entry)
     }
 
-    /// Reads a block, checks it, and leaves its payload, of at most `allowed` bytes, in `raw`.
-    /// `bytes` is room to work in; both keep their memory from call to call.
-    pub fn payload(
-        &self,
-        entry: Entry,
-        allowed: usize,
-        bytes: &mut Vec<u8>,
-        raw: &mut Vec<u8>,
-    ) -> Result<(), TraceError> {
+    /// Reads a block, checks it, and leaves its payload, of at most `allowed` bytes, in `room.raw`.
+    pub fn payload(&self, entry: Entry, allowed: usize, room: &mut Room) -> Result<(), TraceError> {
         let Entry { offset, head } = entry;
         within(offset, "bytes in a block", u64::from(head.raw), allowed as u64)?;
         // zstd never needs much more than it was given; a larger claim is not a block of ours.
@@ -108,8 +119,9 @@ impl Source {
         if entry.end() > self.len() {
             return Err(TraceError::damaged(offset, "the file ends inside this block"));
         }
-        self.stored(entry, bytes)?;
-        raw.clear();
+        self.stored(entry, &mut room.bytes)?;
+        let stored = &room.bytes[BLOCK_HEAD..];
+        room.raw.clear();
         if !head.compressed {
             if head.raw != head.stored {
                 return Err(TraceError::damaged(
@@ -117,13 +129,16 @@ impl Source {
                     "a block that is not compressed has two lengths",
                 ));
             }
-            raw.extend_from_slice(&bytes[BLOCK_HEAD..]);
+            room.raw.extend_from_slice(stored);
             return Ok(());
         }
-        raw.reserve(head.raw as usize);
-        let got = zstd::bulk::Decompressor::new()
-            .and_then(|mut zstd| zstd.decompress_to_buffer(&bytes[BLOCK_HEAD..], raw))
-            .map_err(|e| TraceError::damaged(offset, format!("a block cannot be decompressed: {e}")))?;
+        let broken = |e| TraceError::damaged(offset, format!("a block cannot be decompressed: {e}"));
+        let zstd = match &mut room.zstd {
+            Some(zstd) => zstd,
+            none => none.insert(Decompressor::new().map_err(broken)?),
+        };
+        room.raw.reserve(head.raw as usize);
+        let got = zstd.decompress_to_buffer(stored, &mut room.raw).map_err(broken)?;
         if got != head.raw as usize {
             return Err(TraceError::damaged(
                 offset,
@@ -153,7 +168,7 @@ impl Source {
     }
 
     /// Whether the payload of a block is what it was when written, without decompressing it.
-    pub fn verify(&self, entry: Entry, bytes: &mut Vec<u8>) -> Result<(), TraceError> {
+    pub fn verify(&self, entry: Entry, room: &mut Room) -> Result<(), TraceError> {
         let allowed = match entry.head.kind {
             Kind::Index => u64::from(u32::MAX),
             _ => crate::limits::TABLE_BYTES as u64 * 2,
@@ -164,6 +179,6 @@ impl Source {
             u64::from(entry.head.stored),
             allowed,
         )?;
-        self.stored(entry, bytes)
+        self.stored(entry, &mut room.bytes)
     }
 }

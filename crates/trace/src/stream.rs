@@ -9,7 +9,7 @@ use crate::error::{Damage, TraceError};
 use crate::limits;
 use crate::model::{Event, Ref, ThreadId, Timed};
 use crate::reader::Trace;
-use crate::source::Entry;
+use crate::source::{Entry, Room};
 
 /// A piece of a thread's stream. `events[k]` happened before `refs[events[k].at]`, or after all of
 /// them when `at` is `refs.len()`. There may be events and no references.
@@ -66,7 +66,7 @@ impl ThreadStream {
     /// Bytes of memory that the stream keeps, its caller's batch not counted.
     pub fn memory(&self) -> usize {
         match &self.from {
-            From::Here(chunks) => chunks.bytes.capacity() + chunks.raw.capacity(),
+            From::Here(chunks) => chunks.room.memory(),
             From::Ahead(_) => 0,
         }
     }
@@ -77,21 +77,18 @@ pub(crate) struct Chunks {
     trace: Trace,
     thread: ThreadId,
     next: usize,
-    bytes: Vec<u8>,
-    raw: Vec<u8>,
+    room: Room,
     decoder: Decoder,
     skipped: Vec<Damage>,
 }
 
 impl Chunks {
     pub(crate) fn new(trace: Trace, thread: ThreadId) -> Chunks {
-        let (bytes, raw) = (Vec::new(), Vec::new());
         Chunks {
             trace,
             thread,
             next: 0,
-            bytes,
-            raw,
+            room: Room::default(),
             decoder: Decoder::default(),
             skipped: Vec::new(),
         }
@@ -131,11 +128,9 @@ impl Chunks {
     fn decode(&mut self, entry: Entry, batch: &mut Batch) -> Result<(), TraceError> {
         let damaged = |what: &str| TraceError::damaged(entry.offset, what);
         let tables = &self.trace.tables;
-        self.trace
-            .source
-            .payload(entry, limits::CHUNK_BYTES, &mut self.bytes, &mut self.raw)?;
+        self.trace.source.payload(entry, limits::CHUNK_BYTES, &mut self.room)?;
         self.decoder
-            .decode(&self.raw, &tables.sites, &mut batch.refs, &mut batch.events)
+            .decode(&self.room.raw, &tables.sites, &mut batch.refs, &mut batch.events)
             .map_err(damaged)?;
         if batch.refs.len() != entry.head.count as usize || batch.events.len() != entry.head.events as usize {
             return Err(damaged("a chunk holds more or less than its header says"));

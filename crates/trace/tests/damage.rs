@@ -218,6 +218,23 @@ fn one_damaged_chunk_is_an_error_with_its_place_or_is_skipped() {
 }
 
 #[test]
+fn a_damaged_schedule_is_passed_over_when_salvaging() {
+    let mut bytes = small_bytes();
+    let items: usize = stories(&Trace::from_bytes(bytes.clone()).unwrap())
+        .unwrap()
+        .iter()
+        .map(Vec::len)
+        .sum();
+    let at = bytes.windows(5).position(|w| w == b"dBlk\x05").unwrap();
+    bytes[at + 52] ^= 1;
+    let trace = Trace::from_bytes(bytes.clone()).unwrap();
+    assert!(trace.order().any(|run| run.is_err()));
+    let trace = Trace::salvage_bytes(bytes).unwrap();
+    assert_eq!(trace.cat().filter(Result::is_ok).count(), items);
+    assert!(trace.order().all(|run| run.is_ok()));
+}
+
+#[test]
 fn what_is_not_a_trace_is_told_apart() {
     let says = |bytes: &[u8], what: &str| {
         let error = Trace::from_bytes(bytes.to_vec())
@@ -258,7 +275,7 @@ fn forge(bytes: &mut [u8], kind: u8, at: usize, value: u32) {
 fn absurd_sizes_are_refused_before_anything_is_allocated() {
     // Kinds of blocks, and where in the header the sizes are.
     for kind in 1..=7u8 {
-        for at in [8, 12, 16, 20, 24, 40] {
+        for at in [8, 12, 16, 20, 24, 28, 36, 40] {
             for value in [u32::MAX, 1 << 31, (64 << 20) + 1] {
                 let mut bytes = small_bytes();
                 forge(&mut bytes, kind, at, value);

@@ -52,6 +52,9 @@ pub struct Advise {
     command: Vec<OsString>,
 }
 
+/// Lines with false sharing that are looked at.
+const COLLISIONS: usize = 10;
+
 /// What is simulated, and what of it is told in detail.
 struct Plan {
     policies: Vec<String>,
@@ -69,13 +72,14 @@ impl Advise {
         let baseline = baseline.cloned().unwrap_or_default();
 
         let mut notes = Vec::new();
-        let folder; // Holds the trace until the advice is made.
+        let mut folder = None;
         let file = match (&self.trace, &self.keep) {
             (Some(file), _) | (None, Some(file)) => file.clone(),
             (None, None) => {
-                folder = tempfile::tempdir()
-                    .map_err(|error| Failure::work(format!("cannot make a folder for the trace: {error}; set TMPDIR")))?;
-                folder.path().join("advise.trace")
+                let made = tempfile::tempdir().map_err(|error| {
+                    Failure::work(format!("cannot make a folder for the trace: {error}; set TMPDIR"))
+                })?;
+                folder.insert(made).path().join("advise.trace")
             }
         };
         if self.trace.is_none() {
@@ -83,9 +87,13 @@ impl Advise {
             notes.extend(self.record(&file, console.json())?);
         }
         let opened = trace::open(&file).map_err(|failure| self.was_a_program(failure))?;
-        let mut detail = sim::Detail::default();
-        detail.structures = true;
-        detail.false_sharing = true;
+        // An open file can be read after it was removed: nothing is left behind whatever comes.
+        drop(folder);
+        let detail = sim::Detail {
+            structures: true,
+            false_sharing: COLLISIONS,
+            ..sim::Detail::default()
+        };
         let config = self.model.config(machine.clone(), policies, detail);
         let outcomes = simulate::readable(&simulate::simulate(&file, &opened, &config)?)?;
         let facts = self.facts(&opened, &machine, &outcomes);
@@ -101,6 +109,14 @@ impl Advise {
     fn record(&self, file: &Path, json: bool) -> Result<Vec<String>, Failure> {
         let outcome = self.recording.record(&self.command, file, json)?;
         let mut notes = outcome.notes;
+        if outcome.summary.references < outcome.references_seen {
+            notes.push(format!(
+                "recorded were {} of the {} references that the program made: times and misses are those of this part, and \
+                 what it found in the caches at the start is taken for cold misses",
+                report::count(outcome.summary.references),
+                report::count(outcome.references_seen)
+            ));
+        }
         match outcome.exit {
             capture::Exit::Code(0) => {}
             capture::Exit::Code(code) => notes.push(format!("the program ended with exit status {code}")),
@@ -124,7 +140,11 @@ impl Advise {
     fn facts(&self, trace: &::trace::Trace, machine: &Machine, outcomes: &[report::Outcome]) -> Facts {
         let pages = outcomes.iter().map(|outcome| outcome.memory.pages).max().unwrap_or(0);
         Facts {
-            file: self.trace.as_ref().or(self.keep.as_ref()).map(|file| file.display().to_string()),
+            file: self
+                .trace
+                .as_ref()
+                .or(self.keep.as_ref())
+                .map(|file| file.display().to_string()),
             references: trace.references(),
             instructions: trace.instructions(),
             threads: trace.threads().len() as u64,
@@ -171,15 +191,25 @@ impl Plan {
             let entries = policy::registry().iter().filter(move |entry| entry.kind == kind);
             entries.map(|entry| entry.name).collect::<Vec<_>>()
         };
-        let colors = if machine.color_count() > 1 { of_kind(Kind::Color) } else { Vec::new() };
-        let homes = if machine.memory.nodes > 1 { of_kind(Kind::Home) } else { Vec::new() };
+        let colors = if machine.color_count() > 1 {
+            of_kind(Kind::Color)
+        } else {
+            Vec::new()
+        };
+        let homes = if machine.memory.nodes > 1 {
+            of_kind(Kind::Home)
+        } else {
+            Vec::new()
+        };
         // Linux places on first touch, and its frames come in an order that looks random to a cache.
         let (policies, baseline): (Vec<String>, _) = match (colors.is_empty(), homes.is_empty()) {
             (true, true) => (vec!["page-coloring".to_string()], "page-coloring"),
             (false, true) => (colors.into_iter().map(String::from).collect(), "random"),
             (true, false) => (homes.into_iter().map(String::from).collect(), "first-touch"),
             (false, false) => {
-                let pairs = homes.iter().flat_map(|home| colors.iter().map(move |color| format!("{home}+{color}")));
+                let pairs = homes
+                    .iter()
+                    .flat_map(|home| colors.iter().map(move |color| format!("{home}+{color}")));
                 (pairs.collect(), "first-touch+random")
             }
         };
@@ -196,7 +226,7 @@ fn estimates(trace: &::trace::Trace, machine: &Machine, facts: &Facts, named: Op
     if matches!(named, None | Some("host")) {
         notes.push(
             "Linux tells the sizes of this machine's caches but not their latencies: those used are typical ones, so times \
-             are estimates, while misses are counted"
+             are estimates, while misses are counted; see `domicile machine host`"
                 .to_string(),
         );
     }
@@ -213,7 +243,10 @@ fn estimates(trace: &::trace::Trace, machine: &Machine, facts: &Facts, named: Op
         ));
     }
     for damage in trace.damage() {
-        notes.push(format!("the trace ends early, at byte {}: {}", damage.offset, damage.what));
+        notes.push(format!(
+            "the trace ends early, at byte {}: {}",
+            damage.offset, damage.what
+        ));
     }
     notes
 }

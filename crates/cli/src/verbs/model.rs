@@ -53,7 +53,11 @@ impl Model {
 
     /// The policies asked for, or those given; all names and parameters are right.
     pub fn policies(&self, default: Vec<String>) -> Result<Vec<sim::PolicySpec>, Failure> {
-        let names = if self.policies.is_empty() { default } else { self.policies.clone() };
+        let names = if self.policies.is_empty() {
+            default
+        } else {
+            self.policies.clone()
+        };
         for name in &names {
             policy::build(name, &self.sets)?;
         }

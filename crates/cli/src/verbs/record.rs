@@ -100,7 +100,9 @@ impl Record {
 impl Recording {
     /// Runs a command and records it; `aside` sends what it prints to standard error.
     pub fn record(&self, command: &[OsString], output: &Path, aside: bool) -> Result<capture::Outcome, Failure> {
-        let (program, arguments) = command.split_first().ok_or_else(|| Failure::usage("no program was given"))?;
+        let (program, arguments) = command
+            .split_first()
+            .ok_or_else(|| Failure::usage("no program was given"))?;
         let mut options = capture::Options::new(program, arguments, output);
         options.skip = self.skip;
         options.window = self.window;

@@ -77,7 +77,10 @@ impl Report {
             true => Box::new(std::io::stdin()),
             false => Box::new(std::fs::File::open(&self.file)?),
         };
-        source.take(LIMIT).read_to_string(&mut text)?;
+        source.take(LIMIT + 1).read_to_string(&mut text)?;
+        if text.len() as u64 > LIMIT {
+            return Err(std::io::Error::other(format!("it is longer than {LIMIT} bytes")));
+        }
         Ok(text)
     }
 }

@@ -33,6 +33,9 @@ pub struct Simulate {
     no_classes: bool,
 }
 
+/// Pages that `--by page` tells, those with the largest stall.
+const PAGES: usize = 100;
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum By {
     Thread,
@@ -49,11 +52,12 @@ impl Simulate {
         }
         let machine = self.model.machine("host")?;
         let policies = self.model.policies(vec!["page-coloring".to_string()])?;
-        let mut detail = sim::Detail::default();
-        detail.threads = self.by.contains(&By::Thread);
-        detail.structures = self.by.contains(&By::Structure);
-        detail.pages = self.by.contains(&By::Page);
-        detail.per_cpu = machine.cpus > 1;
+        let detail = sim::Detail {
+            threads: self.by.contains(&By::Thread),
+            structures: self.by.contains(&By::Structure),
+            pages: if self.by.contains(&By::Page) { PAGES } else { 0 },
+            ..sim::Detail::default()
+        };
         let mut config = self.model.config(machine, policies, detail);
         config.classes = !self.no_classes;
         let opened = trace::open(&self.trace)?;

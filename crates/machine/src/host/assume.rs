@@ -1,5 +1,5 @@
 //! What Linux does not tell at all: latencies and the TLB. Figures that are usual for servers, each
-//! marked as assumed, to be replaced by what `domicile probe` measures or by a description of one's own.
+//! marked as assumed, to be replaced by a description of one's own.
 
 use sys::caches::CacheReading;
 

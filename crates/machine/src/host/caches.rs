@@ -100,7 +100,7 @@ pub(super) fn caches(cpus: &[u32], seen: &Seen, page_bytes: u64, notes: &mut Not
     notes.add(
         Trust::Assumed,
         "cache.hit_ns",
-        "Linux tells no latencies: 4 ns for level 2, 16 for 3, 40 beyond; measure them with `domicile probe`",
+        "Linux tells no latencies: 4 ns for level 2, 16 for 3, 40 beyond; give measured ones in a description of your own",
     );
     notes.add(
         Trust::Assumed,

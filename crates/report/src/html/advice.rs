@@ -9,7 +9,7 @@ use crate::outcome_text::{size, stall};
 pub fn body(advice: &Advice) -> Html {
     let mut html = Html::default();
     header(&mut html, advice);
-    html.inside("section", "verdict", |html| html.text("p", "", &advice.verdict));
+    html.inside("section", "verdict", |html| html.prose("p", &advice.verdict));
     policies(&mut html, advice);
     shares(&mut html, advice);
     structures(&mut html, advice);
@@ -19,7 +19,7 @@ pub fn body(advice: &Advice) -> Html {
             html.text("h2", "", "What is only an estimate");
             html.inside("ul", "", |html| {
                 for note in &advice.notes {
-                    html.text("li", "", note);
+                    html.prose("li", note);
                 }
             });
         });
@@ -109,7 +109,7 @@ fn policies(html: &mut Html, advice: &Advice) {
                         false => html.text(
                             "td",
                             if change < 0.0 { "number better" } else { "number worse" },
-                            &format!("{:+.1}%", change * 100.0),
+                            &crate::number::change(outcome.time_ns.wall, base),
                         ),
                     }
                     let cache = outcome.caches.last().cloned().unwrap_or_default();

@@ -14,6 +14,17 @@ impl Html {
         self.raw(format_args!("<{tag}{}>{}</{tag}>\n", attribute(class), escape(text)));
     }
 
+    /// A paragraph in which what is between backticks is code.
+    pub fn prose(&mut self, tag: &str, text: &str) {
+        let parts = text.split('`').enumerate();
+        let parts = parts.map(|(at, part)| match at % 2 {
+            0 => escape(part),
+            _ => format!("<code>{}</code>", escape(part)),
+        });
+        let text: String = parts.collect();
+        self.raw(format_args!("<{tag}>{text}</{tag}>\n"));
+    }
+
     /// An element with other elements in it.
     pub fn inside(&mut self, tag: &str, class: &str, fill: impl FnOnce(&mut Html)) {
         self.raw(format_args!("<{tag}{}>\n", attribute(class)));

@@ -70,7 +70,7 @@ pub fn body(outcomes: &[Outcome]) -> Html {
         ]);
         html.table(&titles, |html| {
             for outcome in outcomes {
-                for cache in &outcome.caches {
+                for cache in outcome.caches.iter().filter(|cache| cache.accesses > 0) {
                     html.inside("tr", "", |html| {
                         html.text("td", "name", &outcome.policy);
                         html.text("td", "", &cache.name);

@@ -110,12 +110,12 @@ pub fn report(machine: &Machine, program: &Program, policy: &str, different: &[S
 impl Agreed {
     #[track_caller]
     pub fn cache(&self, name: &str, field: &str, expected: u64) {
-        let caches = self.0["caches"].as_array().expect("caches are a list");
-        let cache = caches
-            .iter()
-            .find(|cache| cache["name"] == name)
-            .expect("the cache exists");
-        assert_eq!(cache[field].as_u64(), Some(expected), "{name}.{field} in {cache}");
+        cache(&self.0, name, field, expected);
+    }
+
+    #[track_caller]
+    pub fn cache_of(&self, cpu: usize, name: &str, field: &str, expected: u64) {
+        cache(&self.0["per_cpu"][cpu], name, field, expected);
     }
 
     #[track_caller]
@@ -138,4 +138,14 @@ impl Agreed {
         let time = &self.0["time_ns"];
         assert_eq!(time[field].as_f64(), Some(expected as f64), "time_ns.{field} in {time}");
     }
+}
+
+#[track_caller]
+fn cache(object: &Value, name: &str, field: &str, expected: u64) {
+    let caches = object["caches"].as_array().expect("caches are a list");
+    let cache = caches
+        .iter()
+        .find(|cache| cache["name"] == name)
+        .expect("the cache exists");
+    assert_eq!(cache[field].as_u64(), Some(expected), "{name}.{field} in {cache}");
 }

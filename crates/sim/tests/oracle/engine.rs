@@ -1,10 +1,12 @@
 //! The engine under test: a program as streams in memory or as a trace, its answers as JSON.
 
+use std::path::Path;
+
 use machine::Machine;
 use policy::Policy;
 use serde_json::Value;
 use sim::{Config, Order, PolicySpec, Run, SimError, Streams, Traits};
-use trace::Ref;
+use trace::{Header, Process, Ref, Site, Thread, Trace, TraceError, Writer};
 
 use crate::both::Setup;
 use crate::reference::{Item, Program};
@@ -81,18 +83,61 @@ fn streams(program: &Program) -> Streams {
 }
 
 /// A trace under one policy.
-pub fn simulate_trace(machine: &Machine, trace: &trace::Trace, policy: &str) -> Result<Value, String> {
+pub fn simulate_trace(machine: &Machine, trace: &Trace, policy: &str) -> Result<Value, String> {
     let config = config(machine, &[policy], &Setup::default());
-    let mut items = Vec::new();
-    let mut stream = trace.thread(0).map_err(|e| e.to_string())?;
-    let mut batch = trace::Batch::default();
-    while stream.next(&mut batch).map_err(|e| e.to_string())? {
-        items.extend(batch.refs.iter().map(|r| sim::Item::Ref(*r)));
-    }
-    let mut streams = Streams::new(vec![items]);
-    streams.traits = Traits {
-        counts_instructions: true,
-        has_fetches: true,
+    json(sim::simulate(trace, &config, &|_| {})).map(|mut outcomes| outcomes.remove(0))
+}
+
+/// The program written to a file in the trace format, read again and simulated.
+pub fn simulate_written(
+    machine: &Machine,
+    program: &Program,
+    policies: &[&str],
+    setup: &Setup,
+) -> Result<Vec<Value>, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let path = folder.path().join("program.trace");
+    write(program, &path).map_err(|error| error.to_string())?;
+    let trace = Trace::open(&path).map_err(|error| error.to_string())?;
+    json(sim::simulate(&trace, &config(machine, policies, setup), &|_| {}))
+}
+
+fn write(program: &Program, path: &Path) -> Result<(), TraceError> {
+    let header = Header {
+        counts_instructions: program.counts_instructions,
+        has_fetches: program.has_fetches,
+        ..Header::default()
     };
-    json(sim::simulate_refs(&streams, &config)).map(|mut outcomes| outcomes.remove(0))
+    let mut writer = Writer::create(path, &header)?;
+    for _ in 0..=program.spaces.iter().copied().max().unwrap_or(0) {
+        writer.process(Process::default());
+    }
+    for space in &program.spaces {
+        let thread = Thread {
+            process: *space,
+            ..Thread::default()
+        };
+        writer.thread(thread);
+    }
+    for (thread, item) in &program.items {
+        match item {
+            Item::Event(event) => writer.event(*thread, event.clone())?,
+            Item::Ref { op, addr, size, insns } => {
+                let site = writer.site(Site {
+                    pc: 0,
+                    op: *op,
+                    size: *size,
+                });
+                let reference = Ref {
+                    addr: *addr,
+                    site,
+                    insns: *insns,
+                    op: *op,
+                    size: *size,
+                };
+                writer.push(*thread, reference)?;
+            }
+        }
+    }
+    writer.finish().map(|_| ())
 }

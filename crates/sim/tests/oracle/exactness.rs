@@ -74,6 +74,26 @@ fn sets() -> Vec<String> {
 }
 
 proptest! {
+    #![proptest_config(cases(60))]
+
+    /// The way through a file changes nothing.
+    #[test]
+    fn through_a_trace_file(machine in machines(vec![1, 3]), program in programs(4, 400), recorded: bool) {
+        let setup = Setup { recorded, ..Setup::default() };
+        let policies = ["page-coloring", "round-robin+random"];
+        let Ok(outcomes) = engine::simulate_written(&machine, &program, &policies, &setup) else {
+            prop_assert!(engine::simulate(&machine, &program, &policies, &setup).is_err());
+            return Ok(());
+        };
+        for (policy, outcome) in policies.iter().zip(&outcomes) {
+            let Some(model) = both::model(&machine, &program, policy, &setup) else { continue };
+            let different = both::differences(&model, outcome);
+            prop_assert!(different.is_empty(), "{}", both::report(&machine, &program, policy, &different));
+        }
+    }
+}
+
+proptest! {
     #![proptest_config(cases(400))]
 
     /// One cpu, where the engine shares work between policies.

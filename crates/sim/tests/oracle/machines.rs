@@ -130,7 +130,9 @@ fn build(cpus: u32, page_bytes: u64, first_line: u32, levels: &[Level], tlb: Opt
         if number > 0 && level.wider_line {
             line_bytes = (line_bytes * 2).min(256);
         }
-        let fitting: Vec<u32> = (1..=cpus).filter(|n| cpus % n == 0 && n % sharers == 0).collect();
+        let fitting: Vec<u32> = (1..=cpus)
+            .filter(|n| cpus.is_multiple_of(*n) && n.is_multiple_of(sharers))
+            .collect();
         sharers = fitting[level.sharing.min(fitting.len() - 1)];
         let kinds: &[(Kind, &str)] = match level.split {
             2 => &[(Kind::Data, "D"), (Kind::Instruction, "I")],

@@ -5,6 +5,7 @@
 #[path = "../reference/mod.rs"]
 mod reference;
 
+mod acting;
 mod both;
 mod cachegrind;
 mod conservation;
@@ -12,6 +13,8 @@ mod engine;
 mod exactness;
 mod machines;
 mod peers;
+mod presets;
 mod programs;
 mod pycachesim;
+mod settled;
 mod textbook;

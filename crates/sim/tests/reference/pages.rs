@@ -117,7 +117,7 @@ pub fn colors(machine: &Machine) -> u64 {
     for cache in machine.caches.iter().filter(|cache| cache.index == Index::Physical) {
         let slices = cache.hash.as_ref().map_or(1, |hash| hash.slices);
         let way = cache.bytes / u64::from(cache.ways) / u64::from(slices);
-        let own = (1..).find(|frames| frames * machine.page_bytes % way == 0);
+        let own = (1..).find(|frames| (frames * machine.page_bytes).is_multiple_of(way));
         let own = own.expect("a multiple of the way exists");
         colors = (1..)
             .map(|n| n * colors)

@@ -12,6 +12,6 @@ impl SplitMix64 {
 
     pub fn below(&mut self, limit: u32) -> u32 {
         let high = self.next() >> 32;
-        (high * u64::from(limit) >> 32) as u32
+        ((high * u64::from(limit)) >> 32) as u32
     }
 }

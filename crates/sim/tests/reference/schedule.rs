@@ -156,14 +156,11 @@ impl Schedule {
             Event::Unlock { object } => self.unlock(thread, object, now),
             Event::Post { ticket } => {
                 self.posted.insert(ticket);
-                // Those that wait come free in the order in which they came: see `release`.
                 self.release(now, |hold| *hold == Hold::Ticket(ticket));
             }
             Event::Wait { ticket } if !self.posted.contains(&ticket) => return Some(Hold::Ticket(ticket)),
-            Event::Spawn { child } => {
-                if self.states.get(child as usize) == Some(&State::Held(Hold::Spawn)) {
-                    self.ready(child, now);
-                }
+            Event::Spawn { child } if self.states.get(child as usize) == Some(&State::Held(Hold::Spawn)) => {
+                self.ready(child, now);
             }
             Event::Join { child } => {
                 let state = self.states.get(child as usize);

@@ -1,6 +1,6 @@
 //! Traces of other tools, read as streams in constant memory.
 //!
-//! Each format has a file here, and one way in: [`file`], from a file to a trace, or [`read`], from
+//! Each format has a file here, and one way in: [`file()`], from a file to a trace, or [`read`], from
 //! anything that can be read to a [`Writer`].
 
 use std::io::Read;

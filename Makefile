@@ -1,0 +1,66 @@
+# The few commands that people type. Each installs what it needs and the machine lacks.
+
+PREFIX ?= /usr/local
+CARGO  ?= cargo
+# Two jobs are what the reference machine has; cargo picks its own number elsewhere.
+CARGO_FLAGS ?= --locked
+
+.PHONY: help demo test bench docs install build tool lint clean
+
+help:
+	@echo 'make demo              see it work: records sqlite3 joining two tables and prints the advice'
+	@echo 'make test              the whole suite (lint, unit, end-to-end, oracles)'
+	@echo 'make bench             speed, side by side with other tools, as ratios (long)'
+	@echo 'make docs              man pages, completions and the book'
+	@echo 'make install PREFIX=D  the command, its Valgrind tool, man pages and completions under D'
+
+build: tool
+	$(CARGO) build $(CARGO_FLAGS) --release -p domicile
+
+tool:
+	@setup/debian build
+	$(MAKE) --no-print-directory -C capture/valgrind
+
+demo:
+	@setup/debian demo
+	@$(MAKE) --no-print-directory build
+	@demo/run
+
+lint:
+	@if $(CARGO) fmt --version >/dev/null 2>&1; then $(CARGO) fmt --check; \
+	 else echo 'skipped: cargo fmt is not installed (rustup component add rustfmt)'; fi
+	@if $(CARGO) clippy --version >/dev/null 2>&1; then $(CARGO) clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings; \
+	 else echo 'skipped: cargo clippy is not installed (rustup component add clippy)'; fi
+
+test:
+	@setup/debian test
+	@$(MAKE) --no-print-directory tool
+	@$(MAKE) --no-print-directory lint
+	@crates/sim/tests/oracles/pycachesim.sh
+	$(CARGO) test $(CARGO_FLAGS) --workspace
+	$(CARGO) run $(CARGO_FLAGS) -q -p xtask -- check
+
+bench:
+	@setup/debian bench
+	@$(MAKE) --no-print-directory build
+	@crates/sim/tests/oracles/pycachesim.sh
+	@bench/run
+
+docs: build
+	@setup/debian docs
+	$(CARGO) run $(CARGO_FLAGS) -q -p xtask -- generate
+	$(CARGO) doc $(CARGO_FLAGS) --workspace --no-deps
+
+install: build
+	install -Dm755 target/release/domicile $(DESTDIR)$(PREFIX)/bin/domicile
+	$(MAKE) --no-print-directory -C capture/valgrind \
+	  DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -Dm644 completions/domicile.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/domicile
+	install -Dm644 completions/_domicile $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_domicile
+	install -Dm644 completions/domicile.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/domicile.fish
+
+clean:
+	$(CARGO) clean
+	rm -rf build bench-out demo-out

@@ -1,0 +1,151 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_domicile_global_optspecs
+    string join \n json h/help V/version
+end
+
+function __fish_domicile_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_domicile_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_domicile_using_subcommand
+    set -l cmd (__fish_domicile_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c domicile -n "__fish_domicile_needs_command" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c domicile -n "__fish_domicile_needs_command" -s V -l version -d 'Print version'
+complete -c domicile -n "__fish_domicile_needs_command" -f -a "machine" -d 'The machines that programs can be simulated on'
+complete -c domicile -n "__fish_domicile_needs_command" -f -a "policy" -d 'The placement policies and their parameters'
+complete -c domicile -n "__fish_domicile_needs_command" -f -a "record" -d 'Record which memory a program touches'
+complete -c domicile -n "__fish_domicile_needs_command" -f -a "import" -d 'Import a trace of another tool'
+complete -c domicile -n "__fish_domicile_needs_command" -f -a "trace" -d 'Look into a trace'
+complete -c domicile -n "__fish_domicile_needs_command" -f -a "simulate" -d 'Simulate a trace on a machine under placement policies'
+complete -c domicile -n "__fish_domicile_needs_command" -f -a "advise" -d 'Tell where a program\'s memory time goes, and what placing its pages would gain'
+complete -c domicile -n "__fish_domicile_needs_command" -f -a "report" -d 'Show a saved result as tables or as one HTML page'
+complete -c domicile -n "__fish_domicile_needs_command" -f -a "completions" -d 'Print the completion script of a shell'
+complete -c domicile -n "__fish_domicile_needs_command" -f -a "man" -d 'Print the manual page, or write all of them to a folder'
+complete -c domicile -n "__fish_domicile_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and not __fish_seen_subcommand_from list show host help" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and not __fish_seen_subcommand_from list show host help" -s h -l help -d 'Print help'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and not __fish_seen_subcommand_from list show host help" -f -a "list" -d 'List the machines that come with Domicile'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and not __fish_seen_subcommand_from list show host help" -f -a "show" -d 'Show a machine\'s description, as a machine file that can be changed'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and not __fish_seen_subcommand_from list show host help" -f -a "host" -d 'Show the machine that this runs on, as far as Linux tells'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and not __fish_seen_subcommand_from list show host help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from list" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from show" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from host" -l root -d 'Read /proc and /sys below this folder: those of another machine, captured' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from host" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from host" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from help" -f -a "list" -d 'List the machines that come with Domicile'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show a machine\'s description, as a machine file that can be changed'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from help" -f -a "host" -d 'Show the machine that this runs on, as far as Linux tells'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c domicile -n "__fish_domicile_using_subcommand policy; and not __fish_seen_subcommand_from list help" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand policy; and not __fish_seen_subcommand_from list help" -s h -l help -d 'Print help'
+complete -c domicile -n "__fish_domicile_using_subcommand policy; and not __fish_seen_subcommand_from list help" -f -a "list" -d 'List the policies with their parameters, ranges and sources'
+complete -c domicile -n "__fish_domicile_using_subcommand policy; and not __fish_seen_subcommand_from list help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c domicile -n "__fish_domicile_using_subcommand policy; and __fish_seen_subcommand_from list" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand policy; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c domicile -n "__fish_domicile_using_subcommand policy; and __fish_seen_subcommand_from help" -f -a "list" -d 'List the policies with their parameters, ranges and sources'
+complete -c domicile -n "__fish_domicile_using_subcommand policy; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c domicile -n "__fish_domicile_using_subcommand record" -l window -d 'Record only N references (of each window)' -r
+complete -c domicile -n "__fish_domicile_using_subcommand record" -l windows -d 'Record K windows, spread over the run' -r
+complete -c domicile -n "__fish_domicile_using_subcommand record" -l skip -d 'Pass over the first N references' -r
+complete -c domicile -n "__fish_domicile_using_subcommand record" -s o -l output -d 'The trace to write' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand record" -l fetches -d 'Record instruction fetches too'
+complete -c domicile -n "__fish_domicile_using_subcommand record" -l no-pcs -d 'Leave out the program counters: a smaller trace, but no source lines for references'
+complete -c domicile -n "__fish_domicile_using_subcommand record" -l no-children -d 'Do not record the processes that the program starts'
+complete -c domicile -n "__fish_domicile_using_subcommand record" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand record" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c domicile -n "__fish_domicile_using_subcommand import" -l format -d 'What wrote the file' -r -f -a "text\t''
+lackey\t''
+din\t''
+champsim\t''
+drmemtrace\t''"
+complete -c domicile -n "__fish_domicile_using_subcommand import" -s o -l output -d 'The trace to write' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand import" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and not __fish_seen_subcommand_from info cat help" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and not __fish_seen_subcommand_from info cat help" -s h -l help -d 'Print help'
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and not __fish_seen_subcommand_from info cat help" -f -a "info" -d 'Tell what a trace is of and how much is in it'
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and not __fish_seen_subcommand_from info cat help" -f -a "cat" -d 'Print the references and events in the order in which they were recorded'
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and not __fish_seen_subcommand_from info cat help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from info" -l salvage -d 'Skip what is damaged and read the rest'
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from info" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from info" -s h -l help -d 'Print help'
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from cat" -l limit -d 'Stop after so many references' -r
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from cat" -l salvage -d 'Skip what is damaged and read the rest'
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from cat" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from cat" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from help" -f -a "info" -d 'Tell what a trace is of and how much is in it'
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from help" -f -a "cat" -d 'Print the references and events in the order in which they were recorded'
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l machine -d 'A machine\'s name (see `domicile machine list`), a machine file, or `host`' -r
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l policy -d 'A placement policy, or two joined by `+` (see `domicile policy list`); can be repeated' -r
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l set -d 'Set a parameter of a policy, as in random.seed=7; can be repeated' -r
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l cpus -d 'Give the machine this many cpus' -r
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l seed -d 'Seed of everything that is random in the simulation' -r
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l order -d 'How threads are replayed against each other' -r -f -a "clock\t'By the simulated cpus\' own clocks'
+recorded\t'As they were recorded'"
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l by -d 'Split the counts by thread, data structure or page too' -r -f -a "thread\t''
+structure\t''
+page\t''"
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l no-classes -d 'Leave out the classes of misses, which is faster'
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l machine -d 'A machine\'s name (see `domicile machine list`), a machine file, or `host`' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l policy -d 'A placement policy, or two joined by `+` (see `domicile policy list`); can be repeated' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l set -d 'Set a parameter of a policy, as in random.seed=7; can be repeated' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l cpus -d 'Give the machine this many cpus' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l seed -d 'Seed of everything that is random in the simulation' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l order -d 'How threads are replayed against each other' -r -f -a "clock\t'By the simulated cpus\' own clocks'
+recorded\t'As they were recorded'"
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l window -d 'Record only N references (of each window)' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l windows -d 'Record K windows, spread over the run' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l skip -d 'Pass over the first N references' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -s o -l output -d 'Where to write the full result (JSON) [default: domicile-advice.json; none with --json]' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l keep -d 'Keep the recorded trace in this file' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l fetches -d 'Record instruction fetches too'
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l no-pcs -d 'Leave out the program counters: a smaller trace, but no source lines for references'
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l no-children -d 'Do not record the processes that the program starts'
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c domicile -n "__fish_domicile_using_subcommand report" -l html -d 'Write an HTML page that needs nothing else, instead of tables' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand report" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c domicile -n "__fish_domicile_using_subcommand completions" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand completions" -s h -l help -d 'Print help'
+complete -c domicile -n "__fish_domicile_using_subcommand man" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand man" -s h -l help -d 'Print help'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "machine" -d 'The machines that programs can be simulated on'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "policy" -d 'The placement policies and their parameters'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "record" -d 'Record which memory a program touches'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "import" -d 'Import a trace of another tool'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "trace" -d 'Look into a trace'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "simulate" -d 'Simulate a trace on a machine under placement policies'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "advise" -d 'Tell where a program\'s memory time goes, and what placing its pages would gain'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "report" -d 'Show a saved result as tables or as one HTML page'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "completions" -d 'Print the completion script of a shell'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "man" -d 'Print the manual page, or write all of them to a folder'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and __fish_seen_subcommand_from machine" -f -a "list" -d 'List the machines that come with Domicile'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and __fish_seen_subcommand_from machine" -f -a "show" -d 'Show a machine\'s description, as a machine file that can be changed'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and __fish_seen_subcommand_from machine" -f -a "host" -d 'Show the machine that this runs on, as far as Linux tells'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and __fish_seen_subcommand_from policy" -f -a "list" -d 'List the policies with their parameters, ranges and sources'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and __fish_seen_subcommand_from trace" -f -a "info" -d 'Tell what a trace is of and how much is in it'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and __fish_seen_subcommand_from trace" -f -a "cat" -d 'Print the references and events in the order in which they were recorded'

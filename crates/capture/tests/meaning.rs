@@ -1,0 +1,156 @@
+//! What gives references their meaning: names, phases, windows, and who waited for whom.
+#![forbid(unsafe_code)]
+
+mod workshop;
+
+use trace::{Allocation, Event, Op};
+use workshop::{compile, events, record, stream, threads, touches};
+
+#[test]
+fn heap_data_is_named_by_where_it_was_allocated() {
+    let (_, trace) = compile("names", &[]).record(&[]);
+    let all = events(&trace);
+    let allocated = |size| {
+        all.iter().find_map(|(_, e)| match e {
+            Event::Alloc { addr, bytes, stack, kind: Allocation::Heap } if *bytes == size => Some((*addr, *stack)),
+            _ => None,
+        })
+    };
+    let (addr, stack) = allocated(800).unwrap();
+    let stack = &trace.stacks()[stack as usize];
+    let place = |pc: u64| trace.locations().iter().find(|l| l.process == stack.process && l.pc == pc).unwrap();
+    let inner = place(stack.frames[0].pc);
+    assert!(inner.file.as_deref().unwrap().ends_with("names.c"));
+    // gcc may have put `make` into `main`: the innermost function is what was written.
+    assert_eq!((inner.function.as_str(), inner.line), ("make", Some(15)));
+    assert!(all.contains(&(0, Event::Free { addr })));
+    // realloc frees the old block and allocates the new one.
+    let (small, _) = allocated(10).unwrap();
+    let (large, _) = allocated(100_000).unwrap();
+    let at = |wanted| all.iter().position(|(_, e)| *e == wanted).unwrap();
+    assert!(at(Event::Free { addr: small }) < at(Event::Free { addr: large }));
+}
+
+#[test]
+fn fields_tell_the_sides_of_a_false_sharing() {
+    let (_, trace) = compile("names", &[]).record(&[]);
+    let symbol = trace.symbols().iter().find(|s| s.name == "counters").unwrap();
+    assert!(symbol.file.as_deref().unwrap().ends_with("names.c"));
+    assert_eq!(symbol.line, Some(13));
+    let field = |offset| symbol.fields.iter().find(|(at, ..)| *at == offset).map(|(_, size, name)| (*size, name.as_str()));
+    assert_eq!(field(0), Some((8, ".hits")));
+    assert_eq!(field(20), Some((4, ".point[1].y")));
+    let by = |thread| {
+        let mut offsets: Vec<_> = touches(&trace, thread, "counters").into_iter().map(|(_, at, _)| at).collect();
+        offsets.dedup();
+        offsets
+    };
+    assert_eq!(by(0), [0]);
+    assert_eq!(by(1), [20]);
+}
+
+#[test]
+fn the_program_can_mark_phases_work_and_arrays() {
+    let (_, trace) = compile("names", &[]).record(&[]);
+    let array = &trace.arrays()[0];
+    assert_eq!((array.name.as_str(), array.bytes), ("the heap", 800));
+    let (refs, told) = stream(&trace, 0);
+    let place = |wanted: &Event| told.iter().find(|e| e.event == *wanted).unwrap().at as usize;
+    let begin = place(&Event::WorkBegin { hints: vec![array.addr, 7] });
+    let end = place(&Event::WorkEnd);
+    assert!(place(&Event::Phase { name: "fill".into() }) <= begin);
+    let inside: Vec<_> =
+        refs.iter().enumerate().filter(|(_, r)| r.addr.wrapping_sub(array.addr) < 800).map(|(i, _)| i).collect();
+    // The second filling was not to be recorded; the allocator writes there when the block is free.
+    let free = place(&Event::Free { addr: array.addr });
+    let inside: Vec<_> = inside.into_iter().filter(|i| *i < free).collect();
+    assert_eq!(inside.len(), 100);
+    assert!(inside.iter().all(|i| begin <= *i && *i < end));
+}
+
+#[test]
+fn waiting_for_a_signal_is_told_after_it() {
+    let (_, trace) = compile("signals", &[]).record(&[]);
+    let all = events(&trace);
+    let posts: Vec<_> = all
+        .iter()
+        .enumerate()
+        .filter_map(|(i, (t, e))| if let Event::Post { ticket } = e { Some((*ticket, i, *t)) } else { None })
+        .collect();
+    let mut waits = 0;
+    for (i, (thread, event)) in all.iter().enumerate() {
+        if let Event::Wait { ticket } = event {
+            let (_, before, by) = posts.iter().find(|(t, ..)| t == ticket).unwrap();
+            assert!(*before < i && by != thread);
+            waits += 1;
+        }
+    }
+    assert!(waits >= 2, "the condition and the semaphore: {all:?}");
+}
+
+#[test]
+fn a_window_takes_exactly_what_was_asked_for() {
+    let bench = compile("ends", &[]);
+    let (_, whole) = bench.record(&["code"]);
+    let mut options = bench.options(&["code"]);
+    options.skip = 1000;
+    options.window = Some(2500);
+    let (outcome, trace) = record(&options);
+    assert_eq!(trace.references(), 2500);
+    assert_eq!(outcome.references_seen, whole.references());
+    let (refs, told) = stream(&trace, 0);
+    assert_eq!(told.iter().filter(|e| e.event == Event::Window { index: 0 }).count(), 1);
+    let all = stream(&whole, 0).0;
+    let same = |a: &trace::Ref, b: &trace::Ref| (a.op, a.size) == (b.op, b.size);
+    assert!(refs.iter().zip(&all[1000..]).all(|(a, b)| same(a, b)));
+    // Without a window all that follows is taken.
+    options.window = None;
+    options.output = bench.options(&[]).output;
+    let (_, rest) = record(&options);
+    assert_eq!(rest.references(), whole.references() - 1000);
+}
+
+#[test]
+fn windows_are_spread_over_the_run() {
+    let bench = compile("known", &[]);
+    let mut options = bench.options(&[]);
+    options.window = Some(700);
+    options.windows = 5;
+    let (outcome, trace) = record(&options);
+    assert_eq!(trace.references(), 5 * 700);
+    assert_eq!(outcome.failure, None);
+    // Each begins for all threads that live, after what came before.
+    let mut first: Vec<u32> = Vec::new();
+    for (_, event) in events(&trace) {
+        if let Event::Window { index } = event
+            && !first.contains(&index)
+        {
+            first.push(index);
+        }
+    }
+    assert_eq!(first, [0, 1, 2, 3, 4]);
+    let made: u64 = threads(&trace).map(|t| stream(&trace, t).0.len() as u64).sum();
+    assert_eq!(made, 3500);
+    // What is not a reference is told for all of the run.
+    assert!(events(&trace).iter().any(|(_, e)| matches!(e, Event::Barrier { .. })));
+    assert!(outcome.references_seen > 20 * 700);
+}
+
+#[test]
+fn a_short_run_gives_the_windows_that_it_has() {
+    let bench = compile("ends", &[]);
+    let mut options = bench.options(&["code"]);
+    options.window = Some(1 << 40);
+    options.windows = 3;
+    let (outcome, trace) = record(&options);
+    assert_eq!(trace.references(), outcome.references_seen);
+    assert!(outcome.notes.iter().any(|n| n.contains("1 of 3 windows")), "{:?}", outcome.notes);
+}
+
+#[test]
+fn modifications_are_one_reference() {
+    let (_, trace) = compile("mixed", &[]).record(&[]);
+    let total = touches(&trace, 0, "total");
+    // 50 times an addition and an exchange, both locked.
+    assert!(total.iter().filter(|(op, ..)| *op == Op::Modify).count() >= 100, "{total:?}");
+}

@@ -1,0 +1,4 @@
+//! Any bytes as a trace in the format `text`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::import(trace::import::Format::Text, data));
