@@ -213,7 +213,7 @@ impl<'a> Schedule<'a> {
             // Only where much was missed lately.
             let walks = self.engine.cpus[cpu].walks;
             let end = thread.batch.refs.len().min(thread.next_ref + WARM);
-            if walks - thread.walks >= WARM as u64 / 8 {
+            if walks.abs_diff(thread.walks) >= WARM as u64 / 8 {
                 self.engine.warm(who, &thread.batch.refs[thread.next_ref..end]);
             }
             thread.warmed = end;
