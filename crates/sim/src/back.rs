@@ -17,7 +17,7 @@ use crate::layout::Layout;
 use crate::memory::Memory;
 use crate::outcome::{Outcome, Tally, outcome};
 use crate::random::Random;
-use crate::recency::Recency;
+use crate::recency::{Arena, Recency};
 use crate::steps::Steps;
 
 pub struct Back {
@@ -58,9 +58,12 @@ impl Back {
                 let shape = &layout.caches[kind];
                 let seed = Random::new(config.seed.wrapping_add(u64::from(step.instance))).next();
                 let cache = Cache::new(shape.sets, shape.ways, shape.replacement, seed);
-                let shadow = config
-                    .classes
-                    .then(|| Recency::new(shape.lines(), u32::from(step.page_lines)));
+                let shadow = config.classes.then(|| {
+                    (
+                        Recency::new(shape.lines(), u32::from(step.page_lines)),
+                        Arena::default(),
+                    )
+                });
                 filters.push((kind, Filter::new(&layout, step, cache, shadow)));
             }
         }

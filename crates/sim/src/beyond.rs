@@ -68,7 +68,7 @@ impl Engine {
                 _ => {
                     self.counts[step.counts as usize].accesses += 1;
                     let prior = match CLASSES {
-                        true => self.shadows[instance].touch(line, a.reads || step.allocate_on_write),
+                        true => self.shadow(&step, line, a.reads || step.allocate_on_write),
                         false => Prior::Cold,
                     };
                     let set = self.set(a, &step);

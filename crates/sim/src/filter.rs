@@ -10,7 +10,7 @@ use crate::cache::{Cache, DIRTY};
 use crate::clock::Units;
 use crate::counts::{CacheCounts, Class};
 use crate::layout::Layout;
-use crate::recency::{Prior, Recency};
+use crate::recency::{Arena, Prior, Recency};
 use crate::steps::Step;
 
 /// An entry of the stream between two levels.
@@ -183,7 +183,7 @@ pub struct Filter {
     data: bool,
     fetches: bool,
     cache: Cache,
-    shadow: Option<Recency>,
+    shadow: Option<(Recency, Arena)>,
     /// Bits of a piece's number below its line's.
     finer: u32,
     /// Whether data goes from here to memory.
@@ -196,7 +196,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    pub fn new(layout: &Layout, step: Step, cache: Cache, shadow: Option<Recency>) -> Self {
+    pub fn new(layout: &Layout, step: Step, cache: Cache, shadow: Option<(Recency, Arena)>) -> Self {
         let kind = step.kind as usize;
         Filter {
             data: layout.data.contains(&kind),
@@ -282,7 +282,7 @@ impl Filter {
             own.accesses += 1;
             let fills = entry.what & READS != 0 || step.allocate_on_write;
             let prior = match &mut self.shadow {
-                Some(shadow) if CLASSES => shadow.touch(line, fills),
+                Some((shadow, arena)) if CLASSES => shadow.touch(arena, line, fills),
                 _ => Prior::Cold,
             };
             self.hit = cache.hit::<WAYS>(set, line).is_some();

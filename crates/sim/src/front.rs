@@ -18,7 +18,7 @@ use crate::filter::{Between, FETCH, FILLED, LOOKUP, Passed, READS, Stream, WRITE
 use crate::layout::Layout;
 use crate::pages::PageTable;
 use crate::random::Random;
-use crate::recency::{Prior, Recency};
+use crate::recency::{Arena, Prior, Recency};
 use crate::steps::{Step, Steps};
 use crate::tlb::Tlb;
 
@@ -42,7 +42,7 @@ pub struct NewPage {
 struct First {
     step: Step,
     cache: Cache,
-    shadow: Option<Recency>,
+    shadow: Option<(Recency, Arena)>,
     counts: CacheCounts,
 }
 
@@ -104,9 +104,12 @@ impl Front {
             firsts.push(First {
                 step,
                 cache: Cache::new(shape.sets, shape.ways, shape.replacement, seed),
-                shadow: config
-                    .classes
-                    .then(|| Recency::new(shape.lines(), u32::from(step.page_lines))),
+                shadow: config.classes.then(|| {
+                    (
+                        Recency::new(shape.lines(), u32::from(step.page_lines)),
+                        Arena::default(),
+                    )
+                }),
                 counts: CacheCounts::default(),
             });
         }
@@ -262,7 +265,7 @@ impl Front {
         let line = page << page_lines | (address >> step.line_bits) as u32 & ((1 << page_lines) - 1);
         let reads = op != Op::Write;
         let prior = match &mut first.shadow {
-            Some(shadow) if CLASSES => shadow.touch(line, reads || step.allocate_on_write),
+            Some((shadow, arena)) if CLASSES => shadow.touch(arena, line, reads || step.allocate_on_write),
             _ => Prior::Cold,
         };
         let counts = &mut first.counts;
