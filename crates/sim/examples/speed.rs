@@ -1,5 +1,5 @@
 //! How many million references a second are simulated: `cargo run --release -p domicile-sim
-//! --example speed [million references]`.
+//! --example speed [million references [stream [case [folder for the traces]]]]`.
 //!
 //! The traces are those of `trace::synthetic`, written to a file and decoded while they are
 //! simulated.
@@ -28,12 +28,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let millions: u64 = arguments.next().map_or(Ok(20), |text| text.parse())?;
     let kind = arguments.next();
     let case = arguments.next();
-    let folder = tempfile::tempdir()?;
+    let made = tempfile::tempdir()?;
+    // Traces that are kept are not written again, which helps a profiler.
+    let kept = arguments.next().map(std::path::PathBuf::from);
+    let folder = kept.unwrap_or_else(|| made.path().to_path_buf());
     for stream in Stream::ALL {
         if kind.as_ref().is_some_and(|kind| kind != stream.name()) {
             continue;
         }
-        let path = |name: &str| folder.path().join(format!("{}-{name}.trace", stream.name()));
+        let path = |name: &str| folder.join(format!("{}-{name}.trace", stream.name()));
         let mut plain = None;
         for (name, cpus, apart, classes, policies) in CASES {
             if case.as_ref().is_some_and(|case| case != name) {

@@ -349,7 +349,8 @@ impl Engine {
             let bits = self.layout.page_bits - self.layout.caches[kind].line_bits;
             for line in copy << bits..(copy + 1) << bits {
                 if self.classes {
-                    self.shadows[number].forget(line);
+                    let core = self.layout.core(self.layout.places[number].from);
+                    self.shadows[number].forget(&mut self.arenas[core as usize], line);
                 }
                 if self.caches[number].is_empty() {
                     continue;

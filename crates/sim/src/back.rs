@@ -8,22 +8,25 @@ use crate::cache::Cache;
 use crate::clock::Units;
 use crate::config::Config;
 use crate::counts::CacheCounts;
-use crate::engine::{Copy, Cpu};
+use crate::engine::Cpu;
 use crate::error::SimError;
-use crate::filter::{FILLED, Filter, LOOKUP, NEW, PASSED_ON, Passed, Stream, TIME, WRITE_BACK};
+use crate::filter::{FILLED, Filter, Frames, LOOKUP, NEW, PASSED_ON, Passed, Stream, TIME, WRITE_BACK};
 use crate::front::{Chunk, Front};
 use crate::homes::{Homes, touch};
 use crate::layout::Layout;
 use crate::memory::Memory;
 use crate::outcome::{Outcome, Tally, outcome};
 use crate::random::Random;
-use crate::recency::Recency;
+use crate::recency::{Arena, Recency};
 use crate::steps::Steps;
 
 pub struct Back {
     layout: Layout,
     homes: Homes,
-    copies: Vec<Copy>,
+    /// Of each page: its frame, its number in its address space, and its home.
+    frames: Vec<u64>,
+    virtual_pages: Vec<u64>,
+    nodes: Vec<u8>,
     filters: Vec<Filter>,
     /// What goes into the next filter, and what comes out.
     streams: [Stream; 2],
@@ -55,9 +58,12 @@ impl Back {
                 let shape = &layout.caches[kind];
                 let seed = Random::new(config.seed.wrapping_add(u64::from(step.instance))).next();
                 let cache = Cache::new(shape.sets, shape.ways, shape.replacement, seed);
-                let shadow = config
-                    .classes
-                    .then(|| Recency::new(shape.lines(), u32::from(step.page_lines)));
+                let shadow = config.classes.then(|| {
+                    (
+                        Recency::new(shape.lines(), u32::from(step.page_lines)),
+                        Arena::default(),
+                    )
+                });
                 filters.push((kind, Filter::new(&layout, step, cache, shadow)));
             }
         }
@@ -65,7 +71,9 @@ impl Back {
         filters.sort_by_key(|(kind, _)| *kind);
         Ok(Back {
             homes: Homes::new(machine, policy),
-            copies: Vec::new(),
+            frames: Vec::new(),
+            virtual_pages: Vec::new(),
+            nodes: Vec::new(),
             filters: filters.into_iter().map(|(_, filter)| filter).collect(),
             streams: Default::default(),
             memory: Memory::new(machine, 1 << layout.block_bits),
@@ -82,20 +90,24 @@ impl Back {
     pub fn carry_on(&mut self, chunk: &Chunk) -> Result<(), SimError> {
         for new in &chunk.pages {
             let touch = touch(new.page, new.thread, 0, new.write);
-            let frame = self.homes.place(&touch, self.copies.len() + 1)?;
-            self.copies.push(Copy {
-                frame,
-                number: new.page.number,
-                node: self.homes.frames.node_of(frame),
-            });
+            let frame = self.homes.place(&touch, self.frames.len() + 1)?;
+            self.frames.push(frame);
+            self.virtual_pages.push(new.page.number);
+            // A machine has at most 256 nodes.
+            self.nodes.push(self.homes.frames.node_of(frame) as u8);
         }
         let [mut input, mut output] = std::mem::take(&mut self.streams);
-        let mut entries = &chunk.passed[..];
+        let world = Frames {
+            layout: &self.layout,
+            frames: &self.frames,
+            virtual_pages: &self.virtual_pages,
+        };
+        let mut entries = chunk.passed.entries();
         for filter in &mut self.filters {
-            output.entries.clear();
-            filter.run(&self.layout, &self.copies, entries, &mut output, &mut self.counts);
-            std::mem::swap(&mut input.entries, &mut output.entries);
-            entries = &input.entries;
+            output.clear();
+            filter.run(&world, entries, &mut output, &mut self.counts);
+            std::mem::swap(&mut input, &mut output);
+            entries = input.entries();
         }
         self.reach_memory(entries);
         self.streams = [input, output];
@@ -113,7 +125,7 @@ impl Back {
             if entry.what & TIME != 0 {
                 continue;
             }
-            let home = self.copies[(entry.piece >> page_pieces) as usize].node;
+            let home = u32::from(self.nodes[(entry.piece >> page_pieces) as usize]);
             if entry.what & LOOKUP == 0 {
                 if entry.what & (WRITE_BACK | FILLED) != 0 || self.filled {
                     self.memory.transfer(home, self.moment);
@@ -148,7 +160,7 @@ impl Back {
             counts: &self.counts,
             cpus: std::slice::from_ref(&self.cpu),
             homes: &self.homes,
-            pages: self.copies.len(),
+            pages: self.frames.len(),
             classes: config.classes,
             knows_instructions: front.knows_instructions(),
         };

@@ -1,7 +1,7 @@
 //! What happens to a piece that its first cache cannot serve: lookups outwards, memory, fills,
 //! evictions, writes that are passed on, and whose stall it was.
 
-use crate::cache::{DIRTY, Gone, PERM, WATCH};
+use crate::cache::{DIRTY, PERM, WATCH};
 use crate::coherence::Supply;
 use crate::counts::Class;
 use crate::detail;
@@ -68,13 +68,11 @@ impl Engine {
                 _ => {
                     self.counts[step.counts as usize].accesses += 1;
                     let prior = match CLASSES {
-                        true => self.shadows[instance].touch(line, a.reads || step.allocate_on_write),
+                        true => self.shadow(&step, line, a.reads || step.allocate_on_write),
                         false => Prior::Cold,
                     };
                     let set = self.set(a, &step);
-                    let cache = &mut self.caches[instance];
-                    if let Some(at) = cache.find(set, line) {
-                        cache.used(set, at);
+                    if self.caches[instance].hit::<0>(set, line).is_some() {
                         hit = level;
                         break;
                     }
@@ -264,25 +262,27 @@ impl Engine {
             }
         }
         let set = self.set(a, step);
-        if let Some(gone) = self.caches[step.instance as usize].fill(set, line, state)
-            && (gone.state & (WATCH | DIRTY) != 0 || step.inclusive)
+        let gone = self.caches[step.instance as usize].fill::<0>(set, line, state);
+        if (gone.state() & (WATCH | DIRTY) != 0 || step.inclusive)
+            && let Some(line) = gone.line()
         {
-            self.evicted(a, step.kind as usize, step.instance as usize, gone);
+            self.evicted(a, step, line, gone.state());
         }
     }
 
     /// A line made room for another.
-    fn evicted(&mut self, a: &Access, kind: usize, instance: usize, gone: Gone) {
-        if gone.state & WATCH != 0 {
-            self.unheld(kind, instance as u32, gone.line);
+    fn evicted(&mut self, a: &Access, step: &Step, line: u32, state: u32) {
+        let (kind, instance) = (step.kind as usize, step.instance);
+        if state & WATCH != 0 {
+            self.unheld(kind, instance, line);
         }
-        let mut dirty = gone.state & DIRTY != 0;
-        if self.layout.caches[kind].inclusive {
-            dirty |= self.take_out_above(a.who.cpu, kind, instance, gone.line);
+        let mut dirty = state & DIRTY != 0;
+        if step.inclusive {
+            dirty |= self.take_out_above(a.who.cpu, kind, instance as usize, line);
         }
         if dirty {
-            self.counts_of(a.who.cpu, kind).writebacks += 1;
-            self.write_back(a.who.cpu, kind, gone.line, a.now);
+            self.counts[step.counts as usize].writebacks += 1;
+            self.write_back(a.who.cpu, kind, line, a.now);
         }
     }
 

@@ -20,28 +20,47 @@ pub const LINES_MAX: u32 = (1 << 29) - 1;
 const SHIFT: u32 = 3;
 const EMPTY: u32 = u32::MAX;
 
-/// A line that left a cache.
+/// A line that left a cache, if there was one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gone {
-    pub line: u32,
-    pub state: u32,
+pub struct Gone(u32);
+
+impl Gone {
+    #[inline(always)]
+    pub fn line(self) -> Option<u32> {
+        (self.0 != EMPTY).then_some(self.0 >> SHIFT)
+    }
+
+    /// Whether there was a line, and it was dirty.
+    #[inline(always)]
+    pub fn is_dirty(self) -> bool {
+        self.0 & DIRTY != 0 && self.0 != EMPTY
+    }
+
+    #[inline(always)]
+    pub fn state(self) -> u32 {
+        self.0 & STATE
+    }
 }
+
+const STATE: u32 = (1 << SHIFT) - 1;
 
 pub struct Cache {
     ways: usize,
     /// Line number and state, set by set.
     entries: Vec<u32>,
+    /// LRU of 2 to 16 ways: the ways of each set from the most to the least recently used, four
+    /// bits each. Free ways stand last.
+    orders: Vec<u64>,
+    /// Every other way to choose; [`Order::Lru`] where `orders` does it.
     order: Order,
     live: usize,
 }
 
 /// Which way of a set goes next.
 enum Order {
-    /// One way: no choice.
-    Only,
-    /// LRU of up to 16 ways: the ways from the most to the least recently used, four bits each.
-    Nibbles(Vec<u64>),
-    /// LRU of more ways: when each way was used last.
+    /// As `orders` says, or there is but one way.
+    Lru,
+    /// LRU of more than 16 ways: when each way was used last.
     Stamps {
         last: Vec<u64>,
         now: u64,
@@ -55,8 +74,8 @@ impl Cache {
     /// `seed` starts the generator of random replacement.
     pub fn new(sets: usize, ways: usize, replacement: Replacement, seed: u64) -> Self {
         let order = match replacement {
-            _ if ways == 1 => Order::Only,
-            Replacement::Lru if ways <= 16 => Order::Nibbles(vec![0xfedc_ba98_7654_3210; sets]),
+            _ if ways == 1 => Order::Lru,
+            Replacement::Lru if ways <= 16 => Order::Lru,
             Replacement::Lru => Order::Stamps {
                 last: vec![0; sets * ways],
                 now: 0,
@@ -64,9 +83,15 @@ impl Cache {
             Replacement::Plru => Order::Tree(vec![false; sets * ways]),
             Replacement::Random => Order::Random(Random::new(seed)),
         };
+        let nibbles = matches!(order, Order::Lru) && ways > 1;
         Cache {
             ways,
             entries: vec![EMPTY; sets * ways],
+            orders: if nibbles {
+                vec![0xfedc_ba98_7654_3210; sets]
+            } else {
+                Vec::new()
+            },
             order,
             live: 0,
         }
@@ -75,6 +100,14 @@ impl Cache {
     /// Whether it holds nothing at all.
     pub fn is_empty(&self) -> bool {
         self.live == 0
+    }
+
+    /// The ways, if there is a [`Cache::hit`] and [`Cache::fill`] made for so many; else 0.
+    pub fn fixed_ways(&self) -> usize {
+        match (&self.order, self.ways) {
+            (Order::Lru, 1 | 2 | 4 | 8 | 16) => self.ways,
+            _ => 0,
+        }
     }
 
     /// The position of a line, good until the cache changes.
@@ -88,9 +121,6 @@ impl Cache {
             16 => place(matches::<16>(set, line), start),
             4 => place(matches::<4>(set, line), start),
             12 => place(matches::<12>(set, line), start),
-            2 if set[0] >> SHIFT == line => Some(start),
-            2 if set[1] >> SHIFT == line => Some(start + 1),
-            2 => None,
             _ => set
                 .iter()
                 .position(|entry| entry >> SHIFT == line)
@@ -98,14 +128,42 @@ impl Cache {
         }
     }
 
+    /// Looks a line up and makes it the most recently used; `WAYS` is [`Cache::fixed_ways`].
+    #[inline(always)]
+    pub fn hit<const WAYS: usize>(&mut self, set: usize, line: u32) -> Option<usize> {
+        if WAYS == 0 {
+            let at = self.find(set, line)?;
+            self.used(set, at);
+            return Some(at);
+        }
+        let (sets, _) = self.entries.as_chunks::<WAYS>();
+        let ways = &sets[set];
+        if WAYS == 1 {
+            return (ways[0] >> SHIFT == line).then_some(set);
+        }
+        let mask = matches::<WAYS>(ways, line);
+        if mask == 0 {
+            return None;
+        }
+        let way = mask.trailing_zeros();
+        let order = &mut self.orders[set];
+        *order = first(*order, u64::from(way));
+        Some(set * WAYS + way as usize)
+    }
+
     #[inline(always)]
     pub fn state(&self, at: usize) -> u32 {
-        self.entries[at] & ((1 << SHIFT) - 1)
+        self.entries[at] & STATE
     }
 
     #[inline(always)]
     pub fn set_state(&mut self, at: usize, bits: u32) {
-        self.entries[at] |= bits;
+        // Mostly it is set already; a store would hold up the next comparison of the set, which
+        // loads several entries at once.
+        let entry = &mut self.entries[at];
+        if *entry | bits != *entry {
+            *entry |= bits;
+        }
     }
 
     pub fn clear_state(&mut self, at: usize, bits: u32) {
@@ -117,11 +175,12 @@ impl Cache {
     pub fn used(&mut self, set: usize, at: usize) {
         let way = at - set * self.ways;
         match &mut self.order {
-            Order::Nibbles(orders) => {
-                let order = &mut orders[set];
-                *order = first(*order, way as u64);
+            Order::Lru => {
+                if let Some(order) = self.orders.get_mut(set) {
+                    *order = first(*order, way as u64);
+                }
             }
-            Order::Only | Order::Random(_) => {}
+            Order::Random(_) => {}
             Order::Stamps { last, now } => {
                 *now += 1;
                 last[at] = *now;
@@ -131,43 +190,43 @@ impl Cache {
     }
 
     /// Takes a line in, as the most recently used; returns the line that made room.
-    #[inline]
-    pub fn fill(&mut self, set: usize, line: u32, state: u32) -> Option<Gone> {
-        debug_assert!(line < LINES_MAX);
-        if self.live < self.entries.len() {
-            let start = set * self.ways;
-            let mut ways = self.entries[start..start + self.ways].iter();
-            if let Some(way) = ways.position(|&entry| entry == EMPTY) {
-                self.live += 1;
-                self.entries[start + way] = line << SHIFT | state;
-                self.used(set, start + way);
-                return None;
-            }
-        }
-        let at = set * self.ways + self.victim(set);
-        let entry = std::mem::replace(&mut self.entries[at], line << SHIFT | state);
-        if !matches!(self.order, Order::Nibbles(_)) {
-            self.used(set, at);
-        }
-        Some(Gone {
-            line: entry >> SHIFT,
-            state: entry & ((1 << SHIFT) - 1),
-        })
-    }
-
-    /// The way that makes room; with LRU it goes to the front at once.
     #[inline(always)]
-    fn victim(&mut self, set: usize) -> usize {
-        match &mut self.order {
-            Order::Only => 0,
-            Order::Nibbles(orders) => {
-                let order = &mut orders[set];
-                let bits = 4 * (self.ways - 1);
+    pub fn fill<const WAYS: usize>(&mut self, set: usize, line: u32, state: u32) -> Gone {
+        debug_assert!(line < LINES_MAX);
+        let entry = line << SHIFT | state;
+        let ways = if WAYS == 0 { self.ways } else { WAYS };
+        let way = match (WAYS, self.orders.get_mut(set)) {
+            (1, _) => 0,
+            (_, Some(order)) => {
+                let bits = 4 * (ways - 1);
                 let last = *order >> bits & 15;
                 let upto = u64::MAX >> (60 - bits);
                 *order = (*order & !upto) | ((*order << 4) & upto) | last;
                 last as usize
             }
+            (_, None) => self.make_room(set),
+        };
+        let gone = std::mem::replace(&mut self.entries[set * ways + way], entry);
+        self.live += usize::from(gone == EMPTY);
+        Gone(gone)
+    }
+
+    /// The way for a new line where `orders` does not tell: a free one, else the victim.
+    fn make_room(&mut self, set: usize) -> usize {
+        let start = set * self.ways;
+        let mut free = None;
+        if self.live < self.entries.len() {
+            let mut ways = self.entries[start..start + self.ways].iter();
+            free = ways.position(|&entry| entry == EMPTY);
+        }
+        let way = free.unwrap_or_else(|| self.victim(set));
+        self.used(set, start + way);
+        way
+    }
+
+    fn victim(&mut self, set: usize) -> usize {
+        match &mut self.order {
+            Order::Lru => 0,
             Order::Stamps { last, .. } => {
                 let set = &last[set * self.ways..][..self.ways];
                 (0..self.ways).min_by_key(|&way| set[way]).unwrap_or(0)
@@ -183,6 +242,9 @@ impl Cache {
         let state = self.state(at);
         self.entries[at] = EMPTY;
         self.live -= 1;
+        if let Some(order) = self.orders.get_mut(set) {
+            *order = last(*order, (at - set * self.ways) as u64, self.ways);
+        }
         Some(state)
     }
 }
@@ -193,6 +255,9 @@ fn matches<const WAYS: usize>(set: &[u32], line: u32) -> u32 {
     let Ok(set) = <&[u32; WAYS]>::try_from(set) else {
         return 0;
     };
+    if WAYS == 2 {
+        return u32::from(set[0] >> SHIFT == line) | u32::from(set[1] >> SHIFT == line) << 1;
+    }
     let (fours, _) = set.as_chunks::<4>();
     let line = u32x4::splat(line);
     let mut mask = 0;
@@ -217,6 +282,21 @@ fn first(order: u64, way: u64) -> u64 {
     let zero = differs.wrapping_sub(ONES) & !differs & (ONES << 3);
     let upto = u64::MAX >> (63 - zero.trailing_zeros());
     (order & !upto) | ((order << 4) & upto) | way
+}
+
+/// Brings a way to the end of an order of nibbles, of which `ways` count.
+fn last(order: u64, way: u64, ways: usize) -> u64 {
+    let nibble = |at: usize| order >> (4 * at) & 15;
+    let kept = (0..ways).map(nibble).filter(|&other| other != way);
+    let others = kept
+        .enumerate()
+        .fold(0, |others, (at, other)| others | other << (4 * at));
+    let above = if ways == 16 {
+        0
+    } else {
+        order >> (4 * ways) << (4 * ways)
+    };
+    others | way << (4 * (ways - 1)) | above
 }
 
 fn point_away(nodes: &mut [bool], way: usize) {
@@ -252,7 +332,7 @@ mod tests {
                 cache.used(0, at);
                 None
             }
-            None => cache.fill(0, line, 0).map(|gone| gone.line),
+            None => cache.fill::<0>(0, line, 0).line(),
         }
     }
 
@@ -271,12 +351,17 @@ mod tests {
 
     #[test]
     fn lru_of_both_kinds_agrees_with_a_list() {
-        for ways in [3usize, 8, 16, 17] {
+        for ways in [2, 3usize, 8, 15, 16, 17] {
             let mut cache = cache(ways, Replacement::Lru);
             let mut list: Vec<u32> = Vec::new();
             let mut random = Random::new(3);
             for _ in 0..20_000 {
                 let line = random.below(2 * ways as u32);
+                if random.below(5) == 0 {
+                    assert_eq!(cache.remove(0, line).is_some(), list.contains(&line));
+                    list.retain(|&other| other != line);
+                    continue;
+                }
                 let expected = match list.iter().position(|&other| other == line) {
                     Some(at) => {
                         list.remove(at);
@@ -289,6 +374,22 @@ mod tests {
                 assert_eq!(touch(&mut cache, line), expected);
             }
         }
+    }
+
+    #[test]
+    fn the_ways_that_are_fixed_do_as_the_others() {
+        let mut fixed = Cache::new(4, 8, Replacement::Lru, 0);
+        let mut other = Cache::new(4, 8, Replacement::Lru, 0);
+        let mut random = Random::new(5);
+        for _ in 0..20_000 {
+            let (set, line) = (random.below(4) as usize, random.below(12));
+            let (a, b) = (fixed.hit::<8>(set, line), other.hit::<0>(set, line));
+            assert_eq!(a, b);
+            if a.is_none() {
+                assert_eq!(fixed.fill::<8>(set, line, 0), other.fill::<0>(set, line, 0));
+            }
+        }
+        assert_eq!(fixed.entries, other.entries);
     }
 
     #[test]

@@ -128,12 +128,14 @@ impl Engine {
 
     /// Gives the words that the owner wrote to the records of instances off its path.
     pub fn give_written(&mut self, block: u32, unless: u32) {
-        let state = &mut self.directory.blocks[block as usize];
-        let owner = u32::from(state.owner);
-        if state.written == 0 || owner == unless {
+        let owner = u32::from(self.directory.blocks[block as usize].owner);
+        if !self.directory.has_records(block) || owner == unless {
             return;
         }
-        let written = std::mem::take(&mut state.written);
+        let written = self.directory.take_written(block);
+        if written == 0 {
+            return;
+        }
         let (layout, mut lines) = (&self.layout, Vec::new());
         self.directory.retain(block, |record| {
             if !layout.on_path(record.instance as usize, owner) {
@@ -184,7 +186,7 @@ impl Engine {
             }
             if self.classes && self.directory.has_records(block) {
                 let words = self.words(a);
-                self.directory.blocks[block as usize].written |= words;
+                self.directory.wrote(block, words);
             }
         } else {
             let private = found.is_some_and(|step| step.private);
@@ -266,7 +268,7 @@ impl Engine {
                 }
             }
             found.any |= holds;
-            if !holds && 1 << bit != mine {
+            if !holds && 1u16 << bit != mine {
                 self.directory.blocks[block as usize].cores &= !(1 << bit);
             }
         }
@@ -303,10 +305,12 @@ impl Engine {
         let state = &mut self.directory.blocks[block as usize];
         state.owner = a.core as u8;
         state.cores = mine;
-        state.written = 0;
-        if found.any && self.classes {
-            self.watch(a, block);
-            self.detail_took(a);
+        if self.classes && self.directory.has_records(block) {
+            self.directory.take_written(block);
+            if found.any {
+                self.watch(a, block);
+                self.detail_took(a);
+            }
         }
         let Some(step) = hit else {
             return self.supply(a, &found);
@@ -374,7 +378,8 @@ impl Engine {
 
     /// An instance lost a line to a write of another core.
     fn lost(&mut self, block: u32, instance: u32, line: u32) {
-        self.shadows[instance as usize].take_out(line);
+        let arena = &mut self.arenas[self.layout.core(self.layout.places[instance as usize].from) as usize];
+        self.shadows[instance as usize].take_out(arena, line);
         match self.directory.record(block, instance, line) {
             Some(record) => {
                 if let Some(pending) = record.held.take() {

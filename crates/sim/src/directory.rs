@@ -16,21 +16,18 @@ const END: u32 = u32::MAX;
 /// A block of the footprint.
 #[derive(Clone, Copy)]
 pub struct Block {
-    /// Groups of cores that may hold a line of it.
-    pub cores: u32,
     /// First of its records.
     records: u32,
-    /// Words written since they were given to the records last; bit: word of the block.
-    pub written: u64,
+    /// Groups of cores that may hold a line of it.
+    pub cores: u16,
     pub owner: u8,
     /// Whether a cache may hold it dirty though nobody owns it.
     pub dirty: bool,
 }
 
 const UNTOUCHED: Block = Block {
-    cores: 0,
     records: END,
-    written: 0,
+    cores: 0,
     owner: NOBODY,
     dirty: false,
 };
@@ -57,6 +54,9 @@ pub struct Pending {
 
 pub struct Directory {
     pub blocks: Vec<Block>,
+    /// For blocks with records: words written since they were given to the records last; bit:
+    /// word of the block.
+    written: Vec<u64>,
     records: Vec<Record>,
     free: Vec<u32>,
     /// Cores in one bit of [`Block::cores`].
@@ -67,9 +67,10 @@ impl Directory {
     pub fn new(cores: u32) -> Self {
         Directory {
             blocks: Vec::new(),
+            written: Vec::new(),
             records: Vec::new(),
             free: Vec::new(),
-            group: cores.div_ceil(32).max(1),
+            group: cores.div_ceil(16).max(1),
         }
     }
 
@@ -77,12 +78,13 @@ impl Directory {
     pub fn grow(&mut self, count: usize) {
         if count > self.blocks.len() {
             self.blocks.resize(count, UNTOUCHED);
+            self.written.resize(count, 0);
         }
     }
 
     /// The bit of a core in [`Block::cores`].
     #[inline(always)]
-    pub fn bit(&self, core: u32) -> u32 {
+    pub fn bit(&self, core: u32) -> u16 {
         1 << (core / self.group)
     }
 
@@ -91,6 +93,17 @@ impl Directory {
         bit * self.group..(bit + 1) * self.group
     }
 
+    /// The owner wrote words of a block with records.
+    pub fn wrote(&mut self, block: u32, words: u64) {
+        self.written[block as usize] |= words;
+    }
+
+    /// What was written since this was asked last.
+    pub fn take_written(&mut self, block: u32) -> u64 {
+        std::mem::take(&mut self.written[block as usize])
+    }
+
+    #[inline(always)]
     pub fn has_records(&self, block: u32) -> bool {
         self.blocks[block as usize].records != END
     }
@@ -154,6 +167,7 @@ impl Directory {
     pub fn reset(&mut self, block: u32) {
         self.retain(block, |_| false);
         self.blocks[block as usize] = UNTOUCHED;
+        self.written[block as usize] = 0;
     }
 
     /// The misses that are still undecided, to be decided at the end.

@@ -21,7 +21,7 @@ use crate::memory::Memory;
 use crate::outcome::Tally;
 use crate::pages::PageTable;
 use crate::random::Random;
-use crate::recency::{Prior, Recency};
+use crate::recency::{Arena, Prior, Recency};
 use crate::steps::{Step, Steps};
 use crate::tlb::Tlb;
 
@@ -37,6 +37,8 @@ pub struct Copy {
 /// One cpu: its clock, and what it did.
 pub struct Cpu {
     pub clock: Units,
+    /// Pieces that the first cache could not serve.
+    pub walks: u64,
     pub spent: Spent,
     pub counts: CpuCounts,
     pub node: u32,
@@ -85,6 +87,8 @@ pub struct Engine {
     pub caches: Vec<Cache>,
     /// The shadow of each instance: what a fully associative cache would hold.
     pub shadows: Vec<Recency>,
+    /// What the shadows on a core's path know, by core (of instances that cores share, the first's).
+    pub arenas: Vec<Arena>,
     tlbs: Vec<Tlb>,
     refill: Units,
     pub table: PageTable,
@@ -136,6 +140,7 @@ impl Engine {
             steps: Steps::new(&layout),
             caches,
             shadows,
+            arenas: (0..layout.cores()).map(|_| Arena::default()).collect(),
             tlbs: machine
                 .tlb
                 .iter()
@@ -182,6 +187,33 @@ impl Engine {
         let time = instructions * self.clock;
         cpu.clock += time;
         cpu.spent.busy += time;
+    }
+
+    /// Looks at what references to come will need, without using it: the host fetches all of it
+    /// at once, instead of waiting for one thing after the other when they are carried out.
+    pub fn warm(&self, who: Who, refs: &[Ref]) {
+        let mut seen = 0;
+        for r in refs {
+            let Some(page) = self.table.peek(who.space, r.addr >> self.layout.page_bits) else {
+                continue;
+            };
+            let (first, levels) = self.steps.route(who.cpu, r.op == Op::Fetch);
+            for level in first..first + levels {
+                let step = self.steps.get(level);
+                let lines = u32::from(step.page_lines);
+                let line = page << lines | (r.addr >> step.line_bits) as u32 & ((1 << lines) - 1);
+                if self.classes {
+                    let arena = &self.arenas[usize::from(step.arena)];
+                    seen ^= self.shadows[step.instance as usize].peek(arena, line);
+                }
+            }
+            let lines = self.layout.page_bits - self.layout.block_bits;
+            let block = page << lines | (r.addr >> self.layout.block_bits) as u32 & ((1 << lines) - 1);
+            if let Some(block) = self.directory.blocks.get(block as usize) {
+                seen ^= u32::from(block.owner);
+            }
+        }
+        std::hint::black_box(seen);
     }
 
     /// Carries out a reference: its instructions, then its pieces.
@@ -278,15 +310,15 @@ impl Engine {
         let line = a.line(&step);
         let instance = step.instance as usize;
         let prior = match CLASSES {
-            true => self.shadows[instance].touch(line, a.reads || step.allocate_on_write),
+            true => self.shadow(&step, line, a.reads || step.allocate_on_write),
             false => Prior::Cold,
         };
         self.counts[step.counts as usize].accesses += 1;
         let cache = &mut self.caches[instance];
-        let Some(at) = cache.find(set, line) else {
+        let Some(at) = cache.hit::<0>(set, line) else {
+            self.cpus[a.who.cpu as usize].walks += 1;
             return self.walk::<COHERENT, CLASSES>(a, Start::missed(prior));
         };
-        cache.used(set, at);
         let state = cache.state(at);
         let care = match a.write {
             true => !step.write_back || (COHERENT && (state & PERM == 0 || state & WATCH != 0)),
@@ -304,6 +336,13 @@ impl Engine {
             cpu.clock += step.hit;
             cpu.spent.cache += step.hit;
         }
+    }
+
+    /// The shadow of a cache is used as the cache is.
+    #[inline(always)]
+    pub fn shadow(&mut self, step: &Step, line: u32, insert: bool) -> Prior {
+        let arena = &mut self.arenas[usize::from(step.arena)];
+        self.shadows[step.instance as usize].touch(arena, line, insert)
     }
 
     /// The set of a cache that a piece goes to.
@@ -419,6 +458,7 @@ impl Cpu {
     pub fn new(layout: &Layout, cpu: u32) -> Self {
         Cpu {
             clock: 0,
+            walks: 0,
             spent: Spent::default(),
             counts: CpuCounts::default(),
             node: layout.node(cpu),

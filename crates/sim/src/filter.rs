@@ -9,9 +9,8 @@
 use crate::cache::{Cache, DIRTY};
 use crate::clock::Units;
 use crate::counts::{CacheCounts, Class};
-use crate::engine::Copy;
 use crate::layout::Layout;
-use crate::recency::{Prior, Recency};
+use crate::recency::{Arena, Prior, Recency};
 use crate::steps::Step;
 
 /// An entry of the stream between two levels.
@@ -67,79 +66,112 @@ impl Passed {
     }
 }
 
-/// Collects entries, with the time between them.
-#[derive(Default)]
-pub struct Stream {
-    pub entries: Vec<Passed>,
-    between: Between,
-}
-
 /// What has happened since the last entry.
-#[derive(Clone, Copy, Default)]
-struct Between {
-    pending: Units,
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Between {
+    pub pending: Units,
     /// The stall of the piece at hand, which passes when the next begins.
-    after: Units,
+    pub after: Units,
     /// Whether the piece at hand has had no entry yet.
     fresh: bool,
 }
 
-impl Stream {
-    #[inline(always)]
-    pub fn pass(&mut self, time: Units) {
-        self.between.pending += time;
-    }
-
+impl Between {
     /// A piece begins.
     #[inline(always)]
     pub fn begin(&mut self) {
-        self.between.pending += std::mem::take(&mut self.between.after);
-        self.between.fresh = true;
+        self.pending += self.after;
+        self.after = 0;
+        self.fresh = true;
+    }
+}
+
+/// Entries on their way from one level to the next.
+#[derive(Debug, Default)]
+pub struct Stream {
+    /// Room for entries, of which the first `count` are there.
+    room: Vec<Passed>,
+    count: usize,
+}
+
+const NOTHING: Passed = Passed {
+    piece: 0,
+    time: 0,
+    what: TIME,
+};
+
+impl Stream {
+    pub fn entries(&self) -> &[Passed] {
+        &self.room[..self.count]
     }
 
-    /// The piece at hand waits.
+    pub fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    /// Makes room for so many entries more.
     #[inline(always)]
-    pub fn stall(&mut self, time: Units) {
-        self.between.after += time;
-    }
-
-    #[inline(always)]
-    pub fn push(&mut self, piece: u32, what: u32) {
-        if self.between.pending > Units::from(u32::MAX) {
-            self.long_time();
-        }
-        let new = if self.between.fresh { NEW } else { 0 };
-        self.entries.push(Passed {
-            piece,
-            time: self.between.pending as u32,
-            what: what & !NEW | new,
-        });
-        self.between.pending = 0;
-        self.between.fresh = false;
-    }
-
-    /// A write goes on from a cache that has served its piece: an access of its own to the next
-    /// cache, or a transfer to memory.
-    /// `reads`: [`READS`] if the piece reads too.
-    pub fn pass_on(&mut self, piece: u32, reads: u32, last: bool) {
-        if last {
-            self.push(piece, WRITE | FILLED);
-        } else {
-            self.push(piece, LOOKUP | PASSED_ON | reads);
-            self.push(piece, WRITE | reads);
+    pub fn reserve(&mut self, more: usize) {
+        if self.room.len() < self.count + more + 8 {
+            self.grow(more);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn long_time(&mut self) {
-        while self.between.pending > Units::from(u32::MAX) {
-            self.between.pending -= Units::from(u32::MAX);
-            self.entries.push(Passed {
-                piece: 0,
+    fn grow(&mut self, more: usize) {
+        self.room.resize(2 * (self.count + more + 8), NOTHING);
+    }
+
+    #[inline(always)]
+    pub fn push(&mut self, between: &mut Between, piece: u32, what: u32) {
+        if between.pending > Units::from(u32::MAX) {
+            self.long_time(between);
+        }
+        self.reserve(1);
+        let new = if between.fresh { NEW } else { 0 };
+        self.room[self.count] = Passed {
+            piece,
+            time: between.pending as u32,
+            what: what & !NEW | new,
+        };
+        self.count += 1;
+        between.pending = 0;
+        between.fresh = false;
+    }
+
+    /// Adds an entry of a piece that has had one, right after it; without a branch, because
+    /// nobody can guess whether a victim is dirty.
+    #[inline(always)]
+    pub fn push_if(&mut self, really: bool, piece: u32, what: u32) {
+        if let Some(room) = self.room.get_mut(self.count) {
+            *room = Passed { piece, time: 0, what };
+            self.count += usize::from(really);
+        }
+    }
+
+    /// A write goes on from a cache that has served its piece: an access of its own to the next
+    /// cache, or a transfer to memory. `reads`: [`READS`] if the piece reads too.
+    pub fn pass_on(&mut self, between: &mut Between, piece: u32, reads: u32, last: bool) {
+        if last {
+            self.push(between, piece, WRITE | FILLED);
+        } else {
+            self.push(between, piece, LOOKUP | PASSED_ON | reads);
+            self.push(between, piece, WRITE | reads);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn long_time(&mut self, between: &mut Between) {
+        while between.pending > Units::from(u32::MAX) {
+            between.pending -= Units::from(u32::MAX);
+            self.reserve(1);
+            self.room[self.count] = Passed {
                 time: u32::MAX,
-                what: TIME,
-            });
+                ..NOTHING
+            };
+            self.count += 1;
         }
     }
 }
@@ -151,7 +183,7 @@ pub struct Filter {
     data: bool,
     fetches: bool,
     cache: Cache,
-    shadow: Option<Recency>,
+    shadow: Option<(Recency, Arena)>,
     /// Bits of a piece's number below its line's.
     finer: u32,
     /// Whether data goes from here to memory.
@@ -164,7 +196,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    pub fn new(layout: &Layout, step: Step, cache: Cache, shadow: Option<Recency>) -> Self {
+    pub fn new(layout: &Layout, step: Step, cache: Cache, shadow: Option<(Recency, Arena)>) -> Self {
         let kind = step.kind as usize;
         Filter {
             data: layout.data.contains(&kind),
@@ -181,126 +213,112 @@ impl Filter {
     }
 
     /// Works through what the level before passed on.
-    pub fn run(
-        &mut self,
-        layout: &Layout,
-        copies: &[Copy],
-        input: &[Passed],
-        output: &mut Stream,
-        counts: &mut [CacheCounts],
-    ) {
-        output.between = self.between;
-        match self.shadow.is_some() {
-            true => self.each::<true>(layout, copies, input, output, counts),
-            false => self.each::<false>(layout, copies, input, output, counts),
+    pub fn run(&mut self, world: &Frames, input: &[Passed], output: &mut Stream, counts: &mut [CacheCounts]) {
+        match (self.shadow.is_some(), self.cache.fixed_ways()) {
+            (false, 1) => self.each::<false, 1>(world, input, output, counts),
+            (false, 4) => self.each::<false, 4>(world, input, output, counts),
+            (false, 8) => self.each::<false, 8>(world, input, output, counts),
+            (false, 16) => self.each::<false, 16>(world, input, output, counts),
+            (false, _) => self.each::<false, 0>(world, input, output, counts),
+            (true, 1) => self.each::<true, 1>(world, input, output, counts),
+            (true, 4) => self.each::<true, 4>(world, input, output, counts),
+            (true, 8) => self.each::<true, 8>(world, input, output, counts),
+            (true, 16) => self.each::<true, 16>(world, input, output, counts),
+            (true, _) => self.each::<true, 0>(world, input, output, counts),
         }
-        self.between = output.between;
     }
 
-    fn each<const CLASSES: bool>(
+    fn each<const CLASSES: bool, const WAYS: usize>(
         &mut self,
-        layout: &Layout,
-        copies: &[Copy],
+        world: &Frames,
         input: &[Passed],
         output: &mut Stream,
         counts: &mut [CacheCounts],
     ) {
-        let kind = self.step.kind as usize;
-        let page_pieces = layout.page_bits - layout.piece_bits;
-        let mut accesses = 0;
+        let step = self.step;
+        let layout = world.layout;
+        let (page_bits, piece_bits) = (layout.page_bits, layout.piece_bits);
+        let page_pieces = page_bits - piece_bits;
+        let frames = if step.virtual_index {
+            world.virtual_pages
+        } else {
+            world.frames
+        };
+        let cache = &mut self.cache;
+        // Counted here, where the host keeps it in registers, and added at the end.
+        let mut own = CacheCounts::default();
+        let mut between = self.between;
+        output.reserve(2 * input.len());
         for entry in input {
-            output.pass(Units::from(entry.time));
+            between.pending += Units::from(entry.time);
             if entry.what & NEW != 0 {
-                output.begin();
+                between.begin();
             }
             let fetch = entry.what & FETCH != 0;
             if entry.what & TIME != 0 || !(if fetch { self.fetches } else { self.data }) {
                 if entry.what & TIME == 0 {
-                    output.push(entry.piece, entry.what);
+                    output.push(&mut between, entry.piece, entry.what);
                 }
                 continue;
             }
             let line = entry.piece >> self.finer;
-            let copy = &copies[(entry.piece >> page_pieces) as usize];
-            let frame = if self.step.virtual_index {
-                copy.number
-            } else {
-                copy.frame
-            };
-            let offset = u64::from(entry.piece & ((1 << page_pieces) - 1)) << layout.piece_bits;
-            let set = self.step.set(layout, frame << layout.page_bits | offset);
-            if entry.what & LOOKUP != 0 {
-                accesses += 1;
-                let fills = entry.what & READS != 0 || self.step.allocate_on_write;
-                let prior = match &mut self.shadow {
-                    Some(shadow) if CLASSES => shadow.touch(line, fills),
-                    _ => Prior::Cold,
-                };
-                if let Some(at) = self.cache.find(set, line) {
-                    self.cache.used(set, at);
-                    self.hit = true;
-                    if entry.what & PASSED_ON == 0 {
-                        entry.blame(counts, self.step.hit);
-                        output.stall(self.step.hit);
-                        self.stall += self.step.hit;
-                    }
-                    continue;
+            let frame = frames[(entry.piece >> page_pieces) as usize];
+            let offset = u64::from(entry.piece & ((1 << page_pieces) - 1)) << piece_bits;
+            let set = step.set(layout, frame << page_bits | offset);
+            if entry.what & LOOKUP == 0 {
+                // A write or a dirty line arrives: it is kept here, or goes on.
+                if step.write_back
+                    && let Some(at) = cache.find(set, line)
+                {
+                    cache.set_state(at, DIRTY);
+                } else if entry.what & WRITE != 0 && self.hit {
+                    // The piece went no further: from here on the write is an access of its own.
+                    output.pass_on(&mut between, entry.piece, entry.what & READS, self.last);
+                } else {
+                    output.push(&mut between, entry.piece, entry.what);
                 }
-                self.hit = false;
-                self.missed::<CLASSES>(entry, prior, fills, set, line, output, &mut counts[kind]);
-            } else {
-                self.written(entry, set, line, output);
+                continue;
+            }
+            own.accesses += 1;
+            let fills = entry.what & READS != 0 || step.allocate_on_write;
+            let prior = match &mut self.shadow {
+                Some((shadow, arena)) if CLASSES => shadow.touch(arena, line, fills),
+                _ => Prior::Cold,
+            };
+            self.hit = cache.hit::<WAYS>(set, line).is_some();
+            if self.hit {
+                if entry.what & PASSED_ON == 0 {
+                    entry.blame(counts, step.hit);
+                    between.after += step.hit;
+                    self.stall += step.hit;
+                }
+                continue;
+            }
+            own.misses += 1;
+            let class = CLASSES.then(|| class(prior));
+            if let Some(class) = class {
+                own.classes[class as usize] += 1;
+            }
+            let filled = if fills { FILLED } else { 0 };
+            let what = Passed::with_miss(entry.what | filled, step.kind, class);
+            output.push(&mut between, entry.piece, what);
+            if fills {
+                let gone = cache.fill::<WAYS>(set, line, 0);
+                own.writebacks += u64::from(gone.is_dirty());
+                output.push_if(gone.is_dirty(), gone.line().unwrap_or(0) << self.finer, WRITE_BACK);
             }
         }
-        counts[kind].accesses += accesses;
+        self.between = between;
+        counts[step.kind as usize].add(&own);
     }
+}
 
-    #[inline(always)]
-    #[allow(clippy::too_many_arguments)]
-    fn missed<const CLASSES: bool>(
-        &mut self,
-        entry: &Passed,
-        prior: Prior,
-        fills: bool,
-        set: usize,
-        line: u32,
-        output: &mut Stream,
-        counts: &mut CacheCounts,
-    ) {
-        counts.misses += 1;
-        let class = CLASSES.then(|| class(prior));
-        if let Some(class) = class {
-            counts.classes[class as usize] += 1;
-        }
-        let mut what = Passed::with_miss(entry.what, self.step.kind, class);
-        if !fills {
-            output.push(entry.piece, what);
-            return;
-        }
-        what |= FILLED;
-        output.push(entry.piece, what);
-        if let Some(gone) = self.cache.fill(set, line, 0)
-            && gone.state & DIRTY != 0
-        {
-            counts.writebacks += 1;
-            output.push(gone.line << self.finer, WRITE_BACK);
-        }
-    }
-
-    /// A write or a dirty line arrives: it is kept here, or goes on.
-    #[inline(always)]
-    fn written(&mut self, entry: &Passed, set: usize, line: u32, output: &mut Stream) {
-        if self.step.write_back
-            && let Some(at) = self.cache.find(set, line)
-        {
-            self.cache.set_state(at, DIRTY);
-            return;
-        }
-        match entry.what & WRITE != 0 && self.hit {
-            true => output.pass_on(entry.piece, entry.what & READS, self.last),
-            false => output.push(entry.piece, entry.what),
-        }
-    }
+/// Where the pages are.
+pub struct Frames<'a> {
+    pub layout: &'a Layout,
+    /// The frame of each page, and its number in its address space.
+    pub frames: &'a [u64],
+    pub virtual_pages: &'a [u64],
 }
 
 /// The class of a miss on a machine with one cpu.

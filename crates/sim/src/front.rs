@@ -14,11 +14,11 @@ use crate::config::{Config, Order};
 use crate::counts::{CacheCounts, CpuCounts};
 use crate::engine::{Cpu, Traits};
 use crate::error::SimError;
-use crate::filter::{FETCH, FILLED, LOOKUP, Passed, READS, Stream, WRITE, WRITE_BACK, class};
+use crate::filter::{Between, FETCH, FILLED, LOOKUP, Passed, READS, Stream, WRITE, WRITE_BACK, class};
 use crate::layout::Layout;
 use crate::pages::PageTable;
 use crate::random::Random;
-use crate::recency::{Prior, Recency};
+use crate::recency::{Arena, Prior, Recency};
 use crate::steps::{Step, Steps};
 use crate::tlb::Tlb;
 
@@ -26,7 +26,7 @@ use crate::tlb::Tlb;
 /// first caches pass on.
 #[derive(Debug, Default)]
 pub struct Chunk {
-    pub passed: Vec<Passed>,
+    pub passed: Stream,
     pub pages: Vec<NewPage>,
 }
 
@@ -42,7 +42,7 @@ pub struct NewPage {
 struct First {
     step: Step,
     cache: Cache,
-    shadow: Option<Recency>,
+    shadow: Option<(Recency, Arena)>,
     counts: CacheCounts,
 }
 
@@ -62,6 +62,7 @@ pub struct Front {
     spent: Spent,
     pub counts: CpuCounts,
     stream: Stream,
+    between: Between,
     pages: Vec<NewPage>,
     pages_max: u64,
 }
@@ -103,9 +104,12 @@ impl Front {
             firsts.push(First {
                 step,
                 cache: Cache::new(shape.sets, shape.ways, shape.replacement, seed),
-                shadow: config
-                    .classes
-                    .then(|| Recency::new(shape.lines(), u32::from(step.page_lines))),
+                shadow: config.classes.then(|| {
+                    (
+                        Recency::new(shape.lines(), u32::from(step.page_lines)),
+                        Arena::default(),
+                    )
+                }),
                 counts: CacheCounts::default(),
             });
         }
@@ -123,6 +127,7 @@ impl Front {
             spent: Spent::default(),
             counts: CpuCounts::default(),
             stream: Stream::default(),
+            between: Between::default(),
             pages: Vec::new(),
             layout,
         })
@@ -130,17 +135,26 @@ impl Front {
 
     /// Carries out references of a thread; what goes on is to be fetched by [`Front::take`].
     pub fn references(&mut self, space: u32, thread: u32, refs: &[Ref]) -> Result<(), SimError> {
-        match (self.firsts[0].shadow.is_some(), self.tlb.is_some()) {
-            (false, false) => self.run::<false, false>(space, thread, refs),
-            (false, true) => self.run::<false, true>(space, thread, refs),
-            (true, false) => self.run::<true, false>(space, thread, refs),
-            (true, true) => self.run::<true, true>(space, thread, refs),
+        // All first caches are made for the same number of ways, or for none.
+        let ways = self.firsts.iter().map(|first| first.cache.fixed_ways());
+        let ways = ways.reduce(|a, b| if a == b { a } else { 0 }).unwrap_or(0);
+        match (self.firsts[0].shadow.is_some(), ways) {
+            (false, 1) => self.run::<false, 1>(space, thread, refs),
+            (false, 2) => self.run::<false, 2>(space, thread, refs),
+            (false, 4) => self.run::<false, 4>(space, thread, refs),
+            (false, 8) => self.run::<false, 8>(space, thread, refs),
+            (false, _) => self.run::<false, 0>(space, thread, refs),
+            (true, 1) => self.run::<true, 1>(space, thread, refs),
+            (true, 2) => self.run::<true, 2>(space, thread, refs),
+            (true, 4) => self.run::<true, 4>(space, thread, refs),
+            (true, 8) => self.run::<true, 8>(space, thread, refs),
+            (true, _) => self.run::<true, 0>(space, thread, refs),
         }
     }
 
     pub fn work(&mut self, instructions: u64) {
         self.counts.instructions += instructions;
-        self.stream.pass(instructions * self.clock);
+        self.between.pending += instructions * self.clock;
         self.spent.busy += instructions * self.clock;
     }
 
@@ -148,7 +162,7 @@ impl Front {
     pub fn take(&mut self, chunk: &mut Chunk) {
         chunk.passed.clear();
         chunk.pages.clear();
-        std::mem::swap(&mut chunk.passed, &mut self.stream.entries);
+        std::mem::swap(&mut chunk.passed, &mut self.stream);
         std::mem::swap(&mut chunk.pages, &mut self.pages);
     }
 
@@ -170,17 +184,20 @@ impl Front {
         cpu.spent.tlb += self.spent.tlb;
     }
 
-    fn run<const CLASSES: bool, const TLB: bool>(
+    fn run<const CLASSES: bool, const WAYS: usize>(
         &mut self,
         space: u32,
         thread: u32,
         refs: &[Ref],
     ) -> Result<(), SimError> {
         let piece_bits = self.layout.piece_bits;
+        let (clock, traits) = (self.clock, self.traits);
         let mut instructions = 0;
         self.counts.references += refs.len() as u64;
+        // What changes with every piece is kept where the host has it in registers.
+        let mut between = self.between;
         for r in refs {
-            let passed = match self.traits {
+            let passed = match traits {
                 Traits {
                     counts_instructions: true,
                     ..
@@ -189,15 +206,15 @@ impl Front {
                 _ => 1,
             };
             instructions += passed;
-            self.stream.pass(passed * self.clock);
+            between.pending += passed * clock;
             let last = r.addr.saturating_add(u64::from(r.size.max(1)) - 1);
             if r.addr >> piece_bits == last >> piece_bits {
-                self.piece::<CLASSES, TLB>(space, thread, r.addr, r.op)?;
+                self.piece::<CLASSES, WAYS>(&mut between, space, thread, r.addr, r.op)?;
                 continue;
             }
             let mut from = r.addr;
             loop {
-                self.piece::<CLASSES, TLB>(space, thread, from, r.op)?;
+                self.piece::<CLASSES, WAYS>(&mut between, space, thread, from, r.op)?;
                 let end = from | ((1 << piece_bits) - 1);
                 if end >= last {
                     break;
@@ -205,28 +222,30 @@ impl Front {
                 from = end + 1;
             }
         }
+        self.between = between;
         self.counts.instructions += instructions;
-        self.spent.busy += instructions * self.clock;
+        self.spent.busy += instructions * clock;
         Ok(())
     }
 
     #[inline(always)]
-    fn piece<const CLASSES: bool, const TLB: bool>(
+    fn piece<const CLASSES: bool, const WAYS: usize>(
         &mut self,
+        between: &mut Between,
         space: u32,
         thread: u32,
         address: u64,
         op: Op,
     ) -> Result<(), SimError> {
-        self.stream.begin();
+        between.begin();
         let page_bits = self.layout.page_bits;
         let number = address >> page_bits;
         let (page, new) = self.table.touch(space, number);
-        if TLB && let Some(tlb) = &mut self.tlb {
+        if let Some(tlb) = &mut self.tlb {
             self.counts.tlb_accesses += 1;
             if !tlb.touch(page, number) {
                 self.counts.tlb_misses += 1;
-                self.stream.pass(self.refill);
+                between.pending += self.refill;
                 self.spent.tlb += self.refill;
             }
         }
@@ -239,37 +258,35 @@ impl Front {
             return Err(SimError::UnexpectedFetch);
         }
         let first = &mut self.firsts[usize::from(fetch && self.own_fetch)];
-        let step = first.step;
+        let step = &first.step;
         // Sets lie within the page, or are chosen by the virtual address: either way this is it.
         let set = step.set(&self.layout, address);
         let page_lines = u32::from(step.page_lines);
         let line = page << page_lines | (address >> step.line_bits) as u32 & ((1 << page_lines) - 1);
         let reads = op != Op::Write;
         let prior = match &mut first.shadow {
-            Some(shadow) if CLASSES => shadow.touch(line, reads || step.allocate_on_write),
+            Some((shadow, arena)) if CLASSES => shadow.touch(arena, line, reads || step.allocate_on_write),
             _ => Prior::Cold,
         };
-        first.counts.accesses += 1;
-        if let Some(at) = first.cache.find(set, line) {
-            first.cache.used(set, at);
-            if write {
-                if step.write_back {
-                    first.cache.set_state(at, DIRTY);
-                } else {
-                    let piece = piece(&self.layout, page, address);
-                    self.stream.pass_on(piece, if reads { READS } else { 0 }, self.last);
-                }
+        let counts = &mut first.counts;
+        counts.accesses += 1;
+        if let Some(at) = first.cache.hit::<WAYS>(set, line) {
+            if step.write_back {
+                first.cache.set_state(at, if write { DIRTY } else { 0 });
+            } else if write {
+                let piece = piece(&self.layout, page, address);
+                let reads = if reads { READS } else { 0 };
+                self.stream.pass_on(between, piece, reads, self.last);
             }
             if step.hit > 0 {
-                first.counts.hit_stall += step.hit;
+                counts.hit_stall += step.hit;
                 self.spent.cache += step.hit;
-                self.stream.stall(step.hit);
+                between.after += step.hit;
             }
             return Ok(());
         }
         let piece = piece(&self.layout, page, address);
         let class = CLASSES.then(|| class(prior));
-        let counts = &mut first.counts;
         counts.misses += 1;
         if let Some(class) = class {
             counts.classes[class as usize] += 1;
@@ -279,18 +296,22 @@ impl Front {
         if fills {
             what |= FILLED;
         }
-        self.stream.push(piece, Passed::with_miss(what, step.kind, class));
-        let keeps = write && fills && step.write_back;
-        if fills
-            && let Some(gone) = first.cache.fill(set, line, if keeps { DIRTY } else { 0 })
-            && gone.state & DIRTY != 0
-        {
-            counts.writebacks += 1;
+        self.stream.reserve(4);
+        self.stream
+            .push(between, piece, Passed::with_miss(what, step.kind, class));
+        let keeps = write && step.write_back;
+        if fills {
+            let gone = first.cache.fill::<WAYS>(set, line, if keeps { DIRTY } else { 0 });
+            counts.writebacks += u64::from(gone.is_dirty());
             let finer = u32::from(step.line_bits) - self.layout.piece_bits;
-            self.stream.push(gone.line << finer, WRITE_BACK);
+            self.stream
+                .push_if(gone.is_dirty(), gone.line().unwrap_or(0) << finer, WRITE_BACK);
+            if keeps {
+                return Ok(());
+            }
         }
-        if write && !keeps {
-            self.stream.push(piece, WRITE | what & READS);
+        if write {
+            self.stream.push(between, piece, WRITE | what & READS);
         }
         Ok(())
     }

@@ -12,8 +12,6 @@ use policy::Page;
 const LEAF_BITS: u32 = 9;
 const LEAF: usize = 1 << LEAF_BITS;
 const RECENT: usize = 256;
-/// No page, no copy.
-pub const NONE: u32 = u32::MAX;
 
 /// The numbering of the touched pages of all address spaces.
 pub struct PageTable {
@@ -62,6 +60,17 @@ impl PageTable {
             0 => (self.number(at, Page { space, number }), true),
             entry => (entry - 1, false),
         }
+    }
+
+    /// The page's number, if it was touched and is found at once.
+    #[inline(always)]
+    pub fn peek(&self, space: u32, number: u64) -> Option<u32> {
+        let chunk = number >> LEAF_BITS;
+        let recent = &self.recent[(chunk as usize ^ (space as usize) << 5) % RECENT];
+        if recent.chunk != chunk || recent.space != space {
+            return None;
+        }
+        self.entries[recent.leaf as usize * LEAF + (number as usize % LEAF)].checked_sub(1)
     }
 
     #[cold]

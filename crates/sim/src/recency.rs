@@ -4,9 +4,12 @@
 //! a cache, which tells conflict from capacity misses, and a fully associative TLB.
 //!
 //! Instead of a linked list there is a log of uses and, for each key, the position of its last
-//! use in the log. A use appends to the log; older entries of the same key become stale. The
-//! keys in the set are those whose last use lies at or after `tail`, which moves up, over stale
-//! entries, when the set is too full. This touches far less memory than relinking a list does.
+//! use in the log. A use appends to the log, and marks the key's older entry stale. The keys in
+//! the set are those whose last use lies at or after `tail`, which moves up, over stale entries,
+//! when the set is too full. This touches far less memory than relinking a list does.
+//!
+//! The positions are kept in an [`Arena`], which several sets that are used together share, so
+//! that what they know of one page lies close together.
 
 /// What was known of a key before it was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,22 +27,28 @@ const NEVER: u32 = 0;
 const TAKEN_OUT: u32 = 1;
 const FIRST: u32 = 2;
 
+/// The positions of last uses, of one or several sets.
+#[derive(Default)]
+pub struct Arena {
+    last: Vec<u32>,
+}
+
 pub struct Recency {
     capacity: u32,
     live: u32,
     /// Keys are kept in chunks of `1 << chunk_bits`, made when one of theirs is first used.
     chunk_bits: u32,
+    /// Where each chunk begins in the arena.
     chunks: Vec<u32>,
-    /// Position of the last use of each slot (a key's place in its chunk).
-    last: Vec<u32>,
-    /// Slots in the order of use, a ring.
+    /// Slots (places in the arena) in the order of use, a ring.
     log: Vec<u32>,
     tail: u32,
     head: u32,
-    scratch: Vec<u32>,
 }
 
 const NO_CHUNK: u32 = u32::MAX;
+/// A log entry whose key was used again, or taken out.
+const STALE: u32 = u32::MAX;
 
 impl Recency {
     /// `chunk_bits`: keys that agree but for so many low bits are likely to be used together.
@@ -50,136 +59,138 @@ impl Recency {
             live: 0,
             chunk_bits,
             chunks: Vec::new(),
-            last: Vec::new(),
-            log: vec![0; ring as usize],
+            log: vec![STALE; ring as usize],
             tail: FIRST,
             head: FIRST,
-            scratch: Vec::new(),
         }
     }
 
     #[inline(always)]
-    fn slot(&mut self, key: u32) -> usize {
+    fn slot(&mut self, arena: &mut Arena, key: u32) -> usize {
         let chunk = (key >> self.chunk_bits) as usize;
-        let place = match self.chunks.get(chunk) {
-            Some(&place) if place != NO_CHUNK => place,
-            _ => self.new_chunk(chunk),
+        let start = match self.chunks.get(chunk) {
+            Some(&start) if start != NO_CHUNK => start,
+            _ => self.new_chunk(arena, chunk),
         };
-        ((place << self.chunk_bits) | (key & ((1 << self.chunk_bits) - 1))) as usize
+        start as usize + (key & ((1 << self.chunk_bits) - 1)) as usize
     }
 
     #[cold]
     #[inline(never)]
-    fn new_chunk(&mut self, chunk: usize) -> u32 {
+    fn new_chunk(&mut self, arena: &mut Arena, chunk: usize) -> u32 {
         if chunk >= self.chunks.len() {
             self.chunks.resize(chunk + 1, NO_CHUNK);
         }
-        let place = (self.last.len() >> self.chunk_bits) as u32;
-        self.last.resize(self.last.len() + (1 << self.chunk_bits), NEVER);
-        self.chunks[chunk] = place;
-        place
+        let start = arena.last.len() as u32;
+        arena.last.resize(arena.last.len() + (1 << self.chunk_bits), NEVER);
+        self.chunks[chunk] = start;
+        start
     }
 
     fn existing(&self, key: u32) -> Option<usize> {
-        let &place = self.chunks.get((key >> self.chunk_bits) as usize)?;
+        let &start = self.chunks.get((key >> self.chunk_bits) as usize)?;
         let low = key & ((1 << self.chunk_bits) - 1);
-        (place != NO_CHUNK).then_some(((place << self.chunk_bits) | low) as usize)
+        (start != NO_CHUNK).then_some(start as usize + low as usize)
+    }
+
+    /// Where a key was used last, only to have it fetched by the host.
+    #[inline(always)]
+    pub fn peek(&self, arena: &Arena, key: u32) -> u32 {
+        self.existing(key).map_or(0, |slot| arena.last[slot])
     }
 
     /// Uses a key. With `insert` off, a key that is not in the set stays out of it.
     #[inline(always)]
-    pub fn touch(&mut self, key: u32, insert: bool) -> Prior {
-        let slot = self.slot(key);
-        let last = self.last[slot];
+    pub fn touch(&mut self, arena: &mut Arena, key: u32, insert: bool) -> Prior {
+        let slot = self.slot(arena, key);
+        let last = arena.last[slot];
         if last >= self.tail {
             if last + 1 != self.head {
-                self.append(slot);
+                self.strike(last);
+                self.append(arena, slot);
             }
             return Prior::In;
         }
         if insert {
-            self.append(slot);
+            self.append(arena, slot);
             self.live += 1;
             if self.live > self.capacity {
                 self.drop_oldest();
             }
         } else if last == NEVER {
-            self.last[slot] = TAKEN_OUT;
+            arena.last[slot] = TAKEN_OUT;
         }
         if last == NEVER { Prior::Cold } else { Prior::Out }
     }
 
     #[inline(always)]
-    fn append(&mut self, slot: usize) {
+    fn strike(&mut self, position: u32) {
+        let mask = self.log.len() - 1;
+        self.log[position as usize & mask] = STALE;
+    }
+
+    #[inline(always)]
+    fn append(&mut self, arena: &mut Arena, slot: usize) {
         if self.head - self.tail == self.log.len() as u32 || self.head == u32::MAX {
-            self.renumber();
+            self.renumber(arena);
         }
         let mask = self.log.len() - 1;
         self.log[self.head as usize & mask] = slot as u32;
-        self.last[slot] = self.head;
+        arena.last[slot] = self.head;
         self.head += 1;
     }
 
     #[inline(always)]
     fn drop_oldest(&mut self) {
         let mask = self.log.len() - 1;
-        loop {
-            let slot = self.log[self.tail as usize & mask];
-            let stale = self.last[slot as usize] != self.tail;
+        while self.log[self.tail as usize & mask] == STALE {
             self.tail += 1;
-            if !stale {
-                self.live -= 1;
-                return;
-            }
         }
+        self.tail += 1;
+        self.live -= 1;
     }
 
     /// Rewrites the log without its stale entries; starts counting again before positions run out.
     #[cold]
     #[inline(never)]
-    fn renumber(&mut self) {
+    fn renumber(&mut self, arena: &mut Arena) {
         let mask = self.log.len() - 1;
-        let mut slots = std::mem::take(&mut self.scratch);
-        slots.clear();
-        for position in self.tail..self.head {
-            let slot = self.log[position as usize & mask];
-            if self.last[slot as usize] == position {
-                slots.push(slot);
+        let live = (self.tail..self.head).map(|position| self.log[position as usize & mask]);
+        let slots: Vec<u32> = live.filter(|&slot| slot != STALE).collect();
+        let mut start = self.head;
+        if self.head > u32::MAX - 2 * self.log.len() as u32 {
+            start = FIRST;
+            for &chunk in self.chunks.iter().filter(|&&chunk| chunk != NO_CHUNK) {
+                for last in &mut arena.last[chunk as usize..][..1 << self.chunk_bits] {
+                    *last = (*last).min(TAKEN_OUT);
+                }
             }
         }
-        let start = if self.head > u32::MAX - 2 * self.log.len() as u32 {
-            for last in &mut self.last {
-                *last = (*last).min(TAKEN_OUT);
-            }
-            FIRST
-        } else {
-            self.head
-        };
         self.tail = start;
         self.head = start;
         for &slot in &slots {
             self.log[self.head as usize & mask] = slot;
-            self.last[slot as usize] = self.head;
+            arena.last[slot as usize] = self.head;
             self.head += 1;
         }
-        self.scratch = slots;
     }
 
     /// Takes a key out of the set; it stays known as used.
-    pub fn take_out(&mut self, key: u32) {
+    pub fn take_out(&mut self, arena: &mut Arena, key: u32) {
         if let Some(slot) = self.existing(key)
-            && self.last[slot] >= self.tail
+            && arena.last[slot] >= self.tail
         {
-            self.last[slot] = TAKEN_OUT;
+            self.strike(arena.last[slot]);
+            arena.last[slot] = TAKEN_OUT;
             self.live -= 1;
         }
     }
 
     /// Takes a key out of the set, as if it had never been used.
-    pub fn forget(&mut self, key: u32) {
-        self.take_out(key);
+    pub fn forget(&mut self, arena: &mut Arena, key: u32) {
+        self.take_out(arena, key);
         if let Some(slot) = self.existing(key) {
-            self.last[slot] = NEVER;
+            arena.last[slot] = NEVER;
         }
     }
 }
@@ -192,6 +203,7 @@ mod tests {
     #[test]
     fn agrees_with_a_list() {
         for capacity in [1usize, 7, 300] {
+            let mut arena = Arena::default();
             let mut recency = Recency::new(capacity as u32, 3);
             let mut list: Vec<u32> = Vec::new();
             let mut seen = std::collections::HashSet::new();
@@ -201,9 +213,9 @@ mod tests {
                 if random.below(10) == 0 {
                     list.retain(|&other| other != key);
                     if random.below(2) == 0 {
-                        recency.take_out(key);
+                        recency.take_out(&mut arena, key);
                     } else {
-                        recency.forget(key);
+                        recency.forget(&mut arena, key);
                         seen.remove(&key);
                     }
                     continue;
@@ -214,7 +226,7 @@ mod tests {
                     (false, true) => Prior::Out,
                     _ => Prior::Cold,
                 };
-                assert_eq!(recency.touch(key, insert), expected, "step {step}");
+                assert_eq!(recency.touch(&mut arena, key, insert), expected, "step {step}");
                 seen.insert(key);
                 if insert || expected == Prior::In {
                     list.retain(|&other| other != key);
@@ -227,12 +239,13 @@ mod tests {
 
     #[test]
     fn goes_on_when_positions_run_out() {
+        let mut arena = Arena::default();
         let mut recency = Recency::new(2, 3);
-        recency.touch(9, true);
-        recency.touch(1, true);
-        recency.touch(2, true);
+        recency.touch(&mut arena, 9, true);
+        recency.touch(&mut arena, 1, true);
+        recency.touch(&mut arena, 2, true);
         let shift = u32::MAX - 5 - recency.head;
-        for last in &mut recency.last {
+        for last in &mut arena.last {
             if *last >= recency.tail {
                 *last += shift;
             }
@@ -245,12 +258,12 @@ mod tests {
         recency.tail += shift;
         recency.head += shift;
         for _ in 0..10 {
-            assert_eq!(recency.touch(1, true), Prior::In);
-            assert_eq!(recency.touch(2, true), Prior::In);
+            assert_eq!(recency.touch(&mut arena, 1, true), Prior::In);
+            assert_eq!(recency.touch(&mut arena, 2, true), Prior::In);
         }
         assert!(recency.head < 1000);
-        assert_eq!(recency.touch(9, true), Prior::Out);
-        assert_eq!(recency.touch(8, true), Prior::Cold);
-        assert_eq!(recency.touch(2, true), Prior::Out);
+        assert_eq!(recency.touch(&mut arena, 9, true), Prior::Out);
+        assert_eq!(recency.touch(&mut arena, 8, true), Prior::Cold);
+        assert_eq!(recency.touch(&mut arena, 2, true), Prior::Out);
     }
 }

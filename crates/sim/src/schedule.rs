@@ -28,6 +28,9 @@ struct Thread {
     batch: Batch,
     next_ref: usize,
     next_event: usize,
+    /// Up to where references were looked at ahead, and the cpu's walks at that time.
+    warmed: usize,
+    walks: u64,
 }
 
 /// The turns of one cpu's threads.
@@ -59,6 +62,8 @@ pub struct Schedule<'a> {
     progress: &'a (dyn Fn(u64) + std::marker::Sync),
 }
 
+/// References that are looked at ahead.
+const WARM: usize = 32;
 /// References between two calls of `progress`.
 const REPORT: u64 = 1 << 20;
 
@@ -78,6 +83,8 @@ impl<'a> Schedule<'a> {
             batch: Batch::default(),
             next_ref: 0,
             next_event: 0,
+            warmed: 0,
+            walks: 0,
         };
         Schedule {
             sync: Sync::new(threads.iter().map(|about| about.spawned)),
@@ -158,6 +165,16 @@ impl<'a> Schedule<'a> {
             thread: number,
             space: thread.space,
         };
+        if thread.next_ref >= thread.warmed {
+            // Only where much was missed lately (on this cpu: a thread may have come from another).
+            let walks = self.engine.cpus[cpu].walks;
+            let end = thread.batch.refs.len().min(thread.next_ref + WARM);
+            if walks.saturating_sub(thread.walks) >= WARM as u64 / 8 {
+                self.engine.warm(who, &thread.batch.refs[thread.next_ref..end]);
+            }
+            thread.warmed = end;
+            thread.walks = walks;
+        }
         let refs = &thread.batch.refs[thread.next_ref..thread.next_ref + count];
         let done = match (self.engine.coherent, self.engine.classes) {
             (false, false) => run::<false, false>(self.engine, who, refs, bound),
@@ -194,6 +211,7 @@ impl<'a> Schedule<'a> {
             }
             thread.next_ref = 0;
             thread.next_event = 0;
+            thread.warmed = 0;
             if !self.input.next(number, &mut thread.batch)? {
                 thread.batch = Batch::default();
                 return Ok(Next::End);

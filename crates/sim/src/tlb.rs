@@ -3,7 +3,7 @@
 use machine::Replacement;
 
 use crate::cache::Cache;
-use crate::recency::{Prior, Recency};
+use crate::recency::{Arena, Prior, Recency};
 
 pub struct Tlb {
     entries: Entries,
@@ -15,7 +15,7 @@ pub struct Tlb {
 enum Entries {
     Sets(Cache),
     /// Fully associative.
-    All(Recency),
+    All(Recency, Arena),
 }
 
 const NONE: u32 = u32::MAX;
@@ -25,7 +25,7 @@ impl Tlb {
         let sets = (tlb.entries / tlb.ways.max(1)).max(1);
         let ways = ((tlb.entries - tlb.wired) / sets).max(1);
         let entries = match sets {
-            1 => Entries::All(Recency::new(ways, 6)),
+            1 => Entries::All(Recency::new(ways, 6), Arena::default()),
             _ => Entries::Sets(Cache::new(sets as usize, ways as usize, Replacement::Lru, 0)),
         };
         Tlb {
@@ -43,19 +43,14 @@ impl Tlb {
         }
         self.last = page;
         match &mut self.entries {
-            Entries::All(recency) => recency.touch(page, true) == Prior::In,
+            Entries::All(recency, arena) => recency.touch(arena, page, true) == Prior::In,
             Entries::Sets(cache) => {
                 let set = (number % self.sets) as usize;
-                match cache.find(set, page) {
-                    Some(at) => {
-                        cache.used(set, at);
-                        true
-                    }
-                    None => {
-                        cache.fill(set, page, 0);
-                        false
-                    }
+                let hit = cache.hit::<0>(set, page).is_some();
+                if !hit {
+                    cache.fill::<0>(set, page, 0);
                 }
+                hit
             }
         }
     }
@@ -66,7 +61,7 @@ impl Tlb {
             self.last = NONE;
         }
         match &mut self.entries {
-            Entries::All(recency) => recency.take_out(page),
+            Entries::All(recency, arena) => recency.take_out(arena, page),
             Entries::Sets(cache) => {
                 cache.remove((number % self.sets) as usize, page);
             }
