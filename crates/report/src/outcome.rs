@@ -3,7 +3,7 @@
 //! Read tolerantly: fields that an older or shorter result lacks are zero or empty, fields that
 //! are not shown here are kept as they are.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 /// One run: a trace on a machine under a policy.
@@ -166,7 +166,8 @@ pub struct Structure {
     pub bytes: u64,
     pub blocks: u64,
     pub stall_ns: f64,
-    /// Its misses in each cache.
+    /// Its misses in each cache; of the other counts there is nothing.
+    #[serde(serialize_with = "misses_alone")]
     pub caches: Vec<Cache>,
     #[serde(flatten)]
     pub rest: Map<String, Value>,
@@ -201,6 +202,34 @@ pub struct Side {
     pub write: bool,
     /// Where in the source it does so.
     pub source: Option<String>,
+}
+
+/// A structure's caches have misses and their classes, and are written like that.
+fn misses_alone<S: Serializer>(caches: &[Cache], serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Misses<'a> {
+        name: &'a str,
+        level: u8,
+        misses: u64,
+        cold: u64,
+        capacity: u64,
+        conflict: u64,
+        true_sharing: u64,
+        false_sharing: u64,
+        #[serde(flatten)]
+        rest: &'a Map<String, Value>,
+    }
+    serializer.collect_seq(caches.iter().map(|cache| Misses {
+        name: &cache.name,
+        level: cache.level,
+        misses: cache.misses,
+        cold: cache.cold,
+        capacity: cache.capacity,
+        conflict: cache.conflict,
+        true_sharing: cache.true_sharing,
+        false_sharing: cache.false_sharing,
+        rest: &cache.rest,
+    }))
 }
 
 /// Classes are null where misses were not classed, a TLB's counts where the machine has none.
