@@ -37,7 +37,7 @@ test:
 	@$(MAKE) --no-print-directory tool
 	@$(MAKE) --no-print-directory lint
 	@crates/sim/tests/oracles/pycachesim.sh
-	$(CARGO) test $(CARGO_FLAGS) --workspace
+	DOMICILE_PEERS=required $(CARGO) test $(CARGO_FLAGS) --workspace
 	$(CARGO) run $(CARGO_FLAGS) -q -p xtask -- check
 
 bench:

@@ -317,6 +317,7 @@ IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* lay
    b.out = deepCopyIRSBExceptStmts(in);
    for (i = 0; i < first; i++)
       addStmtToIRSB(b.out, in->stmts[i]);
+   hooks_instrument(b.out, closure->nraddr);
    begin_run(next_number);
    walk(in, first);
    next_number++;

@@ -8,6 +8,7 @@
 #include "pub_tool_libcbase.h"
 #include "pub_tool_libcfile.h"
 #include "pub_tool_machine.h"
+#include "pub_tool_mallocfree.h"
 #include "pub_tool_threadstate.h"
 
 /* Code of our preloaded library: few files, remembered by where they lie. */
@@ -76,9 +77,31 @@ static UInt protection(Bool r, Bool w, Bool x)
    return (r ? 1 : 0) | (w ? 2 : 0) | (x ? 4 : 0);
 }
 
+/* Files that were mapped when the program began, apart from our own. */
+static const HChar* startup_file = NULL;
+static Bool several_startup_files = False;
+
+Bool memory_is_static(void)
+{
+   return startup_file != NULL && !several_startup_files;
+}
+
+static void note_startup_file(Addr start)
+{
+   const NSegment* segment = VG_(am_find_nsegment)(start);
+   const HChar* name = segment && segment->kind == SkFileC ? VG_(am_get_filename)(segment) : NULL;
+   if (name == NULL || VG_(strstr)(name, "domicile-amd64-linux"))
+      return;
+   if (startup_file == NULL)
+      startup_file = VG_(strdup)("domicile.memory", name);
+   else if (VG_(strcmp)(startup_file, name) != 0)
+      several_startup_files = True;
+}
+
 static void on_startup(Addr start, SizeT bytes, Bool r, Bool w, Bool x, ULong handle)
 {
    Addr sp = VG_(get_SP)(1);
+   note_startup_file(start);
    if (sp >= start && sp < start + bytes) {
       /* It grows without further notice: all that it may become counts. */
       SizeT most = VG_(thread_get_stack_size)(1);
@@ -98,7 +121,7 @@ static void on_mmap(Addr start, SizeT bytes, Bool r, Bool w, Bool x, ULong handl
    UInt stack = 0;
    if (tid != VG_INVALID_THREADID) {
       threads_running(tid);
-      stack = stacks_here(tid);
+      stack = stacks_here(tid, 0);
    }
    record_map(start, bytes, protection(r, w, x), MAP_ANONYMOUS_, stack);
 }
@@ -108,7 +131,7 @@ static void on_break(Addr start, SizeT bytes, ThreadId tid)
    UInt stack = 0;
    if (tid != VG_INVALID_THREADID) {
       threads_running(tid);
-      stack = stacks_here(tid);
+      stack = stacks_here(tid, 0);
    }
    record_map(start, bytes, 3, MAP_BREAK_, stack);
 }

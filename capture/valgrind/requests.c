@@ -60,7 +60,7 @@ static Bool on_request(ThreadId tid, UWord* arg, UWord* result)
       *ring_record(RECORD_SWITCH, 1) = arg[1];
       return True;
    case WRAPPER_ALLOC: {
-      UInt stack = stacks_here(tid);
+      UInt stack = stacks_here(tid, 0);
       w = ring_record(RECORD_ALLOC, 3);
       w[0] = arg[1];
       w[1] = arg[2];

@@ -16,9 +16,9 @@ extern StackTrace VG_(get_ExeContext_StackTrace)(ExeContext* context);
 static UChar* announced = NULL;
 static UInt announced_bytes = 0;
 
-UInt stacks_here(ThreadId tid)
+UInt stacks_here(ThreadId tid, Word delta)
 {
-   ExeContext* context = VG_(record_ExeContext)(tid, 0);
+   ExeContext* context = VG_(record_ExeContext)(tid, delta);
    UInt number = VG_(get_ECU_from_ExeContext)(context);
    UInt byte = number / 8, bit = 1u << (number % 8);
 

@@ -20,6 +20,7 @@ void threads_running(ThreadId tid)
    if (tid != running && tid != VG_INVALID_THREADID) {
       running = tid;
       *ring_record(RECORD_THREAD, 1) = tid;
+      hooks_running(tid);
    }
 }
 
@@ -51,6 +52,8 @@ static void on_first_instruction(ThreadId tid)
    ULong* w;
    if (tid == 1 && high > VG_(thread_get_stack_size)(tid))
       low = high - VG_(thread_get_stack_size)(tid); /* the first stack grows */
+   if (tid == 1 && memory_is_static())
+      hooks_static_program();
    threads_running(tid);
    VG_(get_shadow_regs_area)(tid, (UChar*)&thread_pointer, 0,
                              offsetof(VexGuestArchState, guest_FS_CONST),
@@ -66,6 +69,7 @@ static void on_first_instruction(ThreadId tid)
 static void on_exit(ThreadId tid)
 {
    threads_running(tid);
+   hooks_thread_ended(tid);
    *ring_record(RECORD_THREAD_EXIT, 1) = tid;
 }
 

@@ -60,12 +60,23 @@ void threads_forked(ThreadId tid);
 
 /* ---- memory.c: what is mapped ---- */
 void memory_init(void);
+/* Whether all that was mapped when the program began is its own file: no dynamic linker. */
+Bool memory_is_static(void);
 /* Whether `pc` belongs to our own preloaded wrappers, whose references are not the program's. */
 Bool memory_is_wrapper(Addr pc);
 
 /* ---- stacks.c ---- */
-/* Number of the calling stack of `tid`, announced when it is new. */
-UInt stacks_here(ThreadId tid);
+/* Number of the calling stack of `tid`, announced when it is new. `delta` is added to the
+   innermost program counter: -1 where that is a place to return to. */
+UInt stacks_here(ThreadId tid, Word delta);
+
+/* ---- hooks.c: the allocator and the threads library of statically linked programs ---- */
+/* The program is one: functions are met by name from now on. Pre: nothing was translated yet. */
+void hooks_static_program(void);
+/* Adds to the beginning of a superblock at `pc` what it takes. Called before its own words. */
+void hooks_instrument(IRSB* out, Addr pc);
+void hooks_running(ThreadId tid);
+void hooks_thread_ended(ThreadId tid);
 
 /* ---- syscalls.c ---- */
 void syscalls_init(void);

@@ -34,7 +34,11 @@ fn main() -> ExitCode {
     match capture::record(&options, &mut |_| {}) {
         Ok(outcome) => {
             if !quiet {
-                eprintln!("{:?} seen {} {:?}", outcome.exit, outcome.references_seen, outcome.summary);
+                eprintln!(
+                    "{:?} seen {} {:?}",
+                    outcome.exit, outcome.references_seen, outcome.summary
+                );
+                eprintln!("{}", times());
                 outcome.notes.iter().for_each(|n| eprintln!("note: {n}"));
             }
             if let Some(failure) = outcome.failure {
@@ -46,5 +50,27 @@ fn main() -> ExitCode {
             eprintln!("record: {e}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Processor time of this process and of the program under Valgrind, in seconds.
+fn times() -> String {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after = stat.rsplit(')').next().unwrap_or_default();
+    let ticks: Vec<f64> = after
+        .split_whitespace()
+        .skip(11)
+        .take(4)
+        .filter_map(|t| t.parse().ok())
+        .collect();
+    match ticks[..] {
+        [user, system, child_user, child_system] => format!(
+            "cpu: recorder {:.2} + {:.2} s, program {:.2} + {:.2} s",
+            user / 100.0,
+            system / 100.0,
+            child_user / 100.0,
+            child_system / 100.0
+        ),
+        _ => String::new(),
     }
 }

@@ -22,12 +22,21 @@ pub struct Allocations {
 }
 
 fn told(addr: u64, owned: Owned) -> Event {
-    Event::Alloc { addr, bytes: owned.bytes, stack: owned.stack, kind: owned.kind }
+    Event::Alloc {
+        addr,
+        bytes: owned.bytes,
+        stack: owned.stack,
+        kind: owned.kind,
+    }
 }
 
 impl Allocations {
     pub fn alloc(&mut self, addr: u64, bytes: u64, stack: StackId) -> Event {
-        let owned = Owned { bytes, stack, kind: Allocation::Heap };
+        let owned = Owned {
+            bytes,
+            stack,
+            kind: Allocation::Heap,
+        };
         self.heap.insert(addr, owned);
         told(addr, owned)
     }
@@ -62,7 +71,12 @@ impl Allocations {
     pub fn all(&self, most: usize) -> Vec<Event> {
         let mut heap: Vec<_> = self.heap.iter().collect();
         heap.sort_unstable_by_key(|(addr, owned)| (std::cmp::Reverse(owned.bytes), **addr));
-        self.maps.iter().chain(heap).take(most).map(|(addr, owned)| told(*addr, *owned)).collect()
+        self.maps
+            .iter()
+            .chain(heap)
+            .take(most)
+            .map(|(addr, owned)| told(*addr, *owned))
+            .collect()
     }
 
     /// The end of the mappings of a range; what they have outside of it is theirs still.
@@ -82,7 +96,10 @@ impl Allocations {
             let old_end = at.saturating_add(owned.bytes);
             for (from, to) in [(at, addr.min(old_end)), (end.max(at), old_end)] {
                 if from < to {
-                    let rest = Owned { bytes: to - from, ..owned };
+                    let rest = Owned {
+                        bytes: to - from,
+                        ..owned
+                    };
                     self.maps.insert(from, rest);
                     events.push(told(from, rest));
                 }
@@ -101,8 +118,16 @@ mod tests {
         let mut a = Allocations::default();
         a.map(0x1000, 0x4000, 3, Allocation::Map);
         let events = a.unmap(0x2000, 0x1000);
-        let part = |addr, bytes| Event::Alloc { addr, bytes, stack: 3, kind: Allocation::Map };
-        assert_eq!(events, [Event::Free { addr: 0x1000 }, part(0x1000, 0x1000), part(0x3000, 0x2000)]);
+        let part = |addr, bytes| Event::Alloc {
+            addr,
+            bytes,
+            stack: 3,
+            kind: Allocation::Map,
+        };
+        assert_eq!(
+            events,
+            [Event::Free { addr: 0x1000 }, part(0x1000, 0x1000), part(0x3000, 0x2000)]
+        );
         assert_eq!(a.unmap(0x2000, 0x1000), []);
         assert_eq!(a.unmap(0, u64::MAX).len(), 2);
     }
@@ -116,7 +141,13 @@ mod tests {
         a.map(0x10000, 4096, 1, Allocation::Map);
         let all = a.all(3);
         assert_eq!(all.len(), 3);
-        assert!(matches!(all[0], Event::Alloc { kind: Allocation::Map, .. }));
+        assert!(matches!(
+            all[0],
+            Event::Alloc {
+                kind: Allocation::Map,
+                ..
+            }
+        ));
         assert!(matches!(all[1], Event::Alloc { bytes: 9, .. }));
     }
 

@@ -11,8 +11,10 @@ pub struct Block {
     pub insns: u16,
     first_exit: u32,
     exits: u16,
+    /// Instructions after its last reference.
+    pub tail: u16,
     /// Whether its sites have numbers yet: they get them when it is first recorded.
-    named: bool,
+    pub named: bool,
 }
 
 /// A place where a superblock can be left.
@@ -51,7 +53,9 @@ pub struct Malformed;
 impl Blocks {
     /// Takes in a descriptor (`record::BLOCK`).
     pub fn define(&mut self, payload: &[u64]) -> Result<(), Malformed> {
-        let [number, counts, rest @ ..] = payload else { return Err(Malformed) };
+        let [number, counts, rest @ ..] = payload else {
+            return Err(Malformed);
+        };
         let number = usize::try_from(*number).map_err(|_| Malformed)?;
         let [insns, refs, exits] = [0, 16, 32].map(|shift| (counts >> shift) as u16);
         let (ni, nr, ne) = (usize::from(insns), usize::from(refs), usize::from(exits));
@@ -60,13 +64,14 @@ impl Blocks {
         }
         let (insn_words, rest) = rest.split_at(ni);
         let (ref_words, exit_words) = rest.split_at(nr);
-        let block = Block {
+        let mut block = Block {
             first_ref: self.templates.len() as u32,
             refs,
             first_insn: self.instructions.len() as u32,
             insns,
             first_exit: self.exits.len() as u32,
             exits,
+            tail: insns,
             named: false,
         };
         let mut before = 0u16;
@@ -85,15 +90,30 @@ impl Blocks {
             // At most some hundred instructions make a superblock; more are carried by no template.
             let step = (insn + 1 - before).min(255) as u8;
             before = insn + 1;
-            self.templates.push(Ref { addr: 0, site: 0, insns: step, op, size });
+            self.templates.push(Ref {
+                addr: 0,
+                site: 0,
+                insns: step,
+                op,
+                size,
+            });
             self.insn_of.push(insn);
+            block.tail = insns - 1 - insn;
         }
         for &word in insn_words {
             let (pc, bytes) = (word & ((1 << 56) - 1), (word >> 56) as u8);
-            self.instructions.push(Instruction { pc, bytes: bytes.max(1), site: 0 });
+            self.instructions.push(Instruction {
+                pc,
+                bytes: bytes.max(1),
+                site: 0,
+            });
         }
         for &word in exit_words {
-            let exit = Exit { refs: word as u16, insns: (word >> 16) as u16, marked: (word >> 32) & 1 != 0 };
+            let exit = Exit {
+                refs: word as u16,
+                insns: (word >> 16) as u16,
+                marked: (word >> 32) & 1 != 0,
+            };
             if exit.refs > refs || exit.insns > insns {
                 return Err(Malformed);
             }
@@ -140,7 +160,13 @@ impl Blocks {
     /// The fetch of instruction `index` of a superblock.
     pub fn fetch(&self, block: &Block, index: usize) -> Ref {
         let i = self.instructions[block.first_insn as usize + index];
-        Ref { addr: i.pc, site: i.site, insns: 1, op: Op::Fetch, size: u16::from(i.bytes) }
+        Ref {
+            addr: i.pc,
+            site: i.site,
+            insns: 1,
+            op: Op::Fetch,
+            size: u16::from(i.bytes),
+        }
     }
 
     /// Gives the sites of a superblock their numbers, if it has not got them. `pcs`: sites tell
@@ -160,20 +186,27 @@ impl Blocks {
         let first = block.first_ref as usize;
         for index in first..first + usize::from(block.refs) {
             let r = &mut self.templates[index];
-            let pc = if pcs { instructions[usize::from(self.insn_of[index])].pc } else { 0 };
-            r.site = site(Site { pc, op: r.op, size: r.size });
+            let pc = if pcs {
+                instructions[usize::from(self.insn_of[index])].pc
+            } else {
+                0
+            };
+            r.site = site(Site {
+                pc,
+                op: r.op,
+                size: r.size,
+            });
         }
         if fetches {
             for i in instructions {
                 let pc = if pcs { i.pc } else { 0 };
-                i.site = site(Site { pc, op: Op::Fetch, size: u16::from(i.bytes) });
+                i.site = site(Site {
+                    pc,
+                    op: Op::Fetch,
+                    size: u16::from(i.bytes),
+                });
             }
         }
-    }
-
-    /// Whether the superblock's sites have numbers.
-    pub fn is_named(&self, number: usize) -> bool {
-        self.blocks.get(number).is_some_and(|b| b.named)
     }
 }
 
@@ -201,7 +234,11 @@ mod tests {
         let mut blocks = Blocks::default();
         blocks.define(&descriptor(0)).unwrap();
         let block = blocks.get(0).unwrap();
-        let steps: Vec<_> = blocks.templates(&block).iter().map(|r| (r.insns, r.op, r.size)).collect();
+        let steps: Vec<_> = blocks
+            .templates(&block)
+            .iter()
+            .map(|r| (r.insns, r.op, r.size))
+            .collect();
         assert_eq!(steps, [(1, Op::Read, 8), (2, Op::Write, 4)]);
         assert_eq!(blocks.instructions_run(&block, 2, None), Ok(3));
         assert_eq!(blocks.instructions_run(&block, 1, None), Ok(2));

@@ -9,7 +9,7 @@ use crate::wire::{self, Hello};
 
 /// Slots of each ring, and their size: small enough to stay in the processors' caches.
 const SLOTS: usize = 8;
-const SLOT_WORDS: usize = 1 << 16;
+const SLOT_WORDS: usize = 1 << 15;
 
 /// A process of the tool.
 pub struct Ring {
@@ -76,7 +76,8 @@ impl Ring {
                 SharedMemory::create("domicile-ring", bytes).map_err(|_| "there is no memory for another ring")?;
             let welcome = wire::welcome(SLOTS as u32, 8 * SLOT_WORDS as u64);
             let peer = self.peer.as_ref().ok_or("the connection is gone")?;
-            peer.send_with(&welcome, memory.descriptor()).map_err(|_| "a process went away while it connected")?;
+            peer.send_with(&welcome, memory.descriptor())
+                .map_err(|_| "a process went away while it connected")?;
             Ok((hello, memory))
         });
         match answer {

@@ -43,8 +43,12 @@ enum Shape {
 /// understood is left out.
 pub fn variables(bytes: &[u8]) -> Vec<Variable> {
     let mut out = Vec::new();
-    let Ok(file) = object::File::parse(bytes) else { return out };
-    let large = file.section_by_name(".debug_info").is_some_and(|s| s.size() > MOST_INFO);
+    let Ok(file) = object::File::parse(bytes) else {
+        return out;
+    };
+    let large = file
+        .section_by_name(".debug_info")
+        .is_some_and(|s| s.size() > MOST_INFO);
     if large || !file.is_little_endian() {
         return out;
     }
@@ -57,7 +61,12 @@ pub fn variables(bytes: &[u8]) -> Vec<Variable> {
     let mut units = dwarf.units();
     while let Ok(Some(header)) = units.next() {
         if let Ok(unit) = dwarf.unit(header) {
-            let _ = Walk { dwarf: &dwarf, unit: &unit, shapes: HashMap::new() }.variables(&mut out);
+            let _ = Walk {
+                dwarf: &dwarf,
+                unit: &unit,
+                shapes: HashMap::new(),
+            }
+            .variables(&mut out);
         }
         if out.len() >= MOST_VARIABLES {
             break;
@@ -96,7 +105,9 @@ impl<'a> Walk<'_, 'a> {
 
     /// The address of a variable whose location is one, always.
     fn fixed_address(&self, entry: &Entry<'a>) -> Option<u64> {
-        let AttributeValue::Exprloc(expression) = entry.attr_value(gimli::DW_AT_location)? else { return None };
+        let AttributeValue::Exprloc(expression) = entry.attr_value(gimli::DW_AT_location)? else {
+            return None;
+        };
         let mut operations = expression.operations(self.unit.encoding());
         let addr = match operations.next().ok()?? {
             Operation::Address { address } => address,
@@ -112,9 +123,15 @@ impl<'a> Walk<'_, 'a> {
             .into_iter()
             .find_map(|at| self.offset(entry, at))
             .and_then(|offset| self.unit.entry(offset).ok());
-        let find = |at| entry.attr_value(at).or_else(|| declaration.as_ref().and_then(|d| d.attr_value(at)));
+        let find = |at| {
+            entry
+                .attr_value(at)
+                .or_else(|| declaration.as_ref().and_then(|d| d.attr_value(at)))
+        };
         let file = find(gimli::DW_AT_decl_file).and_then(|value| self.file(value));
-        let line = find(gimli::DW_AT_decl_line).and_then(|v| v.udata_value()).and_then(|l| u32::try_from(l).ok());
+        let line = find(gimli::DW_AT_decl_line)
+            .and_then(|v| v.udata_value())
+            .and_then(|l| u32::try_from(l).ok());
         let kind = self
             .offset(entry, gimli::DW_AT_type)
             .or_else(|| declaration.as_ref().and_then(|d| self.offset(d, gimli::DW_AT_type)));
@@ -124,7 +141,12 @@ impl<'a> Walk<'_, 'a> {
         }
         // One unnamed field is the variable itself.
         fields.retain(|(_, _, path)| !path.is_empty());
-        Variable { addr, file, line, fields }
+        Variable {
+            addr,
+            file,
+            line,
+            fields,
+        }
     }
 
     fn offset(&self, entry: &Entry<'a>, at: gimli::DwAt) -> Option<UnitOffset> {
@@ -142,12 +164,20 @@ impl<'a> Walk<'_, 'a> {
         };
         let program = self.unit.line_program.as_ref()?;
         let entry = program.header().file(index)?;
-        let text = |v| self.dwarf.attr_string(self.unit, v).ok().map(|s| s.to_string_lossy().into_owned());
+        let text = |v| {
+            self.dwarf
+                .attr_string(self.unit, v)
+                .ok()
+                .map(|s| s.to_string_lossy().into_owned())
+        };
         let name = text(entry.path_name())?;
         if name.starts_with('/') {
             return Some(name);
         }
-        let folder = entry.directory(program.header()).and_then(text).filter(|f| !f.is_empty());
+        let folder = entry
+            .directory(program.header())
+            .and_then(text)
+            .filter(|f| !f.is_empty());
         let base = self.unit.comp_dir.map(|d| d.to_string_lossy().into_owned());
         let folder = match (folder, base) {
             (Some(folder), _) if folder.starts_with('/') => folder,
@@ -179,7 +209,11 @@ impl<'a> Walk<'_, 'a> {
             }
             Some(Shape::Struct(_, members)) if depth > 0 => {
                 for (name, offset, of) in members {
-                    let inner = if name.is_empty() { path.clone() } else { format!("{path}.{name}") };
+                    let inner = if name.is_empty() {
+                        path.clone()
+                    } else {
+                        format!("{path}.{name}")
+                    };
                     self.fields(of, at.saturating_add(offset), inner, depth - 1, out);
                 }
             }
@@ -229,7 +263,10 @@ impl<'a> Walk<'_, 'a> {
         let mut tree = self.unit.entries_tree(Some(kind)).ok()?;
         let node = tree.root().ok()?;
         let entry = node.entry();
-        let bytes = entry.attr_value(gimli::DW_AT_byte_size).and_then(|v| v.udata_value()).unwrap_or(0);
+        let bytes = entry
+            .attr_value(gimli::DW_AT_byte_size)
+            .and_then(|v| v.udata_value())
+            .unwrap_or(0);
         match entry.tag() {
             gimli::DW_TAG_base_type | gimli::DW_TAG_enumeration_type => Some(Shape::Plain(bytes)),
             gimli::DW_TAG_pointer_type | gimli::DW_TAG_reference_type | gimli::DW_TAG_rvalue_reference_type => {
@@ -251,8 +288,12 @@ impl<'a> Walk<'_, 'a> {
                     }
                     // Static members have no place in the struct.
                     let place = entry.attr_value(gimli::DW_AT_data_member_location);
-                    let Some(offset) = place.and_then(|v| v.udata_value()) else { continue };
-                    let Some(of) = self.offset(entry, gimli::DW_AT_type) else { continue };
+                    let Some(offset) = place.and_then(|v| v.udata_value()) else {
+                        continue;
+                    };
+                    let Some(of) = self.offset(entry, gimli::DW_AT_type) else {
+                        continue;
+                    };
                     let name = entry.attr_value(gimli::DW_AT_name);
                     let name = name.and_then(|v| self.dwarf.attr_string(self.unit, v).ok());
                     let name = name.map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
@@ -268,7 +309,12 @@ impl<'a> Walk<'_, 'a> {
                 let mut count = 1u64;
                 let mut children = node.children();
                 while let Ok(Some(child)) = children.next() {
-                    let value = |at| child.entry().attr_value(at).and_then(|v: AttributeValue<_>| v.udata_value());
+                    let value = |at| {
+                        child
+                            .entry()
+                            .attr_value(at)
+                            .and_then(|v: AttributeValue<_>| v.udata_value())
+                    };
                     let length = value(gimli::DW_AT_count)
                         .or_else(|| value(gimli::DW_AT_upper_bound).map(|upper| upper.saturating_add(1)));
                     count = count.saturating_mul(length.unwrap_or(0));

@@ -73,13 +73,24 @@ impl Elf {
                 .filter(|s| s.permissions().writable())
                 .map(|s| (s.address(), s.address().saturating_add(s.size())))
                 .collect(),
-            build_id: file.build_id().ok().flatten().unwrap_or(&[]).iter().map(|b| format!("{b:02x}")).collect(),
+            build_id: file
+                .build_id()
+                .ok()
+                .flatten()
+                .unwrap_or(&[])
+                .iter()
+                .map(|b| format!("{b:02x}"))
+                .collect(),
             ..Elf::default()
         };
         elf.debug = if file.section_by_name(".debug_info").is_some() {
             Some(path.to_path_buf())
         } else {
-            beside(path, &elf.build_id, file.gnu_debuglink().ok().flatten().map(|(name, _)| name))
+            beside(
+                path,
+                &elf.build_id,
+                file.gnu_debuglink().ok().flatten().map(|(name, _)| name),
+            )
         };
         elf.add_symbols(&file);
         // A stripped file's table of symbols is where its debug information is.
@@ -106,7 +117,11 @@ impl Elf {
             let Ok(name) = symbol.name() else { continue };
             let name = name.split('@').next().unwrap_or(name);
             if list.len() < MOST_DATA && !name.is_empty() {
-                list.push(Named { addr: symbol.address(), bytes: symbol.size(), name: name.to_string() });
+                list.push(Named {
+                    addr: symbol.address(),
+                    bytes: symbol.size(),
+                    name: name.to_string(),
+                });
             }
         }
     }
@@ -127,7 +142,10 @@ impl Elf {
                     }
                 }
             }
-            list.extend(best.into_values().map(|n| Named { name: demangled(&n.name), ..n }));
+            list.extend(best.into_values().map(|n| Named {
+                name: demangled(&n.name),
+                ..n
+            }));
         }
     }
 
@@ -147,6 +165,11 @@ impl Elf {
         possible.find(|bias| likely(*bias)).unwrap_or(first)
     }
 
+    /// Where its data that the file does not hold (`.bss`) ends, in the file's own addresses.
+    pub fn end(&self) -> u64 {
+        self.writable.iter().map(|(_, to)| *to).max().unwrap_or(0)
+    }
+
     /// Whether the file's own address `addr` can be written by the program.
     pub fn is_writable(&self, addr: u64) -> bool {
         self.writable.iter().any(|(from, to)| addr >= *from && addr < *to)
@@ -156,7 +179,11 @@ impl Elf {
     pub fn function(&self, addr: u64) -> Option<&str> {
         let after = self.functions.partition_point(|f| f.addr <= addr);
         let function = self.functions.get(after.checked_sub(1)?)?;
-        let inside = if function.bytes > 0 { addr - function.addr < function.bytes } else { true };
+        let inside = if function.bytes > 0 {
+            addr - function.addr < function.bytes
+        } else {
+            true
+        };
         inside.then_some(function.name.as_str())
     }
 }
@@ -179,7 +206,10 @@ fn beside(path: &Path, build_id: &str, link: Option<&[u8]>) -> Option<PathBuf> {
         places.push(PathBuf::from(format!("/usr/lib/debug/.build-id/{first}/{rest}.debug")));
     }
     let folder = path.parent().unwrap_or(Path::new("/"));
-    if let Some(link) = link.and_then(|l| std::str::from_utf8(l).ok()).filter(|l| !l.contains('/')) {
+    if let Some(link) = link
+        .and_then(|l| std::str::from_utf8(l).ok())
+        .filter(|l| !l.contains('/'))
+    {
         places.push(folder.join(link));
         places.push(folder.join(".debug").join(link));
         let inside = folder.strip_prefix("/").unwrap_or(folder);
@@ -195,7 +225,10 @@ mod tests {
     #[test]
     fn addresses_and_offsets_of_a_shared_library() {
         // .text at file offset 0x1000 is at 0x1000, .data at 0x2e00 is at 0x3e00.
-        let elf = Elf { segments: vec![(0, 0x2800, 0), (0x2e00, 0x300, 0x3e00)], ..Elf::default() };
+        let elf = Elf {
+            segments: vec![(0, 0x2800, 0), (0x2e00, 0x300, 0x3e00)],
+            ..Elf::default()
+        };
         let base = 0x7f00_0000_0000;
         assert_eq!(elf.bias(base, 0, |_| false), base);
         assert_eq!(elf.bias(base + 0x1000, 0x1000, |_| false), base);
@@ -206,9 +239,17 @@ mod tests {
 
     #[test]
     fn the_name_that_people_use_wins() {
-        let named = |addr, bytes, name: &str| Named { addr, bytes, name: name.into() };
+        let named = |addr, bytes, name: &str| Named {
+            addr,
+            bytes,
+            name: name.into(),
+        };
         let mut elf = Elf {
-            data: vec![named(16, 8, "_IO_stdout"), named(16, 8, "stdout"), named(32, 4, "_ZN3abc1xE")],
+            data: vec![
+                named(16, 8, "_IO_stdout"),
+                named(16, 8, "stdout"),
+                named(32, 4, "_ZN3abc1xE"),
+            ],
             functions: vec![named(100, 10, "f"), named(200, 0, "g")],
             ..Elf::default()
         };

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use trace::{Allocation, Array, Event, Frame, Ref, Stack, StackId, Thread, ThreadId};
+use trace::{Allocation, Array, Event, Frame, Stack, StackId, Thread, ThreadId};
 
 use crate::allocation::Allocations;
-use crate::block::{Block, Blocks, Malformed};
+use crate::block::{Blocks, Malformed};
 use crate::module::{Mapping, Mappings};
 use crate::output::Output;
 use crate::sync::{Objects, Tickets};
@@ -24,10 +24,10 @@ pub enum Phase {
 
 /// A thread of an address space.
 #[derive(Clone)]
-struct Runner {
-    id: ThreadId,
+pub(crate) struct Runner {
+    pub(crate) id: ThreadId,
     /// Instructions since its last reference.
-    carried: u64,
+    pub(crate) carried: u64,
     /// What `pthread_self` is on glibc.
     pointer: u64,
     told: Thread,
@@ -62,15 +62,17 @@ pub struct Image {
     pub pid: u32,
     pub phase: Phase,
     pub main: ThreadId,
-    blocks: Arc<Blocks>,
+    pub(crate) blocks: Arc<Blocks>,
     /// By Valgrind's numbers, which are used again.
-    runners: Vec<Option<Runner>>,
-    current: usize,
+    pub(crate) runners: Vec<Option<Runner>>,
+    pub(crate) current: usize,
+    /// The current thread's [`Runner::carried`], which is out of date meanwhile.
+    pub(crate) carried: u64,
     stacks: HashMap<u64, StackId>,
     no_stack: Option<StackId>,
     allocations: Allocations,
     objects: Objects,
-    paused: bool,
+    pub(crate) paused: bool,
     /// Slots decoded.
     pub slots: u64,
 }
@@ -78,8 +80,19 @@ pub struct Image {
 impl Image {
     /// A fresh address space with one thread, `main`.
     pub fn new(process: u32, pid: u32, main: ThreadId) -> Image {
-        let told = Thread { process, number: u64::from(pid), name: String::new(), stack: None };
-        let first = Runner { id: main, carried: 0, pointer: 0, told, ended: false };
+        let told = Thread {
+            process,
+            number: u64::from(pid),
+            name: String::new(),
+            stack: None,
+        };
+        let first = Runner {
+            id: main,
+            carried: 0,
+            pointer: 0,
+            told,
+            ended: false,
+        };
         Image {
             process,
             pid,
@@ -88,6 +101,7 @@ impl Image {
             blocks: Arc::default(),
             runners: vec![None, Some(first)],
             current: 1,
+            carried: 0,
             stacks: HashMap::new(),
             no_stack: None,
             allocations: Allocations::default(),
@@ -104,8 +118,18 @@ impl Image {
         commons.pcs.insert(process, pcs);
         let mut child = Image::new(process, pid, main);
         if let Some(caller) = self.runners.get(self.current).and_then(Option::as_ref) {
-            let told = Thread { number: u64::from(pid), process, ..caller.told.clone() };
-            let runner = Runner { id: main, pointer: caller.pointer, carried: 0, told, ended: false };
+            let told = Thread {
+                number: u64::from(pid),
+                process,
+                ..caller.told.clone()
+            };
+            let runner = Runner {
+                id: main,
+                pointer: caller.pointer,
+                carried: 0,
+                told,
+                ended: false,
+            };
             child.runners = vec![None; self.current];
             child.runners.push(Some(runner));
             child.current = self.current;
@@ -119,6 +143,16 @@ impl Image {
         child.objects = self.objects.of_child(process);
         child.paused = self.paused;
         child
+    }
+
+    /// No more words will come: what was not told yet is told.
+    pub fn end(&mut self, out: &mut Output) {
+        for tid in 0..self.runners.len() {
+            if self.runners[tid].as_ref().is_some_and(|r| !r.ended) {
+                self.switch(tid);
+                self.tell_work(out);
+            }
+        }
     }
 
     /// Threads that have not ended.
@@ -142,11 +176,14 @@ impl Image {
         while let Some(&word) = words.get(at) {
             match wire::kind(word) {
                 wire::BLOCK => {
-                    at = self.run(word as u32 as usize, words, at + 1, out, commons).map_err(|Malformed| at)?;
+                    at = self
+                        .run(word as u32 as usize, words, at + 1, out, commons)
+                        .map_err(|Malformed| at)?;
                 }
                 wire::RECORD => {
                     let (kind, payload) = wire::payload(words, at).ok_or(at)?;
-                    self.record(kind, payload, out, commons, wishes).map_err(|Malformed| at)?;
+                    self.record(kind, payload, out, commons, wishes)
+                        .map_err(|Malformed| at)?;
                     at += 1 + payload.len();
                 }
                 _ => return Err(at),
@@ -155,130 +192,11 @@ impl Image {
         Ok(())
     }
 
-    /// One run of a superblock, whose addresses begin at `words[at]`; returns where it ends.
-    #[inline]
-    fn run(
-        &mut self,
-        number: usize,
-        words: &[u64],
-        at: usize,
-        out: &mut Output,
-        commons: &mut Commons,
-    ) -> Result<usize, Malformed> {
-        let mut block = self.blocks.get(number).ok_or(Malformed)?;
-        let rest = &words[at..];
-        let most = usize::from(block.refs).min(rest.len());
-        // How far it got, and whether something in between was left out.
-        let mut refs = 0;
-        let mut nulls = 0;
-        for &word in &rest[..most] {
-            if word & wire::TAGGED != 0 {
-                if word != wire::TAGGED {
-                    break;
-                }
-                nulls += 1;
-            }
-            refs += 1;
-        }
-        let mut end = at + refs;
-        let marker = match rest.get(refs) {
-            Some(&word) if wire::kind(word) == wire::EXIT => {
-                end += 1;
-                Some(word as u16)
-            }
-            _ => None,
-        };
-        let insns = self.blocks.instructions_run(&block, refs, marker)?;
-        let done = (refs - nulls) as u64;
-        if self.paused {
-            return Ok(end);
-        }
-        let Some(runner) = self.runners.get_mut(self.current).and_then(Option::as_mut) else {
-            return Err(Malformed);
-        };
-        if !out.wants(done) {
-            out.pass(done);
-            runner.carried = 0;
-            return Ok(end);
-        }
-        if !self.blocks.is_named(number) {
-            let (pcs, fetches) = (out.pcs, out.fetches);
-            let known = commons.pcs.entry(self.process).or_default();
-            Arc::make_mut(&mut self.blocks).name(number, pcs, fetches, |site| {
-                known.insert(site.pc);
-                out.site(site)
-            });
-            block = self.blocks.get(number).ok_or(Malformed)?;
-        }
-        if nulls > 0 || out.fetches {
-            Self::run_slowly(&self.blocks, &block, &rest[..refs], insns, runner, out);
-            return Ok(end);
-        }
-        if refs == 0 {
-            runner.carried += u64::from(insns);
-            return Ok(end);
-        }
-        let templates = self.blocks.templates(&block);
-        let first = runner.carried + u64::from(templates[0].insns);
-        if first > 255 {
-            Self::tell_work(runner, out);
-        }
-        let collected = out.collected();
-        let from = collected.len();
-        collected.extend(templates.iter().zip(&rest[..refs]).map(|(t, &addr)| Ref { addr, ..*t }));
-        collected[from].insns += runner.carried as u8;
-        runner.carried = u64::from(insns - 1 - self.blocks.insn_of(&block, refs - 1));
-        out.admit(from, done);
-        Ok(end)
-    }
-
-    /// Instructions that no reference can carry.
-    #[cold]
-    fn tell_work(runner: &mut Runner, out: &mut Output) {
-        let instructions = std::mem::take(&mut runner.carried);
-        if instructions > 0 && out.inside() {
-            out.event(runner.id, Event::Work { instructions });
-        }
-    }
-
-    /// A run with references that were left out, or with fetches.
-    #[cold]
-    fn run_slowly(blocks: &Blocks, block: &Block, words: &[u64], insns: u16, runner: &mut Runner, out: &mut Output) {
-        let mut insn = 0;
-        let mut done = 0;
-        if runner.carried > 200 {
-            Self::tell_work(runner, out);
-        }
-        let from = out.collected().len();
-        for (index, (&addr, template)) in words.iter().zip(blocks.templates(block)).enumerate() {
-            let of = blocks.insn_of(block, index) + 1;
-            Self::advance(blocks, block, &mut insn, of, runner, out);
-            if addr == wire::TAGGED {
-                continue;
-            }
-            done += 1;
-            let step = std::mem::take(&mut runner.carried).min(255) as u8;
-            out.collected().push(Ref { addr, insns: step, ..*template });
-        }
-        Self::advance(blocks, block, &mut insn, insns, runner, out);
-        out.admit(from, done);
-    }
-
-    /// Runs the instructions up to number `to`: as fetches, or as a count.
-    fn advance(blocks: &Blocks, block: &Block, insn: &mut u16, to: u16, runner: &mut Runner, out: &mut Output) {
-        while *insn < to {
-            if out.fetches {
-                let fetch = blocks.fetch(block, usize::from(*insn));
-                out.collected().push(fetch);
-            } else {
-                runner.carried += 1;
-            }
-            *insn += 1;
-        }
-    }
-
     fn current(&mut self) -> Result<&mut Runner, Malformed> {
-        self.runners.get_mut(self.current).and_then(Option::as_mut).ok_or(Malformed)
+        self.runners
+            .get_mut(self.current)
+            .and_then(Option::as_mut)
+            .ok_or(Malformed)
     }
 
     fn runner(&mut self, tid: u64) -> Result<&mut Runner, Malformed> {
@@ -292,7 +210,12 @@ impl Image {
             return *known;
         }
         let process = self.process;
-        *self.no_stack.get_or_insert_with(|| out.stack(Stack { process, frames: Vec::new() }))
+        *self.no_stack.get_or_insert_with(|| {
+            out.stack(Stack {
+                process,
+                frames: Vec::new(),
+            })
+        })
     }
 
     fn record(
@@ -307,7 +230,7 @@ impl Image {
             (record::BLOCK, _) => return Arc::make_mut(&mut self.blocks).define(payload),
             (record::THREAD, [tid]) => {
                 let id = self.runner(*tid)?.id;
-                self.current = *tid as usize;
+                self.switch(*tid as usize);
                 out.run_by(id);
             }
             (record::THREAD_CREATE, [tid]) => self.create(*tid, out)?,
@@ -319,8 +242,10 @@ impl Image {
                 out.update_thread(runner.id, runner.told.clone());
             }
             (record::THREAD_EXIT, [tid]) => {
+                self.runner(*tid)?;
+                self.switch(*tid as usize);
+                self.tell_work(out);
                 let runner = self.runner(*tid)?;
-                Self::tell_work(runner, out);
                 runner.ended = true;
                 out.exit(runner.id);
             }
@@ -342,7 +267,10 @@ impl Image {
             }
             (record::STACK, [number, pcs @ ..]) => {
                 let frames = pcs.iter().map(|pc| Frame { pc: *pc }).collect();
-                let id = out.stack(Stack { process: self.process, frames });
+                let id = out.stack(Stack {
+                    process: self.process,
+                    frames,
+                });
                 commons.pcs.entry(self.process).or_default().extend(pcs);
                 self.stacks.insert(*number, id);
             }
@@ -359,8 +287,14 @@ impl Image {
                 }
             }
             (record::SYNC, [operation, object, value]) => self.sync(*operation, *object, *value, out, commons)?,
-            (record::FORK, [pid]) => wishes.push(Wish::Spawned { by: self.current()?.id, pid: *pid as u32 }),
-            (record::WAITED, [pid]) => wishes.push(Wish::Waited { by: self.current()?.id, pid: *pid as u32 }),
+            (record::FORK, [pid]) => wishes.push(Wish::Spawned {
+                by: self.current()?.id,
+                pid: *pid as u32,
+            }),
+            (record::WAITED, [pid]) => wishes.push(Wish::Waited {
+                by: self.current()?.id,
+                pid: *pid as u32,
+            }),
             (record::EXEC, [1]) => self.phase = Phase::Replacing,
             (record::EXEC, [_]) => self.phase = Phase::Running,
             (record::PROGRAM, _) => {}
@@ -380,7 +314,12 @@ impl Image {
             }
             (record::ARRAY, [addr, bytes, ..]) => {
                 let name = String::from_utf8_lossy(&wire::text(payload, 2)).into_owned();
-                out.writer().arrays([Array { process: self.process, name, addr: *addr, bytes: *bytes }]);
+                out.writer().arrays([Array {
+                    process: self.process,
+                    name,
+                    addr: *addr,
+                    bytes: *bytes,
+                }]);
             }
             (record::SWITCH, [on]) => self.paused = *on == 0,
             _ => return Err(Malformed),
@@ -390,15 +329,27 @@ impl Image {
 
     fn create(&mut self, tid: u64, out: &mut Output) -> Result<(), Malformed> {
         // Valgrind has a few hundred threads at most (--max-threads).
-        let tid = usize::try_from(tid).ok().filter(|tid| *tid < 1 << 16).ok_or(Malformed)?;
+        let tid = usize::try_from(tid)
+            .ok()
+            .filter(|tid| *tid < 1 << 16)
+            .ok_or(Malformed)?;
         let by = self.current()?.id;
-        let told = Thread { process: self.process, ..Thread::default() };
+        let told = Thread {
+            process: self.process,
+            ..Thread::default()
+        };
         let id = out.thread(told.clone());
         out.event(by, Event::Spawn { child: id });
         if self.runners.len() <= tid {
             self.runners.resize(tid + 1, None);
         }
-        self.runners[tid] = Some(Runner { id, carried: 0, pointer: 0, told, ended: false });
+        self.runners[tid] = Some(Runner {
+            id,
+            carried: 0,
+            pointer: 0,
+            told,
+            ended: false,
+        });
         Ok(())
     }
 
@@ -422,7 +373,14 @@ impl Image {
         };
         if kind == Allocation::File && !path.is_empty() {
             let executable = how & 4 != 0;
-            commons.mappings.add(Mapping { process: self.process, path, start, bytes, offset, executable });
+            commons.mappings.add(Mapping {
+                process: self.process,
+                path,
+                start,
+                bytes,
+                offset,
+                executable,
+            });
         }
         for event in self.allocations.map(start, bytes, stack, kind) {
             out.event(thread, event);
@@ -446,13 +404,20 @@ impl Image {
                 }
             }
             wire::sync::JOINED => {
-                let ended = self.runners.iter().flatten().find(|r| r.pointer == object && r.id != thread);
+                let ended = self
+                    .runners
+                    .iter()
+                    .flatten()
+                    .find(|r| r.pointer == object && r.id != thread);
                 if let Some(child) = ended.map(|r| r.id) {
                     out.event(thread, Event::Join { child });
                 }
             }
             _ => {
-                for event in self.objects.events(thread, operation, object, value, &mut commons.tickets) {
+                for event in self
+                    .objects
+                    .events(thread, operation, object, value, &mut commons.tickets)
+                {
                     out.event(thread, event);
                 }
             }
@@ -460,4 +425,3 @@ impl Image {
         Ok(())
     }
 }
-

@@ -89,12 +89,21 @@ impl Schedule {
 impl Journal {
     /// Keeps what it must in a nameless file beside `trace`.
     pub fn new(trace: &Path, skip: u64, references: u64, count: u32) -> io::Result<Journal> {
-        let folder = trace.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = trace
+            .parent()
+            .filter(|p| !p.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         let file = tempfile::tempfile_in(folder)?;
         Ok(Journal {
             out: zstd::Encoder::new(BufWriter::new(file), 1)?,
             failure: None,
-            schedule: Schedule { skip, references, count: u64::from(count), stride: 1, held: 0 },
+            schedule: Schedule {
+                skip,
+                references,
+                count: u64::from(count),
+                stride: 1,
+                held: 0,
+            },
             seen: 0,
             passed: 0,
             paused: HashMap::new(),
@@ -134,7 +143,10 @@ impl Journal {
         let chosen = self.schedule.choose(self.seen);
         let file = match self.failure {
             Some(failure) => Err(failure),
-            None => self.out.finish().and_then(|buffer| buffer.into_inner().map_err(|e| e.into_error())),
+            None => self
+                .out
+                .finish()
+                .and_then(|buffer| buffer.into_inner().map_err(|e| e.into_error())),
         };
         (Replay { file }, chosen)
     }
@@ -153,7 +165,9 @@ impl Listener for Journal {
             let begin = at;
             at += 1;
             if wire::kind(word) == wire::RECORD {
-                let Some((kind, payload)) = wire::payload(words, begin) else { break };
+                let Some((kind, payload)) = wire::payload(words, begin) else {
+                    break;
+                };
                 if kind == record::SWITCH {
                     paused = payload.first() == Some(&0);
                     self.paused.insert(connection, paused);
@@ -193,7 +207,10 @@ impl Listener for Journal {
     }
 
     fn progress(&self) -> (u64, u64) {
-        (self.seen, self.out.get_ref().get_ref().metadata().map_or(0, |m| m.len()))
+        (
+            self.seen,
+            self.out.get_ref().get_ref().metadata().map_or(0, |m| m.len()),
+        )
     }
 
     fn failed(&self) -> bool {
@@ -208,11 +225,10 @@ pub struct Replay {
 
 impl Replay {
     /// Tells everything to `story`. The error says what stopped it; what was told is told.
-    pub fn tell(self, mut story: Story) -> Result<Story, (Story, String)> {
-        match self.file.and_then(|file| Self::read(file, &mut story)) {
-            Ok(()) => Ok(story),
-            Err(e) => Err((story, format!("the temporary file beside the trace failed: {e}"))),
-        }
+    pub fn tell(self, story: &mut Story) -> Result<(), String> {
+        self.file
+            .and_then(|file| Self::read(file, story))
+            .map_err(|e| format!("the temporary file beside the trace failed: {e}"))
     }
 
     fn read(mut file: File, story: &mut Story) -> io::Result<()> {
@@ -235,7 +251,15 @@ impl Replay {
             match u64::from_le_bytes(first) {
                 OPEN => {
                     let (connection, pid, parent) = (number()?, number()? as u32, number()? as u32);
-                    story.open(connection, Hello { pid, parent, forked: number()? != 0, parent_slots: 0 });
+                    story.open(
+                        connection,
+                        Hello {
+                            pid,
+                            parent,
+                            forked: number()? != 0,
+                            parent_slots: 0,
+                        },
+                    );
                 }
                 WORDS => {
                     let (connection, count) = (number()?, number()?);
@@ -261,7 +285,13 @@ mod tests {
     use super::*;
 
     fn schedule(skip: u64, references: u64, count: u64) -> Schedule {
-        Schedule { skip, references, count, stride: 1, held: 0 }
+        Schedule {
+            skip,
+            references,
+            count,
+            stride: 1,
+            held: 0,
+        }
     }
 
     #[test]
@@ -278,7 +308,10 @@ mod tests {
             assert_eq!(chosen.len(), 4, "{run}");
             for window in &chosen {
                 assert_eq!(window.end - window.start, 10);
-                assert!(window.clone().all(|at| kept.binary_search(&at).is_ok()), "{run}: {window:?}");
+                assert!(
+                    window.clone().all(|at| kept.binary_search(&at).is_ok()),
+                    "{run}: {window:?}"
+                );
             }
             assert_eq!(chosen[0].start, 50);
             assert!(chosen.windows(2).all(|w| w[0].end <= w[1].start));
@@ -293,7 +326,8 @@ mod tests {
     fn short_runs_give_fewer_windows() {
         let s = schedule(0, 10, 4);
         assert_eq!(s.choose(35).len(), 3);
-        assert_eq!(s.choose(5), [0..10]);
+        assert_eq!(s.choose(5).first(), Some(&(0..10)));
+        assert_eq!(s.choose(5).len(), 1);
         assert!(schedule(50, 10, 4).choose(50).is_empty());
     }
 

@@ -21,7 +21,9 @@ impl Room {
         let folder = tempfile::Builder::new()
             .prefix("domicile-")
             .tempdir()
-            .map_err(CaptureError::system("cannot make a folder for temporary files (TMPDIR)"))?;
+            .map_err(CaptureError::system(
+                "cannot make a folder for temporary files (TMPDIR)",
+            ))?;
         Ok(Room { folder })
     }
 
@@ -32,14 +34,26 @@ impl Room {
     /// What Valgrind had to say, shortened.
     pub fn messages(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        let Ok(files) = fs::read_dir(self.folder.path()) else { return lines };
-        for file in files.flatten().filter(|f| f.file_name().to_string_lossy().starts_with("log.")) {
+        let Ok(files) = fs::read_dir(self.folder.path()) else {
+            return lines;
+        };
+        for file in files
+            .flatten()
+            .filter(|f| f.file_name().to_string_lossy().starts_with("log."))
+        {
             let mut text = String::new();
             let read = fs::File::open(file.path()).and_then(|f| f.take(1 << 16).read_to_string(&mut text));
             if read.is_ok() {
                 // "==1234== message"
-                let said = text.lines().map(|l| l.trim_start_matches(|c: char| "=-*".contains(c) || c.is_ascii_digit()));
-                lines.extend(said.map(str::trim).filter(|l| !l.is_empty()).take(8).map(str::to_string));
+                let said = text
+                    .lines()
+                    .map(|l| l.trim_start_matches(|c: char| "=-*".contains(c) || c.is_ascii_digit()));
+                lines.extend(
+                    said.map(str::trim)
+                        .filter(|l| !l.is_empty())
+                        .take(8)
+                        .map(str::to_string),
+                );
             }
         }
         lines
@@ -56,8 +70,17 @@ pub fn start(options: &Options, tool: &Tool, room: &Room) -> Result<Child, Captu
         .arg("--tool=domicile")
         .arg(prefixed("--domicile-socket=", &room.socket()))
         .arg(prefixed("--log-file=", &room.folder.path().join("log.%p")))
-        .args(["-q", "--vgdb=no", "--fair-sched=try", "--error-exitcode=0", "--run-libc-freeres=no"])
-        .arg(format!("--trace-children={}", if options.follow_children { "yes" } else { "no" }))
+        .args([
+            "-q",
+            "--vgdb=no",
+            "--fair-sched=try",
+            "--error-exitcode=0",
+            "--run-libc-freeres=no",
+        ])
+        .arg(format!(
+            "--trace-children={}",
+            if options.follow_children { "yes" } else { "no" }
+        ))
         .arg(format!("--num-callers={STACK_DEPTH}"))
         .arg("--")
         .arg(&program)
@@ -65,7 +88,9 @@ pub fn start(options: &Options, tool: &Tool, room: &Room) -> Result<Child, Captu
     if options.output_to_stderr {
         command.stdout(std::io::stderr());
     }
-    command.spawn().map_err(|e| CaptureError::NoValgrind { what: format!("{}: {e}", tool.valgrind.display()) })
+    command.spawn().map_err(|e| CaptureError::NoValgrind {
+        what: format!("{}: {e}", tool.valgrind.display()),
+    })
 }
 
 fn prefixed(option: &str, path: &Path) -> std::ffi::OsString {
@@ -76,16 +101,27 @@ fn prefixed(option: &str, path: &Path) -> std::ffi::OsString {
 
 /// The file to run: looked up here, since Valgrind's own message would go to its log.
 fn program(options: &Options) -> Result<PathBuf, CaptureError> {
-    let missing = |what: String| CaptureError::NoProgram { program: PathBuf::from(&options.program), what };
+    let missing = |what: String| CaptureError::NoProgram {
+        program: PathBuf::from(&options.program),
+        what,
+    };
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = lookup(&options.program, &path).ok_or_else(|| {
         let exists = Path::new(&options.program).exists();
-        missing(if exists { "it is not an executable file".into() } else { "no such program".into() })
+        missing(if exists {
+            "it is not an executable file".into()
+        } else {
+            "no such program".into()
+        })
     })?;
     let mut head = [0u8; 5];
-    fs::File::open(&found).and_then(|mut f| f.read(&mut head)).map_err(|e| missing(e.to_string()))?;
+    fs::File::open(&found)
+        .and_then(|mut f| f.read(&mut head))
+        .map_err(|e| missing(e.to_string()))?;
     if head.starts_with(b"\x7fELF") && head[4] == 1 {
-        return Err(missing("it is a 32-bit program; only 64-bit ones can be recorded".into()));
+        return Err(missing(
+            "it is a 32-bit program; only 64-bit ones can be recorded".into(),
+        ));
     }
     Ok(found)
 }

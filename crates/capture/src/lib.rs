@@ -28,6 +28,7 @@ mod module;
 mod options;
 mod output;
 mod recorder;
+mod run;
 mod story;
 mod symbols;
 mod sync;

@@ -35,7 +35,10 @@ impl Mappings {
             .all
             .range((parent, 0, String::new())..)
             .take_while(|((process, ..), _)| *process == parent)
-            .map(|(_, m)| Mapping { process: child, ..m.clone() })
+            .map(|(_, m)| Mapping {
+                process: child,
+                ..m.clone()
+            })
             .collect();
         inherited.into_iter().for_each(|m| self.add(m));
     }
@@ -61,7 +64,10 @@ mod tests {
             executable: false,
         };
         mappings.add(m.clone());
-        mappings.add(Mapping { executable: true, ..m.clone() });
+        mappings.add(Mapping {
+            executable: true,
+            ..m.clone()
+        });
         mappings.inherit(0, 1);
         mappings.inherit(0, 1);
         let all: Vec<_> = mappings.iter().cloned().collect();

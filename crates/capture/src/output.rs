@@ -24,6 +24,8 @@ pub struct Output {
     windows: VecDeque<Range<u64>>,
     window: u32,
     inside: bool,
+    /// The end of the window under way.
+    end: u64,
     announce: bool,
     pub pcs: bool,
     pub fetches: bool,
@@ -43,6 +45,7 @@ impl Output {
             windows: windows.into(),
             window: 0,
             inside: false,
+            end: 0,
             announce,
             pcs,
             fetches,
@@ -116,15 +119,27 @@ impl Output {
         &mut self.refs
     }
 
+    /// Whether all of the next `count` references lie in the window under way, and do not end it.
+    #[inline(always)]
+    pub fn takes_all(&self, count: u64) -> bool {
+        self.inside && self.seen + count < self.end
+    }
+
+    /// Lets through the last `count` references, for which [`Output::takes_all`] has vouched.
+    #[inline(always)]
+    pub fn admit_all(&mut self, count: u64) {
+        self.seen += count;
+        if self.refs.len() >= BATCH {
+            self.flush();
+        }
+    }
+
     /// Lets through those of the last references, from index `from` of [`Output::collected`] on,
     /// that lie in a window; `count` of them are not fetches.
     #[inline(always)]
     pub fn admit(&mut self, from: usize, count: u64) {
-        if self.inside && self.windows.front().is_some_and(|w| self.seen + count < w.end) {
-            self.seen += count;
-            if self.refs.len() >= BATCH {
-                self.flush();
-            }
+        if self.takes_all(count) {
+            self.admit_all(count);
         } else {
             self.admit_across(from);
         }
@@ -143,7 +158,11 @@ impl Output {
             if self.seen >= window.start {
                 if !self.inside {
                     self.inside = true;
-                    r.insns = r.insns.min(1);
+                    self.end = window.end;
+                    if window.start > 0 {
+                        // What was run before the window is not of it.
+                        r.insns = r.insns.min(1);
+                    }
                     self.begin_window();
                 }
                 self.refs.push(r);

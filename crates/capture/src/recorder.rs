@@ -42,21 +42,28 @@ pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<O
     let mut recorder = Recorder::new(listener, child);
 
     let windows = options.window.map(|n| (n, options.windows));
-    let (ended, story) = match windows {
+    let (ended, mut story, told) = match windows {
         Some((references, count)) if count > 1 => {
             let mut journal = Journal::new(&options.output, options.skip, references, count)
                 .map_err(CaptureError::system("cannot make a temporary file beside the trace"))?;
             let ended = recorder.listen(&mut journal, &mut caught, progress)?;
             let (replay, chosen) = journal.finish();
-            let story = Story::new(Output::new(writer, chosen, true, options.pcs, options.fetches));
-            (ended, replay.tell(story))
+            let mut story = Story::new(Output::new(writer, chosen, true, options.pcs, options.fetches));
+            let told = replay.tell(&mut story).err();
+            (ended, story, told)
         }
         _ => {
             let first = options.skip..options.window.map_or(u64::MAX, |n| options.skip.saturating_add(n));
-            let out = Output::new(writer, vec![first], options.window.is_some(), options.pcs, options.fetches);
+            let out = Output::new(
+                writer,
+                vec![first],
+                options.window.is_some(),
+                options.pcs,
+                options.fetches,
+            );
             let mut story = Story::new(out);
             let ended = recorder.listen(&mut story, &mut caught, progress)?;
-            (ended, Ok(story))
+            (ended, story, None)
         }
     };
     let mut notes = recorder.notes;
@@ -66,11 +73,11 @@ pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<O
         return Err(CaptureError::DidNotStart { log });
     }
     notes.extend(room.messages().into_iter().map(|m| format!("valgrind: {m}")));
-    let (mut story, told) = match story {
-        Ok(story) => (story, None),
-        Err((story, failure)) => (story, Some(failure)),
-    };
-    progress(Progress { references: story.out.seen(), bytes: story.out.bytes(), finishing: true });
+    progress(Progress {
+        references: story.out.seen(),
+        bytes: story.out.bytes(),
+        finishing: true,
+    });
     notes.append(&mut story.commons.notes);
     if let Some(wanted) = options.window.map(|_| options.windows)
         && story.out.windows_begun() < wanted
@@ -87,7 +94,13 @@ pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<O
         Ok(summary) => (summary, told),
         Err(failure) => (kept(&failure), Some(failure.to_string())),
     };
-    Ok(Outcome { exit: exit(ended), summary, references_seen: seen, notes, failure })
+    Ok(Outcome {
+        exit: exit(ended),
+        summary,
+        references_seen: seen,
+        notes,
+        failure,
+    })
 }
 
 fn check(options: &Options) -> Result<(), CaptureError> {
@@ -98,7 +111,9 @@ fn check(options: &Options) -> Result<(), CaptureError> {
         return Err(CaptureError::BadOptions("0 windows".into()));
     }
     if options.windows > 1 && options.window.is_none() {
-        return Err(CaptureError::BadOptions("several windows need a size (--window N)".into()));
+        return Err(CaptureError::BadOptions(
+            "several windows need a size (--window N)".into(),
+        ));
     }
     Ok(())
 }
@@ -117,7 +132,10 @@ fn header(options: &Options) -> Header {
 }
 
 fn writer(options: &Options, header: &Header) -> Result<Writer, CaptureError> {
-    let how = trace::Options { background: true, ..trace::Options::default() };
+    let how = trace::Options {
+        background: true,
+        ..trace::Options::default()
+    };
     Ok(Writer::create_with(&options.output, header, how)?)
 }
 
@@ -127,8 +145,21 @@ fn kept(failure: &TraceError) -> Summary {
         TraceError::Write { references, bytes, .. } => (*references, *bytes),
         _ => (0, 0),
     };
-    let bytes_per_reference = if references == 0 { 0.0 } else { bytes as f64 / references as f64 };
-    Summary { references, bytes, bytes_per_reference, events: 0, instructions: 0, threads: 0, sites: 0, chunks: 0 }
+    let bytes_per_reference = if references == 0 {
+        0.0
+    } else {
+        bytes as f64 / references as f64
+    };
+    Summary {
+        references,
+        bytes,
+        bytes_per_reference,
+        events: 0,
+        instructions: 0,
+        threads: 0,
+        sites: 0,
+        chunks: 0,
+    }
 }
 
 fn exit(status: ExitStatus) -> Exit {
@@ -174,14 +205,17 @@ impl Recorder {
         let mut told = Instant::now();
         loop {
             self.wait(caught, ended.is_some())?;
-            while let Some(signal) = caught.next() {
+            while let Some(signal) = caught.take() {
                 // Ctrl-C went to the program as well: it decides.
                 if !signal.from_terminal {
                     let _ = signals::send(self.child.id(), signal.number);
                 }
             }
             if ended.is_none() {
-                ended = self.child.try_wait().map_err(CaptureError::system("cannot wait for the program"))?;
+                ended = self
+                    .child
+                    .try_wait()
+                    .map_err(CaptureError::system("cannot wait for the program"))?;
             }
             self.accept()?;
             let mut moved = self.take(story);
@@ -192,7 +226,11 @@ impl Recorder {
             if told.elapsed() >= PROGRESS_EVERY {
                 told = Instant::now();
                 let (references, bytes) = story.progress();
-                progress(Progress { references, bytes, finishing: false });
+                progress(Progress {
+                    references,
+                    bytes,
+                    finishing: false,
+                });
             }
             if story.failed() {
                 self.rings.values_mut().for_each(Ring::hang_up);
@@ -229,7 +267,12 @@ impl Recorder {
                     self.note(format!("some processes had to wait to be recorded: {e}"));
                     break;
                 }
-                Err(source) => return Err(CaptureError::System { what: "cannot accept the tool", source }),
+                Err(source) => {
+                    return Err(CaptureError::System {
+                        what: "cannot accept the tool",
+                        source,
+                    });
+                }
             }
         }
         for ring in self.rings.values_mut() {
@@ -287,11 +330,14 @@ impl Recorder {
     /// A forked child comes after what its parent did before the fork; a program that replaced
     /// another comes after it.
     fn must_wait_to_open(&self, id: Connection, hello: &Hello) -> bool {
-        self.rings.iter().filter(|(other, _)| **other < id).any(|(_, ring)| match ring.hello {
-            Some(other) if hello.forked && other.pid == hello.parent => ring.taken < hello.parent_slots,
-            Some(other) => other.pid == hello.pid,
-            None => false,
-        })
+        self.rings
+            .iter()
+            .filter(|(other, _)| **other < id)
+            .any(|(_, ring)| match ring.hello {
+                Some(other) if hello.forked && other.pid == hello.parent => ring.taken < hello.parent_slots,
+                Some(other) => other.pid == hello.pid,
+                None => false,
+            })
     }
 
     /// What follows a wait comes after all that the process did that was waited for. (The tool
@@ -299,14 +345,20 @@ impl Recorder {
     fn must_wait(&self, ring: &Ring) -> bool {
         let Some((head, pid)) = ring.peek() else { return false };
         let waited = wire::kind(head) == wire::RECORD && (head >> 48 & 0xfff) as u32 == kind::WAITED;
-        waited && self.rings.values().any(|r| r.hello.is_some_and(|h| u64::from(h.pid) == pid))
+        waited
+            && self
+                .rings
+                .values()
+                .any(|r| r.hello.is_some_and(|h| u64::from(h.pid) == pid))
     }
 
     /// The program has ended: whoever of its children still runs goes on unrecorded.
     fn leave(&mut self, story: &mut dyn Listener) {
         let running = self.rings.values().filter(|r| !r.ended()).count();
         if running > 0 {
-            self.note(format!("{running} processes outlived the program; they were recorded until it ended"));
+            self.note(format!(
+                "{running} processes outlived the program; they were recorded until it ended"
+            ));
         }
         for (id, mut ring) in std::mem::take(&mut self.rings) {
             ring.hang_up();

@@ -75,8 +75,18 @@ impl Story {
     /// A process and its first thread, in the tables.
     fn enter(&mut self, pid: u32, parent: Option<u32>, program: (String, Vec<String>)) -> (u32, ThreadId) {
         let (name, arguments) = program.clone();
-        let process = self.out.process(Process { pid, parent, program: name, arguments });
-        let main = self.out.thread(Thread { process, number: u64::from(pid), name: String::new(), stack: None });
+        let process = self.out.process(Process {
+            pid,
+            parent,
+            program: name,
+            arguments,
+        });
+        let main = self.out.thread(Thread {
+            process,
+            number: u64::from(pid),
+            name: String::new(),
+            stack: None,
+        });
         self.programs.insert(process, program);
         (process, main)
     }
@@ -89,14 +99,26 @@ impl Story {
         arguments.pop();
         let before = self.replaced.remove(&hello.pid);
         let earlier = self.known.get(&hello.pid).map(|k| k.process);
-        let parent = if before.is_some() { earlier } else { self.known.get(&hello.parent).map(|k| k.process) };
+        let parent = if before.is_some() {
+            earlier
+        } else {
+            self.known.get(&hello.parent).map(|k| k.process)
+        };
         let (process, main) = self.enter(hello.pid, parent, (name, arguments));
         if let Some(before) = before {
             // execve: the new program goes on where the old one ends.
             self.out.event(before, Event::Spawn { child: main });
             self.out.exit(before);
         }
-        self.known.insert(hello.pid, Known { process, main, spawned: true, heard: true });
+        self.known.insert(
+            hello.pid,
+            Known {
+                process,
+                main,
+                spawned: true,
+                heard: true,
+            },
+        );
         self.images.insert(connection, Image::new(process, hello.pid, main));
     }
 
@@ -110,7 +132,9 @@ impl Story {
             .max_by_key(|i| (i.phase == Phase::Running, i.process))
             .map(|i| i.process);
         let Some(parent) = parent else {
-            self.note(format!("process {pid} was not recorded: its parent {parent_pid} is not known"));
+            self.note(format!(
+                "process {pid} was not recorded: its parent {parent_pid} is not known"
+            ));
             return;
         };
         let known = match self.known.get(&pid).copied().filter(|k| k.spawned && !k.heard) {
@@ -118,11 +142,20 @@ impl Story {
             None => {
                 let program = self.programs.get(&parent).cloned().unwrap_or_default();
                 let (process, main) = self.enter(pid, Some(parent), program);
-                Known { process, main, spawned: false, heard: true }
+                Known {
+                    process,
+                    main,
+                    spawned: false,
+                    heard: true,
+                }
             }
         };
         self.known.insert(pid, known);
-        let of = self.images.values().chain(self.ended.iter()).find(|i| i.process == parent);
+        let of = self
+            .images
+            .values()
+            .chain(self.ended.iter())
+            .find(|i| i.process == parent);
         if let Some(of) = of {
             let image = of.fork(known.process, pid, known.main, &mut self.out, &mut self.commons);
             self.images.insert(connection, image);
@@ -136,10 +169,19 @@ impl Story {
                     Some(known) => Known { spawned: true, ..known },
                     None => {
                         // The child has not spoken yet: its place is taken for it.
-                        let parent = self.images.values().find(|i| i.live().any(|t| t == by)).map(|i| i.process);
+                        let parent = self
+                            .images
+                            .values()
+                            .find(|i| i.live().any(|t| t == by))
+                            .map(|i| i.process);
                         let program = parent.and_then(|p| self.programs.get(&p)).cloned().unwrap_or_default();
                         let (process, main) = self.enter(pid, parent, program);
-                        Known { process, main, spawned: true, heard: false }
+                        Known {
+                            process,
+                            main,
+                            spawned: true,
+                            heard: false,
+                        }
                     }
                 };
                 self.known.insert(pid, known);
@@ -173,7 +215,9 @@ impl Listener for Story {
             };
             self.begin(connection, hello, &text);
         }
-        let Some(image) = self.images.get_mut(&connection) else { return };
+        let Some(image) = self.images.get_mut(&connection) else {
+            return;
+        };
         let mut wishes = Vec::new();
         let decoded = image.decode(words, &mut self.out, &mut self.commons, &mut wishes);
         let pid = image.pid;
@@ -191,7 +235,10 @@ impl Listener for Story {
 
     fn close(&mut self, connection: Connection) {
         self.unnamed.remove(&connection);
-        let Some(image) = self.images.remove(&connection) else { return };
+        let Some(mut image) = self.images.remove(&connection) else {
+            return;
+        };
+        image.end(&mut self.out);
         let replacing = image.phase == Phase::Replacing;
         for thread in image.live().collect::<Vec<_>>() {
             if replacing && thread == image.main {

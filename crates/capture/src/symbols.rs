@@ -14,6 +14,9 @@ use crate::options::Options;
 use crate::story::Story;
 use crate::tool;
 
+/// Static data without initial values that one file may have: 64 GiB.
+const MOST_ZEROED: u64 = 1 << 36;
+
 /// A file in an address space.
 struct Place<'a> {
     process: u32,
@@ -34,17 +37,24 @@ struct Spot {
 /// All that was asked of one file.
 #[derive(Default)]
 struct Answers {
-    build_id: String,
     data: Vec<Symbol>,
     spots: HashMap<u64, Spot>,
 }
 
 /// Writes the tables that give names: modules, symbols and locations.
 pub fn write(options: &Options, story: &mut Story, notes: &mut Vec<String>) {
-    let mappings: Vec<Mapping> = story.commons.mappings.iter().filter(|m| !is_ours(&m.path)).cloned().collect();
+    let mappings: Vec<Mapping> = story
+        .commons
+        .mappings
+        .iter()
+        .filter(|m| !is_ours(&m.path))
+        .cloned()
+        .collect();
     let paths: HashSet<&str> = mappings.iter().map(|m| m.path.as_str()).collect();
-    let elves: HashMap<&str, Elf> =
-        paths.into_par_iter().filter_map(|path| Some((path, Elf::open(Path::new(path))?))).collect();
+    let elves: HashMap<&str, Elf> = paths
+        .into_par_iter()
+        .filter_map(|path| Some((path, Elf::open(Path::new(path))?)))
+        .collect();
     let places = places(&mappings, &elves);
 
     let mut asked: HashMap<&str, HashSet<u64>> = HashMap::new();
@@ -52,8 +62,11 @@ pub fn write(options: &Options, story: &mut Story, notes: &mut Vec<String>) {
     let mut found: Vec<(u32, u64, &str, u64)> = Vec::new();
     if options.symbols {
         for (process, pcs) in &pcs {
-            let here: BTreeMap<u64, &Place<'_>> =
-                places.iter().filter(|p| p.process == *process).map(|p| (p.start, p)).collect();
+            let here: BTreeMap<u64, &Place<'_>> = places
+                .iter()
+                .filter(|p| p.process == *process)
+                .map(|p| (p.start, p))
+                .collect();
             for pc in pcs {
                 let place = here.range(..=*pc).next_back().map(|(_, p)| *p).filter(|p| *pc < p.end);
                 if let Some(place) = place {
@@ -64,26 +77,49 @@ pub fn write(options: &Options, story: &mut Story, notes: &mut Vec<String>) {
             }
         }
     }
+    let program = mappings.first().map(|m| m.path.as_str());
     let nothing = HashSet::new();
     let answers: HashMap<&str, Answers> = elves
         .par_iter()
-        .map(|(path, elf)| (*path, answer(path, elf, asked.get(path).unwrap_or(&nothing), options.symbols)))
+        .map(|(path, elf)| {
+            let asked = asked.get(path).unwrap_or(&nothing);
+            // Of libraries whose debug information lies apart only code is looked up: it is of the
+            // system, and reading all of it takes longer than many a program runs.
+            let variables = Some(*path) == program || elf.debug.as_deref() == Some(Path::new(path));
+            (
+                *path,
+                if options.symbols {
+                    answer(path, elf, asked, variables)
+                } else {
+                    Answers::default()
+                },
+            )
+        })
         .collect();
 
-    let without: Vec<&str> = elves.iter().filter(|(_, e)| e.debug.is_none()).map(|(path, _)| *path).collect();
-    let program = mappings.first().map(|m| m.path.as_str());
+    let without: Vec<&str> = elves
+        .iter()
+        .filter(|(_, e)| e.debug.is_none())
+        .map(|(path, _)| *path)
+        .collect();
     if let Some(program) = program.filter(|p| options.symbols && without.contains(p)) {
         notes.push(format!(
             "{program} has no debug information: data and code are named by symbols only; compile with -g for files \
              and lines"
         ));
     }
-    write_modules(story, &places, &answers);
+    write_modules(story, &places, &elves);
     write_symbols(story, &places, &answers);
-    found.sort_unstable();
+    found.sort_unstable_by_key(|(process, pc, path, own)| (*path, *own, *process, *pc));
     let locations = found.into_iter().filter_map(|(process, pc, path, own)| {
         let spot = answers.get(path)?.spots.get(&own)?.clone();
-        Some(Location { process, pc, function: spot.function, file: spot.file, line: spot.line })
+        Some(Location {
+            process,
+            pc,
+            function: spot.function,
+            file: spot.file,
+            line: spot.line,
+        })
     });
     story.out.writer().locations(locations.collect::<Vec<_>>());
 }
@@ -97,34 +133,60 @@ fn is_ours(path: &str) -> bool {
 /// Where each file lies: its mappings of one bias together.
 fn places<'a>(mappings: &'a [Mapping], elves: &HashMap<&str, Elf>) -> Vec<Place<'a>> {
     let mut places: Vec<Place<'a>> = Vec::new();
+    // An executable that is only read (by a debugger, say) is not loaded.
+    let mut loaded: HashSet<(u32, &str, u64)> = HashSet::new();
     for m in mappings {
         let bias = match elves.get(m.path.as_str()) {
             Some(elf) => elf.bias(m.start, m.offset, |bias| {
-                places.iter().rev().any(|p| p.process == m.process && p.path == m.path && p.bias == bias)
+                places
+                    .iter()
+                    .rev()
+                    .any(|p| p.process == m.process && p.path == m.path && p.bias == bias)
             }),
             None => m.start.wrapping_sub(m.offset),
         };
+        if m.executable {
+            loaded.insert((m.process, &m.path, bias));
+        }
         let end = m.start.saturating_add(m.bytes);
-        let known = places.iter_mut().rev().find(|p| p.process == m.process && p.path == m.path && p.bias == bias);
+        let known = places
+            .iter_mut()
+            .rev()
+            .find(|p| p.process == m.process && p.path == m.path && p.bias == bias);
         match known {
             Some(place) => {
                 place.start = place.start.min(m.start);
                 place.end = place.end.max(end);
             }
-            None => places.push(Place { process: m.process, path: &m.path, start: m.start, end, bias }),
+            None => places.push(Place {
+                process: m.process,
+                path: &m.path,
+                start: m.start,
+                end,
+                bias,
+            }),
+        }
+    }
+    for place in places
+        .iter_mut()
+        .filter(|p| loaded.contains(&(p.process, p.path, p.bias)))
+    {
+        let data_end = elves
+            .get(place.path)
+            .map_or(0, |elf| place.bias.wrapping_add(elf.end()));
+        // Data beyond the file's end follows its last mapping.
+        if data_end.wrapping_sub(place.end) < MOST_ZEROED {
+            place.end = data_end;
         }
     }
     places
 }
 
 /// Looks up everything in one file.
-fn answer(path: &str, elf: &Elf, asked: &HashSet<u64>, look: bool) -> Answers {
-    let mut answers = Answers { build_id: elf.build_id.clone(), ..Answers::default() };
-    if !look {
-        return answers;
-    }
+fn answer(path: &str, elf: &Elf, asked: &HashSet<u64>, with_variables: bool) -> Answers {
+    let mut answers = Answers::default();
     let mut variables: HashMap<u64, Variable> = HashMap::new();
-    if let Some(bytes) = elf.debug.as_deref().and_then(elf::read) {
+    if let Some(bytes) = elf.debug.as_deref().filter(|_| with_variables).and_then(elf::read) {
         variables.extend(dwarf::variables(&bytes).into_iter().map(|v| (v.addr, v)));
     }
     answers.data = elf
@@ -133,7 +195,11 @@ fn answer(path: &str, elf: &Elf, asked: &HashSet<u64>, look: bool) -> Answers {
         .map(|named| {
             let variable = variables.remove(&named.addr).unwrap_or_default();
             // Who only reads shares nothing falsely.
-            let fields = if elf.is_writable(named.addr) { variable.fields } else { Vec::new() };
+            let fields = if elf.is_writable(named.addr) {
+                variable.fields
+            } else {
+                Vec::new()
+            };
             Symbol {
                 process: 0,
                 name: named.name.clone(),
@@ -145,8 +211,15 @@ fn answer(path: &str, elf: &Elf, asked: &HashSet<u64>, look: bool) -> Answers {
             }
         })
         .collect();
-    let loader = elf.debug.as_deref().filter(|_| !asked.is_empty()).and_then(|d| addr2line::Loader::new(d).ok());
-    let short = Path::new(path).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let loader = elf
+        .debug
+        .as_deref()
+        .filter(|_| !asked.is_empty())
+        .and_then(|d| addr2line::Loader::new(d).ok());
+    let short = Path::new(path)
+        .file_name()
+        .map(|n| n.to_string_lossy().into_owned())
+        .unwrap_or_default();
     for &own in asked {
         let mut spot = loader.as_ref().and_then(|l| look_up(l, own)).unwrap_or_default();
         if spot.function.is_empty() {
@@ -164,7 +237,11 @@ fn answer(path: &str, elf: &Elf, asked: &HashSet<u64>, look: bool) -> Answers {
 fn look_up(loader: &addr2line::Loader, own: u64) -> Option<Spot> {
     let mut frames = loader.find_frames(own).ok()?;
     let frame = frames.next().ok()??;
-    let function = frame.function.as_ref().and_then(|f| f.demangle().ok()).map(|n| n.into_owned());
+    let function = frame
+        .function
+        .as_ref()
+        .and_then(|f| f.demangle().ok())
+        .map(|n| n.into_owned());
     let location = frame.location.as_ref();
     Some(Spot {
         function: function.unwrap_or_default(),
@@ -173,26 +250,33 @@ fn look_up(loader: &addr2line::Loader, own: u64) -> Option<Spot> {
     })
 }
 
-fn write_modules(story: &mut Story, places: &[Place<'_>], answers: &HashMap<&str, Answers>) {
+fn write_modules(story: &mut Story, places: &[Place<'_>], elves: &HashMap<&str, Elf>) {
     let modules = places.iter().map(|p| Module {
         process: p.process,
         path: p.path.to_string(),
         start: p.start,
         bytes: p.end - p.start,
         bias: p.bias,
-        build_id: answers.get(p.path).map(|a| a.build_id.clone()).unwrap_or_default(),
+        build_id: elves.get(p.path).map(|e| e.build_id.clone()).unwrap_or_default(),
     });
     story.out.writer().modules(modules.collect::<Vec<_>>());
 }
 
+/// The same symbol of all processes together: the table of a program with many processes is then
+/// little longer, compressed, than that of one.
 fn write_symbols(story: &mut Story, places: &[Place<'_>], answers: &HashMap<&str, Answers>) {
+    let mut by_path: BTreeMap<&str, Vec<&Place<'_>>> = BTreeMap::new();
     for place in places {
-        let Some(answers) = answers.get(place.path) else { continue };
-        let symbols = answers.data.iter().map(|s| Symbol {
-            process: place.process,
-            addr: s.addr.wrapping_add(place.bias),
-            ..s.clone()
-        });
-        story.out.writer().symbols(symbols.collect::<Vec<_>>());
+        by_path.entry(place.path).or_default().push(place);
+    }
+    for (path, places) in by_path {
+        let Some(answers) = answers.get(path) else { continue };
+        for symbol in &answers.data {
+            story.out.writer().symbols(places.iter().map(|place| Symbol {
+                process: place.process,
+                addr: symbol.addr.wrapping_add(place.bias),
+                ..symbol.clone()
+            }));
+        }
     }
 }

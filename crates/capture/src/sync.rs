@@ -55,12 +55,18 @@ pub struct Objects {
 
 impl Objects {
     pub fn new(process: u32) -> Objects {
-        Objects { space: u64::from(process) << 48, ..Objects::default() }
+        Objects {
+            space: u64::from(process) << 48,
+            ..Objects::default()
+        }
     }
 
     /// After fork: the same objects, of another process.
     pub fn of_child(&self, process: u32) -> Objects {
-        Objects { space: u64::from(process) << 48, ..self.clone() }
+        Objects {
+            space: u64::from(process) << 48,
+            ..self.clone()
+        }
     }
 
     fn number(&self, object: u64) -> u64 {
@@ -68,7 +74,10 @@ impl Objects {
     }
 
     fn is_known(&self, address: u64) -> bool {
-        self.known.range(..=address).next_back().is_some_and(|(at, ())| address - at < OBJECT_BYTES)
+        self.known
+            .range(..=address)
+            .next_back()
+            .is_some_and(|(at, ())| address - at < OBJECT_BYTES)
     }
 
     /// The events of `thread` that an operation amounts to.
@@ -105,7 +114,13 @@ impl Objects {
             op::BARRIER | op::TEAM_BARRIER => {
                 let known = self.barriers.get(&object).copied();
                 let threads = if value > 0 { Some(value as u32) } else { known };
-                threads.map(|threads| Event::Barrier { object: number, threads }).into_iter().collect()
+                threads
+                    .map(|threads| Event::Barrier {
+                        object: number,
+                        threads,
+                    })
+                    .into_iter()
+                    .collect()
             }
             op::COND_SIGNAL => {
                 let ticket = tickets.take();
@@ -115,7 +130,8 @@ impl Objects {
             op::COND_WAITED => wait(self.signals.get(&object).copied()),
             op::SEM_INIT => {
                 let units = value.min(1 << 16) as usize;
-                self.semaphores.insert(object, std::iter::repeat_n(None, units).collect());
+                self.semaphores
+                    .insert(object, std::iter::repeat_n(None, units).collect());
                 Vec::new()
             }
             op::SEM_POST => {
@@ -126,7 +142,14 @@ impl Objects {
             op::SEM_WAITED => wait(self.semaphores.get_mut(&object).and_then(VecDeque::pop_front).flatten()),
             op::TEAM_START => {
                 let start = tickets.take();
-                self.teams.insert(object, Team { start, master: thread, left: Vec::new() });
+                self.teams.insert(
+                    object,
+                    Team {
+                        start,
+                        master: thread,
+                        left: Vec::new(),
+                    },
+                );
                 vec![Event::Post { ticket: start }]
             }
             op::TEAM_ENTER => wait(self.teams.get(&object).filter(|t| t.master != thread).map(|t| t.start)),
@@ -166,8 +189,13 @@ mod tests {
         let (mut objects, mut tickets) = (Objects::new(1), Tickets::default());
         assert_eq!(objects.events(0, op::COND_WAITED, 0x50, 0, &mut tickets), []);
         let post = objects.events(1, op::COND_SIGNAL, 0x50, 0, &mut tickets);
-        let [Event::Post { ticket }] = post[..] else { panic!("{post:?}") };
-        assert_eq!(objects.events(0, op::COND_WAITED, 0x50, 0, &mut tickets), [Event::Wait { ticket }]);
+        let [Event::Post { ticket }] = post[..] else {
+            panic!("{post:?}")
+        };
+        assert_eq!(
+            objects.events(0, op::COND_WAITED, 0x50, 0, &mut tickets),
+            [Event::Wait { ticket }]
+        );
     }
 
     #[test]
@@ -176,17 +204,28 @@ mod tests {
         objects.events(0, op::SEM_INIT, 0x60, 1, &mut tickets);
         let post = objects.events(0, op::SEM_POST, 0x60, 0, &mut tickets);
         assert_eq!(objects.events(1, op::SEM_WAITED, 0x60, 0, &mut tickets), []);
-        let [Event::Post { ticket }] = post[..] else { panic!("{post:?}") };
-        assert_eq!(objects.events(1, op::SEM_WAITED, 0x60, 0, &mut tickets), [Event::Wait { ticket }]);
+        let [Event::Post { ticket }] = post[..] else {
+            panic!("{post:?}")
+        };
+        assert_eq!(
+            objects.events(1, op::SEM_WAITED, 0x60, 0, &mut tickets),
+            [Event::Wait { ticket }]
+        );
     }
 
     #[test]
     fn only_the_holder_of_a_lock_lets_it_go() {
         let (mut objects, mut tickets) = (Objects::new(2), Tickets::default());
         let object = 2 << 48 | 0x70;
-        assert_eq!(objects.events(3, op::LOCK, 0x70, 0, &mut tickets), [Event::Lock { object }]);
+        assert_eq!(
+            objects.events(3, op::LOCK, 0x70, 0, &mut tickets),
+            [Event::Lock { object }]
+        );
         assert_eq!(objects.events(4, op::UNLOCK, 0x70, 0, &mut tickets), [], "a reader's");
-        assert_eq!(objects.events(3, op::UNLOCK, 0x70, 0, &mut tickets), [Event::Unlock { object }]);
+        assert_eq!(
+            objects.events(3, op::UNLOCK, 0x70, 0, &mut tickets),
+            [Event::Unlock { object }]
+        );
     }
 
     #[test]
@@ -202,11 +241,21 @@ mod tests {
     fn a_team_starts_after_its_master_and_ends_before_it() {
         let (mut objects, mut tickets) = (Objects::new(0), Tickets::default());
         let start = objects.events(0, op::TEAM_START, 0x10, 2, &mut tickets);
-        let [Event::Post { ticket: first }] = start[..] else { panic!("{start:?}") };
+        let [Event::Post { ticket: first }] = start[..] else {
+            panic!("{start:?}")
+        };
         assert_eq!(objects.events(0, op::TEAM_ENTER, 0x10, 0, &mut tickets), []);
-        assert_eq!(objects.events(1, op::TEAM_ENTER, 0x10, 0, &mut tickets), [Event::Wait { ticket: first }]);
+        assert_eq!(
+            objects.events(1, op::TEAM_ENTER, 0x10, 0, &mut tickets),
+            [Event::Wait { ticket: first }]
+        );
         let left = objects.events(1, op::TEAM_LEAVE, 0x10, 0, &mut tickets);
-        let [Event::Post { ticket: last }] = left[..] else { panic!("{left:?}") };
-        assert_eq!(objects.events(0, op::TEAM_END, 0x10, 0, &mut tickets), [Event::Wait { ticket: last }]);
+        let [Event::Post { ticket: last }] = left[..] else {
+            panic!("{left:?}")
+        };
+        assert_eq!(
+            objects.events(0, op::TEAM_END, 0x10, 0, &mut tickets),
+            [Event::Wait { ticket: last }]
+        );
     }
 }

@@ -34,14 +34,19 @@ pub fn find(given: Option<&Path>) -> Result<Tool, CaptureError> {
         .iter()
         .find(|p| p.join(EXECUTABLE).is_file())
         .and_then(|p| p.canonicalize().ok())
-        .ok_or_else(|| CaptureError::NoTool { looked_in: places.iter().map(|p| p.display().to_string()).collect() })?;
+        .ok_or_else(|| CaptureError::NoTool {
+            looked_in: places.iter().map(|p| p.display().to_string()).collect(),
+        })?;
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let valgrind = lookup(OsStr::new("valgrind"), &path)
-        .ok_or_else(|| CaptureError::NoValgrind { what: "no `valgrind` in PATH".into() })?;
+    let valgrind = lookup(OsStr::new("valgrind"), &path).ok_or_else(|| CaptureError::NoValgrind {
+        what: "no `valgrind` in PATH".into(),
+    })?;
     for beside in ["default.supp", "vgpreload_core-amd64-linux.so"] {
         // Links into the valgrind package, dangling if it was removed since.
         if !folder.join(beside).exists() {
-            return Err(CaptureError::NoValgrind { what: format!("{} is missing", folder.join(beside).display()) });
+            return Err(CaptureError::NoValgrind {
+                what: format!("{} is missing", folder.join(beside).display()),
+            });
         }
     }
     Ok(Tool { valgrind, folder })
@@ -62,12 +67,17 @@ fn places(given: Option<&Path>, environment: Option<OsString>, executable: Optio
 /// The executable file that a shell would run for `name`.
 pub fn lookup(name: &OsStr, path: &OsStr) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
-    let runs = |p: &Path| p.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
+    let runs = |p: &Path| {
+        p.metadata()
+            .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+    };
     if name.as_encoded_bytes().contains(&b'/') {
         let direct = PathBuf::from(name);
         return runs(&direct).then_some(direct);
     }
-    std::env::split_paths(path).map(|folder| folder.join(name)).find(|p| runs(p))
+    std::env::split_paths(path)
+        .map(|folder| folder.join(name))
+        .find(|p| runs(p))
 }
 
 #[cfg(test)]
@@ -87,7 +97,10 @@ mod tests {
     #[test]
     fn a_missing_tool_says_what_to_do() {
         let error = find(Some(Path::new("/nowhere"))).unwrap_err().to_string();
-        assert!(error.contains("/nowhere") && error.contains("make -C capture/valgrind"), "{error}");
+        assert!(
+            error.contains("/nowhere") && error.contains("make -C capture/valgrind"),
+            "{error}"
+        );
     }
 
     #[test]

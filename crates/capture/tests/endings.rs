@@ -19,7 +19,12 @@ const SIGSEGV: i32 = 11;
 fn filled(trace: &Trace) {
     let written: Vec<_> = (0..4096).map(|i| (Op::Write, 4 * i, 4)).collect();
     let touched = touches(trace, 0, "data");
-    assert!(touched.len() >= 4096, "{} references, {}", trace.references(), touched.len());
+    assert!(
+        touched.len() >= 4096,
+        "{} references, {}",
+        trace.references(),
+        touched.len()
+    );
     assert_eq!(touched[..4096], written);
 }
 
@@ -62,7 +67,13 @@ fn children_and_what_they_become_are_followed() {
     let place = |wanted| order.iter().position(|e| *e == wanted).unwrap();
     assert!(place((2, Event::Exit)) < place((0, Event::Join { child: 2 })));
     // The forked child goes on in the parent's code.
-    assert_eq!(touches(&trace, 1, "data").iter().filter(|(op, ..)| *op != Op::Read).count(), 100);
+    assert_eq!(
+        touches(&trace, 1, "data")
+            .iter()
+            .filter(|(op, ..)| *op != Op::Read)
+            .count(),
+        100
+    );
 }
 
 #[test]
@@ -99,7 +110,12 @@ fn output_and_input_are_the_programs_own() {
 fn much_output_passes_through() {
     let bench = compile("ends", &[]);
     let recorder = recorder(&bench.folder.path().join("flood.dtr"));
-    let output = Command::new(recorder.0).args(recorder.1).arg(&bench.program).arg("flood").output().unwrap();
+    let output = Command::new(recorder.0)
+        .args(recorder.1)
+        .arg(&bench.program)
+        .arg("flood")
+        .output()
+        .unwrap();
     let expected: String = (0..200_000).map(|i| format!("line {i}\n")).collect();
     assert!(output.stdout == expected.as_bytes(), "{} bytes", output.stdout.len());
 }
@@ -111,8 +127,13 @@ fn an_interrupted_recording_can_be_read() {
     let bench = compile("ends", &[]);
     let path = bench.folder.path().join("wait.dtr");
     let recorder = recorder(&path);
-    let mut child =
-        Command::new(recorder.0).args(recorder.1).arg(&bench.program).arg("wait").stderr(Stdio::null()).spawn().unwrap();
+    let mut child = Command::new(recorder.0)
+        .args(recorder.1)
+        .arg(&bench.program)
+        .arg("wait")
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     // Until the program is at work, beyond its beginning.
     for _ in 0..400 {
         std::thread::sleep(Duration::from_millis(25));

@@ -8,17 +8,37 @@ use workshop::{compile, events, record, stream, threads, touches};
 
 #[test]
 fn heap_data_is_named_by_where_it_was_allocated() {
-    let (_, trace) = compile("names", &[]).record(&[]);
+    heap_data_is_named(&[]);
+}
+
+#[test]
+fn heap_data_of_static_programs_is_named_too() {
+    heap_data_is_named(&["-static"]);
+}
+
+fn heap_data_is_named(flags: &[&str]) {
+    let (_, trace) = compile("names", flags).record(&[]);
     let all = events(&trace);
     let allocated = |size| {
         all.iter().find_map(|(_, e)| match e {
-            Event::Alloc { addr, bytes, stack, kind: Allocation::Heap } if *bytes == size => Some((*addr, *stack)),
+            Event::Alloc {
+                addr,
+                bytes,
+                stack,
+                kind: Allocation::Heap,
+            } if *bytes == size => Some((*addr, *stack)),
             _ => None,
         })
     };
     let (addr, stack) = allocated(800).unwrap();
     let stack = &trace.stacks()[stack as usize];
-    let place = |pc: u64| trace.locations().iter().find(|l| l.process == stack.process && l.pc == pc).unwrap();
+    let place = |pc: u64| {
+        trace
+            .locations()
+            .iter()
+            .find(|l| l.process == stack.process && l.pc == pc)
+            .unwrap()
+    };
     let inner = place(stack.frames[0].pc);
     assert!(inner.file.as_deref().unwrap().ends_with("names.c"));
     // gcc may have put `make` into `main`: the innermost function is what was written.
@@ -27,8 +47,14 @@ fn heap_data_is_named_by_where_it_was_allocated() {
     // realloc frees the old block and allocates the new one.
     let (small, _) = allocated(10).unwrap();
     let (large, _) = allocated(100_000).unwrap();
-    let at = |wanted| all.iter().position(|(_, e)| *e == wanted).unwrap();
-    assert!(at(Event::Free { addr: small }) < at(Event::Free { addr: large }));
+    let from = all
+        .iter()
+        .position(|(_, e)| matches!(e, Event::Alloc { bytes: 10, addr, .. } if *addr == small))
+        .unwrap();
+    let freed = all[from..]
+        .iter()
+        .filter(|(_, e)| [small, large].iter().any(|a| *e == Event::Free { addr: *a }));
+    assert_eq!(freed.count(), 2);
 }
 
 #[test]
@@ -37,11 +63,20 @@ fn fields_tell_the_sides_of_a_false_sharing() {
     let symbol = trace.symbols().iter().find(|s| s.name == "counters").unwrap();
     assert!(symbol.file.as_deref().unwrap().ends_with("names.c"));
     assert_eq!(symbol.line, Some(13));
-    let field = |offset| symbol.fields.iter().find(|(at, ..)| *at == offset).map(|(_, size, name)| (*size, name.as_str()));
+    let field = |offset| {
+        symbol
+            .fields
+            .iter()
+            .find(|(at, ..)| *at == offset)
+            .map(|(_, size, name)| (*size, name.as_str()))
+    };
     assert_eq!(field(0), Some((8, ".hits")));
     assert_eq!(field(20), Some((4, ".point[1].y")));
     let by = |thread| {
-        let mut offsets: Vec<_> = touches(&trace, thread, "counters").into_iter().map(|(_, at, _)| at).collect();
+        let mut offsets: Vec<_> = touches(&trace, thread, "counters")
+            .into_iter()
+            .map(|(_, at, _)| at)
+            .collect();
         offsets.dedup();
         offsets
     };
@@ -56,11 +91,17 @@ fn the_program_can_mark_phases_work_and_arrays() {
     assert_eq!((array.name.as_str(), array.bytes), ("the heap", 800));
     let (refs, told) = stream(&trace, 0);
     let place = |wanted: &Event| told.iter().find(|e| e.event == *wanted).unwrap().at as usize;
-    let begin = place(&Event::WorkBegin { hints: vec![array.addr, 7] });
+    let begin = place(&Event::WorkBegin {
+        hints: vec![array.addr, 7],
+    });
     let end = place(&Event::WorkEnd);
     assert!(place(&Event::Phase { name: "fill".into() }) <= begin);
-    let inside: Vec<_> =
-        refs.iter().enumerate().filter(|(_, r)| r.addr.wrapping_sub(array.addr) < 800).map(|(i, _)| i).collect();
+    let inside: Vec<_> = refs
+        .iter()
+        .enumerate()
+        .filter(|(_, r)| r.addr.wrapping_sub(array.addr) < 800)
+        .map(|(i, _)| i)
+        .collect();
     // The second filling was not to be recorded; the allocator writes there when the block is free.
     let free = place(&Event::Free { addr: array.addr });
     let inside: Vec<_> = inside.into_iter().filter(|i| *i < free).collect();
@@ -70,12 +111,27 @@ fn the_program_can_mark_phases_work_and_arrays() {
 
 #[test]
 fn waiting_for_a_signal_is_told_after_it() {
-    let (_, trace) = compile("signals", &[]).record(&[]);
+    waiting_is_told(&[]);
+}
+
+#[test]
+fn waiting_in_static_programs_is_told_too() {
+    waiting_is_told(&["-static"]);
+}
+
+fn waiting_is_told(flags: &[&str]) {
+    let (_, trace) = compile("signals", flags).record(&[]);
     let all = events(&trace);
     let posts: Vec<_> = all
         .iter()
         .enumerate()
-        .filter_map(|(i, (t, e))| if let Event::Post { ticket } = e { Some((*ticket, i, *t)) } else { None })
+        .filter_map(|(i, (t, e))| {
+            if let Event::Post { ticket } = e {
+                Some((*ticket, i, *t))
+            } else {
+                None
+            }
+        })
         .collect();
     let mut waits = 0;
     for (i, (thread, event)) in all.iter().enumerate() {
@@ -144,7 +200,59 @@ fn a_short_run_gives_the_windows_that_it_has() {
     options.windows = 3;
     let (outcome, trace) = record(&options);
     assert_eq!(trace.references(), outcome.references_seen);
-    assert!(outcome.notes.iter().any(|n| n.contains("1 of 3 windows")), "{:?}", outcome.notes);
+    assert!(
+        outcome.notes.iter().any(|n| n.contains("1 of 3 windows")),
+        "{:?}",
+        outcome.notes
+    );
+}
+
+/// C++ and OpenMP, by what the system's compilers make of them.
+#[test]
+fn operator_new_and_teams_are_seen() {
+    let bench = compile("teams", &["-x", "c++", "-fopenmp"]);
+    let (outcome, trace) = bench.record(&[]);
+    assert_eq!(outcome.exit, capture::Exit::Code(0));
+    let all = events(&trace);
+    let allocated: Vec<_> = all
+        .iter()
+        .filter_map(|(_, e)| match e {
+            Event::Alloc {
+                addr,
+                bytes: 4321,
+                stack,
+                kind: Allocation::Heap,
+            } => Some((*addr, *stack)),
+            _ => None,
+        })
+        .collect();
+    // `new` calls `malloc`: one of them is told, with the stack of who wrote `new`.
+    assert_eq!(allocated.len(), 1);
+    let stack = &trace.stacks()[allocated[0].1 as usize];
+    let inner = trace
+        .locations()
+        .iter()
+        .find(|l| l.process == stack.process && l.pc == stack.frames[0].pc)
+        .unwrap();
+    assert_eq!(inner.function, "make()");
+    let frees = all
+        .iter()
+        .filter(|(_, e)| *e == Event::Free { addr: allocated[0].0 })
+        .count();
+    assert_eq!(frees, 1);
+    // Three threads meet at the barrier that was written.
+    let barriers = all
+        .iter()
+        .filter(|(_, e)| matches!(e, Event::Barrier { threads: 3, .. }))
+        .count();
+    assert_eq!(barriers, 3);
+    // The team's threads begin after the master's post, and it goes on after theirs.
+    let waits = |thread| {
+        all.iter()
+            .filter(|(t, e)| *t == thread && matches!(e, Event::Wait { .. }))
+            .count()
+    };
+    assert!((1..3).all(|thread| waits(thread) >= 1) && waits(0) >= 2);
 }
 
 #[test]
@@ -152,5 +260,8 @@ fn modifications_are_one_reference() {
     let (_, trace) = compile("mixed", &[]).record(&[]);
     let total = touches(&trace, 0, "total");
     // 50 times an addition and an exchange, both locked.
-    assert!(total.iter().filter(|(op, ..)| *op == Op::Modify).count() >= 100, "{total:?}");
+    assert!(
+        total.iter().filter(|(op, ..)| *op == Op::Modify).count() >= 100,
+        "{total:?}"
+    );
 }

@@ -1,34 +1,92 @@
 //! Progress of long work: on standard error, and only where a person looks at it.
 
-use std::time::Duration;
+use std::fmt::Write;
+use std::time::{Duration, Instant};
 
-use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+/// Before this has passed no time is estimated, and a program that is recorded has the terminal for itself.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Work whose length is known: a bar with the time that is left, estimated from the rate so far.
 pub fn known(what: &str, length: u64) -> ProgressBar {
-    let template = "{msg} [{bar:30}] {percent:>3}%, {per_sec}, {eta} left";
-    bar(ProgressBar::new(length), template, what)
+    let bar = ProgressBar::new(length);
+    if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:30}] {percent:>3}%{rate}{left}") {
+        bar.set_style(
+            style
+                .with_key("rate", rate)
+                .with_key("left", left)
+                .progress_chars("█▉▊▋▌▍▎▏ "),
+        );
+    }
+    start(bar, what)
 }
 
 /// Work that ends when it ends: what was done so far, and no promise.
 pub fn unknown(what: &str) -> ProgressBar {
-    bar(ProgressBar::no_length(), "{spinner} {msg}, {elapsed}", what)
+    start(spinner(ProgressBar::no_length()), what)
 }
 
-/// What a recording tells of itself.
-pub fn recorded(progress: &ProgressBar, what: &str, references: u64, bytes: u64) {
-    progress.set_message(format!(
-        "{what}: {} references, {} written",
-        HumanCount(references),
-        HumanBytes(bytes)
-    ));
+/// A recording: as long as the program takes, and seen only if that is long.
+pub struct Recording {
+    bar: ProgressBar,
+    begun: Instant,
 }
 
-fn bar(bar: ProgressBar, template: &str, what: &str) -> ProgressBar {
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
+impl Recording {
+    pub fn begin() -> Self {
+        Recording {
+            bar: spinner(ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden())),
+            begun: Instant::now(),
+        }
     }
+
+    pub fn step(&self, progress: capture::Progress) {
+        if self.bar.is_hidden() && self.begun.elapsed() >= PATIENCE {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        let what = if progress.finishing {
+            "reading symbols"
+        } else {
+            "recording"
+        };
+        self.bar.set_message(format!(
+            "{what}: {} references, {} written",
+            report::count(progress.references),
+            report::bytes(progress.bytes)
+        ));
+        self.bar.tick();
+    }
+
+    pub fn end(self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn spinner(bar: ProgressBar) -> ProgressBar {
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, {elapsed}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn start(bar: ProgressBar, what: &str) -> ProgressBar {
     bar.set_message(what.to_string());
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
+}
+
+fn rate(state: &ProgressState, text: &mut dyn Write) {
+    let rate = state.per_sec();
+    if state.pos() > 0 && rate.is_finite() {
+        // What cannot be written cannot be shown either.
+        let _ = write!(text, ", {} references/s", report::count(rate as u64));
+    }
+}
+
+fn left(state: &ProgressState, text: &mut dyn Write) {
+    let _ = match state.pos() > 0 && state.elapsed() >= PATIENCE {
+        true => write!(text, ", about {:#} left", HumanDuration(state.eta())),
+        false => Ok(()),
+    };
 }

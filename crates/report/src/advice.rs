@@ -185,11 +185,7 @@ fn shares(outcome: &Outcome) -> Vec<Share> {
             classes: classes.map(|((class, _), ns)| (class.to_string(), ns)).collect(),
             ..share("cache", &format!("{name} misses"), stall.miss)
         });
-        shares.push(share(
-            "cache",
-            &format!("taking lines from other cpus ({name})"),
-            stall.upgrade,
-        ));
+        shares.push(share("cache", &format!("{name} upgrades"), stall.upgrade));
     }
     shares.push(share("tlb", "TLB misses", time.tlb_stall));
     shares.push(share("policy", "work of the policy", time.policy_overhead));

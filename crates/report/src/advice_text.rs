@@ -95,7 +95,8 @@ fn shares(advice: &Advice, width: usize) -> String {
         (Column::Wrap, ""),
     ]);
     let largest = advice.shares.iter().map(|share| share.fraction).fold(0.0, f64::max);
-    for share in &advice.shares {
+    // What is too small to be seen is in the JSON.
+    for share in advice.shares.iter().filter(|share| share.fraction >= 0.0005) {
         let style = if share.part == "busy" { GOOD } else { BAD };
         let mut classes: Vec<_> = share.classes.iter().collect();
         classes.sort_by(|a, b| b.1.total_cmp(&a.1));

@@ -81,8 +81,11 @@ impl Stall {
     }
 }
 
+/// How a class's count is taken from a cache's.
+pub type CountOf = fn(&Cache) -> u64;
+
 /// The classes of misses: what they are called, and how to get them from a cache's counts.
-pub const CLASSES: [(&str, fn(&Cache) -> u64); 5] = [
+pub const CLASSES: [(&str, CountOf); 5] = [
     ("cold", |cache| cache.cold),
     ("capacity", |cache| cache.capacity),
     ("conflict", |cache| cache.conflict),

@@ -2,13 +2,49 @@
 
 use crate::advice::Advice;
 use crate::number::{nanoseconds, percent};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Stall};
 
 /// Below this, two predicted times are the same for all that the model can tell.
 const NOTHING: f64 = 0.01;
 
-/// What placement can gain, in a sentence or two.
+/// Below this share of the time, cache lines that go to and fro between cpus are not worth a sentence.
+const FOUGHT_OVER: f64 = 0.05;
+
+/// What placement can gain, in a sentence or two, and whether the data's layout is to blame instead.
 pub fn verdict(advice: &Advice) -> String {
+    let mut text = placement(advice);
+    if let Some(layout) = advice.base().and_then(layout) {
+        text.push(' ');
+        text.push_str(&layout);
+    }
+    text
+}
+
+/// What no placement of pages can mend: lines that cpus take from one another.
+fn layout(base: &Outcome) -> Option<String> {
+    let sum = |part: fn(&Stall) -> f64| base.caches.iter().map(|cache| part(&cache.stall_ns)).sum::<f64>();
+    let truly = sum(|stall| stall.true_sharing.unwrap_or(0.0));
+    let falsely = sum(|stall| stall.false_sharing.unwrap_or(0.0));
+    let upgrades = sum(|stall| stall.upgrade);
+    let share = (truly + falsely + upgrades) / base.time_ns.total;
+    if !(share >= FOUGHT_OVER) {
+        return None;
+    }
+    let (whose, remedy) = if falsely > truly {
+        (
+            "mostly by accident (false sharing)",
+            "put what different threads write into different lines",
+        )
+    } else {
+        ("because they share the data", "let threads share less, or less often")
+    };
+    Some(format!(
+        "But {} of the time of all cpus goes to cache lines that they take from one another, {whose}: {remedy}.",
+        percent(share)
+    ))
+}
+
+fn placement(advice: &Advice) -> String {
     let (Some(best), Some(base)) = (advice.policies.first(), advice.base()) else {
         return "No policy was simulated.".to_string();
     };
@@ -65,28 +101,42 @@ fn reason(advice: &Advice, base: &Outcome) -> String {
         let share = percent(if time.total > 0.0 { memory / time.total } else { 0.0 });
         return format!("what the program uses fits into {outermost}, and waiting for memory is {share} of its time");
     }
-    let outer = base.caches.last();
-    if let Some(outer) = outer.filter(|outer| outer.cold as f64 > (1.0 - NOTHING) * outer.misses as f64) {
+    let Some(outer) = base.caches.last().filter(|outer| outer.classed()) else {
+        return format!("all {} placements lead to the same misses", advice.policies.len());
+    };
+    let part = |misses: u64| misses as f64 / outer.misses.max(1) as f64;
+    let (first, sharing, conflict) = (
+        part(outer.cold),
+        part(outer.true_sharing + outer.false_sharing),
+        part(outer.conflict),
+    );
+    if first > 1.0 - NOTHING {
         return format!(
             "the {} misses are first touches, which no placement avoids, and {} of the time is waiting for them",
             outer.name,
             percent(memory / time.total)
         );
     }
-    let movable = outer.map_or(0, |cache| cache.conflict);
-    if let Some(outer) = outer.filter(|outer| outer.classed() && (movable as f64) < NOTHING * outer.misses as f64) {
-        let nodes = if machine.nodes <= 1 {
-            "there is one node"
-        } else {
-            "all placements leave as many of them local"
+    if sharing > 0.5 {
+        return format!(
+            "{} of the {} misses are of lines that cpus take from one another ({} by false sharing); it is the data's \
+             layout that must change, not the pages' place",
+            percent(sharing),
+            outer.name,
+            percent(part(outer.false_sharing)),
+        );
+    }
+    if conflict < NOTHING {
+        let nodes = match machine.nodes {
+            0 | 1 => "there is one node",
+            _ => "all placements leave as many of them local",
+        };
+        let conflicts = match outer.conflict {
+            0 => "none".to_string(),
+            _ => format!("only {}", percent(conflict)),
         };
         return format!(
-            "only {} of the {} misses are conflicts, which is what colors can remove, and {nodes}",
-            percent(if outer.misses > 0 {
-                movable as f64 / outer.misses as f64
-            } else {
-                0.0
-            }),
+            "{conflicts} of the {} misses are conflicts, which is what colors can remove, and {nodes}",
             outer.name
         );
     }

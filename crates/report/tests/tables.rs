@@ -128,6 +128,30 @@ fn policies_are_ranked_by_time_and_structures_by_stall() {
 }
 
 #[test]
+fn the_verdict_blames_the_layout_where_threads_fight_over_lines() {
+    let verdict = |falsely: f64, truly: f64| {
+        let mut outcome = outcome("random", 0, 0.0);
+        for cache in &mut outcome.caches {
+            cache.stall_ns.upgrade = 0.0;
+            (cache.stall_ns.true_sharing, cache.stall_ns.false_sharing) = (Some(0.0), Some(0.0));
+        }
+        let total = outcome.time_ns.total;
+        let last = outcome.caches.last_mut().unwrap();
+        last.stall_ns.false_sharing = Some(falsely * total);
+        last.stall_ns.true_sharing = Some(truly * total);
+        Advice::new(&machine("simos-r4400"), facts(), "random", vec![outcome], Vec::new()).verdict
+    };
+    let accident = verdict(0.4, 0.1);
+    assert!(
+        accident.contains("But 50.0% of the time of all cpus") && accident.contains("false sharing"),
+        "{accident}"
+    );
+    let shared = verdict(0.1, 0.4);
+    assert!(shared.contains("let threads share less"), "{shared}");
+    assert!(!verdict(0.02, 0.02).contains("take from one another, "));
+}
+
+#[test]
 fn the_verdict_says_what_is_gained_or_why_nothing_is() {
     assert_eq!(
         advice().verdict,
@@ -167,6 +191,12 @@ fn the_verdict_says_what_is_gained_or_why_nothing_is() {
         verdict.contains("only <0.1% of the L2 misses are conflicts"),
         "{verdict}"
     );
+    let mut shared = outcome("random", 0, 0.0);
+    for cache in &mut shared.caches {
+        (cache.capacity, cache.false_sharing) = (0, cache.capacity);
+    }
+    let verdict = same("simos-r4400", shared);
+    assert!(verdict.contains("lines that cpus take from one another"), "{verdict}");
     let mut empty = outcome("random", 0, 0.0);
     empty.references = 0;
     assert!(same("simos-r4400", empty).contains("no references"));

@@ -4,7 +4,7 @@
 use crate::cache::{DIRTY, PERM, WATCH};
 use crate::coherence::Supply;
 use crate::counts::Class;
-use crate::detail::Key;
+use crate::detail;
 use crate::directory::Pending;
 use crate::engine::{Access, Engine};
 use crate::recency::Prior;
@@ -82,6 +82,8 @@ impl Engine {
             self.counts[step.counts as usize].misses += 1;
             if CLASSES {
                 class = self.class::<COHERENT>(a, &step, line, prior);
+            } else {
+                self.detail_missed(a, step.kind, None);
             }
         }
         let mut supply = Supply::Memory;
@@ -131,6 +133,7 @@ impl Engine {
             Prior::Out => Class::Capacity,
         };
         self.counts[step.counts as usize].classes[class as usize] += 1;
+        self.detail_missed(a, step.kind, Some(class));
         Missed::Classed(class)
     }
 
@@ -146,7 +149,6 @@ impl Engine {
         let words = self.words(a);
         let fills = a.reads || step.allocate_on_write;
         let counts = step.counts;
-        let detail = self.detail_key(a);
         let record = self.directory.record(block, instance, line)?;
         let class = match (record.words & words != 0, fills) {
             (true, true) => {
@@ -163,17 +165,14 @@ impl Engine {
                 record.held = Some(Pending {
                     counts,
                     stall: 0,
-                    detail,
+                    detail: detail::waiting(&mut self.detail, a),
                 });
                 return Some(Missed::Undecided { instance, line });
             }
         };
         self.counts[counts as usize].classes[class as usize] += 1;
+        self.detail_missed(a, step.kind, Some(class));
         Some(Missed::Classed(class))
-    }
-
-    pub fn detail_key(&self, _a: &Access) -> Key {
-        Key::default()
     }
 
     /// Served by memory or by another core's cache. `end`: the step after the route's last.

@@ -143,6 +143,7 @@ impl Engine {
         let counts = &mut self.counts[pending.counts as usize];
         counts.classes[class as usize] += 1;
         counts.class_stall[class as usize] += pending.stall;
+        self.detail_decided(pending.detail, pending.counts, class);
     }
 
     /// An instance lost a line, not to a write: what was undecided was false sharing.
@@ -296,6 +297,7 @@ impl Engine {
             self.directory.take_written(block);
             if found.any {
                 self.watch(a, block);
+                self.detail_took(a);
             }
         }
         let Some(step) = hit else {

@@ -47,6 +47,22 @@ pub struct Detail {
     pub per_cpu: bool,
 }
 
+impl Detail {
+    /// Whether more is asked for than the totals of the machine and its cpus, so that the run
+    /// has to be looked at closely.
+    pub fn is_close(&self) -> bool {
+        self.threads || self.structures || self.pages > 0 || self.false_sharing > 0
+    }
+
+    /// The part that comes with the totals.
+    pub fn of_totals(&self) -> Detail {
+        Detail {
+            per_cpu: self.per_cpu,
+            ..Detail::default()
+        }
+    }
+}
+
 impl Default for Detail {
     fn default() -> Self {
         Detail {
@@ -70,6 +86,9 @@ pub struct Config {
     /// Whether misses are classed (cold, capacity, conflict, true and false sharing).
     pub classes: bool,
     pub detail: Detail,
+    /// The only policy, by its place in `policies`, that `detail` is about; the others get their
+    /// totals, which is faster. `None`: all get it.
+    pub detail_for: Option<usize>,
     /// Nanoseconds that a thread runs before another of its cpu gets its turn.
     pub slice_ns: u64,
     pub costs: Costs,
@@ -88,6 +107,7 @@ impl Config {
             order: Order::Clock,
             classes: true,
             detail: Detail::default(),
+            detail_for: None,
             slice_ns: 10_000_000,
             costs: VERGHESE96,
             threads: None,

@@ -1,19 +1,212 @@
-//! What is counted beyond the totals: by thread, page, data structure, and line.
+//! What is counted beyond the totals: by thread, data structure and page, and the lines that
+//! threads with different data take from one another.
+//!
+//! A run that nobody wants detail of has no [`Detail`], and pays one test for each piece and miss.
+//! The engine tells of misses, of stalls, of accesses to pages' memory that others invalidated,
+//! and of allocations; what becomes of it at the end is in [`tell`].
 
-use crate::config::Config;
+mod clashes;
+mod rows;
+mod tell;
 
-/// To whom a miss is attributed.
+pub use tell::{CollisionOutcome, MissesOutcome, PageOutcome, SideOutcome, StructureOutcome, ThreadOutcome};
+
+use trace::{Event, Site};
+
+use crate::clock::Units;
+use crate::config::{self, Config};
+use crate::counts::Class;
+use crate::engine::{Access, Engine};
+use crate::layout::Layout;
+use crate::structures::{StructureId, Structures, Tables, UNKNOWN};
+use clashes::{Clashes, NO_PAIR};
+use rows::Rows;
+
+/// What a run's input knows by name.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Key {
-    pub thread: u32,
-    pub structure: u32,
-    pub page: u32,
+pub struct Names<'a> {
+    pub tables: Tables<'a>,
+    /// The sites of the references.
+    pub sites: &'a [Site],
 }
 
-pub struct Detail {}
+/// To whom a miss is attributed; kept with a sharing miss until its class is known.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    thread: u32,
+    structure: StructureId,
+    page: u32,
+    /// Which two accesses collided.
+    pair: u32,
+}
+
+const NOBODY: Key = Key {
+    thread: 0,
+    structure: UNKNOWN,
+    page: 0,
+    pair: NO_PAIR,
+};
+
+/// One run's counts beyond the totals.
+pub struct Detail {
+    wanted: config::Detail,
+    classes: bool,
+    structures: Structures,
+    threads: Option<Rows>,
+    by_structure: Option<Rows>,
+    pages: Option<Rows>,
+    /// By page: which structure has most of it, and by how much.
+    tenants: Vec<(StructureId, u64)>,
+    clashes: Option<Clashes>,
+    references: Vec<u64>,
+}
 
 impl Detail {
-    pub fn new(_config: &Config) -> Option<Box<Detail>> {
-        None
+    /// `None` where nothing is wanted that this counts.
+    pub fn new(config: &Config, layout: &Layout, names: &Names) -> Option<Box<Detail>> {
+        let wanted = config.detail;
+        let rows = |wanted: bool| wanted.then(|| Rows::new(layout.caches.len()));
+        // Without classes nobody knows which misses are false sharing.
+        let collisions = wanted.false_sharing > 0 && config.classes;
+        wanted.is_close().then(|| {
+            Box::new(Detail {
+                wanted,
+                classes: config.classes,
+                structures: Structures::new(&names.tables),
+                threads: rows(wanted.threads),
+                by_structure: rows(wanted.structures),
+                pages: rows(wanted.pages > 0),
+                tenants: Vec::new(),
+                clashes: collisions.then(|| Clashes::new(layout)),
+                references: Vec::new(),
+            })
+        })
+    }
+
+    fn key(&mut self, a: &Access) -> Key {
+        Key {
+            thread: a.who.thread,
+            structure: self.structures.lookup(a.who.space, a.virtual_address),
+            page: a.page,
+            pair: NO_PAIR,
+        }
+    }
+
+    /// The same for a miss that may be false sharing.
+    fn shared_key(&mut self, a: &Access) -> Key {
+        let mut key = self.key(a);
+        if let Some(clashes) = &mut self.clashes {
+            key.pair = clashes.pair(a, &mut self.structures);
+        }
+        key
+    }
+
+    fn rows(&mut self, key: Key) -> impl Iterator<Item = (&mut Rows, u32)> {
+        let threads = self.threads.as_mut().map(|rows| (rows, key.thread));
+        let structures = self.by_structure.as_mut().map(|rows| (rows, key.structure));
+        let pages = self.pages.as_mut().map(|rows| (rows, key.page));
+        [threads, structures, pages].into_iter().flatten()
+    }
+
+    fn miss(&mut self, key: Key, kind: usize, class: Option<Class>) {
+        for (rows, row) in self.rows(key) {
+            rows.miss(row, kind, class);
+        }
+        if class == Some(Class::FalseSharing)
+            && let Some(clashes) = &mut self.clashes
+        {
+            clashes.count(key.pair, kind);
+        }
+        self.lives_in(key, 1);
+    }
+
+    fn stall(&mut self, key: Key, stall: Units) {
+        for (rows, row) in self.rows(key) {
+            rows.stall(row, stall);
+        }
+        self.lives_in(key, stall);
+    }
+
+    /// A page is told with the structure that has the majority of it (Boyer and Moore's vote).
+    fn lives_in(&mut self, key: Key, weight: u64) {
+        if self.pages.is_none() {
+            return;
+        }
+        let page = key.page as usize;
+        if self.tenants.len() <= page {
+            self.tenants.resize(page + 1, (UNKNOWN, 0));
+        }
+        let (tenant, votes) = &mut self.tenants[page];
+        if *tenant == key.structure {
+            *votes += weight;
+        } else if *votes >= weight {
+            *votes -= weight;
+        } else {
+            (*tenant, *votes) = (key.structure, weight - *votes);
+        }
+    }
+}
+
+/// The key of a miss whose class waits for the verdict.
+pub fn waiting(detail: &mut Option<Box<Detail>>, a: &Access) -> Key {
+    detail.as_mut().map_or(NOBODY, |detail| detail.shared_key(a))
+}
+
+/// What the engine tells. Each does nothing where no detail is wanted.
+impl Engine {
+    /// A piece missed in a kind of cache; `class` is `None` where classes are off.
+    #[inline(always)]
+    pub fn detail_missed(&mut self, a: &Access, kind: u16, class: Option<Class>) {
+        if let Some(detail) = &mut self.detail {
+            let key = match class {
+                Some(Class::FalseSharing) => detail.shared_key(a),
+                _ => detail.key(a),
+            };
+            detail.miss(key, kind as usize, class);
+        }
+    }
+
+    /// A sharing miss has its class at last. `counts`: index of the counts that it belongs to.
+    pub fn detail_decided(&mut self, key: Key, counts: u32, class: Class) {
+        if let Some(detail) = &mut self.detail {
+            detail.miss(key, counts as usize % self.layout.caches.len(), Some(class));
+        }
+    }
+
+    /// A piece is done: what its cpu waited for it.
+    #[inline(always)]
+    pub fn detail_done(&mut self, a: &Access) {
+        if let Some(detail) = &mut self.detail {
+            let stall = self.cpus[a.who.cpu as usize].clock - a.now;
+            if stall > 0 {
+                let key = detail.key(a);
+                detail.stall(key, stall);
+            }
+        }
+    }
+
+    /// A write took lines of its block from other cores.
+    pub fn detail_took(&mut self, a: &Access) {
+        if let Some(clashes) = self.detail.as_mut().and_then(|detail| detail.clashes.as_mut()) {
+            clashes.took(a);
+        }
+    }
+
+    /// Memory was allocated or freed, or a process began: what addresses are called changes.
+    pub fn structures(&mut self, space: u32, thread: u32, event: &Event) {
+        if let Some(detail) = &mut self.detail {
+            detail.structures.apply(space, thread, event);
+        }
+    }
+
+    /// A thread made so many references.
+    pub fn detail_ran(&mut self, thread: u32, references: usize) {
+        if let Some(detail) = &mut self.detail {
+            let thread = thread as usize;
+            if detail.references.len() <= thread {
+                detail.references.resize(thread + 1, 0);
+            }
+            detail.references[thread] += references as u64;
+        }
     }
 }

@@ -157,7 +157,7 @@ impl Engine {
             homes,
             acting,
             costs: config.costs,
-            detail: Detail::new(config),
+            detail: None,
             classes: config.classes,
             coherent: machine.cpus > 1,
             clock: units(1000.0 / machine.clock_mhz),
@@ -292,6 +292,7 @@ impl Engine {
             now: cpu.clock,
         };
         self.first_cache::<COHERENT, CLASSES>(&access);
+        self.detail_done(&access);
         match self.acting.is_some() {
             true => self.after(&access, tlb_missed),
             false => Ok(()),
@@ -431,9 +432,6 @@ impl Engine {
         cpu.clock += wait;
         cpu.spent.imbalance += wait;
     }
-
-    /// Memory was allocated or freed: what its addresses are called changes.
-    pub fn structures(&mut self, _space: u32, _thread: u32, _event: &trace::Event) {}
 
     /// The block that a line is in.
     pub fn block_of(&self, kind: usize, line: u32) -> u32 {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use trace::{Event, Ref, Timed};
 
+use crate::detail::Names;
 use crate::engine::Traits;
 use crate::error::SimError;
 
@@ -34,6 +35,10 @@ pub trait Input: Send {
     fn next(&mut self, thread: u32, batch: &mut Batch) -> Result<bool, SimError>;
     /// The next run in recorded order.
     fn next_run(&mut self) -> Result<Option<Run>, SimError>;
+    /// What names the input has for addresses, threads and sites.
+    fn names(&self) -> Names<'_> {
+        Names::default()
+    }
 }
 
 /// A reference or an event.

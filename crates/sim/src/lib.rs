@@ -37,6 +37,7 @@ mod tlb;
 mod tracing;
 
 pub use config::{Config, Costs, Detail, Order, PolicySpec, VERGHESE96};
+pub use detail::{CollisionOutcome, MissesOutcome, PageOutcome, SideOutcome, StructureOutcome, ThreadOutcome};
 pub use engine::Traits;
 pub use error::SimError;
 pub use input::{Item, Run, Streams};

@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::clock::{Spent, whole_ns};
 use crate::config::Config;
 use crate::counts::{CLASSES, CacheCounts, CpuCounts};
+use crate::detail::{CollisionOutcome, PageOutcome, StructureOutcome, ThreadOutcome};
 use crate::engine::Cpu;
 use crate::homes::Homes;
 use crate::layout::Layout;
@@ -25,6 +26,18 @@ pub struct Outcome {
     /// The same figures cpu by cpu, on machines with several, where asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub per_cpu: Vec<CpuOutcome>,
+    /// Thread by thread, all of the trace, where asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<Vec<ThreadOutcome>>,
+    /// All data structures with a miss or a stall, the largest stall first, where asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structures: Option<Vec<StructureOutcome>>,
+    /// The pages with the largest stall, as many as asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pages: Option<Vec<PageOutcome>>,
+    /// The lines with the most false sharing, as many as asked for; empty where classes are off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub false_sharing: Option<Vec<CollisionOutcome>>,
 }
 
 /// Counts of pieces (parts of references within one line) of one kind of cache.
@@ -187,6 +200,10 @@ pub fn outcome(tally: &Tally, policy: &str, config: &Config, used: &[bool]) -> O
             true => cpus,
             false => Vec::new(),
         },
+        threads: None,
+        structures: None,
+        pages: None,
+        false_sharing: None,
     }
 }
 

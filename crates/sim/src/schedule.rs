@@ -222,6 +222,7 @@ impl<'a> Schedule<'a> {
         let refs = &thread.batch.refs[thread.next_ref..thread.stop];
         let done = run::<COHERENT, CLASSES>(self.engine, who, refs, bound)?;
         thread.next_ref += done;
+        self.engine.detail_ran(number, done);
         self.done += done as u64;
         if self.done >= REPORT {
             (self.progress)(std::mem::take(&mut self.done));
@@ -252,6 +253,12 @@ impl<'a> Schedule<'a> {
         }
     }
 
+    /// Tells the run's detail of what changes the names of addresses.
+    fn structures(&mut self, number: u32, event: &Event) {
+        let space = self.threads[number as usize].space;
+        self.engine.structures(space, number, event);
+    }
+
     fn event(&mut self, cpu: usize, number: u32, event: &Event) {
         let verdict = match event {
             Event::Work { instructions } => {
@@ -259,9 +266,12 @@ impl<'a> Schedule<'a> {
                 return;
             }
             Event::Alloc { .. } | Event::Free { .. } => {
-                let space = self.threads[number as usize].space;
-                self.engine.structures(space, number, event);
+                self.structures(number, event);
                 return;
+            }
+            Event::Spawn { .. } => {
+                self.structures(number, event);
+                self.sync.event(number, event)
             }
             _ => self.sync.event(number, event),
         };
@@ -400,9 +410,12 @@ impl<'a> Schedule<'a> {
                         let state = &mut self.threads[thread as usize];
                         let event = state.batch.events[state.next_event].event.clone();
                         state.next_event += 1;
-                        if matches!(event, Event::Work { .. } | Event::Alloc { .. } | Event::Free { .. }) {
-                            let cpu = state.cpu as usize;
-                            self.event(cpu, thread, &event);
+                        match event {
+                            Event::Work { .. } => {
+                                let cpu = state.cpu as usize;
+                                self.event(cpu, thread, &event);
+                            }
+                            _ => self.structures(thread, &event),
                         }
                         1
                     }

@@ -7,6 +7,7 @@ use trace::Trace;
 use crate::clock::Units;
 use crate::config::{Config, Order, PolicySpec};
 use crate::counts::Class;
+use crate::detail::Detail;
 use crate::engine::Engine;
 use crate::error::SimError;
 use crate::front;
@@ -59,6 +60,43 @@ fn side_by_side(
     policies: Vec<(String, Box<dyn Policy>)>,
     progress: Progress,
 ) -> Result<Vec<Outcome>, SimError> {
+    if !config.detail.is_close() {
+        return totals(open, config, policies, progress);
+    }
+    // What is looked at closely is a run of its own; where only one policy is, the others go the
+    // fast way.
+    let Some(one) = config
+        .detail_for
+        .filter(|&one| one < policies.len() && policies.len() > 1)
+    else {
+        return whole(open, config, policies, progress);
+    };
+    let mut others = policies;
+    let close = vec![others.remove(one)];
+    let plain = Config {
+        detail: config.detail.of_totals(),
+        ..config.clone()
+    };
+    let close = || whole(open, config, close, progress);
+    let others = || totals(open, &plain, others, progress);
+    let (close, others) = match config.threads {
+        Some(1) => (close(), others()),
+        _ => rayon::join(close, others),
+    };
+    let mut outcomes = others?;
+    for outcome in close? {
+        outcomes.insert(one, outcome);
+    }
+    Ok(outcomes)
+}
+
+/// All policies without detail.
+fn totals(
+    open: Open,
+    config: &Config,
+    policies: Vec<(String, Box<dyn Policy>)>,
+    progress: Progress,
+) -> Result<Vec<Outcome>, SimError> {
     let input = open()?;
     let still = policies.iter().all(|(_, policy)| policy.interest() == Interest::NONE);
     if still && front::can_split(&config.machine, config.order, input.threads().len(), input.traits()) {
@@ -97,6 +135,7 @@ fn one_run(
 ) -> Result<Outcome, SimError> {
     let mut input = open()?;
     let mut engine = Engine::new(config, policy, input.traits())?;
+    engine.detail = Detail::new(config, &engine.layout, &input.names());
     let threads = input.threads().len();
     if let Some(acting) = &mut engine.acting {
         acting.set_threads(threads as u32);
@@ -108,7 +147,11 @@ fn one_run(
         Order::Recorded => schedule.recorded()?,
     };
     finish(&mut engine, &used);
-    Ok(outcome(&engine.tally(), name, config, &used))
+    let mut outcome = outcome(&engine.tally(), name, config, &used);
+    if let Some(detail) = engine.detail.take() {
+        detail.tell(&mut outcome, &engine.layout, &engine.table, &input.names());
+    }
+    Ok(outcome)
 }
 
 /// The end of the run: cpus wait for the last, and undecided sharing was false.

@@ -91,6 +91,8 @@ pub struct Structures {
     sites: Vec<Live>,
     /// The answer found last on each of some pages, never reaching beyond its page.
     recent: Vec<Recent>,
+    /// The answer found last of all, as far as it reaches: a large array is found here.
+    last: Recent,
 }
 
 #[derive(Clone, Default)]
@@ -137,6 +139,7 @@ impl Structures {
             catalog: Arc::new(catalog),
             spaces,
             recent: vec![NOTHING; SLOTS],
+            last: NOTHING,
         }
     }
 
@@ -172,6 +175,9 @@ impl Structures {
         if recent.span.contains(addr) && recent.space == space {
             return recent.span.structure;
         }
+        if self.last.span.contains(addr) && self.last.space == space {
+            return self.last.span.structure;
+        }
         self.search(space, addr)
     }
 
@@ -199,13 +205,17 @@ impl Structures {
         self.catalog.place(span, addr)
     }
 
-    #[cold]
+    #[inline(never)]
     fn search(&mut self, space: u32, addr: u64) -> StructureId {
         self.begin(space);
         let page = addr & !(SLOT_BYTES - 1);
         let (start, end, structure) = match self.layers(space, addr) {
             Found::Span(span) => (span.start, span.end, span.structure),
             Found::Gap { start, end } => (start, end, UNKNOWN),
+        };
+        self.last = Recent {
+            span: Span { start, end, structure },
+            space,
         };
         let span = Span {
             start: start.max(page),
@@ -228,6 +238,7 @@ impl Structures {
             Some(fixed.stacks.find(addr)),
             own.map(|own| own.maps.find(addr)),
             Some(fixed.files.find(addr)),
+            Some(fixed.growth.find(addr)),
         ];
         for found in layers.into_iter().flatten() {
             match found {
@@ -308,10 +319,14 @@ impl Structures {
             oldest = child;
         }
         self.recent.fill(NOTHING);
+        self.last = NOTHING;
     }
 
     /// Drops remembered answers on the pages of a block that came or went.
     fn forget(&mut self, space: u32, span: Span) {
+        if self.last.span.start < span.end && span.start < self.last.span.end {
+            self.last = NOTHING;
+        }
         if span.bytes() >= SLOTS as u64 * SLOT_BYTES {
             self.recent.fill(NOTHING);
             return;

@@ -2,9 +2,11 @@
 
 use trace::{OrderStream, ThreadStream, Trace};
 
+use crate::detail::Names;
 use crate::engine::Traits;
 use crate::error::SimError;
 use crate::input::{Batch, Input, Run, ThreadAbout};
+use crate::structures::Tables;
 
 /// Batches that are decoded ahead of the simulation, over all threads of the trace: a bound on
 /// memory (a batch is about 1 MiB).
@@ -69,5 +71,20 @@ impl Input for TraceInput {
             thread: run.thread,
             items: run.refs + run.events,
         }))
+    }
+
+    fn names(&self) -> Names<'_> {
+        Names {
+            tables: Tables {
+                processes: self.trace.processes(),
+                threads: self.trace.threads(),
+                modules: self.trace.modules(),
+                symbols: self.trace.symbols(),
+                arrays: self.trace.arrays(),
+                stacks: self.trace.stacks(),
+                locations: self.trace.locations(),
+            },
+            sites: self.trace.sites(),
+        }
     }
 }

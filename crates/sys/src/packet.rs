@@ -61,8 +61,7 @@ impl Listener {
 impl Peer {
     /// Connects to a listener, as the tool does; for tests.
     pub fn connect(path: &Path) -> io::Result<Peer> {
-        let socket =
-            rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
         Ok(Peer { socket })
     }
@@ -98,7 +97,12 @@ impl Peer {
         let mut rights = SendAncillaryBuffer::new(&mut space);
         let descriptors = [descriptor];
         rights.push(SendAncillaryMessage::ScmRights(&descriptors));
-        rustix::net::sendmsg(&self.socket, &[io::IoSlice::new(message)], &mut rights, SendFlags::NOSIGNAL)?;
+        rustix::net::sendmsg(
+            &self.socket,
+            &[io::IoSlice::new(message)],
+            &mut rights,
+            SendFlags::NOSIGNAL,
+        )?;
         Ok(())
     }
 }
@@ -118,9 +122,14 @@ impl AsFd for Peer {
 /// Waits until one of `sources` has something to read or has ended, or `milliseconds` are over or a
 /// signal came. Post: one answer for each source, in order.
 pub fn wait(sources: &[BorrowedFd<'_>], milliseconds: u32) -> io::Result<Vec<bool>> {
-    let mut polled: Vec<PollFd<'_>> = sources.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-    let time =
-        Timespec { tv_sec: i64::from(milliseconds / 1000), tv_nsec: i64::from(milliseconds % 1000) * 1_000_000 };
+    let mut polled: Vec<PollFd<'_>> = sources
+        .iter()
+        .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
+        .collect();
+    let time = Timespec {
+        tv_sec: i64::from(milliseconds / 1000),
+        tv_nsec: i64::from(milliseconds % 1000) * 1_000_000,
+    };
     match rustix::event::poll(&mut polled, Some(&time)) {
         Ok(_) => Ok(polled.iter().map(|p| !p.revents().is_empty()).collect()),
         Err(rustix::io::Errno::INTR) => Ok(vec![false; sources.len()]),

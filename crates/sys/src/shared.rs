@@ -25,15 +25,16 @@ impl SharedMemory {
     /// another holder of the descriptor does, so that reading cannot fault.
     pub fn create(name: &str, bytes: usize) -> io::Result<SharedMemory> {
         if bytes == 0 || !bytes.is_multiple_of(4096) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "shared memory comes in whole pages"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "shared memory comes in whole pages",
+            ));
         }
         let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         rustix::fs::ftruncate(&file, bytes as u64)?;
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of ours.
-        let at = unsafe {
-            rustix::mm::mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, &file, 0)?
-        };
+        let at = unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, &file, 0)? };
         let at = NonNull::new(at.cast()).ok_or_else(|| io::Error::other("mmap returned a null address"))?;
         Ok(SharedMemory { file, at, bytes })
     }

@@ -50,10 +50,17 @@ impl Caught {
     pub fn begin() -> io::Result<Caught> {
         let (read, write) =
             rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK)?;
-        if PIPE.compare_exchange(-1, write.as_raw_fd(), Ordering::SeqCst, Ordering::SeqCst).is_err() {
+        if PIPE
+            .compare_exchange(-1, write.as_raw_fd(), Ordering::SeqCst, Ordering::SeqCst)
+            .is_err()
+        {
             return Err(io::Error::other("signals are already being caught"));
         }
-        let mut caught = Caught { pipe: File::from(read), _write_end: write, old: Vec::new() };
+        let mut caught = Caught {
+            pipe: File::from(read),
+            _write_end: write,
+            old: Vec::new(),
+        };
         for number in CAUGHT {
             let mut old = MaybeUninit::<libc::sigaction>::uninit();
             // SAFETY: a null new action only asks; `old` has room for the answer.
@@ -80,10 +87,13 @@ impl Caught {
     }
 
     /// The next signal that came, if any. Does not wait.
-    pub fn next(&mut self) -> Option<Arrived> {
+    pub fn take(&mut self) -> Option<Arrived> {
         let mut message = [0; 2];
         match self.pipe.read(&mut message) {
-            Ok(2) => Some(Arrived { number: i32::from(message[0]), from_terminal: message[1] != 0 }),
+            Ok(2) => Some(Arrived {
+                number: i32::from(message[0]),
+                from_terminal: message[1] != 0,
+            }),
             _ => None,
         }
     }
@@ -129,20 +139,26 @@ mod tests {
     fn a_caught_signal_arrives_as_a_message() {
         let mut caught = Caught::begin().unwrap();
         assert!(Caught::begin().is_err());
-        assert_eq!(caught.next(), None);
+        assert_eq!(caught.take(), None);
         send(std::process::id(), libc::SIGTERM).unwrap();
         let came = crate::packet::wait(&[caught.as_fd()], 2000).unwrap();
         // The signal itself may have ended the wait.
         let _ = came;
         let mut arrived = None;
         for _ in 0..200 {
-            arrived = caught.next();
+            arrived = caught.take();
             if arrived.is_some() {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        assert_eq!(arrived, Some(Arrived { number: libc::SIGTERM, from_terminal: false }));
+        assert_eq!(
+            arrived,
+            Some(Arrived {
+                number: libc::SIGTERM,
+                from_terminal: false
+            })
+        );
         assert!(send(0, libc::SIGTERM).is_err());
     }
 }

@@ -23,7 +23,12 @@ fn source_tree() -> PathBuf {
 pub fn tool() -> PathBuf {
     static BUILT: Once = Once::new();
     BUILT.call_once(|| {
-        let built = Command::new("make").arg("-s").arg("-C").arg(source_tree()).status().unwrap();
+        let built = Command::new("make")
+            .arg("-s")
+            .arg("-C")
+            .arg(source_tree())
+            .status()
+            .unwrap();
         assert!(built.success(), "make -C capture/valgrind failed");
     });
     source_tree().join("build")
@@ -39,7 +44,9 @@ pub struct Bench {
 pub fn compile(name: &str, flags: &[&str]) -> Bench {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join(name);
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/programs")
+        .join(format!("{name}.c"));
     let compiled = Command::new("gcc")
         .args(["-O1", "-g", "-fno-tree-vectorize", "-fcf-protection=none"])
         .args(flags)
@@ -48,7 +55,7 @@ pub fn compile(name: &str, flags: &[&str]) -> Bench {
         .arg("-o")
         .arg(&program)
         .arg(source)
-        .arg("-pthread")
+        .args(["-pthread", "-lstdc++"])
         .status()
         .unwrap();
     assert!(compiled.success());
@@ -108,7 +115,20 @@ pub fn events(trace: &Trace) -> Vec<(ThreadId, Event)> {
 
 /// Where a symbol of the program itself lies: address, bytes.
 pub fn symbol(trace: &Trace, name: &str) -> (u64, u64) {
-    let ours = trace.modules().iter().find(|m| m.process == 0 && m.path.ends_with(Path::new(&trace.header().program).file_name().unwrap().to_str().unwrap())).unwrap();
+    let ours = trace
+        .modules()
+        .iter()
+        .find(|m| {
+            m.process == 0
+                && m.path.ends_with(
+                    Path::new(&trace.header().program)
+                        .file_name()
+                        .unwrap()
+                        .to_str()
+                        .unwrap(),
+                )
+        })
+        .unwrap();
     let ours = ours.start..ours.start + ours.bytes;
     let symbols = trace.symbols().iter().filter(|s| s.process == 0 && s.name == name);
     let found: Vec<_> = symbols.filter(|s| ours.contains(&s.addr)).collect();
@@ -120,5 +140,8 @@ pub fn symbol(trace: &Trace, name: &str) -> (u64, u64) {
 pub fn touches(trace: &Trace, thread: ThreadId, name: &str) -> Vec<(Op, u64, u16)> {
     let (addr, bytes) = symbol(trace, name);
     let (refs, _) = stream(trace, thread);
-    refs.iter().filter(|r| r.addr >= addr && r.addr < addr + bytes).map(|r| (r.op, r.addr - addr, r.size)).collect()
+    refs.iter()
+        .filter(|r| r.addr >= addr && r.addr < addr + bytes)
+        .map(|r| (r.op, r.addr - addr, r.size))
+        .collect()
 }

@@ -94,7 +94,8 @@ impl Advise {
             false_sharing: COLLISIONS,
             ..sim::Detail::default()
         };
-        let config = self.model.config(machine.clone(), policies, detail);
+        let mut config = self.model.config(machine.clone(), policies, detail);
+        config.detail_for = names.iter().position(|name| *name == baseline);
         let outcomes = simulate::readable(&simulate::simulate(&file, &opened, &config)?)?;
         let facts = self.facts(&opened, &machine, &outcomes);
         notes.extend(estimates(&opened, &machine, &facts, self.model.machine.as_deref()));

@@ -112,12 +112,9 @@ impl Recording {
         options.follow_children = !self.no_children;
         options.machine = host_name();
         options.output_to_stderr = aside;
-        let bar = progress::unknown("recording");
-        let recorded = capture::record(&options, &mut |step| {
-            let what = if step.finishing { "reading symbols" } else { "recording" };
-            progress::recorded(&bar, what, step.references, step.bytes);
-        });
-        bar.finish_and_clear();
+        let progress = progress::Recording::begin();
+        let recorded = capture::record(&options, &mut |step| progress.step(step));
+        progress.end();
         recorded.map_err(|error| match error {
             capture::CaptureError::BadOptions(_) => Failure::usage(error),
             error => Failure::work(error),

@@ -18,7 +18,12 @@ pub struct Fixed {
     pub named: Sorted,
     pub stacks: Sorted,
     pub files: Sorted,
+    /// Where a process's first stack can grow to; it is as long as it was at the start.
+    pub growth: Sorted,
 }
+
+/// Bytes that a process's first stack may come to have.
+const GROWTH: u64 = 16 << 20;
 
 pub struct Catalog {
     /// Structures that are not allocation sites; number 0 is [`UNKNOWN`].
@@ -62,6 +67,7 @@ impl Catalog {
         let mut named = vec![Vec::new(); spaces];
         let mut stacks = vec![Vec::new(); spaces];
         let mut files = vec![Vec::new(); spaces];
+        let mut growth = vec![Vec::new(); spaces];
         let suffix = |process| program_suffix(tables, process);
         catalog.add_symbols(tables, &mut named, &suffix);
         for array in tables.arrays {
@@ -78,16 +84,22 @@ impl Catalog {
             let bytes = high.saturating_sub(low);
             let structure = catalog.add(low, bytes, name, StructureKind::Stack);
             push(&mut stacks, thread.process, Span::new(low, bytes, structure));
+            if let Some(first) = growth.get_mut(thread.process as usize).filter(|first| first.is_empty()) {
+                let low = high.saturating_sub(GROWTH);
+                first.push(Span::new(low, high - low, structure));
+            }
         }
         catalog.add_files(tables, &mut files, &suffix);
         catalog.fixed = named
             .into_iter()
             .zip(stacks)
             .zip(files)
-            .map(|((named, stacks), files)| Fixed {
+            .zip(growth)
+            .map(|(((named, stacks), files), growth)| Fixed {
                 named: Sorted::new(named),
                 stacks: Sorted::new(stacks),
                 files: Sorted::new(files),
+                growth: Sorted::new(growth),
             })
             .collect();
         catalog
@@ -140,7 +152,10 @@ impl Catalog {
             _ => ("stack", StructureKind::Stack),
         };
         Description {
-            name: format!("{prefix}: {}", site.name),
+            name: match site.name.as_str() {
+                sites::MALLOC => sites::MALLOC.to_string(),
+                name => format!("{prefix}: {name}"),
+            },
             kind,
             file: site.file.clone(),
             line: site.line,
@@ -221,6 +236,7 @@ impl Fixed {
         named: Sorted::EMPTY,
         stacks: Sorted::EMPTY,
         files: Sorted::EMPTY,
+        growth: Sorted::EMPTY,
     };
 }
 

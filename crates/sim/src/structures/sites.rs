@@ -19,17 +19,27 @@ pub struct Site {
     pub line: Option<u32>,
 }
 
+impl Site {
+    fn named(name: String) -> Site {
+        Site {
+            name,
+            file: None,
+            line: None,
+        }
+    }
+}
+
 /// From so many different callers on, a frame without a name is taken for a wrapper.
 const WRAPPER_CALLERS: usize = 4;
+
+/// What malloc maps for itself: blocks in use have names of their own, so this is what it keeps
+/// between them.
+pub const MALLOC: &str = "malloc's own memory";
 
 /// The sites, and the site of each stack. The first one stands for all that is not known.
 pub fn find(tables: &Tables) -> (Vec<Site>, Vec<u32>) {
     let names = Names::new(tables);
-    let mut sites = vec![Site {
-        name: "allocation site unknown".to_string(),
-        file: None,
-        line: None,
-    }];
+    let mut sites = vec![Site::named("allocation site unknown".to_string())];
     let mut numbers: HashMap<Site, u32> = HashMap::new();
     let site_of = tables
         .stacks
@@ -68,14 +78,21 @@ enum Part {
     /// The program's own wrapper of the allocator.
     Wrapper,
     Program,
+    /// Not a place in a program: the end of what could be unwound.
+    Nowhere,
 }
 
 impl<'a> Names<'a> {
     fn new(tables: &Tables<'a>) -> Self {
+        let named = |location: &&Location| {
+            let function = location.function.as_str();
+            // `libx.so+0x12f0` says where the frame is, but is no name.
+            !function.is_empty() && function != "???" && !(location.file.is_none() && function.contains("+0x"))
+        };
         let locations = tables
             .locations
             .iter()
-            .filter(|location| !location.function.is_empty() && location.function != "???")
+            .filter(named)
             .map(|location| ((location.process, location.pc), location))
             .collect();
         let mut modules: Vec<_> = tables.modules.iter().collect();
@@ -90,23 +107,26 @@ impl<'a> Names<'a> {
     }
 
     fn site(&self, stack: &Stack) -> Option<Site> {
-        let parts: Vec<_> = stack
-            .frames
-            .iter()
-            .map(|frame| self.part(stack.process, frame.pc))
-            .collect();
+        let parts = self.parts(stack);
         let known = |at: &usize| self.location(stack.process, stack.frames[*at].pc).is_some();
-        let wrapper = parts.iter().position(|part| *part == Part::Wrapper);
-        let chosen = parts
-            .iter()
-            .position(|part| *part == Part::Program)
-            .or(wrapper)
-            .or_else(|| (0..parts.len()).find(known))
-            .or((!parts.is_empty()).then_some(0))?;
+        if self.is_mallocs(stack) {
+            return Some(Site::named(MALLOC.to_string()));
+        }
+        let wrappers = || (0..parts.len()).filter(|&at| parts[at] == Part::Wrapper);
+        let wrapper = wrappers().find(known).or(wrappers().next());
+        let Some(chosen) = parts.iter().position(|part| *part == Part::Program).or(wrapper) else {
+            // The libraries' own: which one says enough.
+            let place = (0..parts.len()).find(|&at| parts[at] != Part::Nowhere)?;
+            let module = self.module(stack.process, stack.frames[place].pc);
+            let name = module.map_or_else(|| self.function(stack, place), |module| base(&module.path).to_string());
+            return Some(Site::named(name));
+        };
         // What the program called to get the memory, if that is worth telling.
-        let called = match wrapper.filter(|&wrapper| wrapper < chosen) {
+        let called = match wrapper.filter(|&wrapper| wrapper < chosen && known(&wrapper)) {
             Some(wrapper) => Some(wrapper),
-            None => chosen.checked_sub(1).filter(|&at| parts[at] == Part::Library),
+            None => chosen
+                .checked_sub(1)
+                .filter(|at| parts[*at] == Part::Library && known(at)),
         };
         let mut name = String::new();
         if let Some(called) = called {
@@ -114,37 +134,67 @@ impl<'a> Names<'a> {
         }
         name += &self.function(stack, chosen);
         let pc = stack.frames[chosen].pc;
-        let location = self.location(stack.process, pc);
-        let (mut file, mut line) = (None, None);
-        match location.and_then(|location| location.file.as_deref().map(|file| (file, location.line))) {
-            Some((path, number)) => {
-                name += &match number {
-                    Some(number) => format!(" ({}:{number})", base(path)),
-                    None => format!(" ({})", base(path)),
-                };
-                (file, line) = (Some(path.to_string()), number);
+        let Some(location) = self.location(stack.process, pc) else {
+            // A nameless place is easier to find by the nearest named function around it.
+            if let Some(around) = (chosen + 1..parts.len())
+                .find(known)
+                .filter(|&at| parts[at] == Part::Program)
+            {
+                name += &format!(" ← {}", self.function(stack, around));
             }
-            None => {
-                if let Some(module) = self.module(stack.process, pc).filter(|_| location.is_some()) {
-                    name += &format!(" ({})", base(&module.path));
-                }
-                // A nameless place is easier to find by the nearest named function around it.
-                let around = (chosen + 1..stack.frames.len())
-                    .find(known)
-                    .filter(|_| location.is_none());
-                if let Some(around) = around {
-                    name += &format!(" ← {}", self.function(stack, around));
-                }
+            return Some(Site::named(name));
+        };
+        let Some(path) = &location.file else {
+            if let Some(module) = self.module(stack.process, pc) {
+                name += &format!(" ({})", base(&module.path));
+            }
+            return Some(Site::named(name));
+        };
+        name += &match location.line {
+            Some(line) => format!(" ({}:{line})", base(path)),
+            None => format!(" ({})", base(path)),
+        };
+        Some(Site {
+            name,
+            file: Some(path.clone()),
+            line: location.line,
+        })
+    }
+
+    /// What each frame is. A nameless frame inside a wrapper is part of it.
+    fn parts(&self, stack: &Stack) -> Vec<Part> {
+        let mut parts: Vec<_> = stack
+            .frames
+            .iter()
+            .map(|frame| self.part(stack.process, frame.pc))
+            .collect();
+        for at in (1..parts.len()).rev() {
+            let nameless = self.location(stack.process, stack.frames[at - 1].pc).is_none();
+            if parts[at] == Part::Wrapper && parts[at - 1] == Part::Program && nameless {
+                parts[at - 1] = Part::Wrapper;
             }
         }
-        Some(Site { name, file, line })
+        parts
+    }
+
+    /// Whether malloc asked the kernel for this memory.
+    fn is_mallocs(&self, stack: &Stack) -> bool {
+        let function = |at: usize| {
+            let frame = stack.frames.get(at)?;
+            self.location(stack.process, frame.pc)
+                .map(|location| plain(&location.function))
+        };
+        function(0).is_some_and(|first| MAPPERS.contains(&first))
+            && (1..stack.frames.len())
+                .filter_map(function)
+                .any(|name| MALLOCS.contains(&name) || is_replacement(name))
     }
 
     /// A frame's function, else its place in its module, else its address.
     fn function(&self, stack: &Stack, at: usize) -> String {
         let pc = stack.frames[at].pc;
         match (self.location(stack.process, pc), self.module(stack.process, pc)) {
-            (Some(location), _) => location.function.clone(),
+            (Some(location), _) => location.function.trim_start_matches("__GI_").to_string(),
             (None, Some(module)) => format!("{}+{:#x}", base(&module.path), pc.wrapping_sub(module.bias)),
             (None, None) => format!("{pc:#x}"),
         }
@@ -152,37 +202,40 @@ impl<'a> Names<'a> {
 
     fn part(&self, process: u32, pc: u64) -> Part {
         let function = self.location(process, pc).map(|location| location.function.as_str());
+        let module = self.module(process, pc);
         if function.is_some_and(is_allocator) {
             return Part::Allocator;
         }
-        if self
-            .module(process, pc)
-            .is_some_and(|module| is_library(base(&module.path)))
-        {
+        if function.is_none() && module.is_none() && !self.modules.is_empty() {
+            return Part::Nowhere;
+        }
+        if module.is_some_and(|module| is_library(base(&module.path))) {
             return Part::Library;
         }
         let wrapper = match function {
-            Some(function) => function.to_ascii_lowercase().contains("alloc"),
+            Some(function) => is_wrapper(function),
             None => self.wrappers.contains(&(process, pc)),
         };
         if wrapper { Part::Wrapper } else { Part::Program }
     }
 
     /// Nameless frames through which memory for many different callers comes, from the innermost
-    /// frames outwards as long as such are found.
+    /// frames outwards as long as there are only such and wrappers with a name.
     fn nameless_wrappers(&self, stacks: &[Stack]) -> HashSet<(u32, u64)> {
         let mut callers: HashMap<(u32, u64), HashSet<u64>> = HashMap::new();
         for stack in stacks {
+            let nameless = |pc: u64| self.location(stack.process, pc).is_none();
             let own = stack
                 .frames
                 .iter()
-                .filter(|frame| !matches!(self.part(stack.process, frame.pc), Part::Allocator | Part::Library));
-            let pcs: Vec<u64> = own.map(|frame| frame.pc).collect();
-            for pair in pcs
-                .windows(2)
-                .take_while(|pair| self.location(stack.process, pair[0]).is_none())
-            {
-                callers.entry((stack.process, pair[0])).or_default().insert(pair[1]);
+                .map(|frame| frame.pc)
+                .filter(|&pc| matches!(self.part(stack.process, pc), Part::Wrapper | Part::Program));
+            let pcs: Vec<u64> = own.collect();
+            let inner = |pc: u64| nameless(pc) || self.part(stack.process, pc) == Part::Wrapper;
+            for pair in pcs.windows(2).take_while(|pair| inner(pair[0])) {
+                if nameless(pair[0]) {
+                    callers.entry((stack.process, pair[0])).or_default().insert(pair[1]);
+                }
             }
         }
         callers.retain(|_, callers| callers.len() >= WRAPPER_CALLERS);
@@ -202,34 +255,56 @@ impl<'a> Names<'a> {
     }
 }
 
+/// What asks the kernel for memory.
+const MAPPERS: &[&str] = &["mmap", "mmap64", "mremap", "brk", "sbrk"];
+
+/// malloc and its family, and what it is made of.
+const MALLOCS: &[&str] = &[
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "memalign",
+    "aligned_alloc",
+    "posix_memalign",
+    "valloc",
+    "pvalloc",
+    "strdup",
+    "strndup",
+    "int_malloc",
+    "int_realloc",
+    "int_memalign",
+    "sysmalloc",
+    "sysmalloc_mmap",
+    "glibc_morecore",
+    "tcache_init",
+    "minimal_malloc",
+];
+
+/// A function's name without what the C library puts in front of it.
+fn plain(function: &str) -> &str {
+    let plain = function.trim_start_matches("__GI_").trim_start_matches('_');
+    plain.strip_prefix("libc_").unwrap_or(plain)
+}
+
+/// Valgrind's names for what it puts in the place of malloc: `_vgr10010ZU_libcZdsoZa_malloc`.
+fn is_replacement(function: &str) -> bool {
+    function.starts_with("vgr") || function.starts_with("vgw") || function.starts_with("_vg")
+}
+
 /// malloc and its family, by the name of a function; and what C++ compilers inline into programs.
 fn is_allocator(function: &str) -> bool {
-    const FAMILY: &[&str] = &[
-        "malloc",
-        "calloc",
-        "realloc",
-        "reallocarray",
-        "memalign",
-        "aligned_alloc",
-        "posix_memalign",
-        "valloc",
-        "pvalloc",
-        "strdup",
-        "strndup",
-        "mmap",
-        "mmap64",
-        "mremap",
-        "brk",
-        "sbrk",
-    ];
-    let plain = function.trim_start_matches('_').trim_start_matches("libc_");
-    FAMILY.contains(&plain)
-        || function.starts_with("operator new")
-        || function.starts_with("_Zn")
-        || function.starts_with("std::")
-        || function.starts_with("__gnu_cxx::")
-        || function.starts_with("_ZNSt")
-        || function.starts_with("_ZN9__gnu_cxx")
+    const INLINED: &[&str] = &["operator new", "_Zn", "std::", "__gnu_cxx::", "_ZNSt", "_ZN9__gnu_cxx"];
+    let plain = plain(function);
+    MALLOCS.contains(&plain)
+        || MAPPERS.contains(&plain)
+        || is_replacement(function)
+        || INLINED.iter().any(|start| function.starts_with(start))
+}
+
+/// A program's own wrapper of the allocator, by its name.
+fn is_wrapper(function: &str) -> bool {
+    function.to_ascii_lowercase().contains("alloc")
 }
 
 fn is_library(module: &str) -> bool {

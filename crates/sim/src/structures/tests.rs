@@ -181,6 +181,58 @@ fn sites_without_debug_information_tell_wrapper_caller_and_module() {
 }
 
 #[test]
+fn what_malloc_maps_for_itself_is_told_from_what_it_hands_out() {
+    let modules = [
+        module("/bin/sort", 0x1000, 0x1000),
+        module("/lib/libc.so.6", 0x8000, 0x1000),
+        module("/lib/ld-linux-x86-64.so.2", 0xa000, 0x1000),
+    ];
+    let locations = [
+        location(0x8010, "__brk", Some(("brk.c", 37))),
+        location(0x8020, "sysmalloc", None),
+        location(0x8030, "_int_malloc", None),
+        location(0x8040, "__mmap64", None),
+        location(0x1010, "main", Some(("sort.c", 9))),
+        location(0xa010, "_dl_map_segments", None),
+    ];
+    let stacks = [
+        stack(&[0x8010, 0x8020, 0x8030, 0x1010]),
+        stack(&[0x8040, 0x1010]),
+        stack(&[0xa010, 0x2, 0x1fff_0000]),
+    ];
+    assert_eq!(
+        site_names(&modules, &locations, &stacks),
+        [
+            "malloc's own memory",
+            "heap: main (sort.c:9)",
+            "heap: ld-linux-x86-64.so.2"
+        ]
+    );
+}
+
+#[test]
+fn the_first_stack_is_found_where_it_has_grown() {
+    let thread = |low, high| Thread {
+        number: low,
+        stack: Some((low, high)),
+        ..Thread::default()
+    };
+    let threads = [thread(0x1fff_0000, 0x1fff_2000), thread(0x7000_0000, 0x7000_2000)];
+    let mut structures = Structures::new(&Tables {
+        threads: &threads,
+        modules: &[module("/bin/x", 0x1ffe_0000, 0x1000)],
+        ..Tables::default()
+    });
+    let stack = structures.lookup(0, 0x1fff_1000);
+    assert_eq!(structures.lookup(0, 0x1ffe_f000), stack);
+    assert_eq!(
+        structures.describe(structures.clone().lookup(0, 0x1ffe_0000)).name,
+        "file: x"
+    );
+    assert_eq!(structures.lookup(0, 0x6fff_f000), UNKNOWN);
+}
+
+#[test]
 fn a_wrapper_with_debug_information_tells_where_its_caller_called_it() {
     let locations = [
         location(0x10, "calloc", None),
@@ -213,8 +265,17 @@ fn stripped_wrappers_are_seen_by_their_many_callers() {
         .map(|&caller| stack(&[0x10, 0x1010, caller, 0x1800]))
         .collect();
     let names = site_names(&modules, &locations, &stacks);
-    assert_eq!(names[0], "heap: libx.so.1+0x10 ← libx.so.1+0x100 ← x_step");
-    assert_eq!(names[3], "heap: libx.so.1+0x10 ← libx.so.1+0x400 ← x_step");
+    assert_eq!(names[0], "heap: libx.so.1+0x100 ← x_step");
+    assert_eq!(names[3], "heap: libx.so.1+0x400 ← x_step");
+    // A nameless frame inside a named wrapper is part of it.
+    let locations = [
+        location(0x10, "malloc", None),
+        location(0x1500, "xMalloc", None),
+        location(0x1010, "libx.so.1+0x10", None),
+        location(0x1800, "x_step", None),
+    ];
+    let names = site_names(&modules, &locations, &[stack(&[0x10, 0x1010, 0x1500, 0x1800])]);
+    assert_eq!(names, ["heap: xMalloc ← x_step (libx.so.1)"]);
 }
 
 #[test]

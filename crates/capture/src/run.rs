@@ -1,0 +1,191 @@
+//! Runs of superblocks: addresses become references, and what was run between them is counted.
+
+use std::sync::Arc;
+
+use trace::{Event, Ref};
+
+use crate::block::{Block, Blocks, Malformed};
+use crate::image::{Commons, Image};
+use crate::output::Output;
+use crate::wire;
+
+impl Image {
+    /// One run of a superblock, whose addresses begin at `words[at]`; returns where it ends.
+    #[inline(always)]
+    pub(crate) fn run(
+        &mut self,
+        number: usize,
+        words: &[u64],
+        at: usize,
+        out: &mut Output,
+        commons: &mut Commons,
+    ) -> Result<usize, Malformed> {
+        let block = self.blocks.get(number).ok_or(Malformed)?;
+        let refs = usize::from(block.refs);
+        let rest = &words[at..];
+        // By far the most common: all of a known superblock was run, and all of it is wanted.
+        if block.named
+            && !self.paused
+            && !out.fetches
+            && out.takes_all(refs as u64)
+            && rest.len() > refs
+            && wire::kind(rest[refs]) != wire::EXIT
+        {
+            let Some(template) = self.blocks.templates(&block).first() else {
+                self.carried += u64::from(block.insns);
+                return Ok(at);
+            };
+            let first = self.carried + u64::from(template.insns);
+            let collected = out.collected();
+            let from = collected.len();
+            let mut tags = 0;
+            collected.extend(self.blocks.templates(&block).iter().zip(rest).map(|(template, &addr)| {
+                tags |= addr;
+                Ref { addr, ..*template }
+            }));
+            if tags & wire::TAGGED == 0 && first <= 255 {
+                collected[from].insns = first as u8;
+                self.carried = u64::from(block.tail);
+                out.admit_all(refs as u64);
+                return Ok(at + refs);
+            }
+            collected.truncate(from);
+        }
+        self.run_with_care(number, words, at, out, commons)
+    }
+
+    /// Any run of a superblock: left early, with references that were left out, across the border
+    /// of a window, for the first time ...
+    fn run_with_care(
+        &mut self,
+        number: usize,
+        words: &[u64],
+        at: usize,
+        out: &mut Output,
+        commons: &mut Commons,
+    ) -> Result<usize, Malformed> {
+        let mut block = self.blocks.get(number).ok_or(Malformed)?;
+        let rest = &words[at..];
+        let most = usize::from(block.refs).min(rest.len());
+        // How far it got, and whether something in between was left out.
+        let mut refs = 0;
+        let mut nulls = 0;
+        for &word in &rest[..most] {
+            if word & wire::TAGGED != 0 {
+                if word != wire::TAGGED {
+                    break;
+                }
+                nulls += 1;
+            }
+            refs += 1;
+        }
+        let mut end = at + refs;
+        let marker = match rest.get(refs) {
+            Some(&word) if wire::kind(word) == wire::EXIT => {
+                end += 1;
+                Some(word as u16)
+            }
+            _ => None,
+        };
+        let insns = self.blocks.instructions_run(&block, refs, marker)?;
+        let done = (refs - nulls) as u64;
+        if self.paused {
+            return Ok(end);
+        }
+        if !out.wants(done) {
+            out.pass(done);
+            self.carried = 0;
+            return Ok(end);
+        }
+        if !block.named {
+            let (pcs, fetches) = (out.pcs, out.fetches);
+            let known = commons.pcs.entry(self.process).or_default();
+            Arc::make_mut(&mut self.blocks).name(number, pcs, fetches, |site| {
+                known.insert(site.pc);
+                out.site(site)
+            });
+            block = self.blocks.get(number).ok_or(Malformed)?;
+        }
+        if nulls > 0 || out.fetches {
+            self.run_slowly(&block, &rest[..refs], insns, out);
+            return Ok(end);
+        }
+        if refs == 0 {
+            self.carried += u64::from(insns);
+            return Ok(end);
+        }
+        if self.carried + u64::from(self.blocks.templates(&block)[0].insns) > 255 {
+            self.tell_work(out);
+        }
+        let templates = self.blocks.templates(&block);
+        let collected = out.collected();
+        let from = collected.len();
+        collected.extend(templates.iter().zip(&rest[..refs]).map(|(t, &addr)| Ref { addr, ..*t }));
+        collected[from].insns += self.carried as u8;
+        self.carried = u64::from(insns - 1 - self.blocks.insn_of(&block, refs - 1));
+        out.admit(from, done);
+        Ok(end)
+    }
+
+    /// Instructions of the current thread that no reference can carry.
+    #[cold]
+    pub(crate) fn tell_work(&mut self, out: &mut Output) {
+        let instructions = std::mem::take(&mut self.carried);
+        if let Some(runner) = self.runners.get(self.current).and_then(Option::as_ref)
+            && instructions > 0
+            && out.inside()
+        {
+            out.event(runner.id, Event::Work { instructions });
+        }
+    }
+
+    /// A run with references that were left out, or with fetches.
+    fn run_slowly(&mut self, block: &Block, words: &[u64], insns: u16, out: &mut Output) {
+        if self.carried > 100 {
+            self.tell_work(out);
+        }
+        let blocks = Arc::clone(&self.blocks);
+        let mut insn = 0;
+        let mut done = 0;
+        let from = out.collected().len();
+        for (index, (&addr, template)) in words.iter().zip(blocks.templates(block)).enumerate() {
+            self.advance(&blocks, block, &mut insn, blocks.insn_of(block, index) + 1, out);
+            if addr == wire::TAGGED {
+                continue;
+            }
+            done += 1;
+            let step = std::mem::take(&mut self.carried).min(255) as u8;
+            out.collected().push(Ref {
+                addr,
+                insns: step,
+                ..*template
+            });
+        }
+        self.advance(&blocks, block, &mut insn, insns, out);
+        out.admit(from, done);
+    }
+
+    /// Runs the instructions up to number `to`: as fetches, or as a count.
+    fn advance(&mut self, blocks: &Blocks, block: &Block, insn: &mut u16, to: u16, out: &mut Output) {
+        while *insn < to {
+            if out.fetches {
+                out.collected().push(blocks.fetch(block, usize::from(*insn)));
+            } else {
+                self.carried += 1;
+            }
+            *insn += 1;
+        }
+    }
+
+    /// Puts another thread in the place of the current one.
+    pub(crate) fn switch(&mut self, tid: usize) {
+        if let Some(runner) = self.runners.get_mut(self.current).and_then(Option::as_mut) {
+            runner.carried = self.carried;
+        }
+        self.current = tid;
+        self.carried = match self.runners.get(tid).and_then(Option::as_ref) {
+            Some(runner) => runner.carried,
+            None => 0,
+        };
+    }
+}

@@ -1,0 +1,225 @@
+//! What the detail of a run comes to: the parts of the outcome that are there where asked for.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::Serialize;
+
+use super::clashes::{Act, Side};
+use super::rows::Row;
+use super::{Detail, Names};
+use crate::clock::whole_ns;
+use crate::counts::CLASSES;
+use crate::layout::Layout;
+use crate::outcome::Outcome;
+use crate::pages::PageTable;
+use crate::structures::StructureKind;
+
+/// One thread's share.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ThreadOutcome {
+    /// Its index in the trace.
+    pub thread: u32,
+    /// Number and name that its own world gives it; the number is the index where no trace tells.
+    pub number: u64,
+    pub name: String,
+    /// Index of its process.
+    pub process: u32,
+    pub references: u64,
+    pub stall_ns: u64,
+    pub caches: Vec<MissesOutcome>,
+}
+
+/// What a data structure cost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StructureOutcome {
+    pub name: String,
+    pub kind: StructureKind,
+    /// Where it is defined or allocated.
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    /// Its size; of an allocation site, the most bytes that were live at once.
+    pub bytes: u64,
+    /// Blocks that an allocation site allocated, else 0.
+    pub blocks: u64,
+    pub stall_ns: u64,
+    pub caches: Vec<MissesOutcome>,
+}
+
+/// What a page cost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PageOutcome {
+    /// Index of its process.
+    pub process: u32,
+    /// Its virtual address.
+    pub page: u64,
+    /// The data structure that has the largest part of its stall.
+    pub structure: String,
+    pub stall_ns: u64,
+    pub caches: Vec<MissesOutcome>,
+}
+
+/// Misses in one kind of cache; the classes are `None` where classes are off.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MissesOutcome {
+    pub name: String,
+    pub level: u8,
+    pub misses: u64,
+    pub cold: Option<u64>,
+    pub capacity: Option<u64>,
+    pub conflict: Option<u64>,
+    pub true_sharing: Option<u64>,
+    pub false_sharing: Option<u64>,
+}
+
+/// Two threads with different data in one line.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CollisionOutcome {
+    pub structure: String,
+    /// Virtual address of the line (of the machine's largest lines).
+    pub line: u64,
+    /// Misses that were false sharing, in the kind of cache that had most of them.
+    pub misses: u64,
+    /// The access that missed, and the write that had taken the line away: of those that
+    /// collided there, the two that did most often.
+    pub sides: Vec<SideOutcome>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SideOutcome {
+    pub thread: String,
+    /// The field that it accesses, or the offset in the structure.
+    pub field: String,
+    pub write: bool,
+    /// `file:line`, where the trace tells.
+    pub source: Option<String>,
+}
+
+impl Detail {
+    /// Adds what was asked for to the outcome of a run that has ended.
+    pub fn tell(mut self, outcome: &mut Outcome, layout: &Layout, table: &PageTable, names: &Names) {
+        let classes = self.classes;
+        let caches = |row: Row| misses(layout, row, classes);
+        if let Some(rows) = &mut self.threads {
+            let threads = self.references.len().max(names.tables.threads.len());
+            let thread = |number: usize| {
+                let known = names.tables.threads.get(number);
+                let row = rows.get(number as u32);
+                ThreadOutcome {
+                    thread: number as u32,
+                    number: known.map_or(number as u64, |thread| thread.number),
+                    name: known.map_or_else(String::new, |thread| thread.name.clone()),
+                    process: known.map_or(0, |thread| thread.process),
+                    references: self.references.get(number).copied().unwrap_or(0),
+                    stall_ns: whole_ns(row.stall()),
+                    caches: caches(row),
+                }
+            };
+            outcome.threads = Some((0..threads).map(thread).collect());
+        }
+        if let Some(rows) = &self.by_structure {
+            let structure = |(number, row): (u32, Row)| {
+                let about = self.structures.describe(number);
+                StructureOutcome {
+                    name: about.name,
+                    kind: about.kind,
+                    file: about.file,
+                    line: about.line,
+                    bytes: about.bytes,
+                    blocks: about.blocks,
+                    stall_ns: whole_ns(row.stall()),
+                    caches: caches(row),
+                }
+            };
+            outcome.structures = Some(rows.ranked().into_iter().map(structure).collect());
+        }
+        if let Some(rows) = &self.pages {
+            let page = |(number, row): (u32, Row)| {
+                let page = table.page(number);
+                PageOutcome {
+                    process: page.space,
+                    page: page.number << layout.page_bits,
+                    structure: self.structures.describe(self.tenants[number as usize].0).name,
+                    stall_ns: whole_ns(row.stall()),
+                    caches: caches(row),
+                }
+            };
+            outcome.pages = Some(rows.ranked().into_iter().take(self.wanted.pages).map(page).collect());
+        }
+        if self.wanted.false_sharing > 0 {
+            outcome.false_sharing = Some(self.collisions(names));
+        }
+    }
+
+    fn collisions(&self, names: &Names) -> Vec<CollisionOutcome> {
+        let Some(clashes) = &self.clashes else {
+            return Vec::new();
+        };
+        let worst = clashes.worst(self.wanted.false_sharing);
+        let acts = worst.iter().flat_map(|(_, pair)| pair.sides.iter().flatten());
+        let sources = sources(acts.map(|side| side.act), names);
+        let side = |side: &Side| SideOutcome {
+            thread: thread_name(names, side.act.thread),
+            field: side.name.clone(),
+            write: side.act.write,
+            source: place_of(side.act, names).and_then(|place| sources.get(&place).cloned()),
+        };
+        let collision = |(block, pair): &(&super::clashes::Block, &super::clashes::Pair)| CollisionOutcome {
+            structure: self.structures.describe(pair.structure).name,
+            line: block.address,
+            misses: block.misses(),
+            sides: pair.sides.iter().flatten().map(side).collect(),
+        };
+        worst.iter().map(collision).collect()
+    }
+}
+
+fn misses(layout: &Layout, row: Row, classes: bool) -> Vec<MissesOutcome> {
+    let of_kind = |(shape, (misses, counts)): (&crate::layout::Shape, (u64, [u64; CLASSES]))| {
+        let class = counts.map(|count| classes.then_some(count));
+        MissesOutcome {
+            name: shape.name.clone(),
+            level: shape.level,
+            misses,
+            cold: class[0],
+            capacity: class[1],
+            conflict: class[2],
+            true_sharing: class[3],
+            false_sharing: class[4],
+        }
+    };
+    layout.caches.iter().zip(row.kinds()).map(of_kind).collect()
+}
+
+/// A thread's number; its name too, where not all have the same.
+fn thread_name(names: &Names, thread: u32) -> String {
+    let threads = names.tables.threads;
+    match threads.get(thread as usize) {
+        None => thread.to_string(),
+        Some(known) if known.name.is_empty() || threads.iter().all(|other| other.name == known.name) => {
+            known.number.to_string()
+        }
+        Some(known) => format!("{} ({})", known.number, known.name),
+    }
+}
+
+/// Process and program counter of an access.
+fn place_of(act: Act, names: &Names) -> Option<(u32, u64)> {
+    let site = names.sites.get(act.site as usize)?;
+    let thread = names.tables.threads.get(act.thread as usize)?;
+    (site.pc != 0).then_some((thread.process, site.pc))
+}
+
+/// Where in the source some accesses are, as `file:line`, by process and program counter.
+fn sources(acts: impl Iterator<Item = Act>, names: &Names) -> HashMap<(u32, u64), String> {
+    let places: HashSet<(u32, u64)> = acts.filter_map(|act| place_of(act, names)).collect();
+    let mut found = HashMap::new();
+    for location in names.tables.locations {
+        let place = (location.process, location.pc);
+        if let (Some(file), Some(line)) = (&location.file, location.line)
+            && places.contains(&place)
+        {
+            found.insert(place, format!("{}:{line}", file.rsplit('/').next().unwrap_or(file)));
+        }
+    }
+    found
+}
