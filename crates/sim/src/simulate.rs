@@ -29,7 +29,10 @@ pub fn simulate(trace: &Trace, config: &Config, progress: Progress) -> Result<Ve
     side_by_side(&open, config, policies, progress)
 }
 
-fn built(config: &Config) -> Result<Vec<(String, Box<dyn Policy>)>, SimError> {
+/// A policy with the name to report.
+type Named = (String, Box<dyn Policy>);
+
+fn built(config: &Config) -> Result<Vec<Named>, SimError> {
     let build = |spec: &PolicySpec| Ok((spec.name.clone(), policy::build(&spec.name, &spec.sets)?));
     config.policies.iter().map(build).collect()
 }
@@ -57,7 +60,7 @@ type Open<'a, 'b> = &'a (dyn Fn() -> Result<Box<dyn Input + 'b>, SimError> + Syn
 fn side_by_side(
     open: Open,
     config: &Config,
-    policies: Vec<(String, Box<dyn Policy>)>,
+    policies: Vec<Named>,
     progress: Progress,
 ) -> Result<Vec<Outcome>, SimError> {
     if !config.detail.is_close() {
@@ -91,12 +94,7 @@ fn side_by_side(
 }
 
 /// All policies without detail.
-fn totals(
-    open: Open,
-    config: &Config,
-    policies: Vec<(String, Box<dyn Policy>)>,
-    progress: Progress,
-) -> Result<Vec<Outcome>, SimError> {
+fn totals(open: Open, config: &Config, policies: Vec<Named>, progress: Progress) -> Result<Vec<Outcome>, SimError> {
     let input = open()?;
     let still = policies.iter().all(|(_, policy)| policy.interest() == Interest::NONE);
     if still && front::can_split(&config.machine, config.order, input.threads().len(), input.traits()) {
@@ -107,13 +105,8 @@ fn totals(
 }
 
 /// Each policy a run of its own, side by side.
-fn whole(
-    open: Open,
-    config: &Config,
-    policies: Vec<(String, Box<dyn Policy>)>,
-    progress: Progress,
-) -> Result<Vec<Outcome>, SimError> {
-    let one = |(name, policy): (String, Box<dyn Policy>)| one_run(open, config, &name, policy, progress);
+fn whole(open: Open, config: &Config, policies: Vec<Named>, progress: Progress) -> Result<Vec<Outcome>, SimError> {
+    let one = |(name, policy): Named| one_run(open, config, &name, policy, progress);
     if policies.len() == 1 {
         return policies.into_iter().map(one).collect();
     }
