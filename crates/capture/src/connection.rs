@@ -9,7 +9,7 @@ use crate::wire::{self, Hello};
 
 /// Slots of each ring, and their size: small enough to stay in the processors' caches.
 const SLOTS: usize = 8;
-const SLOT_WORDS: usize = 1 << 16;
+const SLOT_WORDS: usize = 1 << 15;
 
 /// A process of the tool.
 pub struct Ring {

@@ -110,7 +110,7 @@ pub fn write(options: &Options, story: &mut Story, notes: &mut Vec<String>) {
     }
     write_modules(story, &places, &elves);
     write_symbols(story, &places, &answers);
-    found.sort_unstable();
+    found.sort_unstable_by_key(|(process, pc, path, own)| (*path, *own, *process, *pc));
     let locations = found.into_iter().filter_map(|(process, pc, path, own)| {
         let spot = answers.get(path)?.spots.get(&own)?.clone();
         Some(Location {
@@ -262,16 +262,21 @@ fn write_modules(story: &mut Story, places: &[Place<'_>], elves: &HashMap<&str, 
     story.out.writer().modules(modules.collect::<Vec<_>>());
 }
 
+/// The same symbol of all processes together: the table of a program with many processes is then
+/// little longer, compressed, than that of one.
 fn write_symbols(story: &mut Story, places: &[Place<'_>], answers: &HashMap<&str, Answers>) {
+    let mut by_path: BTreeMap<&str, Vec<&Place<'_>>> = BTreeMap::new();
     for place in places {
-        let Some(answers) = answers.get(place.path) else {
-            continue;
-        };
-        let symbols = answers.data.iter().map(|s| Symbol {
-            process: place.process,
-            addr: s.addr.wrapping_add(place.bias),
-            ..s.clone()
-        });
-        story.out.writer().symbols(symbols.collect::<Vec<_>>());
+        by_path.entry(place.path).or_default().push(place);
+    }
+    for (path, places) in by_path {
+        let Some(answers) = answers.get(path) else { continue };
+        for symbol in &answers.data {
+            story.out.writer().symbols(places.iter().map(|place| Symbol {
+                process: place.process,
+                addr: symbol.addr.wrapping_add(place.bias),
+                ..symbol.clone()
+            }));
+        }
     }
 }

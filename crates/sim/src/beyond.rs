@@ -95,7 +95,7 @@ impl Engine {
             supply = self.agree(a, found.as_ref());
         }
         if hit == levels {
-            self.beyond_caches(a, first + levels, levels > 0, supply, start.passed, class);
+            self.serve_from_beyond(a, first + levels, levels > 0, supply, start.passed, class);
         } else if !start.passed {
             let step = self.steps.get(first + hit);
             self.cache_stall(a, step.hit);
@@ -177,7 +177,7 @@ impl Engine {
 
     /// Served by memory or by another core's cache. `end`: the step after the route's last.
     #[inline(always)]
-    fn beyond_caches(&mut self, a: &Access, end: usize, blamed: bool, supply: Supply, passed: bool, class: Missed) {
+    fn serve_from_beyond(&mut self, a: &Access, end: usize, blamed: bool, supply: Supply, passed: bool, class: Missed) {
         let home = self.copies[a.copy as usize].node;
         let cpu = &mut self.cpus[a.who.cpu as usize];
         let stall = match supply {

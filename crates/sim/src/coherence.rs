@@ -5,6 +5,7 @@ use crate::clock::Units;
 use crate::counts::Class;
 use crate::directory::{NOBODY, Pending};
 use crate::engine::{Access, Engine};
+use crate::layout::Layout;
 use crate::steps::Step;
 
 /// Who serves a piece that is found nowhere on its route.
@@ -96,14 +97,6 @@ impl Engine {
         (u64::MAX >> (63 - (last - first))) << first
     }
 
-    /// The words of its block that a line has.
-    fn line_words(&self, kind: usize, line: u32) -> u64 {
-        let bits = self.layout.caches[kind].line_bits;
-        let lines = 1u32 << (self.layout.block_bits - bits);
-        let words = (1u32 << bits) / 4;
-        (u64::MAX >> (64 - words)) << ((line & (lines - 1)) * words)
-    }
-
     /// A core accesses words: sharing misses of instances on its path may turn out essential,
     /// and a write is remembered for the instances that lost the block.
     pub fn seen(&mut self, a: &Access) {
@@ -136,19 +129,13 @@ impl Engine {
         if written == 0 {
             return;
         }
-        let (layout, mut lines) = (&self.layout, Vec::new());
+        let layout = &self.layout;
         self.directory.retain(block, |record| {
             if !layout.on_path(record.instance as usize, owner) {
-                lines.push((record.instance, record.line));
+                record.words |= written & line_words(layout, record.instance, record.line);
             }
             true
         });
-        for (instance, line) in lines {
-            let words = written & self.line_words(self.layout.places[instance as usize].cache, line);
-            if let Some(record) = self.directory.record(block, instance, line) {
-                record.words |= words;
-            }
-        }
     }
 
     /// The class of a sharing miss is known at last.
@@ -240,15 +227,16 @@ impl Engine {
                 if core == a.core || core >= self.layout.cores() {
                     continue;
                 }
-                for i in 0..self.layout.paths[core as usize].len() {
-                    let instance = self.layout.paths[core as usize][i] as usize;
-                    if self.caches[instance].is_empty() || self.layout.on_path(instance, a.core) {
+                let mut i = 0;
+                while let Some(off) = self.layout.off(a.core, core, i) {
+                    i += 1;
+                    let instance = off.instance as usize;
+                    if self.caches[instance].is_empty() {
                         continue;
                     }
                     let place = self.layout.places[instance];
-                    let finer = self.layout.block_bits - self.layout.caches[place.cache].line_bits;
-                    for line in block << finer..(block + 1) << finer {
-                        let set = self.set_of(place.cache, line);
+                    for line in block << off.finer..(block + 1) << off.finer {
+                        let set = self.set_of(off.cache as usize, line);
                         let Some(at) = self.caches[instance].find(set, line) else {
                             continue;
                         };
@@ -347,15 +335,16 @@ impl Engine {
                 if core == a.core || core >= self.layout.cores() {
                     continue;
                 }
-                for i in 0..self.layout.paths[core as usize].len() {
-                    let instance = self.layout.paths[core as usize][i] as usize;
-                    if self.caches[instance].is_empty() || self.layout.on_path(instance, a.core) {
+                let mut i = 0;
+                while let Some(off) = self.layout.off(a.core, core, i) {
+                    i += 1;
+                    let instance = off.instance as usize;
+                    if self.caches[instance].is_empty() {
                         continue;
                     }
                     let place = self.layout.places[instance];
-                    let finer = self.layout.block_bits - self.layout.caches[place.cache].line_bits;
-                    for line in block << finer..(block + 1) << finer {
-                        let set = self.set_of(place.cache, line);
+                    for line in block << off.finer..(block + 1) << off.finer {
+                        let set = self.set_of(off.cache as usize, line);
                         let Some(state) = self.caches[instance].remove(set, line) else {
                             continue;
                         };
@@ -447,4 +436,12 @@ impl Engine {
         self.deposits = deposits;
         self.deposits.clear();
     }
+}
+
+/// The words of its block that a line has.
+fn line_words(layout: &Layout, instance: u32, line: u32) -> u64 {
+    let bits = layout.caches[layout.places[instance as usize].cache].line_bits;
+    let lines = 1u32 << (layout.block_bits - bits);
+    let words = (1u32 << bits) / 4;
+    (u64::MAX >> (64 - words)) << ((line & (lines - 1)) * words)
 }

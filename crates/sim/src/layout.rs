@@ -124,6 +124,15 @@ pub struct Place {
     pub private: bool,
 }
 
+/// An instance off a core's path.
+#[derive(Clone, Copy, Debug)]
+pub struct Off {
+    pub instance: u32,
+    pub cache: u32,
+    /// Bits of its line's number below the block's.
+    pub finer: u32,
+}
+
 pub struct Layout {
     pub caches: Vec<Shape>,
     /// Instances, numbered cache by cache.
@@ -137,6 +146,9 @@ pub struct Layout {
     pub core_cpus: u32,
     /// Instances on the path of each core, for any kind of piece.
     pub paths: Vec<Vec<u32>>,
+    /// For each core and another (`core * cores + other`): instances on the other's path that
+    /// are not on its own.
+    off: Vec<Vec<Off>>,
     pub page_bits: u32,
     /// Pieces are cut at multiples of this.
     pub piece_bits: u32,
@@ -175,7 +187,7 @@ impl Layout {
                 });
             }
         }
-        let paths = (0..machine.cpus.div_ceil(core_cpus))
+        let paths: Vec<Vec<u32>> = (0..machine.cpus.div_ceil(core_cpus))
             .map(|core| {
                 let (low, high) = (core * core_cpus, (core + 1) * core_cpus);
                 let on = |place: &Place| {
@@ -185,6 +197,7 @@ impl Layout {
                 numbers.filter(|(_, place)| on(place)).map(|(i, _)| i as u32).collect()
             })
             .collect();
+        let off = off_paths(&paths, &caches, &places);
         let level_one = caches.iter().filter(|shape| shape.level == 1);
         let page_bits = machine.page_bytes.trailing_zeros();
         Ok(Layout {
@@ -207,6 +220,7 @@ impl Layout {
             cpus: machine.cpus,
             core_cpus,
             paths,
+            off,
             page_bits,
             nodes: machine.memory.nodes,
         })
@@ -223,6 +237,14 @@ impl Layout {
 
     pub fn node(&self, cpu: u32) -> u32 {
         (u64::from(cpu) * u64::from(self.nodes) / u64::from(self.cpus)) as u32
+    }
+
+    /// Instance number `i` of those on the path of `other` that are not on that of `core`.
+    #[inline(always)]
+    pub fn off(&self, core: u32, other: u32, i: usize) -> Option<Off> {
+        self.off[core as usize * self.paths.len() + other as usize]
+            .get(i)
+            .copied()
     }
 
     /// Whether an instance is on the path of a core.
@@ -247,6 +269,22 @@ impl Layout {
         }
         above
     }
+}
+
+fn off_paths(paths: &[Vec<u32>], caches: &[Shape], places: &[Place]) -> Vec<Vec<Off>> {
+    let block = caches.iter().map(|shape| shape.line_bits).max().unwrap_or(0);
+    let off = |instance: &u32| {
+        let cache = places[*instance as usize].cache;
+        Off {
+            instance: *instance,
+            cache: cache as u32,
+            finer: block - caches[cache].line_bits,
+        }
+    };
+    let pairs = paths.iter().flat_map(|own| paths.iter().map(move |other| (own, other)));
+    pairs
+        .map(|(own, other)| other.iter().filter(|i| !own.contains(i)).map(off).collect())
+        .collect()
 }
 
 fn route(machine: &Machine, kind: Kind) -> Vec<usize> {

@@ -44,4 +44,4 @@ pub use input::{Item, Run, Streams};
 pub use outcome::{
     CacheOutcome, CpuMemory, CpuOutcome, Hints, MemoryOutcome, Outcome, StallOutcome, TimeOutcome, TlbOutcome,
 };
-pub use simulate::{Progress, simulate, simulate_refs, simulate_with};
+pub use simulate::{Named, Progress, simulate, simulate_refs, simulate_with};

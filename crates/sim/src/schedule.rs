@@ -27,6 +27,8 @@ struct Thread {
     state: State,
     batch: Batch,
     next_ref: usize,
+    /// References up to here can be carried out: the next event, or the end of the batch.
+    stop: usize,
     next_event: usize,
     /// Up to where references were looked at ahead, and the cpu's walks at that time.
     warmed: usize,
@@ -43,8 +45,8 @@ struct Turns {
 
 /// The next thing that a thread does.
 enum Next {
-    /// So many references, up to the next event or the end of the batch.
-    Refs(usize),
+    /// References, up to [`Thread::stop`].
+    Refs,
     Event,
     End,
 }
@@ -54,6 +56,8 @@ pub struct Schedule<'a> {
     input: &'a mut dyn Input,
     threads: Vec<Thread>,
     turns: Vec<Turns>,
+    /// The clock of each cpu that has a thread on it, else the end of time.
+    clocks: Vec<Units>,
     sync: Sync,
     slice: Units,
     /// Cpus that some thread is on, or was moved to.
@@ -82,6 +86,7 @@ impl<'a> Schedule<'a> {
             state: if about.spawned { State::Waiting } else { State::Ready },
             batch: Batch::default(),
             next_ref: 0,
+            stop: 0,
             next_event: 0,
             warmed: 0,
             walks: 0,
@@ -90,6 +95,7 @@ impl<'a> Schedule<'a> {
             sync: Sync::new(threads.iter().map(|about| about.spawned)),
             threads: threads.iter().enumerate().map(thread).collect(),
             turns: (0..cpus).map(|_| Turns::default()).collect(),
+            clocks: vec![Units::MAX; cpus as usize],
             engine,
             input,
             slice: slice.max(1),
@@ -109,41 +115,74 @@ impl<'a> Schedule<'a> {
         for cpu in 0..self.turns.len() {
             self.put_on(cpu);
         }
+        match (self.engine.coherent, self.engine.classes) {
+            (false, false) => self.race::<false, false>()?,
+            (false, true) => self.race::<false, true>()?,
+            (true, false) => self.race::<true, false>()?,
+            (true, true) => self.race::<true, true>()?,
+        }
+        Ok(self.used)
+    }
+
+    fn race<const COHERENT: bool, const CLASSES: bool>(&mut self) -> Result<(), SimError> {
+        self.look_at_clocks();
         loop {
             while let Some((cpu, bound)) = self.least() {
-                self.turn(cpu, bound)?;
+                let number = self.turns[cpu].running.unwrap_or(0);
+                let thread = &self.threads[number as usize];
+                if thread.next_ref < thread.stop {
+                    self.references::<COHERENT, CLASSES>(cpu, number, bound)?;
+                    if self.engine.moves_threads() {
+                        self.move_threads();
+                        self.look_at_clocks();
+                    }
+                    self.slice(cpu);
+                    self.clocks[cpu] = match self.turns[cpu].running {
+                        Some(_) => self.engine.cpus[cpu].clock,
+                        None => Units::MAX,
+                    };
+                } else {
+                    self.turn(cpu)?;
+                    self.look_at_clocks();
+                }
             }
             if !self.break_deadlock() {
-                return Ok(self.used);
+                return Ok(());
             }
+            self.look_at_clocks();
+        }
+    }
+
+    fn look_at_clocks(&mut self) {
+        for (clock, (turns, cpu)) in self.clocks.iter_mut().zip(self.turns.iter().zip(&self.engine.cpus)) {
+            *clock = if turns.running.is_some() { cpu.clock } else { Units::MAX };
         }
     }
 
     /// The cpu that goes next, and the time up to which it may run without looking at others.
+    #[inline(always)]
     fn least(&self) -> Option<(usize, Units)> {
-        let mut least: Option<(Units, usize)> = None;
-        let mut second = (Units::MAX, usize::MAX);
-        for (cpu, turns) in self.turns.iter().enumerate() {
-            if turns.running.is_none() {
-                continue;
-            }
-            let at = (self.engine.cpus[cpu].clock, cpu);
-            match least {
-                Some(first) if first <= at => second = second.min(at),
-                _ => second = std::mem::replace(&mut least, Some(at)).unwrap_or(second),
+        let (mut cpu, mut least) = (0, self.clocks[0]);
+        // The smallest clock of the others, one later where it is of a cpu of higher number.
+        let mut bound = Units::MAX;
+        for (other, &clock) in self.clocks.iter().enumerate().skip(1) {
+            if clock < least {
+                bound = least;
+                (cpu, least) = (other, clock);
+            } else {
+                bound = bound.min(clock.saturating_add(1));
             }
         }
-        let (_, cpu) = least?;
-        Some((cpu, second.0.saturating_add(Units::from(cpu < second.1))))
+        (least < Units::MAX).then_some((cpu, bound))
     }
 
-    /// Lets a cpu run while its clock is below `bound`, or until an event.
-    fn turn(&mut self, cpu: usize, bound: Units) -> Result<(), SimError> {
+    /// An event, the end of a thread, or its next batch.
+    fn turn(&mut self, cpu: usize) -> Result<(), SimError> {
         let Some(number) = self.turns[cpu].running else {
             return Ok(());
         };
         match self.next(number)? {
-            Next::Refs(count) => self.references(cpu, number, count, bound)?,
+            Next::Refs => return Ok(()),
             Next::Event => {
                 let thread = &mut self.threads[number as usize];
                 let event = thread.batch.events[thread.next_event].event.clone();
@@ -152,12 +191,17 @@ impl<'a> Schedule<'a> {
             }
             Next::End => self.end(cpu, number),
         }
-        self.move_threads();
         self.slice(cpu);
         Ok(())
     }
 
-    fn references(&mut self, cpu: usize, number: u32, count: usize, bound: Units) -> Result<(), SimError> {
+    #[inline(always)]
+    fn references<const COHERENT: bool, const CLASSES: bool>(
+        &mut self,
+        cpu: usize,
+        number: u32,
+        bound: Units,
+    ) -> Result<(), SimError> {
         let bound = bound.min(self.turns[cpu].slice_end);
         let thread = &mut self.threads[number as usize];
         let who = Who {
@@ -166,33 +210,24 @@ impl<'a> Schedule<'a> {
             space: thread.space,
         };
         if thread.next_ref >= thread.warmed {
-            // Only where much was missed lately (on this cpu: a thread may have come from another).
+            // Only where much was missed lately.
             let walks = self.engine.cpus[cpu].walks;
             let end = thread.batch.refs.len().min(thread.next_ref + WARM);
-            if walks.saturating_sub(thread.walks) >= WARM as u64 / 8 {
+            if walks.abs_diff(thread.walks) >= WARM as u64 / 8 {
                 self.engine.warm(who, &thread.batch.refs[thread.next_ref..end]);
             }
             thread.warmed = end;
             thread.walks = walks;
         }
-        let refs = &thread.batch.refs[thread.next_ref..thread.next_ref + count];
-        let done = match (self.engine.coherent, self.engine.classes) {
-            (false, false) => run::<false, false>(self.engine, who, refs, bound),
-            (false, true) => run::<false, true>(self.engine, who, refs, bound),
-            (true, false) => run::<true, false>(self.engine, who, refs, bound),
-            (true, true) => run::<true, true>(self.engine, who, refs, bound),
-        }?;
+        let refs = &thread.batch.refs[thread.next_ref..thread.stop];
+        let done = run::<COHERENT, CLASSES>(self.engine, who, refs, bound)?;
         thread.next_ref += done;
         self.engine.detail_ran(number, done);
-        self.report(done as u64);
-        Ok(())
-    }
-
-    fn report(&mut self, done: u64) {
-        self.done += done;
+        self.done += done as u64;
         if self.done >= REPORT {
             (self.progress)(std::mem::take(&mut self.done));
         }
+        Ok(())
     }
 
     fn next(&mut self, number: u32) -> Result<Next, SimError> {
@@ -207,11 +242,10 @@ impl<'a> Schedule<'a> {
                 None => refs,
             };
             if stop > thread.next_ref {
-                return Ok(Next::Refs(stop - thread.next_ref));
+                thread.stop = stop;
+                return Ok(Next::Refs);
             }
-            thread.next_ref = 0;
-            thread.next_event = 0;
-            thread.warmed = 0;
+            (thread.next_ref, thread.stop, thread.next_event, thread.warmed) = (0, 0, 0, 0);
             if !self.input.next(number, &mut thread.batch)? {
                 thread.batch = Batch::default();
                 return Ok(Next::End);
@@ -345,25 +379,42 @@ impl<'a> Schedule<'a> {
 
     /// Replays the items in the order of the trace.
     pub fn recorded(mut self) -> Result<Vec<bool>, SimError> {
+        match (self.engine.coherent, self.engine.classes) {
+            (false, false) => self.replay::<false, false>()?,
+            (false, true) => self.replay::<false, true>()?,
+            (true, false) => self.replay::<true, false>()?,
+            (true, true) => self.replay::<true, true>()?,
+        }
+        Ok(self.used)
+    }
+
+    fn replay<const COHERENT: bool, const CLASSES: bool>(&mut self) -> Result<(), SimError> {
+        for turns in &mut self.turns {
+            turns.slice_end = Units::MAX;
+        }
         while let Some(Run { thread, mut items }) = self.input.next_run()? {
-            let Some(state) = self.threads.get(thread as usize) else {
+            if thread as usize >= self.threads.len() {
                 continue;
-            };
-            let cpu = state.cpu as usize;
+            }
             while items > 0 {
                 let done = match self.next(thread)? {
-                    Next::Refs(count) => {
-                        let count = count.min(usize::try_from(items).unwrap_or(usize::MAX));
-                        self.turns[cpu].slice_end = Units::MAX;
-                        self.references(cpu, thread, count, Units::MAX)?;
-                        count as u64
+                    Next::Refs => {
+                        let state = &mut self.threads[thread as usize];
+                        let (from, cpu) = (state.next_ref, state.cpu as usize);
+                        let most = usize::try_from(items).unwrap_or(usize::MAX);
+                        state.stop = state.stop.min(from.saturating_add(most));
+                        self.references::<COHERENT, CLASSES>(cpu, thread, Units::MAX)?;
+                        (self.threads[thread as usize].next_ref - from) as u64
                     }
                     Next::Event => {
                         let state = &mut self.threads[thread as usize];
                         let event = state.batch.events[state.next_event].event.clone();
                         state.next_event += 1;
                         match event {
-                            Event::Work { .. } => self.event(cpu, thread, &event),
+                            Event::Work { .. } => {
+                                let cpu = state.cpu as usize;
+                                self.event(cpu, thread, &event);
+                            }
                             _ => self.structures(thread, &event),
                         }
                         1
@@ -379,11 +430,12 @@ impl<'a> Schedule<'a> {
                 }
             }
         }
-        Ok(self.used)
+        Ok(())
     }
 }
 
 /// Carries references out while the cpu's clock is below `bound`, at least one; returns how many.
+#[inline(always)]
 fn run<const COHERENT: bool, const CLASSES: bool>(
     engine: &mut Engine,
     who: Who,

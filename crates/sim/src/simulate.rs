@@ -29,8 +29,8 @@ pub fn simulate(trace: &Trace, config: &Config, progress: Progress) -> Result<Ve
     side_by_side(&open, config, policies, progress)
 }
 
-/// A policy with the name to report.
-type Named = (String, Box<dyn Policy>);
+/// A policy and the name to report it by.
+pub type Named = (String, Box<dyn Policy>);
 
 fn built(config: &Config) -> Result<Vec<Named>, SimError> {
     let build = |spec: &PolicySpec| Ok((spec.name.clone(), policy::build(&spec.name, &spec.sets)?));
@@ -44,11 +44,7 @@ pub fn simulate_refs(streams: &Streams, config: &Config) -> Result<Vec<Outcome>,
 
 /// The same for policies that were made by hand, with the names to report; those of `config`
 /// are not looked at.
-pub fn simulate_with(
-    streams: &Streams,
-    config: &Config,
-    policies: Vec<(String, Box<dyn Policy>)>,
-) -> Result<Vec<Outcome>, SimError> {
+pub fn simulate_with(streams: &Streams, config: &Config, policies: Vec<Named>) -> Result<Vec<Outcome>, SimError> {
     let open = || Ok(Box::new(streams.input()) as Box<dyn Input + '_>);
     side_by_side(&open, config, policies, &|_| {})
 }

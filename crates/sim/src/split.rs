@@ -4,7 +4,6 @@
 //! which do each piece in parallel, while the front does the next: memory does not grow with
 //! the trace.
 
-use policy::Policy;
 use rayon::prelude::*;
 use trace::{Event, Timed};
 
@@ -14,7 +13,7 @@ use crate::error::SimError;
 use crate::front::{Chunk, Front};
 use crate::input::{Batch, Input, Run};
 use crate::outcome::Outcome;
-use crate::simulate::{Progress, pool};
+use crate::simulate::{Named, Progress, pool};
 
 /// References of one piece of the trace.
 const PIECE: usize = 1 << 14;
@@ -22,7 +21,7 @@ const PIECE: usize = 1 << 14;
 pub fn run(
     mut input: Box<dyn Input + '_>,
     config: &Config,
-    policies: Vec<(String, Box<dyn Policy>)>,
+    policies: Vec<Named>,
     progress: Progress,
 ) -> Result<Vec<Outcome>, SimError> {
     let traits = input.traits();

@@ -162,12 +162,10 @@ impl Sync {
             waiting.retain(|&other| other != thread);
             !waiting.is_empty()
         });
-        for waiting in [&mut self.waiting] {
-            waiting.retain(|_, list| {
-                list.retain(|&other| other != thread);
-                !list.is_empty()
-            });
-        }
+        self.waiting.retain(|_, list| {
+            list.retain(|&other| other != thread);
+            !list.is_empty()
+        });
         self.joining.retain(|_, list| {
             list.retain(|&other| other != thread);
             !list.is_empty()
