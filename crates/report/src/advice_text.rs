@@ -141,17 +141,13 @@ fn shares(advice: &Advice, width: usize) -> String {
 const SEEN: f64 = 0.001;
 
 /// What was left out of a table, if anything.
-fn left_out(count: usize, what: &str, width: usize) -> String {
-    match count {
-        0 => String::new(),
-        1 => paragraph("", &format!("and 1 {what} with less than 0.1% of that"), width, FAINT),
-        _ => paragraph(
-            "",
-            &format!("and {count} {what}s with less than 0.1% of that each"),
-            width,
-            FAINT,
-        ),
-    }
+fn left_out(count: usize, what: &str, of: &str, width: usize) -> String {
+    let text = match count {
+        0 => return String::new(),
+        1 => format!("and 1 more {what} with less than 0.1% of {of}"),
+        _ => format!("and {count} more {what}s with less than 0.1% of {of} each"),
+    };
+    paragraph("", &text, width, FAINT)
 }
 
 /// The data structures that cost most. `stall` is the time that their shares are of.
@@ -189,7 +185,7 @@ pub fn structures(structures: &[Structure], stall: f64, width: usize) -> String 
         }
     }
     let few = structures.iter().filter(|structure| small(structure)).count();
-    table.render(width) + &left_out(few, "data structure", width)
+    table.render(width) + &left_out(few, "data structure", "the stall", width)
 }
 
 /// Allocation sites have their place in their name; symbols get it here.
@@ -230,7 +226,7 @@ fn collisions(collisions: &[Collision], width: usize) -> String {
         }
     }
     let few = collisions.iter().filter(|collision| small(collision)).count();
-    table.render(width) + &left_out(few, "line", width)
+    table.render(width) + &left_out(few, "line", "the most misses", width)
 }
 
 fn policies(advice: &Advice, width: usize) -> String {
