@@ -68,7 +68,7 @@ impl Arena {
     fn existing(&self, key: u32) -> Option<usize> {
         let &start = self.chunks.get((key >> self.chunk_bits) as usize)?;
         let low = key & ((1 << self.chunk_bits) - 1);
-        (start != NO_CHUNK).then_some((start + low * self.lanes) as usize)
+        (start != NO_CHUNK).then(|| (start + low * self.lanes) as usize)
     }
 
     #[inline(always)]
