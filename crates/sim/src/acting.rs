@@ -376,3 +376,6 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
