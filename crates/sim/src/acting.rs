@@ -349,8 +349,8 @@ impl Engine {
             let bits = self.layout.page_bits - self.layout.caches[kind].line_bits;
             for line in copy << bits..(copy + 1) << bits {
                 if self.classes {
-                    let core = self.layout.core(self.layout.places[number].from);
-                    self.shadows[number].forget(&mut self.arenas[core as usize], line);
+                    let arena = self.layout.places[number].arena;
+                    self.shadows[number].forget(&mut self.arenas[arena as usize], line);
                 }
                 if self.caches[number].is_empty() {
                     continue;
@@ -376,3 +376,6 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,8 +60,8 @@ impl Back {
                 let cache = Cache::new(shape.sets, shape.ways, shape.replacement, seed);
                 let shadow = config.classes.then(|| {
                     (
-                        Recency::new(shape.lines(), u32::from(step.page_lines)),
-                        Arena::default(),
+                        Recency::new(shape.lines(), 0),
+                        Arena::new(1, u32::from(step.page_lines)),
                     )
                 });
                 filters.push((kind, Filter::new(&layout, step, cache, shadow)));

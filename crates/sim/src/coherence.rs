@@ -367,7 +367,7 @@ impl Engine {
 
     /// An instance lost a line to a write of another core.
     fn lost(&mut self, block: u32, instance: u32, line: u32) {
-        let arena = &mut self.arenas[self.layout.core(self.layout.places[instance as usize].from) as usize];
+        let arena = &mut self.arenas[self.layout.places[instance as usize].arena as usize];
         self.shadows[instance as usize].take_out(arena, line);
         match self.directory.record(block, instance, line) {
             Some(record) => {

@@ -87,7 +87,7 @@ pub struct Engine {
     pub caches: Vec<Cache>,
     /// The shadow of each instance: what a fully associative cache would hold.
     pub shadows: Vec<Recency>,
-    /// What the shadows on a core's path know, by core (of instances that cores share, the first's).
+    /// What the shadows know ([`crate::layout::Place::arena`]).
     pub arenas: Vec<Arena>,
     tlbs: Vec<Tlb>,
     refill: Units,
@@ -125,7 +125,7 @@ impl Engine {
             let seed = Random::new(config.seed.wrapping_add(number as u64)).next();
             caches.push(Cache::new(shape.sets, shape.ways, shape.replacement, seed));
             if config.classes {
-                shadows.push(Recency::new(shape.lines(), layout.page_bits - shape.line_bits));
+                shadows.push(Recency::new(shape.lines(), place.lane));
             }
         }
         let kinds = layout.caches.len();
@@ -140,7 +140,11 @@ impl Engine {
             steps: Steps::new(&layout),
             caches,
             shadows,
-            arenas: (0..layout.cores()).map(|_| Arena::default()).collect(),
+            arenas: layout
+                .arenas()
+                .iter()
+                .map(|&(lanes, bits)| Arena::new(lanes, bits))
+                .collect(),
             tlbs: machine
                 .tlb
                 .iter()
@@ -198,13 +202,14 @@ impl Engine {
                 continue;
             };
             let (first, levels) = self.steps.route(who.cpu, r.op == Op::Fetch);
-            for level in first..first + levels {
+            let mut arena = None;
+            for level in first..first + if self.classes { levels } else { 0 } {
                 let step = self.steps.get(level);
-                let lines = u32::from(step.page_lines);
-                let line = page << lines | (r.addr >> step.line_bits) as u32 & ((1 << lines) - 1);
-                if self.classes {
-                    let arena = &self.arenas[usize::from(step.arena)];
-                    seen ^= self.shadows[step.instance as usize].peek(arena, line);
+                if arena != Some(step.arena) {
+                    arena = Some(step.arena);
+                    let lines = u32::from(step.page_lines);
+                    let line = page << lines | (r.addr >> step.line_bits) as u32 & ((1 << lines) - 1);
+                    seen ^= self.arenas[usize::from(step.arena)].peek(line);
                 }
             }
             let lines = self.layout.page_bits - self.layout.block_bits;

@@ -106,8 +106,8 @@ impl Front {
                 cache: Cache::new(shape.sets, shape.ways, shape.replacement, seed),
                 shadow: config.classes.then(|| {
                     (
-                        Recency::new(shape.lines(), u32::from(step.page_lines)),
-                        Arena::default(),
+                        Recency::new(shape.lines(), 0),
+                        Arena::new(1, u32::from(step.page_lines)),
                     )
                 }),
                 counts: CacheCounts::default(),

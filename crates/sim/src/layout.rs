@@ -122,6 +122,10 @@ pub struct Place {
     pub to: u32,
     /// Whether it serves one core only.
     pub private: bool,
+    /// Which arena its shadow is in, and its lane there: instances whose first core and lines are
+    /// the same share one.
+    pub arena: u32,
+    pub lane: u32,
 }
 
 /// An instance off a core's path.
@@ -173,17 +177,26 @@ impl Layout {
             .first()
             .map_or(1, |&k| caches[k].cpus_per_instance.min(machine.cpus));
         let core = |cpu: u32| cpu / core_cpus;
-        let mut places = Vec::new();
+        let mut places: Vec<Place> = Vec::new();
+        let mut arenas = 0;
         for (k, shape) in caches.iter().enumerate() {
             for instance in shape.first..shape.first + shape.instances {
                 let (from, to) = shape.cpus(instance, machine.cpus);
                 let private = core(from) == core(to - 1);
                 let cache = k;
+                let same =
+                    |other: &&Place| core(other.from) == core(from) && caches[other.cache].line_bits == shape.line_bits;
+                let beside: Vec<&Place> = places.iter().filter(same).collect();
+                let arena = beside.first().map_or(arenas, |other| other.arena);
+                let lane = beside.len() as u32;
+                arenas = arenas.max(arena + 1);
                 places.push(Place {
                     cache,
                     from,
                     to,
                     private,
+                    arena,
+                    lane,
                 });
             }
         }
@@ -229,6 +242,17 @@ impl Layout {
     #[inline(always)]
     pub fn core(&self, cpu: u32) -> u32 {
         cpu / self.core_cpus
+    }
+
+    /// Lanes of each arena, and the bits of a line number within its page.
+    pub fn arenas(&self) -> Vec<(u32, u32)> {
+        let mut arenas = Vec::new();
+        for place in &self.places {
+            let page_lines = self.page_bits - self.caches[place.cache].line_bits;
+            arenas.resize(arenas.len().max(place.arena as usize + 1), (0, page_lines));
+            arenas[place.arena as usize] = (place.lane + 1, page_lines);
+        }
+        arenas
     }
 
     pub fn cores(&self) -> u32 {

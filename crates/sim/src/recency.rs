@@ -8,8 +8,8 @@
 //! the set are those whose last use lies at or after `tail`, which moves up, over stale entries,
 //! when the set is too full. This touches far less memory than relinking a list does.
 //!
-//! The positions are kept in an [`Arena`], which several sets that are used together share, so
-//! that what they know of one page lies close together.
+//! The positions are kept in an [`Arena`], which several sets of the same keys can share, so that
+//! what they know of one key lies side by side.
 
 /// What was known of a key before it was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,19 +27,21 @@ const NEVER: u32 = 0;
 const TAKEN_OUT: u32 = 1;
 const FIRST: u32 = 2;
 
-/// The positions of last uses, of one or several sets.
-#[derive(Default)]
+/// The positions of last uses, of one or several sets (lanes).
 pub struct Arena {
+    lanes: u32,
+    /// Keys are kept in chunks of `1 << chunk_bits`, made when one of theirs is first used.
+    chunk_bits: u32,
+    /// Where each chunk begins in `last`.
+    chunks: Vec<u32>,
     last: Vec<u32>,
 }
 
 pub struct Recency {
+    /// Its place among the sets that share the arena.
+    lane: u32,
     capacity: u32,
     live: u32,
-    /// Keys are kept in chunks of `1 << chunk_bits`, made when one of theirs is first used.
-    chunk_bits: u32,
-    /// Where each chunk begins in the arena.
-    chunks: Vec<u32>,
     /// Slots (places in the arena) in the order of use, a ring.
     log: Vec<u32>,
     tail: u32,
@@ -50,59 +52,76 @@ const NO_CHUNK: u32 = u32::MAX;
 /// A log entry whose key was used again, or taken out.
 const STALE: u32 = u32::MAX;
 
-impl Recency {
+impl Arena {
     /// `chunk_bits`: keys that agree but for so many low bits are likely to be used together.
-    pub fn new(capacity: u32, chunk_bits: u32) -> Self {
-        let ring = (u64::from(capacity) * 4).next_power_of_two().clamp(1024, 1 << 31);
-        Recency {
-            capacity: capacity.min(1 << 29),
-            live: 0,
+    pub fn new(lanes: u32, chunk_bits: u32) -> Self {
+        Arena {
+            lanes,
             chunk_bits,
             chunks: Vec::new(),
+            last: Vec::new(),
+        }
+    }
+
+    /// Where a key's lanes are, if it was ever used.
+    #[inline(always)]
+    fn existing(&self, key: u32) -> Option<usize> {
+        let &start = self.chunks.get((key >> self.chunk_bits) as usize)?;
+        let low = key & ((1 << self.chunk_bits) - 1);
+        (start != NO_CHUNK).then(|| (start + low * self.lanes) as usize)
+    }
+
+    #[inline(always)]
+    fn slot(&mut self, key: u32) -> usize {
+        match self.existing(key) {
+            Some(slot) => slot,
+            None => self.new_chunk(key),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_chunk(&mut self, key: u32) -> usize {
+        let chunk = (key >> self.chunk_bits) as usize;
+        if chunk >= self.chunks.len() {
+            self.chunks.resize(chunk + 1, NO_CHUNK);
+        }
+        let start = self.last.len();
+        self.last
+            .resize(start + ((self.lanes as usize) << self.chunk_bits), NEVER);
+        self.chunks[chunk] = start as u32;
+        start + ((key & ((1 << self.chunk_bits) - 1)) * self.lanes) as usize
+    }
+
+    /// What is known of a key, only to have it fetched by the host.
+    #[inline(always)]
+    pub fn peek(&self, key: u32) -> u32 {
+        self.existing(key).map_or(0, |slot| self.last[slot])
+    }
+}
+
+impl Recency {
+    /// The set number `lane` of those that share an arena.
+    pub fn new(capacity: u32, lane: u32) -> Self {
+        let ring = (u64::from(capacity) * 4).next_power_of_two().clamp(1024, 1 << 31);
+        Recency {
+            lane,
+            capacity: capacity.min(1 << 29),
+            live: 0,
             log: vec![STALE; ring as usize],
             tail: FIRST,
             head: FIRST,
         }
     }
 
-    #[inline(always)]
-    fn slot(&mut self, arena: &mut Arena, key: u32) -> usize {
-        let chunk = (key >> self.chunk_bits) as usize;
-        let start = match self.chunks.get(chunk) {
-            Some(&start) if start != NO_CHUNK => start,
-            _ => self.new_chunk(arena, chunk),
-        };
-        start as usize + (key & ((1 << self.chunk_bits) - 1)) as usize
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn new_chunk(&mut self, arena: &mut Arena, chunk: usize) -> u32 {
-        if chunk >= self.chunks.len() {
-            self.chunks.resize(chunk + 1, NO_CHUNK);
-        }
-        let start = arena.last.len() as u32;
-        arena.last.resize(arena.last.len() + (1 << self.chunk_bits), NEVER);
-        self.chunks[chunk] = start;
-        start
-    }
-
-    fn existing(&self, key: u32) -> Option<usize> {
-        let &start = self.chunks.get((key >> self.chunk_bits) as usize)?;
-        let low = key & ((1 << self.chunk_bits) - 1);
-        (start != NO_CHUNK).then_some(start as usize + low as usize)
-    }
-
-    /// Where a key was used last, only to have it fetched by the host.
-    #[inline(always)]
-    pub fn peek(&self, arena: &Arena, key: u32) -> u32 {
-        self.existing(key).map_or(0, |slot| arena.last[slot])
+    fn existing(&self, arena: &Arena, key: u32) -> Option<usize> {
+        arena.existing(key).map(|slot| slot + self.lane as usize)
     }
 
     /// Uses a key. With `insert` off, a key that is not in the set stays out of it.
     #[inline(always)]
     pub fn touch(&mut self, arena: &mut Arena, key: u32, insert: bool) -> Prior {
-        let slot = self.slot(arena, key);
+        let slot = arena.slot(key) + self.lane as usize;
         let last = arena.last[slot];
         if last >= self.tail {
             if last + 1 != self.head {
@@ -160,10 +179,13 @@ impl Recency {
         let mut start = self.head;
         if self.head > u32::MAX - 2 * self.log.len() as u32 {
             start = FIRST;
-            for &chunk in self.chunks.iter().filter(|&&chunk| chunk != NO_CHUNK) {
-                for last in &mut arena.last[chunk as usize..][..1 << self.chunk_bits] {
-                    *last = (*last).min(TAKEN_OUT);
-                }
+            for last in arena
+                .last
+                .iter_mut()
+                .skip(self.lane as usize)
+                .step_by(arena.lanes as usize)
+            {
+                *last = (*last).min(TAKEN_OUT);
             }
         }
         self.tail = start;
@@ -177,7 +199,7 @@ impl Recency {
 
     /// Takes a key out of the set; it stays known as used.
     pub fn take_out(&mut self, arena: &mut Arena, key: u32) {
-        if let Some(slot) = self.existing(key)
+        if let Some(slot) = self.existing(arena, key)
             && arena.last[slot] >= self.tail
         {
             self.strike(arena.last[slot]);
@@ -189,7 +211,7 @@ impl Recency {
     /// Takes a key out of the set, as if it had never been used.
     pub fn forget(&mut self, arena: &mut Arena, key: u32) {
         self.take_out(arena, key);
-        if let Some(slot) = self.existing(key) {
+        if let Some(slot) = self.existing(arena, key) {
             arena.last[slot] = NEVER;
         }
     }
@@ -203,13 +225,15 @@ mod tests {
     #[test]
     fn agrees_with_a_list() {
         for capacity in [1usize, 7, 300] {
-            let mut arena = Arena::default();
-            let mut recency = Recency::new(capacity as u32, 3);
+            let mut arena = Arena::new(2, 3);
+            let mut recency = Recency::new(capacity as u32, 1);
+            let mut beside = Recency::new(5, 0);
             let mut list: Vec<u32> = Vec::new();
             let mut seen = std::collections::HashSet::new();
             let mut random = Random::new(capacity as u64);
             for step in 0..50_000 {
                 let key = random.below(3 * capacity as u32 / 2 + 2);
+                beside.touch(&mut arena, random.below(100), true);
                 if random.below(10) == 0 {
                     list.retain(|&other| other != key);
                     if random.below(2) == 0 {
@@ -239,8 +263,8 @@ mod tests {
 
     #[test]
     fn goes_on_when_positions_run_out() {
-        let mut arena = Arena::default();
-        let mut recency = Recency::new(2, 3);
+        let mut arena = Arena::new(1, 3);
+        let mut recency = Recency::new(2, 0);
         recency.touch(&mut arena, 9, true);
         recency.touch(&mut arena, 1, true);
         recency.touch(&mut arena, 2, true);

@@ -10,8 +10,8 @@ pub struct Step {
     /// Index of the counts of the cpu and kind.
     pub counts: u32,
     pub kind: u16,
-    /// The core in whose arena the instance's shadow is.
-    pub arena: u8,
+    /// The arena that the instance's shadow is in.
+    pub arena: u16,
     pub line_bits: u8,
     /// Bits of a line number that tell the line within its page.
     pub page_lines: u8,
@@ -84,7 +84,7 @@ fn step(layout: &Layout, cpu: u32, kind: usize) -> Step {
         instance: instance as u32,
         counts: cpu * layout.caches.len() as u32 + kind as u32,
         kind: kind as u16,
-        arena: layout.core(layout.places[instance].from) as u8,
+        arena: layout.places[instance].arena as u16,
         line_bits: shape.line_bits as u8,
         page_lines: (layout.page_bits - shape.line_bits) as u8,
         virtual_index: shape.virtual_index,

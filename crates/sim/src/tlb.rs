@@ -25,7 +25,7 @@ impl Tlb {
         let sets = (tlb.entries / tlb.ways.max(1)).max(1);
         let ways = ((tlb.entries - tlb.wired) / sets).max(1);
         let entries = match sets {
-            1 => Entries::All(Recency::new(ways, 6), Arena::default()),
+            1 => Entries::All(Recency::new(ways, 0), Arena::new(1, 6)),
             _ => Entries::Sets(Cache::new(sets as usize, ways as usize, Replacement::Lru, 0)),
         };
         Tlb {
