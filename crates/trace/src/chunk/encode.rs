@@ -170,18 +170,21 @@ impl Encoder {
             };
             let habit = &mut self.locals[usize::from(number)].habit;
             let delta = r.addr.wrapping_sub(habit.foreseen()) as i64;
-            let mut code = 0;
-            if delta != 0 {
-                let (told, difference) = address(habit, r.addr, delta, before);
-                code = told;
+            if delta == 0 {
+                habit.confirm(r.addr);
+                if token != 0 {
+                    *place = token;
+                }
+            } else {
+                let (code, difference) = address(habit, r.addr, delta, before);
+                habit.learn(r.addr);
                 // Eight bytes are written, and those beyond the width written over: no loop.
                 if let Some(room) = self.deltas.get_mut(self.told..self.told + 8) {
                     room.copy_from_slice(&difference.to_le_bytes());
                 }
-                self.told += usize::from(WIDTHS[usize::from(told & 0xf)]);
+                self.told += usize::from(WIDTHS[usize::from(code & 0xf)]);
+                *place = token | code;
             }
-            habit.learn(r.addr);
-            *place = token | code;
             before = r.addr;
             here = number;
         }

@@ -86,4 +86,11 @@ impl Habit {
         self.seen = fits;
         self.last = addr;
     }
+
+    /// Learns the address that was foreseen: what [`Habit::learn`] comes to then.
+    #[inline(always)]
+    fn confirm(&mut self, addr: u64) {
+        self.seen = self.stride;
+        self.last = addr;
+    }
 }
