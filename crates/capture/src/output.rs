@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use trace::{Event, Op, Ref, Site, SiteId, Stack, StackId, Summary, Thread, ThreadId, TraceError, Writer};
 
-/// References that are collected before the writer gets them.
-const BATCH: usize = 1 << 14;
+/// References of a thread that are collected before the writer gets them back: a chunk.
+const BATCH: usize = trace::limits::CHUNK_REFS;
 
 /// The trace, and the windows through which references reach it.
 ///
@@ -14,7 +14,9 @@ const BATCH: usize = 1 << 14;
 pub struct Output {
     writer: Writer,
     failure: Option<TraceError>,
+    /// The writer's buffer of `thread`, if it is lent.
     refs: Vec<Ref>,
+    lent: bool,
     thread: ThreadId,
     /// Threads that have not ended.
     live: BTreeSet<ThreadId>,
@@ -38,7 +40,8 @@ impl Output {
         Output {
             writer,
             failure: None,
-            refs: Vec::with_capacity(2 * BATCH),
+            refs: Vec::new(),
+            lent: false,
             thread: 0,
             live: BTreeSet::new(),
             seen: 0,
@@ -72,10 +75,26 @@ impl Output {
         }
     }
 
+    /// Borrows the writer's buffer. What is collected after a failure is lost.
+    #[cold]
+    fn borrow(&mut self) {
+        self.lent = true;
+        if self.failure.is_none() {
+            match self.writer.lend(self.thread) {
+                Ok(refs) => self.refs = refs,
+                Err(failure) => self.failure = Some(failure),
+            }
+        }
+    }
+
     /// Gives the writer what was collected.
     fn flush(&mut self) {
-        if !self.refs.is_empty() && self.failure.is_none() {
-            let result = self.writer.refs(self.thread, &self.refs);
+        if !self.lent {
+            return;
+        }
+        self.lent = false;
+        if self.failure.is_none() {
+            let result = self.writer.give_back(self.thread, std::mem::take(&mut self.refs));
             self.keep(result);
         }
         self.refs.clear();
@@ -113,9 +132,12 @@ impl Output {
         self.seen += count;
     }
 
-    /// The references being collected; a run is appended and then admitted.
+    /// The references being collected, earlier ones first; a run is appended and then admitted.
     #[inline(always)]
     pub fn collected(&mut self) -> &mut Vec<Ref> {
+        if !self.lent {
+            self.borrow();
+        }
         &mut self.refs
     }
 
@@ -165,7 +187,7 @@ impl Output {
                     }
                     self.begin_window();
                 }
-                self.refs.push(r);
+                self.collected().push(r);
             }
             if r.op != Op::Fetch {
                 self.seen += 1;

@@ -3,6 +3,8 @@
 //! References and events are buffered by thread and leave as chunks; tables leave just before the
 //! first chunk that may need them, so that a file that ends early can still be read up to there.
 
+mod loan;
+
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -62,6 +64,8 @@ struct Buffer {
     event_bytes: usize,
     /// References in the thread's chunks so far.
     first: u64,
+    /// How many references `refs` had when it was lent out.
+    lent: Option<usize>,
 }
 
 /// Writes a trace.
@@ -261,12 +265,23 @@ impl Writer {
         Err(TraceError::Refused(format!("an event names {fault}")))
     }
 
+    /// Whether the thread can be given anything.
+    fn check(&self, thread: ThreadId) -> Result<(), TraceError> {
+        self.register.check()?;
+        let Some(buffer) = self.buffers.get(thread as usize) else {
+            return Err(TraceError::Refused(format!("thread {thread} has not been added")));
+        };
+        if buffer.lent.is_some() {
+            return Err(TraceError::Refused(format!(
+                "the buffer of thread {thread} is lent out"
+            )));
+        }
+        Ok(())
+    }
+
     /// Notes in the serial schedule who goes on.
     fn run(&mut self, thread: ThreadId, refs: u64, events: u64) -> Result<(), TraceError> {
-        self.register.check()?;
-        if thread as usize >= self.buffers.len() {
-            return Err(TraceError::Refused(format!("thread {thread} has not been added")));
-        }
+        self.check(thread)?;
         match self.order.last_mut() {
             Some(run) if run.thread == thread => {
                 run.refs += refs;
@@ -325,7 +340,7 @@ impl Writer {
         let fair = self.buffered / (2 * self.buffers.len());
         for thread in 0..self.buffers.len() {
             let buffer = &self.buffers[thread];
-            if buffer.refs.len() + 4 * buffer.events.len() >= fair.max(1) {
+            if buffer.lent.is_none() && buffer.refs.len() + 4 * buffer.events.len() >= fair.max(1) {
                 self.chunk(thread as ThreadId)?;
             }
         }
@@ -357,6 +372,11 @@ impl Writer {
     /// Writes out all that is buffered; the trace can be read up to here whatever happens next.
     pub fn flush(&mut self) -> Result<(), TraceError> {
         self.register.check()?;
+        if let Some(thread) = self.buffers.iter().position(|b| b.lent.is_some()) {
+            return Err(TraceError::Refused(format!(
+                "the buffer of thread {thread} is lent out"
+            )));
+        }
         self.tables()?;
         for thread in 0..self.buffers.len() {
             self.chunk(thread as ThreadId)?;

@@ -1,12 +1,26 @@
 //! Columns to references.
 
-use super::{
-    ADDRESS, ADDRESS_CODES, AGAIN, BESIDE_1, BESIDE_2, HEAD_NUMBERS, Local, NEW_INSNS, NEW_SITE, NOBODY, event,
-};
+use super::{ADDRESS, ADDRESS_CODES, AGAIN, BESIDE_1, BESIDE_2, HEAD_NUMBERS, Habit, NEW_INSNS, NEW_SITE, event};
 use crate::block::u32_at;
 use crate::limits;
 use crate::model::{Op, Ref, Site, Timed};
 use crate::varint::Cursor;
+
+/// What the decoder remembers of a site. 32 bytes: two to a cache line.
+#[derive(Clone, Copy)]
+struct Local {
+    habit: Habit,
+    /// The site that came next the last time (`NOBODY`: none has), in numbers of this chunk.
+    next: u32,
+    /// Number in the trace's table.
+    site: u32,
+    size: u16,
+    op: Op,
+    /// Instructions that came with `next`.
+    insns: u8,
+}
+
+const NOBODY: u32 = u32::MAX;
 
 /// Decodes one chunk after the other; keeps its tables to spare their allocation.
 #[derive(Default)]
@@ -113,7 +127,14 @@ impl Decoder {
             number = number.wrapping_add(step);
             let site = usize::try_from(number).ok().and_then(|n| sites.get(n));
             let site = site.ok_or("a chunk names a site that the table of sites does not have")?;
-            self.locals.push(Local::new(number as u32, site));
+            self.locals.push(Local {
+                habit: Habit::new(site),
+                next: NOBODY,
+                site: number as u32,
+                size: site.size,
+                op: site.op,
+                insns: 0,
+            });
         }
         if cursor.is_empty() {
             Ok(())
@@ -148,7 +169,7 @@ impl Decoder {
                         let fresh = locals
                             .get_mut(known as usize)
                             .ok_or("a chunk uses more sites than it names")?;
-                        fresh.begin(before);
+                        fresh.habit.begin(before);
                         next = known;
                         known += 1;
                     } else {
@@ -183,12 +204,12 @@ impl Decoder {
             delta.copy_from_slice(bytes);
             let delta = ((u64::from_le_bytes(delta) & undo.mask) ^ undo.sign).wrapping_sub(undo.sign);
             let base = match undo.base {
-                FORESEEN => local.foreseen(),
+                FORESEEN => local.habit.foreseen(),
                 BESIDE => before,
-                _ => local.last,
+                _ => local.habit.last,
             };
             let addr = base.wrapping_add(delta);
-            local.learn(addr);
+            local.habit.learn(addr);
             *out = Ref {
                 addr,
                 site: local.site,

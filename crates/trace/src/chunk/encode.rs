@@ -1,25 +1,78 @@
 //! References to columns.
 
-use super::{AGAIN, BESIDE_1, BESIDE_2, Local, NEW_INSNS, NEW_SITE, NOBODY, event};
+use super::{AGAIN, BESIDE_1, Habit, NEW_INSNS, NEW_SITE, event};
 use crate::error::TraceError;
 use crate::limits;
-use crate::model::{Ref, Site, Timed};
+use crate::model::{Op, Ref, Site, Timed};
 use crate::varint::put_signed;
 
 /// Encodes one chunk after the other; keeps its tables to spare their allocation.
-#[derive(Default)]
 pub struct Encoder {
-    locals: Vec<Local>,
+    /// The sites of the chunk by number, as many as a chunk can have: a 16-bit number needs no check.
+    locals: Box<[Known; limits::CHUNK_REFS]>,
+    known: usize,
     /// For each site of the trace: the chunk that used it last, and its number there.
-    numbers: Vec<(u32, u32)>,
+    numbers: Vec<(u32, u16)>,
     chunk: u32,
     tokens: Vec<u8>,
     site_low: Vec<u8>,
     site_high: Vec<u8>,
     insns: Vec<u8>,
+    /// As long as the differences of a chunk can be; `told` bytes of them are.
     deltas: Vec<u8>,
+    told: usize,
     events: Vec<u8>,
     names: Vec<u8>,
+}
+
+/// What the encoder remembers of a site. 32 bytes: two to a cache line.
+#[derive(Clone, Copy)]
+struct Known {
+    habit: Habit,
+    /// All but the address of the reference that came next the last time ([`but_address`]), so that
+    /// one comparison tells whether all of it was foreseen.
+    next: u64,
+    /// Number in the trace's table.
+    site: u32,
+    size: u16,
+    op: Op,
+}
+
+/// What no reference can be: there are not so many sites.
+const NOTHING: u64 = u64::MAX;
+
+const UNKNOWN: Known = Known {
+    habit: Habit::NONE,
+    next: NOTHING,
+    site: 0,
+    size: 0,
+    op: Op::Read,
+};
+
+/// A reference without its address: site, instructions, operation and size, as they lie in memory.
+#[inline(always)]
+fn but_address(r: &Ref) -> u64 {
+    u64::from(r.site) | u64::from(r.insns) << 32 | u64::from(r.op as u8) << 40 | u64::from(r.size) << 48
+}
+
+impl Default for Encoder {
+    fn default() -> Encoder {
+        let locals = vec![UNKNOWN; limits::CHUNK_REFS].into_boxed_slice();
+        Encoder {
+            locals: locals.try_into().unwrap_or_else(|_| unreachable!("it has that length")),
+            known: 0,
+            numbers: Vec::new(),
+            chunk: 0,
+            tokens: Vec::new(),
+            site_low: Vec::new(),
+            site_high: Vec::new(),
+            insns: Vec::new(),
+            deltas: vec![0; limits::CHUNK_REFS * 8 + 8],
+            told: 0,
+            events: Vec::new(),
+            names: Vec::new(),
+        }
+    }
 }
 
 impl Encoder {
@@ -40,32 +93,33 @@ impl Encoder {
             return Err(TraceError::Refused("the events of a chunk take over 4 MiB".into()));
         }
         let mut before = 0i64;
-        for local in &self.locals {
+        for local in &self.locals[..self.known] {
             put_signed(&mut self.names, i64::from(local.site) - before);
             before = i64::from(local.site);
         }
         // The decoder loads eight bytes wherever a difference begins.
-        self.deltas.extend_from_slice(&[0; 8]);
+        let deltas = self.told + 8;
+        self.deltas[self.told..deltas].fill(0);
         let head = [
             refs.len(),
             events.len(),
-            self.locals.len(),
+            self.known,
             self.names.len(),
             self.site_low.len(),
             self.insns.len(),
-            self.deltas.len(),
+            deltas,
             self.events.len(),
         ];
         for number in head {
             out.extend_from_slice(&(number as u32).to_le_bytes());
         }
-        let columns = [
+        let columns: [&[u8]; 7] = [
             &self.names,
             &self.tokens,
             &self.site_low,
             &self.site_high,
             &self.insns,
-            &self.deltas,
+            &self.deltas[..deltas],
             &self.events,
         ];
         for column in columns {
@@ -83,13 +137,13 @@ impl Encoder {
         if self.numbers.len() < sites {
             self.numbers.resize(sites, (0, 0));
         }
-        self.locals.clear();
+        self.known = 0;
+        self.told = 0;
         for column in [
             &mut self.tokens,
             &mut self.site_low,
             &mut self.site_high,
             &mut self.insns,
-            &mut self.deltas,
             &mut self.events,
             &mut self.names,
         ] {
@@ -98,90 +152,108 @@ impl Encoder {
     }
 
     fn references(&mut self, refs: &[Ref], sites: &[Site]) -> Result<(), TraceError> {
-        let mut here = NOBODY;
+        self.tokens.resize(refs.len(), 0);
+        let mut tokens = std::mem::take(&mut self.tokens);
+        // Before the first there was nobody. The last number stands in: nobody follows it unless
+        // all the chunk's references are of different sites, and then it begins afresh.
+        let mut here = u16::MAX;
+        self.locals[usize::from(here)].next = NOTHING;
         let mut before = 0u64;
-        for r in refs {
-            let foreseen = self.locals.get(here as usize).map(|l| (l.next, l.insns));
-            let next = foreseen.and_then(|(next, _)| Some((next, self.locals.get(next as usize)?.site)));
-            let (number, token) = match next {
-                Some((number, site)) if site == r.site => {
-                    let same = foreseen.is_some_and(|(_, insns)| insns == r.insns);
-                    (number, if same { 0 } else { NEW_INSNS })
-                }
-                _ => (self.surprise(r, before, sites)?, NEW_SITE),
+        for (r, place) in refs.iter().zip(&mut tokens) {
+            let what = but_address(r);
+            // Not by way of the site before: the processor can look up many sites at once.
+            let number = self.numbers.get(r.site as usize).map_or(0, |slot| slot.1);
+            let (number, token) = if self.locals[usize::from(here)].next == what {
+                (number, 0)
+            } else {
+                self.surprise(r, here, before, sites)?
             };
-            if token != 0 {
-                self.insns.push(r.insns);
-                if let Some(from) = self.locals.get_mut(here as usize) {
-                    from.next = number;
-                    from.insns = r.insns;
+            let habit = &mut self.locals[usize::from(number)].habit;
+            let delta = r.addr.wrapping_sub(habit.foreseen()) as i64;
+            if delta == 0 {
+                habit.confirm(r.addr);
+                if token != 0 {
+                    *place = token;
                 }
+            } else {
+                let (code, difference) = address(habit, r.addr, delta, before);
+                habit.learn(r.addr);
+                // Eight bytes are written, and those beyond the width written over: no loop.
+                if let Some(room) = self.deltas.get_mut(self.told..self.told + 8) {
+                    room.copy_from_slice(&difference.to_le_bytes());
+                }
+                self.told += usize::from(WIDTHS[usize::from(code & 0xf)]);
+                *place = token | code;
             }
-            let local = &mut self.locals[number as usize];
-            if (local.op, local.size) != (r.op, r.size) {
-                return Err(TraceError::Refused(format!(
-                    "a reference says {:?} of {} bytes, its site {} says {:?} of {}",
-                    r.op, r.size, r.site, local.op, local.size
-                )));
-            }
-            let (code, delta) = address(local, r.addr, before);
-            let width = match code {
-                BESIDE_1 => 1,
-                BESIDE_2 => 2,
-                AGAIN => 0,
-                width => usize::from(width),
-            };
-            local.learn(r.addr);
-            // Eight bytes are written and all but `width` are taken back: no loop, no branch.
-            let length = self.deltas.len();
-            self.deltas.extend_from_slice(&delta.to_le_bytes());
-            self.deltas.truncate(length + width);
-            self.tokens.push(token | code);
             before = r.addr;
             here = number;
         }
+        self.tokens = tokens;
         Ok(())
     }
 
-    /// The number of a site that was not foreseen, and its literal: how far back it was named, 0
-    /// for a site that is new in this chunk.
-    fn surprise(&mut self, r: &Ref, before: u64, sites: &[Site]) -> Result<u32, TraceError> {
-        let known = self.locals.len() as u32;
+    /// The number of the site of a reference that was not foreseen in all, and the token's part
+    /// that says so; the literals are told here.
+    #[inline(never)]
+    fn surprise(&mut self, r: &Ref, here: u16, before: u64, sites: &[Site]) -> Result<(u16, u8), TraceError> {
+        let from = &mut self.locals[usize::from(here)].next;
+        let foreseen = *from != NOTHING && *from as u32 == r.site;
+        *from = but_address(r);
+        self.insns.push(r.insns);
         let slot = self
             .numbers
             .get_mut(r.site as usize)
             .ok_or_else(|| TraceError::Refused(format!("site {} is not in the table of sites", r.site)))?;
+        let known = self.known;
         if slot.0 != self.chunk {
-            *slot = (self.chunk, known);
-            let mut local = Local::new(r.site, &sites[r.site as usize]);
-            local.begin(before);
-            self.locals.push(local);
+            *slot = (self.chunk, known as u16);
+            let site = &sites[r.site as usize];
+            let mut habit = Habit::new(site);
+            habit.begin(before);
+            self.locals[known] = Known {
+                habit,
+                next: NOTHING,
+                site: r.site,
+                size: site.size,
+                op: site.op,
+            };
+            self.known += 1;
         }
-        let literal = known - slot.1;
+        let number = slot.1;
+        let local = &self.locals[usize::from(number)];
+        if (local.op, local.size) != (r.op, r.size) {
+            return Err(TraceError::Refused(format!(
+                "a reference says {:?} of {} bytes, its site {} says {:?} of {}",
+                r.op, r.size, r.site, local.op, local.size
+            )));
+        }
+        if foreseen {
+            return Ok((number, NEW_INSNS));
+        }
+        // How far back the site was named, 0 for one that is new in this chunk.
+        let literal = (known - usize::from(number)) as u16;
         self.site_low.push(literal as u8);
         self.site_high.push((literal >> 8) as u8);
-        Ok(slot.1)
+        Ok((number, NEW_SITE))
     }
 }
 
-/// The cheapest way to tell `addr`: its code, and the difference that goes with it.
+/// Bytes of difference that go with each address code.
+const WIDTHS: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 0, 0, 0, 0, 0];
+
+/// The cheapest way to tell `addr`, which was not foreseen: its code, and the difference that goes with it. Without
+/// branches, because what was not foreseen by our predictor is not by the processor's.
 #[inline(always)]
-fn address(local: &Local, addr: u64, before: u64) -> (u8, i64) {
-    let delta = addr.wrapping_sub(local.foreseen()) as i64;
-    if delta == 0 {
-        return (0, 0);
-    }
-    if addr == local.last {
-        return (AGAIN, 0);
-    }
+fn address(habit: &Habit, addr: u64, delta: i64, before: u64) -> (u8, i64) {
     let width = bytes_of(delta);
     let beside = addr.wrapping_sub(before) as i64;
     let other = bytes_of(beside);
-    if other < width && other <= 2 {
-        (BESIDE_1 + other - 1, beside)
+    let (code, told) = if (other < width) & (other <= 2) {
+        (BESIDE_1 - 1 + other, beside)
     } else {
         (width, delta)
-    }
+    };
+    (if addr == habit.last { AGAIN } else { code }, told)
 }
 
 /// Bytes of the shortest two's complement form, 1 to 8.

@@ -9,7 +9,7 @@
 //!   has last shown twice in a row.
 //!
 //! A reference that both foresee costs one token byte of zero, and zstd makes little of a row of
-//! zeros. What was not foreseen goes to further columns. [`Predictor`] is all the state; `encode`
+//! zeros. What was not foreseen goes to further columns. [`Habit`] is the second predictor; `encode`
 //! and `decode` are the two sides. README.md gives the layout byte by byte.
 
 mod decode;
@@ -39,39 +39,28 @@ const BESIDE_2: u8 = 10;
 const AGAIN: u8 = 11;
 const ADDRESS_CODES: u8 = 12;
 
-/// What is remembered of a site. 32 bytes: two to a cache line.
+/// What addresses a site has touched, as far as it is remembered.
 #[derive(Clone, Copy)]
-struct Local {
+struct Habit {
     last: u64,
     /// Difference last seen; 0 when it does not fit.
     seen: i32,
     /// Difference last seen twice in a row.
     stride: i32,
-    /// The site that came next the last time (`NOBODY`: none has), in numbers of this chunk.
-    next: u32,
-    /// Number in the trace's table.
-    site: u32,
-    size: u16,
-    op: Op,
-    /// Instructions that came with `next`.
-    insns: u8,
 }
 
-const NOBODY: u32 = u32::MAX;
+impl Habit {
+    const NONE: Habit = Habit {
+        last: 0,
+        seen: 0,
+        stride: 0,
+    };
 
-impl Local {
-    /// A site that the chunk has not used: a fetch will be of its own program counter.
-    fn new(number: u32, site: &Site) -> Local {
-        let last = if site.op == Op::Fetch { site.pc } else { 0 };
-        Local {
-            last,
-            seen: 0,
-            stride: 0,
-            next: NOBODY,
-            site: number,
-            size: site.size,
-            op: site.op,
-            insns: 0,
+    /// Of a site that the chunk has not used: a fetch will be of its own program counter.
+    fn new(site: &Site) -> Habit {
+        Habit {
+            last: if site.op == Op::Fetch { site.pc } else { 0 },
+            ..Habit::NONE
         }
     }
 
@@ -95,6 +84,13 @@ impl Local {
         let fits = if i64::from(fits) == difference { fits } else { 0 };
         self.stride = if fits == self.seen { fits } else { self.stride };
         self.seen = fits;
+        self.last = addr;
+    }
+
+    /// Learns the address that was foreseen: what [`Habit::learn`] comes to then.
+    #[inline(always)]
+    fn confirm(&mut self, addr: u64) {
+        self.seen = self.stride;
         self.last = addr;
     }
 }

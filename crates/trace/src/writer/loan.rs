@@ -1,0 +1,52 @@
+//! Adding references without copying them: the caller appends to the thread's own buffer.
+
+use super::Writer;
+use crate::error::TraceError;
+use crate::limits;
+use crate::model::{Ref, ThreadId};
+
+impl Writer {
+    /// Lends out the buffer of a thread, to append references to what it holds (which must stay
+    /// as it is). It goes back by [`Writer::give_back`]; until then the thread can be given neither
+    /// references nor events, and nothing can be flushed or finished.
+    ///
+    /// Best given back when it holds [`limits::CHUNK_REFS`] references, or little more.
+    pub fn lend(&mut self, thread: ThreadId) -> Result<Vec<Ref>, TraceError> {
+        self.check(thread)?;
+        let buffer = &mut self.buffers[thread as usize];
+        if buffer.refs.capacity() == 0
+            && let Some(spare) = self.spare.take()
+        {
+            buffer.refs = spare;
+        }
+        buffer.lent = Some(buffer.refs.len());
+        Ok(std::mem::take(&mut buffer.refs))
+    }
+
+    /// Takes back what [`Writer::lend`] lent out, longer now.
+    pub fn give_back(&mut self, thread: ThreadId, mut refs: Vec<Ref>) -> Result<(), TraceError> {
+        let lent = self.buffers.get_mut(thread as usize).and_then(|b| b.lent.take());
+        let Some(new) = lent.and_then(|held| refs.len().checked_sub(held)) else {
+            return Err(TraceError::Refused(format!(
+                "what thread {thread} gives back was not lent to it"
+            )));
+        };
+        if new > 0 {
+            self.run(thread, new as u64, 0)?;
+            self.buffered += new;
+        }
+        while refs.len() >= limits::CHUNK_REFS {
+            let mut rest = self.spare.take().unwrap_or_default();
+            rest.extend_from_slice(&refs[limits::CHUNK_REFS..]);
+            refs.truncate(limits::CHUNK_REFS);
+            self.buffers[thread as usize].refs = refs;
+            self.chunk(thread)?;
+            refs = rest;
+        }
+        self.buffers[thread as usize].refs = refs;
+        if self.buffered > self.options.buffered_refs {
+            self.relieve()?;
+        }
+        Ok(())
+    }
+}
