@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use sys::packet;
 use sys::signals::{self, Caught};
-use trace::{Header, Summary, TraceError, Writer};
+use trace::{Chosen, Header, Summary, TraceError, Writer};
 
 use crate::connection::Ring;
 use crate::journal::Journal;
@@ -128,6 +128,11 @@ fn header(options: &Options) -> Header {
         counts_instructions: true,
         has_fetches: options.fetches,
         has_pcs: options.pcs,
+        chosen: (options.skip > 0 || options.window.is_some()).then_some(Chosen {
+            skipped: options.skip,
+            windows: options.windows,
+            references: options.window,
+        }),
     }
 }
 

@@ -7,6 +7,9 @@ use crate::outcome::{CLASSES, Collision, Outcome, Structure};
 /// Structures and collisions that an advice names.
 const MOST: usize = 10;
 
+/// Lines with fewer false sharing misses than this are not named: threads that start and end have some.
+const FEW: u64 = 10;
+
 /// What `advise --json` prints: the whole result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -142,6 +145,7 @@ impl Advice {
         structures.retain(|structure| misses(structure) > 0);
         structures.truncate(MOST);
         let mut false_sharing = base.map_or_else(Vec::new, |base| base.false_sharing.clone());
+        false_sharing.retain(|collision| collision.misses >= FEW);
         false_sharing.sort_by_key(|collision| std::cmp::Reverse(collision.misses));
         false_sharing.truncate(MOST);
         let mut advice = Advice {

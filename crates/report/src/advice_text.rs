@@ -136,6 +136,20 @@ fn shares(advice: &Advice, width: usize) -> String {
     text
 }
 
+/// Structures with a smaller part of the stall, and lines with a smaller part of the worst line's
+/// misses, are counted, not shown.
+const SEEN: f64 = 0.001;
+
+/// What was left out of a table, if anything.
+fn left_out(count: usize, what: &str, of: &str, width: usize) -> String {
+    let text = match count {
+        0 => return String::new(),
+        1 => format!("and 1 more {what} with less than 0.1% of {of}"),
+        _ => format!("and {count} more {what}s with less than 0.1% of {of} each"),
+    };
+    paragraph("", &text, width, FAINT)
+}
+
 /// The data structures that cost most. `stall` is the time that their shares are of.
 pub fn structures(structures: &[Structure], stall: f64, width: usize) -> String {
     let mut levels: Vec<u8> = structures
@@ -149,7 +163,8 @@ pub fn structures(structures: &[Structure], stall: f64, width: usize) -> String 
     columns.push((Column::Right, "size".to_string()));
     columns.push((Column::Wrap, "data structure".to_string()));
     let mut table = Table::new(columns);
-    for structure in structures {
+    let small = |structure: &Structure| stall > 0.0 && structure.stall_ns < SEEN * stall;
+    for structure in structures.iter().filter(|structure| !small(structure)) {
         let share = if stall > 0.0 {
             percent(structure.stall_ns / stall)
         } else {
@@ -169,7 +184,8 @@ pub fn structures(structures: &[Structure], stall: f64, width: usize) -> String 
             }
         }
     }
-    table.render(width)
+    let few = structures.iter().filter(|structure| small(structure)).count();
+    table.render(width) + &left_out(few, "data structure", "the stall", width)
 }
 
 /// Allocation sites have their place in their name; symbols get it here.
@@ -191,7 +207,9 @@ fn collisions(collisions: &[Collision], width: usize) -> String {
         (Column::Cut, "data"),
         (Column::Cut, "source"),
     ]);
-    for collision in collisions {
+    let most = collisions.iter().map(|collision| collision.misses).max().unwrap_or(0);
+    let small = |collision: &Collision| (collision.misses as f64) < SEEN * most as f64;
+    for collision in collisions.iter().filter(|collision| !small(collision)) {
         for (at, side) in collision.sides.iter().enumerate() {
             let misses = if at == 0 {
                 count(collision.misses)
@@ -207,7 +225,8 @@ fn collisions(collisions: &[Collision], width: usize) -> String {
             ]);
         }
     }
-    table.render(width)
+    let few = collisions.iter().filter(|collision| small(collision)).count();
+    table.render(width) + &left_out(few, "line", "the most misses", width)
 }
 
 fn policies(advice: &Advice, width: usize) -> String {

@@ -13,6 +13,7 @@ mod lists;
 mod number;
 mod outcome;
 mod outcome_text;
+mod split_text;
 mod table;
 mod verdict;
 

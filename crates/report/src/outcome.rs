@@ -3,7 +3,7 @@
 //! Read tolerantly: fields that an older or shorter result lacks are zero or empty, fields that
 //! are not shown here are kept as they are.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 /// One run: a trace on a machine under a policy.
@@ -19,7 +19,11 @@ pub struct Outcome {
     pub memory: Memory,
     pub time_ns: Time,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<Thread>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub structures: Vec<Structure>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pages: Vec<Page>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub false_sharing: Vec<Collision>,
     #[serde(flatten)]
@@ -166,7 +170,8 @@ pub struct Structure {
     pub bytes: u64,
     pub blocks: u64,
     pub stall_ns: f64,
-    /// Its misses in each cache.
+    /// Its misses in each cache; of the other counts there is nothing.
+    #[serde(serialize_with = "misses_alone")]
     pub caches: Vec<Cache>,
     #[serde(flatten)]
     pub rest: Map<String, Value>,
@@ -177,6 +182,40 @@ impl Structure {
     pub fn of_level(&self, level: u8) -> Cache {
         Cache::sum(self.caches.iter().filter(|cache| cache.level == level))
     }
+}
+
+/// What a thread did and waited for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Thread {
+    /// Its index in the trace.
+    pub thread: u32,
+    /// Number and name that the program's world gives it.
+    pub number: u64,
+    pub name: String,
+    pub references: u64,
+    pub stall_ns: f64,
+    #[serde(serialize_with = "misses_alone")]
+    pub caches: Vec<Cache>,
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// What a page cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Page {
+    /// Index of its process.
+    pub process: u32,
+    /// Its virtual address.
+    pub page: u64,
+    /// The data structure that has most of it.
+    pub structure: String,
+    pub stall_ns: f64,
+    #[serde(serialize_with = "misses_alone")]
+    pub caches: Vec<Cache>,
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
 }
 
 /// Two threads that use different words of one line.
@@ -201,6 +240,41 @@ pub struct Side {
     pub write: bool,
     /// Where in the source it does so.
     pub source: Option<String>,
+}
+
+/// Where only the misses of caches and their classes are known, only they are written.
+fn misses_alone<S: Serializer>(caches: &[Cache], serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    #[serde(untagged)]
+    enum Known<'a> {
+        All(&'a Cache),
+        Misses {
+            name: &'a str,
+            level: u8,
+            misses: u64,
+            cold: u64,
+            capacity: u64,
+            conflict: u64,
+            true_sharing: u64,
+            false_sharing: u64,
+            #[serde(flatten)]
+            rest: &'a Map<String, Value>,
+        },
+    }
+    serializer.collect_seq(caches.iter().map(|cache| match cache.accesses {
+        0 => Known::Misses {
+            name: &cache.name,
+            level: cache.level,
+            misses: cache.misses,
+            cold: cache.cold,
+            capacity: cache.capacity,
+            conflict: cache.conflict,
+            true_sharing: cache.true_sharing,
+            false_sharing: cache.false_sharing,
+            rest: &cache.rest,
+        },
+        _ => Known::All(cache),
+    }))
 }
 
 /// Classes are null where misses were not classed, a TLB's counts where the machine has none.

@@ -2,6 +2,7 @@
 
 use crate::number::{bytes, count, nanoseconds, percent};
 use crate::outcome::{CLASSES, Cache, Outcome};
+use crate::split_text;
 use crate::table::{Cell, Column, HEADING, NAME, Table, unbroken};
 
 /// Runs of one trace on one machine, in the order given.
@@ -20,9 +21,20 @@ pub fn outcomes(outcomes: &[Outcome], width: usize) -> String {
     text += &format!(", {} pages\n", count(first.memory.pages));
     text += &format!("\n{HEADING}Time{HEADING:#}\n{}", times(outcomes, width));
     text += &format!("\n{HEADING}Misses{HEADING:#}\n{}", misses(outcomes, width));
-    for outcome in outcomes.iter().filter(|outcome| !outcome.structures.is_empty()) {
-        text += &format!("\n{HEADING}Data structures under {}{HEADING:#}\n", outcome.policy);
-        text += &crate::advice_text::structures(&outcome.structures, stall(outcome), width);
+    for outcome in outcomes {
+        let heading = |what: &str| format!("\n{HEADING}{what} under {}{HEADING:#}\n", outcome.policy);
+        if !outcome.threads.is_empty() {
+            text += &heading("Threads");
+            text += &split_text::threads(outcome, width);
+        }
+        if !outcome.structures.is_empty() {
+            text += &heading("Data structures");
+            text += &crate::advice_text::structures(&outcome.structures, stall(outcome), width);
+        }
+        if !outcome.pages.is_empty() {
+            text += &heading("Pages with the most waiting");
+            text += &split_text::pages(outcome, width);
+        }
     }
     text
 }

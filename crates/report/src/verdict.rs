@@ -27,7 +27,7 @@ fn layout(base: &Outcome) -> Option<String> {
     let falsely = sum(|stall| stall.false_sharing.unwrap_or(0.0));
     let upgrades = sum(|stall| stall.upgrade);
     let share = (truly + falsely + upgrades) / base.time_ns.total;
-    if !(share >= FOUGHT_OVER) {
+    if share.is_nan() || share < FOUGHT_OVER {
         return None;
     }
     let (whose, remedy) = if falsely > truly {

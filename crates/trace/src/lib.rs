@@ -57,8 +57,8 @@ pub use cat::{Cat, Item};
 pub use error::{Damage, Place, TraceError};
 pub use info::{Info, ThreadInfo, info};
 pub use model::{
-    Allocation, Array, Event, Frame, Header, Location, Module, Op, Process, Ref, Site, SiteId, Stack, StackId, Symbol,
-    Thread, ThreadId, Timed,
+    Allocation, Array, Chosen, Event, Frame, Header, Location, Module, Op, Process, Ref, Site, SiteId, Stack, StackId,
+    Symbol, Thread, ThreadId, Timed,
 };
 pub use order::{OrderStream, Run};
 pub use reader::Trace;

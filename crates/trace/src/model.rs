@@ -149,12 +149,27 @@ pub struct Header {
     pub has_fetches: bool,
     /// Whether sites have program counters.
     pub has_pcs: bool,
+    /// What was chosen of the run, where it was not all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<Chosen>,
+}
+
+/// The part of a run that a trace was to hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chosen {
+    /// References passed over at the beginning.
+    pub skipped: u64,
+    /// Windows asked for; 1 where there is one, from where the passing over ended.
+    pub windows: u32,
+    /// References in each window; `None`: to the end of the run.
+    pub references: Option<u64>,
 }
 
 /// One address space.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     pub pid: u32,
+    /// Index into the table of processes.
     pub parent: Option<u32>,
     pub program: String,
     pub arguments: Vec<String>,

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use ::trace::Chosen;
 use clap::{ArgGroup, Args};
 use machine::Machine;
 use policy::Kind;
-use report::{Advice, Facts};
+use report::{Advice, Facts, count};
 
 use super::model::Model;
 use super::record::Recording;
@@ -110,14 +111,6 @@ impl Advise {
     fn record(&self, file: &Path, json: bool) -> Result<Vec<String>, Failure> {
         let outcome = self.recording.record(&self.command, file, json)?;
         let mut notes = outcome.notes;
-        if outcome.summary.references < outcome.references_seen {
-            notes.push(format!(
-                "recorded were {} of the {} references that the program made: times and misses are those of this part, and \
-                 what it found in the caches at the start is taken for cold misses",
-                report::count(outcome.summary.references),
-                report::count(outcome.references_seen)
-            ));
-        }
         match outcome.exit {
             capture::Exit::Code(0) => {}
             capture::Exit::Code(code) => notes.push(format!("the program ended with exit status {code}")),
@@ -243,6 +236,7 @@ fn estimates(trace: &::trace::Trace, machine: &Machine, facts: &Facts, named: Op
             facts.threads, machine.cpus
         ));
     }
+    notes.extend(trace.header().chosen.map(part));
     for damage in trace.damage() {
         notes.push(format!(
             "the trace ends early, at byte {}: {}",
@@ -250,4 +244,25 @@ fn estimates(trace: &::trace::Trace, machine: &Machine, facts: &Facts, named: Op
         ));
     }
     notes
+}
+
+/// That a trace holds a part of a run, and which.
+fn part(chosen: Chosen) -> String {
+    let after = match chosen.skipped {
+        0 => String::new(),
+        skipped => format!(", after the first {} references", count(skipped)),
+    };
+    match chosen.references {
+        Some(each) if chosen.windows > 1 => format!(
+            "the trace holds {} windows of {} references spread over the run{after}: times are of the windows, and the first \
+             touches in them may be none in the whole run",
+            chosen.windows,
+            count(each),
+        ),
+        Some(each) => format!(
+            "the trace holds {} references of the run{after}: times are of that part",
+            count(each)
+        ),
+        None => format!("the trace holds the run{after}: times are of that part"),
+    }
 }

@@ -172,6 +172,9 @@ impl Catalog {
         let name = match field {
             _ if span.structure == UNKNOWN => format!("{addr:#x}"),
             Some(field) => format!("{}{field}", self.describe(span.structure).name),
+            None if offset == 0 && fixed.is_some_and(|fixed| fixed.description.bytes <= 8) => {
+                self.describe(span.structure).name
+            }
             None => format!("{}+{offset}", self.describe(span.structure).name),
         };
         Place {

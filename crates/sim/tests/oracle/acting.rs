@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::both::Setup;
 use crate::conservation;
+use crate::detail;
 use crate::engine;
 use crate::machines::machines;
 use crate::programs::programs;
@@ -60,7 +61,7 @@ fn run(program: &Program, action: fn(&Miss) -> Action) -> Value {
         ..Setup::default()
     };
     let policy = Box::new(OnRemoteMiss(action));
-    engine::simulate_policy(&two_nodes(), program, policy, &setup).expect("the engine runs")
+    engine::simulate_policy(&two_nodes(), program, policy, &setup, sim::Detail::default()).expect("the engine runs")
 }
 
 /// The page follows cpu 1 after its first miss: one remote miss, then local ones.
@@ -154,7 +155,13 @@ fn recoloring_ends_a_conflict() {
         program.read(0, 0);
         program.read(0, 4096);
     }
-    let outcome = engine::simulate_policy(&machine, &program, Box::new(Recolor(0)), &Setup::default());
+    let outcome = engine::simulate_policy(
+        &machine,
+        &program,
+        Box::new(Recolor(0)),
+        &Setup::default(),
+        sim::Detail::default(),
+    );
     let outcome = outcome.expect("the engine runs");
     // Ten misses up to the move; then the moved page misses once (cold) and the other once more.
     let cache = &outcome["caches"][0];
@@ -248,10 +255,12 @@ proptest! {
         let interest = Interest { cache_misses, tlb_misses, touches, tick_ns, pressure_frames };
         let policy = Restless { random, interest, pages: Vec::new(), threads: program.spaces.len() as u32 };
         let setup = Setup { recorded, classes, slice_ns: 300, ..Setup::default() };
-        let run = || engine::simulate_policy(&machine, &program, Box::new(policy.clone()), &setup);
+        let run = || engine::simulate_policy(&machine, &program, Box::new(policy.clone()), &setup, sim::Detail::default());
         if let Ok(outcome) = run() {
             conservation::check(&machine, &program, &outcome, classes)?;
             prop_assert_eq!(outcome.to_string(), run().map_err(TestCaseError::fail)?.to_string());
+            let close = engine::simulate_policy(&machine, &program, Box::new(policy.clone()), &setup, detail::ALL);
+            detail::adds_up(&machine, &outcome, close.map_err(TestCaseError::fail)?, false)?;
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use machine::Machine;
 use policy::Policy;
 use serde_json::Value;
-use sim::{Config, Order, PolicySpec, Run, SimError, Streams, Traits};
+use sim::{Config, Detail, Order, PolicySpec, Run, SimError, Streams, Traits};
 use trace::{Header, Process, Ref, Site, Thread, Trace, TraceError, Writer};
 
 use crate::both::Setup;
@@ -17,14 +17,35 @@ pub fn simulate(machine: &Machine, program: &Program, policies: &[&str], setup: 
     json(sim::simulate_refs(&streams(program), &config))
 }
 
+/// The same with detail, of all policies or of one.
+pub fn simulate_closely(
+    machine: &Machine,
+    program: &Program,
+    policies: &[&str],
+    setup: &Setup,
+    detail: Detail,
+    detail_for: Option<usize>,
+) -> Result<Vec<Value>, String> {
+    let config = Config {
+        detail,
+        detail_for,
+        ..config(machine, policies, setup)
+    };
+    json(sim::simulate_refs(&streams(program), &config))
+}
+
 /// The same with a policy that no registry knows.
 pub fn simulate_policy(
     machine: &Machine,
     program: &Program,
     policy: Box<dyn Policy>,
     setup: &Setup,
+    detail: Detail,
 ) -> Result<Value, String> {
-    let config = config(machine, &[], setup);
+    let config = Config {
+        detail,
+        ..config(machine, &[], setup)
+    };
     let policies = vec![("made by hand".to_string(), policy)];
     json(sim::simulate_with(&streams(program), &config, policies)).map(|mut outcomes| outcomes.remove(0))
 }

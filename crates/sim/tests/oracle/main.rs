@@ -9,6 +9,7 @@ mod acting;
 mod both;
 mod cachegrind;
 mod conservation;
+mod detail;
 mod engine;
 mod exactness;
 mod machines;

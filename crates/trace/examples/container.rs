@@ -1,6 +1,6 @@
 //! How fast traces are written and read, and how small they are.
 //!
-//! `cargo run --release -p domicile-trace --example speed -- [MILLIONS] [FORMAT=FILE]...`
+//! `cargo run --release -p domicile-trace --example container -- [MILLIONS] [FORMAT=FILE]...`
 //!
 //! Encodes and decodes made-up streams of each kind, and what is imported from each file, for
 //! example `lackey=ls.log`, on one core. The trace is kept in memory: disks are not measured.

@@ -1,0 +1,121 @@
+//! `advise` on a program whose threads fight over a line: it tells who, where, and over what.
+
+mod house;
+
+use std::path::Path;
+use std::process::Command;
+
+use house::{Room, json, output};
+use serde_json::Value;
+
+const COUNTERS: &str = r#"#include <pthread.h>
+#include <stdio.h>
+
+struct counters { long hits; long misses; } counters;
+
+static void *hit(void *none) {
+    for (int i = 0; i < 20000; i++)
+        *(volatile long *)&counters.hits += 1; // line 8
+    return none;
+}
+
+static void *miss(void *none) {
+    for (int i = 0; i < 20000; i++)
+        *(volatile long *)&counters.misses += 1; // line 14
+    return none;
+}
+
+int main(void) {
+    pthread_t first, second;
+    pthread_create(&first, 0, hit, 0);
+    pthread_create(&second, 0, miss, 0);
+    pthread_join(first, 0);
+    pthread_join(second, 0);
+    printf("%ld %ld\n", counters.hits, counters.misses);
+    return 0;
+}
+"#;
+
+fn compiled(room: &Room) -> String {
+    let source = room.file("counters.c", COUNTERS);
+    let program = room.path("counters");
+    let gcc = Command::new("gcc")
+        .args(["-g", "-O1", "-pthread", "-o", &program, &source])
+        .status();
+    assert!(gcc.expect("gcc is there").success());
+    assert!(Path::new(&program).exists());
+    program
+}
+
+#[test]
+fn false_sharing_is_told_by_field_thread_and_source_line() {
+    let room = Room::new();
+    let program = compiled(&room);
+    let trace = room.path("counters.trace");
+    output(&["record", "-o", &trace, "--", &program], 0);
+    let advice = &json(&["advise", "--machine", "westmere-x5660", "--json", &trace])[0];
+
+    let worst = &advice["false_sharing"][0];
+    assert_eq!(worst["structure"], "counters", "{worst}");
+    assert!(worst["misses"].as_u64() > Some(10_000), "{worst}");
+    let mut sides = worst["sides"].as_array().expect("two sides").clone();
+    sides.sort_by_key(|side| side["field"].to_string());
+    let told: Vec<_> = sides.iter().map(|side| (&side["field"], &side["source"])).collect();
+    let hits = (&Value::from("counters.hits"), &Value::from("counters.c:8"));
+    let misses = (&Value::from("counters.misses"), &Value::from("counters.c:14"));
+    assert_eq!(told, [hits, misses]);
+    assert_ne!(sides[0]["thread"], sides[1]["thread"]);
+
+    let costly = &advice["structures"][0];
+    assert_eq!(
+        (&costly["name"], &costly["kind"]),
+        (&"counters".into(), &"symbol".into())
+    );
+    assert_eq!((&costly["bytes"], &costly["line"]), (&16.into(), &4.into()));
+
+    let (text, _) = output(
+        &[
+            "advise",
+            "--machine",
+            "westmere-x5660",
+            "-o",
+            &room.path("a.json"),
+            &trace,
+        ],
+        0,
+    );
+    for part in [
+        "counters.hits",
+        "counters.misses",
+        "counters.c:14",
+        "counters (counters.c:4)",
+    ] {
+        assert!(text.contains(part), "`{part}` is missing:\n{text}");
+    }
+}
+
+#[test]
+fn simulate_splits_by_what_it_is_asked_for() {
+    let room = Room::new();
+    let trace = room.trace("two.trace", &"0 r 100000 4\n1 w 300000 4\n".repeat(500));
+    let by = |what: &[&str]| {
+        let fixed = ["simulate", &trace, "--machine", "simos-r4400", "--json"];
+        json(&[&fixed[..], what].concat()).remove(0)
+    };
+    let plain = by(&[]);
+    let mut split = by(&["--by", "thread,structure,page"]);
+    let parts = split.as_object_mut().expect("an object");
+    let [threads, structures, pages] = ["threads", "structures", "pages"].map(|part| parts.remove(part).expect(part));
+    assert_eq!(split, plain);
+    assert_eq!(threads.as_array().map(Vec::len), Some(2));
+    assert_eq!(threads[1]["references"], 500);
+    assert_eq!(structures.as_array().map(Vec::len), Some(1));
+    let mut addresses: Vec<_> = pages
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|page| page["page"].as_u64())
+        .collect();
+    addresses.sort_unstable();
+    assert_eq!(addresses, [Some(0x10_0000), Some(0x30_0000)]);
+}

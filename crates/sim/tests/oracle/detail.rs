@@ -1,0 +1,150 @@
+//! The detail of a run adds up to its totals, and asking for it changes nothing else.
+
+use machine::Machine;
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseResult;
+use serde_json::Value;
+use sim::Detail;
+
+use crate::both::Setup;
+use crate::conservation::cases;
+use crate::engine;
+use crate::machines::machines;
+use crate::programs::programs;
+use crate::reference::Program;
+
+const PARTS: [&str; 4] = ["threads", "structures", "pages", "false_sharing"];
+const COUNTS: [&str; 6] = [
+    "misses",
+    "cold",
+    "capacity",
+    "conflict",
+    "true_sharing",
+    "false_sharing",
+];
+
+/// Everything there is to tell.
+pub const ALL: Detail = Detail {
+    threads: true,
+    structures: true,
+    pages: usize::MAX,
+    false_sharing: usize::MAX,
+    per_cpu: true,
+};
+
+fn sum(parts: &[Value], of: impl Fn(&Value) -> &Value) -> u64 {
+    parts.iter().filter_map(|part| of(part).as_u64()).sum()
+}
+
+/// The parts that detail adds are taken out and looked at; what is left is the plain outcome.
+fn check(machine: &Machine, program: &Program, setup: &Setup, policies: &[&str]) -> TestCaseResult {
+    let plain = engine::simulate(machine, program, policies, setup);
+    let close = engine::simulate_closely(machine, program, policies, setup, ALL, None);
+    let (Ok(plain), Ok(close)) = (plain, close) else {
+        return Err(TestCaseError::reject("there are too few page frames"));
+    };
+    for (plain, close) in plain.iter().zip(close) {
+        adds_up(machine, plain, close, true)?;
+    }
+    Ok(())
+}
+
+/// `settled`: threads stay on their cpus, so that no thread collides with itself.
+pub fn adds_up(machine: &Machine, plain: &Value, mut close: Value, settled: bool) -> TestCaseResult {
+    let outcome = close.as_object_mut().expect("an outcome is an object");
+    let parts = PARTS.map(|part| outcome.remove(part));
+    prop_assert_eq!(plain, &close, "detail changes the rest");
+    let time = &plain["time_ns"];
+    let stall = ["cache_stall", "local_stall", "remote_stall"].map(|part| time[part].as_u64().unwrap_or(0));
+    let stall: u64 = stall.iter().sum();
+    for (name, part) in PARTS.iter().zip(&parts).take(3) {
+        let Some(Value::Array(rows)) = part else {
+            return Err(TestCaseError::fail(format!("{name} are not there")));
+        };
+        for (number, cache) in plain["caches"].as_array().into_iter().flatten().enumerate() {
+            for count in COUNTS {
+                let sum = sum(rows, |row| &row["caches"][number][count]);
+                prop_assert_eq!(
+                    sum,
+                    cache[count].as_u64().unwrap_or(0),
+                    "{} of {} by {}",
+                    count,
+                    cache,
+                    name
+                );
+            }
+        }
+        // Rounded down cpu by cpu and part by part here, row by row there.
+        let sum = sum(rows, |row| &row["stall_ns"]);
+        prop_assert!(
+            sum <= stall + 3 * u64::from(machine.cpus),
+            "{} ns by {}, {}",
+            sum,
+            name,
+            time
+        );
+        prop_assert!(stall <= sum + rows.len() as u64, "{} ns by {}, {}", sum, name, time);
+    }
+    let references = parts[0].as_ref().and_then(Value::as_array).map_or(&[][..], |rows| rows);
+    prop_assert_eq!(
+        sum(references, |row| &row["references"]),
+        plain["references"].as_u64().unwrap_or(0)
+    );
+    collisions(machine, plain, parts[3].as_ref(), settled)
+}
+
+fn collisions(machine: &Machine, plain: &Value, part: Option<&Value>, settled: bool) -> TestCaseResult {
+    let Some(Value::Array(collisions)) = part else {
+        return Err(TestCaseError::fail("false sharing is not there"));
+    };
+    let most = plain["caches"].as_array().into_iter().flatten();
+    let all: Vec<u64> = most.map(|cache| cache["false_sharing"].as_u64().unwrap_or(0)).collect();
+    let told = sum(collisions, |collision| &collision["misses"]);
+    prop_assert!(all.iter().max() <= Some(&told), "{} told of {:?}", told, all);
+    prop_assert!(told <= all.iter().sum(), "{} told of {:?}", told, all);
+    let largest = machine
+        .caches
+        .iter()
+        .map(|cache| u64::from(cache.line_bytes))
+        .max()
+        .unwrap_or(1);
+    for collision in collisions {
+        prop_assert_eq!(collision["line"].as_u64().map(|line| line % largest), Some(0));
+        let sides = collision["sides"].as_array().map_or(&[][..], |sides| sides);
+        prop_assert_eq!(sides.len(), 2);
+        prop_assert!(!settled || sides[0]["thread"] != sides[1]["thread"], "{}", collision);
+        prop_assert_eq!(&sides[1]["write"], true);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(cases(150))]
+
+    #[test]
+    fn one_cpu_adds_up(machine in machines(vec![1]), program in programs(3, 400), classes: bool, recorded: bool, slice_ns in 1..2000u64) {
+        let setup = Setup { classes, recorded, slice_ns, ..Setup::default() };
+        check(&machine, &program, &setup, &["page-coloring", "random"])?;
+    }
+
+    #[test]
+    fn several_cpus_add_up(machine in machines(vec![2, 3, 4]), program in programs(6, 400), classes in prop::bool::weighted(0.8), slice_ns in 1..2000u64) {
+        let setup = Setup { classes, slice_ns, ..Setup::default() };
+        check(&machine, &program, &setup, &["first-touch+random"])?;
+    }
+
+    #[test]
+    fn detail_for_one_policy_is_the_same(machine in machines(vec![1, 2]), program in programs(2, 300), one in 0..3usize) {
+        let policies = ["page-coloring", "bin-hopping", "random"];
+        let setup = Setup::default();
+        let plain = engine::simulate(&machine, &program, &policies, &setup);
+        let all = engine::simulate_closely(&machine, &program, &policies, &setup, ALL, None);
+        let some = engine::simulate_closely(&machine, &program, &policies, &setup, ALL, Some(one));
+        let (Ok(plain), Ok(all), Ok(some)) = (plain, all, some) else {
+            return Err(TestCaseError::reject("there are too few page frames"));
+        };
+        for number in 0..policies.len() {
+            prop_assert_eq!(&some[number], if number == one { &all[number] } else { &plain[number] });
+        }
+    }
+}
