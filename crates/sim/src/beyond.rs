@@ -5,7 +5,7 @@ use crate::cache::{DIRTY, PERM, WATCH};
 use crate::coherence::Supply;
 use crate::counts::Class;
 use crate::detail;
-use crate::directory::Pending;
+use crate::directory::{Pending, Verdict};
 use crate::engine::{Access, Engine};
 use crate::recency::Prior;
 use crate::steps::Step;
@@ -87,10 +87,10 @@ impl Engine {
             }
         }
         let mut supply = Supply::Memory;
+        // Whether accesses to the lines must be looked at until the class of a miss is known.
+        let mut waits = COHERENT && CLASSES;
         if COHERENT && !start.passed {
-            if CLASSES {
-                self.seen(a);
-            }
+            waits = CLASSES && self.seen(a);
             let found = (hit < levels).then(|| self.steps.get(first + hit));
             supply = self.agree(a, found.as_ref());
         }
@@ -108,7 +108,7 @@ impl Engine {
         for level in (start.level..hit).rev() {
             let step = self.steps.get(first + level);
             if a.reads || step.allocate_on_write {
-                self.fill::<COHERENT, CLASSES>(a, level, &step);
+                self.fill::<COHERENT>(a, level, &step, waits);
                 filled = true;
             }
         }
@@ -148,25 +148,18 @@ impl Engine {
         self.give_written(block, a.core);
         let words = self.words(a);
         let fills = a.reads || step.allocate_on_write;
-        let counts = step.counts;
-        let record = self.directory.record(block, instance, line)?;
-        let class = match (record.words & words != 0, fills) {
-            (true, true) => {
-                self.directory
-                    .retain(block, |r| r.instance != instance || r.line != line);
-                Class::TrueSharing
-            }
-            (true, false) => {
-                record.words = 0;
-                Class::TrueSharing
-            }
-            (false, false) => Class::FalseSharing,
-            (false, true) => {
-                record.held = Some(Pending {
-                    counts,
-                    stall: 0,
-                    detail: detail::waiting(&mut self.detail, a),
-                });
+        let (counts, detail) = (step.counts, &mut self.detail);
+        let pending = || Pending {
+            counts,
+            stall: 0,
+            detail: detail::waiting(detail, a),
+        };
+        let class = match self.directory.missed(block, (instance, line), words, fills, pending) {
+            Verdict::Other => return None,
+            Verdict::True => Class::TrueSharing,
+            Verdict::False => Class::FalseSharing,
+            Verdict::Waits => {
+                self.watch(instance, block);
                 return Some(Missed::Undecided { instance, line });
             }
         };
@@ -240,8 +233,7 @@ impl Engine {
             Missed::Unclassed => {}
             Missed::Undecided { instance, line } => {
                 let block = self.block_of(step.kind as usize, line);
-                let record = self.directory.record(block, instance, line);
-                if let Some(pending) = record.and_then(|record| record.held.as_mut()) {
+                if let Some(pending) = self.directory.pending(block, instance, line) {
                     pending.stall += stall;
                 }
             }
@@ -249,15 +241,14 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn fill<const COHERENT: bool, const CLASSES: bool>(&mut self, a: &Access, level: usize, step: &Step) {
+    fn fill<const COHERENT: bool>(&mut self, a: &Access, level: usize, step: &Step, waits: bool) {
         let line = a.line(step);
         let mut state = 0;
         if COHERENT {
-            let block = self.block_of(step.kind as usize, line);
-            if CLASSES && self.directory.has_records(block) {
+            if waits {
                 state |= WATCH;
             }
-            if level == 0 && !a.fetch && u32::from(self.directory.blocks[block as usize].owner) == a.core {
+            if level == 0 && !a.fetch && self.writes_freely(a) {
                 state |= PERM;
             }
         }

@@ -57,17 +57,14 @@ impl Engine {
     #[inline(never)]
     pub fn hit_with_care<const COHERENT: bool, const CLASSES: bool>(&mut self, a: &Access, step: &Step, at: usize) {
         if COHERENT {
-            if CLASSES {
-                self.seen(a);
-            }
+            let waits = CLASSES && self.seen(a);
             self.agree(a, Some(step));
-            let block = self.block(a);
             let cache = &mut self.caches[step.instance as usize];
-            if !self.directory.has_records(block) {
+            if !waits {
                 cache.clear_state(at, WATCH);
             }
-            if !a.fetch && u32::from(self.directory.blocks[block as usize].owner) == a.core {
-                cache.set_state(at, PERM);
+            if !a.fetch && self.writes_freely(a) {
+                self.caches[step.instance as usize].set_state(at, PERM);
             }
         }
         self.counts[step.counts as usize].hit_stall += step.hit;
@@ -97,26 +94,41 @@ impl Engine {
         (u64::MAX >> (63 - (last - first))) << first
     }
 
-    /// A core accesses words: sharing misses of instances on its path may turn out essential,
-    /// and a write is remembered for the instances that lost the block.
-    pub fn seen(&mut self, a: &Access) {
+    /// Whether the core may write the block without anybody being told: it owns it, and no
+    /// instance that lost it needs to know the words.
+    #[inline(always)]
+    pub fn writes_freely(&self, a: &Access) -> bool {
+        let block = self.block(a);
+        u32::from(self.directory.blocks[block as usize].owner) == a.core && !self.directory.has_records(block)
+    }
+
+    /// A core accesses words: sharing misses of instances on its path may turn out essential.
+    /// Returns whether some are still undecided.
+    #[inline]
+    pub fn seen(&mut self, a: &Access) -> bool {
         let block = self.block(a);
         if !self.directory.has_records(block) {
-            return;
+            return false;
         }
         let words = self.words(a);
         let mut essential = Vec::new();
+        let mut waits = false;
         let layout = &self.layout;
-        self.directory.retain(block, |record| match record.held {
-            Some(pending) if record.words & words != 0 && layout.on_path(record.instance as usize, a.core) => {
-                essential.push(pending);
-                false
+        self.directory.retain(block, |record, miss| {
+            if !record.held || !layout.on_path(record.instance as usize, a.core) {
+                return true;
             }
-            _ => true,
+            let undecided = record.words & words == 0;
+            waits |= undecided;
+            if !undecided {
+                essential.push(*miss);
+            }
+            undecided
         });
         for pending in essential {
             self.decide(pending, Class::TrueSharing);
         }
+        waits
     }
 
     /// Gives the words that the owner wrote to the records of instances off its path.
@@ -130,7 +142,7 @@ impl Engine {
             return;
         }
         let layout = &self.layout;
-        self.directory.retain(block, |record| {
+        self.directory.retain(block, |record, _| {
             if !layout.on_path(record.instance as usize, owner) {
                 record.words |= written & line_words(layout, record.instance, record.line);
             }
@@ -150,10 +162,10 @@ impl Engine {
     pub fn unheld(&mut self, kind: usize, instance: u32, line: u32) {
         let block = self.block_of(kind, line);
         let mut undecided = None;
-        self.directory.retain(block, |record| {
-            let lost = record.held.is_some() && record.instance == instance && record.line == line;
+        self.directory.retain(block, |record, miss| {
+            let lost = record.held && record.instance == instance && record.line == line;
             if lost {
-                undecided = record.held;
+                undecided = Some(*miss);
             }
             !lost
         });
@@ -296,7 +308,6 @@ impl Engine {
         if self.classes && self.directory.has_records(block) {
             self.directory.take_written(block);
             if found.any {
-                self.watch(a, block);
                 self.detail_took(a);
             }
         }
@@ -369,25 +380,27 @@ impl Engine {
     fn lost(&mut self, block: u32, instance: u32, line: u32) {
         let arena = &mut self.arenas[self.layout.places[instance as usize].arena as usize];
         self.shadows[instance as usize].take_out(arena, line);
-        match self.directory.record(block, instance, line) {
-            Some(record) => {
-                if let Some(pending) = record.held.take() {
-                    self.decide(pending, Class::FalseSharing);
-                }
-            }
-            None => self.directory.lost(block, instance, line),
+        if let Some(pending) = self.directory.lost(block, instance, line) {
+            self.decide(pending, Class::FalseSharing);
         }
     }
 
-    /// The block has records now: accesses by the writer, who alone holds it, must be seen.
-    fn watch(&mut self, a: &Access, block: u32) {
-        for i in 0..self.layout.paths[a.core as usize].len() {
-            let instance = self.layout.paths[a.core as usize][i] as usize;
-            let place = self.layout.places[instance];
-            let finer = self.layout.block_bits - self.layout.caches[place.cache].line_bits;
-            for line in block << finer..(block + 1) << finer {
-                if let Some(at) = self.caches[instance].find(self.set_of(place.cache, line), line) {
-                    self.caches[instance].set_state(at, WATCH);
+    /// An instance took a line back, and it is not known whether it needed to: accesses to the
+    /// block by the cpus that it serves must be seen, wherever they hit.
+    pub fn watch(&mut self, instance: u32, block: u32) {
+        let place = self.layout.places[instance as usize];
+        for core in self.layout.core(place.from)..=self.layout.core(place.to - 1) {
+            for i in 0..self.layout.paths[core as usize].len() {
+                let other = self.layout.paths[core as usize][i] as usize;
+                if other == instance as usize || self.caches[other].is_empty() {
+                    continue;
+                }
+                let kind = self.layout.places[other].cache;
+                let finer = self.layout.block_bits - self.layout.caches[kind].line_bits;
+                for line in block << finer..(block + 1) << finer {
+                    if let Some(at) = self.caches[other].find(self.set_of(kind, line), line) {
+                        self.caches[other].set_state(at, WATCH);
+                    }
                 }
             }
         }

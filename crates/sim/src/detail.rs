@@ -31,7 +31,7 @@ pub struct Names<'a> {
 }
 
 /// To whom a miss is attributed; kept with a sharing miss until its class is known.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Key {
     thread: u32,
     structure: StructureId,

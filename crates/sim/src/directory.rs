@@ -37,14 +37,25 @@ pub struct Record {
     pub instance: u32,
     pub line: u32,
     next: u32,
+    /// Whether the instance has taken the line back by a miss that is not known to be essential.
+    pub held: bool,
     /// Words of the line written by cores off the instance since its last essential miss.
     pub words: u64,
-    /// The miss that took the line back, while it is not known whether it was essential.
-    pub held: Option<Pending>,
+}
+
+/// What a record says of a miss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// There is no record: not a sharing miss.
+    Other,
+    True,
+    False,
+    /// It will be told by what is accessed while the line is held.
+    Waits,
 }
 
 /// A miss whose class, true or false sharing, is not known yet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Pending {
     /// Index of the counts that it belongs to.
     pub counts: u32,
@@ -58,6 +69,8 @@ pub struct Directory {
     /// word of the block.
     written: Vec<u64>,
     records: Vec<Record>,
+    /// Of each record that is held, the miss.
+    pending: Vec<Pending>,
     free: Vec<u32>,
     /// Cores in one bit of [`Block::cores`].
     group: u32,
@@ -69,6 +82,7 @@ impl Directory {
             blocks: Vec::new(),
             written: Vec::new(),
             records: Vec::new(),
+            pending: Vec::new(),
             free: Vec::new(),
             group: cores.div_ceil(16).max(1),
         }
@@ -108,28 +122,69 @@ impl Directory {
         self.blocks[block as usize].records != END
     }
 
-    /// The record of an instance and line.
-    pub fn record(&mut self, block: u32, instance: u32, line: u32) -> Option<&mut Record> {
+    fn find(&self, block: u32, instance: u32, line: u32) -> Option<usize> {
         let mut at = self.blocks[block as usize].records;
         while at != END {
             let record = &self.records[at as usize];
             if record.instance == instance && record.line == line {
-                return Some(&mut self.records[at as usize]);
+                return Some(at as usize);
             }
             at = record.next;
         }
         None
     }
 
-    /// Records that an instance lost a line just now, unless it is recorded already.
-    pub fn lost(&mut self, block: u32, instance: u32, line: u32) {
-        let head = self.blocks[block as usize].records;
+    /// The miss that waits for the verdict of an instance and line.
+    pub fn pending(&mut self, block: u32, instance: u32, line: u32) -> Option<&mut Pending> {
+        let at = self.find(block, instance, line)?;
+        self.records[at].held.then(|| &mut self.pending[at])
+    }
+
+    /// An instance misses a line, accessing `words`. A miss that is essential and `fills` ends
+    /// the record; one that waits is `pending`.
+    pub fn missed(
+        &mut self,
+        block: u32,
+        (instance, line): (u32, u32),
+        words: u64,
+        fills: bool,
+        pending: impl FnOnce() -> Pending,
+    ) -> Verdict {
+        let Some(at) = self.find(block, instance, line) else {
+            return Verdict::Other;
+        };
+        let record = &mut self.records[at];
+        match (record.words & words != 0, fills) {
+            (true, true) => {
+                self.retain(block, |record, _| record.instance != instance || record.line != line);
+                Verdict::True
+            }
+            (true, false) => {
+                record.words = 0;
+                Verdict::True
+            }
+            (false, false) => Verdict::False,
+            (false, true) => {
+                record.held = true;
+                self.pending[at] = pending();
+                Verdict::Waits
+            }
+        }
+    }
+
+    /// An instance lost a line just now to a write; returns the miss that had waited, and was
+    /// false sharing.
+    pub fn lost(&mut self, block: u32, instance: u32, line: u32) -> Option<Pending> {
+        if let Some(at) = self.find(block, instance, line) {
+            let held = std::mem::replace(&mut self.records[at].held, false);
+            return held.then(|| self.pending[at]);
+        }
         let record = Record {
             instance,
             line,
-            next: head,
+            next: self.blocks[block as usize].records,
+            held: false,
             words: 0,
-            held: None,
         };
         let at = match self.free.pop() {
             Some(at) => {
@@ -138,19 +193,23 @@ impl Directory {
             }
             None => {
                 self.records.push(record);
+                self.pending.push(Pending::default());
                 self.records.len() as u32 - 1
             }
         };
         self.blocks[block as usize].records = at;
+        None
     }
 
     /// Calls `keep` for each record of a block, and removes those for which it says no.
-    pub fn retain(&mut self, block: u32, mut keep: impl FnMut(&mut Record) -> bool) {
+    #[inline]
+    pub fn retain(&mut self, block: u32, mut keep: impl FnMut(&mut Record, &Pending) -> bool) {
         let mut before = END;
         let mut at = self.blocks[block as usize].records;
         while at != END {
-            let next = self.records[at as usize].next;
-            if keep(&mut self.records[at as usize]) {
+            let record = &mut self.records[at as usize];
+            let next = record.next;
+            if keep(record, &self.pending[at as usize]) {
                 before = at;
             } else {
                 match before {
@@ -165,7 +224,7 @@ impl Directory {
 
     /// A block begins anew: another page is there.
     pub fn reset(&mut self, block: u32) {
-        self.retain(block, |_| false);
+        self.retain(block, |_, _| false);
         self.blocks[block as usize] = UNTOUCHED;
         self.written[block as usize] = 0;
     }
@@ -174,8 +233,8 @@ impl Directory {
     pub fn undecided(&mut self) -> Vec<Pending> {
         let mut pending = Vec::new();
         for block in 0..self.blocks.len() as u32 {
-            self.retain(block, |record| {
-                pending.extend(record.held);
+            self.retain(block, |record, miss| {
+                pending.extend(record.held.then_some(*miss));
                 false
             });
         }
