@@ -16,6 +16,7 @@ mod registry;
 mod seam;
 
 pub use combine::Combined;
+pub use random::Random;
 pub use registry::{Entry, Kind, Param, PolicyError, Range, Settings, build, entry, registry};
 pub use seam::{
     Action, Cost, Interest, Miss, MissLevel, Observation, Page, Placement, Policy, Pressure, Tick, Touch, Touched,

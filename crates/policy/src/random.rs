@@ -6,11 +6,13 @@ pub struct Random {
 }
 
 impl Random {
+    /// The same seed gives the same sequence.
     pub fn new(seed: u64) -> Self {
         Random { state: seed }
     }
 
-    pub fn next(&mut self) -> u64 {
+    /// The next 64 bits.
+    pub fn number(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -20,7 +22,7 @@ impl Random {
 
     /// A number below `limit` (at least 1), by multiplication; its bias is below 2^-32.
     pub fn below(&mut self, limit: u32) -> u32 {
-        (((self.next() >> 32) * u64::from(limit)) >> 32) as u32
+        (((self.number() >> 32) * u64::from(limit)) >> 32) as u32
     }
 }
 
@@ -32,8 +34,8 @@ mod tests {
     fn gives_the_published_sequence() {
         // First outputs for seed 1234567, from the reference implementation of SplitMix64.
         let mut random = Random::new(1234567);
-        assert_eq!(random.next(), 6457827717110365317);
-        assert_eq!(random.next(), 3203168211198807973);
-        assert_eq!(random.next(), 9817491932198370423);
+        assert_eq!(random.number(), 6457827717110365317);
+        assert_eq!(random.number(), 3203168211198807973);
+        assert_eq!(random.number(), 9817491932198370423);
     }
 }

@@ -16,9 +16,9 @@ use crate::homes::{Homes, touch};
 use crate::layout::Layout;
 use crate::memory::Memory;
 use crate::outcome::{Outcome, Tally, outcome};
-use crate::random::Random;
 use crate::recency::{Arena, Recency};
 use crate::steps::Steps;
+use policy::Random;
 
 pub struct Back {
     layout: Layout,
@@ -56,7 +56,7 @@ impl Back {
                     continue;
                 }
                 let shape = &layout.caches[kind];
-                let seed = Random::new(config.seed.wrapping_add(u64::from(step.instance))).next();
+                let seed = Random::new(config.seed.wrapping_add(u64::from(step.instance))).number();
                 let cache = Cache::new(shape.sets, shape.ways, shape.replacement, seed);
                 let shadow = config.classes.then(|| {
                     (

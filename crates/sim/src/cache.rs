@@ -6,7 +6,7 @@
 use machine::Replacement;
 use wide::u32x4;
 
-use crate::random::Random;
+use policy::Random;
 
 /// The line differs from what lies behind the cache.
 pub const DIRTY: u32 = 1;

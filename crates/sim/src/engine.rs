@@ -20,10 +20,10 @@ use crate::layout::Layout;
 use crate::memory::Memory;
 use crate::outcome::Tally;
 use crate::pages::PageTable;
-use crate::random::Random;
 use crate::recency::{Arena, Prior, Recency};
 use crate::steps::{Step, Steps};
 use crate::tlb::Tlb;
+use policy::Random;
 
 /// A frame in use.
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +122,7 @@ impl Engine {
         let mut shadows = Vec::new();
         for (number, place) in layout.places.iter().enumerate() {
             let shape = &layout.caches[place.cache];
-            let seed = Random::new(config.seed.wrapping_add(number as u64)).next();
+            let seed = Random::new(config.seed.wrapping_add(number as u64)).number();
             caches.push(Cache::new(shape.sets, shape.ways, shape.replacement, seed));
             if config.classes {
                 shadows.push(Recency::new(shape.lines(), place.lane));

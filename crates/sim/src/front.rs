@@ -17,10 +17,10 @@ use crate::error::SimError;
 use crate::filter::{Between, FETCH, FILLED, LOOKUP, Passed, READS, Stream, WRITE, WRITE_BACK, class};
 use crate::layout::Layout;
 use crate::pages::PageTable;
-use crate::random::Random;
 use crate::recency::{Arena, Prior, Recency};
 use crate::steps::{Step, Steps};
 use crate::tlb::Tlb;
+use policy::Random;
 
 /// What a piece of the trace leaves for the backs: the pages that it touches first, and what the
 /// first caches pass on.
@@ -100,7 +100,7 @@ impl Front {
             }
             let step = steps.get(first);
             let shape = &layout.caches[step.kind as usize];
-            let seed = Random::new(config.seed.wrapping_add(u64::from(step.instance))).next();
+            let seed = Random::new(config.seed.wrapping_add(u64::from(step.instance))).number();
             firsts.push(First {
                 step,
                 cache: Cache::new(shape.sets, shape.ways, shape.replacement, seed),

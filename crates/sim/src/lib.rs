@@ -25,7 +25,6 @@ mod layout;
 mod memory;
 mod outcome;
 mod pages;
-mod random;
 mod recency;
 mod schedule;
 mod simulate;

@@ -220,7 +220,7 @@ impl Recency {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use policy::Random;
 
     #[test]
     fn agrees_with_a_list() {

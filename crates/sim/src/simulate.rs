@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
     use crate::input::{Item, Run};
-    use crate::random::Random;
+    use policy::Random;
 
     const POLICIES: [&str; 4] = ["page-coloring", "bin-hopping", "random", "round-robin+random"];
 
