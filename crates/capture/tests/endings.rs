@@ -127,7 +127,10 @@ fn an_interrupted_recording_can_be_read() {
     let bench = compile("ends", &[]);
     let path = bench.folder.path().join("wait.dtr");
     let recorder = recorder(&path);
-    let mut child = Command::new(recorder.0)
+    // Who starts the tests in the background may have them ignore interrupts, which programs inherit.
+    let mut child = Command::new("env")
+        .arg("--default-signal=INT")
+        .arg(recorder.0)
         .args(recorder.1)
         .arg(&bench.program)
         .arg("wait")
