@@ -10,6 +10,8 @@ use crate::tool::{Tool, lookup};
 
 /// Frames kept of each call stack.
 const STACK_DEPTH: u32 = 8;
+/// Bytes of a Unix socket's path, without the zero that ends it: the kernel's `sun_path` has 108.
+const LONGEST_SOCKET: usize = 107;
 
 /// The private folder of a recording: the socket and Valgrind's own messages. Gone when dropped.
 pub struct Room {
@@ -17,10 +19,20 @@ pub struct Room {
 }
 
 impl Room {
+    /// Below `TMPDIR`, or below `/tmp` where that is too long a path for a socket.
     pub fn new() -> Result<Room, CaptureError> {
+        let below = std::env::temp_dir();
+        let room = Room::below(&below)?;
+        if room.socket().as_os_str().len() <= LONGEST_SOCKET {
+            return Ok(room);
+        }
+        Room::below(Path::new("/tmp"))
+    }
+
+    fn below(folder: &Path) -> Result<Room, CaptureError> {
         let folder = tempfile::Builder::new()
             .prefix("domicile-")
-            .tempdir()
+            .tempdir_in(folder)
             .map_err(CaptureError::system(
                 "cannot make a folder for temporary files (TMPDIR)",
             ))?;

@@ -120,6 +120,25 @@ fn much_output_passes_through() {
     assert!(output.stdout == expected.as_bytes(), "{} bytes", output.stdout.len());
 }
 
+/// Unix sockets have short paths; folders for temporary files may have long ones.
+#[test]
+fn temporary_files_may_lie_deep() {
+    let bench = compile("ends", &[]);
+    let deep = bench.folder.path().join("deep".repeat(40));
+    std::fs::create_dir(&deep).unwrap();
+    let path = bench.folder.path().join("deep.dtr");
+    let recorder = recorder(&path);
+    let status = Command::new(recorder.0)
+        .args(recorder.1)
+        .arg(&bench.program)
+        .env("TMPDIR", &deep)
+        .status()
+        .unwrap();
+    assert!(status.success(), "{status}");
+    filled(&Trace::open(&path).unwrap());
+    assert_eq!(std::fs::read_dir(&deep).unwrap().count(), 0, "what was made is gone");
+}
+
 /// Ctrl-C from a terminal goes to the program and the recorder alike; sent to the recorder alone it
 /// is passed on. Either way the program ends and the trace is finished.
 #[test]
@@ -137,12 +156,11 @@ fn an_interrupted_recording_can_be_read() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // Until the program is at work, beyond its beginning.
-    for _ in 0..400 {
+    // Until the program is at work, beyond its beginning, however slow the machine is.
+    let under_way = || std::fs::metadata(&path).is_ok_and(|m| m.len() > 4096);
+    while !under_way() {
+        assert_eq!(child.try_wait().unwrap(), None, "the program ended by itself");
         std::thread::sleep(Duration::from_millis(25));
-        if std::fs::metadata(&path).is_ok_and(|m| m.len() > 4096) {
-            break;
-        }
     }
     sys::signals::send(child.id(), 2).unwrap();
     assert!(child.wait().unwrap().code().is_some(), "the recorder itself was killed");
