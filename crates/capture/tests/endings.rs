@@ -131,10 +131,11 @@ fn temporary_files_may_lie_deep() {
     let status = Command::new(recorder.0)
         .args(recorder.1)
         .arg(&bench.program)
+        .arg("code")
         .env("TMPDIR", &deep)
         .status()
         .unwrap();
-    assert!(status.success(), "{status}");
+    assert_eq!(status.code(), Some(42));
     filled(&Trace::open(&path).unwrap());
     assert_eq!(std::fs::read_dir(&deep).unwrap().count(), 0, "what was made is gone");
 }
@@ -163,7 +164,12 @@ fn an_interrupted_recording_can_be_read() {
         std::thread::sleep(Duration::from_millis(25));
     }
     sys::signals::send(child.id(), 2).unwrap();
-    assert!(child.wait().unwrap().code().is_some(), "the recorder itself was killed");
+    let status = child.wait().unwrap();
+    assert_eq!(
+        status.code(),
+        Some(128 + 2),
+        "the program's end, told by the recorder: {status}"
+    );
     let trace = Trace::open(&path).unwrap();
     assert!(trace.damage().is_empty());
     filled(&trace);
