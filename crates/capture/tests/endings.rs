@@ -140,6 +140,30 @@ fn temporary_files_may_lie_deep() {
     assert_eq!(std::fs::read_dir(&deep).unwrap().count(), 0, "what was made is gone");
 }
 
+/// The dynamic linker divides the list of what to preload at spaces and colons.
+#[test]
+fn the_tool_may_lie_in_a_folder_of_any_name() {
+    let bench = compile("ends", &[]);
+    let built = bench.folder.path().join("a: b c");
+    std::fs::create_dir(&built).unwrap();
+    for file in std::fs::read_dir(workshop::tool()).unwrap() {
+        let file = file.unwrap();
+        std::os::unix::fs::symlink(file.path(), built.join(file.file_name())).unwrap();
+    }
+    let output = Command::new(recorder(&built).0)
+        .arg("--quiet")
+        .arg("-o")
+        .arg(bench.folder.path().join("any.dtr"))
+        .arg("--")
+        .arg(&bench.program)
+        .arg("code")
+        .env("DOMICILE_VALGRIND_LIB", &built)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(42));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
 /// Ctrl-C from a terminal goes to the program and the recorder alike; sent to the recorder alone it
 /// is passed on. Either way the program ends and the trace is finished.
 #[test]
