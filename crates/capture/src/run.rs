@@ -9,13 +9,17 @@ use crate::image::{Commons, Image};
 use crate::output::Output;
 use crate::wire;
 
-/// Words that are looked at together.
+/// Words that are looked at together, at most and at least.
 const SPAN: usize = 512;
+const SPAN_LEAST: usize = 16;
 
 /// Where runs are found, and where they are stamped.
 pub(crate) struct Stamp {
     marks: [u16; SPAN],
     refs: [Ref; SPAN + SHORT],
+    /// Words to look at next time: as many again as were of use, so that little is looked at in
+    /// vain where unusual runs are many.
+    span: usize,
 }
 
 impl Stamp {
@@ -23,11 +27,12 @@ impl Stamp {
         Box::new(Stamp {
             marks: [0; SPAN],
             refs: [NO_REF; SPAN + SHORT],
+            span: SPAN_LEAST,
         })
     }
 }
 
-/// Finds the words that are not addresses among the first [`SPAN`]. Without branches: each word is
+/// Finds the words that are not addresses, of at most [`SPAN`]. Without branches: each word is
 /// marked, and its mark written over by the next if it is an address.
 fn mark<'a>(marks: &'a mut [u16; SPAN], words: &[u64]) -> &'a [u16] {
     let mut at = 0;
@@ -37,7 +42,7 @@ fn mark<'a>(marks: &'a mut [u16; SPAN], words: &[u64]) -> &'a [u16] {
         count += (word >> 63) as usize;
         at += 1;
     };
-    let (eights, rest) = words[..words.len().min(SPAN)].as_chunks::<8>();
+    let (eights, rest) = words.as_chunks::<8>();
     for eight in eights {
         eight.iter().for_each(|word| look(*word));
     }
@@ -55,7 +60,7 @@ impl Image {
     /// is where the next begins), were the beginnings not found first; and that of wrong guesses,
     /// were short runs not stamped without asking how many references they have.
     pub(crate) fn run_on(&mut self, words: &[u64], at: usize, out: &mut Output) -> usize {
-        if self.paused || out.fetches {
+        if self.paused || out.fetches || out.room() == 0 {
             return at;
         }
         let blocks: &Blocks = &self.blocks;
@@ -64,8 +69,12 @@ impl Image {
         let mut taken = 0;
         let words = &words[at..];
         let mut done = 0;
-        let Stamp { marks, refs: stamped } = &mut *self.stamp;
-        for mark in mark(marks, words).windows(2) {
+        let Stamp {
+            marks,
+            refs: stamped,
+            span,
+        } = &mut *self.stamp;
+        for mark in mark(marks, &words[..words.len().min(*span)]).windows(2) {
             let (begin, end) = (usize::from(mark[0]), usize::from(mark[1]));
             done = begin;
             let head = words[begin];
@@ -112,6 +121,7 @@ impl Image {
             taken += refs;
             done = end;
         }
+        *span = (2 * done + SPAN_LEAST).min(SPAN);
         self.carried = carried;
         out.take_all(&stamped[..taken]);
         at + done
@@ -250,5 +260,24 @@ impl Image {
             Some(runner) => runner.carried,
             None => 0,
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_an_address_is_found() {
+        let tagged = [0, 3, 4, 11, 200, SPAN - 1];
+        let mut words = vec![7u64; SPAN];
+        for at in tagged {
+            words[at] = wire::BLOCK << 60;
+        }
+        for length in 0..=SPAN {
+            let found = mark(&mut [0; SPAN], &words[..length]).to_vec();
+            let wanted: Vec<u16> = tagged.iter().filter(|at| **at < length).map(|at| *at as u16).collect();
+            assert_eq!(found, wanted, "{length}");
+        }
     }
 }
