@@ -4,12 +4,14 @@
 //! the other cpus in [`crate::coherence`], and the policy at work in [`crate::acting`].
 
 use policy::{Interest, Policy};
+use sys::arrays::prefetch;
 use trace::{Op, Ref};
 
 use crate::acting::Acting;
 use crate::beyond::Start;
 use crate::cache::{Cache, DIRTY, LINES_MAX, PERM, WATCH};
 use crate::clock::{Spent, Units, units, whole_ns};
+use crate::coherence::Deposit;
 use crate::config::{Config, Costs};
 use crate::counts::{CacheCounts, CpuCounts};
 use crate::detail::Detail;
@@ -21,6 +23,7 @@ use crate::memory::Memory;
 use crate::outcome::Tally;
 use crate::pages::PageTable;
 use crate::recency::{Arena, Prior, Recency};
+use crate::sharing::Pending;
 use crate::steps::{Step, Steps};
 use crate::tlb::Tlb;
 use policy::Random;
@@ -28,10 +31,25 @@ use policy::Random;
 /// A frame in use.
 #[derive(Clone, Copy, Debug)]
 pub struct Copy {
-    pub frame: u64,
+    /// The frame, and in the lowest [`NODE_BITS`] its node: four of these fill a line of the host.
+    home: u64,
     /// Number of the virtual page in its address space.
     pub number: u64,
-    pub node: u32,
+}
+
+/// There are 256 nodes at most ([`Layout`]).
+const NODE_BITS: u32 = 8;
+
+impl Copy {
+    #[inline(always)]
+    pub fn frame(&self) -> u64 {
+        self.home >> NODE_BITS
+    }
+
+    #[inline(always)]
+    pub fn node(&self) -> u32 {
+        self.home as u32 & ((1 << NODE_BITS) - 1)
+    }
 }
 
 /// One cpu: its clock, and what it did.
@@ -81,6 +99,18 @@ pub struct Traits {
     pub has_fetches: bool,
 }
 
+/// What the first cache of its route did for a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum First {
+    Done,
+    /// There is none.
+    None,
+    /// It missed; what its shadow knew of the line.
+    Missed(Prior),
+    /// It hit, at this position, and that is not all.
+    Care(usize),
+}
+
 pub struct Engine {
     pub layout: Layout,
     pub steps: Steps,
@@ -110,7 +140,9 @@ pub struct Engine {
     pub traits: Traits,
     /// What the piece at hand found out, for the policy.
     pub reached_memory: Option<u32>,
-    pub deposits: Vec<crate::coherence::Deposit>,
+    pub deposits: Vec<Deposit>,
+    /// Sharing misses that the piece at hand showed to be essential.
+    pub essential: Vec<Pending>,
     copies_max: u64,
 }
 
@@ -168,6 +200,7 @@ impl Engine {
             traits,
             reached_memory: None,
             deposits: Vec::new(),
+            essential: Vec::new(),
             copies_max,
             layout,
         })
@@ -193,14 +226,25 @@ impl Engine {
         cpu.spent.busy += time;
     }
 
-    /// Looks at what references to come will need, without using it: the host fetches all of it
-    /// at once, instead of waiting for one thing after the other when they are carried out.
+    /// Has the host fetch what references to come will need, all of it at once, instead of
+    /// waiting for one thing after the other when they are carried out.
     pub fn warm(&self, who: Who, refs: &[Ref]) {
-        let mut seen = 0;
+        let page_bits = self.layout.page_bits;
+        let block_bits = self.layout.block_bits;
         for r in refs {
-            let Some(page) = self.table.peek(who.space, r.addr >> self.layout.page_bits) else {
+            let number = r.addr >> page_bits;
+            let Some(page) = self.table.peek(who.space, number) else {
                 continue;
             };
+            prefetch(&self.copies, page as usize);
+            if let Some(tlb) = self.tlbs.get(who.cpu as usize) {
+                tlb.warm(page, number);
+            }
+            if self.coherent {
+                let lines = page_bits - block_bits;
+                let within = (r.addr >> block_bits) as u32 & ((1 << lines) - 1);
+                self.directory.warm(page << lines | within);
+            }
             let (first, levels) = self.steps.route(who.cpu, r.op == Op::Fetch);
             let mut arena = None;
             for level in first..first + if self.classes { levels } else { 0 } {
@@ -209,16 +253,26 @@ impl Engine {
                     arena = Some(step.arena);
                     let lines = u32::from(step.page_lines);
                     let line = page << lines | (r.addr >> step.line_bits) as u32 & ((1 << lines) - 1);
-                    seen ^= self.arenas[usize::from(step.arena)].peek(line);
+                    self.arenas[usize::from(step.arena)].warm(line);
                 }
             }
-            let lines = self.layout.page_bits - self.layout.block_bits;
-            let block = page << lines | (r.addr >> self.layout.block_bits) as u32 & ((1 << lines) - 1);
-            if let Some(block) = self.directory.blocks.get(block as usize) {
-                seen ^= u32::from(block.owner);
+        }
+        // Where the outer caches have it is known by the frame.
+        for r in refs {
+            let Some(page) = self.table.peek(who.space, r.addr >> page_bits) else {
+                continue;
+            };
+            let Some(copy) = self.copies.get(page as usize) else {
+                continue;
+            };
+            let physical = copy.frame() << page_bits | r.addr & ((1 << page_bits) - 1);
+            let (first, levels) = self.steps.route(who.cpu, r.op == Op::Fetch);
+            for level in first + 1..first + levels {
+                let step = self.steps.get(level);
+                let address = if step.virtual_index { r.addr } else { physical };
+                self.caches[step.instance as usize].warm(step.set(&self.layout, address));
             }
         }
-        std::hint::black_box(seen);
     }
 
     /// Carries out a reference: its instructions, then its pieces.
@@ -281,66 +335,110 @@ impl Engine {
             false => page,
         };
         let offset = from & ((1 << page_bits) - 1);
-        let cpu = &self.cpus[who.cpu as usize];
+        let physical = self.copies[copy as usize].frame() << page_bits | offset;
+        let now = self.cpus[who.cpu as usize].clock;
+        let first = self.first_cache::<COHERENT, CLASSES>(who.cpu, r.op, copy, from, physical);
+        if first == First::Done && self.acting.is_none() && self.detail.is_none() {
+            return Ok(());
+        }
         let access = Access {
             who,
-            core: cpu.core,
+            core: self.cpus[who.cpu as usize].core,
             page,
             copy,
             virtual_address: from,
-            physical_address: self.copies[copy as usize].frame << page_bits | offset,
+            physical_address: physical,
             bytes: (to - from) as u32 + 1,
             pc_site: r.site,
             write,
             reads: r.op != Op::Write,
             fetch: r.op == Op::Fetch,
-            now: cpu.clock,
+            now,
         };
-        self.first_cache::<COHERENT, CLASSES>(&access);
-        self.detail_done(&access);
+        self.go_on::<COHERENT, CLASSES>(&access, first, tlb_missed)
+    }
+
+    /// What the first cache leaves of a piece, and who wants to know of it.
+    #[inline(never)]
+    fn go_on<const COHERENT: bool, const CLASSES: bool>(
+        &mut self,
+        a: &Access,
+        first: First,
+        tlb_missed: bool,
+    ) -> Result<(), SimError> {
+        match first {
+            First::Done => {}
+            First::None => self.walk::<COHERENT, CLASSES>(a, Start::at(0)),
+            First::Missed(prior) => {
+                self.cpus[a.who.cpu as usize].walks += 1;
+                self.walk::<COHERENT, CLASSES>(a, Start::missed(prior));
+            }
+            First::Care(at) => {
+                let (first, _) = self.steps.route(a.who.cpu, a.fetch);
+                let step = self.steps.get(first);
+                self.hit_with_care::<COHERENT, CLASSES>(a, &step, at);
+            }
+        }
+        self.detail_done(a);
         match self.acting.is_some() {
-            true => self.after(&access, tlb_missed),
+            true => self.after(a, tlb_missed),
             false => Ok(()),
         }
     }
 
+    /// Looks a piece up in the first cache of its route, and does all that there is to do where
+    /// it hits and nobody else has to know.
     #[inline(always)]
-    fn first_cache<const COHERENT: bool, const CLASSES: bool>(&mut self, a: &Access) {
-        let (first, levels) = self.steps.route(a.who.cpu, a.fetch);
+    fn first_cache<const COHERENT: bool, const CLASSES: bool>(
+        &mut self,
+        cpu: u32,
+        op: Op,
+        copy: u32,
+        from: u64,
+        physical: u64,
+    ) -> First {
+        let fetch = op == Op::Fetch;
+        let (first, levels) = self.steps.route(cpu, fetch);
         if levels == 0 {
-            return self.walk::<COHERENT, CLASSES>(a, Start::at(0));
+            return First::None;
         }
-        let step = self.steps.get(first);
-        let set = self.set(a, &step);
-        let line = a.line(&step);
+        let step = self.steps.at(first);
+        let set = step.set(&self.layout, if step.virtual_index { from } else { physical });
+        let within = (from >> step.line_bits) as u32 & ((1 << step.page_lines) - 1);
+        let line = copy << step.page_lines | within;
         let instance = step.instance as usize;
         let prior = match CLASSES {
-            true => self.shadow(&step, line, a.reads || step.allocate_on_write),
+            true => {
+                let arena = &mut self.arenas[usize::from(step.arena)];
+                self.shadows[instance].touch(arena, line, op != Op::Write || step.allocate_on_write)
+            }
             false => Prior::Cold,
         };
-        self.counts[step.counts as usize].accesses += 1;
+        let counts = &mut self.counts[step.counts as usize];
+        counts.accesses += 1;
         let cache = &mut self.caches[instance];
         let Some(at) = cache.hit::<0>(set, line) else {
-            self.cpus[a.who.cpu as usize].walks += 1;
-            return self.walk::<COHERENT, CLASSES>(a, Start::missed(prior));
+            return First::Missed(prior);
         };
         let state = cache.state(at);
-        let care = match a.write {
+        let write = matches!(op, Op::Write | Op::Modify);
+        let care = match write {
             true => !step.write_back || (COHERENT && (state & PERM == 0 || state & WATCH != 0)),
-            false => COHERENT && (state & WATCH != 0 || (a.fetch && !step.private)),
+            false => COHERENT && (state & WATCH != 0 || (fetch && !step.private)),
         };
         if care {
-            return self.hit_with_care::<COHERENT, CLASSES>(a, &step, at);
+            return First::Care(at);
         }
-        if a.write {
+        if write {
             cache.set_state(at, DIRTY);
         }
         if step.hit > 0 {
-            self.counts[step.counts as usize].hit_stall += step.hit;
-            let cpu = &mut self.cpus[a.who.cpu as usize];
+            counts.hit_stall += step.hit;
+            let cpu = &mut self.cpus[cpu as usize];
             cpu.clock += step.hit;
             cpu.spent.cache += step.hit;
         }
+        First::Done
     }
 
     /// The shadow of a cache is used as the cache is.
@@ -381,9 +479,8 @@ impl Engine {
     /// Numbers a frame that begins to hold a page or a replica of it.
     pub fn new_copy(&mut self, page: u32, frame: u64) -> Result<u32, SimError> {
         let copy = Copy {
-            frame,
+            home: frame << NODE_BITS | u64::from(self.homes.frames.node_of(frame)),
             number: self.table.page(page).number,
-            node: self.homes.frames.node_of(frame),
         };
         if let Some(number) = self.acting.as_mut().and_then(|acting| acting.free_copies.pop()) {
             self.copies[number as usize] = copy;
@@ -426,7 +523,7 @@ impl Engine {
         let lines_bits = self.layout.page_bits - shape.line_bits;
         let copy = &self.copies[(line >> lines_bits) as usize];
         let offset = u64::from(line & ((1 << lines_bits) - 1)) << shape.line_bits;
-        let frame = if shape.virtual_index { copy.number } else { copy.frame };
+        let frame = if shape.virtual_index { copy.number } else { copy.frame() };
         shape.set(frame << self.layout.page_bits | offset)
     }
 

@@ -27,6 +27,7 @@ mod outcome;
 mod pages;
 mod recency;
 mod schedule;
+mod sharing;
 mod simulate;
 mod split;
 mod steps;
@@ -34,6 +35,7 @@ pub mod structures;
 mod sync;
 mod tlb;
 mod tracing;
+mod verdicts;
 
 pub use config::{Config, Costs, Detail, Order, PolicySpec, VERGHESE96};
 pub use detail::{CollisionOutcome, MissesOutcome, PageOutcome, SideOutcome, StructureOutcome, ThreadOutcome};
