@@ -7,7 +7,7 @@ use crate::counts::Class;
 use crate::detail;
 use crate::engine::{Access, Engine};
 use crate::recency::Prior;
-use crate::sharing::{Pending, Verdict};
+use crate::sharing::Verdict;
 use crate::steps::Step;
 
 /// The class of a miss, or that it is told later.
@@ -149,13 +149,9 @@ impl Engine {
         let words = self.words(a);
         let fills = a.reads || step.allocate_on_write;
         let (counts, detail) = (step.counts, &mut self.detail);
-        let pending = || Pending {
-            counts,
-            stall: 0,
-            detail: detail::waiting(detail, a),
-        };
+        let key = || detail::waiting(detail, a);
         let records = &mut self.directory.records;
-        let class = match records.missed(block, (instance, line), words, fills, pending) {
+        let class = match records.missed(block, (instance, line), words, fills, counts, key) {
             Verdict::Other => return None,
             Verdict::True => {
                 self.directory.look_at_records(block);

@@ -178,10 +178,25 @@ impl Recency {
     #[inline(never)]
     fn renumber(&mut self, arena: &mut Arena) {
         let mask = self.log.len() - 1;
+        let restart = self.head > u32::MAX - 2 * self.log.len() as u32;
+        if self.head - self.tail == self.log.len() as u32 && !restart {
+            // The ring is full: what is written takes the places of what was read.
+            let before = self.tail..self.head;
+            self.tail = self.head;
+            for position in before {
+                let slot = self.log[position as usize & mask];
+                if slot != STALE {
+                    self.log[self.head as usize & mask] = slot;
+                    arena.last[slot as usize] = self.head;
+                    self.head += 1;
+                }
+            }
+            return;
+        }
         let live = (self.tail..self.head).map(|position| self.log[position as usize & mask]);
         let slots: Vec<u32> = live.filter(|&slot| slot != STALE).collect();
         let mut start = self.head;
-        if self.head > u32::MAX - 2 * self.log.len() as u32 {
+        if restart {
             start = FIRST;
             for last in arena
                 .last

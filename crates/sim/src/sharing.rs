@@ -64,12 +64,15 @@ pub struct Pending {
     pub detail: Key,
 }
 
+/// Records that a block with any has room for.
+const FEWEST: u32 = 4;
+
 /// Where the records of a block are.
 #[derive(Clone, Copy, Default)]
 struct Run {
     start: u32,
     len: u32,
-    /// There is room for `2 << size` of them.
+    /// There is room for `FEWEST << size` of them.
     size: u32,
 }
 
@@ -164,7 +167,7 @@ impl Records {
     }
 
     /// An instance misses a line, accessing `words`. A miss that is essential and `fills` ends
-    /// the record; one that waits is `pending`.
+    /// the record; one that waits is kept with what it counts as and whose it is.
     #[inline]
     pub fn missed(
         &mut self,
@@ -172,7 +175,8 @@ impl Records {
         (instance, line): (u32, u32),
         words: u64,
         fills: bool,
-        pending: impl FnOnce() -> Pending,
+        counts: u32,
+        detail: impl FnOnce() -> Option<Key>,
     ) -> Verdict {
         let Some(record) = self.find(block, instance, line) else {
             return Verdict::Other;
@@ -197,7 +201,14 @@ impl Records {
                         self.pending.len() as u32 - 1
                     }
                 };
-                self.pending[at as usize] = pending();
+                // Written part by part: put together first, it would be copied from halves that
+                // the host has not yet stored.
+                let miss = &mut self.pending[at as usize];
+                miss.counts = counts;
+                miss.stall = 0;
+                if let Some(key) = detail() {
+                    miss.detail = key;
+                }
                 if let Some(record) = self.find(block, instance, line) {
                     record.pending = at;
                 }
@@ -241,7 +252,7 @@ impl Records {
                 len: 0,
                 start: self.room(0),
             };
-        } else if run.len == 2 << run.size {
+        } else if run.len == FEWEST << run.size {
             let start = self.room(run.size + 1);
             let old = run.start as usize;
             self.records.copy_within(old..old + run.len as usize, start as usize);
@@ -253,7 +264,7 @@ impl Records {
         self.set_run(block, run);
     }
 
-    /// Room for `2 << size` records.
+    /// Room for `FEWEST << size` records.
     fn room(&mut self, size: u32) -> u32 {
         let size = size as usize;
         if self.free.len() <= size {
@@ -261,7 +272,8 @@ impl Records {
         }
         self.free[size].pop().unwrap_or_else(|| {
             let start = self.records.len();
-            self.records.resize(start + (2 << size), Record::default());
+            self.records
+                .resize(start + ((FEWEST as usize) << size), Record::default());
             start as u32
         })
     }
