@@ -7,8 +7,9 @@ use policy::{Action, Interest, Miss, MissLevel, Observation, Page, Placement, Pr
 
 use crate::cache::WATCH;
 use crate::clock::{Units, units, whole_ns};
-use crate::engine::{Access, Engine, Who};
+use crate::engine::Engine;
 use crate::error::SimError;
+use crate::pieces::{Access, Who};
 
 /// What is kept for a policy that acts.
 pub struct Acting {

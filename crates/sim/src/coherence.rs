@@ -2,8 +2,9 @@
 
 use crate::cache::{DIRTY, PERM, WATCH};
 use crate::clock::Units;
-use crate::engine::{Access, Engine};
+use crate::engine::Engine;
 use crate::layout::Off;
+use crate::pieces::Access;
 use crate::steps::Step;
 
 /// Who serves a piece that is found nowhere on its route.

@@ -25,6 +25,7 @@ mod layout;
 mod memory;
 mod outcome;
 mod pages;
+mod pieces;
 mod recency;
 mod schedule;
 mod sharing;
@@ -36,6 +37,7 @@ mod sync;
 mod tlb;
 mod tracing;
 mod verdicts;
+mod warm;
 
 pub use config::{Config, Costs, Detail, Order, PolicySpec, VERGHESE96};
 pub use detail::{CollisionOutcome, MissesOutcome, PageOutcome, SideOutcome, StructureOutcome, ThreadOutcome};

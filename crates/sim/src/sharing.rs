@@ -359,3 +359,75 @@ impl Records {
         misses
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(instance: u32) -> Held {
+        Held {
+            line: 3,
+            instance,
+            first_core: instance as u8,
+            last_core: instance as u8,
+        }
+    }
+
+    #[test]
+    fn more_records_than_there_was_room_for() {
+        let mut records = Records::new();
+        records.grow(8);
+        for instance in 0..3 * FEWEST {
+            assert!(records.lost(3, held(instance), u64::MAX).is_none());
+            assert!(records.lost(4, held(instance), u64::MAX).is_none());
+        }
+        records.wrote(3, 0b110);
+        records.give_written(3, Some(1));
+        for instance in 0..3 * FEWEST {
+            let missed =
+                |records: &mut Records, words| records.missed(3, (instance, 3), words, true, instance, || None);
+            assert_eq!(missed(&mut records, 1), Verdict::Waits);
+            if instance == 1 {
+                assert_eq!(missed(&mut records, 0b110), Verdict::Waits, "its own core wrote");
+            } else {
+                assert_eq!(missed(&mut records, 0b010), Verdict::True);
+            }
+        }
+        assert_eq!(records.unheld(3, 1, 3).map(|miss| miss.counts), Some(1));
+        assert!(records.is_empty(3));
+        assert!(!records.is_empty(4));
+        assert!(records.lost(5, held(9), 1).is_none());
+        assert_eq!(
+            records.records.len() as u32,
+            2 * 7 * FEWEST,
+            "room that was given back is used again"
+        );
+    }
+
+    #[test]
+    fn what_is_accessed_decides() {
+        let mut records = Records::new();
+        records.grow(1);
+        for core in 0..2 {
+            records.lost(0, held(core), 0xff);
+            assert_eq!(records.missed(0, (core, 3), 1, true, core, || None), Verdict::Waits);
+        }
+        records.wrote(0, 0xf00);
+        records.give_written(0, Some(2));
+        let mut essential = Vec::new();
+        assert!(
+            records.seen(0, 0, 0xf00, &mut essential),
+            "the line has none of these words"
+        );
+        records.wrote(0, 0x4);
+        records.give_written(0, Some(2));
+        assert!(!records.seen(0, 0, 0xc, &mut essential));
+        assert_eq!(essential.iter().map(|miss| miss.counts).collect::<Vec<_>>(), [0]);
+        assert_eq!(
+            records.undecided().iter().map(|miss| miss.counts).collect::<Vec<_>>(),
+            [1]
+        );
+        records.clear(0);
+        assert!(records.is_empty(0));
+    }
+}

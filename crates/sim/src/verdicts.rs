@@ -3,8 +3,9 @@
 
 use crate::cache::WATCH;
 use crate::counts::Class;
-use crate::engine::{Access, Engine};
+use crate::engine::Engine;
 use crate::layout::Off;
+use crate::pieces::Access;
 use crate::sharing::{Held, Pending};
 
 impl Engine {
