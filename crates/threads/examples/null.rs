@@ -41,12 +41,10 @@ fn main() {
     let ordered: Vec<u64> = (0..THREADS).collect();
     let scattered = scatter();
     let mut table = Table::default();
-    let mut bytes_per_thread = 0.0;
     let mut warm = scheduler();
     fork_and_run(&mut warm, &ordered, 1);
     for _ in 0..rounds {
         table.measure("in order, fork", || fork(&mut warm, &ordered));
-        bytes_per_thread = warm.memory_bytes() as f64 / THREADS as f64;
         table.measure("in order, run", || run(&mut warm, 1));
         table.measure("in order, all", || fork_and_run(&mut warm, &ordered, 1));
         table.measure("random, fork", || fork(&mut warm, &scattered));
@@ -65,7 +63,6 @@ fn main() {
         table.memory.push((name, fresh.memory_bytes() as f64 / THREADS as f64));
         run(&mut fresh, 1);
     }
-    black_box(bytes_per_thread);
     table.print(rounds, json);
 }
 
@@ -201,22 +198,10 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// CPU time of this process, all its threads, in nanoseconds; wall time where /proc does not tell.
+/// CPU time of this process, all its threads, in nanoseconds.
 fn cpu_ns() -> f64 {
-    let mut total = 0.0;
-    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
-        return 0.0;
-    };
-    for task in tasks.flatten() {
-        if let Ok(text) = std::fs::read_to_string(task.path().join("schedstat")) {
-            total += text
-                .split_whitespace()
-                .next()
-                .and_then(|ns| ns.parse::<f64>().ok())
-                .unwrap_or(0.0);
-        }
-    }
-    total
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
 fn fail(error: &dyn std::error::Error) -> ! {

@@ -14,6 +14,8 @@ mod error;
 mod groups;
 mod id;
 mod inside;
+#[cfg(all(test, feature = "loom"))]
+mod model;
 mod queue;
 mod scheduler;
 mod store;
