@@ -45,7 +45,7 @@ pub struct Bins {
     table: Vec<u32>,
     /// 64 - log2 of the table's size.
     shift: u32,
-    last_block: [u64; HINTS_MAX],
+    /// The bin found last.
     last: BinId,
 }
 
@@ -57,7 +57,6 @@ impl Bins {
             blocks: Vec::new(),
             table: Vec::new(),
             shift: 63,
-            last_block: [0; HINTS_MAX],
             last: NONE,
         }
     }
@@ -172,10 +171,19 @@ impl Bins {
             });
         };
         let at = self.shape.coordinates(hints);
-        if self.last_block.first_chunk::<K>() == Some(&at) && self.last != NONE {
+        if self.is_at(self.last, &at) {
             return Ok(self.last);
         }
         self.sought::<K>(&at)
+    }
+
+    /// Whether a bin has this block; the last one may be none.
+    #[inline(always)]
+    fn is_at<const K: usize>(&self, bin: BinId, at: &[u64; K]) -> bool {
+        let blocks = self.blocks.get(bin as usize * K..);
+        blocks
+            .and_then(|blocks| blocks.first_chunk())
+            .is_some_and(|known| same(known, at))
     }
 
     #[inline(always)]
@@ -186,11 +194,12 @@ impl Bins {
                 given: at.len(),
             });
         };
-        let bin = match self.probe(hash(at), |known| known.first_chunk::<K>() == Some(at)) {
+        let bin = match self.probe(hash(at), |known| {
+            known.first_chunk().is_some_and(|known| same(known, at))
+        }) {
             Probe::Bin(bin) => bin,
-            Probe::Free(slot) => self.add(at, slot)?,
+            Probe::Free(slot) => self.add(*at, slot)?,
         };
-        self.last_block[..K].copy_from_slice(at);
         self.last = bin;
         Ok(bin)
     }
@@ -219,7 +228,7 @@ impl Bins {
 
     #[cold]
     #[inline(never)]
-    fn add(&mut self, at: &[u64], slot: usize) -> Result<BinId, BinsError> {
+    fn add<const K: usize>(&mut self, at: [u64; K], slot: usize) -> Result<BinId, BinsError> {
         let bins = self.len();
         // The last two numbers are no bins: one says "none", and entries are numbers plus one.
         if bins >= NONE as usize - 1 {
@@ -228,14 +237,14 @@ impl Bins {
         self.blocks.try_reserve(at.len())?;
         let slot = if (bins + 1) * SPARSE > self.table.len() {
             self.grow(bins + 1)?;
-            match self.probe(hash(at), |known| known.starts_with(at)) {
+            match self.probe(hash(&at), |known| known.starts_with(&at)) {
                 Probe::Free(slot) => slot,
                 Probe::Bin(bin) => return Ok(bin),
             }
         } else {
             slot
         };
-        self.blocks.extend_from_slice(at);
+        self.blocks.extend_from_slice(&at);
         self.table[slot] = bins as u32 + 1;
         Ok(bins as BinId)
     }
@@ -269,6 +278,17 @@ impl Bins {
 enum Probe {
     Bin(BinId),
     Free(usize),
+}
+
+/// Whether two blocks are the same. Coordinate by coordinate: arrays are compared, and copied, in wide pieces, and the
+/// processor stalls where it has only just written them in narrow ones.
+#[inline(always)]
+fn same<const K: usize>(one: &[u64; K], other: &[u64; K]) -> bool {
+    let mut different = 0;
+    for d in 0..K {
+        different |= one[d] ^ other[d];
+    }
+    different == 0
 }
 
 /// Spreads blocks over the high bits, which are the ones that the table uses. Every coordinate has its own odd factor, so
