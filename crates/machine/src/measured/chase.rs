@@ -18,10 +18,14 @@ pub fn lines(sizes: &[u64], page_bytes: u64, effort: Effort) -> Vec<Point> {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let most = sizes.iter().copied().max().unwrap_or(0);
     let mut room = vec![0u32; (most / 4) as usize];
+    let loads = match effort {
+        Effort::Quick => LOADS_MIN,
+        Effort::Careful => LOADS_MAX,
+    };
     curve(sizes, effort, |bytes| {
         let ring = shuffled_pages(bytes, page_bytes, &mut random);
         link(&mut room, &ring);
-        time(&room, ring[0], ring.len() as u64)
+        time(&room, ring[0], ring.len() as u64, loads)
     })
 }
 
@@ -37,11 +41,11 @@ pub fn pages(page_bytes: u64, effort: Effort) -> Vec<Point> {
         let count = bytes / page_bytes;
         let dense = shuffled_pages(count * LINE, page_bytes, &mut random);
         link(&mut room, &dense);
-        let close = time(&room, dense[0], count);
+        let close = time(&room, dense[0], count, LOADS_MIN);
         let mut sparse: Vec<u32> = (0..count).map(|page| apart(page, page_bytes)).collect();
         random.shuffle(&mut sparse);
         link(&mut room, &sparse);
-        (time(&room, sparse[0], count) - close).max(0.0)
+        (time(&room, sparse[0], count, LOADS_MIN) - close).max(0.0)
     })
 }
 
@@ -54,7 +58,7 @@ fn apart(page: u64, page_bytes: u64) -> u32 {
 /// The median over rounds; the sizes take turns, so that a busy moment spoils no size alone.
 fn curve(sizes: &[u64], effort: Effort, mut ns: impl FnMut(u64) -> f64) -> Vec<Point> {
     let rounds = match effort {
-        Effort::Quick => 1,
+        Effort::Quick => 3,
         Effort::Careful => 5,
     };
     let mut seen = vec![Vec::new(); sizes.len()];
@@ -104,9 +108,9 @@ const LOADS_MIN: u64 = 1 << 15;
 const LOADS_MAX: u64 = 1 << 18;
 
 /// Nanoseconds a load, after a walk that brings in what the caches can hold.
-fn time(room: &[u32], start: u32, lines: u64) -> f64 {
-    let mut at = walk(room, start, lines.min(LOADS_MAX * 4));
-    let loads = (lines * 2).clamp(LOADS_MIN, LOADS_MAX);
+fn time(room: &[u32], start: u32, lines: u64, most: u64) -> f64 {
+    let mut at = walk(room, start, lines.min(most * 4));
+    let loads = (lines * 2).clamp(LOADS_MIN, most);
     let begin = Instant::now();
     at = walk(room, at, loads);
     let taken = begin.elapsed();

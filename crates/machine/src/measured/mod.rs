@@ -51,7 +51,7 @@ pub struct Measured {
 /// How much time a measurement may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// One round over few sizes: some tenths of a second.
+    /// Few loads over few sizes: about a second.
     Quick,
     /// The median of several rounds over many sizes: some seconds.
     Careful,
@@ -145,11 +145,11 @@ const BYTES_MAX: u64 = 256 << 20;
 
 /// Working sets from the innermost cache to well beyond the last level.
 fn sizes(innermost: u64, largest: u64, effort: Effort) -> Vec<u64> {
-    let most = (largest * 4).clamp(16 << 20, BYTES_MAX);
-    let halves = match effort {
-        Effort::Quick => 1,
-        Effort::Careful => 2,
+    let (beyond, halves) = match effort {
+        Effort::Quick => (2, 1),
+        Effort::Careful => (4, 2),
     };
+    let most = (largest * beyond).clamp(16 << 20, BYTES_MAX);
     let mut sizes = Vec::new();
     let mut bytes = innermost.clamp(4 << 10, 1 << 20) / 2;
     while bytes < most {
