@@ -1,5 +1,7 @@
 //! How much cache this process really gets, for the default block.
 
+use std::sync::OnceLock;
+
 /// Bytes that a block may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fit {
@@ -40,7 +42,8 @@ pub fn fit() -> Fit {
             source: "DOMICILE_CACHE_BYTES",
         },
         None => {
-            let found = reported();
+            static FOUND: OnceLock<Fit> = OnceLock::new();
+            let found = *FOUND.get_or_init(reported);
             Fit {
                 tlb_reach_bytes: tlb_reach_bytes.or(found.tlb_reach_bytes),
                 ..found
@@ -51,7 +54,7 @@ pub fn fit() -> Fit {
 
 /// The largest cache that Linux reports.
 fn reported() -> Fit {
-    let report = machine::host::host(&sys::Root::default());
+    let report = machine::host(&sys::Root::default());
     let caches = report.map(|report| report.machine.caches).unwrap_or_default();
     let largest = caches.iter().map(|cache| cache.bytes).max();
     largest.map_or(USUAL, |cache_bytes| Fit {

@@ -138,7 +138,13 @@ mod tests {
 
     #[test]
     fn integers_are_passed_by_reference_to_their_copies() {
-        assert_eq!(seen(Call::with_values(ints, Value::Int32(-7), Value::Int32(i32::MAX))), (-7, i64::from(i32::MAX)));
-        assert_eq!(seen(Call::with_values(longs, Value::Int64(i64::MIN), Value::Int64(9))), (i64::MIN, 9));
+        assert_eq!(
+            seen(Call::with_values(ints, Value::Int32(-7), Value::Int32(i32::MAX))),
+            (-7, i64::from(i32::MAX))
+        );
+        assert_eq!(
+            seen(Call::with_values(longs, Value::Int64(i64::MIN), Value::Int64(9))),
+            (i64::MIN, 9)
+        );
     }
 }

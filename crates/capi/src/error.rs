@@ -78,7 +78,7 @@ pub struct Failure {
 
 impl Failure {
     /// Takes no memory, which there may be none of.
-    pub fn new(code: domicile_error, message: &'static CStr) -> Failure {
+    pub const fn new(code: domicile_error, message: &'static CStr) -> Failure {
         Failure {
             code,
             message: Cow::Borrowed(message),
@@ -105,7 +105,9 @@ impl From<domicile_error> for Failure {
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_error_text(error: i32) -> *const c_char {
     let known = domicile_error::ALL.into_iter().find(|known| *known as i32 == error);
-    known.map_or(c"an error that this version does not know", domicile_error::text).as_ptr()
+    known
+        .map_or(c"an error that this version does not know", domicile_error::text)
+        .as_ptr()
 }
 
 #[cfg(test)]
@@ -118,7 +120,12 @@ mod tests {
         seen.sort();
         seen.dedup();
         assert_eq!(seen.len(), domicile_error::ALL.len());
-        assert!(domicile_error::ALL.iter().enumerate().all(|(at, error)| *error as usize == at));
+        assert!(
+            domicile_error::ALL
+                .iter()
+                .enumerate()
+                .all(|(at, error)| *error as usize == at)
+        );
     }
 
     #[test]

@@ -1,80 +1,13 @@
-//! What an order is created with, as C gives it; zeros are the defaults everywhere.
-#![allow(non_camel_case_types, reason = "these are C's names")]
+//! What an order is created with, checked, with the defaults filled in.
 
 use policy::order::{HINTS_MAX, Limit, Shape, Tour, default_block};
+use threads::Scheduler;
 
 use crate::cache::{self, Fit};
+use crate::call::Call;
 use crate::error::{Failure, domicile_error::DOMICILE_INVALID};
-
-/// The most hints that a thread can have, and so the most dimensions of a block.
-pub const DOMICILE_HINTS_MAX: usize = 8;
-/// The most caches beyond the one that a block is made for.
-pub const DOMICILE_LEVELS_MAX: usize = 3;
-/// The most workers.
-pub const DOMICILE_WORKERS_MAX: usize = 1024;
-
-const _: () = assert!(DOMICILE_HINTS_MAX == HINTS_MAX);
-
-/// In which order bins run.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum domicile_tour {
-    /// In the order in which their blocks were first used, as in the paper.
-    DOMICILE_TOUR_FIRST_FORK = 0,
-    /// From each to the nearest that is left.
-    DOMICILE_TOUR_NEAREST = 1,
-    /// Along a Hilbert curve.
-    DOMICILE_TOUR_HILBERT = 2,
-}
-
-/// What an order is like. Zeros are the defaults, so fill it with zeros (`= {0}`, memset), set size, and
-/// then what you want otherwise.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct domicile_order_attributes {
-    /// sizeof(domicile_order_attributes), which tells the library what the program was compiled with.
-    pub size: usize,
-    /// Hints of a thread, 1 to DOMICILE_HINTS_MAX; 0: 2.
-    pub hints: u32,
-    /// Workers, 1 to DOMICILE_WORKERS_MAX; 0: 1. On one worker, threads run on the caller's stack.
-    pub workers: u32,
-    /// In which order bins run, a domicile_tour.
-    pub tour: u32,
-    /// Not 0: threads with the same hints in another order go to the same bin. All sides of the block must be equal.
-    pub fold: u32,
-    /// The sides of a block, in the units of the hints (bytes, where they are addresses); 0: the default, the bytes of the
-    /// cache that this process really gets divided by the hints, or those that the TLB reaches where they are fewer.
-    pub block: [u64; DOMICILE_HINTS_MAX],
-    /// How many further caches to care for, at most DOMICILE_LEVELS_MAX: bins of bins.
-    pub levels: u32,
-    /// How many bins to be ready for; there may be more.
-    pub bins: u32,
-    /// The sides of the blocks for each further cache, from the inside out; each is a multiple of the one inside it.
-    pub outer: [[u64; DOMICILE_HINTS_MAX]; DOMICILE_LEVELS_MAX],
-    /// For the default block: bytes of cache; 0: as measured on this machine.
-    pub cache_bytes: u64,
-    /// For the default block: bytes that the TLB reaches; 0: as measured on this machine, or not known.
-    pub tlb_reach_bytes: u64,
-}
-
-impl domicile_order_attributes {
-    /// All defaults.
-    pub const fn new() -> Self {
-        domicile_order_attributes {
-            size: size_of::<Self>(),
-            hints: 0,
-            workers: 0,
-            tour: 0,
-            fold: 0,
-            block: [0; DOMICILE_HINTS_MAX],
-            levels: 0,
-            bins: 0,
-            outer: [[0; DOMICILE_HINTS_MAX]; DOMICILE_LEVELS_MAX],
-            cache_bytes: 0,
-            tlb_reach_bytes: 0,
-        }
-    }
-}
+use crate::handle::failure;
+use crate::structures::{DOMICILE_LEVELS_MAX, DOMICILE_WORKERS_MAX, domicile_order_attributes};
 
 /// What an order is like, checked.
 #[derive(Clone, Debug)]
@@ -105,7 +38,9 @@ impl Plan {
         };
         let workers = (attributes.workers as usize).max(1);
         if workers > DOMICILE_WORKERS_MAX {
-            return Err(invalid(format!("workers is {workers}: use 1 to {DOMICILE_WORKERS_MAX}")));
+            return Err(invalid(format!(
+                "workers is {workers}: use 1 to {DOMICILE_WORKERS_MAX}"
+            )));
         }
         let levels = attributes.levels as usize;
         if levels > DOMICILE_LEVELS_MAX {
@@ -130,6 +65,13 @@ impl Plan {
             reason,
         })
     }
+
+    /// A scheduler of this plan, without threads.
+    pub fn scheduler(&self) -> Result<Scheduler<Call>, Failure> {
+        let mut scheduler = Scheduler::new(self.shape.clone(), self.tour);
+        scheduler.reserve(0, self.bins).map_err(failure)?;
+        Ok(scheduler)
+    }
 }
 
 /// How many hints a thread has.
@@ -151,7 +93,11 @@ fn fill(sides: &mut [u64], attributes: &domicile_order_attributes, dimensions: u
         tlb_reach_bytes: (attributes.tlb_reach_bytes != 0).then_some(attributes.tlb_reach_bytes),
         source: "given",
     };
-    let fit = if fit.cache_bytes == 0 { cache::fit().within(fit) } else { fit };
+    let fit = if fit.cache_bytes == 0 {
+        cache::fit().within(fit)
+    } else {
+        fit
+    };
     let default = default_block(fit.cache_bytes, fit.tlb_reach_bytes, dimensions);
     for side in sides.iter_mut().filter(|side| **side == 0) {
         *side = default.bytes;
@@ -166,6 +112,7 @@ fn fill(sides: &mut [u64], attributes: &domicile_order_attributes, dimensions: u
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::structures::DOMICILE_HINTS_MAX;
 
     fn given(hints: u32, block: u64) -> domicile_order_attributes {
         let mut attributes = domicile_order_attributes::new();
