@@ -93,7 +93,7 @@ fn number(value: usize) -> *const c_void {
 #[test]
 fn threads_of_a_block_run_together_and_again_when_kept() {
     let order = make(1);
-    let list = Mutex::new(Vec::new());
+    let list = Mutex::new(Vec::<usize>::new());
     for (at, hint) in [0, 10, 5, 15, 9].into_iter().enumerate() {
         assert_eq!(fork(order, note, &raw const list, number(at), hint).0, DOMICILE_OK);
     }
@@ -193,7 +193,7 @@ fn a_panic_is_an_error_and_no_thread_is_lost() {
 #[test]
 fn dependencies_are_kept_and_circles_refused() {
     let order = make(1);
-    let list = Mutex::new(Vec::new());
+    let list = Mutex::new(Vec::<usize>::new());
     let (_, first) = fork(order, note, &raw const list, number(0), 50);
     let (_, second) = fork(order, note, &raw const list, number(1), 0);
     let (hint, mut third) = (0, 0);
@@ -232,7 +232,7 @@ unsafe extern "C-unwind" fn run_other(inner: *mut c_void, list: *mut c_void) {
 #[test]
 fn a_thread_of_one_order_runs_another() {
     let (outer, inner) = (make(1), make(2));
-    let list = Mutex::new(Vec::new());
+    let list = Mutex::new(Vec::<usize>::new());
     for _ in 0..3 {
         assert_eq!(fork(outer, run_other, inner, &raw const list, 0).0, DOMICILE_OK);
     }
@@ -242,22 +242,26 @@ fn a_thread_of_one_order_runs_another() {
     destroy(inner);
 }
 
+struct Shared(*mut domicile_order);
+
+// SAFETY: the order outlives the thread that it is sent to.
+unsafe impl Send for Shared {}
+
 unsafe extern "C-unwind" fn run_itself(order: *mut c_void, _: *mut c_void) {
     assert_eq!(run(order.cast(), false).0, DOMICILE_RUNNING);
-    let order = order.cast::<domicile_order>().addr();
+    let shared = Shared(order.cast());
+    // The thread of the operating system that is no worker only learns that it is none.
     let forked = std::thread::spawn(move || {
-        // The thread of the operating system that is no worker only learns that it is none.
-        let order = ptr::with_exposed_provenance_mut::<domicile_order>(order);
-        (fork(order, panics, number(0), number(0), 0).0, order.addr())
+        let shared = shared;
+        fork(shared.0, panics, number(0), number(0), 0).0
     });
-    assert_eq!(forked.join().unwrap().0, DOMICILE_NOT_INSIDE);
+    assert_eq!(forked.join().unwrap(), DOMICILE_NOT_INSIDE);
 }
 
 #[test]
 fn a_run_inside_a_run_and_a_fork_by_a_stranger_are_refused() {
     for workers in [1, 2] {
         let order = make(workers);
-        order.expose_provenance();
         assert_eq!(fork(order, run_itself, order, number(0), 0).0, DOMICILE_OK);
         assert_eq!(run(order, false).0, DOMICILE_OK, "{}", message(order));
         destroy(order);
