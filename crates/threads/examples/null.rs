@@ -58,6 +58,10 @@ fn main() {
         table.measure("random, all", || fork_and_run(&mut warm, &scattered, 1));
         table.measure("in order, all, 2 workers", || fork_and_run(&mut warm, &ordered, 2));
         table.measure("random, all, 2 workers", || fork_and_run(&mut warm, &scattered, 2));
+        table.measure("each after the one before", || {
+            fork_chain(&mut warm, &ordered);
+            run(&mut warm, 1);
+        });
         table.add("in order, all, cold", cold("in order"));
         table.add("random, all, cold", cold("random"));
         table.measure("rayon scope.spawn", rayon_spawn);
@@ -88,6 +92,22 @@ fn fork(scheduler: &mut Scheduler<Call>, hints: &[u64]) {
         };
         if let Err(error) = scheduler.fork(&[hint], thread) {
             fail(&error);
+        }
+    }
+}
+
+/// As [`fork`], but every thread waits for the one forked before it.
+fn fork_chain(scheduler: &mut Scheduler<Call>, hints: &[u64]) {
+    let mut last = None;
+    for (at, &hint) in hints.iter().enumerate() {
+        let thread = Call {
+            function: null,
+            first: at,
+            second: 0,
+        };
+        match scheduler.fork_after(&[hint], thread, last.as_slice()) {
+            Ok(id) => last = Some(id),
+            Err(error) => fail(&error),
         }
     }
 }
