@@ -1,10 +1,13 @@
 //! What a thread costs: forks and runs 1,048,576 null threads (Philbin96, section 4.1, table 1) and prints nanoseconds
 //! per thread. Every figure is the median of interleaved rounds, in CPU time of the whole process and on the clock.
+//! Warm rounds reuse a scheduler; a cold round is the first pass of a new process, which the kernel gives every page of.
 //!
 //! `cargo run --release -p domicile-threads --example null [rounds] [--json]`
 
+use std::ffi::OsStr;
 use std::hint::black_box;
 use std::num::NonZeroUsize;
+use std::process::Command;
 use std::time::Instant;
 
 use threads::{Keep, Scheduler, Shape, Tour};
@@ -38,6 +41,9 @@ fn main() {
         .find_map(|argument| argument.parse().ok())
         .unwrap_or(9usize);
 
+    if let Some(hints) = std::env::var_os(COLD) {
+        return cold_pass(&hints);
+    }
     let ordered: Vec<u64> = (0..THREADS).collect();
     let scattered = scatter();
     let mut table = Table::default();
@@ -52,8 +58,12 @@ fn main() {
         table.measure("random, all", || fork_and_run(&mut warm, &scattered, 1));
         table.measure("in order, all, 2 workers", || fork_and_run(&mut warm, &ordered, 2));
         table.measure("random, all, 2 workers", || fork_and_run(&mut warm, &scattered, 2));
-        table.measure("in order, all, cold", || fork_and_run(&mut scheduler(), &ordered, 1));
-        table.measure("random, all, cold", || fork_and_run(&mut scheduler(), &scattered, 1));
+        table.measure("each after the one before", || {
+            fork_chain(&mut warm, &ordered);
+            run(&mut warm, 1);
+        });
+        table.add("in order, all, cold", cold("in order"));
+        table.add("random, all, cold", cold("random"));
         table.measure("rayon scope.spawn", rayon_spawn);
     }
     // What is held for a million threads that have never been more, nor in other bins.
@@ -86,6 +96,22 @@ fn fork(scheduler: &mut Scheduler<Call>, hints: &[u64]) {
     }
 }
 
+/// As [`fork`], but every thread waits for the one forked before it.
+fn fork_chain(scheduler: &mut Scheduler<Call>, hints: &[u64]) {
+    let mut last = None;
+    for (at, &hint) in hints.iter().enumerate() {
+        let thread = Call {
+            function: null,
+            first: at,
+            second: 0,
+        };
+        match scheduler.fork_after(&[hint], thread, last.as_slice()) {
+            Ok(id) => last = Some(id),
+            Err(error) => fail(&error),
+        }
+    }
+}
+
 fn run(scheduler: &mut Scheduler<Call>, workers: usize) {
     let ran = match NonZeroUsize::new(workers) {
         Some(workers) if workers.get() > 1 => scheduler.run_on(workers, Keep::No, |thread, _| call(thread)),
@@ -100,6 +126,38 @@ fn run(scheduler: &mut Scheduler<Call>, workers: usize) {
 fn fork_and_run(scheduler: &mut Scheduler<Call>, hints: &[u64], workers: usize) {
     fork(scheduler, hints);
     run(scheduler, workers);
+}
+
+/// Names the hints of a cold pass, in the environment of the process that makes it.
+const COLD: &str = "DOMICILE_NULL_COLD";
+
+/// Makes one pass in a new process.
+fn cold(hints: &str) -> Cost {
+    let output = std::env::current_exe().and_then(|itself| Command::new(itself).env(COLD, hints).output());
+    let text = match output {
+        Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
+        Err(error) => fail(&error),
+    };
+    let mut figures = text.split_whitespace().map(|word| word.parse().unwrap_or(f64::NAN));
+    let mut next = || figures.next().unwrap_or(f64::NAN);
+    Cost {
+        cpu: next(),
+        wall: next(),
+    }
+}
+
+/// The pass of the new process: prints CPU and wall time.
+fn cold_pass(hints: &OsStr) {
+    let hints = if hints == "random" {
+        scatter()
+    } else {
+        (0..THREADS).collect()
+    };
+    let mut table = Table::default();
+    table.measure("cold", || fork_and_run(&mut scheduler(), &hints, 1));
+    for cost in table.rows.iter().flat_map(|(_, costs)| costs) {
+        println!("{} {}", cost.cpu, cost.wall);
+    }
 }
 
 /// The same deferred million with rayon, whose scope keeps a closure of the same 24 bytes for each. The spawner is one
@@ -157,6 +215,10 @@ impl Table {
             wall: wall.elapsed().as_nanos() as f64 / THREADS as f64,
             cpu: (cpu_ns() - cpu) / THREADS as f64,
         };
+        self.add(name, cost);
+    }
+
+    fn add(&mut self, name: &'static str, cost: Cost) {
         match self.rows.iter_mut().find(|(row, _)| *row == name) {
             Some((_, costs)) => costs.push(cost),
             None => self.rows.push((name, vec![cost])),

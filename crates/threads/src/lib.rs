@@ -17,6 +17,7 @@ mod inside;
 #[cfg(all(test, feature = "loom"))]
 mod model;
 mod queue;
+mod run;
 mod scheduler;
 mod store;
 mod sync;
@@ -29,4 +30,5 @@ pub use error::Error;
 pub use id::ThreadId;
 pub use inside::Inside;
 pub use policy::order::{DefaultBlock, HINTS_MAX, Limit, Shape, ShapeError, Tour, default_block};
-pub use scheduler::{Keep, Report, Scheduler};
+pub use run::{Keep, Report};
+pub use scheduler::Scheduler;

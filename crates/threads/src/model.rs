@@ -52,12 +52,13 @@ impl Small {
             .map(|(&hint, thread)| store.push(&[hint], thread).ok().unwrap())
             .collect();
         let store: &'static Store<u32> = store;
-        let mut graph = Dependencies::default();
+        let graph: &'static mut Dependencies = Box::leak(Box::default());
         for &(earlier, later) in self.edges {
             graph.add(places[later], places[earlier]).unwrap();
         }
         let groups = store.groups.used();
-        let waits = (!graph.is_empty()).then(|| Waits::new(&graph, groups, |_| false).unwrap());
+        let graph: &'static Dependencies = graph;
+        let waits = (!graph.is_empty()).then(|| Waits::new(graph, |_| false).unwrap());
         let tour: &'static [u32] = store.bins().tour(Tour::FirstFork).leak();
         let turns = Box::leak(Box::new(Turns::new(shape)));
         turns.begin(store, tour, self.workers, waits.as_ref()).unwrap();

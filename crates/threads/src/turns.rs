@@ -11,7 +11,7 @@ use arrayvec::ArrayVec;
 use policy::order::{BinId, Shape};
 
 use crate::Error;
-use crate::groups::{GROUP, Group, Place, group_of};
+use crate::groups::{Group, Place, group_of};
 use crate::store::Store;
 use crate::waits::Waits;
 
@@ -39,9 +39,12 @@ enum Attention {
     Nobody,
 }
 
+/// Released threads that a worker takes at a time.
+const RELEASED: usize = 16;
+
 /// Something to run for a bin.
 pub(crate) enum Extra<T> {
-    Released(ArrayVec<Place, GROUP>),
+    Released(ArrayVec<Place, RELEASED>),
     /// On loan: give it back when it has run.
     Forked(u32, Group<T>),
 }
@@ -92,7 +95,7 @@ impl<T> Turns<T> {
         main: &Store<T>,
         tour: &[BinId],
         workers: usize,
-        waits: Option<&Waits>,
+        waits: Option<&Waits<'_>>,
     ) -> Result<(), Error> {
         self.active = workers;
         self.over = false;
@@ -105,7 +108,7 @@ impl<T> Turns<T> {
         for &bin in tour {
             self.passed[bin as usize] = false;
         }
-        for place in waits.into_iter().flat_map(Waits::threads) {
+        for place in waits.into_iter().flat_map(Waits::waiting) {
             let block = main.bins().block(main.groups.bin(group_of(place)));
             let bin = self.grown.bin_of(&block)?;
             self.know(main)?;
@@ -162,7 +165,7 @@ impl<T> Turns<T> {
     pub fn more(&mut self, bin: BinId) -> Option<Extra<T>> {
         let released = &mut self.released[bin as usize];
         if !released.is_empty() {
-            let some = released.len().min(GROUP);
+            let some = released.len().min(RELEASED);
             return Some(Extra::Released(released.drain(..some).collect()));
         }
         let forked = self

@@ -28,7 +28,7 @@ pub(crate) struct Shared<'a, T> {
     pub tour: &'a [BinId],
     /// One for each worker.
     pub queues: Vec<Queue>,
-    pub waits: Option<Waits>,
+    pub waits: Option<Waits<'a>>,
     pub turns: Mutex<&'a mut Turns<T>>,
     pub wake: Condvar,
     /// A thread has panicked: nobody begins another group.

@@ -273,14 +273,13 @@ enum Probe {
     Free(usize),
 }
 
-/// Spreads blocks over the high bits. A second multiplication follows the fold of high onto low bits, so that blocks
-/// on a regular grid, which is what programs use, do not fall into each other's runs.
+/// Spreads blocks over the high bits, which are the ones that the table uses: each multiplication carries all bits of a
+/// coordinate there, and the rotation brings those of earlier coordinates back down to be carried again.
 #[inline(always)]
 fn hash(at: &[u64]) -> u64 {
-    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut mixed = 0u64;
     for &coordinate in at {
-        mixed = (mixed.rotate_left(29) ^ coordinate).wrapping_mul(ODD);
+        mixed = (mixed.rotate_left(29) ^ coordinate).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
-    (mixed ^ (mixed >> 32)).wrapping_mul(ODD)
+    mixed
 }
