@@ -45,9 +45,9 @@ subroutine multiply(a, b, c, n, opt, out)
               c(i, j + 1) = c12; c(i + 1, j + 1) = c22; c(i + 2, j + 1) = c32
               c(i, j + 2) = c13; c(i + 1, j + 2) = c23; c(i + 2, j + 2) = c33
            end do
+           ! What is left where the tile's height is no multiple of three; columns that are left come below.
+           call one_by_one(whole_i + 1, last_i, j, j + 2)
         end do
-        ! What is left where n is no multiple of three: a strip of rows, then a strip of columns.
-        call one_by_one(whole_i + 1, last_i, 1, whole_j)
         call one_by_one(ii, last_i, whole_j + 1, n)
      end do
   end do
