@@ -25,16 +25,14 @@ pub enum domicile_error {
     DOMICILE_UNKNOWN_THREAD = 6,
     /// Threads wait for each other in a circle; the message names them.
     DOMICILE_CYCLE = 7,
-    /// A thread unwound (a panic of Rust). Threads that had not run are still pending.
+    /// A thread unwound (a panic of Rust). Threads that have not run are still pending.
     DOMICILE_PANIC = 8,
-    /// A worker could not be started. Nothing has run.
-    DOMICILE_NO_WORKER = 9,
     /// The library found itself in a state that it should never be in; please report it.
-    DOMICILE_INTERNAL = 10,
+    DOMICILE_INTERNAL = 9,
 }
 
 impl domicile_error {
-    const ALL: [domicile_error; 11] = {
+    const ALL: [domicile_error; 10] = {
         use domicile_error::*;
         [
             DOMICILE_OK,
@@ -46,7 +44,6 @@ impl domicile_error {
             DOMICILE_UNKNOWN_THREAD,
             DOMICILE_CYCLE,
             DOMICILE_PANIC,
-            DOMICILE_NO_WORKER,
             DOMICILE_INTERNAL,
         ]
     };
@@ -63,7 +60,6 @@ impl domicile_error {
             Self::DOMICILE_UNKNOWN_THREAD => c"no pending thread has this id",
             Self::DOMICILE_CYCLE => c"threads wait for each other in a circle",
             Self::DOMICILE_PANIC => c"a thread panicked",
-            Self::DOMICILE_NO_WORKER => c"a worker could not be started",
             Self::DOMICILE_INTERNAL => c"an error within the library",
         }
     }

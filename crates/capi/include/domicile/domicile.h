@@ -85,17 +85,13 @@ typedef enum domicile_error {
      */
     DOMICILE_CYCLE = 7,
     /**
-     * A thread unwound (a panic of Rust). Threads that had not run are still pending.
+     * A thread unwound (a panic of Rust). Threads that have not run are still pending.
      */
     DOMICILE_PANIC = 8,
     /**
-     * A worker could not be started. Nothing has run.
-     */
-    DOMICILE_NO_WORKER = 9,
-    /**
      * The library found itself in a state that it should never be in; please report it.
      */
-    DOMICILE_INTERNAL = 10,
+    DOMICILE_INTERNAL = 9,
 } domicile_error;
 
 /**
