@@ -28,7 +28,8 @@ const USUAL: Fit = Fit {
     source: "assumed, because Linux does not tell",
 };
 
-/// The figures of `DOMICILE_CACHE_BYTES` and `DOMICILE_TLB_REACH_BYTES` where these are set, else of this machine.
+/// The figures of `DOMICILE_CACHE_BYTES` and `DOMICILE_TLB_REACH_BYTES` where these are set, else
+/// of this machine.
 pub fn fit() -> Fit {
     let given = |name| {
         let bytes: u64 = std::env::var(name).ok()?.parse().ok()?;
@@ -52,8 +53,8 @@ pub fn fit() -> Fit {
     }
 }
 
-/// What this process gets, measured: at most once between two boots, which takes about a second, and read from a
-/// file from then on.
+/// What this process gets, measured: at most once between two boots, which takes about a second,
+/// and read from a file from then on.
 fn measured() -> Fit {
     let measured = machine::measured::measured(machine::measured::Effort::Quick);
     if measured.cache_bytes == 0 {
@@ -66,7 +67,8 @@ fn measured() -> Fit {
     }
 }
 
-/// Whether this runs under Valgrind, where time says nothing of caches and measuring would take minutes.
+/// Whether this runs under Valgrind, where time says nothing of caches and measuring would take
+/// minutes.
 fn is_instrumented() -> bool {
     std::env::var("LD_PRELOAD").is_ok_and(|preload| preload.contains("vgpreload_"))
 }

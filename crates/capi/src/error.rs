@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char};
 
-/// What a call came to. `DOMICILE_OK` is 0; more may come in later versions, so treat whatever
-/// you do not know as a failure.
+/// What a call came to. `DOMICILE_OK` is 0; more may come in later versions, so treat whatever you
+/// do not know as a failure.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum domicile_error {
@@ -15,7 +15,8 @@ pub enum domicile_error {
     DOMICILE_NULL = 1,
     /// A value is outside what it may be; the message says which.
     DOMICILE_INVALID = 2,
-    /// There is no memory left. What was forked before is still there, and this call changed nothing.
+    /// There is no memory left. What was forked before is still there, and this call changed
+    /// nothing.
     DOMICILE_OUT_OF_MEMORY = 3,
     /// A run inside a run of the same order, or another call that must wait until the run is over.
     DOMICILE_RUNNING = 4,

@@ -26,8 +26,8 @@ fn invalid(text: String) -> Failure {
 }
 
 impl Plan {
-    /// Checks attributes and fills in the defaults. The cache is shared among `dimensions` of the hints, the others
-    /// being absent.
+    /// Checks attributes and fills in the defaults. The cache is shared among `dimensions` of the
+    /// hints, the others being absent.
     pub fn new(attributes: &domicile_order_attributes, dimensions: usize) -> Result<Plan, Failure> {
         let hints = hints(attributes)?;
         let tour = match attributes.tour {

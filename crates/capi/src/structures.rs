@@ -1,8 +1,8 @@
 //! The structures that C programs hand in, which may be those of another version.
 //!
-//! Each begins with its size in the program. A program that is older than the library has fewer fields
-//! (what is missing is 0, the default), one that is newer has more (they must be 0, since the library
-//! does not know what they ask for).
+//! Each begins with its size in the program. A program that is older than the library has fewer
+//! fields (what is missing is 0, the default), one that is newer has more (they must be 0, since
+//! the library does not know what they ask for).
 #![allow(non_camel_case_types, reason = "these are C's names")]
 
 use std::ptr::NonNull;
@@ -34,12 +34,13 @@ pub enum domicile_tour {
     DOMICILE_TOUR_HILBERT = 2,
 }
 
-/// What an order is like. Zeros are the defaults, so fill it with zeros (`= {0}`, memset), set size, and
-/// then what you want otherwise.
+/// What an order is like. Zeros are the defaults, so fill it with zeros (`= {0}`, memset), set
+/// size, and then what you want otherwise.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct domicile_order_attributes {
-    /// sizeof(domicile_order_attributes), which tells the library what the program was compiled with.
+    /// sizeof(domicile_order_attributes), which tells the library what the program was compiled
+    /// with.
     pub size: usize,
     /// Hints of a thread, 1 to DOMICILE_HINTS_MAX; 0: 2.
     pub hints: u32,
@@ -47,20 +48,24 @@ pub struct domicile_order_attributes {
     pub workers: u32,
     /// In which order bins run, a domicile_tour.
     pub tour: u32,
-    /// Not 0: threads with the same hints in another order go to the same bin. All sides of the block must be equal.
+    /// Not 0: threads with the same hints in another order go to the same bin. All sides of the
+    /// block must be equal.
     pub fold: u32,
-    /// The sides of a block, in the units of the hints (bytes, where they are addresses); 0: the default, the bytes of the
-    /// cache that this process really gets divided by the hints, or those that the TLB reaches where they are fewer.
+    /// The sides of a block, in the units of the hints (bytes, where they are addresses); 0: the
+    /// default, the bytes of the cache that this process really gets divided by the hints, or those
+    /// that the TLB reaches where they are fewer.
     pub block: [u64; DOMICILE_HINTS_MAX],
     /// How many further caches to care for, at most DOMICILE_LEVELS_MAX: bins of bins.
     pub levels: u32,
     /// How many bins to be ready for; there may be more.
     pub bins: u32,
-    /// The sides of the blocks for each further cache, from the inside out; each is a multiple of the one inside it.
+    /// The sides of the blocks for each further cache, from the inside out; each is a multiple of
+    /// the one inside it.
     pub outer: [[u64; DOMICILE_HINTS_MAX]; DOMICILE_LEVELS_MAX],
     /// For the default block: bytes of cache; 0: as measured on this machine.
     pub cache_bytes: u64,
-    /// For the default block: bytes that the TLB reaches; 0: as measured on this machine, or not known.
+    /// For the default block: bytes that the TLB reaches; 0: as measured on this machine, or not
+    /// known.
     pub tlb_reach_bytes: u64,
 }
 
