@@ -115,10 +115,11 @@ mod tests {
     use crate::structures::DOMICILE_HINTS_MAX;
 
     fn given(hints: u32, block: u64) -> domicile_order_attributes {
-        let mut attributes = domicile_order_attributes::new();
-        attributes.hints = hints;
-        attributes.block = [block; DOMICILE_HINTS_MAX];
-        attributes
+        domicile_order_attributes {
+            hints,
+            block: [block; DOMICILE_HINTS_MAX],
+            ..Default::default()
+        }
     }
 
     fn refused(attributes: &domicile_order_attributes) -> String {

@@ -234,8 +234,10 @@ fn say(call: &str, failure: &Failure) {
 /// The attributes of a program that sets none: `DOMICILE_WORKERS` and `DOMICILE_TOUR` let a program
 /// that knows only the paper's calls be run otherwise.
 fn environment() -> domicile_order_attributes {
-    let mut attributes = domicile_order_attributes::new();
-    attributes.hints = HINTS as u32;
+    let mut attributes = domicile_order_attributes {
+        hints: HINTS as u32,
+        ..Default::default()
+    };
     if let Ok(text) = std::env::var("DOMICILE_WORKERS") {
         match text.parse() {
             Ok(workers) if (1..=DOMICILE_WORKERS_MAX).contains(&(workers as usize)) => attributes.workers = workers,

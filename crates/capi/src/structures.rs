@@ -69,9 +69,8 @@ pub struct domicile_order_attributes {
     pub tlb_reach_bytes: u64,
 }
 
-impl domicile_order_attributes {
-    /// All defaults.
-    pub const fn new() -> Self {
+impl Default for domicile_order_attributes {
+    fn default() -> Self {
         domicile_order_attributes {
             size: size_of::<Self>(),
             hints: 0,
@@ -117,7 +116,7 @@ impl domicile_order_attributes {
     /// `from` is null or points to as many bytes as it says in `size`.
     pub unsafe fn read(from: *const domicile_order_attributes) -> Result<domicile_order_attributes, Failure> {
         if from.is_null() {
-            return Ok(domicile_order_attributes::new());
+            return Ok(domicile_order_attributes::default());
         }
         // SAFETY: the size comes first, so it is within what the caller points to.
         let size = unsafe { (&raw const (*from).size).read_unaligned() };
@@ -191,7 +190,7 @@ mod tests {
     #[test]
     fn a_newer_program_may_leave_out_what_is_new() {
         let mut newer = Newer {
-            known: domicile_order_attributes::new(),
+            known: domicile_order_attributes::default(),
             beyond: 0,
         };
         newer.known.hints = 5;
@@ -202,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_size_that_was_forgotten_is_refused() {
-        let mut attributes = domicile_order_attributes::new();
+        let mut attributes = domicile_order_attributes::default();
         for size in [0, 8, usize::MAX] {
             attributes.size = size;
             // SAFETY: what is beyond the size itself is not read for these sizes.
