@@ -1,8 +1,9 @@
 //! A scheduler as C holds it, and what it takes to find it again from within its threads.
 //!
-//! A fork must cost next to nothing, so there is no lock: a handle belongs to one thread of the operating
-//! system at a time, and a running thread that forks finds the worker that runs it. On one worker
-//! that is a pointer in the handle; on several, each worker keeps it in storage of its own.
+//! A fork must cost next to nothing, so there is no lock: a handle belongs to one thread of the
+//! operating system at a time, and a running thread that forks finds the worker that runs it. On
+//! one worker that is a pointer in the handle; on several, each worker keeps it in storage of its
+//! own.
 
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
@@ -24,14 +25,15 @@ use crate::error::domicile_error::{
 
 /// A scheduler, or a place for one, that can be reached from any thread.
 ///
-/// What is unsafe asks for the same each time: **one thread of the operating system uses the handle at a
-/// time**, save that while it runs, its running threads may all call `fork` and `worker`.
+/// What is unsafe asks for the same each time: **one thread of the operating system uses the handle
+/// at a time**, save that while it runs, its running threads may all call `fork` and `worker`.
 pub struct Handle {
     /// Not to be touched by anyone but `run` while `running` is not 0.
     scheduler: UnsafeCell<Option<Scheduler<Call>>>,
     /// The operating system's thread that is in `run`, as [`here`] names it; 0 when none is.
     running: AtomicUsize,
-    /// On one worker, what the running thread's forks go to; null otherwise. Only for the thread in `run`.
+    /// On one worker, what the running thread's forks go to; null otherwise. Only for the thread in
+    /// `run`.
     inside: Cell<*mut Inside<Call>>,
 }
 
@@ -59,7 +61,8 @@ impl Handle {
     /// The scheduler, to look at or to change.
     ///
     /// # Safety
-    /// One thread uses the handle at a time, and the reference is gone before the next use of the handle.
+    /// One thread uses the handle at a time, and the reference is gone before the next use of the
+    /// handle.
     #[expect(clippy::mut_from_ref, reason = "the caller keeps the rule of the type")]
     #[inline]
     pub unsafe fn idle(&self) -> Result<&mut Option<Scheduler<Call>>, Failure> {
@@ -71,7 +74,8 @@ impl Handle {
     }
 
     /// Forks a thread: pending when called from outside a run, run by the same run when called by a
-    /// running thread. Only the former has a name. `start` makes the scheduler where there is none yet.
+    /// running thread. Only the former has a name. `start` makes the scheduler where there is none
+    /// yet.
     ///
     /// # Safety
     /// One thread uses the handle at a time, running threads excepted.
@@ -129,8 +133,8 @@ impl Handle {
     /// Runs what is pending.
     ///
     /// # Safety
-    /// One thread uses the handle at a time, running threads excepted; every pending call may be called, on any
-    /// thread where there are several workers.
+    /// One thread uses the handle at a time, running threads excepted; every pending call may be
+    /// called, on any thread where there are several workers.
     pub unsafe fn run(&self, keep: Keep, workers: usize) -> Result<Report, Failure> {
         if self.is_running() {
             return Err(Failure::new(DOMICILE_RUNNING, c"a run inside a run: nothing was run"));

@@ -30,8 +30,8 @@ pub static PROGRAM: Program = Program {
     undone: AtomicI32::new(DOMICILE_OK as i32),
 };
 
-/// As for [`Handle`], what is unsafe asks that **one thread of the operating system calls at a time**, running
-/// threads excepted.
+/// As for [`Handle`], what is unsafe asks that **one thread of the operating system calls at a
+/// time**, running threads excepted.
 pub struct Program {
     handle: Handle,
     /// Never touched while the handle runs, save by the `run` that does.
@@ -231,11 +231,13 @@ fn say(call: &str, failure: &Failure) {
     eprintln!("domicile: {call}: {}", failure.message.to_string_lossy());
 }
 
-/// The attributes of a program that sets none: `DOMICILE_WORKERS` and `DOMICILE_TOUR` let a program that knows only the paper's
-/// calls be run otherwise.
+/// The attributes of a program that sets none: `DOMICILE_WORKERS` and `DOMICILE_TOUR` let a program
+/// that knows only the paper's calls be run otherwise.
 fn environment() -> domicile_order_attributes {
-    let mut attributes = domicile_order_attributes::new();
-    attributes.hints = HINTS as u32;
+    let mut attributes = domicile_order_attributes {
+        hints: HINTS as u32,
+        ..Default::default()
+    };
     if let Ok(text) = std::env::var("DOMICILE_WORKERS") {
         match text.parse() {
             Ok(workers) if (1..=DOMICILE_WORKERS_MAX).contains(&(workers as usize)) => attributes.workers = workers,

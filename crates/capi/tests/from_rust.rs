@@ -17,10 +17,12 @@ use domicile::th::{th_fork, th_init, th_run};
 const MANY: u64 = if cfg!(miri) { 40 } else { 20_000 };
 
 fn make(workers: u32) -> *mut domicile_order {
-    let mut attributes = domicile_order_attributes::new();
-    attributes.hints = 1;
-    attributes.workers = workers;
-    attributes.block[0] = 10;
+    let attributes = domicile_order_attributes {
+        hints: 1,
+        workers,
+        block: [10, 0, 0, 0, 0, 0, 0, 0],
+        ..Default::default()
+    };
     let mut order = ptr::null_mut();
     // SAFETY: both are there.
     let made = unsafe { domicile_order_create(&raw const attributes, &raw mut order) };

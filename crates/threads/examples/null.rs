@@ -47,7 +47,8 @@ fn main() {
     let ordered: Vec<u64> = (0..THREADS).collect();
     let scattered = scatter();
     let mut table = Table::default();
-    let mut warm = scheduler();
+    let mut warm = scheduler(&[SIDE]);
+    let mut three = scheduler(&[SIDE, SIDE - 1, SIDE + 1]);
     fork_and_run(&mut warm, &ordered, 1);
     for _ in 0..rounds {
         table.measure("in order, fork", || fork(&mut warm, &ordered));
@@ -58,6 +59,15 @@ fn main() {
         table.measure("random, all", || fork_and_run(&mut warm, &scattered, 1));
         table.measure("in order, all, 2 workers", || fork_and_run(&mut warm, &ordered, 2));
         table.measure("random, all, 2 workers", || fork_and_run(&mut warm, &scattered, 2));
+        table.measure("in order, 3 hints, odd sides", || {
+            fork_with(&mut three, &ordered, |hint| [hint, 1, 1]);
+            run(&mut three, 1);
+        });
+        table.measure("random, 3 hints, odd sides", || {
+            fork_with(&mut three, &scattered, |hint| [hint, 1, 1]);
+            run(&mut three, 1);
+        });
+        table.measure("forked inside, in order", || run_inside(&mut warm, &ordered));
         table.measure("each after the one before", || {
             fork_chain(&mut warm, &ordered);
             run(&mut warm, 1);
@@ -68,7 +78,7 @@ fn main() {
     }
     // What is held for a million threads that have never been more, nor in other bins.
     for (name, hints) in [("in order", &ordered), ("random", &scattered)] {
-        let mut fresh = scheduler();
+        let mut fresh = scheduler(&[SIDE]);
         fork(&mut fresh, hints);
         table.memory.push((name, fresh.memory_bytes() as f64 / THREADS as f64));
         run(&mut fresh, 1);
@@ -76,23 +86,58 @@ fn main() {
     table.print(rounds, json);
 }
 
-fn scheduler() -> Scheduler<Call> {
-    match Shape::new(&[SIDE]) {
+fn scheduler(sides: &[u64]) -> Scheduler<Call> {
+    match Shape::new(sides) {
         Ok(shape) => Scheduler::new(shape, Tour::FirstFork),
         Err(error) => fail(&error),
     }
 }
 
 fn fork(scheduler: &mut Scheduler<Call>, hints: &[u64]) {
+    fork_with(scheduler, hints, |hint| [hint]);
+}
+
+fn fork_with<const K: usize>(scheduler: &mut Scheduler<Call>, hints: &[u64], point: impl Fn(u64) -> [u64; K]) {
     for (at, &hint) in hints.iter().enumerate() {
         let thread = Call {
             function: null,
             first: at,
             second: 0,
         };
-        if let Err(error) = scheduler.fork(&[hint], thread) {
+        if let Err(error) = scheduler.fork(&point(hint), thread) {
             fail(&error);
         }
+    }
+}
+
+/// One thread forks all others.
+fn run_inside(scheduler: &mut Scheduler<Call>, hints: &[u64]) {
+    let root = Call {
+        function: null,
+        first: usize::MAX,
+        second: 0,
+    };
+    if let Err(error) = scheduler.fork(&[0], root) {
+        fail(&error);
+    }
+    let ran = scheduler.run(Keep::No, |thread, inside| {
+        if thread.first == usize::MAX {
+            for (at, &hint) in hints.iter().enumerate() {
+                let thread = Call {
+                    function: null,
+                    first: at,
+                    second: 0,
+                };
+                if let Err(error) = inside.fork(&[hint], thread) {
+                    fail(&error);
+                }
+            }
+        }
+        call(thread);
+    });
+    match ran {
+        Ok(report) => assert_eq!(report.threads, THREADS + 1),
+        Err(error) => fail(&error),
     }
 }
 
@@ -154,7 +199,7 @@ fn cold_pass(hints: &OsStr) {
         (0..THREADS).collect()
     };
     let mut table = Table::default();
-    table.measure("cold", || fork_and_run(&mut scheduler(), &hints, 1));
+    table.measure("cold", || fork_and_run(&mut scheduler(&[SIDE]), &hints, 1));
     for cost in table.rows.iter().flat_map(|(_, costs)| costs) {
         println!("{} {}", cost.cpu, cost.wall);
     }

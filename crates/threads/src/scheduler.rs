@@ -87,7 +87,7 @@ impl<T> Scheduler<T> {
 
     /// Takes a thread with its hints, as many as the shape has sides; it runs at the next run. Threads in one bin run in the
     /// order in which they were forked.
-    #[inline]
+    #[inline(always)]
     pub fn fork(&mut self, hints: &[u64], item: T) -> Result<ThreadId, Error> {
         match self.store.push(hints, item) {
             Ok(place) => {

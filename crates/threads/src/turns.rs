@@ -25,8 +25,9 @@ pub(crate) struct Turns<T> {
     queue: VecDeque<BinId>,
     /// For each bin of the main store, whether its turn in the tour is over.
     passed: Vec<bool>,
-    /// Workers that may still bring something.
+    /// Workers that may still bring something, and those that wait for it.
     active: usize,
+    waiting: usize,
     /// Nothing will turn up any more, or a thread has panicked.
     over: bool,
 }
@@ -66,6 +67,7 @@ impl<T> Turns<T> {
             queue: VecDeque::new(),
             passed: Vec::new(),
             active: 0,
+            waiting: 0,
             over: false,
         }
     }
@@ -98,6 +100,7 @@ impl<T> Turns<T> {
         waits: Option<&Waits<'_>>,
     ) -> Result<(), Error> {
         self.active = workers;
+        self.waiting = 0;
         self.over = false;
         self.queue.clear();
         self.attention.clear();
@@ -121,7 +124,7 @@ impl<T> Turns<T> {
         Ok(())
     }
 
-    /// A thread forked inside. It comes back where there is no memory for it. Says whether a bin was queued.
+    /// A thread forked inside. It comes back where there is no memory for it. Says whether to wake a worker for it.
     pub fn fork(&mut self, main: &Store<T>, hints: &[u64], item: T) -> Result<bool, T> {
         // Room for the bin that this may be the first thread of; then nothing fails once the thread is in.
         if self.make_room(1).is_err() {
@@ -136,7 +139,7 @@ impl<T> Turns<T> {
         Ok(self.attend(bin))
     }
 
-    /// A thread of the main store that may run now. Says whether a bin was queued.
+    /// A thread of the main store that may run now. Says whether to wake a worker for it.
     pub fn release(&mut self, main: &Store<T>, place: Place) -> bool {
         let block = main.bins().block(main.groups.bin(group_of(place)));
         let Some(bin) = self.grown.bins().find(&block) else {
@@ -197,11 +200,13 @@ impl<T> Turns<T> {
             self.over = true;
             return Next::Over;
         }
+        self.waiting += 1;
         Next::Wait
     }
 
     /// A worker has stopped waiting.
     pub fn back(&mut self) {
+        self.waiting -= 1;
         self.active += 1;
     }
 
@@ -257,12 +262,14 @@ impl<T> Turns<T> {
         Ok(())
     }
 
+    /// Has a bin looked after. Says whether a worker waits that could do so.
     fn attend(&mut self, bin: BinId) -> bool {
         if self.attention[bin as usize] != Attention::Nobody {
             return false;
         }
         self.attention[bin as usize] = Attention::Queued;
         self.queue.push_back(bin);
-        true
+        // To wake where nobody waits would cost a system call all the same.
+        self.waiting > 0
     }
 }

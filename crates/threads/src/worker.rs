@@ -274,15 +274,15 @@ impl<T> Worker<'_, '_, T> {
         if self.inside.outbox.is_empty() {
             return true;
         }
-        let mut queued = false;
+        let mut wake = false;
         let all = {
             let mut turns = self.shared.turns();
             self.inside.outbox.empty_into(|hints, item| {
-                queued |= turns.fork(self.shared.store, hints, item)?;
+                wake |= turns.fork(self.shared.store, hints, item)?;
                 Ok(())
             })
         };
-        if queued {
+        if wake {
             self.shared.wake.notify_all();
         }
         all
