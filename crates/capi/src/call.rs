@@ -52,6 +52,17 @@ impl Call {
         }
     }
 
+    /// What it is made of, for [`Call::from_parts`] and nothing else.
+    #[inline]
+    pub fn into_parts(self) -> (*const (), *mut c_void, *mut c_void) {
+        (self.function, self.arg1, self.arg2)
+    }
+
+    /// The call that was taken apart.
+    pub fn from_parts(function: *const (), arg1: *mut c_void, arg2: *mut c_void) -> Call {
+        Call { function, arg1, arg2 }
+    }
+
     /// Calls it.
     ///
     /// # Safety

@@ -103,11 +103,18 @@ pub unsafe fn fork(
         }
         // SAFETY: the caller's promise.
         let hints = unsafe { slice::from_raw_parts(hints, order.plan.shape.hints()) };
-        // SAFETY: the caller's promise.
-        let id = unsafe { order.handle.fork(hints, call(function), || order.plan.scheduler()) }?;
+        let call = call(function);
+        let id = if order.handle.is_running() {
+            let (function, arg1, arg2) = call.into_parts();
+            order.handle.fork_inside(hints, function, arg1, arg2)?;
+            DOMICILE_NO_THREAD
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { order.handle.fork(hints, call, || order.plan.scheduler()) }?.to_bits()
+        };
         // SAFETY: the caller's promise.
         if let Some(thread) = unsafe { thread.as_mut() } {
-            *thread = id.map_or(DOMICILE_NO_THREAD, ThreadId::to_bits);
+            *thread = id;
         }
         Ok(())
     })

@@ -7,6 +7,7 @@
 
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
+use std::ffi::c_void;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -73,40 +74,46 @@ impl Handle {
         Ok(unsafe { &mut *self.scheduler.get() })
     }
 
-    /// Forks a thread: pending when called from outside a run, run by the same run when called by a
-    /// running thread. Only the former has a name. `start` makes the scheduler where there is none
-    /// yet.
+    /// Forks a thread while nothing runs, and gives its name. `start` makes the scheduler where there is none yet.
     ///
     /// # Safety
-    /// One thread uses the handle at a time, running threads excepted.
+    /// One thread uses the handle at a time; it does not run.
     #[inline]
     pub unsafe fn fork(
         &self,
         hints: &[u64],
         call: Call,
         start: impl FnOnce() -> Result<Scheduler<Call>, Failure>,
-    ) -> Result<Option<ThreadId>, Failure> {
-        if self.is_running() {
-            return self.fork_inside(hints, call);
-        }
+    ) -> Result<ThreadId, Failure> {
+        debug_assert!(!self.is_running());
         // SAFETY: no run is under way, and the caller is the only user.
         let place = unsafe { &mut *self.scheduler.get() };
         let scheduler = match place {
             Some(scheduler) => scheduler,
-            None => place.insert(start()?),
+            None => fill(place, start)?,
         };
         match scheduler.fork(hints, call) {
-            Ok(id) => Ok(Some(id)),
+            Ok(id) => Ok(id),
             Err(error) => Err(failure(error)),
         }
     }
 
+    /// Forks a thread from a running one; it runs in the same run, and has no name.
+    ///
+    /// The call comes in pieces: one whose address is known elsewhere would be built in memory by those
+    /// forks too that do not come here, and copied from there before it has arrived.
     #[cold]
     #[inline(never)]
-    fn fork_inside(&self, hints: &[u64], call: Call) -> Result<Option<ThreadId>, Failure> {
-        let forked = self.with_inside(|inside| inside.fork(hints, call));
-        match forked {
-            Some(Ok(..)) => Ok(None),
+    pub fn fork_inside(
+        &self,
+        hints: impl AsRef<[u64]>,
+        function: *const (),
+        arg1: *mut c_void,
+        arg2: *mut c_void,
+    ) -> Result<(), Failure> {
+        let call = Call::from_parts(function, arg1, arg2);
+        match self.with_inside(|inside| inside.fork(hints.as_ref(), call)) {
+            Some(Ok(())) => Ok(()),
             Some(Err(error)) => Err(failure(error)),
             None => Err(Failure::from(DOMICILE_NOT_INSIDE)),
         }
@@ -125,8 +132,9 @@ impl Handle {
         if inside.is_null() {
             inside = frame_of(self)?;
         }
-        // SAFETY: the pointer was made by the worker that runs the calling thread, from a reference that it
-        // does not use until that thread returns; the caller of this function being that thread, nobody else uses it now.
+        // SAFETY: the pointer was made by the worker that runs the calling thread, from a reference that
+        // it does not use until that thread returns; the caller of this function being that thread, nobody
+        // else uses it now.
         Some(use_it(unsafe { &mut *inside }))
     }
 
@@ -179,6 +187,16 @@ impl Handle {
         self.running.store(here(), Relaxed);
         Over(self)
     }
+}
+
+/// Apart from the fork, which is short without it.
+#[cold]
+#[inline(never)]
+fn fill(
+    place: &mut Option<Scheduler<Call>>,
+    start: impl FnOnce() -> Result<Scheduler<Call>, Failure>,
+) -> Result<&mut Scheduler<Call>, Failure> {
+    Ok(place.insert(start()?))
 }
 
 /// Ends a run when it goes, however that comes.
@@ -259,6 +277,7 @@ fn here() -> usize {
 
 /// The scheduler's errors as ours.
 #[cold]
+#[inline(never)]
 pub fn failure(error: Error) -> Failure {
     let code = match &error {
         // No words of its own: they would take memory.

@@ -118,8 +118,17 @@ impl Program {
     /// See [`Program`]; the call may be called by any worker until it is forgotten.
     #[inline]
     pub unsafe fn fork(&self, hints: &[u64; HINTS], call: Call) {
-        // SAFETY: the caller's promise, and `start` is called while nothing runs.
-        let forked = unsafe { self.handle.fork(hints, call, || self.start(hints)) };
+        // Copies for what is seldom called, so that the hints themselves need not be in memory: a fork's stores
+        // to the stack wait in line behind those to the bins, which miss the cache.
+        let [hint1, hint2, hint3] = *hints;
+        let forked = if self.handle.is_running() {
+            let (function, arg1, arg2) = call.into_parts();
+            self.handle.fork_inside([hint1, hint2, hint3], function, arg1, arg2)
+        } else {
+            // SAFETY: the caller's promise, and `start` is called while nothing runs.
+            let named = unsafe { self.handle.fork(hints, call, || self.start(&[hint1, hint2, hint3])) };
+            named.map(|_| ())
+        };
         if let Err(failure) = forked {
             end("th_fork", &failure);
         }
