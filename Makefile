@@ -41,7 +41,6 @@ test:
 	$(MAKE) --no-print-directory -C workloads check
 	DOMICILE_PEERS=required $(CARGO) test $(CARGO_FLAGS) --workspace
 	$(CARGO) test $(CARGO_FLAGS) -p domicile-threads --features loom --lib
-	$(CARGO) run $(CARGO_FLAGS) -q -p xtask -- check
 
 bench:
 	@setup/debian bench
