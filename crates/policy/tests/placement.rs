@@ -127,7 +127,12 @@ fn the_order_of_work_combines_with_placement_and_has_named_tours() {
     let default = order("order", &[]).unwrap().unwrap();
     assert_eq!((default.block, default.hints, default.workers), (0, 0, 1));
     assert_eq!((default.fold, default.tour), (false, Tour::FirstFork));
-    let sets = ["order.tour=hilbert", "order.fold=1", "order.block=4096", "random.seed=3"];
+    let sets = [
+        "order.tour=hilbert",
+        "order.fold=1",
+        "order.block=4096",
+        "random.seed=3",
+    ];
     let set = order("first-touch+random+order", &sets).unwrap().unwrap();
     assert_eq!((set.fold, set.tour, set.block), (true, Tour::Hilbert, 4096));
     assert_eq!(order("order", &["order.tour=1"]).unwrap().unwrap().tour, Tour::Nearest);

@@ -34,6 +34,7 @@ pub mod structures;
 mod sync;
 mod tlb;
 mod tracing;
+mod work;
 
 pub use config::{Config, Costs, Detail, Order, PolicySpec, VERGHESE96};
 pub use detail::{CollisionOutcome, MissesOutcome, PageOutcome, SideOutcome, StructureOutcome, ThreadOutcome};
@@ -44,3 +45,4 @@ pub use outcome::{
     CacheOutcome, CpuMemory, CpuOutcome, Hints, MemoryOutcome, Outcome, StallOutcome, TimeOutcome, TlbOutcome,
 };
 pub use simulate::{Named, Progress, simulate, simulate_refs, simulate_with};
+pub use work::WorkOutcome;
