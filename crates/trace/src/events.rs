@@ -25,6 +25,17 @@ impl Trace {
         Ok(spawned)
     }
 
+    /// Work items that the program marked, those without an end included. Reads the chunks that hold events.
+    pub fn work_items(&self) -> Result<u64, TraceError> {
+        let mut items = 0;
+        for thread in 0..self.threads().len() {
+            self.each_event(thread as ThreadId, |_, event| {
+                items += u64::from(matches!(event, Event::WorkBegin { .. }));
+            })?;
+        }
+        Ok(items)
+    }
+
     /// Calls `visit` for the events of a thread in order, each with the references of the thread before it.
     /// Chunks without events are passed over, and references are not decoded.
     pub fn each_event(&self, thread: ThreadId, mut visit: impl FnMut(u64, &Event)) -> Result<(), TraceError> {
@@ -146,7 +157,13 @@ mod tests {
             })
             .collect();
         writer.event(threads[0], Event::Spawn { child: threads[2] }).unwrap();
+        for thread in [0, 2, 2] {
+            let hints = vec![1, 2];
+            writer.event(threads[thread], Event::WorkBegin { hints }).unwrap();
+        }
         writer.finish().unwrap();
-        assert_eq!(Trace::open(&path).unwrap().spawned().unwrap(), [false, false, true]);
+        let trace = Trace::open(&path).unwrap();
+        assert_eq!(trace.spawned().unwrap(), [false, false, true]);
+        assert_eq!(trace.work_items().unwrap(), 3);
     }
 }
