@@ -58,9 +58,19 @@ fn policies_are_listed_with_their_parameters() {
         .unwrap();
     assert_eq!(random["kind"], "color");
     assert_eq!(random["params"][0]["name"], "seed");
-    let order = list.as_array().unwrap().iter().find(|policy| policy["name"] == "order").unwrap();
+    let order = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|policy| policy["name"] == "order")
+        .unwrap();
     assert_eq!(order["kind"], "order");
-    let names: Vec<_> = order["params"].as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap()).collect();
+    let names: Vec<_> = order["params"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| p["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["block", "hints", "fold", "tour", "workers", "gap"]);
     assert_eq!(order["params"][3]["names"][2], "hilbert");
     let (text, _) = output(&["policy", "list"], 0);

@@ -7,8 +7,8 @@ use crate::bar::bar;
 use crate::number::{bytes, count, nanoseconds, percent};
 use crate::outcome::{Collision, Outcome, Structure};
 use crate::outcome_text::{classes, size, stall};
-use crate::work::{Change, WorkAdvice};
 use crate::table::{BAD, Cell, Column, FAINT, GOOD, HEADING, NAME, PLAIN, Table, cut, unbroken, wrap};
+use crate::work::{Change, WorkAdvice};
 
 /// Columns of the longest bar.
 const BAR: usize = 20;

@@ -53,7 +53,11 @@ fn placement(advice: &Advice) -> String {
         return "No policy was simulated.".to_string();
     };
     // Placement is judged on work in one order, that of the baseline.
-    let policies: Vec<_> = advice.policies.iter().filter(|outcome| outcome.order == base.order).collect();
+    let policies: Vec<_> = advice
+        .policies
+        .iter()
+        .filter(|outcome| outcome.order == base.order)
+        .collect();
     let (Some(best), Some(worst)) = (policies.first(), policies.last()) else {
         return "No policy was simulated.".to_string();
     };

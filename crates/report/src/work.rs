@@ -50,7 +50,9 @@ impl WorkAdvice {
     pub fn new(policies: &[Outcome]) -> Option<WorkAdvice> {
         policies.iter().find_map(|new| {
             let work = new.order.as_ref()?;
-            let old = policies.iter().find(|old| old.order.is_none() && placement(&new.policy) == old.policy)?;
+            let old = policies
+                .iter()
+                .find(|old| old.order.is_none() && placement(&new.policy) == old.policy)?;
             Some(WorkAdvice::of(work, new, old))
         })
     }
@@ -65,7 +67,12 @@ impl WorkAdvice {
             against_ns: against,
             gain: if against > 0.0 { (against - wall) / against } else { 0.0 },
             gain_ns_per_item: (against - wall) / work.items.max(1) as f64,
-            caches: old.caches.iter().zip(&new.caches).map(|(old, new)| change(old, new)).collect(),
+            caches: old
+                .caches
+                .iter()
+                .zip(&new.caches)
+                .map(|(old, new)| change(old, new))
+                .collect(),
             verdict: String::new(),
         };
         advice.verdict = advice.in_words();
@@ -132,7 +139,11 @@ impl WorkAdvice {
             1 => String::new(),
             runs => format!(" over {} runs", count(runs)),
         };
-        format!("{} bins{runs}, blocks of {} a side", count(work.bins), bytes(work.block))
+        format!(
+            "{} bins{runs}, blocks of {} a side",
+            count(work.bins),
+            bytes(work.block)
+        )
     }
 
     fn why_none_moved(&self) -> String {
@@ -158,7 +169,11 @@ impl WorkAdvice {
         };
         let Change { before, after } = cache.misses;
         let total = format!("{} misses: {} become {}", cache.name, count(before), count(after));
-        let classes: Vec<_> = cache.classes.iter().map(|(class, change)| in_words(class, *change)).collect();
+        let classes: Vec<_> = cache
+            .classes
+            .iter()
+            .map(|(class, change)| in_words(class, *change))
+            .collect();
         match classes.is_empty() {
             true => format!("{total}."),
             false => format!("{total} ({}).", classes.join(", ")),

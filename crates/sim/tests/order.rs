@@ -170,9 +170,8 @@ fn refs(most: usize) -> impl Strategy<Value = Vec<Line>> {
 
 fn lines() -> impl Strategy<Value = Vec<Line>> {
     let item = |most| {
-        (prop::collection::vec(0u64..4096, 0..4), refs(most)).prop_map(|(hints, refs)| {
-            [vec![Line::Begin(hints)], refs, vec![Line::End]].concat()
-        })
+        (prop::collection::vec(0u64..4096, 0..4), refs(most))
+            .prop_map(|(hints, refs)| [vec![Line::Begin(hints)], refs, vec![Line::End]].concat())
     };
     let piece = prop_oneof![
         10 => item(12),
@@ -264,10 +263,19 @@ fn capacity_misses_go_away() {
         }
     }
     let trace = import(&text(&lines));
-    let outcomes = run(&trace, &["page-coloring", "order"], &["order.block=1024".to_string()], machine(1)).unwrap();
+    let outcomes = run(
+        &trace,
+        &["page-coloring", "order"],
+        &["order.block=1024".to_string()],
+        machine(1),
+    )
+    .unwrap();
     let misses = |outcome: &Outcome| (outcome.caches[1].misses, outcome.caches[1].capacity.unwrap());
     let ((before, capacity), (after, left)) = (misses(&outcomes[0]), misses(&outcomes[1]));
-    assert!(after * 2 < before && left * 2 < capacity, "{before} {capacity} {after} {left}");
+    assert!(
+        after * 2 < before && left * 2 < capacity,
+        "{before} {capacity} {after} {left}"
+    );
     assert!(outcomes[1].time_ns.total < outcomes[0].time_ns.total);
     let work = outcomes[1].order.as_ref().unwrap();
     assert_eq!((work.items, work.bins, work.runs, work.fixed), (256, 16, 1, 0));
@@ -280,17 +288,28 @@ fn a_trace_without_marks_says_what_to_do() {
     let error = run(&trace, &["page-coloring", "order"], &[], machine(1)).unwrap_err();
     assert!(matches!(error, SimError::NoWork));
     let said = error.to_string();
-    assert!(said.contains("DOMICILE_WORK_BEGIN(count, hints)") && said.contains("domicile-trace.h"), "{said}");
+    assert!(
+        said.contains("DOMICILE_WORK_BEGIN(count, hints)") && said.contains("domicile-trace.h"),
+        "{said}"
+    );
 }
 
 /// Detail is asked for one policy, whatever the others do with the work.
 #[test]
 fn detail_stays_with_its_policy() {
     let lines: Vec<_> = (0..40u64)
-        .flat_map(|item| [Line::Begin(vec![item % 4 * 512]), Line::Ref('w', item % 4 * 512, 4), Line::End])
+        .flat_map(|item| {
+            [
+                Line::Begin(vec![item % 4 * 512]),
+                Line::Ref('w', item % 4 * 512, 4),
+                Line::End,
+            ]
+        })
         .collect();
     let trace = import(&text(&lines));
-    let policies = ["order", "page-coloring", "random", "random+order"].map(PolicySpec::new).to_vec();
+    let policies = ["order", "page-coloring", "random", "random+order"]
+        .map(PolicySpec::new)
+        .to_vec();
     let mut config = Config::new(machine(1), policies);
     config.detail.structures = true;
     config.detail_for = Some(2);

@@ -143,11 +143,18 @@ fn work(html: &mut Html, advice: &WorkAdvice) {
                         0 => html.text("td", "number none", ""),
                         _ => html.text(
                             "td",
-                            if after < before { "number better" } else { "number worse" },
+                            if after < before {
+                                "number better"
+                            } else {
+                                "number worse"
+                            },
                             &crate::number::change(after as f64, before as f64),
                         ),
                     }
-                    let classes = cache.classes.iter().map(|(class, change)| crate::work::in_words(class, *change));
+                    let classes = cache
+                        .classes
+                        .iter()
+                        .map(|(class, change)| crate::work::in_words(class, *change));
                     html.text("td", "faint", &classes.collect::<Vec<_>>().join(", "));
                 });
             }
