@@ -38,6 +38,7 @@ test:
 	@$(MAKE) --no-print-directory lint
 	@crates/sim/tests/oracles/pycachesim.sh
 	DOMICILE_PEERS=required $(CARGO) test $(CARGO_FLAGS) --workspace
+	$(CARGO) test $(CARGO_FLAGS) -p domicile-threads --features loom --lib
 	$(CARGO) run $(CARGO_FLAGS) -q -p xtask -- check
 
 bench:
