@@ -56,12 +56,15 @@ pub fn simulate_refs(streams: &Streams, config: &Config) -> Result<Vec<Outcome>,
     })
 }
 
+/// Simulates policies over the work as it is, or over what was made of it.
+type RunInOrder<'a, P> = &'a (dyn Fn(Option<P>, &Config) -> Result<Vec<Outcome>, SimError> + Sync);
+
 /// Policies that leave the work in the same order are simulated together, over the same streams: `prepare` puts the
 /// work in an order, `run` simulates policies over what that made, or over the work as it is.
 fn by_order_of_work<P: Send>(
     config: &Config,
     prepare: &dyn Fn(&WorkOrder, &Config) -> Result<P, SimError>,
-    run: &(dyn Fn(Option<P>, &Config) -> Result<Vec<Outcome>, SimError> + Sync),
+    run: RunInOrder<P>,
 ) -> Result<Vec<Outcome>, SimError> {
     let mut groups: Vec<(Option<WorkOrder>, Vec<usize>)> = Vec::new();
     for (place, spec) in config.policies.iter().enumerate() {

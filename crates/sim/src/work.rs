@@ -39,6 +39,9 @@ const GAP: u64 = 256;
 /// The same where the trace has instruction fetches too.
 const GAP_WITH_FETCHES: u64 = 1024;
 
+/// The largest ticket of a trace whose work can be dealt to workers.
+const TICKETS: u64 = u64::MAX / 2;
+
 /// References and events that buckets of all streams may hold together: 64 MiB each.
 const ROOM: Room = Room {
     refs: 4 << 20,
@@ -183,7 +186,7 @@ impl Decision {
             0 => machine.cpus,
             workers => workers,
         };
-        check_workers(workers, machine, config.order, threads)?;
+        check_workers(workers, marked.ticket, machine, config.order, threads)?;
         let hints = match order.hints {
             0 => marked.hints.clamp(1, HINTS_MAX),
             hints => hints,
@@ -240,7 +243,7 @@ impl Decision {
     }
 }
 
-fn check_workers(workers: u32, machine: &Machine, order: Order, threads: usize) -> Result<(), SimError> {
+fn check_workers(workers: u32, ticket: u64, machine: &Machine, order: Order, threads: usize) -> Result<(), SimError> {
     let refuse = |what: String| Err(SimError::Order(format!("order.workers is {workers}, but {what}")));
     if workers > machine.cpus {
         return refuse(format!(
@@ -256,6 +259,13 @@ fn check_workers(workers: u32, machine: &Machine, order: Order, threads: usize) 
     }
     if workers > 1 && order == Order::Recorded {
         return refuse("in recorded order there is only one at a time; use `--order clock`".to_string());
+    }
+    // Each worker takes two more for each run.
+    if workers > 1 && ticket > TICKETS {
+        return refuse(format!(
+            "the trace has a ticket {}, which leaves none for the workers to wait by",
+            ticket - 1
+        ));
     }
     Ok(())
 }

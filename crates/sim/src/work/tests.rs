@@ -220,6 +220,9 @@ fn workers_that_cannot_be_are_refused() {
     };
     assert!(refused(1, &config(1)).contains("--cpus 2"));
     assert!(refused(2, &config(2)).contains("the trace has 2 threads"));
+    let posted = vec![vec![begin(&[1]), end(), Item::Event(Event::Post { ticket: u64::MAX })]];
+    let error = reordered_streams(&Streams::new(posted), &order, &config(2)).unwrap_err();
+    assert!(error.to_string().contains("ticket 18446744073709551614"), "{error}");
     let recorded = Config {
         order: Order::Recorded,
         ..config(2)
