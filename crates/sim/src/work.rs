@@ -247,8 +247,8 @@ fn check_workers(workers: u32, ticket: u64, machine: &Machine, order: Order, thr
     let refuse = |what: String| Err(SimError::Order(format!("order.workers is {workers}, but {what}")));
     if workers > machine.cpus {
         return refuse(format!(
-            "`{}` has {} cpus; use `--cpus {workers}`",
-            machine.name, machine.cpus
+            "the machine's cpus are {}; use `--cpus {workers}`",
+            machine.cpus
         ));
     }
     if workers > 1 && threads > 1 {

@@ -23,7 +23,8 @@ const RESULT: &str = "domicile-advice.json";
 ///
 /// Records the program (or takes a trace), simulates it on a machine under all policies that can make a difference
 /// there, and prints where the time goes, which data structures cost most, false sharing, and the policies by predicted
-/// time. With --json the full result goes to standard output, and what the program prints to standard error.
+/// time. Where the program marks its work items, it also tells what running them in another order would gain (policy
+/// `order`). With --json the full result goes to standard output, and what the program prints to standard error.
 #[derive(Args)]
 #[command(
     group = ArgGroup::new("subject").required(true).args(["trace", "command"]),
