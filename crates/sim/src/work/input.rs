@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use trace::{Batch, Event, Timed, Trace};
+use trace::{Batch, Event, Ref, Timed, Trace};
 
 use super::Reordered;
 use super::gather::{Reader, append, bucket, gather};
@@ -94,6 +94,7 @@ impl Ahead {
         let work = move || {
             let mut maker = Maker {
                 trace: &reordered.trace,
+                stack: Stack::of(&reordered, stream),
                 batch: Batch::default(),
                 give: &give,
                 take: &take,
@@ -154,9 +155,45 @@ impl From<SimError> for Stop {
     }
 }
 
+/// Bytes from the recorded stack to a worker's, times the worker's number: more than there are addresses.
+const APART: u64 = 1 << 48;
+
+/// A worker calls on a stack of its own, where the recorded thread had but one.
+struct Stack {
+    low: u64,
+    bytes: u64,
+    up: u64,
+}
+
+impl Stack {
+    /// Where the trace does not tell the thread's stack, workers share it.
+    fn of(reordered: &Reordered, stream: u32) -> Option<Stack> {
+        let threads = reordered.trace.threads();
+        let worker = (stream as usize + 1)
+            .checked_sub(threads.len())
+            .filter(|worker| *worker > 0)?;
+        let source = reordered.plan.streams[stream as usize].source;
+        let (low, high) = threads.get(source as usize)?.stack?;
+        Some(Stack {
+            low,
+            bytes: high.saturating_sub(low),
+            up: APART.wrapping_mul(worker as u64),
+        })
+    }
+
+    fn relocate(&self, refs: &mut [Ref]) {
+        for r in refs {
+            if r.addr.wrapping_sub(self.low) < self.bytes {
+                r.addr = r.addr.wrapping_add(self.up);
+            }
+        }
+    }
+}
+
 /// Puts a stream together, batch by batch.
 struct Maker<'a> {
     trace: &'a Trace,
+    stack: Option<Stack>,
     batch: Batch,
     give: &'a SyncSender<Result<Batch, SimError>>,
     take: &'a Receiver<Batch>,
@@ -235,7 +272,10 @@ impl Maker<'_> {
         if many == 0 || many < least {
             return Ok(());
         }
-        let full = std::mem::take(&mut self.batch);
+        let mut full = std::mem::take(&mut self.batch);
+        if let Some(stack) = &self.stack {
+            stack.relocate(&mut full.refs);
+        }
         self.give.send(Ok(full)).map_err(|_| Stop::Unwanted)?;
         self.batch = self.take.recv().map_err(|_| Stop::Unwanted)?;
         self.batch.refs.clear();

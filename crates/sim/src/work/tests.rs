@@ -75,6 +75,9 @@ impl Write for Shared {
     }
 }
 
+/// Where the threads of traces have their stacks.
+const STACK: (u64, u64) = (100, 900);
+
 /// The streams as a trace of many short chunks.
 fn trace_of(streams: &Streams) -> Trace {
     let out = Shared::default();
@@ -90,6 +93,7 @@ fn trace_of(streams: &Streams) -> Trace {
     for _ in &streams.threads {
         writer.thread(Thread {
             process,
+            stack: Some(STACK),
             ..Thread::default()
         });
     }
@@ -283,8 +287,18 @@ proptest! {
             prop_assert!(matches!(got, Err(SimError::NoWork)));
             return Ok(());
         }
-        let ((expected, work), got) = (expected.unwrap(), got.map_err(|error| error.to_string()).unwrap());
+        let ((mut expected, work), got) = (expected.unwrap(), got.map_err(|error| error.to_string()).unwrap());
         prop_assert_eq!(&work, got.outcome());
+        // Workers have stacks of their own.
+        for (worker, items) in expected.threads.iter_mut().skip(streams.threads.len()).enumerate() {
+            for item in items {
+                if let Item::Ref(r) = item
+                    && (STACK.0..STACK.1).contains(&r.addr)
+                {
+                    r.addr += (worker as u64 + 1) << 48;
+                }
+            }
+        }
         let spawned = vec![false; streams.threads.len()];
         let mut input = ReorderedInput::new(&got, &spawned);
         prop_assert_eq!(without_hints(&all(&mut input)), without_hints(&expected.threads));
