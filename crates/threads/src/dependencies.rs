@@ -2,9 +2,9 @@
 //!
 //! Only threads that wait or are waited for are in it. Each has a rank, and every edge goes from a lower rank to a
 //! higher one. An edge that agrees with the ranks costs nothing more; one that does not has the threads between its
-//! ends searched and ranked anew, and is a cycle exactly if the search meets its own start (Pearce and Kelly, "A dynamic
-//! topological sort algorithm for directed acyclic graphs", Journal of Experimental Algorithmics 11, 2006). Programs that fork
-//! in an order in which they could run never pay for that search.
+//! ends searched and ranked anew, and is a cycle exactly if the search meets its own start (Pearce and Kelly, "A
+//! dynamic topological sort algorithm for directed acyclic graphs", Journal of Experimental Algorithmics 11, 2006).
+//! Programs that fork in an order in which they could run never pay for that search.
 
 //!
 //! Threads are found by their places through a table for each group that has any in the graph; edges are chained in one

@@ -40,7 +40,8 @@ struct Small {
 }
 
 impl Small {
-    /// Checks that every thread ran once, or, where one panics, at most once; a thread that waits sees the other's work.
+    /// Checks that every thread ran once, or, where one panics, at most once; a thread that waits sees the other's
+    /// work.
     fn run(self) {
         let shape = Shape::new(&[1]).unwrap();
         // The workers' threads outlive this frame as far as the compiler knows.

@@ -22,8 +22,8 @@ const WORKERS_MAX: usize = 1024;
 pub enum Keep {
     /// They are gone.
     No,
-    /// They stay, with their dependencies, so that the next run runs them again. Threads forked inside are not kept: running
-    /// the threads that forked them forks them again.
+    /// They stay, with their dependencies, so that the next run runs them again. Threads forked inside are not kept:
+    /// running the threads that forked them forks them again.
     Yes,
 }
 
@@ -64,12 +64,13 @@ impl<T> Scheduler<T> {
 
     /// [`Scheduler::run`] with several workers: the calling operating system thread and `workers - 1` more.
     ///
-    /// Each worker gets a part of the tour, so that bins that follow one another stay on one worker, and runs whole bins. One
-    /// that is through takes the far half of what another has left. Where the system has no more threads to give, fewer (never more than 1024)
-    /// workers do the same work.
+    /// Each worker gets a part of the tour, so that bins that follow one another stay on one worker, and runs whole
+    /// bins. One that is through takes the far half of what another has left. Where the system has no more threads to
+    /// give, fewer (never more than 1024) workers do the same work.
     ///
     /// # Panics
-    /// As [`Scheduler::run`]. Other workers finish the group of at most 64 threads that they are in; of several panics, one goes on.
+    /// As [`Scheduler::run`]. Other workers finish the group of at most 64 threads that they are in; of several
+    /// panics, one goes on.
     pub fn run_on<F>(&mut self, workers: NonZeroUsize, keep: Keep, body: F) -> Result<Report, Error>
     where
         T: Send + Sync,
@@ -177,6 +178,9 @@ impl<T> Scheduler<T> {
                 self.gone.resize(groups, 0);
                 for (gone, done) in self.gone.iter_mut().zip(&self.done) {
                     *gone |= done.load(Ordering::Relaxed);
+                }
+                if self.is_empty() {
+                    self.clear();
                 }
                 resume_unwind(panic);
             }

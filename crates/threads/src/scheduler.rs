@@ -14,7 +14,8 @@ use crate::{Error, ThreadId};
 /// Pending threads in their bins, and the order in which the bins will run.
 ///
 /// `T` is what a thread is: whatever the body of a run needs to run it. For a function with two arguments that is 24
-/// bytes, and then a pending thread takes 24 bytes and little more; [`Closures`](crate::Closures) is a scheduler of closures.
+/// bytes, and then a pending thread takes 24 bytes and little more; [`Closures`](crate::Closures) is a scheduler of
+/// closures.
 ///
 /// ```
 /// use threads::{Keep, Scheduler, Shape, Tour};
@@ -42,7 +43,7 @@ use crate::{Error, ThreadId};
 /// scheduler.run_on(2.try_into().unwrap(), Keep::No, |thread, _| thread.set(1)).unwrap();
 /// ```
 ///
-/// A thread cannot reach the scheduler that runs it except through [`Inside`]:
+/// A thread cannot reach the scheduler that runs it except through [`Inside`](crate::Inside):
 ///
 /// ```compile_fail,E0499
 /// use threads::{Keep, Scheduler, Shape, Tour};
@@ -85,8 +86,8 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// Takes a thread with its hints, as many as the shape has sides; it runs at the next run. Threads in one bin run in the
-    /// order in which they were forked.
+    /// Takes a thread with its hints, as many as the shape has sides; it runs at the next run. Threads in one bin run
+    /// in the order in which they were forked.
     #[inline(always)]
     pub fn fork(&mut self, hints: &[u64], item: T) -> Result<ThreadId, Error> {
         match self.store.push(hints, item) {

@@ -2,8 +2,9 @@
 //!
 //! The store of pending threads does not change while workers read it. What turns up goes here, into bins of the same
 //! blocks, under one lock that a worker takes when it has finished a bin, and when it has something to bring. A bin has
-//! exactly one of three states, so that whatever turns up is looked after by exactly one worker: its worker will come or
-//! come back to it; it is queued for another turn; or nobody will look, and then whoever brings something queues it.
+//! exactly one of three states, so that whatever turns up is looked after by exactly one worker: its worker will come
+//! or come back to it; it is queued for another turn; or nobody will look, and then whoever brings something queues
+//! it.
 
 use std::collections::VecDeque;
 

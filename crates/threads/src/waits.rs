@@ -1,9 +1,9 @@
 //! What waits for what during one run: counters that workers count down.
 //!
-//! Every thread that waits, or that others wait for, has a count of what must happen before it may run: each thread that it waits
-//! for, and that a worker reaches it in its bin. Whoever brings the count to zero decides: the worker that reaches it
-//! runs it there; a worker that ran the last thread it waited for releases it, and its bin gets another turn. So it runs
-//! exactly once, and no worker waits for it.
+//! Every thread that waits, or that others wait for, has a count of what must happen before it may run: each thread
+//! that it waits for, and that a worker reaches it in its bin. Whoever brings the count to zero decides: the worker
+//! that reaches it runs it there; a worker that ran the last thread it waited for releases it, and its bin gets
+//! another turn. So it runs exactly once, and no worker waits for it.
 
 use std::sync::atomic::Ordering::AcqRel;
 

@@ -260,9 +260,9 @@ impl<T> Worker<'_, '_, T> {
     /// Notes what has run of the group in hand, after a panic too; a group on loan goes back with what is left.
     fn clear_away(&mut self) {
         if let Some((group, mut threads)) = self.loan.take() {
-            self.threads += self.first as u64;
-            threads.drain(..self.first);
-            self.first = 0;
+            let ran = std::mem::take(&mut self.first);
+            self.threads += ran as u64;
+            threads.drain(..ran);
             self.shared.turns().return_loan(group, threads);
         } else if self.first > 0 || self.ran != 0 {
             self.settle();

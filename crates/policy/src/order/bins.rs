@@ -2,8 +2,8 @@
 //!
 //! The paper hashes into a table of chains. Here the numbers of bins are dense, in order of first use, so that
 //! whatever else is known of a bin stands in arrays; the table is open addressing over those numbers, at most a quarter
-//! full, so that the first look mostly finds the bin. The bin found last is looked at first, because hints mostly come in
-//! runs.
+//! full, so that the first look mostly finds the bin. The bin found last is looked at first, because hints mostly
+//! come in runs.
 
 use std::collections::TryReserveError;
 
@@ -85,8 +85,8 @@ impl Bins {
                 given: hints.len(),
             });
         }
-        // The number of hints is the same at every call, so this jump is predicted, and what follows has no loops. Where the
-        // caller's hints are an array, which is why this is inlined always, there is no jump either.
+        // The number of hints is the same at every call, so this jump is predicted, and what follows has no loops.
+        // Where the caller's hints are an array, which is why this is inlined always, there is no jump either.
         match hints.len() {
             1 => self.known::<1>(hints),
             2 => self.known::<2>(hints),
@@ -204,7 +204,8 @@ impl Bins {
         Ok(bin)
     }
 
-    /// Where a block stands in the table, or where it would. `same` is given the coordinates of a bin and whatever follows.
+    /// Where a block stands in the table, or where it would. `same` is given the coordinates of a bin and whatever
+    /// follows.
     #[inline(always)]
     fn probe(&self, hash: u64, same: impl Fn(&[u64]) -> bool) -> Probe {
         if self.table.is_empty() {
@@ -291,8 +292,8 @@ fn same<const K: usize>(one: &[u64; K], other: &[u64; K]) -> bool {
     different == 0
 }
 
-/// Spreads blocks over the high bits, which are the ones that the table uses. Every coordinate has its own odd factor, so
-/// that the products are independent of each other, and the processor makes them side by side.
+/// Spreads blocks over the high bits, which are the ones that the table uses. Every coordinate has its own odd
+/// factor, so that the products are independent of each other, and the processor makes them side by side.
 #[inline(always)]
 fn hash(at: &[u64]) -> u64 {
     at.iter().zip(ODD).fold(0u64, |sum, (&coordinate, odd)| {
@@ -300,7 +301,8 @@ fn hash(at: &[u64]) -> u64 {
     })
 }
 
-/// The first 64 bits behind the point of the golden ratio, and of the square roots of 2, 3, 5, 7, 11, 13 and 17, made odd.
+/// The first 64 bits behind the point of the golden ratio, and of the square roots of 2, 3, 5, 7, 11, 13 and 17, made
+/// odd.
 const ODD: [u64; HINTS_MAX] = [
     0x9e37_79b9_7f4a_7c15,
     0x6a09_e667_f3bc_c909,
