@@ -96,7 +96,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen
 complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from help" -f -a "cat" -d 'Print the references and events in the order in which they were recorded'
 complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l machine -d 'A machine\'s name (see `domicile machine list`), a machine file, or `host`' -r
-complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l policy -d 'A placement policy, or two joined by `+` (see `domicile policy list`); can be repeated' -r
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l policy -d 'A policy, or several joined by `+` (see `domicile policy list`); can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l set -d 'Set a parameter of a policy, as in random.seed=7; can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l cpus -d 'Give the machine this many cpus' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l seed -d 'Seed of everything that is random in the simulation' -r
@@ -109,7 +109,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l no-classe
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l json -d 'Print the result as JSON, for other programs to read'
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l machine -d 'A machine\'s name (see `domicile machine list`), a machine file, or `host`' -r
-complete -c domicile -n "__fish_domicile_using_subcommand advise" -l policy -d 'A placement policy, or two joined by `+` (see `domicile policy list`); can be repeated' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l policy -d 'A policy, or several joined by `+` (see `domicile policy list`); can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l set -d 'Set a parameter of a policy, as in random.seed=7; can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l cpus -d 'Give the machine this many cpus' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l seed -d 'Seed of everything that is random in the simulation' -r

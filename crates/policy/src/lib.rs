@@ -17,11 +17,13 @@ pub mod order;
 mod random;
 mod registry;
 mod seam;
+mod work;
 
 pub use combine::Combined;
 pub use random::Random;
-pub use registry::{Entry, Kind, Param, PolicyError, Range, Settings, build, entry, registry};
+pub use registry::{Entry, Kind, Param, PolicyError, Range, Settings, build, entry, registry, work_order};
 pub use seam::{
     Action, Cost, Interest, Miss, MissLevel, Observation, Page, Placement, Policy, Pressure, Tick, Touch, Touched,
     World,
 };
+pub use work::WorkOrder;
