@@ -6,11 +6,14 @@
 //!
 //! A policy is one file in one of the folders `color/` and `homes/`, and one line in
 //! [`registry`]. The seam is [`Policy`]; its README tells the whole contract.
+//!
+//! [`order`] decides in which order work runs, rather than where pages are.
 #![forbid(unsafe_code)]
 
 mod color;
 mod combine;
 mod homes;
+pub mod order;
 mod random;
 mod registry;
 mod seam;
