@@ -61,8 +61,6 @@ pub struct Row {
     pub source: Option<String>,
     #[serde(flatten)]
     pub job: Job,
-    /// Of a figure's curve: the hints of each thread.
-    pub hints: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -199,7 +197,11 @@ impl Item {
         if runs != names {
             return Err(format!("the runs are of {runs:?}, the table has {names:?}"));
         }
-        if let Some(run) = self.runs.iter().find(|run| run.version.is_some() == run.absent.is_some()) {
+        if let Some(run) = self
+            .runs
+            .iter()
+            .find(|run| run.version.is_some() == run.absent.is_some())
+        {
             return Err(format!("the run of `{}` needs a version, or why there is none", run.of));
         }
         let baseline = |name: &String| self.rows.iter().any(|row| row.name == *name);

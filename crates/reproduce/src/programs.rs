@@ -23,6 +23,15 @@ pub struct Programs {
     folder: PathBuf,
 }
 
+/// The programs are built twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Build {
+    /// Scalar code close to the paper's, to count references of.
+    Count,
+    /// All that today's compilers can do, for the clock.
+    Time,
+}
+
 /// One program, ready to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
@@ -57,7 +66,11 @@ impl Programs {
     /// source tree. That there is such a folder says nothing yet of what is in it.
     pub fn find(given: Option<&Path>) -> Result<Programs, ReproduceError> {
         let executable = std::env::current_exe().ok().and_then(|path| path.canonicalize().ok());
-        let places = places(given, std::env::var_os(ENVIRONMENT).map(PathBuf::from), executable.as_deref());
+        let places = places(
+            given,
+            std::env::var_os(ENVIRONMENT).map(PathBuf::from),
+            executable.as_deref(),
+        );
         match places.iter().find(|place| place.is_dir()) {
             Some(folder) => Ok(Programs {
                 folder: folder.canonicalize().unwrap_or_else(|_| folder.clone()),
@@ -68,24 +81,25 @@ impl Programs {
         }
     }
 
-    /// A version of a program, with arguments. Each program may have a folder of its own.
-    pub fn program(&self, name: &str, version: &str, arguments: Vec<String>) -> Result<Program, ReproduceError> {
-        let file = format!("{name}-{version}");
-        let places = [self.folder.join(&file), self.folder.join(name).join(&file)];
-        match places.iter().find(|place| place.is_file()) {
-            Some(path) => Ok(Program {
-                path: path.clone(),
-                arguments,
-            }),
-            None => Err(ReproduceError::NoProgram {
-                name: file,
-                folder: self.folder.clone(),
-            }),
+    /// A version of a program, with arguments.
+    pub fn program(
+        &self,
+        build: Build,
+        name: &str,
+        version: &str,
+        arguments: Vec<String>,
+    ) -> Result<Program, ReproduceError> {
+        let folder = self.folder.join(match build {
+            Build::Count => "count",
+            Build::Time => "time",
+        });
+        let name = format!("{name}-{version}");
+        let path = folder.join(&name);
+        if path.is_file() {
+            Ok(Program { path, arguments })
+        } else {
+            Err(ReproduceError::NoProgram { name, folder })
         }
-    }
-
-    pub fn folder(&self) -> &Path {
-        &self.folder
     }
 }
 
@@ -139,7 +153,8 @@ impl Program {
 fn said(text: &str) -> Result<Said, String> {
     let line = text.lines().find(|line| line.trim_start().starts_with('{'));
     let line = line.ok_or("printed no line of JSON; is it one of Domicile's workloads?")?;
-    let said: Said = serde_json::from_str(line).map_err(|error| format!("printed a line that is not understood: {error}"))?;
+    let said: Said =
+        serde_json::from_str(line).map_err(|error| format!("printed a line that is not understood: {error}"))?;
     if !(said.seconds.is_finite() && said.time().is_finite() && said.time() >= 0.0) {
         return Err("printed a time that is none".to_string());
     }
@@ -189,14 +204,22 @@ mod tests {
     #[test]
     fn a_missing_program_says_what_to_do() {
         let none = Programs::find(Some(Path::new("/nowhere"))).unwrap_err().to_string();
-        assert!(none.contains("/nowhere") && none.contains("make -C workloads"), "{none}");
+        assert!(
+            none.contains("/nowhere") && none.contains("make -C workloads"),
+            "{none}"
+        );
         let room = tempfile::tempdir().unwrap();
         let programs = Programs::find(Some(room.path())).unwrap();
-        let none = programs.program("sor", "untiled", Vec::new()).unwrap_err().to_string();
-        assert!(none.contains("sor-untiled") && none.contains("make -C workloads"), "{none}");
-        std::fs::create_dir(room.path().join("sor")).unwrap();
-        std::fs::write(room.path().join("sor/sor-untiled"), "").unwrap();
-        let found = programs.program("sor", "untiled", vec!["--n".into(), "5".into()]).unwrap();
+        let program = |build| programs.program(build, "sor", "untiled", vec!["--n".into(), "5".into()]);
+        let none = program(Build::Count).unwrap_err().to_string();
+        assert!(
+            none.contains("sor-untiled") && none.contains("make -C workloads"),
+            "{none}"
+        );
+        std::fs::create_dir(room.path().join("count")).unwrap();
+        std::fs::write(room.path().join("count/sor-untiled"), "").unwrap();
+        assert!(program(Build::Time).is_err());
+        let found = program(Build::Count).unwrap();
         assert_eq!(found.line(), "sor-untiled --n 5");
     }
 

@@ -32,7 +32,11 @@ impl Keeping {
     /// The folder for what a user can do without: `$XDG_CACHE_HOME/domicile/reproduce`, or below
     /// `~/.cache`, or below the folder for temporary files.
     pub fn usual() -> PathBuf {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let variable = |name: &str| {
+            std::env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
         let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
         cache.unwrap_or_else(std::env::temp_dir).join("domicile/reproduce")
     }

@@ -16,9 +16,15 @@ pub enum Step<'a> {
         total: u64,
     },
     /// Run number `run` of `runs` begins.
-    Timing { what: &'a str, run: usize, runs: usize },
+    Timing {
+        what: &'a str,
+        run: usize,
+        runs: usize,
+    },
     /// The cache that this process gets is measured.
-    Measuring { what: &'a str },
+    Measuring {
+        what: &'a str,
+    },
 }
 
 /// Called now and then, from any thread.
