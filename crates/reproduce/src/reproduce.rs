@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use machine::Machine;
+use machine::measured::{Effort, Measured, measured};
 
 use crate::error::ReproduceError;
 use crate::line::{Line, Place};
@@ -16,6 +17,8 @@ use crate::{counts::Counts, overhead};
 /// The machine that Philbin96 simulated.
 const MACHINE: &str = "sgi-power-indigo2-r8000";
 const MICRO: f64 = 1e-3;
+/// No machine that runs this has less.
+const LEAST_CACHE: u64 = 64 << 10;
 
 /// How the work is done.
 #[derive(Clone, Debug)]
@@ -49,14 +52,8 @@ pub struct Reproduction<'a> {
     options: &'a Options,
     watch: Watch<'a>,
     machine: Machine,
-    host: Option<Host>,
-}
-
-/// What was measured of this machine.
-#[derive(Clone, Copy, Debug)]
-struct Host {
-    cache_bytes: u64,
-    memory_ns: Option<f64>,
+    /// What was measured of this machine, once it was needed.
+    measured: Option<Measured>,
 }
 
 impl<'a> Reproduction<'a> {
@@ -66,7 +63,7 @@ impl<'a> Reproduction<'a> {
             options,
             watch,
             machine: machine::load(MACHINE)?,
-            host: None,
+            measured: None,
         })
     }
 
@@ -125,8 +122,8 @@ impl<'a> Reproduction<'a> {
     /// Tables of misses.
     fn counts(&self, item: &Item, section: &mut Section) -> Result<(), ReproduceError> {
         let programs = Programs::find(self.options.programs.as_deref())?;
-        let cache = self.machine.caches.iter().map(|cache| cache.bytes).max().unwrap_or(0);
-        let n = self.size(&item.job, None, cache);
+        let cache = self.paper_cache();
+        let n = self.size(&item.job, cache);
         let references = item.rows.iter().find(|row| row.measure == Some(Measure::References));
         let mut counted: Vec<(Result<Counts, String>, Option<String>)> = Vec::new();
         for (index, run) in item.runs.iter().enumerate() {
@@ -184,13 +181,13 @@ impl<'a> Reproduction<'a> {
     /// Tables of times.
     fn times(&mut self, item: &Item, section: &mut Section) -> Result<(), ReproduceError> {
         let programs = Programs::find(self.options.programs.as_deref())?;
-        let host = self.host();
-        let n = self.size(&item.job, Some(host), 0);
+        let cache = self.cache();
+        let n = self.size(&item.job, cache);
         let rounds = self.options.rounds.unwrap_or(if self.options.full { 7 } else { 3 });
         let mut found: Vec<Result<usize, String>> = Vec::new();
         let mut timed = Vec::new();
         for run in &item.runs {
-            let program = self.program(&programs, Build::Time, &item.job, run, n, host.cache_bytes);
+            let program = self.program(&programs, Build::Time, &item.job, run, n, cache);
             if let (Err(reason), None) = (&program, &run.absent) {
                 section.failures.push(format!("{}: {reason}", run.of));
             }
@@ -240,7 +237,7 @@ impl<'a> Reproduction<'a> {
         section.notes.push(format!(
             "timed here: processor seconds at size {n}, so that the data has the paper's ratio to the cache of {} that \
              this process gets; {}; seconds are of another machine and size: compare the speedups",
-            report::bytes(host.cache_bytes),
+            report::bytes(cache),
             rounds_told(rounds)
         ));
         let spread = |(program, timing): (&Program, &Timing)| {
@@ -259,10 +256,10 @@ impl<'a> Reproduction<'a> {
     /// A figure of times over block sizes.
     fn blocks(&mut self, item: &Item, section: &mut Section) -> Result<(), ReproduceError> {
         let programs = Programs::find(self.options.programs.as_deref())?;
-        let host = self.host();
+        let cache = self.cache();
         let rounds = self.options.rounds.unwrap_or(if self.options.full { 3 } else { 1 });
         for row in &item.rows {
-            let n = self.size(&row.job, Some(host), 0);
+            let n = self.size(&row.job, cache);
             let ready = |column: &String| -> Result<Program, ReproduceError> {
                 let bytes =
                     block_bytes(column).ok_or_else(|| ReproduceError::Host(format!("`{column}` is no size")))?;
@@ -290,33 +287,30 @@ impl<'a> Reproduction<'a> {
             "timed here: processor seconds of the threaded versions; {}; the cache that this process gets holds {}, the \
              paper's 2 MB; the paper prints curves without numbers",
             rounds_told(rounds),
-            report::bytes(host.cache_bytes)
+            report::bytes(cache)
         ));
         Ok(())
     }
 
     /// The cost of threads.
     fn overhead(&mut self, item: &Item, section: &mut Section) -> Result<(), ReproduceError> {
-        let host = self.host();
+        let miss = self.measured().memory_ns;
         let rounds = self.options.rounds.unwrap_or(if self.options.full { 21 } else { 7 });
         let count = item.threads.unwrap_or(1 << 20);
         (self.watch)(Step::Measuring { what: &item.name });
         let measured = overhead::measure(count, rounds)?;
-        let miss = host
-            .memory_ns
-            .ok_or_else(|| "the cost of a miss was not measured".to_string());
         for row in &item.rows {
             let ours = match row.name.as_str() {
-                "Fork" => Ok(measured.fork),
-                "Run" => Ok(measured.run),
-                "Total" => Ok(measured.fork + measured.run),
-                _ => miss.clone(),
+                "Fork" => measured.fork,
+                "Run" => measured.run,
+                "Total" => measured.fork + measured.run,
+                _ => miss,
             };
             for (column, name) in item.columns.iter().enumerate() {
                 let place = self.place(item, &row.name, name, &item.unit);
                 section
                     .lines
-                    .push(Line::new(place, row.value(column), ours.clone().map(|ns| ns * MICRO)));
+                    .push(Line::new(place, row.value(column), Ok(ours * MICRO)));
             }
         }
         let paper = |name: &str, column| {
@@ -328,8 +322,8 @@ impl<'a> Reproduction<'a> {
         for (column, name) in item.columns.iter().enumerate() {
             let place = self.place(item, "Total in L2 misses", name, "misses");
             let then = paper("Total", column).and_then(|total| Some(total / paper("L2 Miss", column)?));
-            let now = miss.clone().map(|miss| (measured.fork + measured.run) / miss);
-            section.lines.push(Line::new(place, then, now));
+            let now = (measured.fork + measured.run) / miss;
+            section.lines.push(Line::new(place, then, Ok(now)));
         }
         section.notes.push(format!(
             "measured here: {count} null threads over {} bins, on one cpu, warm; {}; an L2 miss is a load from memory",
@@ -339,31 +333,34 @@ impl<'a> Reproduction<'a> {
         Ok(())
     }
 
-    /// The cache that this process gets; measured once.
-    fn host(&mut self) -> Host {
-        if let Some(host) = self.host {
-            return host;
+    /// The cache that sizes and blocks are chosen by.
+    fn cache(&mut self) -> u64 {
+        match self.options.cache_bytes {
+            Some(bytes) => bytes,
+            None => self.measured().cache_bytes.max(LEAST_CACHE),
         }
-        (self.watch)(Step::Measuring { what: "this machine" });
-        let measured = machine::measured::measured(machine::measured::Effort::Careful);
-        let host = Host {
-            cache_bytes: self.options.cache_bytes.unwrap_or(measured.cache_bytes).max(1 << 16),
-            memory_ns: Some(measured.memory_ns),
-        };
-        *self.host.insert(host)
     }
 
-    /// The size of a job: the one asked for, or the paper's, grown with the cache of `host` where one is given.
-    fn size(&self, job: &Job, host: Option<Host>, then: u64) -> u64 {
-        let then = match then {
-            0 => self.machine.caches.iter().map(|cache| cache.bytes).max().unwrap_or(0),
-            then => then,
-        };
-        match (self.options.n, job.size, host) {
-            (Some(n), _, _) => n,
-            (None, Some(size), Some(host)) => size.grown(host.cache_bytes, then),
-            (None, Some(size), None) => size.paper,
-            (None, None, _) => 0,
+    /// What this process really gets of the machine; measured once.
+    fn measured(&mut self) -> &Measured {
+        let watch = self.watch;
+        self.measured.get_or_insert_with(|| {
+            watch(Step::Measuring { what: "this machine" });
+            measured(Effort::Careful)
+        })
+    }
+
+    /// The paper's cache.
+    fn paper_cache(&self) -> u64 {
+        self.machine.caches.iter().map(|cache| cache.bytes).max().unwrap_or(0)
+    }
+
+    /// The size of a job: the one asked for, or the paper's, grown for a cache of so many bytes.
+    fn size(&self, job: &Job, cache: u64) -> u64 {
+        match (self.options.n, job.size) {
+            (Some(n), _) => n,
+            (None, Some(size)) => size.grown(cache, self.paper_cache()),
+            (None, None) => 0,
         }
     }
 }
