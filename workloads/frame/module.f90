@@ -31,6 +31,18 @@ module frame
 
      subroutine frame_item_end() bind(c)
      end subroutine frame_item_end
+
+     !> Before the first fork (order.h).
+     subroutine order_begin(opt) bind(c)
+       import :: options
+       type(options), intent(in) :: opt
+     end subroutine order_begin
+
+     !> After a run: its threads are added, its bins noted.
+     subroutine order_end(out) bind(c)
+       import :: outcome
+       type(outcome), intent(inout) :: out
+     end subroutine order_end
   end interface
 
 contains
