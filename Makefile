@@ -5,12 +5,13 @@ CARGO  ?= cargo
 # Two jobs are what the reference machine has; cargo picks its own number elsewhere.
 CARGO_FLAGS ?= --locked
 
-.PHONY: help demo test bench docs install build tool lint clean
+.PHONY: help demo test bench reproduce docs install build tool lint clean
 
 help:
 	@echo 'make demo              see it work: records sqlite3 joining two tables and prints the advice'
 	@echo 'make test              the whole suite (lint, unit, end-to-end, oracles)'
 	@echo 'make bench             speed, side by side with other tools, as ratios (long)'
+	@echo 'make reproduce         the papers'\'' tables and figures, theirs beside ours (long)'
 	@echo 'make docs              man pages, completions and the book'
 	@echo 'make install PREFIX=D  the command, its Valgrind tool, man pages and completions under D'
 
@@ -45,6 +46,12 @@ bench:
 	@$(MAKE) --no-print-directory build
 	@crates/sim/tests/oracles/pycachesim.sh
 	@bench/run
+
+reproduce:
+	@setup/debian reproduce
+	@$(MAKE) --no-print-directory build
+	$(MAKE) --no-print-directory -C workloads
+	target/release/domicile reproduce philbin96 $(REPRODUCE_FLAGS)
 
 docs: build
 	@setup/debian docs

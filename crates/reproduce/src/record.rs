@@ -155,14 +155,11 @@ fn simulate(
     Counts::of(outcome, &said).map_err(failed)
 }
 
-/// A number for all that counts depend on: the program, the library of threads beside it, its arguments, the machine,
-/// and the recorder and simulator themselves.
+/// A number for all that counts depend on: the program (which the library of threads is linked into), its arguments,
+/// the machine, and the recorder and simulator themselves.
 fn key(program: &Program, machine: &Machine) -> Result<u64, ReproduceError> {
     let mut hasher = DefaultHasher::new();
     hash_file(&program.path, &mut hasher)?;
-    for library in libraries(&program.path) {
-        hash_file(&library, &mut hasher)?;
-    }
     if let Ok(own) = std::env::current_exe() {
         hash_file(&own, &mut hasher)?;
     }
@@ -177,18 +174,6 @@ fn key(program: &Program, machine: &Machine) -> Result<u64, ReproduceError> {
     }
     hasher.write(machine.to_toml().as_bytes());
     Ok(hasher.finish())
-}
-
-/// Our own libraries that a program may load from where it lies.
-fn libraries(program: &Path) -> Vec<PathBuf> {
-    let folder = program.parent().unwrap_or(Path::new("."));
-    let near = ["", "lib", "../lib", "../../../lib", "../../target/release"];
-    let files = near.iter().flat_map(|place| sorted(&folder.join(place)));
-    let ours = |file: &PathBuf| {
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("libdomicile") && name.contains(".so")
-    };
-    files.filter(ours).collect()
 }
 
 /// The plain files of a folder, by name; none where it cannot be read.
@@ -245,11 +230,8 @@ mod tests {
         assert_ne!(key(&program(&["--n", "6"]), &r8000).unwrap(), first);
         assert_ne!(key(&program(&["--n5", ""]), &r8000).unwrap(), first);
         assert_ne!(key(&program(&["--n", "5"]), &r10000).unwrap(), first);
-        fs::write(room.path().join("libdomicile.so"), "library").unwrap();
-        let with_library = key(&program(&["--n", "5"]), &r8000).unwrap();
-        assert_ne!(with_library, first);
         fs::write(&path, "two").unwrap();
-        assert_ne!(key(&program(&["--n", "5"]), &r8000).unwrap(), with_library);
+        assert_ne!(key(&program(&["--n", "5"]), &r8000).unwrap(), first);
         fs::remove_file(&path).unwrap();
         assert!(key(&program(&[]), &r8000).is_err());
     }
