@@ -1,8 +1,9 @@
 //! From hints to bins: a number for every block that is used (Philbin96, section 3.2).
 //!
 //! The paper hashes into a table of chains. Here the numbers of bins are dense, in order of first use, so that
-//! whatever else is known of a bin stands in arrays; the table is open addressing over those numbers, at most half
-//! full. The bin found last is looked at first, because hints mostly come in runs.
+//! whatever else is known of a bin stands in arrays; the table is open addressing over those numbers, at most a quarter
+//! full, so that the first look mostly finds the bin. The bin found last is looked at first, because hints mostly come in
+//! runs.
 
 use std::collections::TryReserveError;
 
@@ -15,6 +16,9 @@ pub type BinId = u32;
 
 /// No bin has this number.
 const NONE: BinId = BinId::MAX;
+
+/// Entries of the table for each bin, at least.
+const SPARSE: usize = 4;
 
 /// Why a block got no bin. Nothing has changed then.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -140,7 +144,7 @@ impl Bins {
     pub fn reserve(&mut self, bins: usize) -> Result<(), BinsError> {
         let more = bins.saturating_sub(self.len());
         self.blocks.try_reserve(more.saturating_mul(self.shape.hints()))?;
-        if bins > self.table.len() / 2 {
+        if bins > self.table.len() / SPARSE {
             self.grow(bins)?;
         }
         Ok(())
@@ -224,7 +228,7 @@ impl Bins {
             return Err(BinsError::OutOfMemory);
         }
         self.blocks.try_reserve(at.len())?;
-        let slot = if (bins + 1) * 2 > self.table.len() {
+        let slot = if (bins + 1) * SPARSE > self.table.len() {
             self.grow(bins + 1)?;
             match self.probe(at, hash(at)) {
                 Probe::Free(slot) => slot,
@@ -238,10 +242,10 @@ impl Bins {
         Ok(bins as BinId)
     }
 
-    /// A larger table: at least twice as many entries as bins.
+    /// A larger table, for so many bins.
     fn grow(&mut self, bins: usize) -> Result<(), BinsError> {
         let size = bins
-            .checked_mul(2)
+            .checked_mul(SPARSE)
             .and_then(usize::checked_next_power_of_two)
             .ok_or(BinsError::OutOfMemory)?
             .max(64);
