@@ -5,6 +5,7 @@
 
 pub mod affinity;
 pub mod caches;
+pub mod clock;
 pub mod cpuinfo;
 pub mod cpus;
 pub mod nodes;
