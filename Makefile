@@ -5,7 +5,7 @@ CARGO  ?= cargo
 # Two jobs are what the reference machine has; cargo picks its own number elsewhere.
 CARGO_FLAGS ?= --locked
 
-.PHONY: help demo test bench reproduce docs install build tool lint clean
+.PHONY: help demo test bench reproduce docs install build tool lint miri clean
 
 help:
 	@echo 'make demo              see it work: records sqlite3 joining two tables and prints the advice'
@@ -13,7 +13,8 @@ help:
 	@echo 'make bench             speed, side by side with other tools, as ratios (long)'
 	@echo 'make reproduce         the papers'\'' tables and figures, theirs beside ours (long)'
 	@echo 'make docs              man pages, completions and the book'
-	@echo 'make install PREFIX=D  the command, its Valgrind tool, man pages and completions under D'
+	@echo 'make miri              the unsafe parts under Miri (needs a nightly toolchain with it)'
+	@echo 'make install PREFIX=D  the command, its Valgrind tool, the library, man pages and completions under D'
 
 build: tool
 	$(CARGO) build $(CARGO_FLAGS) --release -p domicile
@@ -59,6 +60,8 @@ docs: build
 	$(CARGO) doc $(CARGO_FLAGS) --workspace --no-deps
 
 install: build
+	$(MAKE) --no-print-directory -f crates/capi/Makefile \
+	  DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) CARGO="$(CARGO)" CARGO_FLAGS="$(CARGO_FLAGS)" install
 	install -Dm755 target/release/domicile $(DESTDIR)$(PREFIX)/bin/domicile
 	$(MAKE) --no-print-directory -C capture/valgrind \
 	  DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
@@ -67,6 +70,14 @@ install: build
 	install -Dm644 completions/domicile.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/domicile
 	install -Dm644 completions/_domicile $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_domicile
 	install -Dm644 completions/domicile.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/domicile.fish
+
+# Data races, aliasing, use after free: on the library's unsafe parts, with its calls made from Rust.
+miri:
+	@if $(CARGO) +nightly miri --version >/dev/null 2>&1; then \
+	  MIRIFLAGS=-Zmiri-strict-provenance $(CARGO) +nightly miri test $(CARGO_FLAGS) -p domicile-capi --lib --test from_rust; \
+	else \
+	  echo 'skipped: there is no Miri (rustup toolchain install nightly --component miri rust-src)'; \
+	fi
 
 clean:
 	$(CARGO) clean

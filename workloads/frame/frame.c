@@ -9,6 +9,11 @@
 #include <time.h>
 
 #define REPORTS 8
+#ifdef COLUMNS
+#define COLUMNS_USAGE " [--columns N]"
+#else
+#define COLUMNS_USAGE ""
+#endif
 
 /* The paper's sizes, and the least and the greatest that make sense. */
 static const struct program {
@@ -83,7 +88,7 @@ static void usage(FILE *to)
    if (program->iterations > 1)
       fprintf(to, " [--iterations N]");
    if (!strcmp(PROGRAM, "sor"))
-      fprintf(to, " [--rounds N]");
+      fprintf(to, " [--rounds N]" COLUMNS_USAGE);
    if (!strcmp(PROGRAM, "nbody"))
       fprintf(to, " [--theta T] [--plane BYTES]");
 #ifdef THREADED
@@ -147,6 +152,10 @@ static void parse(int argc, char **argv, struct options *options)
          options->iterations = whole(name, argv[++i], 1, 1000000);
       else if (!strcmp(name, "--rounds") && !strcmp(PROGRAM, "sor"))
          options->rounds = whole(name, argv[++i], 1, 1000000);
+#ifdef COLUMNS
+      else if (!strcmp(name, "--columns"))
+         options->columns = whole(name, argv[++i], 1, 64);
+#endif
       else if (!strcmp(name, "--theta") && !strcmp(PROGRAM, "nbody"))
          options->theta = angle(name, argv[++i]);
       else if (!strcmp(name, "--plane") && !strcmp(PROGRAM, "nbody"))
@@ -184,6 +193,7 @@ int main(int argc, char **argv)
    options.n = program->n;
    options.iterations = program->iterations;
    options.rounds = 1;
+   options.columns = 1;
    options.workers = 1;
    options.theta = 1.0;
    parse(argc, argv, &options);

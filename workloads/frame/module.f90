@@ -4,7 +4,7 @@ module frame
   implicit none
 
   type, bind(c) :: options
-     integer(c_int64_t) :: n, iterations, rounds, block, workers, plane
+     integer(c_int64_t) :: n, iterations, rounds, columns, block, workers, plane
      real(c_double) :: theta
      integer(c_int32_t) :: mark
   end type options

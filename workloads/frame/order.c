@@ -28,7 +28,8 @@ void order_begin(const struct options *options)
 static void note(const domicile_order_report *report, struct outcome *outcome)
 {
    outcome->threads += (int64_t)report->threads;
-   outcome->bins = (int64_t)report->bins;
+   if (outcome->bins < (int64_t)report->bins)
+      outcome->bins = (int64_t)report->bins;
 }
 
 void order_end(struct outcome *outcome)

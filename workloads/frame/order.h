@@ -7,7 +7,7 @@
 
 /* Before the first th_fork: the block and the workers of the command line. */
 void order_begin(const struct options *options);
-/* After each th_run: its threads are added, its bins noted. */
+/* After each th_run: its threads are added; its bins are noted if they are more than before. */
 void order_end(struct outcome *outcome);
 
 /* Makes the order of the program, with the block and the workers of the command line. */

@@ -1,34 +1,31 @@
 !> "Threaded": the transposed version with a thread for each dot product; its hints are the two columns that it reads.
 module dot_threads
+  use dots
   implicit none
+  integer :: n
   double precision, pointer, contiguous :: a(:, :), b(:, :), c(:, :)
 contains
   subroutine dot_product_of(i, j)
     integer, intent(in) :: i, j
-    double precision :: dot
-    integer :: k
 
-    dot = c(i, j)
-    do k = 1, size(a, 1)
-       dot = dot + a(k, i)*b(k, j)
-    end do
-    c(i, j) = dot
+    c(i, j) = dot(c(i, j), a(:, i), b(:, j), n)
   end subroutine dot_product_of
 end module dot_threads
 
-subroutine multiply(a_, b_, c_, n, opt, out)
+subroutine multiply(a_, b_, c_, n_, opt, out)
   use frame
   use transposition
   use dot_threads
   use domicile_th
   implicit none
-  integer, intent(in) :: n
-  double precision, intent(inout), target :: a_(n, n), c_(n, n)
-  double precision, intent(in), target :: b_(n, n)
+  integer, intent(in) :: n_
+  double precision, intent(inout), target :: a_(n_, n_), c_(n_, n_)
+  double precision, intent(in), target :: b_(n_, n_)
   type(options), intent(in) :: opt
   type(outcome), intent(inout) :: out
   integer :: i, j
 
+  n = n_
   a => a_
   b => b_
   c => c_

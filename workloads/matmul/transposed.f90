@@ -3,24 +3,20 @@
 subroutine multiply(a, b, c, n, opt, out)
   use frame
   use transposition
+  use dots
   implicit none
   integer, intent(in) :: n
   double precision, intent(inout) :: a(n, n), c(n, n)
   double precision, intent(in) :: b(n, n)
   type(options), intent(in) :: opt
   type(outcome), intent(inout) :: out
-  double precision :: dot
-  integer :: i, j, k
+  integer :: i, j
 
   call transpose_in_place(a, n)
   do i = 1, n
      do j = 1, n
         if (opt%mark /= 0) call frame_item_begin(a(1, i), b(1, j), c_null_ptr)
-        dot = c(i, j)
-        do k = 1, n
-           dot = dot + a(k, i)*b(k, j)
-        end do
-        c(i, j) = dot
+        c(i, j) = dot(c(i, j), a(1, i), b(1, j), n)
         if (opt%mark /= 0) call frame_item_end()
      end do
   end do

@@ -10,10 +10,10 @@ module block_threads
   integer :: n
   double precision, pointer, contiguous :: a(:, :)
 contains
-  subroutine compute(j, unused) bind(c)
-    integer(c_intptr_t), value :: j, unused
+  subroutine compute(j, count) bind(c)
+    integer(c_intptr_t), value :: j, count
 
-    call relax_column(a, n, int(j))
+    call relax_columns(a, n, int(j), int(count))
   end subroutine compute
 end module block_threads
 
@@ -27,9 +27,10 @@ subroutine solve(a_, n_, iterations, opt, out)
   type(options), intent(in) :: opt
   type(outcome), intent(inout) :: out
   integer(c_int64_t) :: side, place
-  integer :: t, j, columns, first, last
+  integer :: t, j, columns, together, first, last
 
   n = n_
+  together = int(opt%columns)
   a(0:, 0:) => a_
   call places_open(opt)
   side = places_block()
@@ -39,8 +40,9 @@ subroutine solve(a_, n_, iterations, opt, out)
      do first = 1, n - 1, columns
         place = side*(first/columns)
         last = min(first + columns - 1, n - 1)
-        do j = first, last
-           if ((j > first .or. j == 1) .and. (j < last .or. j == n - 1)) call place_thread(compute, j, 0, place)
+        if (last < n - 1) last = last - 1
+        do j = merge(1, first + 1, first == 1), last, together
+           call place_thread(compute, j, min(together, last - j + 1), place)
         end do
      end do
   end do
@@ -48,8 +50,7 @@ subroutine solve(a_, n_, iterations, opt, out)
   do t = 1, iterations
      do first = 1 + columns, n - 1, columns
         place = side*(first/columns)
-        call place_thread(compute, first - 1, 0, place)
-        call place_thread(compute, first, 0, place)
+        call place_thread(compute, first - 1, 2, place)
      end do
   end do
   call places_run(out)

@@ -16,7 +16,6 @@ subroutine workload(opt, out) bind(c)
   end interface
 
   double precision, allocatable :: a(:, :)
-  double precision :: norm
   integer :: n, i, j, status
   integer(c_int64_t) :: round
 
@@ -29,20 +28,31 @@ subroutine workload(opt, out) bind(c)
      end do
   end do
 
+  call report('residual_before', residual())
   call frame_begin()
   do round = 1, opt%rounds
      call solve(a, n, int(opt%iterations), opt, out)
   end do
   call frame_end()
 
-  ! How far every element still is from what its neighbours ask for: the versions that update in
-  ! another order come to the same solution by another way, and this says how near they are.
-  norm = 0
   do j = 1, n - 1
      do i = 1, n - 1
-        norm = norm + (0.25d0*(a(i + 1, j) + a(i - 1, j) + a(i, j + 1) + a(i, j - 1)) - a(i, j))**2
         out%checksum = out%checksum + a(i, j)*(mod(i + 31*j, 101) + 1)
      end do
   end do
-  call report('residual', sqrt(norm/(n - 1)/(n - 1)))
+  call report('residual', residual())
+
+contains
+
+  !> How far the elements are from the mean of their neighbours, as a root mean square. Versions that update in another order come to
+  !> the same solution by another way, and this says how near they are.
+  double precision function residual()
+    residual = 0
+    do j = 1, n - 1
+       do i = 1, n - 1
+          residual = residual + (0.25d0*(a(i + 1, j) + a(i - 1, j) + a(i, j + 1) + a(i, j - 1)) - a(i, j))**2
+       end do
+    end do
+    residual = sqrt(residual/(n - 1)/(n - 1))
+  end function residual
 end subroutine workload

@@ -8,10 +8,10 @@ module column_threads
   integer :: n
   double precision, pointer, contiguous :: a(:, :)
 contains
-  subroutine compute(j, unused)
-    integer, intent(in) :: j, unused
+  subroutine compute(j, count)
+    integer, intent(in) :: j, count
 
-    call relax_column(a, n, j)
+    call relax_columns(a, n, j, count)
   end subroutine compute
 end module column_threads
 
@@ -24,14 +24,15 @@ subroutine solve(a_, n_, iterations, opt, out)
   double precision, intent(inout), target :: a_(0:n_, 0:n_)
   type(options), intent(in) :: opt
   type(outcome), intent(inout) :: out
-  integer :: t, j
+  integer :: t, j, count
 
   n = n_
   a(0:, 0:) => a_
   call order_begin(opt)
   do t = 1, iterations
-     do j = 1, n - 1
-        call th_fork(compute, j, 0, a(0, j - 1), a(n, j + 1))
+     do j = 1, n - 1, int(opt%columns)
+        count = min(int(opt%columns), n - j)
+        call th_fork(compute, j, count, a(0, j - 1), a(n, j + count))
      end do
   end do
   call th_run(0)

@@ -8,12 +8,13 @@ subroutine solve(a, n, iterations, opt, out)
   double precision, intent(inout), target :: a(0:n, 0:n)
   type(options), intent(in) :: opt
   type(outcome), intent(inout) :: out
-  integer :: t, j
+  integer :: t, j, count
 
   do t = 1, iterations
-     do j = 1, n - 1
-        if (opt%mark /= 0) call frame_item_begin(a(0, j - 1), a(n, j + 1), c_null_ptr)
-        call relax_column(a, n, j)
+     do j = 1, n - 1, int(opt%columns)
+        count = min(int(opt%columns), n - j)
+        if (opt%mark /= 0) call frame_item_begin(a(0, j - 1), a(n, j + count), c_null_ptr)
+        call relax_columns(a, n, j, count)
         if (opt%mark /= 0) call frame_item_end()
      end do
   end do
