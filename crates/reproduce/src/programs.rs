@@ -161,14 +161,11 @@ fn said(text: &str) -> Result<Said, String> {
     Ok(said)
 }
 
-/// Arguments with their places filled: `{n}` and `{block}`.
-pub fn filled(arguments: &[String], n: u64, block: Option<u64>) -> Vec<String> {
+/// Arguments with their places filled: `{n}` by the value called `n`, and so on.
+pub fn filled(arguments: &[String], values: &[(&str, u64)]) -> Vec<String> {
     let fill = |argument: &String| {
-        let argument = argument.replace("{n}", &n.to_string());
-        match block {
-            Some(block) => argument.replace("{block}", &block.to_string()),
-            None => argument,
-        }
+        let put = |text: String, (name, value): &(&str, u64)| text.replace(&format!("{{{name}}}"), &value.to_string());
+        values.iter().fold(argument.clone(), put)
     };
     arguments.iter().map(fill).collect()
 }
@@ -226,6 +223,6 @@ mod tests {
     #[test]
     fn arguments_are_filled() {
         let arguments = ["--n".to_string(), "{n}".to_string(), "{block}".to_string()];
-        assert_eq!(filled(&arguments, 7, Some(4096)), ["--n", "7", "4096"]);
+        assert_eq!(filled(&arguments, &[("n", 7), ("block", 4096)]), ["--n", "7", "4096"]);
     }
 }

@@ -110,8 +110,9 @@ impl<'a> Reproduction<'a> {
                 .clone()
                 .unwrap_or_else(|| "there is no such program".to_string()));
         };
-        let mut arguments = filled(&job.arguments, n, None);
-        arguments.extend(filled(&run.arguments, n, None));
+        let values = [("n", n), ("plane", plane(cache))];
+        let mut arguments = filled(&job.arguments, &values);
+        arguments.extend(filled(&run.arguments, &values));
         if let Some(hints) = run.hints {
             arguments.extend(["--block".to_string(), (cache / hints.max(1)).to_string()]);
         }
@@ -263,7 +264,10 @@ impl<'a> Reproduction<'a> {
             let ready = |column: &String| -> Result<Program, ReproduceError> {
                 let bytes =
                     block_bytes(column).ok_or_else(|| ReproduceError::Host(format!("`{column}` is no size")))?;
-                let arguments = filled(&row.job.arguments, n, Some(bytes));
+                let arguments = filled(
+                    &row.job.arguments,
+                    &[("n", n), ("block", bytes), ("plane", plane(cache))],
+                );
                 let name = row.job.program.as_deref().unwrap_or_default();
                 programs.program(Build::Time, name, "threaded", arguments)
             };
@@ -363,6 +367,12 @@ impl<'a> Reproduction<'a> {
             (None, None) => 0,
         }
     }
+}
+
+/// Bytes along one side of the cube that N-body's places are scaled to: four blocks of a third of the cache. The paper says only "the
+/// dimensions of the scheduling plane"; with four, its bodies fall into its number of bins.
+fn plane(cache: u64) -> u64 {
+    4 * (cache / 3)
 }
 
 fn rounds_told(rounds: usize) -> String {
