@@ -1,14 +1,14 @@
 //! What a null thread costs (Philbin96, section 4.1, Table 1).
 
 use std::hint::black_box;
-use std::time::Instant;
 
+use sys::clock::thread_time;
 use threads::{Keep, Scheduler, Shape, Tour};
 
 use crate::error::ReproduceError;
 use crate::times::median;
 
-/// The cost of one thread, in nanoseconds.
+/// The cost of one thread, in nanoseconds of processor time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overhead {
     pub fork: f64,
@@ -37,7 +37,7 @@ pub fn measure(count: u64, rounds: usize) -> Result<Overhead, ReproduceError> {
     let (mut forks, mut runs) = (Vec::new(), Vec::new());
     let mut bins = 0;
     for round in 0..=rounds.max(1) {
-        let begun = Instant::now();
+        let begun = thread_time();
         for i in 0..side {
             for j in 0..side {
                 scheduler
@@ -45,12 +45,12 @@ pub fn measure(count: u64, rounds: usize) -> Result<Overhead, ReproduceError> {
                     .map_err(|error| failed(&error))?;
             }
         }
-        let forked = begun.elapsed();
-        let begun = Instant::now();
+        let forked = thread_time().saturating_sub(begun);
+        let begun = thread_time();
         let report = scheduler
             .run(Keep::No, |&(procedure, first, second), _| procedure(first, second))
             .map_err(|error| failed(&error))?;
-        let ran = begun.elapsed();
+        let ran = thread_time().saturating_sub(begun);
         if report.threads != side * side {
             return Err(failed(&format!("{} of {} ran", report.threads, side * side)));
         }
