@@ -16,9 +16,12 @@ void order_begin(const struct options *options)
 {
    if (options->workers > 1) {
       domicile_order_attributes attributes;
+      int d;
       memset(&attributes, 0, sizeof attributes);
       attributes.size = sizeof attributes;
       attributes.workers = (uint32_t)options->workers;
+      for (d = 0; d < 3; d++)
+         attributes.block[d] = (uint64_t)options->block;
       if (domicile_th_configure(&attributes) != DOMICILE_OK)
          frame_fail("the library refuses so many workers");
    }

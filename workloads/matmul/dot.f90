@@ -1,9 +1,10 @@
-!> The inner loop of the transposed and the threaded version: two loads for each multiplication.
+!> The inner loop of the transposed and the threaded version: two loads for each multiplication. It is recursive because only
+!> such procedures may be at work twice at the same time, as they are with two workers.
 module dots
   implicit none
 contains
   !> start + x . y
-  double precision function dot(start, x, y, n)
+  recursive double precision function dot(start, x, y, n)
     integer, intent(in) :: n
     double precision, intent(in) :: start, x(n), y(n)
     integer :: k

@@ -5,7 +5,7 @@ module dot_threads
   integer :: n
   double precision, pointer, contiguous :: a(:, :), b(:, :), c(:, :)
 contains
-  subroutine dot_product_of(i, j)
+  recursive subroutine dot_product_of(i, j)
     integer, intent(in) :: i, j
 
     c(i, j) = dot(c(i, j), a(:, i), b(:, j), n)

@@ -46,7 +46,7 @@ static void plummer(struct system *system)
    }
 }
 
-/* The bodies' cube is scaled to the scheduling cube, whose side is a sixth of the bytes of bodies and
+/* The bodies' cube is scaled to the scheduling cube, whose side is an eighth of the bytes of bodies and
    tree unless the command line says otherwise. (With the paper's 64,000 bodies and 2 MB of cache
    that is about four blocks of a third of the cache.) */
 void place(const struct system *system, const struct options *options, const struct body *body,
@@ -54,7 +54,7 @@ void place(const struct system *system, const struct options *options, const str
 {
    double plane = options->plane ? (double)options->plane
                                  : (double)(system->count * (int64_t)sizeof(struct body) +
-                                            system->nodes * (int64_t)sizeof(struct node)) / 6;
+                                            system->nodes * (int64_t)sizeof(struct node)) / 8;
    int d;
    for (d = 0; d < 3; d++) {
       double part = system->side > 0 ? (body->position[d] - system->low[d]) / system->side : 0;

@@ -10,15 +10,14 @@ struct body {
    double mass;
 };
 
-/* A cube of space. A leaf stands for one body and keeps a copy of its position and mass, so that
-   bodies may move while the tree is in use. */
+/* A cube of space. Its eight parts lie side by side. A cube with one body has no parts: it keeps a copy of
+   the body's position and mass, so that bodies may move while the tree is in use. */
 struct node {
    double centre[3]; /* of mass */
-   double mass;
-   double middle[3]; /* of the cube */
+   double mass;      /* 0: empty */
    double side;
-   int is_leaf;
-   struct node *child[8];
+   struct node *parts;
+   double middle[3]; /* of the cube */
 };
 
 struct system {
@@ -26,7 +25,7 @@ struct system {
    int64_t count;
    double theta; /* a cube seen under a smaller angle than this counts as one mass */
    double low[3], side; /* the cube that holds all bodies */
-   struct node *root;
+   struct node root;
    int64_t nodes;
 };
 

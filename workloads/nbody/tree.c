@@ -6,17 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POOL 4096  /* nodes in a piece of the pool */
+#define POOL 512   /* times eight nodes in a piece of the pool */
 #define DEEPEST 64 /* bodies that lie still closer together share a leaf */
 
 struct piece {
    struct piece *next;
-   struct node nodes[POOL];
+   struct node nodes[POOL][8];
 };
 static struct piece *first, *current;
 static int used;
 
-static struct node *new_node(struct system *system)
+static struct node *eight_nodes(struct system *system)
 {
    if (!current || used == POOL) {
       struct piece **link = current ? &current->next : &first;
@@ -25,41 +25,43 @@ static struct node *new_node(struct system *system)
       current = *link;
       used = 0;
    }
-   system->nodes++;
-   return &current->nodes[used++];
+   system->nodes += 8;
+   return current->nodes[used++];
 }
 
-static struct node *new_leaf(struct system *system, const double position[3], double mass)
+static void make_empty(struct node *node, const double middle[3], double side)
 {
-   struct node *leaf = new_node(system);
-   memcpy(leaf->centre, position, sizeof leaf->centre);
-   leaf->mass = mass;
-   leaf->is_leaf = 1;
-   return leaf;
+   node->mass = 0;
+   node->side = side;
+   node->parts = 0;
+   memcpy(node->middle, middle, sizeof node->middle);
 }
 
-static struct node *new_cell(struct system *system, const double middle[3], double side)
+static void make_leaf(struct node *node, const double position[3], double mass)
 {
-   struct node *cell = new_node(system);
-   memcpy(cell->middle, middle, sizeof cell->middle);
-   cell->side = side;
-   cell->is_leaf = 0;
-   memset(cell->child, 0, sizeof cell->child);
-   return cell;
+   memcpy(node->centre, position, sizeof node->centre);
+   node->mass = mass;
 }
 
-/* Which of a cell's eight cubes a position lies in. */
-static int octant(const struct node *cell, const double position[3])
+/* Which of a cube's parts a position lies in. */
+static struct node *part_of(const struct node *node, const double position[3])
 {
-   return (position[0] >= cell->middle[0]) | (position[1] >= cell->middle[1]) << 1 |
-          (position[2] >= cell->middle[2]) << 2;
+   return &node->parts[(position[0] >= node->middle[0]) | (position[1] >= node->middle[1]) << 1 |
+                       (position[2] >= node->middle[2]) << 2];
 }
 
-static void middle_of(const struct node *cell, int which, double middle[3])
+/* A leaf becomes a cell: its body moves to the part that it lies in. */
+static void split(struct system *system, struct node *leaf)
 {
-   int d;
-   for (d = 0; d < 3; d++)
-      middle[d] = cell->middle[d] + (which >> d & 1 ? 0.25 : -0.25) * cell->side;
+   int part, d;
+   leaf->parts = eight_nodes(system);
+   for (part = 0; part < 8; part++) {
+      double middle[3];
+      for (d = 0; d < 3; d++)
+         middle[d] = leaf->middle[d] + (part >> d & 1 ? 0.25 : -0.25) * leaf->side;
+      make_empty(&leaf->parts[part], middle, 0.5 * leaf->side);
+   }
+   make_leaf(part_of(leaf, leaf->centre), leaf->centre, leaf->mass);
 }
 
 /* Two bodies in one leaf, where no cube is small enough to part them. */
@@ -73,50 +75,42 @@ static void join(struct node *leaf, const double position[3], double mass)
 
 static void insert(struct system *system, const double position[3], double mass)
 {
-   struct node *cell = system->root;
+   struct node *node = &system->root;
    int depth;
    for (depth = 0;; depth++) {
-      int which = octant(cell, position);
-      struct node *child = cell->child[which];
-      if (!child) {
-         cell->child[which] = new_leaf(system, position, mass);
-         return;
-      }
-      if (child->is_leaf) {
-         double middle[3];
-         struct node *between;
-         if (depth == DEEPEST) {
-            join(child, position, mass);
+      if (!node->parts) {
+         if (node->mass == 0) {
+            make_leaf(node, position, mass);
             return;
          }
-         middle_of(cell, which, middle);
-         between = new_cell(system, middle, 0.5 * cell->side);
-         between->child[octant(between, child->centre)] = child;
-         cell->child[which] = between;
-         child = between;
+         if (depth == DEEPEST) {
+            join(node, position, mass);
+            return;
+         }
+         split(system, node);
       }
-      cell = child;
+      node = part_of(node, position);
    }
 }
 
 /* Mass and centre of mass of every cell, from the leaves up. */
 static void weigh(struct node *cell)
 {
-   double moment[3] = {0, 0, 0};
+   double moment[3] = {0, 0, 0}, mass = 0;
    int i, d;
-   cell->mass = 0;
    for (i = 0; i < 8; i++) {
-      struct node *child = cell->child[i];
-      if (!child)
+      struct node *part = &cell->parts[i];
+      if (part->mass == 0)
          continue;
-      if (!child->is_leaf)
-         weigh(child);
-      cell->mass += child->mass;
+      if (part->parts)
+         weigh(part);
+      mass += part->mass;
       for (d = 0; d < 3; d++)
-         moment[d] += child->mass * child->centre[d];
+         moment[d] += part->mass * part->centre[d];
    }
+   cell->mass = mass;
    for (d = 0; d < 3; d++)
-      cell->centre[d] = moment[d] / cell->mass;
+      cell->centre[d] = moment[d] / mass;
 }
 
 void tree_build(struct system *system)
@@ -138,11 +132,12 @@ void tree_build(struct system *system)
       middle[d] = system->low[d] + 0.5 * system->side;
 
    current = 0;
-   system->nodes = 0;
-   system->root = new_cell(system, middle, system->side);
+   system->nodes = 1;
+   make_empty(&system->root, middle, system->side);
    for (i = 0; i < system->count; i++)
       insert(system, system->bodies[i].position, system->bodies[i].mass);
-   weigh(system->root);
+   if (system->root.parts)
+      weigh(&system->root);
 }
 
 struct pull {
@@ -157,7 +152,7 @@ static void walk(struct pull *pull, const struct node *node)
    double dy = node->centre[1] - pull->position[1];
    double dz = node->centre[2] - pull->position[2];
    double squared = dx * dx + dy * dy + dz * dz;
-   if (node->is_leaf || node->side * node->side < pull->theta_squared * squared) {
+   if (!node->parts || node->side * node->side < pull->theta_squared * squared) {
       double softened, factor;
       softened = squared + SOFTENING * SOFTENING;
       factor = node->mass / (softened * sqrt(softened));
@@ -167,8 +162,8 @@ static void walk(struct pull *pull, const struct node *node)
    } else {
       int i;
       for (i = 0; i < 8; i++)
-         if (node->child[i])
-            walk(pull, node->child[i]);
+         if (node->parts[i].mass != 0)
+            walk(pull, &node->parts[i]);
    }
 }
 
@@ -177,7 +172,7 @@ void tree_move(const struct system *system, struct body *body)
    struct pull pull = {{body->position[0], body->position[1], body->position[2]}, {0, 0, 0}, 0};
    int d;
    pull.theta_squared = system->theta * system->theta;
-   walk(&pull, system->root);
+   walk(&pull, &system->root);
    for (d = 0; d < 3; d++) {
       body->velocity[d] += TIME_STEP * pull.acceleration[d];
       body->position[d] += TIME_STEP * body->velocity[d];

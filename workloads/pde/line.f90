@@ -1,4 +1,5 @@
 !> One line of the mesh at a time: what the versions of the PDE solver put together in different orders.
+!> The procedures are recursive because only such ones may be at work twice at the same time, as they are with two workers.
 !> Red points are those with i + j odd; a red point has black neighbours only, and the other way round.
 module line
   implicit none
@@ -7,7 +8,7 @@ module line
 
 contains
 
-  subroutine relax_red(u, b, n, j)
+  recursive subroutine relax_red(u, b, n, j)
     integer, intent(in) :: n, j
     double precision, intent(inout) :: u(0:n + 1, 0:n + 1)
     double precision, intent(in) :: b(n, n)
@@ -15,7 +16,7 @@ contains
     call relax(u, b, n, 1 + mod(j, 2), j)
   end subroutine relax_red
 
-  subroutine relax_black(u, b, n, j)
+  recursive subroutine relax_black(u, b, n, j)
     integer, intent(in) :: n, j
     double precision, intent(inout) :: u(0:n + 1, 0:n + 1)
     double precision, intent(in) :: b(n, n)
@@ -24,7 +25,7 @@ contains
   end subroutine relax_black
 
   !> Every second point of line j, beginning with `first`.
-  subroutine relax(u, b, n, first, j)
+  recursive subroutine relax(u, b, n, first, j)
     integer, intent(in) :: n, first, j
     double precision, intent(inout) :: u(0:n + 1, 0:n + 1)
     double precision, intent(in) :: b(n, n)
@@ -39,7 +40,7 @@ contains
     end do
   end subroutine relax
 
-  subroutine find_residual(r, u, b, n, j)
+  recursive subroutine find_residual(r, u, b, n, j)
     integer, intent(in) :: n, j
     double precision, intent(inout) :: r(n, n)
     double precision, intent(in) :: u(0:n + 1, 0:n + 1), b(n, n)

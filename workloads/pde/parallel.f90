@@ -9,20 +9,20 @@ module block_threads
   double precision, pointer, contiguous :: u(:, :), b(:, :), r(:, :)
 contains
   !> `first` is the first line of the block of line j.
-  subroutine red_and_inner_black(j, first) bind(c)
+  recursive subroutine red_and_inner_black(j, first) bind(c)
     integer(c_intptr_t), value :: j, first
 
     call relax_red(u, b, n, int(j))
     if (j - 1 > first) call relax_black(u, b, n, int(j) - 1)
   end subroutine red_and_inner_black
 
-  subroutine outer_black(j, unused) bind(c)
+  recursive subroutine outer_black(j, unused) bind(c)
     integer(c_intptr_t), value :: j, unused
 
     call relax_black(u, b, n, int(j))
   end subroutine outer_black
 
-  subroutine residual_of(j, unused) bind(c)
+  recursive subroutine residual_of(j, unused) bind(c)
     integer(c_intptr_t), value :: j, unused
 
     call find_residual(r, u, b, n, int(j))

@@ -1,11 +1,12 @@
-!> Columns of the SOR nest.
+!> Columns of the SOR nest. The procedures are recursive because only such ones may be at work twice at the same time, as they are
+!> with two workers.
 module column
   implicit none
   private
   public :: relax_columns
 contains
   !> Relaxes columns j to j + count - 1: one after the other, or, where there are four, in a way that gives the same result.
-  subroutine relax_columns(a, n, j, count)
+  recursive subroutine relax_columns(a, n, j, count)
     integer, intent(in) :: n, j, count
     double precision, intent(inout) :: a(0:n, 0:n)
     integer :: next
@@ -22,7 +23,7 @@ contains
 
   !> The sum is the paper's; its term A(i - 1, j), which was computed just before, comes last, so that the chain
   !> from one element to the next is one multiplication and one addition long.
-  subroutine relax_column(a, n, j)
+  recursive subroutine relax_column(a, n, j)
     integer, intent(in) :: n, j
     double precision, intent(inout) :: a(0:n, 0:n)
     double precision :: before, here, after
@@ -40,7 +41,7 @@ contains
 
   !> Four columns side by side, each one row behind the one before it, which is where its neighbours are ready: four
   !> chains instead of one, because a processor of today waits for the chain and not for memory.
-  subroutine relax_four(a, n, j)
+  recursive subroutine relax_four(a, n, j)
     integer, intent(in) :: n, j
     double precision, intent(inout) :: a(0:n, 0:n)
     integer :: i, c
@@ -59,14 +60,14 @@ contains
 
   contains
 
-    subroutine relax(i, j)
+    recursive subroutine relax(i, j)
       integer, intent(in) :: i, j
 
       a(i, j) = 0.2d0*(a(i, j) + a(i + 1, j) + a(i, j + 1) + a(i, j - 1)) + 0.2d0*a(i - 1, j)
     end subroutine relax
   end subroutine relax_four
 
-  subroutine side_by_side(left, w, x, y, z, right, n)
+  recursive subroutine side_by_side(left, w, x, y, z, right, n)
     integer, intent(in) :: n
     double precision, intent(in) :: left(0:n), right(0:n)
     double precision, intent(inout) :: w(0:n), x(0:n), y(0:n), z(0:n)

@@ -10,7 +10,7 @@ module block_threads
   integer :: n
   double precision, pointer, contiguous :: a(:, :)
 contains
-  subroutine compute(j, count) bind(c)
+  recursive subroutine compute(j, count) bind(c)
     integer(c_intptr_t), value :: j, count
 
     call relax_columns(a, n, int(j), int(count))

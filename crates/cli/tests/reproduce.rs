@@ -55,8 +55,15 @@ fn times_stand_beside_the_papers() {
     assert_eq!(speedup["paper_value"], 12.81 / 4.27);
     assert_eq!(speedup["value"], 3.0);
     assert_eq!(speedup["ratio"], 1.0);
-    // Three rows, two machines, and the speedups of two rows over the first.
-    assert_eq!(lines.len(), 3 * 2 + 2 * 2);
+    // Three rows, two machines, and the speedups of two rows over the first; and two rows that are not the paper's.
+    assert_eq!(lines.len(), 3 * 2 + 2 * 2 + 3);
+    let ours = line(
+        &lines,
+        "Threaded, 4 columns abreast",
+        "here speedup over Untiled, 4 columns abreast",
+    );
+    assert!(ours["paper_value"].is_null());
+    assert_eq!(ours["value"], 2.0);
 }
 
 #[test]

@@ -59,6 +59,8 @@ pub struct Row {
     pub measure: Option<Measure>,
     /// Set where the number is in the paper's text and not in its table.
     pub source: Option<String>,
+    /// The row that this one is a speedup over, where it is not the table's.
+    pub baseline: Option<String>,
     #[serde(flatten)]
     pub job: Job,
 }
@@ -205,6 +207,13 @@ impl Item {
             return Err(format!("the run of `{}` needs a version, or why there is none", run.of));
         }
         let baseline = |name: &String| self.rows.iter().any(|row| row.name == *name);
+        if let Some(row) = self
+            .rows
+            .iter()
+            .find(|row| row.baseline.as_ref().is_some_and(|name| !baseline(name)))
+        {
+            return Err(format!("row `{}` has a baseline that is no row", row.name));
+        }
         if (self.kind == Kind::Times) != self.baseline.as_ref().is_some_and(baseline) {
             return Err("a table of times, and only one, has a baseline, which is one of its rows".to_string());
         }
@@ -213,6 +222,11 @@ impl Item {
 }
 
 impl Row {
+    /// Whether the paper has no such row: it is there to explain the others.
+    pub fn is_ours(&self) -> bool {
+        self.values.is_empty()
+    }
+
     /// The paper's number in a column; none where it has none.
     pub fn value(&self, column: usize) -> Option<f64> {
         match self.values.get(column) {

@@ -131,6 +131,8 @@ impl Program {
         };
         let mut child = Command::new(&self.path)
             .args(&self.arguments)
+            // One cpu is what is compared.
+            .env("OPENBLAS_NUM_THREADS", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()

@@ -220,14 +220,17 @@ impl<'a> Reproduction<'a> {
                     None => line,
                 });
             };
-            for (column, name) in item.columns.iter().enumerate() {
+            let here = ["here".to_string()];
+            let columns = if row.is_ours() { &here[..] } else { &item.columns };
+            for (column, name) in columns.iter().enumerate() {
                 let place = self.place(item, &row.name, name, &item.unit);
                 push(Line::new(place, row.value(column), ours.clone()));
             }
+            let baseline = row.baseline.as_deref().unwrap_or(baseline);
             if row.name == baseline {
                 continue;
             }
-            for (column, name) in item.columns.iter().enumerate() {
+            for (column, name) in columns.iter().enumerate() {
                 let base = item.rows.iter().find(|row| row.name == baseline);
                 let paper = base.and_then(|base| Some(base.value(column)? / row.value(column)?));
                 let speedup = of(baseline).and_then(|base| Ok(base.median / ours.clone()?));

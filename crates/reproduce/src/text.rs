@@ -83,6 +83,7 @@ fn number(value: Option<f64>, line: &Line) -> String {
         "percent" => format!("{value:.1}"),
         // Null threads cost nanoseconds now.
         "microseconds" => format!("{value:.4}"),
+        _ if value.abs() < 1.0 => format!("{value:.3}"),
         _ => format!("{value:.2}"),
     }
 }
