@@ -26,7 +26,7 @@ pub fn text(section: &Section, columns: usize) -> String {
             line.column.as_str().into(),
             number(line.paper_value, line).into(),
             number(line.value, line).into(),
-            line.ratio.map_or("-".to_string(), |ratio| format!("{ratio:.2}")).into(),
+            ratio(line.ratio).into(),
             unit(line, &item.unit).into(),
         ]);
     }
@@ -63,6 +63,15 @@ fn heading(name: &str) -> String {
         .map(|c| c.to_ascii_uppercase().to_string())
         .unwrap_or_default();
     format!("{first}{} {number}", letters.as_str()).trim_end().to_string()
+}
+
+/// Null threads cost a hundredth of what they did: that is not nothing.
+fn ratio(ratio: Option<f64>) -> String {
+    match ratio {
+        None => "-".to_string(),
+        Some(ratio) if ratio < 0.0995 && ratio > 0.0 => format!("{ratio:.4}"),
+        Some(ratio) => format!("{ratio:.2}"),
+    }
 }
 
 /// The unit where it is not the table's.
@@ -145,6 +154,11 @@ mod tests {
         assert_eq!(grouped(0.4), "0");
         assert_eq!(grouped(999.0), "999");
         assert_eq!(grouped(1_048_576.0), "1,048,576");
+        assert_eq!(
+            (ratio(Some(1.0)).as_str(), ratio(Some(0.0056)).as_str()),
+            ("1.00", "0.0056")
+        );
+        assert_eq!((ratio(Some(0.0)).as_str(), ratio(None).as_str()), ("0.00", "-"));
         assert_eq!(heading("figure4"), "Figure 4");
         assert_eq!(heading("table10"), "Table 10");
     }
