@@ -39,8 +39,9 @@ test:
 	@$(MAKE) --no-print-directory tool
 	@$(MAKE) --no-print-directory lint
 	@crates/sim/tests/oracles/pycachesim.sh
+	$(MAKE) --no-print-directory -C workloads check
 	DOMICILE_PEERS=required $(CARGO) test $(CARGO_FLAGS) --workspace
-	$(CARGO) run $(CARGO_FLAGS) -q -p xtask -- check
+	$(CARGO) test $(CARGO_FLAGS) -p domicile-threads --features loom --lib
 
 bench:
 	@setup/debian bench

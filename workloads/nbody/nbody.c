@@ -22,20 +22,22 @@ static void direction(double length, double vector[3])
    vector[2] = length * z;
 }
 
-/* Plummer's model of a star cluster, the usual start of Barnes-Hut programs, in Henon's units (total
-   mass 1, energy -1/4; Aarseth, Henon and Wielen 1974). The outermost thousandth of the mass is left
-   out, as in Barnes's own program. Bodies come in no order of place. */
-static void plummer(struct system *system)
+/* The start of the SPLASH program (Singh, Hennessy and Gupta 1993, which the paper cites beside Barnes and Hut): the
+   bodies of a star cluster after Plummer's model (Aarseth, Henon and Wielen 1974), without its
+   outermost ones, and the same cluster once more beside it. Bodies come in no order of place. */
+static void two_clusters(struct system *system)
 {
-   const double scale = 3 * M_PI / 16;
+   const double scale = 9 * M_PI / 16, outermost = 9, apart = 4;
+   const int64_t half = (system->count + 1) / 2;
    int64_t i;
-   for (i = 0; i < system->count; i++) {
+   int d;
+   for (i = 0; i < half; i++) {
       struct body *body = &system->bodies[i];
       double inside, radius, part, chance;
-      do
+      do {
          inside = 0.999 * uniform();
-      while (inside == 0);
-      radius = 1 / sqrt(pow(inside, -2.0 / 3) - 1);
+         radius = 1 / sqrt(pow(inside, -2.0 / 3) - 1);
+      } while (inside == 0 || radius > outermost);
       do { /* the part of the escape velocity, by rejection */
          part = uniform();
          chance = 0.1 * uniform();
@@ -43,6 +45,11 @@ static void plummer(struct system *system)
       direction(scale * radius, body->position);
       direction(part * sqrt(2) * pow(1 + radius * radius, -0.25) / sqrt(scale), body->velocity);
       body->mass = 1.0 / (double)system->count;
+   }
+   for (; i < system->count; i++) {
+      system->bodies[i] = system->bodies[i - half];
+      for (d = 0; d < 3; d++)
+         system->bodies[i].position[d] += apart;
    }
 }
 
@@ -73,7 +80,7 @@ void workload(const struct options *options, struct outcome *outcome)
    system.bodies = calloc((size_t)system.count, sizeof *system.bodies);
    if (!system.bodies)
       frame_fail("not enough memory for so many bodies");
-   plummer(&system);
+   two_clusters(&system);
 
    for (step = 0; step < options->iterations; step++) {
       frame_begin();

@@ -33,8 +33,7 @@ module domicile
   integer(c_int), parameter, public :: DOMICILE_UNKNOWN_THREAD = 6
   integer(c_int), parameter, public :: DOMICILE_CYCLE = 7
   integer(c_int), parameter, public :: DOMICILE_PANIC = 8
-  integer(c_int), parameter, public :: DOMICILE_NO_WORKER = 9
-  integer(c_int), parameter, public :: DOMICILE_INTERNAL = 10
+  integer(c_int), parameter, public :: DOMICILE_INTERNAL = 9
 
   ! In which order bins run.
   integer(c_int32_t), parameter, public :: DOMICILE_TOUR_FIRST_FORK = 0

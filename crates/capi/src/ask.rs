@@ -18,7 +18,8 @@ pub unsafe extern "C" fn domicile_order_pending(order: *const domicile_order) ->
     unsafe { order.idle() }.map_or(0, |scheduler| scheduler.len() as u64)
 }
 
-/// Which worker runs the calling thread, from 0; -1 when the caller is not a running thread of the order.
+/// Which worker runs the calling thread, from 0; -1 when the caller is not a running thread of the
+/// order.
 ///
 /// # Safety
 /// `order` is null or alive.
@@ -30,7 +31,8 @@ pub unsafe extern "C" fn domicile_order_worker(order: *const domicile_order) -> 
     worker.and_then(|worker| c_int::try_from(worker).ok()).unwrap_or(-1)
 }
 
-/// The side of a block along a dimension, in the units of the hints; 0 where there is no such dimension.
+/// The side of a block along a dimension, in the units of the hints; 0 where there is no such
+/// dimension.
 ///
 /// # Safety
 /// `order` is null or alive.
@@ -42,7 +44,8 @@ pub unsafe extern "C" fn domicile_order_block(order: *const domicile_order, dime
     shape.map_or(0, |shape| shape.side(dimension as usize))
 }
 
-/// Why the block has the sides that it has: which limit was chosen, and with which figures. Lives as long as the order.
+/// Why the block has the sides that it has: which limit was chosen, and with which figures. Lives
+/// as long as the order.
 ///
 /// # Safety
 /// `order` is null or alive.
@@ -53,8 +56,9 @@ pub unsafe extern "C" fn domicile_order_reason(order: *const domicile_order) -> 
     order.map_or(c"there is no order", |order| order.reason()).as_ptr()
 }
 
-/// What the last call that failed said, in words for people; empty where none has failed. It lives until the next
-/// call for the order fails. For NULL: the last domicile_order_create on this thread of the operating system that failed.
+/// What the last call that failed said, in words for people; empty where none has failed. It lives
+/// until the next call for the order fails. For NULL: the last domicile_order_create on this thread
+/// of the operating system that failed.
 ///
 /// # Safety
 /// `order` is null or alive.

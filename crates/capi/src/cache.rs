@@ -28,7 +28,8 @@ const USUAL: Fit = Fit {
     source: "assumed, because Linux does not tell",
 };
 
-/// The figures of `DOMICILE_CACHE_BYTES` and `DOMICILE_TLB_REACH_BYTES` where these are set, else of this machine.
+/// The figures of `DOMICILE_CACHE_BYTES` and `DOMICILE_TLB_REACH_BYTES` where these are set, else
+/// of this machine.
 pub fn fit() -> Fit {
     let given = |name| {
         let bytes: u64 = std::env::var(name).ok()?.parse().ok()?;
@@ -43,13 +44,33 @@ pub fn fit() -> Fit {
         },
         None => {
             static FOUND: OnceLock<Fit> = OnceLock::new();
-            let found = *FOUND.get_or_init(reported);
+            let found = *FOUND.get_or_init(|| if is_instrumented() { reported() } else { measured() });
             Fit {
                 tlb_reach_bytes: tlb_reach_bytes.or(found.tlb_reach_bytes),
                 ..found
             }
         }
     }
+}
+
+/// What this process gets, measured: at most once between two boots, which takes about a second,
+/// and read from a file from then on.
+fn measured() -> Fit {
+    let measured = machine::measured::measured(machine::measured::Effort::Quick);
+    if measured.cache_bytes == 0 {
+        return reported();
+    }
+    Fit {
+        cache_bytes: measured.cache_bytes,
+        tlb_reach_bytes: measured.tlb_reach_bytes,
+        source: "as measured on this machine",
+    }
+}
+
+/// Whether this runs under Valgrind, where time says nothing of caches and measuring would take
+/// minutes.
+fn is_instrumented() -> bool {
+    std::env::var("LD_PRELOAD").is_ok_and(|preload| preload.contains("vgpreload_"))
 }
 
 /// The largest cache that Linux reports.

@@ -41,8 +41,8 @@ impl Call {
         }
     }
 
-    /// `function(&arg1, &arg2)`, with copies of the values. A 32-bit integer stands in the first four bytes of
-    /// its copy.
+    /// `function(&arg1, &arg2)`, with copies of the values. A 32-bit integer stands in the first
+    /// four bytes of its copy.
     #[inline]
     pub fn with_values(function: Function, arg1: Value, arg2: Value) -> Call {
         Call {
@@ -52,12 +52,23 @@ impl Call {
         }
     }
 
+    /// What it is made of, for [`Call::from_parts`] and nothing else.
+    #[inline]
+    pub fn into_parts(self) -> (*const (), *mut c_void, *mut c_void) {
+        (self.function, self.arg1, self.arg2)
+    }
+
+    /// The call that was taken apart.
+    pub fn from_parts(function: *const (), arg1: *mut c_void, arg2: *mut c_void) -> Call {
+        Call { function, arg1, arg2 }
+    }
+
     /// Calls it.
     ///
     /// # Safety
-    /// The function must be the one given to `new` or `with_values`, must still be there, and must be
-    /// fit to be called with these arguments on this thread: that is what the caller of `th_fork` and its
-    /// kin promises.
+    /// The function must be the one given to `new` or `with_values`, must still be there, and must
+    /// be fit to be called with these arguments on this thread: that is what the caller of
+    /// `th_fork` and its kin promises.
     #[inline]
     pub unsafe fn call(&self) {
         if self.function.addr() & BY_REFERENCE == 0 {

@@ -8,15 +8,16 @@ use crate::error::domicile_error::{DOMICILE_NULL, DOMICILE_OK};
 use crate::program::PROGRAM;
 use crate::structures::{Destination, domicile_order_attributes, domicile_order_report};
 
-/// Sets for th_fork and th_run what th_init cannot: workers, tour, levels, sides that differ. hints is 0 or 3.
-/// A th_init that comes later changes the sides and the bins to be ready for, and nothing else.
+/// Sets for th_fork and th_run what th_init cannot: workers, tour, levels, sides that differ. hints
+/// is 0 or 3. A th_init that comes later changes the sides and the bins to be ready for, and
+/// nothing else.
 ///
-/// Without it, the environment variables DOMICILE_WORKERS (a number) and DOMICILE_TOUR (first-fork, nearest or
-/// hilbert) say how a program with only the paper's calls runs.
+/// Without it, the environment variables DOMICILE_WORKERS (a number) and DOMICILE_TOUR (first-fork,
+/// nearest or hilbert) say how a program with only the paper's calls runs.
 ///
 /// # Safety
-/// `attributes` is null or points to as many bytes as it says in `size`; one thread of the operating
-/// system calls this and `th_*` at a time.
+/// `attributes` is null or points to as many bytes as it says in `size`; one thread of the
+/// operating system calls this and `th_*` at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_th_configure(attributes: *const domicile_order_attributes) -> domicile_error {
     // SAFETY: the caller's promise.
@@ -28,8 +29,8 @@ pub unsafe extern "C" fn domicile_th_configure(attributes: *const domicile_order
 /// What the last th_run did.
 ///
 /// # Safety
-/// `report` points to as many bytes as it says in `size`; one thread of the operating system calls this
-/// and `th_*` at a time.
+/// `report` points to as many bytes as it says in `size`; one thread of the operating system calls
+/// this and `th_*` at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_th_report(report: *mut domicile_order_report) -> domicile_error {
     told("domicile_th_report", || {
@@ -43,8 +44,9 @@ pub unsafe extern "C" fn domicile_th_report(report: *mut domicile_order_report) 
     })
 }
 
-/// Why the last th_init or th_run that was left undone was (a domicile_error), and forgets it; DOMICILE_OK when
-/// all was done. What th_fork and th_run cannot leave undone without losing a thread ends the program.
+/// Why the last th_init or th_run that was left undone was (a domicile_error), and forgets it;
+/// DOMICILE_OK when all was done. What th_fork and th_run cannot leave undone without losing a
+/// thread ends the program.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_th_error() -> c_int {
     PROGRAM.undone()

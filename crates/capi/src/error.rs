@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char};
 
-/// What a call came to. `DOMICILE_OK` is 0; more may come in later versions, so treat whatever
-/// you do not know as a failure.
+/// What a call came to. `DOMICILE_OK` is 0; more may come in later versions, so treat whatever you
+/// do not know as a failure.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum domicile_error {
@@ -15,7 +15,8 @@ pub enum domicile_error {
     DOMICILE_NULL = 1,
     /// A value is outside what it may be; the message says which.
     DOMICILE_INVALID = 2,
-    /// There is no memory left. What was forked before is still there, and this call changed nothing.
+    /// There is no memory left. What was forked before is still there, and this call changed
+    /// nothing.
     DOMICILE_OUT_OF_MEMORY = 3,
     /// A run inside a run of the same order, or another call that must wait until the run is over.
     DOMICILE_RUNNING = 4,
@@ -25,16 +26,14 @@ pub enum domicile_error {
     DOMICILE_UNKNOWN_THREAD = 6,
     /// Threads wait for each other in a circle; the message names them.
     DOMICILE_CYCLE = 7,
-    /// A thread unwound (a panic of Rust). Threads that had not run are still pending.
+    /// A thread unwound (a panic of Rust). Threads that have not run are still pending.
     DOMICILE_PANIC = 8,
-    /// A worker could not be started. Nothing has run.
-    DOMICILE_NO_WORKER = 9,
     /// The library found itself in a state that it should never be in; please report it.
-    DOMICILE_INTERNAL = 10,
+    DOMICILE_INTERNAL = 9,
 }
 
 impl domicile_error {
-    const ALL: [domicile_error; 11] = {
+    const ALL: [domicile_error; 10] = {
         use domicile_error::*;
         [
             DOMICILE_OK,
@@ -46,7 +45,6 @@ impl domicile_error {
             DOMICILE_UNKNOWN_THREAD,
             DOMICILE_CYCLE,
             DOMICILE_PANIC,
-            DOMICILE_NO_WORKER,
             DOMICILE_INTERNAL,
         ]
     };
@@ -63,7 +61,6 @@ impl domicile_error {
             Self::DOMICILE_UNKNOWN_THREAD => c"no pending thread has this id",
             Self::DOMICILE_CYCLE => c"threads wait for each other in a circle",
             Self::DOMICILE_PANIC => c"a thread panicked",
-            Self::DOMICILE_NO_WORKER => c"a worker could not be started",
             Self::DOMICILE_INTERNAL => c"an error within the library",
         }
     }

@@ -16,15 +16,15 @@ pub const DOMICILE_NO_THREAD: u64 = u64::MAX;
 
 /// Forks a thread that will call f(arg1, arg2).
 ///
-/// hints points to as many hints as the attributes say: addresses, or coordinates. Threads whose hints lie in
-/// the same block run together, in the order of their forks. thread may be NULL; otherwise *thread is the
-/// thread's id, for dependencies. A running thread may fork: such a thread runs in the same run, and its id is
-/// DOMICILE_NO_THREAD; it is not kept, whatever the run keeps.
+/// hints points to as many hints as the attributes say: addresses, or coordinates. Threads whose
+/// hints lie in the same block run together, in the order of their forks. thread may be NULL;
+/// otherwise *thread is the thread's id, for dependencies. A running thread may fork: such a thread
+/// runs in the same run, and its id is DOMICILE_NO_THREAD; it is not kept, whatever the run keeps.
 ///
 /// # Safety
 /// `order` is alive and used by one thread of the operating system at a time, its running threads
-/// excepted; `hints` points to that many numbers; `thread` is null or points to one; `f` may be called with the
-/// arguments by any worker.
+/// excepted; `hints` points to that many numbers; `thread` is null or points to one; `f` may be
+/// called with the arguments by any worker.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_order_fork(
     order: *mut domicile_order,
@@ -38,8 +38,8 @@ pub unsafe extern "C" fn domicile_order_fork(
     unsafe { fork(order, f, |function| Call::new(function, arg1, arg2), hints, thread) }
 }
 
-/// Forks a thread that runs after the count threads whose ids are at earlier. Those that have run already do not
-/// keep it waiting. Not for running threads.
+/// Forks a thread that runs after the count threads whose ids are at earlier. Those that have run
+/// already do not keep it waiting. Not for running threads.
 ///
 /// # Safety
 /// As for `domicile_order_fork`; `earlier` points to `count` numbers.
@@ -59,8 +59,8 @@ pub unsafe extern "C" fn domicile_order_fork_after(
     unsafe { fork_after(order, f, call, hints, earlier, count, thread) }
 }
 
-/// Makes a pending thread run after another one. A circle is refused (DOMICILE_CYCLE), and the message names it.
-/// Not for running threads.
+/// Makes a pending thread run after another one. A circle is refused (DOMICILE_CYCLE), and the
+/// message names it. Not for running threads.
 ///
 /// # Safety
 /// `order` is alive and used by one thread of the operating system at a time.
@@ -103,11 +103,18 @@ pub unsafe fn fork(
         }
         // SAFETY: the caller's promise.
         let hints = unsafe { slice::from_raw_parts(hints, order.plan.shape.hints()) };
-        // SAFETY: the caller's promise.
-        let id = unsafe { order.handle.fork(hints, call(function), || order.plan.scheduler()) }?;
+        let call = call(function);
+        let id = if order.handle.is_running() {
+            let (function, arg1, arg2) = call.into_parts();
+            order.handle.fork_inside(hints, function, arg1, arg2)?;
+            DOMICILE_NO_THREAD
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { order.handle.fork(hints, call, || order.plan.scheduler()) }?.to_bits()
+        };
         // SAFETY: the caller's promise.
         if let Some(thread) = unsafe { thread.as_mut() } {
-            *thread = id.map_or(DOMICILE_NO_THREAD, ThreadId::to_bits);
+            *thread = id;
         }
         Ok(())
     })

@@ -1,15 +1,19 @@
 //! A scheduler as C holds it, and what it takes to find it again from within its threads.
 //!
-//! A fork must cost next to nothing, so there is no lock: a handle belongs to one thread of the operating
-//! system at a time, and a running thread that forks finds the worker that runs it. On one worker
-//! that is a pointer in the handle; on several, each worker keeps it in storage of its own.
+//! A fork must cost next to nothing, so there is no lock: a handle belongs to one thread of the
+//! operating system at a time, and a running thread that forks finds the worker that runs it. On
+//! one worker that is a pointer in the handle; on several, each worker keeps it in storage of its
+//! own.
 
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
+use std::ffi::c_void;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread::{self, Thread};
 
 use threads::{Error, Inside, Keep, Report, Scheduler, ThreadId};
 
@@ -22,14 +26,15 @@ use crate::error::domicile_error::{
 
 /// A scheduler, or a place for one, that can be reached from any thread.
 ///
-/// What is unsafe asks for the same each time: **one thread of the operating system uses the handle at a
-/// time**, save that while it runs, its running threads may all call `fork` and `worker`.
+/// What is unsafe asks for the same each time: **one thread of the operating system uses the handle
+/// at a time**, save that while it runs, its running threads may all call `fork` and `worker`.
 pub struct Handle {
     /// Not to be touched by anyone but `run` while `running` is not 0.
     scheduler: UnsafeCell<Option<Scheduler<Call>>>,
     /// The operating system's thread that is in `run`, as [`here`] names it; 0 when none is.
     running: AtomicUsize,
-    /// On one worker, what the running thread's forks go to; null otherwise. Only for the thread in `run`.
+    /// On one worker, what the running thread's forks go to; null otherwise. Only for the thread in
+    /// `run`.
     inside: Cell<*mut Inside<Call>>,
 }
 
@@ -57,7 +62,8 @@ impl Handle {
     /// The scheduler, to look at or to change.
     ///
     /// # Safety
-    /// One thread uses the handle at a time, and the reference is gone before the next use of the handle.
+    /// One thread uses the handle at a time, and the reference is gone before the next use of the
+    /// handle.
     #[expect(clippy::mut_from_ref, reason = "the caller keeps the rule of the type")]
     #[inline]
     pub unsafe fn idle(&self) -> Result<&mut Option<Scheduler<Call>>, Failure> {
@@ -68,39 +74,46 @@ impl Handle {
         Ok(unsafe { &mut *self.scheduler.get() })
     }
 
-    /// Forks a thread: pending when called from outside a run, run by the same run when called by a
-    /// running thread. Only the former has a name. `start` makes the scheduler where there is none yet.
+    /// Forks a thread while nothing runs, and gives its name. `start` makes the scheduler where there is none yet.
     ///
     /// # Safety
-    /// One thread uses the handle at a time, running threads excepted.
+    /// One thread uses the handle at a time; it does not run.
     #[inline]
     pub unsafe fn fork(
         &self,
         hints: &[u64],
         call: Call,
         start: impl FnOnce() -> Result<Scheduler<Call>, Failure>,
-    ) -> Result<Option<ThreadId>, Failure> {
-        if self.is_running() {
-            return self.fork_inside(hints, call);
-        }
+    ) -> Result<ThreadId, Failure> {
+        debug_assert!(!self.is_running());
         // SAFETY: no run is under way, and the caller is the only user.
         let place = unsafe { &mut *self.scheduler.get() };
         let scheduler = match place {
             Some(scheduler) => scheduler,
-            None => place.insert(start()?),
+            None => fill(place, start)?,
         };
         match scheduler.fork(hints, call) {
-            Ok(id) => Ok(Some(id)),
+            Ok(id) => Ok(id),
             Err(error) => Err(failure(error)),
         }
     }
 
+    /// Forks a thread from a running one; it runs in the same run, and has no name.
+    ///
+    /// The call comes in pieces: one whose address is known elsewhere would be built in memory by those
+    /// forks too that do not come here, and copied from there before it has arrived.
     #[cold]
     #[inline(never)]
-    fn fork_inside(&self, hints: &[u64], call: Call) -> Result<Option<ThreadId>, Failure> {
-        let forked = self.with_inside(|inside| inside.fork(hints, call));
-        match forked {
-            Some(Ok(..)) => Ok(None),
+    pub fn fork_inside(
+        &self,
+        hints: impl AsRef<[u64]>,
+        function: *const (),
+        arg1: *mut c_void,
+        arg2: *mut c_void,
+    ) -> Result<(), Failure> {
+        let call = Call::from_parts(function, arg1, arg2);
+        match self.with_inside(|inside| inside.fork(hints.as_ref(), call)) {
+            Some(Ok(())) => Ok(()),
             Some(Err(error)) => Err(failure(error)),
             None => Err(Failure::from(DOMICILE_NOT_INSIDE)),
         }
@@ -119,16 +132,17 @@ impl Handle {
         if inside.is_null() {
             inside = frame_of(self)?;
         }
-        // SAFETY: the pointer was made by the worker that runs the calling thread, from a reference that it
-        // does not use until that thread returns; the caller of this function being that thread, nobody else uses it now.
+        // SAFETY: the pointer was made by the worker that runs the calling thread, from a reference that
+        // it does not use until that thread returns; the caller of this function being that thread, nobody
+        // else uses it now.
         Some(use_it(unsafe { &mut *inside }))
     }
 
     /// Runs what is pending.
     ///
     /// # Safety
-    /// One thread uses the handle at a time, running threads excepted; every pending call may be called, on any
-    /// thread where there are several workers.
+    /// One thread uses the handle at a time, running threads excepted; every pending call may be
+    /// called, on any thread where there are several workers.
     pub unsafe fn run(&self, keep: Keep, workers: usize) -> Result<Report, Failure> {
         if self.is_running() {
             return Err(Failure::new(DOMICILE_RUNNING, c"a run inside a run: nothing was run"));
@@ -148,6 +162,10 @@ impl Handle {
                 })
             })),
             Some(workers) => catch_unwind(AssertUnwindSafe(|| {
+                // Rust's own handle of the first thread that comes here is never freed and only known by a pointer
+                // into its middle; known by its start as well, it is no leak to those who look for leaks.
+                static CALLER: OnceLock<Thread> = OnceLock::new();
+                CALLER.get_or_init(thread::current);
                 let running = Shared(self);
                 scheduler.run_on(workers, keep, move |call, inside| {
                     let frame = Frame::new(running.handle(), inside);
@@ -160,7 +178,7 @@ impl Handle {
         match done {
             Ok(Ok(report)) => Ok(report),
             Ok(Err(error)) => Err(failure(error)),
-            Err(panic) => Err(Failure::saying(DOMICILE_PANIC, words(&panic))),
+            Err(panic) => Err(Failure::saying(DOMICILE_PANIC, words(&*panic))),
         }
     }
 
@@ -169,6 +187,16 @@ impl Handle {
         self.running.store(here(), Relaxed);
         Over(self)
     }
+}
+
+/// Apart from the fork, which is short without it.
+#[cold]
+#[inline(never)]
+fn fill(
+    place: &mut Option<Scheduler<Call>>,
+    start: impl FnOnce() -> Result<Scheduler<Call>, Failure>,
+) -> Result<&mut Scheduler<Call>, Failure> {
+    Ok(place.insert(start()?))
 }
 
 /// Ends a run when it goes, however that comes.
@@ -249,6 +277,7 @@ fn here() -> usize {
 
 /// The scheduler's errors as ours.
 #[cold]
+#[inline(never)]
 pub fn failure(error: Error) -> Failure {
     let code = match &error {
         // No words of its own: they would take memory.

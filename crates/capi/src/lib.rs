@@ -14,8 +14,8 @@
 //! | `handle`, `call` | a scheduler as C holds it, a thread as C sees it |
 //!
 //! The scheduler itself is the safe library `threads`, and what is in which bin is decided by
-//! `policy::order`. Here is what is unsafe about being called from C, each piece with its reason. No panic leaves: it is an error
-//! code, or the end of the program where a call returns nothing.
+//! `policy::order`. Here is what is unsafe about being called from C, each piece with its reason.
+//! No panic leaves: it is an error code, or the end of the program where a call returns nothing.
 
 pub mod ask;
 mod cache;

@@ -1,6 +1,7 @@
 //! Orders as objects: any number of hints, several workers, tours, dependencies, errors.
 //!
-//! `domicile/domicile.h` is generated from here, `fork`, `ask`, `structures`, `error` and `companions`.
+//! `domicile/domicile.h` is generated from here, `fork`, `ask`, `structures`, `error` and
+//! `companions`.
 #![allow(non_camel_case_types, reason = "these are C's names")]
 
 use std::borrow::Cow;
@@ -27,10 +28,12 @@ pub struct domicile_order {
 
 /// Makes an order without threads.
 ///
-/// attributes may be NULL: all defaults. Where it fails, *order is NULL, and domicile_order_message(NULL) says why.
+/// attributes may be NULL: all defaults. Where it fails, *order is NULL, and
+/// domicile_order_message(NULL) says why.
 ///
 /// # Safety
-/// `attributes` is null or points to as many bytes as it says in `size`; `order` is null or points to a pointer.
+/// `attributes` is null or points to as many bytes as it says in `size`; `order` is null or points
+/// to a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_order_create(
     attributes: *const domicile_order_attributes,
@@ -58,11 +61,12 @@ pub unsafe extern "C" fn domicile_order_create(
     }
 }
 
-/// Frees an order with all its pending threads, which do not run. NULL is allowed; a running order is not
-/// freed (DOMICILE_RUNNING). The handle is not to be used again.
+/// Frees an order with all its pending threads, which do not run. NULL is allowed; a running order
+/// is not freed (DOMICILE_RUNNING). The handle is not to be used again.
 ///
 /// # Safety
-/// `order` is null or was made by `domicile_order_create` and not yet destroyed, and nobody else uses it.
+/// `order` is null or was made by `domicile_order_create` and not yet destroyed, and nobody else
+/// uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_order_destroy(order: *mut domicile_order) -> domicile_error {
     // SAFETY: the caller's promise.
@@ -80,7 +84,8 @@ pub unsafe extern "C" fn domicile_order_destroy(order: *mut domicile_order) -> d
     DOMICILE_OK
 }
 
-/// Makes room for so many threads in so many bins, so that the forks to come find the memory they need.
+/// Makes room for so many threads in so many bins, so that the forks to come find the memory they
+/// need.
 ///
 /// # Safety
 /// `order` is alive and used by one thread of the operating system at a time.
@@ -103,13 +108,14 @@ pub unsafe extern "C" fn domicile_order_reserve(
 
 /// Runs all pending threads, bin by bin, and returns when they and those that they forked have run.
 ///
-/// With keep = 0 they are forgotten, else they are there for the next run. report may be NULL. A thread's
-/// function must return: leaving it by longjmp or by a C++ exception ends the program or worse. A function in Rust
-/// that panics ends the run with DOMICILE_PANIC.
+/// With keep = 0 they are forgotten, else they are there for the next run. report may be NULL. A
+/// thread's function must return: leaving it by longjmp or by a C++ exception ends the program or
+/// worse. A function in Rust that panics ends the run with DOMICILE_PANIC.
 ///
 /// # Safety
 /// `order` is alive and used by one thread of the operating system at a time, its running threads
-/// excepted; `report` is null or points to as many bytes as it says in `size`; what was promised of the forked functions holds.
+/// excepted; `report` is null or points to as many bytes as it says in `size`; what was promised of
+/// the forked functions holds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_order_run(
     order: *mut domicile_order,

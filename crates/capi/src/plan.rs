@@ -26,8 +26,8 @@ fn invalid(text: String) -> Failure {
 }
 
 impl Plan {
-    /// Checks attributes and fills in the defaults. The cache is shared among `dimensions` of the hints, the others
-    /// being absent.
+    /// Checks attributes and fills in the defaults. The cache is shared among `dimensions` of the
+    /// hints, the others being absent.
     pub fn new(attributes: &domicile_order_attributes, dimensions: usize) -> Result<Plan, Failure> {
         let hints = hints(attributes)?;
         let tour = match attributes.tour {
@@ -115,10 +115,11 @@ mod tests {
     use crate::structures::DOMICILE_HINTS_MAX;
 
     fn given(hints: u32, block: u64) -> domicile_order_attributes {
-        let mut attributes = domicile_order_attributes::new();
-        attributes.hints = hints;
-        attributes.block = [block; DOMICILE_HINTS_MAX];
-        attributes
+        domicile_order_attributes {
+            hints,
+            block: [block; DOMICILE_HINTS_MAX],
+            ..Default::default()
+        }
     }
 
     fn refused(attributes: &domicile_order_attributes) -> String {

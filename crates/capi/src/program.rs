@@ -30,8 +30,8 @@ pub static PROGRAM: Program = Program {
     undone: AtomicI32::new(DOMICILE_OK as i32),
 };
 
-/// As for [`Handle`], what is unsafe asks that **one thread of the operating system calls at a time**, running
-/// threads excepted.
+/// As for [`Handle`], what is unsafe asks that **one thread of the operating system calls at a
+/// time**, running threads excepted.
 pub struct Program {
     handle: Handle,
     /// Never touched while the handle runs, save by the `run` that does.
@@ -118,8 +118,17 @@ impl Program {
     /// See [`Program`]; the call may be called by any worker until it is forgotten.
     #[inline]
     pub unsafe fn fork(&self, hints: &[u64; HINTS], call: Call) {
-        // SAFETY: the caller's promise, and `start` is called while nothing runs.
-        let forked = unsafe { self.handle.fork(hints, call, || self.start(hints)) };
+        // Copies for what is seldom called, so that the hints themselves need not be in memory: a fork's stores
+        // to the stack wait in line behind those to the bins, which miss the cache.
+        let [hint1, hint2, hint3] = *hints;
+        let forked = if self.handle.is_running() {
+            let (function, arg1, arg2) = call.into_parts();
+            self.handle.fork_inside([hint1, hint2, hint3], function, arg1, arg2)
+        } else {
+            // SAFETY: the caller's promise, and `start` is called while nothing runs.
+            let named = unsafe { self.handle.fork(hints, call, || self.start(&[hint1, hint2, hint3])) };
+            named.map(|_| ())
+        };
         if let Err(failure) = forked {
             end("th_fork", &failure);
         }
@@ -231,11 +240,13 @@ fn say(call: &str, failure: &Failure) {
     eprintln!("domicile: {call}: {}", failure.message.to_string_lossy());
 }
 
-/// The attributes of a program that sets none: `DOMICILE_WORKERS` and `DOMICILE_TOUR` let a program that knows only the paper's
-/// calls be run otherwise.
+/// The attributes of a program that sets none: `DOMICILE_WORKERS` and `DOMICILE_TOUR` let a program
+/// that knows only the paper's calls be run otherwise.
 fn environment() -> domicile_order_attributes {
-    let mut attributes = domicile_order_attributes::new();
-    attributes.hints = HINTS as u32;
+    let mut attributes = domicile_order_attributes {
+        hints: HINTS as u32,
+        ..Default::default()
+    };
     if let Ok(text) = std::env::var("DOMICILE_WORKERS") {
         match text.parse() {
             Ok(workers) if (1..=DOMICILE_WORKERS_MAX).contains(&(workers as usize)) => attributes.workers = workers,

@@ -1,8 +1,8 @@
 //! The structures that C programs hand in, which may be those of another version.
 //!
-//! Each begins with its size in the program. A program that is older than the library has fewer fields
-//! (what is missing is 0, the default), one that is newer has more (they must be 0, since the library
-//! does not know what they ask for).
+//! Each begins with its size in the program. A program that is older than the library has fewer
+//! fields (what is missing is 0, the default), one that is newer has more (they must be 0, since
+//! the library does not know what they ask for).
 #![allow(non_camel_case_types, reason = "these are C's names")]
 
 use std::ptr::NonNull;
@@ -34,12 +34,13 @@ pub enum domicile_tour {
     DOMICILE_TOUR_HILBERT = 2,
 }
 
-/// What an order is like. Zeros are the defaults, so fill it with zeros (`= {0}`, memset), set size, and
-/// then what you want otherwise.
+/// What an order is like. Zeros are the defaults, so fill it with zeros (`= {0}`, memset), set
+/// size, and then what you want otherwise.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct domicile_order_attributes {
-    /// sizeof(domicile_order_attributes), which tells the library what the program was compiled with.
+    /// sizeof(domicile_order_attributes), which tells the library what the program was compiled
+    /// with.
     pub size: usize,
     /// Hints of a thread, 1 to DOMICILE_HINTS_MAX; 0: 2.
     pub hints: u32,
@@ -47,26 +48,29 @@ pub struct domicile_order_attributes {
     pub workers: u32,
     /// In which order bins run, a domicile_tour.
     pub tour: u32,
-    /// Not 0: threads with the same hints in another order go to the same bin. All sides of the block must be equal.
+    /// Not 0: threads with the same hints in another order go to the same bin. All sides of the
+    /// block must be equal.
     pub fold: u32,
-    /// The sides of a block, in the units of the hints (bytes, where they are addresses); 0: the default, the bytes of the
-    /// cache that this process really gets divided by the hints, or those that the TLB reaches where they are fewer.
+    /// The sides of a block, in the units of the hints (bytes, where they are addresses); 0: the
+    /// default, the bytes of the cache that this process really gets divided by the hints, or those
+    /// that the TLB reaches where they are fewer.
     pub block: [u64; DOMICILE_HINTS_MAX],
     /// How many further caches to care for, at most DOMICILE_LEVELS_MAX: bins of bins.
     pub levels: u32,
     /// How many bins to be ready for; there may be more.
     pub bins: u32,
-    /// The sides of the blocks for each further cache, from the inside out; each is a multiple of the one inside it.
+    /// The sides of the blocks for each further cache, from the inside out; each is a multiple of
+    /// the one inside it.
     pub outer: [[u64; DOMICILE_HINTS_MAX]; DOMICILE_LEVELS_MAX],
     /// For the default block: bytes of cache; 0: as measured on this machine.
     pub cache_bytes: u64,
-    /// For the default block: bytes that the TLB reaches; 0: as measured on this machine, or not known.
+    /// For the default block: bytes that the TLB reaches; 0: as measured on this machine, or not
+    /// known.
     pub tlb_reach_bytes: u64,
 }
 
-impl domicile_order_attributes {
-    /// All defaults.
-    pub const fn new() -> Self {
+impl Default for domicile_order_attributes {
+    fn default() -> Self {
         domicile_order_attributes {
             size: size_of::<Self>(),
             hints: 0,
@@ -112,7 +116,7 @@ impl domicile_order_attributes {
     /// `from` is null or points to as many bytes as it says in `size`.
     pub unsafe fn read(from: *const domicile_order_attributes) -> Result<domicile_order_attributes, Failure> {
         if from.is_null() {
-            return Ok(domicile_order_attributes::new());
+            return Ok(domicile_order_attributes::default());
         }
         // SAFETY: the size comes first, so it is within what the caller points to.
         let size = unsafe { (&raw const (*from).size).read_unaligned() };
@@ -186,7 +190,7 @@ mod tests {
     #[test]
     fn a_newer_program_may_leave_out_what_is_new() {
         let mut newer = Newer {
-            known: domicile_order_attributes::new(),
+            known: domicile_order_attributes::default(),
             beyond: 0,
         };
         newer.known.hints = 5;
@@ -197,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_size_that_was_forgotten_is_refused() {
-        let mut attributes = domicile_order_attributes::new();
+        let mut attributes = domicile_order_attributes::default();
         for size in [0, 8, usize::MAX] {
             attributes.size = size;
             // SAFETY: what is beyond the size itself is not read for these sizes.

@@ -44,7 +44,8 @@ fn main() -> ExitCode {
             if let Some(failure) = outcome.failure {
                 eprintln!("failure: {failure}");
             }
-            ExitCode::SUCCESS
+            // The program's own, as the command does it.
+            u8::try_from(outcome.exit.code()).map_or(ExitCode::FAILURE, ExitCode::from)
         }
         Err(e) => {
             eprintln!("record: {e}");

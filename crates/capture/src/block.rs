@@ -17,6 +17,19 @@ pub struct Block {
     pub named: bool,
 }
 
+/// References of a superblock that counts as short: most are, and it is cheaper to stamp this many
+/// always than to find out how many there are.
+pub const SHORT: usize = 4;
+
+/// Nothing yet.
+pub const NO_REF: Ref = Ref {
+    addr: 0,
+    site: 0,
+    insns: 0,
+    op: Op::Read,
+    size: 0,
+};
+
 /// A place where a superblock can be left.
 #[derive(Clone, Copy, Debug)]
 struct Exit {
@@ -38,7 +51,7 @@ struct Instruction {
 pub struct Blocks {
     blocks: Vec<Block>,
     /// References without addresses. `insns` counts from the reference before it in the superblock,
-    /// or from the superblock's entry.
+    /// or from the superblock's entry. [`SHORT`] more follow the last superblock's.
     templates: Vec<Ref>,
     /// The instruction of each, counted in its superblock.
     insn_of: Vec<u16>,
@@ -64,6 +77,7 @@ impl Blocks {
         }
         let (insn_words, rest) = rest.split_at(ni);
         let (ref_words, exit_words) = rest.split_at(nr);
+        self.templates.truncate(self.insn_of.len());
         let mut block = Block {
             first_ref: self.templates.len() as u32,
             refs,
@@ -119,6 +133,7 @@ impl Blocks {
             }
             self.exits.push(exit);
         }
+        self.templates.extend([NO_REF; SHORT]);
         if number == self.blocks.len() {
             self.blocks.push(block);
         } else {
@@ -129,14 +144,21 @@ impl Blocks {
 
     /// The superblock with that number.
     #[inline(always)]
-    pub fn get(&self, number: usize) -> Option<Block> {
-        self.blocks.get(number).copied()
+    pub fn get(&self, number: usize) -> Option<&Block> {
+        self.blocks.get(number)
     }
 
     /// The references of a superblock, addresses missing.
     #[inline(always)]
     pub fn templates(&self, block: &Block) -> &[Ref] {
         &self.templates[block.first_ref as usize..][..usize::from(block.refs)]
+    }
+
+    /// The references of a short superblock, addresses missing, and as many of others as make
+    /// [`SHORT`].
+    #[inline(always)]
+    pub fn short_templates(&self, block: &Block) -> Option<&[Ref; SHORT]> {
+        self.templates.get(block.first_ref as usize..)?.first_chunk()
     }
 
     /// Instructions begun when the superblock was left after `refs` references, at the exit that
@@ -233,7 +255,7 @@ mod tests {
     fn a_superblock_says_what_was_run_before_each_exit() {
         let mut blocks = Blocks::default();
         blocks.define(&descriptor(0)).unwrap();
-        let block = blocks.get(0).unwrap();
+        let block = *blocks.get(0).unwrap();
         let steps: Vec<_> = blocks
             .templates(&block)
             .iter()
@@ -269,7 +291,7 @@ mod tests {
                 (0x1006, Op::Fetch)
             ]
         );
-        let block = blocks.get(0).unwrap();
+        let block = *blocks.get(0).unwrap();
         assert_eq!(blocks.templates(&block)[1].site, 11);
         assert_eq!(blocks.fetch(&block, 2).site, 14);
     }

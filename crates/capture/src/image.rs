@@ -9,6 +9,7 @@ use crate::allocation::Allocations;
 use crate::block::{Blocks, Malformed};
 use crate::module::{Mapping, Mappings};
 use crate::output::Output;
+use crate::run::Stamp;
 use crate::sync::{Objects, Tickets};
 use crate::wire::{self, record};
 
@@ -73,6 +74,7 @@ pub struct Image {
     allocations: Allocations,
     objects: Objects,
     pub(crate) paused: bool,
+    pub(crate) stamp: Box<Stamp>,
     /// Slots decoded.
     pub slots: u64,
 }
@@ -107,6 +109,7 @@ impl Image {
             allocations: Allocations::default(),
             objects: Objects::new(process),
             paused: false,
+            stamp: Stamp::new(),
             slots: 0,
         }
     }
@@ -176,6 +179,11 @@ impl Image {
         while let Some(&word) = words.get(at) {
             match wire::kind(word) {
                 wire::BLOCK => {
+                    let on = self.run_on(words, at, out);
+                    if on > at {
+                        at = on;
+                        continue;
+                    }
                     at = self
                         .run(word as u32 as usize, words, at + 1, out, commons)
                         .map_err(|Malformed| at)?;

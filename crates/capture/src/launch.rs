@@ -10,6 +10,8 @@ use crate::tool::{Tool, lookup};
 
 /// Frames kept of each call stack.
 const STACK_DEPTH: u32 = 8;
+/// Bytes of a Unix socket's path, without the zero that ends it: the kernel's `sun_path` has 108.
+const LONGEST_SOCKET: usize = 107;
 
 /// The private folder of a recording: the socket and Valgrind's own messages. Gone when dropped.
 pub struct Room {
@@ -17,10 +19,19 @@ pub struct Room {
 }
 
 impl Room {
+    /// Below `TMPDIR`, or below `/tmp` where that is too long a path for a socket, or no path for `library`.
     pub fn new() -> Result<Room, CaptureError> {
+        let room = Room::below(&std::env::temp_dir())?;
+        if room.socket().as_os_str().len() <= LONGEST_SOCKET && preloadable(room.folder.path()) {
+            return Ok(room);
+        }
+        Room::below(Path::new("/tmp"))
+    }
+
+    fn below(folder: &Path) -> Result<Room, CaptureError> {
         let folder = tempfile::Builder::new()
             .prefix("domicile-")
-            .tempdir()
+            .tempdir_in(folder)
             .map_err(CaptureError::system(
                 "cannot make a folder for temporary files (TMPDIR)",
             ))?;
@@ -29,6 +40,18 @@ impl Room {
 
     pub fn socket(&self) -> PathBuf {
         self.folder.path().join("socket")
+    }
+
+    /// A path of the tool's folder from which Valgrind can preload: the folder itself, or a link to it.
+    /// Pre: the folder is absolute.
+    fn library(&self, folder: &Path) -> Result<PathBuf, CaptureError> {
+        if preloadable(folder) {
+            return Ok(folder.to_path_buf());
+        }
+        let link = self.folder.path().join("library");
+        std::os::unix::fs::symlink(folder, &link)
+            .map_err(CaptureError::system("cannot link to the folder of the Valgrind tool"))?;
+        Ok(link)
     }
 
     /// What Valgrind had to say, shortened.
@@ -60,12 +83,21 @@ impl Room {
     }
 }
 
+/// Whether `LD_PRELOAD`, a list of files between spaces or colons, can name what lies below this path.
+fn preloadable(path: &Path) -> bool {
+    !path
+        .as_os_str()
+        .as_encoded_bytes()
+        .iter()
+        .any(|byte| b" :".contains(byte))
+}
+
 /// Starts the program. Its input, output and errors are ours.
 pub fn start(options: &Options, tool: &Tool, room: &Room) -> Result<Child, CaptureError> {
     let program = program(options)?;
     let mut command = Command::new(&tool.valgrind);
     command
-        .env("VALGRIND_LIB", &tool.folder)
+        .env("VALGRIND_LIB", room.library(&tool.folder)?)
         .env_remove("VALGRIND_OPTS")
         .arg("--tool=domicile")
         .arg(prefixed("--domicile-socket=", &room.socket()))

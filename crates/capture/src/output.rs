@@ -141,16 +141,21 @@ impl Output {
         &mut self.refs
     }
 
-    /// Whether all of the next `count` references lie in the window under way, and do not end it.
-    #[inline(always)]
-    pub fn takes_all(&self, count: u64) -> bool {
-        self.inside && self.seen + count < self.end
+    /// How many of the references that come next can be let through together: they lie in the
+    /// window under way and do not end it.
+    pub fn room(&self) -> usize {
+        if self.inside {
+            usize::try_from(self.end - self.seen - 1).unwrap_or(usize::MAX)
+        } else {
+            0
+        }
     }
 
-    /// Lets through the last `count` references, for which [`Output::takes_all`] has vouched.
-    #[inline(always)]
-    pub fn admit_all(&mut self, count: u64) {
-        self.seen += count;
+    /// Lets through references, for which [`Output::room`] has vouched.
+    #[inline]
+    pub fn take_all(&mut self, refs: &[Ref]) {
+        self.collected().extend_from_slice(refs);
+        self.seen += refs.len() as u64;
         if self.refs.len() >= BATCH {
             self.flush();
         }
@@ -160,8 +165,11 @@ impl Output {
     /// that lie in a window; `count` of them are not fetches.
     #[inline(always)]
     pub fn admit(&mut self, from: usize, count: u64) {
-        if self.takes_all(count) {
-            self.admit_all(count);
+        if self.inside && self.seen + count < self.end {
+            self.seen += count;
+            if self.refs.len() >= BATCH {
+                self.flush();
+            }
         } else {
             self.admit_across(from);
         }

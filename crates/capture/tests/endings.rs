@@ -120,6 +120,50 @@ fn much_output_passes_through() {
     assert!(output.stdout == expected.as_bytes(), "{} bytes", output.stdout.len());
 }
 
+/// Unix sockets have short paths; folders for temporary files may have long ones.
+#[test]
+fn temporary_files_may_lie_deep() {
+    let bench = compile("ends", &[]);
+    let deep = bench.folder.path().join("deep".repeat(40));
+    std::fs::create_dir(&deep).unwrap();
+    let path = bench.folder.path().join("deep.dtr");
+    let recorder = recorder(&path);
+    let status = Command::new(recorder.0)
+        .args(recorder.1)
+        .arg(&bench.program)
+        .arg("code")
+        .env("TMPDIR", &deep)
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(42));
+    filled(&Trace::open(&path).unwrap());
+    assert_eq!(std::fs::read_dir(&deep).unwrap().count(), 0, "what was made is gone");
+}
+
+/// The dynamic linker divides the list of what to preload at spaces and colons.
+#[test]
+fn the_tool_may_lie_in_a_folder_of_any_name() {
+    let bench = compile("ends", &[]);
+    let built = bench.folder.path().join("a: b c");
+    std::fs::create_dir(&built).unwrap();
+    for file in std::fs::read_dir(workshop::tool()).unwrap() {
+        let file = file.unwrap();
+        std::os::unix::fs::symlink(file.path(), built.join(file.file_name())).unwrap();
+    }
+    let output = Command::new(recorder(&built).0)
+        .arg("--quiet")
+        .arg("-o")
+        .arg(bench.folder.path().join("any.dtr"))
+        .arg("--")
+        .arg(&bench.program)
+        .arg("code")
+        .env("DOMICILE_VALGRIND_LIB", &built)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(42));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
 /// Ctrl-C from a terminal goes to the program and the recorder alike; sent to the recorder alone it
 /// is passed on. Either way the program ends and the trace is finished.
 #[test]
@@ -137,15 +181,19 @@ fn an_interrupted_recording_can_be_read() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // Until the program is at work, beyond its beginning.
-    for _ in 0..400 {
+    // Until the program is at work, beyond its beginning, however slow the machine is.
+    let under_way = || std::fs::metadata(&path).is_ok_and(|m| m.len() > 4096);
+    while !under_way() {
+        assert_eq!(child.try_wait().unwrap(), None, "the program ended by itself");
         std::thread::sleep(Duration::from_millis(25));
-        if std::fs::metadata(&path).is_ok_and(|m| m.len() > 4096) {
-            break;
-        }
     }
     sys::signals::send(child.id(), 2).unwrap();
-    assert!(child.wait().unwrap().code().is_some(), "the recorder itself was killed");
+    let status = child.wait().unwrap();
+    assert_eq!(
+        status.code(),
+        Some(128 + 2),
+        "the program's end, told by the recorder: {status}"
+    );
     let trace = Trace::open(&path).unwrap();
     assert!(trace.damage().is_empty());
     filled(&trace);

@@ -1,14 +1,19 @@
-//! Prints what is measured here: `cargo run --release -p domicile-machine --example measure [quick]`.
+//! Prints what is measured here: `cargo run --release -p domicile-machine --example measure [quick] [--json]`.
 
 use machine::measured::{Effort, measure};
 
 fn main() {
-    let effort = match std::env::args().nth(1).as_deref() {
-        Some("quick") => Effort::Quick,
-        _ => Effort::Careful,
-    };
+    let asked = |word: &str| std::env::args().any(|argument| argument == word);
+    let effort = if asked("quick") { Effort::Quick } else { Effort::Careful };
     let start = std::time::Instant::now();
     let measured = measure(effort);
+    if asked("--json") {
+        println!(
+            r#"{{"cache_bytes":{},"cache_ns":{},"memory_ns":{}}}"#,
+            measured.cache_bytes, measured.cache_ns, measured.memory_ns
+        );
+        return;
+    }
     for point in &measured.curve {
         println!("{:>10} KiB {:7.2} ns", point.bytes >> 10, point.ns);
     }

@@ -144,6 +144,27 @@ fn nearest_neighbour_tours_a_hundred_thousand_bins() {
     );
 }
 
+/// So they are where bins are scattered in three dimensions, most of them in two dense clouds.
+#[test]
+fn nearest_neighbour_tours_fifty_thousand_scattered_bins() {
+    let mut seed = 1u64;
+    let mut draw = |below: u64| {
+        seed = seed
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(0x1405_7b7e_f767_814f);
+        (seed >> 33) % below
+    };
+    let points: Vec<Vec<u64>> = (0..50_000)
+        .map(|at| match at % 5 {
+            0 => (0..3).map(|_| draw(100_000)).collect(),
+            cloud => (0..3).map(|_| 40_000 * (cloud % 2) + draw(200)).collect(),
+        })
+        .collect();
+    let blocks = distinct(&points);
+    let order = Tour::Nearest.of(&blocks, 3);
+    assert_eq!(order.iter().collect::<HashSet<_>>().len(), blocks.len());
+}
+
 fn block(at: &[u64]) -> Block {
     let mut block = Block::default();
     block.0[..at.len()].copy_from_slice(at);

@@ -7,8 +7,9 @@ use policy::{Action, Interest, Miss, MissLevel, Observation, Page, Placement, Pr
 
 use crate::cache::WATCH;
 use crate::clock::{Units, units, whole_ns};
-use crate::engine::{Access, Engine, Who};
+use crate::engine::Engine;
 use crate::error::SimError;
+use crate::pieces::{Access, Who};
 
 /// What is kept for a policy that acts.
 pub struct Acting {
@@ -141,11 +142,11 @@ impl Engine {
     fn copy_for(&self, page: u32, node: u32) -> u32 {
         let Some(acting) = &self.acting else { return page };
         let home = acting.homes[page as usize];
-        if acting.flags[page as usize] & REPLICATED == 0 || self.copies[home as usize].node == node {
+        if acting.flags[page as usize] & REPLICATED == 0 || self.copies[home as usize].node() == node {
             return home;
         }
         let replicas = acting.replicas.get(&page).map_or(&[][..], |replicas| replicas);
-        let near = replicas.iter().find(|&&copy| self.copies[copy as usize].node == node);
+        let near = replicas.iter().find(|&&copy| self.copies[copy as usize].node() == node);
         near.copied().unwrap_or(home)
     }
 
@@ -159,7 +160,7 @@ impl Engine {
         if !(tlb || cache || ticks) && self.homes.pressed.is_empty() {
             return Ok(());
         }
-        let node = self.copies[a.copy as usize].node;
+        let node = self.copies[a.copy as usize].node();
         let miss = |level: MissLevel, page: Page| Miss {
             level,
             page,
@@ -269,7 +270,7 @@ impl Engine {
     fn move_page(&mut self, cpu: u32, page: u32, to: Placement) -> Result<(), SimError> {
         self.collapse(cpu, page, None, false)?;
         let old = self.copy_for(page, u32::MAX);
-        let frame = self.copies[old as usize].frame;
+        let frame = self.copies[old as usize].frame();
         let (here, now) = (self.homes.frames.node_of(frame), self.homes.frames.color_of(frame));
         let here_now = Placement {
             color: Some(now),
@@ -300,11 +301,11 @@ impl Engine {
     fn copy_page(&mut self, cpu: u32, page: u32, node: u32) -> Result<(), SimError> {
         let node = node % self.layout.nodes;
         let near = self.copy_for(page, node);
-        if self.copies[near as usize].node == node {
+        if self.copies[near as usize].node() == node {
             return Ok(());
         }
         let home = self.copy_for(page, u32::MAX);
-        let color = self.homes.frames.color_of(self.copies[home as usize].frame);
+        let color = self.homes.frames.color_of(self.copies[home as usize].frame());
         let Some(frame) = self.homes.frames.take_on(node, color) else {
             return Ok(());
         };
@@ -369,7 +370,7 @@ impl Engine {
                 self.directory.reset(block);
             }
         }
-        let frame = self.copies[copy as usize].frame;
+        let frame = self.copies[copy as usize].frame();
         self.homes.give_back(frame);
         if let Some(acting) = &mut self.acting {
             acting.free_copies.push(copy);

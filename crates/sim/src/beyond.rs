@@ -5,9 +5,10 @@ use crate::cache::{DIRTY, PERM, WATCH};
 use crate::coherence::Supply;
 use crate::counts::Class;
 use crate::detail;
-use crate::directory::{Pending, Verdict};
-use crate::engine::{Access, Engine};
+use crate::engine::Engine;
+use crate::pieces::Access;
 use crate::recency::Prior;
+use crate::sharing::Verdict;
 use crate::steps::Step;
 
 /// The class of a miss, or that it is told later.
@@ -149,14 +150,14 @@ impl Engine {
         let words = self.words(a);
         let fills = a.reads || step.allocate_on_write;
         let (counts, detail) = (step.counts, &mut self.detail);
-        let pending = || Pending {
-            counts,
-            stall: 0,
-            detail: detail::waiting(detail, a),
-        };
-        let class = match self.directory.missed(block, (instance, line), words, fills, pending) {
+        let key = || detail::waiting(detail, a);
+        let records = &mut self.directory.records;
+        let class = match records.missed(block, (instance, line), words, fills, counts, key) {
             Verdict::Other => return None,
-            Verdict::True => Class::TrueSharing,
+            Verdict::True => {
+                self.directory.look_at_records(block);
+                Class::TrueSharing
+            }
             Verdict::False => Class::FalseSharing,
             Verdict::Waits => {
                 self.watch(instance, block);
@@ -171,7 +172,7 @@ impl Engine {
     /// Served by memory or by another core's cache. `end`: the step after the route's last.
     #[inline(always)]
     fn serve_from_beyond(&mut self, a: &Access, end: usize, blamed: bool, supply: Supply, passed: bool, class: Missed) {
-        let home = self.copies[a.copy as usize].node;
+        let home = self.copies[a.copy as usize].node();
         let cpu = &mut self.cpus[a.who.cpu as usize];
         let stall = match supply {
             Supply::Cache(stall) => {
@@ -233,7 +234,7 @@ impl Engine {
             Missed::Unclassed => {}
             Missed::Undecided { instance, line } => {
                 let block = self.block_of(step.kind as usize, line);
-                if let Some(pending) = self.directory.pending(block, instance, line) {
+                if let Some(pending) = self.directory.records.pending(block, instance, line) {
                     pending.stall += stall;
                 }
             }
@@ -295,8 +296,11 @@ impl Engine {
                 return;
             }
         }
+        if self.memory.is_endless() {
+            return;
+        }
         let copy = line >> (self.layout.page_bits - line_bits);
-        self.memory.transfer(self.copies[copy as usize].node, now);
+        self.memory.transfer(self.copies[copy as usize].node(), now);
     }
 
     /// An inclusive cache gave a line up: so do the caches above it. Returns whether one was dirty.
@@ -362,7 +366,7 @@ impl Engine {
         if hit < levels {
             self.pass_on::<COHERENT, CLASSES>(a, hit);
         } else if filled {
-            self.memory.transfer(self.copies[a.copy as usize].node, a.now);
+            self.memory.transfer(self.copies[a.copy as usize].node(), a.now);
         }
     }
 
@@ -376,7 +380,7 @@ impl Engine {
             };
             self.walk::<COHERENT, CLASSES>(a, start);
         } else {
-            self.memory.transfer(self.copies[a.copy as usize].node, a.now);
+            self.memory.transfer(self.copies[a.copy as usize].node(), a.now);
         }
     }
 }

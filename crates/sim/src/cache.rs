@@ -4,6 +4,7 @@
 //! [`crate::pages`]), so that an entry is 32 bits and a set of 16 ways is one line of the host.
 
 use machine::Replacement;
+use sys::arrays::prefetch;
 use wide::u32x4;
 
 use policy::Random;
@@ -97,7 +98,15 @@ impl Cache {
         }
     }
 
+    /// Has the host fetch a set.
+    #[inline(always)]
+    pub fn warm(&self, set: usize) {
+        prefetch(&self.entries, set * self.ways);
+        prefetch(&self.orders, set);
+    }
+
     /// Whether it holds nothing at all.
+    #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.live == 0
     }
@@ -166,8 +175,12 @@ impl Cache {
         }
     }
 
+    #[inline(always)]
     pub fn clear_state(&mut self, at: usize, bits: u32) {
-        self.entries[at] &= !bits;
+        let entry = &mut self.entries[at];
+        if *entry & bits != 0 {
+            *entry &= !bits;
+        }
     }
 
     /// The line at a position becomes the most recently used of its set.
@@ -240,12 +253,18 @@ impl Cache {
     pub fn remove(&mut self, set: usize, line: u32) -> Option<u32> {
         let at = self.find(set, line)?;
         let state = self.state(at);
+        self.take(set, at);
+        Some(state)
+    }
+
+    /// Takes out the line at a position.
+    #[inline(always)]
+    pub fn take(&mut self, set: usize, at: usize) {
         self.entries[at] = EMPTY;
         self.live -= 1;
         if let Some(order) = self.orders.get_mut(set) {
             *order = last(*order, (at - set * self.ways) as u64, self.ways);
         }
-        Some(state)
     }
 }
 
@@ -276,27 +295,29 @@ fn place(mask: u32, start: usize) -> Option<usize> {
 /// Brings a way to the front of an order of nibbles.
 #[inline(always)]
 fn first(order: u64, way: u64) -> u64 {
-    const ONES: u64 = 0x1111_1111_1111_1111;
-    // The lowest nibble that is zero in `differs` is where the way stands.
-    let differs = order ^ (way * ONES);
-    let zero = differs.wrapping_sub(ONES) & !differs & (ONES << 3);
-    let upto = u64::MAX >> (63 - zero.trailing_zeros());
+    let upto = u64::MAX >> (60 - standing(order, way));
     (order & !upto) | ((order << 4) & upto) | way
 }
 
 /// Brings a way to the end of an order of nibbles, of which `ways` count.
 fn last(order: u64, way: u64, ways: usize) -> u64 {
-    let nibble = |at: usize| order >> (4 * at) & 15;
-    let kept = (0..ways).map(nibble).filter(|&other| other != way);
-    let others = kept
-        .enumerate()
-        .fold(0, |others, (at, other)| others | other << (4 * at));
-    let above = if ways == 16 {
-        0
-    } else {
-        order >> (4 * ways) << (4 * ways)
-    };
-    others | way << (4 * (ways - 1)) | above
+    let end = 4 * (ways - 1);
+    // The nibbles that count, but for the last.
+    let upto = (1 << end) - 1;
+    let below = (1u64 << standing(order, way)) - 1;
+    let above = u64::MAX << end << 4;
+    let above = if ways == 16 { 0 } else { above };
+    (order & above) | way << end | (order >> 4 & upto & !below) | (order & below)
+}
+
+/// The bit at which the nibble of a way begins.
+#[inline(always)]
+fn standing(order: u64, way: u64) -> u32 {
+    const ONES: u64 = 0x1111_1111_1111_1111;
+    // The lowest nibble that is zero in `differs` is where the way stands.
+    let differs = order ^ (way * ONES);
+    let zero = differs.wrapping_sub(ONES) & !differs & (ONES << 3);
+    zero.trailing_zeros() & !3
 }
 
 fn point_away(nodes: &mut [bool], way: usize) {

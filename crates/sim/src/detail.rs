@@ -16,8 +16,9 @@ use trace::{Event, Site};
 use crate::clock::Units;
 use crate::config::{self, Config};
 use crate::counts::Class;
-use crate::engine::{Access, Engine};
+use crate::engine::Engine;
 use crate::layout::Layout;
+use crate::pieces::Access;
 use crate::structures::{StructureId, Structures, Tables, UNKNOWN};
 use clashes::{Clashes, NO_PAIR};
 use rows::Rows;
@@ -39,13 +40,6 @@ pub struct Key {
     /// Which two accesses collided.
     pair: u32,
 }
-
-const NOBODY: Key = Key {
-    thread: 0,
-    structure: UNKNOWN,
-    page: 0,
-    pair: NO_PAIR,
-};
 
 /// One run's counts beyond the totals.
 pub struct Detail {
@@ -148,8 +142,9 @@ impl Detail {
 }
 
 /// The key of a miss whose class waits for the verdict.
-pub fn waiting(detail: &mut Option<Box<Detail>>, a: &Access) -> Key {
-    detail.as_mut().map_or(NOBODY, |detail| detail.shared_key(a))
+#[inline(always)]
+pub fn waiting(detail: &mut Option<Box<Detail>>, a: &Access) -> Option<Key> {
+    detail.as_mut().map(|detail| detail.shared_key(a))
 }
 
 /// What the engine tells. Each does nothing where no detail is wanted.

@@ -1,77 +1,85 @@
 //! The directory: for each block, which cores may hold it, who owns it, and what was written.
 //!
 //! Kept in arrays by block number, which is dense. The set of cores is a superset (evictions do
-//! not clear it); whoever needs to know exactly looks into the caches of these cores.
-//!
-//! With classes of misses it also keeps the records of sharing: one for each instance that lost
-//! a line to a write of another core, or took it back and has not yet shown whether it needed to
-//! (Dubois and others 1993, section 3). Words that the owner writes are gathered in the block and
-//! given to the records when the owner changes.
+//! not clear it); whoever needs to know exactly looks into the caches of these cores. What is
+//! known of sharing misses ([`crate::sharing`]) is touched only for blocks that have any.
 
-use crate::clock::Units;
+use sys::arrays::{Array, prefetch};
 
-pub const NOBODY: u8 = u8::MAX;
-const END: u32 = u32::MAX;
+use crate::sharing::Records;
 
-/// A block of the footprint.
-#[derive(Clone, Copy)]
-pub struct Block {
-    /// First of its records.
-    records: u32,
+/// What is known of a block of the footprint. New ones are all zeroes.
+///
+/// Bits 0 to 15: groups of cores that may hold a line of it; 16 to 23: the core that owns it,
+/// plus one; 24: whether a cache may hold it dirty though nobody owns it; 25: whether there are
+/// records of sharing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Block(u32);
+
+const OWNER: u32 = 16;
+const DIRTY: u32 = 1 << 24;
+const RECORDS: u32 = 1 << 25;
+
+impl Block {
     /// Groups of cores that may hold a line of it.
-    pub cores: u16,
-    pub owner: u8,
+    #[inline(always)]
+    pub fn cores(self) -> u16 {
+        self.0 as u16
+    }
+
+    #[inline(always)]
+    pub fn with_cores(self, cores: u16) -> Self {
+        Block(self.0 & !0xffff | u32::from(cores))
+    }
+
+    /// The core that owns it.
+    #[inline(always)]
+    pub fn owner(self) -> Option<u32> {
+        (self.0 >> OWNER & 0xff).checked_sub(1)
+    }
+
+    #[inline(always)]
+    pub fn is_owned_by(self, core: u32) -> bool {
+        self.0 >> OWNER & 0xff == core + 1
+    }
+
+    #[inline(always)]
+    pub fn with_owner(self, owner: Option<u32>) -> Self {
+        Block(self.0 & !(0xff << OWNER) | owner.map_or(0, |core| core + 1) << OWNER)
+    }
+
     /// Whether a cache may hold it dirty though nobody owns it.
-    pub dirty: bool,
-}
+    #[inline(always)]
+    pub fn is_dirty(self) -> bool {
+        self.0 & DIRTY != 0
+    }
 
-const UNTOUCHED: Block = Block {
-    records: END,
-    cores: 0,
-    owner: NOBODY,
-    dirty: false,
-};
+    #[inline(always)]
+    pub fn with_dirty(self, dirty: bool) -> Self {
+        Block(self.0 & !DIRTY | if dirty { DIRTY } else { 0 })
+    }
 
-/// An instance that lost a line to a write of another core.
-pub struct Record {
-    pub instance: u32,
-    pub line: u32,
-    next: u32,
-    /// Whether the instance has taken the line back by a miss that is not known to be essential.
-    pub held: bool,
-    /// Words of the line written by cores off the instance since its last essential miss.
-    pub words: u64,
-}
+    #[inline(always)]
+    pub fn has_records(self) -> bool {
+        self.0 & RECORDS != 0
+    }
 
-/// What a record says of a miss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// There is no record: not a sharing miss.
-    Other,
-    True,
-    False,
-    /// It will be told by what is accessed while the line is held.
-    Waits,
-}
+    #[inline(always)]
+    pub fn with_records(self, any: bool) -> Self {
+        Block(self.0 & !RECORDS | if any { RECORDS } else { 0 })
+    }
 
-/// A miss whose class, true or false sharing, is not known yet.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Pending {
-    /// Index of the counts that it belongs to.
-    pub counts: u32,
-    pub stall: Units,
-    pub detail: crate::detail::Key,
+    /// Whether the core may write it without anybody being told: it owns it, and no instance
+    /// that lost it needs to know the words.
+    #[inline(always)]
+    pub fn is_free_for(self, core: u32) -> bool {
+        self.0 >> OWNER & (0xff | RECORDS >> OWNER) == core + 1
+    }
 }
 
 pub struct Directory {
-    pub blocks: Vec<Block>,
-    /// For blocks with records: words written since they were given to the records last; bit:
-    /// word of the block.
-    written: Vec<u64>,
-    records: Vec<Record>,
-    /// Of each record that is held, the miss.
-    pending: Vec<Pending>,
-    free: Vec<u32>,
+    blocks: Array<u32>,
+    pub records: Records,
     /// Cores in one bit of [`Block::cores`].
     group: u32,
 }
@@ -79,21 +87,44 @@ pub struct Directory {
 impl Directory {
     pub fn new(cores: u32) -> Self {
         Directory {
-            blocks: Vec::new(),
-            written: Vec::new(),
-            records: Vec::new(),
-            pending: Vec::new(),
-            free: Vec::new(),
+            blocks: Array::new(0),
+            records: Records::new(),
             group: cores.div_ceil(16).max(1),
         }
     }
 
     /// Makes room for blocks below `count`.
     pub fn grow(&mut self, count: usize) {
-        if count > self.blocks.len() {
-            self.blocks.resize(count, UNTOUCHED);
-            self.written.resize(count, 0);
-        }
+        self.blocks.grow(count);
+        self.records.grow(count);
+    }
+
+    #[inline(always)]
+    pub fn get(&self, block: u32) -> Block {
+        Block(self.blocks[block as usize])
+    }
+
+    #[inline(always)]
+    pub fn put(&mut self, block: u32, state: Block) {
+        self.blocks[block as usize] = state.0;
+    }
+
+    /// Has the host fetch what is known of a block.
+    #[inline(always)]
+    pub fn warm(&self, block: u32) {
+        prefetch(&self.blocks, block as usize);
+    }
+
+    #[inline(always)]
+    pub fn has_records(&self, block: u32) -> bool {
+        self.get(block).has_records()
+    }
+
+    /// After records may have come or gone.
+    #[inline]
+    pub fn look_at_records(&mut self, block: u32) {
+        let state = self.get(block).with_records(!self.records.is_empty(block));
+        self.put(block, state);
     }
 
     /// The bit of a core in [`Block::cores`].
@@ -103,141 +134,22 @@ impl Directory {
     }
 
     /// The cores that a bit stands for.
+    #[inline(always)]
     pub fn cores_of(&self, bit: u32) -> std::ops::Range<u32> {
         bit * self.group..(bit + 1) * self.group
     }
 
-    /// The owner wrote words of a block with records.
-    pub fn wrote(&mut self, block: u32, words: u64) {
-        self.written[block as usize] |= words;
-    }
-
-    /// What was written since this was asked last.
-    pub fn take_written(&mut self, block: u32) -> u64 {
-        std::mem::take(&mut self.written[block as usize])
-    }
-
+    /// Whether a bit stands for several cores.
     #[inline(always)]
-    pub fn has_records(&self, block: u32) -> bool {
-        self.blocks[block as usize].records != END
-    }
-
-    fn find(&self, block: u32, instance: u32, line: u32) -> Option<usize> {
-        let mut at = self.blocks[block as usize].records;
-        while at != END {
-            let record = &self.records[at as usize];
-            if record.instance == instance && record.line == line {
-                return Some(at as usize);
-            }
-            at = record.next;
-        }
-        None
-    }
-
-    /// The miss that waits for the verdict of an instance and line.
-    pub fn pending(&mut self, block: u32, instance: u32, line: u32) -> Option<&mut Pending> {
-        let at = self.find(block, instance, line)?;
-        self.records[at].held.then(|| &mut self.pending[at])
-    }
-
-    /// An instance misses a line, accessing `words`. A miss that is essential and `fills` ends
-    /// the record; one that waits is `pending`.
-    pub fn missed(
-        &mut self,
-        block: u32,
-        (instance, line): (u32, u32),
-        words: u64,
-        fills: bool,
-        pending: impl FnOnce() -> Pending,
-    ) -> Verdict {
-        let Some(at) = self.find(block, instance, line) else {
-            return Verdict::Other;
-        };
-        let record = &mut self.records[at];
-        match (record.words & words != 0, fills) {
-            (true, true) => {
-                self.retain(block, |record, _| record.instance != instance || record.line != line);
-                Verdict::True
-            }
-            (true, false) => {
-                record.words = 0;
-                Verdict::True
-            }
-            (false, false) => Verdict::False,
-            (false, true) => {
-                record.held = true;
-                self.pending[at] = pending();
-                Verdict::Waits
-            }
-        }
-    }
-
-    /// An instance lost a line just now to a write; returns the miss that had waited, and was
-    /// false sharing.
-    pub fn lost(&mut self, block: u32, instance: u32, line: u32) -> Option<Pending> {
-        if let Some(at) = self.find(block, instance, line) {
-            let held = std::mem::replace(&mut self.records[at].held, false);
-            return held.then(|| self.pending[at]);
-        }
-        let record = Record {
-            instance,
-            line,
-            next: self.blocks[block as usize].records,
-            held: false,
-            words: 0,
-        };
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.records[at as usize] = record;
-                at
-            }
-            None => {
-                self.records.push(record);
-                self.pending.push(Pending::default());
-                self.records.len() as u32 - 1
-            }
-        };
-        self.blocks[block as usize].records = at;
-        None
-    }
-
-    /// Calls `keep` for each record of a block, and removes those for which it says no.
-    #[inline]
-    pub fn retain(&mut self, block: u32, mut keep: impl FnMut(&mut Record, &Pending) -> bool) {
-        let mut before = END;
-        let mut at = self.blocks[block as usize].records;
-        while at != END {
-            let record = &mut self.records[at as usize];
-            let next = record.next;
-            if keep(record, &self.pending[at as usize]) {
-                before = at;
-            } else {
-                match before {
-                    END => self.blocks[block as usize].records = next,
-                    _ => self.records[before as usize].next = next,
-                }
-                self.free.push(at);
-            }
-            at = next;
-        }
+    pub fn is_coarse(&self) -> bool {
+        self.group > 1
     }
 
     /// A block begins anew: another page is there.
     pub fn reset(&mut self, block: u32) {
-        self.retain(block, |_, _| false);
-        self.blocks[block as usize] = UNTOUCHED;
-        self.written[block as usize] = 0;
-    }
-
-    /// The misses that are still undecided, to be decided at the end.
-    pub fn undecided(&mut self) -> Vec<Pending> {
-        let mut pending = Vec::new();
-        for block in 0..self.blocks.len() as u32 {
-            self.retain(block, |record, miss| {
-                pending.extend(record.held.then_some(*miss));
-                false
-            });
+        if self.has_records(block) {
+            self.records.clear(block);
         }
-        pending
+        self.put(block, Block::default());
     }
 }

@@ -1,15 +1,15 @@
-//! One run: the machine's state, and how a reference is carried out.
+//! One run: the machine's state.
 //!
-//! The common case, a hit in the first cache, is here; what lies beyond is in [`crate::beyond`],
-//! the other cpus in [`crate::coherence`], and the policy at work in [`crate::acting`].
+//! How a reference is carried out is in [`crate::pieces`], what lies beyond the first cache in
+//! [`crate::beyond`], the other cpus in [`crate::coherence`], and the policy at work in
+//! [`crate::acting`].
 
 use policy::{Interest, Policy};
-use trace::{Op, Ref};
 
 use crate::acting::Acting;
-use crate::beyond::Start;
-use crate::cache::{Cache, DIRTY, LINES_MAX, PERM, WATCH};
+use crate::cache::{Cache, LINES_MAX};
 use crate::clock::{Spent, Units, units, whole_ns};
+use crate::coherence::Deposit;
 use crate::config::{Config, Costs};
 use crate::counts::{CacheCounts, CpuCounts};
 use crate::detail::Detail;
@@ -20,7 +20,9 @@ use crate::layout::Layout;
 use crate::memory::Memory;
 use crate::outcome::Tally;
 use crate::pages::PageTable;
+use crate::pieces::{Access, Who};
 use crate::recency::{Arena, Prior, Recency};
+use crate::sharing::Pending;
 use crate::steps::{Step, Steps};
 use crate::tlb::Tlb;
 use policy::Random;
@@ -28,10 +30,25 @@ use policy::Random;
 /// A frame in use.
 #[derive(Clone, Copy, Debug)]
 pub struct Copy {
-    pub frame: u64,
+    /// The frame, and in the lowest [`NODE_BITS`] its node: four of these fill a line of the host.
+    home: u64,
     /// Number of the virtual page in its address space.
     pub number: u64,
-    pub node: u32,
+}
+
+/// There are 256 nodes at most ([`Layout`]).
+const NODE_BITS: u32 = 8;
+
+impl Copy {
+    #[inline(always)]
+    pub fn frame(&self) -> u64 {
+        self.home >> NODE_BITS
+    }
+
+    #[inline(always)]
+    pub fn node(&self) -> u32 {
+        self.home as u32 & ((1 << NODE_BITS) - 1)
+    }
 }
 
 /// One cpu: its clock, and what it did.
@@ -43,33 +60,6 @@ pub struct Cpu {
     pub counts: CpuCounts,
     pub node: u32,
     pub core: u32,
-}
-
-/// Who makes a reference.
-#[derive(Clone, Copy, Debug)]
-pub struct Who {
-    pub cpu: u32,
-    pub thread: u32,
-    pub space: u32,
-}
-
-/// A piece of a reference on its way through the caches.
-#[derive(Clone, Copy)]
-pub struct Access {
-    pub who: Who,
-    pub core: u32,
-    pub page: u32,
-    pub copy: u32,
-    pub virtual_address: u64,
-    pub physical_address: u64,
-    pub bytes: u32,
-    pub pc_site: u32,
-    pub write: bool,
-    /// Whether it fills caches that do not allocate on writes: reads, and writes that also read.
-    pub reads: bool,
-    pub fetch: bool,
-    /// The moment at which transfers are asked for.
-    pub now: Units,
 }
 
 /// How the program's instructions are counted.
@@ -89,8 +79,8 @@ pub struct Engine {
     pub shadows: Vec<Recency>,
     /// What the shadows know ([`crate::layout::Place::arena`]).
     pub arenas: Vec<Arena>,
-    tlbs: Vec<Tlb>,
-    refill: Units,
+    pub tlbs: Vec<Tlb>,
+    pub refill: Units,
     pub table: PageTable,
     pub copies: Vec<Copy>,
     pub homes: Homes,
@@ -110,7 +100,9 @@ pub struct Engine {
     pub traits: Traits,
     /// What the piece at hand found out, for the policy.
     pub reached_memory: Option<u32>,
-    pub deposits: Vec<crate::coherence::Deposit>,
+    pub deposits: Vec<Deposit>,
+    /// Sharing misses that the piece at hand showed to be essential.
+    pub essential: Vec<Pending>,
     copies_max: u64,
 }
 
@@ -168,6 +160,7 @@ impl Engine {
             traits,
             reached_memory: None,
             deposits: Vec::new(),
+            essential: Vec::new(),
             copies_max,
             layout,
         })
@@ -193,156 +186,6 @@ impl Engine {
         cpu.spent.busy += time;
     }
 
-    /// Looks at what references to come will need, without using it: the host fetches all of it
-    /// at once, instead of waiting for one thing after the other when they are carried out.
-    pub fn warm(&self, who: Who, refs: &[Ref]) {
-        let mut seen = 0;
-        for r in refs {
-            let Some(page) = self.table.peek(who.space, r.addr >> self.layout.page_bits) else {
-                continue;
-            };
-            let (first, levels) = self.steps.route(who.cpu, r.op == Op::Fetch);
-            let mut arena = None;
-            for level in first..first + if self.classes { levels } else { 0 } {
-                let step = self.steps.get(level);
-                if arena != Some(step.arena) {
-                    arena = Some(step.arena);
-                    let lines = u32::from(step.page_lines);
-                    let line = page << lines | (r.addr >> step.line_bits) as u32 & ((1 << lines) - 1);
-                    seen ^= self.arenas[usize::from(step.arena)].peek(line);
-                }
-            }
-            let lines = self.layout.page_bits - self.layout.block_bits;
-            let block = page << lines | (r.addr >> self.layout.block_bits) as u32 & ((1 << lines) - 1);
-            if let Some(block) = self.directory.blocks.get(block as usize) {
-                seen ^= u32::from(block.owner);
-            }
-        }
-        std::hint::black_box(seen);
-    }
-
-    /// Carries out a reference: its instructions, then its pieces.
-    #[inline(always)]
-    pub fn reference<const COHERENT: bool, const CLASSES: bool>(&mut self, who: Who, r: &Ref) -> Result<(), SimError> {
-        let instructions = match self.traits {
-            Traits {
-                counts_instructions: true,
-                ..
-            } => u64::from(r.insns),
-            Traits { has_fetches: true, .. } => u64::from(r.op == Op::Fetch),
-            _ => 1,
-        };
-        self.work(who.cpu, instructions);
-        self.cpus[who.cpu as usize].counts.references += 1;
-        let last = r.addr.saturating_add(u64::from(r.size.max(1)) - 1);
-        let piece_bits = self.layout.piece_bits;
-        if r.addr >> piece_bits == last >> piece_bits {
-            return self.piece::<COHERENT, CLASSES>(who, r.addr, last, r);
-        }
-        let mut from = r.addr;
-        loop {
-            let end = from | ((1 << piece_bits) - 1);
-            self.piece::<COHERENT, CLASSES>(who, from, end.min(last), r)?;
-            if end >= last {
-                return Ok(());
-            }
-            from = end + 1;
-        }
-    }
-
-    #[inline(always)]
-    fn piece<const COHERENT: bool, const CLASSES: bool>(
-        &mut self,
-        who: Who,
-        from: u64,
-        to: u64,
-        r: &Ref,
-    ) -> Result<(), SimError> {
-        let page_bits = self.layout.page_bits;
-        let number = from >> page_bits;
-        let (page, first) = self.table.touch(who.space, number);
-        let mut tlb_missed = false;
-        if !self.tlbs.is_empty() {
-            let cpu = &mut self.cpus[who.cpu as usize];
-            cpu.counts.tlb_accesses += 1;
-            if !self.tlbs[who.cpu as usize].touch(page, number) {
-                tlb_missed = true;
-                cpu.counts.tlb_misses += 1;
-                cpu.clock += self.refill;
-                cpu.spent.tlb += self.refill;
-            }
-        }
-        let write = matches!(r.op, Op::Write | Op::Modify);
-        if first {
-            self.first_touch(who, page, write)?;
-        }
-        let copy = match self.acting.is_some() {
-            true => self.before(who, page, write)?,
-            false => page,
-        };
-        let offset = from & ((1 << page_bits) - 1);
-        let cpu = &self.cpus[who.cpu as usize];
-        let access = Access {
-            who,
-            core: cpu.core,
-            page,
-            copy,
-            virtual_address: from,
-            physical_address: self.copies[copy as usize].frame << page_bits | offset,
-            bytes: (to - from) as u32 + 1,
-            pc_site: r.site,
-            write,
-            reads: r.op != Op::Write,
-            fetch: r.op == Op::Fetch,
-            now: cpu.clock,
-        };
-        self.first_cache::<COHERENT, CLASSES>(&access);
-        self.detail_done(&access);
-        match self.acting.is_some() {
-            true => self.after(&access, tlb_missed),
-            false => Ok(()),
-        }
-    }
-
-    #[inline(always)]
-    fn first_cache<const COHERENT: bool, const CLASSES: bool>(&mut self, a: &Access) {
-        let (first, levels) = self.steps.route(a.who.cpu, a.fetch);
-        if levels == 0 {
-            return self.walk::<COHERENT, CLASSES>(a, Start::at(0));
-        }
-        let step = self.steps.get(first);
-        let set = self.set(a, &step);
-        let line = a.line(&step);
-        let instance = step.instance as usize;
-        let prior = match CLASSES {
-            true => self.shadow(&step, line, a.reads || step.allocate_on_write),
-            false => Prior::Cold,
-        };
-        self.counts[step.counts as usize].accesses += 1;
-        let cache = &mut self.caches[instance];
-        let Some(at) = cache.hit::<0>(set, line) else {
-            self.cpus[a.who.cpu as usize].walks += 1;
-            return self.walk::<COHERENT, CLASSES>(a, Start::missed(prior));
-        };
-        let state = cache.state(at);
-        let care = match a.write {
-            true => !step.write_back || (COHERENT && (state & PERM == 0 || state & WATCH != 0)),
-            false => COHERENT && (state & WATCH != 0 || (a.fetch && !step.private)),
-        };
-        if care {
-            return self.hit_with_care::<COHERENT, CLASSES>(a, &step, at);
-        }
-        if a.write {
-            cache.set_state(at, DIRTY);
-        }
-        if step.hit > 0 {
-            self.counts[step.counts as usize].hit_stall += step.hit;
-            let cpu = &mut self.cpus[a.who.cpu as usize];
-            cpu.clock += step.hit;
-            cpu.spent.cache += step.hit;
-        }
-    }
-
     /// The shadow of a cache is used as the cache is.
     #[inline(always)]
     pub fn shadow(&mut self, step: &Step, line: u32, insert: bool) -> Prior {
@@ -365,7 +208,7 @@ impl Engine {
 
     #[cold]
     #[inline(never)]
-    fn first_touch(&mut self, who: Who, page: u32, write: bool) -> Result<(), SimError> {
+    pub fn first_touch(&mut self, who: Who, page: u32, write: bool) -> Result<(), SimError> {
         if self.acting.is_some() {
             self.homes.world.now_ns = whole_ns(self.cpus[who.cpu as usize].clock);
         }
@@ -381,9 +224,8 @@ impl Engine {
     /// Numbers a frame that begins to hold a page or a replica of it.
     pub fn new_copy(&mut self, page: u32, frame: u64) -> Result<u32, SimError> {
         let copy = Copy {
-            frame,
+            home: frame << NODE_BITS | u64::from(self.homes.frames.node_of(frame)),
             number: self.table.page(page).number,
-            node: self.homes.frames.node_of(frame),
         };
         if let Some(number) = self.acting.as_mut().and_then(|acting| acting.free_copies.pop()) {
             self.copies[number as usize] = copy;
@@ -426,7 +268,7 @@ impl Engine {
         let lines_bits = self.layout.page_bits - shape.line_bits;
         let copy = &self.copies[(line >> lines_bits) as usize];
         let offset = u64::from(line & ((1 << lines_bits) - 1)) << shape.line_bits;
-        let frame = if shape.virtual_index { copy.number } else { copy.frame };
+        let frame = if shape.virtual_index { copy.number } else { copy.frame() };
         shape.set(frame << self.layout.page_bits | offset)
     }
 
@@ -441,21 +283,6 @@ impl Engine {
     /// The block that a line is in.
     pub fn block_of(&self, kind: usize, line: u32) -> u32 {
         line >> (self.layout.block_bits - self.layout.caches[kind].line_bits)
-    }
-}
-
-impl Access {
-    /// The number of the line that the piece is in.
-    #[inline(always)]
-    pub fn line(&self, step: &Step) -> u32 {
-        self.line_of(u32::from(step.page_lines), u32::from(step.line_bits))
-    }
-
-    /// The same for lines of `line_bits`, of which a page has `1 << page_lines`.
-    #[inline(always)]
-    pub fn line_of(&self, page_lines: u32, line_bits: u32) -> u32 {
-        let within = (self.virtual_address >> line_bits) as u32 & ((1 << page_lines) - 1);
-        self.copy << page_lines | within
     }
 }
 

@@ -5,6 +5,7 @@ use machine::{Cache, Index, Kind, Machine, Replacement, Write};
 
 use crate::clock::{Units, units};
 use crate::error::SimError;
+use crate::sharing::Held;
 
 /// One kind of cache, as the simulator wants it.
 pub struct Shape {
@@ -131,10 +132,31 @@ pub struct Place {
 /// An instance off a core's path.
 #[derive(Clone, Copy, Debug)]
 pub struct Off {
-    pub instance: u32,
-    pub cache: u32,
+    /// The instance and whom it serves; the line is left open.
+    pub held: Held,
+    /// Cpus that it serves, `[from, to)`.
+    pub from: u32,
+    pub to: u32,
+    /// Index of its kind.
+    cache: u32,
+    pub arena: u16,
+    pub line_bits: u8,
     /// Bits of its line's number below the block's.
-    pub finer: u32,
+    pub finer: u8,
+    pub virtual_index: bool,
+    /// Where the set is the low bits of the line's number: these bits.
+    mask: Option<u64>,
+}
+
+impl Off {
+    /// The set that an address (virtual or physical, as the index is) goes to.
+    #[inline(always)]
+    pub fn set(&self, layout: &Layout, address: u64) -> usize {
+        match self.mask {
+            Some(mask) => (address >> self.line_bits & mask) as usize,
+            None => layout.caches[self.cache as usize].set(address),
+        }
+    }
 }
 
 pub struct Layout {
@@ -210,7 +232,7 @@ impl Layout {
                 numbers.filter(|(_, place)| on(place)).map(|(i, _)| i as u32).collect()
             })
             .collect();
-        let off = off_paths(&paths, &caches, &places);
+        let off = off_paths(&paths, &caches, &places, core_cpus);
         let level_one = caches.iter().filter(|shape| shape.level == 1);
         let page_bits = machine.page_bytes.trailing_zeros();
         Ok(Layout {
@@ -271,12 +293,6 @@ impl Layout {
             .copied()
     }
 
-    /// Whether an instance is on the path of a core.
-    pub fn on_path(&self, instance: usize, core: u32) -> bool {
-        let place = &self.places[instance];
-        place.from < (core + 1) * self.core_cpus && place.to > core * self.core_cpus
-    }
-
     /// The kinds of cache above one: those that lead to it on a route.
     pub fn above(&self, cache: usize) -> Vec<usize> {
         let mut above = Vec::new();
@@ -295,14 +311,29 @@ impl Layout {
     }
 }
 
-fn off_paths(paths: &[Vec<u32>], caches: &[Shape], places: &[Place]) -> Vec<Vec<Off>> {
+fn off_paths(paths: &[Vec<u32>], caches: &[Shape], places: &[Place], core_cpus: u32) -> Vec<Vec<Off>> {
     let block = caches.iter().map(|shape| shape.line_bits).max().unwrap_or(0);
-    let off = |instance: &u32| {
-        let cache = places[*instance as usize].cache;
+    let off = |&instance: &u32| {
+        let place = &places[instance as usize];
+        let shape = &caches[place.cache];
         Off {
-            instance: *instance,
-            cache: cache as u32,
-            finer: block - caches[cache].line_bits,
+            held: Held {
+                line: 0,
+                instance,
+                first_core: (place.from / core_cpus) as u8,
+                last_core: ((place.to - 1) / core_cpus) as u8,
+            },
+            from: place.from,
+            to: place.to,
+            cache: place.cache as u32,
+            arena: place.arena as u16,
+            line_bits: shape.line_bits as u8,
+            finer: (block - shape.line_bits) as u8,
+            virtual_index: shape.virtual_index,
+            mask: match shape.index {
+                SetIndex::Mask(mask) => Some(mask),
+                _ => None,
+            },
         }
     };
     let pairs = paths.iter().flat_map(|own| paths.iter().map(move |other| (own, other)));

@@ -56,6 +56,12 @@ impl Memory {
         self.latency[from as usize * self.nodes + to as usize]
     }
 
+    /// Whether its bandwidth is without bound, so that transfers need not be told.
+    #[inline(always)]
+    pub fn is_endless(&self) -> bool {
+        self.transfer == 0
+    }
+
     /// A transfer asked for at `now`; returns how long it waits for its turn.
     #[inline(always)]
     pub fn transfer(&mut self, node: u32, now: Units) -> Units {

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 
 use policy::Page;
+use sys::arrays::Array;
 
 const LEAF_BITS: u32 = 9;
 const LEAF: usize = 1 << LEAF_BITS;
@@ -17,7 +18,7 @@ const RECENT: usize = 256;
 pub struct PageTable {
     leaves: HashMap<(u32, u64), u32>,
     /// Page numbers plus one; 0: not touched.
-    entries: Vec<u32>,
+    entries: Array<u32>,
     /// Leaves found lately, so that the map is asked rarely.
     recent: Vec<Recent>,
     pages: Vec<Page>,
@@ -39,7 +40,7 @@ impl PageTable {
         };
         PageTable {
             leaves: HashMap::new(),
-            entries: Vec::new(),
+            entries: Array::new(0),
             recent: vec![none; RECENT],
             pages: Vec::new(),
         }
@@ -79,7 +80,7 @@ impl PageTable {
         let next = (self.entries.len() / LEAF) as u32;
         let leaf = *self.leaves.entry((space, chunk)).or_insert(next);
         if leaf == next {
-            self.entries.resize(self.entries.len() + LEAF, 0);
+            self.entries.grow((next as usize + 1) * LEAF);
         }
         self.recent[(chunk as usize ^ (space as usize) << 5) % RECENT] = Recent { chunk, space, leaf };
         leaf

@@ -11,6 +11,8 @@
 //! The positions are kept in an [`Arena`], which several sets of the same keys can share, so that
 //! what they know of one key lies side by side.
 
+use sys::arrays::{Array, prefetch};
+
 /// What was known of a key before it was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prior {
@@ -22,7 +24,8 @@ pub enum Prior {
     In,
 }
 
-/// Positions 0 and 1 of the log stand for "never used" and "taken out".
+/// Positions 0 and 1 of the log stand for "never used", as new elements of an [`Array`] are, and
+/// "taken out".
 const NEVER: u32 = 0;
 const TAKEN_OUT: u32 = 1;
 const FIRST: u32 = 2;
@@ -34,7 +37,7 @@ pub struct Arena {
     chunk_bits: u32,
     /// Where each chunk begins in `last`.
     chunks: Vec<u32>,
-    last: Vec<u32>,
+    last: Array<u32>,
 }
 
 pub struct Recency {
@@ -43,7 +46,7 @@ pub struct Recency {
     capacity: u32,
     live: u32,
     /// Slots (places in the arena) in the order of use, a ring.
-    log: Vec<u32>,
+    log: Array<u32>,
     tail: u32,
     head: u32,
 }
@@ -59,7 +62,7 @@ impl Arena {
             lanes,
             chunk_bits,
             chunks: Vec::new(),
-            last: Vec::new(),
+            last: Array::new(0),
         }
     }
 
@@ -87,16 +90,17 @@ impl Arena {
             self.chunks.resize(chunk + 1, NO_CHUNK);
         }
         let start = self.last.len();
-        self.last
-            .resize(start + ((self.lanes as usize) << self.chunk_bits), NEVER);
+        self.last.grow(start + ((self.lanes as usize) << self.chunk_bits));
         self.chunks[chunk] = start as u32;
         start + ((key & ((1 << self.chunk_bits) - 1)) * self.lanes) as usize
     }
 
-    /// What is known of a key, only to have it fetched by the host.
+    /// Has the host fetch what is known of a key.
     #[inline(always)]
-    pub fn peek(&self, key: u32) -> u32 {
-        self.existing(key).map_or(0, |slot| self.last[slot])
+    pub fn warm(&self, key: u32) {
+        if let Some(slot) = self.existing(key) {
+            prefetch(&self.last, slot);
+        }
     }
 }
 
@@ -108,7 +112,7 @@ impl Recency {
             lane,
             capacity: capacity.min(1 << 29),
             live: 0,
-            log: vec![STALE; ring as usize],
+            log: Array::new(ring as usize),
             tail: FIRST,
             head: FIRST,
         }
@@ -174,10 +178,25 @@ impl Recency {
     #[inline(never)]
     fn renumber(&mut self, arena: &mut Arena) {
         let mask = self.log.len() - 1;
+        let restart = self.head > u32::MAX - 2 * self.log.len() as u32;
+        if self.head - self.tail == self.log.len() as u32 && !restart {
+            // The ring is full: what is written takes the places of what was read.
+            let before = self.tail..self.head;
+            self.tail = self.head;
+            for position in before {
+                let slot = self.log[position as usize & mask];
+                if slot != STALE {
+                    self.log[self.head as usize & mask] = slot;
+                    arena.last[slot as usize] = self.head;
+                    self.head += 1;
+                }
+            }
+            return;
+        }
         let live = (self.tail..self.head).map(|position| self.log[position as usize & mask]);
         let slots: Vec<u32> = live.filter(|&slot| slot != STALE).collect();
         let mut start = self.head;
-        if self.head > u32::MAX - 2 * self.log.len() as u32 {
+        if restart {
             start = FIRST;
             for last in arena
                 .last
@@ -269,13 +288,13 @@ mod tests {
         recency.touch(&mut arena, 1, true);
         recency.touch(&mut arena, 2, true);
         let shift = u32::MAX - 5 - recency.head;
-        for last in &mut arena.last {
+        for last in arena.last.iter_mut() {
             if *last >= recency.tail {
                 *last += shift;
             }
         }
         let mask = recency.log.len() - 1;
-        let old = recency.log.clone();
+        let old = recency.log.to_vec();
         for position in recency.tail..recency.head {
             recency.log[(position + shift) as usize & mask] = old[position as usize & mask];
         }

@@ -6,9 +6,10 @@ use std::collections::VecDeque;
 use trace::{Event, Ref, Timed};
 
 use crate::clock::Units;
-use crate::engine::{Engine, Who};
+use crate::engine::Engine;
 use crate::error::SimError;
 use crate::input::{Batch, Input, Run};
+use crate::pieces::Who;
 use crate::sync::{Sync, Verdict};
 
 /// What a thread is doing.

@@ -150,7 +150,7 @@ pub fn finish(engine: &mut Engine, used: &[bool]) {
         cpu.spent.imbalance += wall - cpu.clock;
         cpu.clock = wall;
     }
-    for pending in engine.directory.undecided() {
+    for pending in engine.directory.records.undecided() {
         engine.decide(pending, Class::FalseSharing);
     }
 }

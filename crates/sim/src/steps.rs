@@ -6,9 +6,12 @@ use crate::layout::{Layout, SetIndex};
 /// One cache on a cpu's route.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
+    pub hit: Units,
     pub instance: u32,
     /// Index of the counts of the cpu and kind.
     pub counts: u32,
+    /// Where the set is the low bits of the line's number: these bits; else 0.
+    mask: u32,
     pub kind: u16,
     /// The arena that the instance's shadow is in.
     pub arena: u16,
@@ -21,14 +24,7 @@ pub struct Step {
     pub inclusive: bool,
     /// Whether the instance serves one core only.
     pub private: bool,
-    pub hit: Units,
-    index: Fast,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Fast {
-    Mask(u64),
-    Other,
+    masked: bool,
 }
 
 /// The steps of all cpus, for data and for fetches.
@@ -64,15 +60,20 @@ impl Steps {
     pub fn get(&self, at: usize) -> Step {
         self.steps[at]
     }
+
+    #[inline(always)]
+    pub fn at(&self, at: usize) -> &Step {
+        &self.steps[at]
+    }
 }
 
 impl Step {
     /// The set that an address (virtual or physical, as the index is) goes to.
     #[inline(always)]
     pub fn set(&self, layout: &Layout, address: u64) -> usize {
-        match self.index {
-            Fast::Mask(mask) => ((address >> self.line_bits) & mask) as usize,
-            Fast::Other => layout.caches[self.kind as usize].set(address),
+        match self.masked {
+            true => ((address >> self.line_bits) as u32 & self.mask) as usize,
+            false => layout.caches[self.kind as usize].set(address),
         }
     }
 }
@@ -80,6 +81,10 @@ impl Step {
 fn step(layout: &Layout, cpu: u32, kind: usize) -> Step {
     let shape = &layout.caches[kind];
     let instance = shape.instance(cpu);
+    let mask = match shape.index {
+        SetIndex::Mask(mask) => u32::try_from(mask).ok(),
+        _ => None,
+    };
     Step {
         instance: instance as u32,
         counts: cpu * layout.caches.len() as u32 + kind as u32,
@@ -93,9 +98,7 @@ fn step(layout: &Layout, cpu: u32, kind: usize) -> Step {
         inclusive: shape.inclusive,
         private: layout.places[instance].private,
         hit: shape.hit,
-        index: match shape.index {
-            SetIndex::Mask(mask) => Fast::Mask(mask),
-            _ => Fast::Other,
-        },
+        mask: mask.unwrap_or(0),
+        masked: mask.is_some(),
     }
 }

@@ -55,6 +55,15 @@ impl Tlb {
         }
     }
 
+    /// Has the host fetch what is known of a page.
+    #[inline(always)]
+    pub fn warm(&self, page: u32, number: u64) {
+        match &self.entries {
+            Entries::All(_, arena) => arena.warm(page),
+            Entries::Sets(cache) => cache.warm((number % self.sets) as usize),
+        }
+    }
+
     /// The page's translation has changed.
     pub fn remove(&mut self, page: u32, number: u64) {
         if page == self.last {

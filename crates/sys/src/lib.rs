@@ -4,6 +4,7 @@
 //! below a [`Root`], so that the captured tree of another machine can stand in for this one.
 
 pub mod affinity;
+pub mod arrays;
 pub mod caches;
 pub mod clock;
 pub mod cpuinfo;

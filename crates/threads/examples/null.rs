@@ -1,10 +1,13 @@
 //! What a thread costs: forks and runs 1,048,576 null threads (Philbin96, section 4.1, table 1) and prints nanoseconds
 //! per thread. Every figure is the median of interleaved rounds, in CPU time of the whole process and on the clock.
+//! Warm rounds reuse a scheduler; a cold round is the first pass of a new process, which the kernel gives every page of.
 //!
 //! `cargo run --release -p domicile-threads --example null [rounds] [--json]`
 
+use std::ffi::OsStr;
 use std::hint::black_box;
 use std::num::NonZeroUsize;
+use std::process::Command;
 use std::time::Instant;
 
 use threads::{Keep, Scheduler, Shape, Tour};
@@ -38,10 +41,14 @@ fn main() {
         .find_map(|argument| argument.parse().ok())
         .unwrap_or(9usize);
 
+    if let Some(hints) = std::env::var_os(COLD) {
+        return cold_pass(&hints);
+    }
     let ordered: Vec<u64> = (0..THREADS).collect();
     let scattered = scatter();
     let mut table = Table::default();
-    let mut warm = scheduler();
+    let mut warm = scheduler(&[SIDE]);
+    let mut three = scheduler(&[SIDE, SIDE - 1, SIDE + 1]);
     fork_and_run(&mut warm, &ordered, 1);
     for _ in 0..rounds {
         table.measure("in order, fork", || fork(&mut warm, &ordered));
@@ -52,13 +59,26 @@ fn main() {
         table.measure("random, all", || fork_and_run(&mut warm, &scattered, 1));
         table.measure("in order, all, 2 workers", || fork_and_run(&mut warm, &ordered, 2));
         table.measure("random, all, 2 workers", || fork_and_run(&mut warm, &scattered, 2));
-        table.measure("in order, all, cold", || fork_and_run(&mut scheduler(), &ordered, 1));
-        table.measure("random, all, cold", || fork_and_run(&mut scheduler(), &scattered, 1));
+        table.measure("in order, 3 hints, odd sides", || {
+            fork_with(&mut three, &ordered, |hint| [hint, 1, 1]);
+            run(&mut three, 1);
+        });
+        table.measure("random, 3 hints, odd sides", || {
+            fork_with(&mut three, &scattered, |hint| [hint, 1, 1]);
+            run(&mut three, 1);
+        });
+        table.measure("forked inside, in order", || run_inside(&mut warm, &ordered));
+        table.measure("each after the one before", || {
+            fork_chain(&mut warm, &ordered);
+            run(&mut warm, 1);
+        });
+        table.add("in order, all, cold", cold("in order"));
+        table.add("random, all, cold", cold("random"));
         table.measure("rayon scope.spawn", rayon_spawn);
     }
     // What is held for a million threads that have never been more, nor in other bins.
     for (name, hints) in [("in order", &ordered), ("random", &scattered)] {
-        let mut fresh = scheduler();
+        let mut fresh = scheduler(&[SIDE]);
         fork(&mut fresh, hints);
         table.memory.push((name, fresh.memory_bytes() as f64 / THREADS as f64));
         run(&mut fresh, 1);
@@ -66,22 +86,73 @@ fn main() {
     table.print(rounds, json);
 }
 
-fn scheduler() -> Scheduler<Call> {
-    match Shape::new(&[SIDE]) {
+fn scheduler(sides: &[u64]) -> Scheduler<Call> {
+    match Shape::new(sides) {
         Ok(shape) => Scheduler::new(shape, Tour::FirstFork),
         Err(error) => fail(&error),
     }
 }
 
 fn fork(scheduler: &mut Scheduler<Call>, hints: &[u64]) {
+    fork_with(scheduler, hints, |hint| [hint]);
+}
+
+fn fork_with<const K: usize>(scheduler: &mut Scheduler<Call>, hints: &[u64], point: impl Fn(u64) -> [u64; K]) {
     for (at, &hint) in hints.iter().enumerate() {
         let thread = Call {
             function: null,
             first: at,
             second: 0,
         };
-        if let Err(error) = scheduler.fork(&[hint], thread) {
+        if let Err(error) = scheduler.fork(&point(hint), thread) {
             fail(&error);
+        }
+    }
+}
+
+/// One thread forks all others.
+fn run_inside(scheduler: &mut Scheduler<Call>, hints: &[u64]) {
+    let root = Call {
+        function: null,
+        first: usize::MAX,
+        second: 0,
+    };
+    if let Err(error) = scheduler.fork(&[0], root) {
+        fail(&error);
+    }
+    let ran = scheduler.run(Keep::No, |thread, inside| {
+        if thread.first == usize::MAX {
+            for (at, &hint) in hints.iter().enumerate() {
+                let thread = Call {
+                    function: null,
+                    first: at,
+                    second: 0,
+                };
+                if let Err(error) = inside.fork(&[hint], thread) {
+                    fail(&error);
+                }
+            }
+        }
+        call(thread);
+    });
+    match ran {
+        Ok(report) => assert_eq!(report.threads, THREADS + 1),
+        Err(error) => fail(&error),
+    }
+}
+
+/// As [`fork`], but every thread waits for the one forked before it.
+fn fork_chain(scheduler: &mut Scheduler<Call>, hints: &[u64]) {
+    let mut last = None;
+    for (at, &hint) in hints.iter().enumerate() {
+        let thread = Call {
+            function: null,
+            first: at,
+            second: 0,
+        };
+        match scheduler.fork_after(&[hint], thread, last.as_slice()) {
+            Ok(id) => last = Some(id),
+            Err(error) => fail(&error),
         }
     }
 }
@@ -100,6 +171,38 @@ fn run(scheduler: &mut Scheduler<Call>, workers: usize) {
 fn fork_and_run(scheduler: &mut Scheduler<Call>, hints: &[u64], workers: usize) {
     fork(scheduler, hints);
     run(scheduler, workers);
+}
+
+/// Names the hints of a cold pass, in the environment of the process that makes it.
+const COLD: &str = "DOMICILE_NULL_COLD";
+
+/// Makes one pass in a new process.
+fn cold(hints: &str) -> Cost {
+    let output = std::env::current_exe().and_then(|itself| Command::new(itself).env(COLD, hints).output());
+    let text = match output {
+        Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
+        Err(error) => fail(&error),
+    };
+    let mut figures = text.split_whitespace().map(|word| word.parse().unwrap_or(f64::NAN));
+    let mut next = || figures.next().unwrap_or(f64::NAN);
+    Cost {
+        cpu: next(),
+        wall: next(),
+    }
+}
+
+/// The pass of the new process: prints CPU and wall time.
+fn cold_pass(hints: &OsStr) {
+    let hints = if hints == "random" {
+        scatter()
+    } else {
+        (0..THREADS).collect()
+    };
+    let mut table = Table::default();
+    table.measure("cold", || fork_and_run(&mut scheduler(&[SIDE]), &hints, 1));
+    for cost in table.rows.iter().flat_map(|(_, costs)| costs) {
+        println!("{} {}", cost.cpu, cost.wall);
+    }
 }
 
 /// The same deferred million with rayon, whose scope keeps a closure of the same 24 bytes for each. The spawner is one
@@ -157,6 +260,10 @@ impl Table {
             wall: wall.elapsed().as_nanos() as f64 / THREADS as f64,
             cpu: (cpu_ns() - cpu) / THREADS as f64,
         };
+        self.add(name, cost);
+    }
+
+    fn add(&mut self, name: &'static str, cost: Cost) {
         match self.rows.iter_mut().find(|(row, _)| *row == name) {
             Some((_, costs)) => costs.push(cost),
             None => self.rows.push((name, vec![cost])),

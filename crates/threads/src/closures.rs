@@ -23,7 +23,7 @@ use crate::{Error, Inside, Keep, Report, Scheduler, ThreadId};
 ///     })?;
 /// }
 /// threads.run()?;
-/// assert_eq!(sum.into_inner(), 4096);
+/// assert_eq!(sum.load(Relaxed), 4096);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///

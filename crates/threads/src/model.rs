@@ -40,7 +40,8 @@ struct Small {
 }
 
 impl Small {
-    /// Checks that every thread ran once, or, where one panics, at most once; a thread that waits sees the other's work.
+    /// Checks that every thread ran once, or, where one panics, at most once; a thread that waits sees the other's
+    /// work.
     fn run(self) {
         let shape = Shape::new(&[1]).unwrap();
         // The workers' threads outlive this frame as far as the compiler knows.
@@ -52,12 +53,13 @@ impl Small {
             .map(|(&hint, thread)| store.push(&[hint], thread).ok().unwrap())
             .collect();
         let store: &'static Store<u32> = store;
-        let mut graph = Dependencies::default();
+        let graph: &'static mut Dependencies = Box::leak(Box::default());
         for &(earlier, later) in self.edges {
             graph.add(places[later], places[earlier]).unwrap();
         }
         let groups = store.groups.used();
-        let waits = (!graph.is_empty()).then(|| Waits::new(&graph, groups, |_| false).unwrap());
+        let graph: &'static Dependencies = graph;
+        let waits = (!graph.is_empty()).then(|| Waits::new(graph, |_| false).unwrap());
         let tour: &'static [u32] = store.bins().tour(Tour::FirstFork).leak();
         let turns = Box::leak(Box::new(Turns::new(shape)));
         turns.begin(store, tour, self.workers, waits.as_ref()).unwrap();

@@ -11,6 +11,8 @@ use crate::groups::{Group, Groups, NONE, Place, group_of};
 /// Pending threads, in their bins.
 pub(crate) struct Store<T> {
     bins: Bins,
+    /// For each bin, its last group, which may have room: all that a fork needs to know of a bin.
+    open: Vec<u32>,
     lines: Vec<Line>,
     pub groups: Groups<T>,
 }
@@ -18,22 +20,17 @@ pub(crate) struct Store<T> {
 /// The groups of a bin, in the order in which they were filled.
 #[derive(Clone, Copy)]
 struct Line {
-    /// The last group, which may have room.
-    open: u32,
     first: u32,
     groups: u32,
 }
 
-const EMPTY: Line = Line {
-    open: NONE,
-    first: NONE,
-    groups: 0,
-};
+const EMPTY: Line = Line { first: NONE, groups: 0 };
 
 impl<T> Store<T> {
     pub fn new(shape: Shape) -> Store<T> {
         Store {
             bins: Bins::new(shape),
+            open: Vec::new(),
             lines: Vec::new(),
             groups: Groups::new(),
         }
@@ -46,7 +43,7 @@ impl<T> Store<T> {
             Ok(bin) => bin,
             Err(error) => return Err((error.into(), item)),
         };
-        let open = self.lines.get(bin as usize).map_or(NONE, |line| line.open);
+        let open = self.open.get(bin as usize).copied().unwrap_or(NONE);
         match self.groups.push(open, item) {
             Ok(place) => Ok(place),
             Err(item) => self.push_to_new_group(bin, item),
@@ -59,7 +56,7 @@ impl<T> Store<T> {
             Ok(bin) => bin,
             Err(error) => return Err((error.into(), item)),
         };
-        let open = self.lines.get(bin as usize).map_or(NONE, |line| line.open);
+        let open = self.open.get(bin as usize).copied().unwrap_or(NONE);
         self.groups
             .push(open, item)
             .or_else(|item| self.push_to_new_group(bin, item))
@@ -80,16 +77,18 @@ impl<T> Store<T> {
         let lines = self.bins.len();
         if self.lines.len() < lines {
             self.lines.try_reserve(lines - self.lines.len())?;
+            self.open.try_reserve(lines - self.open.len())?;
             self.lines.resize(lines, EMPTY);
+            self.open.resize(lines, NONE);
         }
         let group = self.groups.hand_out(bin)?;
         let line = &mut self.lines[bin as usize];
-        if line.open == NONE {
+        let open = std::mem::replace(&mut self.open[bin as usize], group);
+        if open == NONE {
             line.first = group;
         } else {
-            self.groups.chain(line.open, group);
+            self.groups.chain(open, group);
         }
-        line.open = group;
         line.groups += 1;
         Ok(group)
     }
@@ -107,10 +106,9 @@ impl<T> Store<T> {
             return None;
         }
         line.first = self.groups.next(group);
+        line.groups -= 1;
         if line.first == NONE {
-            *line = EMPTY;
-        } else {
-            line.groups -= 1;
+            self.open[bin as usize] = NONE;
         }
         Some((group, std::mem::take(self.groups.group_mut(group))))
     }
@@ -121,15 +119,16 @@ impl<T> Store<T> {
             self.groups.take_back(group);
             return;
         }
-        let bin = self.groups.bin(group) as usize;
+        let bin = self.groups.bin(group);
         *self.groups.group_mut(group) = left;
-        let line = &mut self.lines[bin];
+        let line = &mut self.lines[bin as usize];
         self.groups.chain(group, line.first);
         line.first = group;
-        if line.open == NONE {
-            line.open = group;
-        }
         line.groups += 1;
+        let open = &mut self.open[bin as usize];
+        if *open == NONE {
+            *open = group;
+        }
     }
 
     /// The groups of a bin in order.
@@ -183,15 +182,20 @@ impl<T> Store<T> {
     pub fn reset(&mut self) {
         self.bins.clear();
         self.lines.clear();
+        self.open.clear();
         self.groups.reset();
     }
 
     pub fn shrink(&mut self) {
         self.groups.shrink();
         self.lines.shrink_to_fit();
+        self.open.shrink_to_fit();
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.bins.memory_bytes() + self.lines.capacity() * size_of::<Line>() + self.groups.memory_bytes()
+        self.bins.memory_bytes()
+            + self.open.capacity() * size_of::<u32>()
+            + self.lines.capacity() * size_of::<Line>()
+            + self.groups.memory_bytes()
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! The store of pending threads does not change while workers read it. What turns up goes here, into bins of the same
 //! blocks, under one lock that a worker takes when it has finished a bin, and when it has something to bring. A bin has
-//! exactly one of three states, so that whatever turns up is looked after by exactly one worker: its worker will come or
-//! come back to it; it is queued for another turn; or nobody will look, and then whoever brings something queues it.
+//! exactly one of three states, so that whatever turns up is looked after by exactly one worker: its worker will come
+//! or come back to it; it is queued for another turn; or nobody will look, and then whoever brings something queues
+//! it.
 
 use std::collections::VecDeque;
 
@@ -11,7 +12,7 @@ use arrayvec::ArrayVec;
 use policy::order::{BinId, Shape};
 
 use crate::Error;
-use crate::groups::{GROUP, Group, Place, group_of};
+use crate::groups::{Group, Place, group_of};
 use crate::store::Store;
 use crate::waits::Waits;
 
@@ -25,8 +26,9 @@ pub(crate) struct Turns<T> {
     queue: VecDeque<BinId>,
     /// For each bin of the main store, whether its turn in the tour is over.
     passed: Vec<bool>,
-    /// Workers that may still bring something.
+    /// Workers that may still bring something, and those that wait for it.
     active: usize,
+    waiting: usize,
     /// Nothing will turn up any more, or a thread has panicked.
     over: bool,
 }
@@ -39,9 +41,12 @@ enum Attention {
     Nobody,
 }
 
+/// Released threads that a worker takes at a time.
+const RELEASED: usize = 16;
+
 /// Something to run for a bin.
 pub(crate) enum Extra<T> {
-    Released(ArrayVec<Place, GROUP>),
+    Released(ArrayVec<Place, RELEASED>),
     /// On loan: give it back when it has run.
     Forked(u32, Group<T>),
 }
@@ -63,6 +68,7 @@ impl<T> Turns<T> {
             queue: VecDeque::new(),
             passed: Vec::new(),
             active: 0,
+            waiting: 0,
             over: false,
         }
     }
@@ -92,9 +98,10 @@ impl<T> Turns<T> {
         main: &Store<T>,
         tour: &[BinId],
         workers: usize,
-        waits: Option<&Waits>,
+        waits: Option<&Waits<'_>>,
     ) -> Result<(), Error> {
         self.active = workers;
+        self.waiting = 0;
         self.over = false;
         self.queue.clear();
         self.attention.clear();
@@ -105,7 +112,7 @@ impl<T> Turns<T> {
         for &bin in tour {
             self.passed[bin as usize] = false;
         }
-        for place in waits.into_iter().flat_map(Waits::threads) {
+        for place in waits.into_iter().flat_map(Waits::waiting) {
             let block = main.bins().block(main.groups.bin(group_of(place)));
             let bin = self.grown.bin_of(&block)?;
             self.know(main)?;
@@ -118,7 +125,7 @@ impl<T> Turns<T> {
         Ok(())
     }
 
-    /// A thread forked inside. It comes back where there is no memory for it. Says whether a bin was queued.
+    /// A thread forked inside. It comes back where there is no memory for it. Says whether to wake a worker for it.
     pub fn fork(&mut self, main: &Store<T>, hints: &[u64], item: T) -> Result<bool, T> {
         // Room for the bin that this may be the first thread of; then nothing fails once the thread is in.
         if self.make_room(1).is_err() {
@@ -133,7 +140,7 @@ impl<T> Turns<T> {
         Ok(self.attend(bin))
     }
 
-    /// A thread of the main store that may run now. Says whether a bin was queued.
+    /// A thread of the main store that may run now. Says whether to wake a worker for it.
     pub fn release(&mut self, main: &Store<T>, place: Place) -> bool {
         let block = main.bins().block(main.groups.bin(group_of(place)));
         let Some(bin) = self.grown.bins().find(&block) else {
@@ -162,7 +169,7 @@ impl<T> Turns<T> {
     pub fn more(&mut self, bin: BinId) -> Option<Extra<T>> {
         let released = &mut self.released[bin as usize];
         if !released.is_empty() {
-            let some = released.len().min(GROUP);
+            let some = released.len().min(RELEASED);
             return Some(Extra::Released(released.drain(..some).collect()));
         }
         let forked = self
@@ -194,11 +201,13 @@ impl<T> Turns<T> {
             self.over = true;
             return Next::Over;
         }
+        self.waiting += 1;
         Next::Wait
     }
 
     /// A worker has stopped waiting.
     pub fn back(&mut self) {
+        self.waiting -= 1;
         self.active += 1;
     }
 
@@ -254,12 +263,14 @@ impl<T> Turns<T> {
         Ok(())
     }
 
+    /// Has a bin looked after. Says whether a worker waits that could do so.
     fn attend(&mut self, bin: BinId) -> bool {
         if self.attention[bin as usize] != Attention::Nobody {
             return false;
         }
         self.attention[bin as usize] = Attention::Queued;
         self.queue.push_back(bin);
-        true
+        // To wake where nobody waits would cost a system call all the same.
+        self.waiting > 0
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Shared<'a, T> {
     pub tour: &'a [BinId],
     /// One for each worker.
     pub queues: Vec<Queue>,
-    pub waits: Option<Waits>,
+    pub waits: Option<Waits<'a>>,
     pub turns: Mutex<&'a mut Turns<T>>,
     pub wake: Condvar,
     /// A thread has panicked: nobody begins another group.
@@ -260,9 +260,9 @@ impl<T> Worker<'_, '_, T> {
     /// Notes what has run of the group in hand, after a panic too; a group on loan goes back with what is left.
     fn clear_away(&mut self) {
         if let Some((group, mut threads)) = self.loan.take() {
-            self.threads += self.first as u64;
-            threads.drain(..self.first);
-            self.first = 0;
+            let ran = std::mem::take(&mut self.first);
+            self.threads += ran as u64;
+            threads.drain(..ran);
             self.shared.turns().return_loan(group, threads);
         } else if self.first > 0 || self.ran != 0 {
             self.settle();
@@ -274,15 +274,15 @@ impl<T> Worker<'_, '_, T> {
         if self.inside.outbox.is_empty() {
             return true;
         }
-        let mut queued = false;
+        let mut wake = false;
         let all = {
             let mut turns = self.shared.turns();
             self.inside.outbox.empty_into(|hints, item| {
-                queued |= turns.fork(self.shared.store, hints, item)?;
+                wake |= turns.fork(self.shared.store, hints, item)?;
                 Ok(())
             })
         };
-        if queued {
+        if wake {
             self.shared.wake.notify_all();
         }
         all

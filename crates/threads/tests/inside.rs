@@ -152,6 +152,30 @@ fn after_a_panic_kept_threads_all_run_again() {
     assert_eq!(order, (0..20).collect::<Vec<_>>());
 }
 
+/// When the last thread panics nothing is left, and the next forks begin anew.
+#[test]
+fn after_a_panic_of_the_last_thread_the_scheduler_is_empty() {
+    let mut scheduler = Scheduler::new(Shape::new(&[1]).unwrap(), Tour::FirstFork);
+    scheduler.fork(&[1], 1).unwrap();
+    scheduler.fork(&[2], 2).unwrap();
+    let run = |scheduler: &mut Scheduler<u64>, order: &mut Vec<u64>, bad: u64| {
+        catch_unwind(AssertUnwindSafe(|| {
+            scheduler.run(Keep::No, |&thread, _| {
+                order.push(thread);
+                assert!(thread != bad);
+            })
+        }))
+        .is_err()
+    };
+    let mut order = Vec::new();
+    assert!(run(&mut scheduler, &mut order, 2));
+    assert!(scheduler.is_empty() && scheduler.bins() == 0);
+    scheduler.fork(&[2], 4).unwrap();
+    scheduler.fork(&[1], 3).unwrap();
+    assert!(!run(&mut scheduler, &mut order, 0));
+    assert_eq!(order, [1, 2, 4, 3]);
+}
+
 #[test]
 fn closures_run_once_fork_and_panic() {
     let order = Mutex::new(Vec::new());

@@ -37,7 +37,7 @@ fn kept_threads_run_again_in_the_same_order() {
     for thread in 0..300u64 {
         scheduler.fork(&[thread * 7 % 64], thread).unwrap();
     }
-    let mut orders = vec![Vec::new(), Vec::new(), Vec::new()];
+    let mut orders = [const { Vec::new() }; 3];
     for (order, keep) in orders.iter_mut().zip([Keep::Yes, Keep::Yes, Keep::No]) {
         scheduler.run(keep, |&thread, _| order.push(thread)).unwrap();
         assert_eq!(scheduler.len(), if keep == Keep::Yes { 300 } else { 0 });

@@ -20,7 +20,7 @@ fn every_fork_runs_once() {
         for thread in 0..THREADS as u64 {
             let scattered = thread.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44;
             scheduler
-                .fork(&[scattered * scattered >> 24, thread >> round], thread as usize)
+                .fork(&[(scattered * scattered) >> 24, thread >> round], thread as usize)
                 .unwrap();
         }
         let report = scheduler
@@ -63,7 +63,7 @@ fn every_fork_runs_once_with_forks_inside_and_dependencies() {
             .unwrap();
         assert_eq!(report.threads as usize, count + count.div_ceil(3));
         for (thread, ran) in ran.iter().enumerate() {
-            let expected = u8::from(thread < count || (thread - count) % 3 == 0);
+            let expected = u8::from(thread < count || (thread - count).is_multiple_of(3));
             assert_eq!(ran.load(Relaxed), expected, "thread {thread}, {workers} workers");
         }
     }

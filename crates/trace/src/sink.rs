@@ -127,12 +127,12 @@ impl Sink {
                 mut refs,
                 events,
             } => {
-                self.encoder.encode(&refs, &events, &self.sites, &mut self.raw)?;
+                let counted = self.encoder.encode(&refs, &events, &self.sites, &mut self.raw)?;
                 let head = BlockHead {
                     id: thread,
                     count: refs.len() as u32,
                     first,
-                    sum: instructions(&refs, &events),
+                    sum: instructions(counted, &events),
                     events: events.len() as u32,
                     ..BlockHead::new(Kind::Chunk)
                 };
@@ -196,8 +196,8 @@ impl Sink {
     }
 }
 
-fn instructions(refs: &[Ref], events: &[Timed]) -> u64 {
-    let counted: u64 = refs.iter().map(|r| u64::from(r.insns)).sum();
+/// Instructions of a chunk, of which its references count `counted`.
+fn instructions(counted: u64, events: &[Timed]) -> u64 {
     let idle = events.iter().map(|timed| match timed.event {
         Event::Work { instructions } => instructions,
         _ => 0,

@@ -48,8 +48,8 @@
 #define DOMICILE_NO_THREAD UINT64_MAX
 
 /**
- * What a call came to. `DOMICILE_OK` is 0; more may come in later versions, so treat whatever
- * you do not know as a failure.
+ * What a call came to. `DOMICILE_OK` is 0; more may come in later versions, so treat whatever you
+ * do not know as a failure.
  */
 typedef enum domicile_error {
     /**
@@ -65,7 +65,8 @@ typedef enum domicile_error {
      */
     DOMICILE_INVALID = 2,
     /**
-     * There is no memory left. What was forked before is still there, and this call changed nothing.
+     * There is no memory left. What was forked before is still there, and this call changed
+     * nothing.
      */
     DOMICILE_OUT_OF_MEMORY = 3,
     /**
@@ -85,17 +86,13 @@ typedef enum domicile_error {
      */
     DOMICILE_CYCLE = 7,
     /**
-     * A thread unwound (a panic of Rust). Threads that had not run are still pending.
+     * A thread unwound (a panic of Rust). Threads that have not run are still pending.
      */
     DOMICILE_PANIC = 8,
     /**
-     * A worker could not be started. Nothing has run.
-     */
-    DOMICILE_NO_WORKER = 9,
-    /**
      * The library found itself in a state that it should never be in; please report it.
      */
-    DOMICILE_INTERNAL = 10,
+    DOMICILE_INTERNAL = 9,
 } domicile_error;
 
 /**
@@ -122,12 +119,13 @@ typedef enum domicile_tour {
 typedef struct domicile_order domicile_order;
 
 /**
- * What an order is like. Zeros are the defaults, so fill it with zeros (`= {0}`, memset), set size, and
- * then what you want otherwise.
+ * What an order is like. Zeros are the defaults, so fill it with zeros (`= {0}`, memset), set
+ * size, and then what you want otherwise.
  */
 typedef struct domicile_order_attributes {
     /**
-     * sizeof(domicile_order_attributes), which tells the library what the program was compiled with.
+     * sizeof(domicile_order_attributes), which tells the library what the program was compiled
+     * with.
      */
     size_t size;
     /**
@@ -143,12 +141,14 @@ typedef struct domicile_order_attributes {
      */
     uint32_t tour;
     /**
-     * Not 0: threads with the same hints in another order go to the same bin. All sides of the block must be equal.
+     * Not 0: threads with the same hints in another order go to the same bin. All sides of the
+     * block must be equal.
      */
     uint32_t fold;
     /**
-     * The sides of a block, in the units of the hints (bytes, where they are addresses); 0: the default, the bytes of the
-     * cache that this process really gets divided by the hints, or those that the TLB reaches where they are fewer.
+     * The sides of a block, in the units of the hints (bytes, where they are addresses); 0: the
+     * default, the bytes of the cache that this process really gets divided by the hints, or those
+     * that the TLB reaches where they are fewer.
      */
     uint64_t block[DOMICILE_HINTS_MAX];
     /**
@@ -160,7 +160,8 @@ typedef struct domicile_order_attributes {
      */
     uint32_t bins;
     /**
-     * The sides of the blocks for each further cache, from the inside out; each is a multiple of the one inside it.
+     * The sides of the blocks for each further cache, from the inside out; each is a multiple of
+     * the one inside it.
      */
     uint64_t outer[DOMICILE_LEVELS_MAX][DOMICILE_HINTS_MAX];
     /**
@@ -168,7 +169,8 @@ typedef struct domicile_order_attributes {
      */
     uint64_t cache_bytes;
     /**
-     * For the default block: bytes that the TLB reaches; 0: as measured on this machine, or not known.
+     * For the default block: bytes that the TLB reaches; 0: as measured on this machine, or not
+     * known.
      */
     uint64_t tlb_reach_bytes;
 } domicile_order_attributes;
@@ -207,19 +209,21 @@ const char *domicile_error_text(int32_t error);
 /**
  * Makes an order without threads.
  *
- * attributes may be NULL: all defaults. Where it fails, *order is NULL, and domicile_order_message(NULL) says why.
+ * attributes may be NULL: all defaults. Where it fails, *order is NULL, and
+ * domicile_order_message(NULL) says why.
  */
 enum domicile_error domicile_order_create(const struct domicile_order_attributes *attributes,
                                           struct domicile_order **order);
 
 /**
- * Frees an order with all its pending threads, which do not run. NULL is allowed; a running order is not
- * freed (DOMICILE_RUNNING). The handle is not to be used again.
+ * Frees an order with all its pending threads, which do not run. NULL is allowed; a running order
+ * is not freed (DOMICILE_RUNNING). The handle is not to be used again.
  */
 enum domicile_error domicile_order_destroy(struct domicile_order *order);
 
 /**
- * Makes room for so many threads in so many bins, so that the forks to come find the memory they need.
+ * Makes room for so many threads in so many bins, so that the forks to come find the memory they
+ * need.
  */
 enum domicile_error domicile_order_reserve(struct domicile_order *order,
                                            size_t threads,
@@ -228,9 +232,9 @@ enum domicile_error domicile_order_reserve(struct domicile_order *order,
 /**
  * Runs all pending threads, bin by bin, and returns when they and those that they forked have run.
  *
- * With keep = 0 they are forgotten, else they are there for the next run. report may be NULL. A thread's
- * function must return: leaving it by longjmp or by a C++ exception ends the program or worse. A function in Rust
- * that panics ends the run with DOMICILE_PANIC.
+ * With keep = 0 they are forgotten, else they are there for the next run. report may be NULL. A
+ * thread's function must return: leaving it by longjmp or by a C++ exception ends the program or
+ * worse. A function in Rust that panics ends the run with DOMICILE_PANIC.
  */
 enum domicile_error domicile_order_run(struct domicile_order *order,
                                        int keep,
@@ -244,10 +248,10 @@ enum domicile_error domicile_order_clear(struct domicile_order *order);
 /**
  * Forks a thread that will call f(arg1, arg2).
  *
- * hints points to as many hints as the attributes say: addresses, or coordinates. Threads whose hints lie in
- * the same block run together, in the order of their forks. thread may be NULL; otherwise *thread is the
- * thread's id, for dependencies. A running thread may fork: such a thread runs in the same run, and its id is
- * DOMICILE_NO_THREAD; it is not kept, whatever the run keeps.
+ * hints points to as many hints as the attributes say: addresses, or coordinates. Threads whose
+ * hints lie in the same block run together, in the order of their forks. thread may be NULL;
+ * otherwise *thread is the thread's id, for dependencies. A running thread may fork: such a thread
+ * runs in the same run, and its id is DOMICILE_NO_THREAD; it is not kept, whatever the run keeps.
  */
 enum domicile_error domicile_order_fork(struct domicile_order *order,
                                         void (*f)(void*, void*),
@@ -257,8 +261,8 @@ enum domicile_error domicile_order_fork(struct domicile_order *order,
                                         uint64_t *thread);
 
 /**
- * Forks a thread that runs after the count threads whose ids are at earlier. Those that have run already do not
- * keep it waiting. Not for running threads.
+ * Forks a thread that runs after the count threads whose ids are at earlier. Those that have run
+ * already do not keep it waiting. Not for running threads.
  */
 enum domicile_error domicile_order_fork_after(struct domicile_order *order,
                                               void (*f)(void*, void*),
@@ -270,8 +274,8 @@ enum domicile_error domicile_order_fork_after(struct domicile_order *order,
                                               uint64_t *thread);
 
 /**
- * Makes a pending thread run after another one. A circle is refused (DOMICILE_CYCLE), and the message names it.
- * Not for running threads.
+ * Makes a pending thread run after another one. A circle is refused (DOMICILE_CYCLE), and the
+ * message names it. Not for running threads.
  */
 enum domicile_error domicile_order_depend(struct domicile_order *order,
                                           uint64_t later,
@@ -283,33 +287,37 @@ enum domicile_error domicile_order_depend(struct domicile_order *order,
 uint64_t domicile_order_pending(const struct domicile_order *order);
 
 /**
- * Which worker runs the calling thread, from 0; -1 when the caller is not a running thread of the order.
+ * Which worker runs the calling thread, from 0; -1 when the caller is not a running thread of the
+ * order.
  */
 int domicile_order_worker(const struct domicile_order *order);
 
 /**
- * The side of a block along a dimension, in the units of the hints; 0 where there is no such dimension.
+ * The side of a block along a dimension, in the units of the hints; 0 where there is no such
+ * dimension.
  */
-uint64_t domicile_order_block(const struct domicile_order *order,
-                              uint32_t dimension);
+uint64_t domicile_order_block(const struct domicile_order *order, uint32_t dimension);
 
 /**
- * Why the block has the sides that it has: which limit was chosen, and with which figures. Lives as long as the order.
+ * Why the block has the sides that it has: which limit was chosen, and with which figures. Lives
+ * as long as the order.
  */
 const char *domicile_order_reason(const struct domicile_order *order);
 
 /**
- * What the last call that failed said, in words for people; empty where none has failed. It lives until the next
- * call for the order fails. For NULL: the last domicile_order_create on this thread of the operating system that failed.
+ * What the last call that failed said, in words for people; empty where none has failed. It lives
+ * until the next call for the order fails. For NULL: the last domicile_order_create on this thread
+ * of the operating system that failed.
  */
 const char *domicile_order_message(const struct domicile_order *order);
 
 /**
- * Sets for th_fork and th_run what th_init cannot: workers, tour, levels, sides that differ. hints is 0 or 3.
- * A th_init that comes later changes the sides and the bins to be ready for, and nothing else.
+ * Sets for th_fork and th_run what th_init cannot: workers, tour, levels, sides that differ. hints
+ * is 0 or 3. A th_init that comes later changes the sides and the bins to be ready for, and
+ * nothing else.
  *
- * Without it, the environment variables DOMICILE_WORKERS (a number) and DOMICILE_TOUR (first-fork, nearest or
- * hilbert) say how a program with only the paper's calls runs.
+ * Without it, the environment variables DOMICILE_WORKERS (a number) and DOMICILE_TOUR (first-fork,
+ * nearest or hilbert) say how a program with only the paper's calls runs.
  */
 enum domicile_error domicile_th_configure(const struct domicile_order_attributes *attributes);
 
@@ -319,8 +327,9 @@ enum domicile_error domicile_th_configure(const struct domicile_order_attributes
 enum domicile_error domicile_th_report(struct domicile_order_report *report);
 
 /**
- * Why the last th_init or th_run that was left undone was (a domicile_error), and forgets it; DOMICILE_OK when
- * all was done. What th_fork and th_run cannot leave undone without losing a thread ends the program.
+ * Why the last th_init or th_run that was left undone was (a domicile_error), and forgets it;
+ * DOMICILE_OK when all was done. What th_fork and th_run cannot leave undone without losing a
+ * thread ends the program.
  */
 int domicile_th_error(void);
 

@@ -2,8 +2,8 @@
 //!
 //! The paper hashes into a table of chains. Here the numbers of bins are dense, in order of first use, so that
 //! whatever else is known of a bin stands in arrays; the table is open addressing over those numbers, at most a quarter
-//! full, so that the first look mostly finds the bin. The bin found last is looked at first, because hints mostly come in
-//! runs.
+//! full, so that the first look mostly finds the bin. The bin found last is looked at first, because hints mostly
+//! come in runs.
 
 use std::collections::TryReserveError;
 
@@ -45,7 +45,7 @@ pub struct Bins {
     table: Vec<u32>,
     /// 64 - log2 of the table's size.
     shift: u32,
-    last_block: [u64; HINTS_MAX],
+    /// The bin found last.
     last: BinId,
 }
 
@@ -57,7 +57,6 @@ impl Bins {
             blocks: Vec::new(),
             table: Vec::new(),
             shift: 63,
-            last_block: [0; HINTS_MAX],
             last: NONE,
         }
     }
@@ -78,7 +77,7 @@ impl Bins {
     }
 
     /// The bin for these hints: the one of their block, or the next number where the block is used for the first time.
-    #[inline]
+    #[inline(always)]
     pub fn bin(&mut self, hints: &[u64]) -> Result<BinId, BinsError> {
         if hints.len() != self.shape.hints() {
             return Err(BinsError::Hints {
@@ -87,6 +86,7 @@ impl Bins {
             });
         }
         // The number of hints is the same at every call, so this jump is predicted, and what follows has no loops.
+        // Where the caller's hints are an array, which is why this is inlined always, there is no jump either.
         match hints.len() {
             1 => self.known::<1>(hints),
             2 => self.known::<2>(hints),
@@ -117,7 +117,7 @@ impl Bins {
     /// The bin of a block, if it has one.
     pub fn find(&self, block: &Block) -> Option<BinId> {
         let at = &block.0[..self.shape.hints()];
-        match self.probe(at, hash(at)) {
+        match self.probe(hash(at), |known| known.starts_with(at)) {
             Probe::Bin(bin) => Some(bin),
             Probe::Free(_) => None,
         }
@@ -171,10 +171,19 @@ impl Bins {
             });
         };
         let at = self.shape.coordinates(hints);
-        if self.last_block.first_chunk::<K>() == Some(&at) && self.last != NONE {
+        if self.is_at(self.last, &at) {
             return Ok(self.last);
         }
         self.sought::<K>(&at)
+    }
+
+    /// Whether a bin has this block; the last one may be none.
+    #[inline(always)]
+    fn is_at<const K: usize>(&self, bin: BinId, at: &[u64; K]) -> bool {
+        let blocks = self.blocks.get(bin as usize * K..);
+        blocks
+            .and_then(|blocks| blocks.first_chunk())
+            .is_some_and(|known| same(known, at))
     }
 
     #[inline(always)]
@@ -185,22 +194,25 @@ impl Bins {
                 given: at.len(),
             });
         };
-        let bin = match self.probe(at, hash(at)) {
+        let bin = match self.probe(hash(at), |known| {
+            known.first_chunk().is_some_and(|known| same(known, at))
+        }) {
             Probe::Bin(bin) => bin,
-            Probe::Free(slot) => self.add(at, slot)?,
+            Probe::Free(slot) => self.add(*at, slot)?,
         };
-        self.last_block[..K].copy_from_slice(at);
         self.last = bin;
         Ok(bin)
     }
 
-    /// Where a block stands in the table, or where it would.
+    /// Where a block stands in the table, or where it would. `same` is given the coordinates of a bin and whatever
+    /// follows.
     #[inline(always)]
-    fn probe(&self, at: &[u64], hash: u64) -> Probe {
+    fn probe(&self, hash: u64, same: impl Fn(&[u64]) -> bool) -> Probe {
         if self.table.is_empty() {
             return Probe::Free(0);
         }
         let mask = self.table.len() - 1;
+        let hints = self.shape.hints();
         let mut slot = (hash >> self.shift) as usize & mask;
         loop {
             let entry = self.table[slot];
@@ -208,11 +220,7 @@ impl Bins {
                 return Probe::Free(slot);
             }
             let bin = entry - 1;
-            if self
-                .blocks
-                .get(bin as usize * at.len()..)
-                .is_some_and(|blocks| blocks.starts_with(at))
-            {
+            if self.blocks.get(bin as usize * hints..).is_some_and(&same) {
                 return Probe::Bin(bin);
             }
             slot = (slot + 1) & mask;
@@ -221,7 +229,7 @@ impl Bins {
 
     #[cold]
     #[inline(never)]
-    fn add(&mut self, at: &[u64], slot: usize) -> Result<BinId, BinsError> {
+    fn add<const K: usize>(&mut self, at: [u64; K], slot: usize) -> Result<BinId, BinsError> {
         let bins = self.len();
         // The last two numbers are no bins: one says "none", and entries are numbers plus one.
         if bins >= NONE as usize - 1 {
@@ -230,14 +238,14 @@ impl Bins {
         self.blocks.try_reserve(at.len())?;
         let slot = if (bins + 1) * SPARSE > self.table.len() {
             self.grow(bins + 1)?;
-            match self.probe(at, hash(at)) {
+            match self.probe(hash(&at), |known| known.starts_with(&at)) {
                 Probe::Free(slot) => slot,
                 Probe::Bin(bin) => return Ok(bin),
             }
         } else {
             slot
         };
-        self.blocks.extend_from_slice(at);
+        self.blocks.extend_from_slice(&at);
         self.table[slot] = bins as u32 + 1;
         Ok(bins as BinId)
     }
@@ -273,14 +281,35 @@ enum Probe {
     Free(usize),
 }
 
-/// Spreads blocks over the high bits. A second multiplication follows the fold of high onto low bits, so that blocks
-/// on a regular grid, which is what programs use, do not fall into each other's runs.
+/// Whether two blocks are the same. Coordinate by coordinate: arrays are compared, and copied, in wide pieces, and the
+/// processor stalls where it has only just written them in narrow ones.
+#[inline(always)]
+fn same<const K: usize>(one: &[u64; K], other: &[u64; K]) -> bool {
+    let mut different = 0;
+    for d in 0..K {
+        different |= one[d] ^ other[d];
+    }
+    different == 0
+}
+
+/// Spreads blocks over the high bits, which are the ones that the table uses. Every coordinate has its own odd
+/// factor, so that the products are independent of each other, and the processor makes them side by side.
 #[inline(always)]
 fn hash(at: &[u64]) -> u64 {
-    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut mixed = 0u64;
-    for &coordinate in at {
-        mixed = (mixed.rotate_left(29) ^ coordinate).wrapping_mul(ODD);
-    }
-    (mixed ^ (mixed >> 32)).wrapping_mul(ODD)
+    at.iter().zip(ODD).fold(0u64, |sum, (&coordinate, odd)| {
+        sum.wrapping_add(coordinate.wrapping_mul(odd))
+    })
 }
+
+/// The first 64 bits behind the point of the golden ratio, and of the square roots of 2, 3, 5, 7, 11, 13 and 17, made
+/// odd.
+const ODD: [u64; HINTS_MAX] = [
+    0x9e37_79b9_7f4a_7c15,
+    0x6a09_e667_f3bc_c909,
+    0xbb67_ae85_84ca_a73b,
+    0x3c6e_f372_fe94_f82b,
+    0xa54f_f53a_5f1d_36f1,
+    0x510e_527f_ade6_82d1,
+    0x9b05_688c_2b3e_6c1f,
+    0x1f83_d9ab_fb41_bd6b,
+];

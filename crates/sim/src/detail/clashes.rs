@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 
-use crate::engine::Access;
 use crate::layout::Layout;
+use crate::pieces::Access;
 use crate::structures::{StructureId, Structures, UNKNOWN};
 
 /// Pairs of one block that are told apart; more are counted, but not by name.

@@ -76,7 +76,8 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// Appends the payload of a chunk (before zstd) to `out`. Sites that `refs` name must be in
+    /// Appends the payload of a chunk (before zstd) to `out`; the instructions that its references
+    /// count. Sites that `refs` name must be in
     /// `sites`, and say the same operation and size.
     pub fn encode(
         &mut self,
@@ -84,10 +85,10 @@ impl Encoder {
         events: &[Timed],
         sites: &[Site],
         out: &mut Vec<u8>,
-    ) -> Result<(), TraceError> {
+    ) -> Result<u64, TraceError> {
         debug_assert!(refs.len() <= limits::CHUNK_REFS && events.len() <= limits::CHUNK_EVENTS);
         self.start(sites.len());
-        self.references(refs, sites)?;
+        let instructions = self.references(refs, sites)?;
         event::encode(events, &mut self.events);
         if self.events.len() > limits::CHUNK_EVENT_BYTES {
             return Err(TraceError::Refused("the events of a chunk take over 4 MiB".into()));
@@ -125,7 +126,7 @@ impl Encoder {
         for column in columns {
             out.extend_from_slice(column);
         }
-        Ok(())
+        Ok(instructions)
     }
 
     fn start(&mut self, sites: usize) {
@@ -151,7 +152,7 @@ impl Encoder {
         }
     }
 
-    fn references(&mut self, refs: &[Ref], sites: &[Site]) -> Result<(), TraceError> {
+    fn references(&mut self, refs: &[Ref], sites: &[Site]) -> Result<u64, TraceError> {
         self.tokens.resize(refs.len(), 0);
         let mut tokens = std::mem::take(&mut self.tokens);
         // Before the first there was nobody. The last number stands in: nobody follows it unless
@@ -159,8 +160,10 @@ impl Encoder {
         let mut here = u16::MAX;
         self.locals[usize::from(here)].next = NOTHING;
         let mut before = 0u64;
+        let mut instructions = 0;
         for (r, place) in refs.iter().zip(&mut tokens) {
             let what = but_address(r);
+            instructions += what >> 32 & 0xff;
             // Not by way of the site before: the processor can look up many sites at once.
             let number = self.numbers.get(r.site as usize).map_or(0, |slot| slot.1);
             let (number, token) = if self.locals[usize::from(here)].next == what {
@@ -189,7 +192,7 @@ impl Encoder {
             here = number;
         }
         self.tokens = tokens;
-        Ok(())
+        Ok(instructions)
     }
 
     /// The number of the site of a reference that was not foreseen in all, and the token's part

@@ -1,0 +1,235 @@
+//! How a reference is carried out: cut into pieces, of which each finds its page and goes to the
+//! first cache of its route. The common case, a hit there that nobody else has to know of, ends
+//! here; what lies beyond is in [`crate::beyond`].
+
+use trace::{Op, Ref};
+
+use crate::beyond::Start;
+use crate::cache::{DIRTY, PERM, WATCH};
+use crate::clock::Units;
+use crate::engine::{Engine, Traits};
+use crate::error::SimError;
+use crate::recency::Prior;
+use crate::steps::Step;
+
+/// Who makes a reference.
+#[derive(Clone, Copy, Debug)]
+pub struct Who {
+    pub cpu: u32,
+    pub thread: u32,
+    pub space: u32,
+}
+
+/// A piece of a reference on its way through the caches.
+#[derive(Clone, Copy)]
+pub struct Access {
+    pub who: Who,
+    pub core: u32,
+    pub page: u32,
+    pub copy: u32,
+    pub virtual_address: u64,
+    pub physical_address: u64,
+    pub bytes: u32,
+    pub pc_site: u32,
+    pub write: bool,
+    /// Whether it fills caches that do not allocate on writes: reads, and writes that also read.
+    pub reads: bool,
+    pub fetch: bool,
+    /// The moment at which transfers are asked for.
+    pub now: Units,
+}
+
+/// What the first cache of its route did for a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum First {
+    Done,
+    /// There is none.
+    None,
+    /// It missed; what its shadow knew of the line.
+    Missed(Prior),
+    /// It hit, at this position, and that is not all.
+    Care(usize),
+}
+
+impl Engine {
+    /// Carries out a reference: its instructions, then its pieces.
+    #[inline(always)]
+    pub fn reference<const COHERENT: bool, const CLASSES: bool>(&mut self, who: Who, r: &Ref) -> Result<(), SimError> {
+        let instructions = match self.traits {
+            Traits {
+                counts_instructions: true,
+                ..
+            } => u64::from(r.insns),
+            Traits { has_fetches: true, .. } => u64::from(r.op == Op::Fetch),
+            _ => 1,
+        };
+        self.work(who.cpu, instructions);
+        self.cpus[who.cpu as usize].counts.references += 1;
+        let last = r.addr.saturating_add(u64::from(r.size.max(1)) - 1);
+        let piece_bits = self.layout.piece_bits;
+        if r.addr >> piece_bits == last >> piece_bits {
+            return self.piece::<COHERENT, CLASSES>(who, r.addr, last, r);
+        }
+        let mut from = r.addr;
+        loop {
+            let end = from | ((1 << piece_bits) - 1);
+            self.piece::<COHERENT, CLASSES>(who, from, end.min(last), r)?;
+            if end >= last {
+                return Ok(());
+            }
+            from = end + 1;
+        }
+    }
+
+    #[inline(always)]
+    fn piece<const COHERENT: bool, const CLASSES: bool>(
+        &mut self,
+        who: Who,
+        from: u64,
+        to: u64,
+        r: &Ref,
+    ) -> Result<(), SimError> {
+        let page_bits = self.layout.page_bits;
+        let number = from >> page_bits;
+        let (page, first) = self.table.touch(who.space, number);
+        let mut tlb_missed = false;
+        if !self.tlbs.is_empty() {
+            let cpu = &mut self.cpus[who.cpu as usize];
+            cpu.counts.tlb_accesses += 1;
+            if !self.tlbs[who.cpu as usize].touch(page, number) {
+                tlb_missed = true;
+                cpu.counts.tlb_misses += 1;
+                cpu.clock += self.refill;
+                cpu.spent.tlb += self.refill;
+            }
+        }
+        let write = matches!(r.op, Op::Write | Op::Modify);
+        if first {
+            self.first_touch(who, page, write)?;
+        }
+        let copy = match self.acting.is_some() {
+            true => self.before(who, page, write)?,
+            false => page,
+        };
+        let offset = from & ((1 << page_bits) - 1);
+        let physical = self.copies[copy as usize].frame() << page_bits | offset;
+        let now = self.cpus[who.cpu as usize].clock;
+        let first = self.first_cache::<COHERENT, CLASSES>(who.cpu, r.op, copy, from, physical);
+        if first == First::Done && self.acting.is_none() && self.detail.is_none() {
+            return Ok(());
+        }
+        let access = Access {
+            who,
+            core: self.cpus[who.cpu as usize].core,
+            page,
+            copy,
+            virtual_address: from,
+            physical_address: physical,
+            bytes: (to - from) as u32 + 1,
+            pc_site: r.site,
+            write,
+            reads: r.op != Op::Write,
+            fetch: r.op == Op::Fetch,
+            now,
+        };
+        self.go_on::<COHERENT, CLASSES>(&access, first, tlb_missed)
+    }
+
+    /// What the first cache leaves of a piece, and who wants to know of it.
+    #[inline(never)]
+    fn go_on<const COHERENT: bool, const CLASSES: bool>(
+        &mut self,
+        a: &Access,
+        first: First,
+        tlb_missed: bool,
+    ) -> Result<(), SimError> {
+        match first {
+            First::Done => {}
+            First::None => self.walk::<COHERENT, CLASSES>(a, Start::at(0)),
+            First::Missed(prior) => {
+                self.cpus[a.who.cpu as usize].walks += 1;
+                self.walk::<COHERENT, CLASSES>(a, Start::missed(prior));
+            }
+            First::Care(at) => {
+                let (first, _) = self.steps.route(a.who.cpu, a.fetch);
+                let step = self.steps.get(first);
+                self.hit_with_care::<COHERENT, CLASSES>(a, &step, at);
+            }
+        }
+        self.detail_done(a);
+        match self.acting.is_some() {
+            true => self.after(a, tlb_missed),
+            false => Ok(()),
+        }
+    }
+
+    /// Looks a piece up in the first cache of its route, and does all that there is to do where
+    /// it hits and nobody else has to know.
+    #[inline(always)]
+    fn first_cache<const COHERENT: bool, const CLASSES: bool>(
+        &mut self,
+        cpu: u32,
+        op: Op,
+        copy: u32,
+        from: u64,
+        physical: u64,
+    ) -> First {
+        let fetch = op == Op::Fetch;
+        let (first, levels) = self.steps.route(cpu, fetch);
+        if levels == 0 {
+            return First::None;
+        }
+        let step = self.steps.at(first);
+        let set = step.set(&self.layout, if step.virtual_index { from } else { physical });
+        let within = (from >> step.line_bits) as u32 & ((1 << step.page_lines) - 1);
+        let line = copy << step.page_lines | within;
+        let instance = step.instance as usize;
+        let prior = match CLASSES {
+            true => {
+                let arena = &mut self.arenas[usize::from(step.arena)];
+                self.shadows[instance].touch(arena, line, op != Op::Write || step.allocate_on_write)
+            }
+            false => Prior::Cold,
+        };
+        let counts = &mut self.counts[step.counts as usize];
+        counts.accesses += 1;
+        let cache = &mut self.caches[instance];
+        let Some(at) = cache.hit::<0>(set, line) else {
+            return First::Missed(prior);
+        };
+        let state = cache.state(at);
+        let write = matches!(op, Op::Write | Op::Modify);
+        let care = match write {
+            true => !step.write_back || (COHERENT && (state & PERM == 0 || state & WATCH != 0)),
+            false => COHERENT && (state & WATCH != 0 || (fetch && !step.private)),
+        };
+        if care {
+            return First::Care(at);
+        }
+        if write {
+            cache.set_state(at, DIRTY);
+        }
+        if step.hit > 0 {
+            counts.hit_stall += step.hit;
+            let cpu = &mut self.cpus[cpu as usize];
+            cpu.clock += step.hit;
+            cpu.spent.cache += step.hit;
+        }
+        First::Done
+    }
+}
+
+impl Access {
+    /// The number of the line that the piece is in.
+    #[inline(always)]
+    pub fn line(&self, step: &Step) -> u32 {
+        self.line_of(u32::from(step.page_lines), u32::from(step.line_bits))
+    }
+
+    /// The same for lines of `line_bits`, of which a page has `1 << page_lines`.
+    #[inline(always)]
+    pub fn line_of(&self, page_lines: u32, line_bits: u32) -> u32 {
+        let within = (self.virtual_address >> line_bits) as u32 & ((1 << page_lines) - 1);
+        self.copy << page_lines | within
+    }
+}
