@@ -373,7 +373,7 @@ impl<'a> Reproduction<'a> {
 }
 
 /// Bytes along one side of the cube that N-body's places are scaled to: four blocks of a third of the cache. The paper
-/// says only "the dimensions of the scheduling plane" (section 4.4); with four, its bodies fall into its number of bins.
+/// says only "the dimensions of the scheduling plane" (section 4.4); its 46 bins are more than three blocks a side make.
 fn plane(cache: u64) -> u64 {
     4 * (cache / 3)
 }
