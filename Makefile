@@ -5,12 +5,13 @@ CARGO  ?= cargo
 # Two jobs are what the reference machine has; cargo picks its own number elsewhere.
 CARGO_FLAGS ?= --locked
 
-.PHONY: help demo test bench docs install build tool lint miri clean
+.PHONY: help demo test bench reproduce docs install build tool lint miri clean
 
 help:
 	@echo 'make demo              see it work: records sqlite3 joining two tables and prints the advice'
 	@echo 'make test              the whole suite (lint, unit, end-to-end, oracles)'
 	@echo 'make bench             speed, side by side with other tools, as ratios (long)'
+	@echo 'make reproduce         the papers'\'' tables and figures, theirs beside ours (long)'
 	@echo 'make docs              man pages, completions and the book'
 	@echo 'make miri              the unsafe parts under Miri (needs a nightly toolchain with it)'
 	@echo 'make install PREFIX=D  the command, its Valgrind tool, the library, man pages and completions under D'
@@ -48,6 +49,12 @@ bench:
 	@crates/sim/tests/oracles/pycachesim.sh
 	@bench/run
 
+reproduce:
+	@setup/debian reproduce
+	@$(MAKE) --no-print-directory build
+	$(MAKE) --no-print-directory -C workloads
+	target/release/domicile reproduce philbin96 $(REPRODUCE_FLAGS)
+
 docs: build
 	@setup/debian docs
 	$(CARGO) run $(CARGO_FLAGS) -q -p xtask -- generate
@@ -59,6 +66,9 @@ install: build
 	install -Dm755 target/release/domicile $(DESTDIR)$(PREFIX)/bin/domicile
 	$(MAKE) --no-print-directory -C capture/valgrind \
 	  DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
+	@# The papers' programs, where they were built: `domicile reproduce` finds them there.
+	@for build in count time; do for program in workloads/build/$$build/*-*; do if [ -x "$$program" ]; then \
+	  install -Dm755 "$$program" $(DESTDIR)$(PREFIX)/libexec/domicile/workloads/$$build/$${program##*/} || exit 1; fi; done; done
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -Dm644 completions/domicile.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/domicile
