@@ -88,7 +88,8 @@ static void usage(FILE *to)
    if (program->iterations > 1)
       fprintf(to, " [--iterations N]");
    if (!strcmp(PROGRAM, "sor"))
-      fprintf(to, " [--rounds N]" COLUMNS_USAGE);
+      fprintf(to, " [--rounds N]");
+   fprintf(to, COLUMNS_USAGE);
    if (!strcmp(PROGRAM, "nbody"))
       fprintf(to, " [--theta T] [--plane BYTES]");
 #ifdef THREADED

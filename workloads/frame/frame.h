@@ -10,7 +10,7 @@ struct options {
    int64_t n;          /* size of the problem */
    int64_t iterations; /* time steps, sweeps */
    int64_t rounds;     /* sor: how often the whole nest is run */
-   int64_t columns;    /* sor: columns that are relaxed together */
+   int64_t columns;    /* sor: relaxed together; matmul: transposed together */
    int64_t block;      /* bytes of a block in each dimension; 0: the library decides */
    int64_t workers;    /* workers that run the bins */
    int64_t plane;      /* nbody: bytes along one side of the scheduling cube; 0: by the data */

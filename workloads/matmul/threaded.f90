@@ -30,13 +30,13 @@ subroutine multiply(a_, b_, c_, n_, opt, out)
   b => b_
   c => c_
   call order_begin(opt)
-  call transpose_in_place(a_, n)
+  call transpose_in_place(a_, n, int(opt%columns))
   do i = 1, n
      do j = 1, n
         call th_fork(dot_product_of, i, j, a(1, i), b(1, j))
      end do
   end do
   call th_run(0)
-  call transpose_in_place(a_, n)
+  call transpose_in_place(a_, n, int(opt%columns))
   call order_end(out)
 end subroutine multiply

@@ -1,12 +1,12 @@
-!> A becomes its transpose, in place. Four columns at a time, so that four neighbours in a line are used while it is near: the
-!> lines of a row of A are 8 KB apart at n = 1024, and a cache keeps few of those.
+!> A becomes its transpose, in place: `together` columns at a time. With 1, element by element, a line is used once for each of its
+!> elements; with more, neighbours in a line are used while it is near (the lines of a row of A are 8 KB apart at n = 1024, and
+!> a cache keeps few of those).
 module transposition
   implicit none
 contains
-  subroutine transpose_in_place(a, n)
-    integer, intent(in) :: n
+  subroutine transpose_in_place(a, n, together)
+    integer, intent(in) :: n, together
     double precision, intent(inout) :: a(n, n)
-    integer, parameter :: together = 4
     double precision :: kept
     integer :: i, j, first
 

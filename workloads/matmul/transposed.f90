@@ -12,7 +12,7 @@ subroutine multiply(a, b, c, n, opt, out)
   type(outcome), intent(inout) :: out
   integer :: i, j
 
-  call transpose_in_place(a, n)
+  call transpose_in_place(a, n, int(opt%columns))
   do i = 1, n
      do j = 1, n
         if (opt%mark /= 0) call frame_item_begin(a(1, i), b(1, j), c_null_ptr)
@@ -20,5 +20,5 @@ subroutine multiply(a, b, c, n, opt, out)
         if (opt%mark /= 0) call frame_item_end()
      end do
   end do
-  call transpose_in_place(a, n)
+  call transpose_in_place(a, n, int(opt%columns))
 end subroutine multiply

@@ -264,7 +264,10 @@ mod tests {
         let paper = philbin96().unwrap();
         assert_eq!(paper.items.len(), 10);
         for item in paper.items.iter().filter(|item| item.kind == Kind::Counts) {
-            for column in 0..item.columns.len() {
+            // A column of our own has none of the paper's numbers.
+            let printed = |&column: &usize| item.rows.iter().any(|row| row.value(column).is_some());
+            assert!((0..item.columns.len()).filter(printed).count() >= 2, "{}", item.name);
+            for column in (0..item.columns.len()).filter(printed) {
                 let of = |row| value(item, row, column);
                 let classes = of("L2 compulsory") + of("L2 capacity") + of("L2 conflict");
                 let told = format!("{} {}", item.name, item.columns[column]);
