@@ -55,6 +55,7 @@ fn machine(cpus: u32, frames_per_node: u64) -> Machine {
             allocate_on_write: true,
             inclusive: false,
             replacement: Replacement::Lru,
+            prefetch: None,
         }],
         tlb: Some(Tlb {
             entries: 2,
