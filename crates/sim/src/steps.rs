@@ -10,7 +10,7 @@ pub struct Step {
     pub instance: u32,
     /// Index of the counts of the cpu and kind.
     pub counts: u32,
-    /// Where the set is the low bits of the line's number: these bits; else [`UNMASKED`].
+    /// Where the set is the low bits of the line's number: these bits; else 0.
     mask: u32,
     pub kind: u16,
     /// The arena that the instance's shadow is in.
@@ -26,10 +26,8 @@ pub struct Step {
     pub private: bool,
     /// Whether a hit leaves something to do: it takes time, or a prefetcher sees it.
     pub counts_hits: bool,
+    masked: bool,
 }
-
-/// More sets than a cache can have.
-const UNMASKED: u32 = u32::MAX;
 
 /// The steps of all cpus, for data and for fetches.
 pub struct Steps {
@@ -75,9 +73,9 @@ impl Step {
     /// The set that an address (virtual or physical, as the index is) goes to.
     #[inline(always)]
     pub fn set(&self, layout: &Layout, address: u64) -> usize {
-        match self.mask {
-            UNMASKED => layout.caches[self.kind as usize].set(address),
-            mask => ((address >> self.line_bits) as u32 & mask) as usize,
+        match self.masked {
+            true => ((address >> self.line_bits) as u32 & self.mask) as usize,
+            false => layout.caches[self.kind as usize].set(address),
         }
     }
 }
@@ -102,7 +100,8 @@ fn step(layout: &Layout, cpu: u32, kind: usize) -> Step {
         inclusive: shape.inclusive,
         private: layout.places[instance].private,
         hit: shape.hit,
-        mask: mask.unwrap_or(UNMASKED),
+        mask: mask.unwrap_or(0),
         counts_hits: shape.hit > 0 || shape.prefetch.is_some(),
+        masked: mask.is_some(),
     }
 }
