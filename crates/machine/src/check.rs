@@ -129,6 +129,14 @@ fn one_cache(key: &str, cache: &Cache, machine: &Machine) -> Result<(), Fault> {
             "a power of two, because replacement = \"plru\" keeps the ways in a binary tree",
         ));
     }
+    if let Some(prefetch) = &cache.prefetch {
+        range(&at("prefetch_streams"), prefetch.streams, 1, 256)?;
+        range(&at("prefetch_lines"), prefetch.lines, 1, 64)?;
+        if machine.cpus > 1 {
+            let found = format!("\"stream\" on a machine of {} cpus", machine.cpus);
+            return Err(Fault::value(at("prefetch"), found, "\"none\", or cpus = 1"));
+        }
+    }
     latency(&at("hit_ns"), cache.hit_ns)?;
     range(&at("cpus_per_instance"), cache.cpus_per_instance, 1, CPUS_MAX)?;
     if machine.cpus > cache.cpus_per_instance && !machine.cpus.is_multiple_of(cache.cpus_per_instance) {

@@ -24,6 +24,9 @@
 //! | `cache.allocate_on_write` | true for `back`, false for `through` | whether a store that misses brings the line in |
 //! | `cache.inclusive` | false | whether what it evicts leaves the nearer caches too |
 //! | `cache.replacement` | `lru` | or `plru` (ways a power of two), `random` |
+//! | `cache.prefetch` | `none` | or `stream`, see [`Prefetch`]; machines with one cpu |
+//! | `cache.prefetch_streams` | 16 | with `stream`: 1 to 256 streams followed at a time |
+//! | `cache.prefetch_lines` | 4 | with `stream`: 1 to 64 lines ahead |
 //! | `[cache.hash]` | none | see [`IndexHash`]: `slices`, `masks` |
 //! | `[tlb]` | no TLB time | `entries`, `refill_ns` |
 //! | `tlb.ways` | `entries` | fully associative |
@@ -45,7 +48,7 @@ use crate::check::check;
 use crate::error::{Fault, MachineError, nearest};
 use crate::host::host;
 use crate::keys::{Keys, Lines, elements, integer};
-use crate::model::{Cache, Index, IndexHash, Kind, Machine, Memory, Replacement, Tlb, Write};
+use crate::model::{Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, Tlb, Write};
 use crate::presets::{preset, presets};
 
 /// Longest description that is read; the longest preset has a few kilobytes.
@@ -187,9 +190,30 @@ fn cache(mut keys: Keys, lines: &mut Lines) -> Result<Cache, Fault> {
                 lines,
             )?
             .unwrap_or(Replacement::Lru),
+        prefetch: prefetch(&mut keys, lines)?,
     };
     keys.finish(lines)?;
     Ok(cache)
+}
+
+fn prefetch(keys: &mut Keys, lines: &mut Lines) -> Result<Option<Prefetch>, Fault> {
+    let follows = keys.word("prefetch", &[("none", false), ("stream", true)], lines)?;
+    let streams = keys.u32("prefetch_streams", lines)?;
+    let ahead = keys.u32("prefetch_lines", lines)?;
+    if follows == Some(true) {
+        let usual = Prefetch::default();
+        return Ok(Some(Prefetch {
+            streams: streams.unwrap_or(usual.streams),
+            lines: ahead.unwrap_or(usual.lines),
+        }));
+    }
+    for (key, value) in [("prefetch_streams", streams), ("prefetch_lines", ahead)] {
+        if let Some(value) = value {
+            let allowed = "nothing, unless the cache has prefetch = \"stream\"";
+            return Err(Fault::value(keys.path(key), value, allowed));
+        }
+    }
+    Ok(None)
 }
 
 fn hash(mut keys: Keys, lines: &mut Lines) -> Result<IndexHash, Fault> {

@@ -45,6 +45,31 @@ pub struct Cache {
     /// Whether a line that this cache evicts is also taken out of the caches above it.
     pub inclusive: bool,
     pub replacement: Replacement,
+    /// The streams that it follows, to bring lines in before they are asked for; most do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefetch: Option<Prefetch>,
+}
+
+/// A stream prefetcher: it sees pages being walked through, forwards or backwards, and brings the
+/// lines ahead into its cache, up to the page's end.
+///
+/// Jouppi, "Improving Direct-Mapped Cache Performance by the Addition of a Small Fully-Associative
+/// Cache and Prefetch Buffers" (1990), section 4, for the idea; Palacharla and Kessler, "Evaluating
+/// Stream Buffers as a Secondary Cache Replacement" (1994), for the rule that two lines in order
+/// make a stream; Intel's optimization manuals for one stream a page that does not leave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Prefetch {
+    /// Streams followed at a time, 1 to 256.
+    pub streams: u32,
+    /// Lines ahead, 1 to 64; also the longest step from line to line that belongs to a stream.
+    pub lines: u32,
+}
+
+impl Default for Prefetch {
+    /// 16 streams (Intel's Pentium M: 12 forwards, 4 backwards), 4 lines (its first Xeon Phi).
+    fn default() -> Self {
+        Prefetch { streams: 16, lines: 4 }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -83,6 +83,11 @@ impl Toml {
             Replacement::Random => "random",
         };
         self.key("replacement", text(replacement));
+        if let Some(prefetch) = &cache.prefetch {
+            self.key("prefetch", text("stream"));
+            self.key("prefetch_streams", prefetch.streams);
+            self.key("prefetch_lines", prefetch.lines);
+        }
         if let Some(hash) = &cache.hash {
             self.header("[cache.hash]");
             self.key("slices", hash.slices);

@@ -1,7 +1,9 @@
 //! The TOML format: what it accepts, what it refuses and how it says so.
 #![allow(clippy::unwrap_used)]
 
-use machine::{Cache, Index, IndexHash, Kind, Machine, Memory, Replacement, Tlb, Write, from_toml, load, presets};
+use machine::{
+    Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, Tlb, Write, from_toml, load, presets,
+};
 use proptest::prelude::*;
 
 const SMALLEST: &str = r#"name = "m"
@@ -48,8 +50,8 @@ fn what_is_left_out_has_the_documented_default() {
         (1, Index::Physical, Write::Back, true)
     );
     assert_eq!(
-        (l1.inclusive, l1.replacement, l1.hash.as_ref()),
-        (false, Replacement::Lru, None)
+        (l1.inclusive, l1.replacement, l1.hash.as_ref(), l1.prefetch),
+        (false, Replacement::Lru, None, None)
     );
     assert_eq!(machine.tlb, None);
     let memory = &machine.memory;
@@ -319,8 +321,9 @@ fn colors_of_caches_whose_ways_are_not_whole_pages() {
 fn any_cache(position: usize) -> impl Strategy<Value = Cache> {
     let geometry = (1u64..200, 1u32..24, any::<bool>(), prop::option::of(1u32..4));
     let policy = (any::<bool>(), any::<bool>(), any::<bool>(), 0..3usize, 0.0..500.0f64);
-    (geometry, policy).prop_map(
-        move |((sets, ways, is_virtual, slice_bits), (through, allocate, inclusive, victim, hit_ns))| {
+    let prefetch = prop::option::weighted(0.2, (1u32..=256, 1u32..=64));
+    (geometry, policy, prefetch).prop_map(
+        move |((sets, ways, is_virtual, slice_bits), (through, allocate, inclusive, victim, hit_ns), prefetch)| {
             let replacement = [Replacement::Lru, Replacement::Plru, Replacement::Random][victim];
             let ways = if replacement == Replacement::Plru {
                 ways.next_power_of_two()
@@ -347,6 +350,7 @@ fn any_cache(position: usize) -> impl Strategy<Value = Cache> {
                 allocate_on_write: allocate,
                 inclusive,
                 replacement,
+                prefetch: prefetch.map(|(streams, lines)| Prefetch { streams, lines }),
             }
         },
     )
@@ -367,12 +371,14 @@ fn any_machine() -> impl Strategy<Value = Machine> {
     (head, caches, tlb, memory).prop_map(|((name, clock_mhz, page, cpus), (a, b, c, levels), tlb, memory)| {
         let (nodes, local_ns, remote_ns, bandwidth_gbps, frames_per_node, has_distances) = memory;
         let row = |from| (0..nodes).map(|to| if from == to { 10 } else { 11 + to }).collect();
+        let caches: Vec<Cache> = [a, b, c].into_iter().take(levels).collect();
+        let prefetches = caches.iter().any(|cache| cache.prefetch.is_some());
         Machine {
             name,
             clock_mhz,
             page_bytes: 1 << page,
-            cpus: 4 << cpus,
-            caches: [a, b, c].into_iter().take(levels).collect(),
+            cpus: if prefetches { 1 } else { 4 << cpus },
+            caches,
             tlb: tlb.map(|(sets, ways, refill_ns)| Tlb {
                 entries: sets * ways,
                 ways,

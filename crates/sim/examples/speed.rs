@@ -123,6 +123,7 @@ fn machine(cpus: u32) -> Machine {
         allocate_on_write: true,
         inclusive: false,
         replacement: Replacement::Lru,
+        prefetch: None,
     };
     Machine {
         name: "speed".to_string(),

@@ -370,6 +370,9 @@ impl Engine {
                 self.directory.reset(block);
             }
         }
+        if let Some(prefetchers) = &mut self.prefetchers {
+            prefetchers.forget(copy);
+        }
         let frame = self.copies[copy as usize].frame();
         self.homes.give_back(frame);
         if let Some(acting) = &mut self.acting {

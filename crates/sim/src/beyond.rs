@@ -73,7 +73,11 @@ impl Engine {
                         false => Prior::Cold,
                     };
                     let set = self.set(a, &step);
-                    if self.caches[instance].hit::<0>(set, line).is_some() {
+                    let found = self.caches[instance].hit::<0>(set, line);
+                    if self.prefetchers.is_some() {
+                        self.looked_up(first + level, found);
+                    }
+                    if found.is_some() {
                         hit = level;
                         break;
                     }
@@ -242,7 +246,7 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn fill<const COHERENT: bool>(&mut self, a: &Access, level: usize, step: &Step, waits: bool) {
+    pub fn fill<const COHERENT: bool>(&mut self, a: &Access, level: usize, step: &Step, waits: bool) {
         let line = a.line(step);
         let mut state = 0;
         if COHERENT {

@@ -15,6 +15,9 @@ pub const DIRTY: u32 = 1;
 pub const WATCH: u32 = 2;
 /// The core that this cache belongs to may write the line without asking (level 1 only).
 pub const PERM: u32 = 4;
+/// On machines with one cpu, where nobody asks: the cache's prefetcher brought the line, and
+/// nothing has asked for it yet.
+pub const BROUGHT: u32 = PERM;
 /// Line numbers must be below this.
 pub const LINES_MAX: u32 = (1 << 29) - 1;
 

@@ -21,6 +21,9 @@ pub struct CacheCounts {
     pub misses: u64,
     pub writebacks: u64,
     pub upgrades: u64,
+    /// Lines that its prefetcher brought, and those of them that were then asked for.
+    pub prefetches: u64,
+    pub prefetch_hits: u64,
     pub classes: [u64; CLASSES],
     pub hit_stall: Units,
     pub miss_stall: Units,
@@ -34,6 +37,8 @@ impl CacheCounts {
         self.misses += other.misses;
         self.writebacks += other.writebacks;
         self.upgrades += other.upgrades;
+        self.prefetches += other.prefetches;
+        self.prefetch_hits += other.prefetch_hits;
         self.hit_stall += other.hit_stall;
         self.miss_stall += other.miss_stall;
         self.upgrade_stall += other.upgrade_stall;

@@ -21,6 +21,7 @@ use crate::memory::Memory;
 use crate::outcome::Tally;
 use crate::pages::PageTable;
 use crate::pieces::{Access, Who};
+use crate::prefetch::Prefetchers;
 use crate::recency::{Arena, Prior, Recency};
 use crate::sharing::Pending;
 use crate::steps::{Step, Steps};
@@ -94,6 +95,8 @@ pub struct Engine {
     pub acting: Option<Box<Acting>>,
     pub costs: Costs,
     pub detail: Option<Box<Detail>>,
+    /// Where a cache of the machine prefetches.
+    pub prefetchers: Option<Box<Prefetchers>>,
     pub classes: bool,
     pub coherent: bool,
     clock: Units,
@@ -154,6 +157,7 @@ impl Engine {
             acting,
             costs: config.costs,
             detail: None,
+            prefetchers: Prefetchers::new(&layout),
             classes: config.classes,
             coherent: machine.cpus > 1,
             clock: units(1000.0 / machine.clock_mhz),

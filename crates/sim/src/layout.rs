@@ -1,7 +1,7 @@
 //! The machine, laid out for simulation: numbered cache instances, who is served by which, and
 //! in what order a piece tries them.
 
-use machine::{Cache, Index, Kind, Machine, Replacement, Write};
+use machine::{Cache, Index, Kind, Machine, Prefetch, Replacement, Write};
 
 use crate::clock::{Units, units};
 use crate::error::SimError;
@@ -19,6 +19,7 @@ pub struct Shape {
     pub allocate_on_write: bool,
     pub inclusive: bool,
     pub replacement: Replacement,
+    pub prefetch: Option<Prefetch>,
     /// Whether the set is chosen by the virtual address.
     pub virtual_index: bool,
     pub index: SetIndex,
@@ -60,6 +61,7 @@ impl Shape {
             allocate_on_write: cache.allocate_on_write,
             inclusive: cache.inclusive,
             replacement: cache.replacement,
+            prefetch: cache.prefetch,
             virtual_index: cache.index == Index::Virtual,
             index,
             first,
@@ -413,6 +415,14 @@ fn check(machine: &Machine) -> Result<(), SimError> {
         }
         if cache.cpus_per_instance == 0 {
             return bad(format!("cpus_per_instance of cache {name} is 0"));
+        }
+        if let Some(prefetch) = &cache.prefetch {
+            if machine.cpus > 1 {
+                return bad(format!("cache {name} prefetches, and it has more than one cpu"));
+            }
+            if prefetch.streams == 0 || prefetch.lines == 0 {
+                return bad(format!("cache {name} prefetches with no streams, or no lines ahead"));
+            }
         }
         if cache.replacement == Replacement::Plru && !cache.ways.is_power_of_two() {
             return bad(format!("cache {name} is plru, and its ways are not a power of two"));

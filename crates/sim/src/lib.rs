@@ -26,6 +26,7 @@ mod memory;
 mod outcome;
 mod pages;
 mod pieces;
+mod prefetch;
 mod recency;
 mod schedule;
 mod sharing;

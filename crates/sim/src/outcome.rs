@@ -8,7 +8,7 @@ use crate::counts::{CLASSES, CacheCounts, CpuCounts};
 use crate::detail::{CollisionOutcome, PageOutcome, StructureOutcome, ThreadOutcome};
 use crate::engine::Cpu;
 use crate::homes::Homes;
-use crate::layout::Layout;
+use crate::layout::{Layout, Shape};
 use crate::work::WorkOutcome;
 
 /// The result for one policy. Serializes to the JSON object that `domicile simulate --json` prints.
@@ -60,6 +60,12 @@ pub struct CacheOutcome {
     pub true_sharing: Option<u64>,
     pub false_sharing: Option<u64>,
     pub upgrades: u64,
+    /// Lines that it brought before they were asked for; `None` where it does not prefetch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefetches: Option<u64>,
+    /// Of `prefetches`: those that were asked for while it still held them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefetch_hits: Option<u64>,
     pub stall_ns: StallOutcome,
 }
 
@@ -216,7 +222,7 @@ fn of_cpu(tally: &Tally, cpu: usize, has_tlb: bool, used: bool) -> CpuOutcome {
     let kinds = tally.layout.caches.len();
     let shapes = tally.layout.caches.iter().zip(&tally.counts[cpu * kinds..]);
     let caches = shapes
-        .map(|(shape, counts)| of_cache(&shape.name, shape.level, counts, tally.classes))
+        .map(|(shape, counts)| of_cache(shape, counts, tally.classes))
         .collect();
     let number = cpu as u32;
     let cpu = &tally.cpus[cpu];
@@ -236,12 +242,13 @@ fn of_cpu(tally: &Tally, cpu: usize, has_tlb: bool, used: bool) -> CpuOutcome {
     }
 }
 
-fn of_cache(name: &str, level: u8, counts: &CacheCounts, classes: bool) -> CacheOutcome {
+fn of_cache(shape: &Shape, counts: &CacheCounts, classes: bool) -> CacheOutcome {
+    let prefetches = shape.prefetch.is_some();
     let class: [Option<u64>; CLASSES] = counts.classes.map(|count| classes.then_some(count));
     let stall: [Option<u64>; CLASSES] = counts.class_stall.map(|time| classes.then_some(whole_ns(time)));
     CacheOutcome {
-        name: name.to_string(),
-        level,
+        name: shape.name.clone(),
+        level: shape.level,
         accesses: counts.accesses,
         hits: counts.accesses - counts.misses,
         misses: counts.misses,
@@ -252,6 +259,8 @@ fn of_cache(name: &str, level: u8, counts: &CacheCounts, classes: bool) -> Cache
         true_sharing: class[3],
         false_sharing: class[4],
         upgrades: counts.upgrades,
+        prefetches: prefetches.then_some(counts.prefetches),
+        prefetch_hits: prefetches.then_some(counts.prefetch_hits),
         stall_ns: StallOutcome {
             hit: whole_ns(counts.hit_stall),
             miss: match classes {
@@ -277,6 +286,8 @@ fn add(sum: &mut CacheOutcome, other: &CacheOutcome) {
     sum.misses += other.misses;
     sum.writebacks += other.writebacks;
     sum.upgrades += other.upgrades;
+    option(&mut sum.prefetches, other.prefetches);
+    option(&mut sum.prefetch_hits, other.prefetch_hits);
     option(&mut sum.cold, other.cold);
     option(&mut sum.capacity, other.capacity);
     option(&mut sum.conflict, other.conflict);

@@ -49,6 +49,8 @@ enum First {
     Missed(Prior),
     /// It hit, at this position, and that is not all.
     Care(usize),
+    /// It hit, at this position, and its prefetcher has to see that.
+    Seen(usize),
 }
 
 impl Engine {
@@ -143,8 +145,11 @@ impl Engine {
         first: First,
         tlb_missed: bool,
     ) -> Result<(), SimError> {
+        if self.prefetchers.is_some() {
+            self.first_looked_up(a, first);
+        }
         match first {
-            First::Done => {}
+            First::Done | First::Seen(_) => {}
             First::None => self.walk::<COHERENT, CLASSES>(a, Start::at(0)),
             First::Missed(prior) => {
                 self.cpus[a.who.cpu as usize].walks += 1;
@@ -156,11 +161,25 @@ impl Engine {
                 self.hit_with_care::<COHERENT, CLASSES>(a, &step, at);
             }
         }
+        if self.prefetchers.is_some() {
+            self.prefetch(a);
+        }
         self.detail_done(a);
         match self.acting.is_some() {
             true => self.after(a, tlb_missed),
             false => Ok(()),
         }
+    }
+
+    /// The prefetcher of the first cache sees its lookup before those of the others.
+    fn first_looked_up(&mut self, a: &Access, first: First) {
+        let found = match first {
+            First::Done | First::None => return,
+            First::Missed(_) => None,
+            First::Care(at) | First::Seen(at) => Some(at),
+        };
+        let (first, _) = self.steps.route(a.who.cpu, a.fetch);
+        self.looked_up(first, found);
     }
 
     /// Looks a piece up in the first cache of its route, and does all that there is to do where
@@ -209,11 +228,16 @@ impl Engine {
         if write {
             cache.set_state(at, DIRTY);
         }
-        if step.hit > 0 {
+        if step.counts_hits {
             counts.hit_stall += step.hit;
             let cpu = &mut self.cpus[cpu as usize];
             cpu.clock += step.hit;
             cpu.spent.cache += step.hit;
+            if let Some(prefetchers) = &self.prefetchers
+                && prefetchers.follow(instance)
+            {
+                return First::Seen(at);
+            }
         }
         First::Done
     }

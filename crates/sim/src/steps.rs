@@ -24,6 +24,8 @@ pub struct Step {
     pub inclusive: bool,
     /// Whether the instance serves one core only.
     pub private: bool,
+    /// Whether a hit leaves something to do: it takes time, or a prefetcher sees it.
+    pub counts_hits: bool,
     masked: bool,
 }
 
@@ -99,6 +101,7 @@ fn step(layout: &Layout, cpu: u32, kind: usize) -> Step {
         private: layout.places[instance].private,
         hit: shape.hit,
         mask: mask.unwrap_or(0),
+        counts_hits: shape.hit > 0 || shape.prefetch.is_some(),
         masked: mask.is_some(),
     }
 }

@@ -149,6 +149,7 @@ fn plain(name: String, level: u8, kind: Kind, (bytes, ways, line_bytes): (u64, u
         allocate_on_write: true,
         inclusive: false,
         replacement: Replacement::Lru,
+        prefetch: None,
     }
 }
 

@@ -55,6 +55,7 @@ fn machine(cpus: u32, frames_per_node: u64) -> Machine {
             allocate_on_write: true,
             inclusive: false,
             replacement: Replacement::Lru,
+            prefetch: None,
         }],
         tlb: Some(Tlb {
             entries: 2,
@@ -228,4 +229,30 @@ fn frames_of_pages_that_moved_away_are_used_again() {
     assert_eq!(outcome.memory.recolorings, 100);
     assert_eq!((outcome.caches[0].misses, outcome.caches[0].cold), (100, Some(100)));
     assert_eq!((outcome.memory.pages, outcome.memory.pages_max), (1, 2));
+}
+
+#[test]
+fn a_frame_that_is_freed_loses_its_streams() {
+    let interest = Interest {
+        cache_misses: 1,
+        ..Interest::NONE
+    };
+    let mut machine = machine(1, 0);
+    machine.caches[0].bytes = 4096;
+    machine.caches[0].prefetch = Some(machine::Prefetch::default());
+    let away = Action::Move {
+        page: page(0),
+        to: Placement {
+            color: Some(3),
+            node: None,
+        },
+    };
+    // Page 1 takes the frame that page 0 leaves: line 1 does not go on from page 0's line 0, but
+    // line 2 goes on from line 1, and 3 to 6 are brought.
+    let (outcome, _) = run(machine.clone(), &[0, 512 + 64], interest, vec![away]);
+    assert_eq!(outcome.memory.recolorings, 1);
+    assert_eq!(outcome.caches[0].prefetches, Some(0));
+    let (outcome, _) = run(machine, &[0, 512 + 64, 512 + 128, 512 + 192], interest, vec![away]);
+    assert_eq!(outcome.caches[0].prefetches, Some(5));
+    assert_eq!(outcome.caches[0].prefetch_hits, Some(1));
 }

@@ -23,7 +23,7 @@ const POLICIES: [&str; 7] = [
     "first-touch+random",
 ];
 
-fn cases(default: u32) -> ProptestConfig {
+pub fn cases(default: u32) -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok());
     ProptestConfig {
         cases: cases.unwrap_or(default),
@@ -33,7 +33,7 @@ fn cases(default: u32) -> ProptestConfig {
     }
 }
 
-fn agree(machine: &Machine, program: &Program, setup: &Setup) -> TestCaseResult {
+pub fn agree(machine: &Machine, program: &Program, setup: &Setup) -> TestCaseResult {
     let models: Vec<_> = POLICIES
         .iter()
         .map(|policy| both::model(machine, program, policy, setup))

@@ -1,6 +1,6 @@
 //! Random machines: small, odd, and always valid.
 
-use machine::{Cache, Index, IndexHash, Kind, Machine, Memory, Replacement, Tlb, Write};
+use machine::{Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, Tlb, Write};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -175,6 +175,7 @@ fn build(cpus: u32, page_bytes: u64, first_line: u32, levels: &[Level], tlb: Opt
                 allocate_on_write: level.allocate,
                 inclusive: level.inclusive && number > 0,
                 replacement: level.replacement,
+                prefetch: None,
             });
         }
     }
@@ -201,5 +202,19 @@ pub fn machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
         )
             .prop_map(move |(page, line, levels, tlb, memory)| build(cpus, page, line, &levels, tlb, memory))
             .prop_filter("a machine must be valid", |machine| machine.check().is_ok())
+    })
+}
+
+/// Machines of one cpu, of which some caches prefetch, at least one.
+pub fn prefetching_machines() -> impl Strategy<Value = Machine> {
+    let limits = (1..=4u32, 1..=6u32).prop_map(|(streams, lines)| Prefetch { streams, lines });
+    let some = vec(option::weighted(0.5, limits.clone()), 8);
+    (machines(vec![1]), some, any::<prop::sample::Index>(), limits).prop_map(|(mut machine, some, one, always)| {
+        for (cache, limits) in machine.caches.iter_mut().zip(some) {
+            cache.prefetch = limits;
+        }
+        let one = one.index(machine.caches.len());
+        machine.caches[one].prefetch = Some(always);
+        machine
     })
 }

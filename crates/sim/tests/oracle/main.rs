@@ -14,6 +14,7 @@ mod engine;
 mod exactness;
 mod machines;
 mod peers;
+mod prefetch;
 mod presets;
 mod programs;
 mod pycachesim;

@@ -7,7 +7,7 @@ use crate::both::{self, Setup};
 use crate::reference::Program;
 
 /// A direct-mapped data cache of `lines` lines of 64 bytes that costs nothing, and memory at 100 ns.
-fn machine(cpus: u32, lines: u64) -> Machine {
+pub fn machine(cpus: u32, lines: u64) -> Machine {
     Machine {
         name: "textbook".into(),
         clock_mhz: 1000.0,
@@ -27,7 +27,7 @@ fn machine(cpus: u32, lines: u64) -> Machine {
     }
 }
 
-fn cache(name: &str, level: u8, bytes: u64, ways: u32) -> Cache {
+pub fn cache(name: &str, level: u8, bytes: u64, ways: u32) -> Cache {
     Cache {
         name: name.into(),
         level,
@@ -43,6 +43,7 @@ fn cache(name: &str, level: u8, bytes: u64, ways: u32) -> Cache {
         allocate_on_write: true,
         inclusive: false,
         replacement: Replacement::Lru,
+        prefetch: None,
     }
 }
 

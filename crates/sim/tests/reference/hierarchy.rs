@@ -8,6 +8,7 @@ use trace::Op;
 
 use super::instance::Instance;
 use super::memory::Memory;
+use super::streams::Streams;
 
 /// Part of a reference that lies in one line of every cache.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +58,11 @@ pub struct Hierarchy {
     /// The core that owns a block; a core is named by its first cpu.
     owners: HashMap<u64, u32>,
     pub memory: Memory,
+    /// Of the instances that prefetch.
+    streams: HashMap<usize, Streams>,
+    /// Instances that the piece at hand looked up.
+    looked_up: Vec<usize>,
+    page: u64,
 }
 
 impl Hierarchy {
@@ -83,7 +89,14 @@ impl Hierarchy {
         };
         let fetch_paths = (0..machine.cpus).map(|cpu| path(cpu, Kind::Instruction)).collect();
         let data_paths = (0..machine.cpus).map(|cpu| path(cpu, Kind::Data)).collect();
+        let prefetching = instances.iter().enumerate();
+        let streams = prefetching
+            .filter_map(|(number, instance)| Some((number, Streams::new(instance.cache.prefetch?))))
+            .collect();
         Hierarchy {
+            streams,
+            looked_up: Vec::new(),
+            page: machine.page_bytes,
             hit: instances
                 .iter()
                 .map(|instance| super::units(instance.cache.hit_ns))
@@ -113,13 +126,64 @@ impl Hierarchy {
         for instance in (0..self.instances.len()).filter(|instance| !off_path.contains(instance)) {
             self.instances[instance].accessed(piece.physical_address, piece.size);
         }
-        self.walk(piece, &path, true)
+        self.looked_up.clear();
+        let wait = self.walk(piece, &path, true);
+        for instance in std::mem::take(&mut self.looked_up) {
+            self.prefetch(piece, &path, instance);
+        }
+        wait
+    }
+
+    /// An instance's prefetcher, if it has one, sees that the piece was looked up.
+    fn prefetch(&mut self, piece: &Piece, path: &[usize], instance: usize) {
+        if !self.takes(instance, piece) {
+            return;
+        }
+        let Some(streams) = self.streams.get_mut(&instance) else {
+            return;
+        };
+        let bytes = u64::from(self.instances[instance].cache.line_bytes);
+        let frame = piece.physical_address / self.page;
+        let wanted = streams.see(frame, piece.physical_address % self.page / bytes, self.page / bytes);
+        for line in wanted {
+            let at = |address: u64| address / self.page * self.page + line * bytes;
+            let ahead = Piece {
+                op: Op::Read,
+                virtual_address: at(piece.virtual_address),
+                physical_address: at(piece.physical_address),
+                size: bytes,
+                ..*piece
+            };
+            self.bring(&ahead, path, instance);
+        }
+    }
+
+    fn bring(&mut self, ahead: &Piece, path: &[usize], to: usize) {
+        let beyond: Vec<usize> = path.iter().copied().skip_while(|&instance| instance != to).collect();
+        let mut without = Vec::new();
+        for &instance in &beyond {
+            if self.instances[instance].holds(ahead.physical_address) {
+                break;
+            }
+            without.push(instance);
+        }
+        if without.is_empty() {
+            return;
+        }
+        if without.len() == beyond.len() {
+            self.memory.store(ahead.physical_address, ahead.asked);
+        }
+        for &instance in without.iter().rev() {
+            self.fill(instance, ahead);
+        }
+        self.instances[to].brought(ahead.cpu, ahead.physical_address);
     }
 
     /// Steps 3 to 5 from the first instance of `path` outwards.
     fn walk(&mut self, piece: &Piece, path: &[usize], waits: bool) -> Wait {
         let found = path.iter().position(|&instance| {
             let takes = self.takes(instance, piece);
+            self.looked_up.push(instance);
             let Piece {
                 cpu,
                 virtual_address,

@@ -13,6 +13,8 @@ pub struct Line {
     /// Physical address / line size.
     pub number: u64,
     pub dirty: bool,
+    /// Brought by this cache's prefetcher, and not looked up since.
+    brought: bool,
     used: u64,
 }
 
@@ -30,6 +32,8 @@ pub struct Counts {
     pub misses: u64,
     pub writebacks: u64,
     pub upgrades: u64,
+    pub prefetches: u64,
+    pub prefetch_hits: u64,
     pub cold: u64,
     pub capacity: u64,
     pub conflict: u64,
@@ -139,6 +143,11 @@ impl Instance {
         if let Some(way) = way {
             self.use_way(set, way, time);
         }
+        if let Some(line) = self.line(physical_address)
+            && std::mem::take(&mut line.brought)
+        {
+            self.counts[cpu as usize].prefetch_hits += 1;
+        }
         let counts = &mut self.counts[cpu as usize];
         counts.accesses += 1;
         match way {
@@ -223,11 +232,20 @@ impl Instance {
         self.set(set).ways[way] = Some(Line {
             number,
             dirty: false,
+            brought: false,
             used: time,
         });
         self.use_way(set, way, time);
         if let Some(classes) = &mut self.classes {
             classes.taken(number);
+        }
+    }
+
+    /// The line that has just been taken was the prefetcher's wish.
+    pub fn brought(&mut self, cpu: u32, physical_address: u64) {
+        self.counts[cpu as usize].prefetches += 1;
+        if let Some(line) = self.line(physical_address) {
+            line.brought = true;
         }
     }
 

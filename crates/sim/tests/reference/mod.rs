@@ -14,6 +14,7 @@ pub mod pages;
 pub mod program;
 pub mod random;
 pub mod schedule;
+pub mod streams;
 pub mod tlb;
 
 use machine::Machine;

@@ -13,6 +13,8 @@ impl Counts {
         self.misses += other.misses;
         self.writebacks += other.writebacks;
         self.upgrades += other.upgrades;
+        self.prefetches += other.prefetches;
+        self.prefetch_hits += other.prefetch_hits;
         self.cold += other.cold;
         self.capacity += other.capacity;
         self.conflict += other.conflict;
@@ -81,6 +83,10 @@ fn sum(cpus: &[CpuResult], machine: &Machine, classes: bool) -> Value {
                 "writebacks": counts.writebacks, "upgrades": counts.upgrades,
                 "stall_ns": { "hit": stall(|s| s.hit), "upgrade": stall(|s| s.upgrade), "miss": stall(|s| s.miss) },
             });
+            if cache.prefetch.is_some() {
+                object["prefetches"] = json!(counts.prefetches);
+                object["prefetch_hits"] = json!(counts.prefetch_hits);
+            }
             if classes {
                 let stalls = [
                     ("cold", stall(|s| s.cold)),

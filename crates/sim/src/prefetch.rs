@@ -1,0 +1,232 @@
+//! Stream prefetchers: caches that see a page being walked through, and bring the lines ahead.
+//!
+//! After each piece the caches that were looked up for it are gone through, innermost first. What
+//! makes a stream, and where a line comes from, is told in "Prefetching" of the contract. Only on
+//! machines with one cpu, so that a line that is brought concerns nobody else.
+
+use std::cmp::Ordering;
+
+use machine::Prefetch;
+
+use crate::cache::BROUGHT;
+use crate::engine::Engine;
+use crate::layout::Layout;
+use crate::pieces::Access;
+
+/// The prefetchers of a machine.
+pub struct Prefetchers {
+    /// By instance.
+    tables: Vec<Option<Streams>>,
+    /// The prefetching caches that the piece at hand looked up: their steps.
+    seen: Vec<usize>,
+}
+
+/// The streams that one cache follows.
+struct Streams {
+    limits: Prefetch,
+    /// The one seen most recently comes first.
+    streams: Vec<Stream>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stream {
+    /// The copy of the page: one for each frame in use.
+    copy: u32,
+    /// Number of the line within the page that was looked up last.
+    last: u32,
+    direction: Option<Direction>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Up,
+    Down,
+}
+
+impl Prefetchers {
+    /// `None` where no cache prefetches.
+    pub fn new(layout: &Layout) -> Option<Box<Self>> {
+        let tables: Vec<Option<Streams>> = layout
+            .places
+            .iter()
+            .map(|place| layout.caches[place.cache].prefetch.map(Streams::new))
+            .collect();
+        tables.iter().any(Option::is_some).then(|| {
+            Box::new(Prefetchers {
+                tables,
+                seen: Vec::new(),
+            })
+        })
+    }
+
+    /// Whether an instance has a prefetcher.
+    #[inline(always)]
+    pub fn follow(&self, instance: usize) -> bool {
+        self.tables[instance].is_some()
+    }
+
+    /// A frame holds its page no more.
+    pub fn forget(&mut self, copy: u32) {
+        for table in self.tables.iter_mut().flatten() {
+            table.streams.retain(|stream| stream.copy != copy);
+        }
+    }
+}
+
+impl Streams {
+    fn new(limits: Prefetch) -> Self {
+        Streams {
+            limits,
+            streams: Vec::with_capacity(limits.streams as usize),
+        }
+    }
+
+    /// Sees a lookup of a line; whether lines are to be brought, and to which side of it.
+    fn see(&mut self, copy: u32, line: u32) -> Option<Direction> {
+        let Some(at) = self.streams.iter().position(|stream| stream.copy == copy) else {
+            self.streams.truncate(self.limits.streams as usize - 1);
+            let stream = Stream {
+                copy,
+                last: line,
+                direction: None,
+            };
+            self.streams.insert(0, stream);
+            return None;
+        };
+        self.streams[..=at].rotate_right(1);
+        let stream = &mut self.streams[0];
+        let direction = match line.cmp(&stream.last) {
+            Ordering::Equal => return None,
+            Ordering::Greater => Direction::Up,
+            Ordering::Less => Direction::Down,
+        };
+        let near = line.abs_diff(stream.last) <= self.limits.lines;
+        let goes_on = near && stream.direction.is_none_or(|before| before == direction);
+        stream.last = line;
+        stream.direction = goes_on.then_some(direction);
+        stream.direction
+    }
+}
+
+impl Engine {
+    /// A cache was looked up for a piece, at a step of its route; `found`: where the line was.
+    pub fn looked_up(&mut self, at: usize, found: Option<usize>) {
+        let Some(prefetchers) = &mut self.prefetchers else {
+            return;
+        };
+        let step = self.steps.at(at);
+        let instance = step.instance as usize;
+        if !prefetchers.follow(instance) {
+            return;
+        }
+        prefetchers.seen.push(at);
+        let cache = &mut self.caches[instance];
+        if let Some(found) = found
+            && cache.state(found) & BROUGHT != 0
+        {
+            cache.clear_state(found, BROUGHT);
+            self.counts[step.counts as usize].prefetch_hits += 1;
+        }
+    }
+
+    /// A piece is done: the prefetchers of the caches that it looked up bring what they expect.
+    #[inline(never)]
+    pub fn prefetch(&mut self, a: &Access) {
+        // Nobody asks for the prefetchers while lines are brought.
+        let Some(mut prefetchers) = self.prefetchers.take() else {
+            return;
+        };
+        for at in prefetchers.seen.drain(..) {
+            let step = self.steps.get(at);
+            let Some(table) = &mut prefetchers.tables[step.instance as usize] else {
+                continue;
+            };
+            if !a.reads && !step.allocate_on_write {
+                continue;
+            }
+            let lines = 1 << step.page_lines;
+            let line = a.line(&step) & (lines - 1);
+            let ahead = table.limits.lines;
+            match table.see(a.copy, line) {
+                Some(Direction::Up) => {
+                    for line in line + 1..=(line + ahead).min(lines - 1) {
+                        self.bring(a, at, line);
+                    }
+                }
+                Some(Direction::Down) => {
+                    for line in (line.saturating_sub(ahead)..line).rev() {
+                        self.bring(a, at, line);
+                    }
+                }
+                None => {}
+            }
+        }
+        self.prefetchers = Some(prefetchers);
+    }
+
+    /// Brings a line of the piece's page to the cache at a step, unless it is there.
+    fn bring(&mut self, a: &Access, at: usize, line: u32) {
+        let step = self.steps.get(at);
+        let within = (1u64 << self.layout.page_bits) - 1;
+        let offset = u64::from(line) << step.line_bits;
+        let a = Access {
+            virtual_address: a.virtual_address & !within | offset,
+            physical_address: a.physical_address & !within | offset,
+            bytes: 1 << step.line_bits,
+            write: false,
+            reads: true,
+            ..*a
+        };
+        let (first, levels) = self.steps.route(a.who.cpu, a.fetch);
+        let holds = |&at: &usize| {
+            let step = self.steps.get(at);
+            let cache = &self.caches[step.instance as usize];
+            cache.find(self.set(&a, &step), a.line(&step)).is_some()
+        };
+        let holder = (at..first + levels).find(holds);
+        if holder == Some(at) {
+            return;
+        }
+        if holder.is_none() {
+            self.memory.transfer(self.copies[a.copy as usize].node(), a.now);
+        }
+        for outer in (at..holder.unwrap_or(first + levels)).rev() {
+            let step = self.steps.get(outer);
+            self.fill::<false>(&a, outer - first, &step, false);
+        }
+        let (set, line) = (self.set(&a, &step), a.line(&step));
+        let cache = &mut self.caches[step.instance as usize];
+        if let Some(found) = cache.find(set, line) {
+            cache.set_state(found, BROUGHT);
+            self.counts[step.counts as usize].prefetches += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a table of `streams` streams, 4 lines ahead, answers to lookups of (page, line).
+    fn answers(streams: u32, lookups: &[(u32, u32)]) -> Vec<Option<Direction>> {
+        let mut table = Streams::new(Prefetch { streams, lines: 4 });
+        lookups.iter().map(|&(page, line)| table.see(page, line)).collect()
+    }
+
+    const UP: Option<Direction> = Some(Direction::Up);
+    const DOWN: Option<Direction> = Some(Direction::Down);
+
+    #[test]
+    fn two_lines_in_order_make_a_stream() {
+        let walk = [(7, 0), (7, 0), (7, 1), (7, 1), (7, 5), (7, 4), (7, 3), (7, 8), (7, 9)];
+        // 4 is against the direction and 8 too far: each begins anew.
+        assert_eq!(answers(1, &walk), [None, None, UP, None, UP, None, DOWN, None, UP]);
+    }
+
+    #[test]
+    fn the_stream_seen_least_recently_makes_room() {
+        let walk = [(1, 0), (2, 0), (1, 0), (3, 9), (1, 1), (2, 1), (3, 8)];
+        assert_eq!(answers(2, &walk), [None, None, None, None, UP, None, None]);
+        assert_eq!(answers(3, &walk), [None, None, None, None, UP, UP, DOWN]);
+    }
+}

@@ -1,0 +1,254 @@
+//! Caches that prefetch: walks that can be worked out by hand, and random machines and programs on
+//! which the engine and the reference model agree.
+
+use machine::{Machine, Prefetch, Write};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use sim::Detail;
+use trace::Op;
+
+use crate::both::{self, Agreed, Setup};
+use crate::engine;
+use crate::exactness::{agree, cases};
+use crate::machines::prefetching_machines;
+use crate::reference::Program;
+use crate::textbook;
+
+const PAGE: u64 = 4096;
+const LINE: u64 = 64;
+const LINES: u64 = PAGE / LINE;
+
+/// One fully associative cache of 1024 lines, with 16 streams and 4 lines ahead; memory at 100 ns.
+fn machine() -> Machine {
+    let mut machine = textbook::machine(1, 1024);
+    machine.caches[0].ways = 1024;
+    machine.caches[0].prefetch = Some(Prefetch::default());
+    machine
+}
+
+/// Reads of these lines, counted from address 0.
+fn reads(lines: impl IntoIterator<Item = u64>) -> Program {
+    let mut program = Program::new(1);
+    for line in lines {
+        program.read(0, line * LINE);
+    }
+    program
+}
+
+fn run(machine: &Machine, program: &Program) -> Agreed {
+    both::run(machine, program, "page-coloring")
+}
+
+/// Two misses a page, whichever way: the second shows the direction.
+#[test]
+fn a_walk_misses_twice_a_page() {
+    let forwards = reads(0..8 * LINES);
+    let backwards = reads((0..8 * LINES).rev());
+    for program in [forwards, backwards] {
+        let outcome = run(&machine(), &program);
+        outcome.cache("L1", "accesses", 8 * LINES);
+        outcome.cache("L1", "misses", 16);
+        outcome.cache("L1", "cold", 16);
+        outcome.cache("L1", "prefetches", 8 * (LINES - 2));
+        outcome.cache("L1", "prefetch_hits", 8 * (LINES - 2));
+        // Only the misses were served by memory, and waited.
+        outcome.memory("local", 16);
+        outcome.time("local_stall", 16 * 100);
+    }
+}
+
+/// Every other line: those between are brought in vain.
+#[test]
+fn a_stride_of_two_lines_is_a_stream() {
+    let outcome = run(&machine(), &reads((0..8 * LINES).step_by(2)));
+    outcome.cache("L1", "misses", 16);
+    // Of lines 3 to 63 of each page, 4, 6 and so on are asked for.
+    outcome.cache("L1", "prefetches", 8 * 61);
+    outcome.cache("L1", "prefetch_hits", 8 * 30);
+}
+
+/// A stride of five is longer than the four lines that are brought.
+#[test]
+fn a_long_stride_is_no_stream() {
+    let program = reads((0..8 * LINES).step_by(5));
+    let outcome = run(&machine(), &program);
+    outcome.cache("L1", "prefetches", 0);
+    outcome.cache("L1", "hits", 0);
+    let mut farther = machine();
+    farther.caches[0].prefetch = Some(Prefetch { streams: 1, lines: 5 });
+    run(&farther, &program).cache("L1", "misses", 2 * 8);
+}
+
+/// Seventeen pages in turn, a line of each: one more than there are streams. One stream more
+/// follows them all.
+#[test]
+fn more_walks_than_streams_bring_nothing() {
+    let program = reads((0..LINES).flat_map(|line| (0..17).map(move |page| page * LINES + line)));
+    let outcome = run(&machine(), &program);
+    outcome.cache("L1", "prefetches", 0);
+    outcome.cache("L1", "misses", 17 * LINES);
+    let mut one_more = machine();
+    one_more.caches[0].prefetch = Some(Prefetch { streams: 17, lines: 4 });
+    // Of 1024 lines 16 pages and no more: those of the walks that are done make room.
+    run(&one_more, &program).cache("L1", "misses", 2 * 17);
+}
+
+/// One line in each of many pages, in no order.
+#[test]
+fn strays_bring_nothing() {
+    let outcome = run(
+        &machine(),
+        &reads((0..500).map(|i| i * 7919 % 509 * LINES + i * 31 % LINES)),
+    );
+    outcome.cache("L1", "prefetches", 0);
+    outcome.cache("L1", "misses", 500);
+}
+
+/// Lines that are brought put others out, which are missed for want of ways, not of capacity.
+#[test]
+fn what_is_brought_makes_others_leave() {
+    let mut machine = textbook::machine(1, 4);
+    machine.caches[0].prefetch = Some(Prefetch::default());
+    // After 1 come 2, 3, 4 in the place of 0, 5 in that of 1.
+    let outcome = run(&machine, &reads([0, 1, 1, 4]));
+    outcome.cache("L1", "misses", 3);
+    outcome.cache("L1", "cold", 2);
+    outcome.cache("L1", "conflict", 1);
+    outcome.cache("L1", "hits", 1);
+    outcome.cache("L1", "prefetch_hits", 1);
+    // After 4 come 5, which left for 1, 6, 7 and 8, in the place of 4 itself.
+    outcome.cache("L1", "prefetches", 8);
+}
+
+/// A dirty line that a brought one puts out is written back.
+#[test]
+fn what_leaves_dirty_is_written_back() {
+    let mut machine = textbook::machine(1, 4);
+    machine.caches[0].prefetch = Some(Prefetch::default());
+    let mut program = Program::new(1);
+    program.write(0, 0);
+    program.write(0, LINE);
+    run(&machine, &program).cache("L1", "writebacks", 2);
+}
+
+/// The second level follows what the first misses; the first one's lines come through the second.
+#[test]
+fn on_either_level() {
+    let mut machine = machine();
+    machine.caches.push(textbook::cache("L2", 2, 4096 * LINE, 16));
+    machine.caches[1].hit_ns = 10.0;
+    let program = reads(0..8 * LINES);
+    let first = run(&machine, &program);
+    first.cache("L1", "misses", 16);
+    first.cache("L2", "accesses", 16);
+    first.cache("L2", "misses", 16);
+    machine.caches.swap_remove(0);
+    machine.caches.insert(0, textbook::cache("L1", 1, 8 * LINE, 8));
+    machine.caches[1].prefetch = Some(Prefetch::default());
+    let second = run(&machine, &program);
+    second.cache("L1", "misses", 8 * LINES);
+    second.cache("L2", "misses", 16);
+    second.cache("L2", "prefetch_hits", 8 * (LINES - 2));
+    second.time("local_stall", 16 * 100);
+    second.time("cache_stall", 8 * (LINES - 2) * 10);
+}
+
+/// Lines that are brought take their time of the memory, and the next miss waits for it.
+#[test]
+fn bringing_occupies_the_memory() {
+    let mut machine = machine();
+    machine.memory.bandwidth_gbps = 1.0;
+    // The instructions take 1 ns. Line 0 at 1 ns until 101, line 1 at 102 until 202; the memory is
+    // busy until 166, and with lines 2 to 5 until 422. Line 6 is asked for at 203.
+    let outcome = run(&machine, &reads([0, 1, 40]));
+    outcome.cache("L1", "prefetches", 4);
+    outcome.time("local_stall", 100 + 100 + (422 - 203) + 100);
+}
+
+/// Writes that leave no line in the cache do not make it bring any.
+#[test]
+fn writes_that_are_passed_on_are_not_seen() {
+    let mut machine = machine();
+    machine.caches[0].write = Write::Through;
+    machine.caches[0].allocate_on_write = false;
+    let mut program = Program::new(1);
+    for line in 0..LINES {
+        program.write(0, line * LINE);
+    }
+    run(&machine, &program).cache("L1", "prefetches", 0);
+}
+
+/// Lines that others hold are another matter.
+#[test]
+fn several_cpus_are_refused() {
+    let mut machine = machine();
+    machine.cpus = 2;
+    let error = engine::simulate(&machine, &reads(0..3), &["page-coloring"], &Setup::default());
+    let error = error.expect_err("a machine of two cpus");
+    assert!(error.contains("cache L1 prefetches"), "{error}");
+}
+
+/// Walks of up to 40 references through a few pages, mixed with strays.
+fn walks(threads: u32) -> impl Strategy<Value = Program> {
+    let ops = vec![Op::Read, Op::Read, Op::Read, Op::Write, Op::Modify, Op::Fetch];
+    let strides = vec![4i64, 8, 16, 24, 32, 64, 128, -4, -8, -16, -32, -64, 0];
+    let pages = vec![
+        0x40_0000u64,
+        0x40_0200,
+        0x40_0400,
+        0x40_1000,
+        0x7fff_ffff_e000,
+        0x10_0000_0000,
+    ];
+    let sizes = vec![1u16, 4, 4, 8, 40];
+    let walk = (
+        0..threads,
+        select(ops),
+        (select(pages), 0..512u64),
+        select(strides),
+        prop_oneof![1 => 1..3i64, 2 => 1..40i64],
+        select(sizes),
+    );
+    vec(walk, 1..40).prop_map(move |walks| {
+        let mut program = Program::new(threads as usize);
+        for (thread, op, (page, offset), stride, count, size) in walks {
+            for i in 0..count {
+                program.push(thread, op, (page + offset).wrapping_add_signed(i * stride), size);
+            }
+        }
+        program
+    })
+}
+
+proptest! {
+    #![proptest_config(cases(400))]
+
+    #[test]
+    fn one_thread(machine in prefetching_machines(), program in walks(1), classes: bool, seed in 0..3u64) {
+        agree(&machine, &program, &Setup { classes, seed, ..Setup::default() })?;
+    }
+
+    #[test]
+    fn several_threads(machine in prefetching_machines(), program in walks(3), recorded: bool, slice_ns in 1..2000u64) {
+        agree(&machine, &program, &Setup { recorded, slice_ns, ..Setup::default() })?;
+    }
+
+    /// No cache brings more than it could have asked for, and nothing that is looked at closely changes.
+    #[test]
+    fn adds_up(machine in prefetching_machines(), program in walks(1)) {
+        let policies = ["round-robin+random"];
+        let Ok(plain) = engine::simulate(&machine, &program, &policies, &Setup::default()) else { return Ok(()) };
+        let detail = Detail { structures: true, pages: 5, threads: true, ..Detail::default() };
+        let close = engine::simulate_closely(&machine, &program, &policies, &Setup::default(), detail, None);
+        let close = close.map_err(TestCaseError::fail)?;
+        for (cache, shape) in plain[0]["caches"].as_array().into_iter().flatten().zip(&machine.caches) {
+            let count = |field: &str| cache[field].as_u64();
+            prop_assert_eq!(count("prefetches").is_some(), shape.prefetch.is_some());
+            prop_assert!(count("prefetch_hits") <= count("prefetches").min(count("hits")));
+        }
+        for field in ["caches", "memory", "tlb", "time_ns"] {
+            prop_assert_eq!(&plain[0][field], &close[0][field]);
+        }
+    }
+}
