@@ -15,9 +15,13 @@
 mod decode;
 mod encode;
 pub mod event;
+mod runs;
+mod told;
 
 pub use decode::Decoder;
 pub use encode::Encoder;
+pub use runs::{Body, Coder};
+pub use told::Told;
 
 use crate::model::{Op, Site};
 
