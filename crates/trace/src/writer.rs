@@ -1,6 +1,7 @@
 //! Writing a trace.
 //!
-//! References and events are buffered by thread and leave as chunks; tables leave just before the
+//! References and events are buffered by thread (references that come in runs are encoded at once) and
+//! leave as chunks; tables leave just before the
 //! first chunk that may need them, so that a file that ends early can still be read up to there.
 
 mod loan;

@@ -6,7 +6,7 @@
 //! single references, but that a site is named once for each body that has it: within a body each
 //! site then has one successor for ever.
 
-use super::encode::{WIDTHS, address};
+use super::bodies::{Four, Known, NO_SITES, NOBODY, NOTHING, before, find, insert, link};
 use super::told::Told;
 use super::{NEW_INSNS, NEW_SITE};
 use crate::error::TraceError;
@@ -32,107 +32,6 @@ const LEFT: u64 = 0xa;
 const TAGGED: u64 = 1 << 63;
 /// Instead of a head: the body is one site, whose number follows.
 const SINGLE: u64 = 1 << 62;
-
-/// What no link can be.
-const NOTHING: u64 = u64::MAX;
-
-/// A body that the chunk has used.
-#[derive(Clone, Copy)]
-struct Known {
-    head: u64,
-    /// What came after its last site the last time ([`link`]).
-    link: u64,
-    /// The body that was run next the last time.
-    follow: u32,
-    /// Number of its first site in the chunk.
-    number: u32,
-    /// The first of its habits.
-    slots: u32,
-    refs: u16,
-    tail: u16,
-    insns: u16,
-    /// Instructions of its first reference.
-    first: u16,
-}
-
-/// The number of a site that comes next, and the instructions.
-#[inline(always)]
-fn link(number: u32, insns: u64) -> u64 {
-    u64::from(number) << 32 | insns
-}
-
-/// The first of the bodies is none: it stands before the chunk.
-const NOBODY: Known = Known {
-    head: u64::MAX,
-    link: NOTHING,
-    follow: 0,
-    number: 0,
-    slots: 0,
-    refs: 0,
-    tail: 0,
-    insns: 0,
-    first: 0,
-};
-
-/// [`super::Habit`] of four sites that follow one another, or of less: `which` are, is all ones there.
-#[derive(Clone, Copy)]
-struct Four {
-    last: [u64; 4],
-    seen: [u64; 4],
-    stride: [u64; 4],
-    which: [u64; 4],
-}
-
-const NO_SITES: Four = Four {
-    last: [0; 4],
-    seen: [0; 4],
-    stride: [0; 4],
-    which: [0; 4],
-};
-
-impl Four {
-    /// Whether all is as foreseen; if so, it is learned.
-    #[inline(always)]
-    fn confirm(&mut self, addresses: &[u64; 4]) -> bool {
-        let mut wrong = 0;
-        for site in 0..4 {
-            wrong |= (addresses[site] ^ self.last[site].wrapping_add(self.stride[site])) & self.which[site];
-        }
-        if wrong == 0 {
-            self.last = *addresses;
-            self.seen = self.stride;
-        }
-        wrong == 0
-    }
-
-    /// The code for an address, whose difference is appended; it is learned.
-    #[inline(always)]
-    fn tell(&mut self, site: usize, addr: u64, before: u64, deltas: &mut [u8], bytes: &mut usize) -> u8 {
-        let (last, stride) = (self.last[site], self.stride[site]);
-        let delta = addr.wrapping_sub(last.wrapping_add(stride)) as i64;
-        if delta == 0 {
-            self.last[site] = addr;
-            self.seen[site] = stride;
-            return 0;
-        }
-        let (code, difference) = if delta as i8 as i64 == delta && addr != last {
-            (1, delta)
-        } else {
-            address(last, addr, delta, before)
-        };
-        // Eight bytes are written, and those beyond the width written over: no loop.
-        if let Some(room) = deltas.get_mut(*bytes..*bytes + 8) {
-            room.copy_from_slice(&difference.to_le_bytes());
-        }
-        *bytes += usize::from(WIDTHS[usize::from(code & 0xf)]);
-        let step = addr.wrapping_sub(last);
-        let fits = if step as i32 as u64 == step { step } else { 0 };
-        self.stride[site] = if fits == self.seen[site] { fits } else { stride };
-        self.seen[site] = fits;
-        self.last[site] = addr;
-        code
-    }
-}
 
 /// Tells one chunk after the other.
 #[derive(Default)]
@@ -172,7 +71,7 @@ impl Coder {
 
     /// What it holds in memory, in references' worth.
     pub fn weight(&self) -> usize {
-        self.told.refs + 10 * self.known.len() + self.table.len() / 4
+        self.told.refs + 3 * self.known.len() + 8 * self.fours.len() + self.table.len() / 4
     }
 
     /// Takes in runs as long as all is usual. `carried` are the instructions since the last
@@ -280,23 +179,12 @@ impl Coder {
                 break Stopped::Unusual;
             }
             if refs > 4 || !fours[slots].confirm(first_four) {
-                let addresses = &words[at + 1..end];
-                if addresses.iter().fold(0, |any, a| any | a) & TAGGED != 0 {
-                    break Stopped::Unusual;
-                }
-                if told.bytes + 8 * refs + 8 > told.deltas.len() {
-                    break Stopped::Room(refs);
-                }
                 let before = before(fours, &known[here]);
-                let tokens = &mut told.tokens[done..done + refs];
-                tell(
-                    &mut fours[slots..],
-                    addresses,
-                    before,
-                    tokens,
-                    &mut told.deltas,
-                    &mut told.bytes,
-                );
+                match tell(&mut fours[slots..], &words[at + 1..end], before, told, done) {
+                    Addresses::Told => {}
+                    Addresses::Tagged => break Stopped::Unusual,
+                    Addresses::NoRoom => break Stopped::Room(refs),
+                }
             }
             if link != foreseen {
                 let names = told.names.len();
@@ -467,23 +355,26 @@ enum Stopped {
     Room(usize),
 }
 
-/// Address of the last reference of the body that was run last.
-#[inline(always)]
-fn before(fours: &[Four], here: &Known) -> u64 {
-    let site = usize::from(here.refs).max(1) - 1;
-    fours[here.slots as usize + site / 4].last[site % 4]
+/// What became of a run's addresses.
+enum Addresses {
+    Told,
+    /// They are not all addresses.
+    Tagged,
+    NoRoom,
 }
 
-/// The addresses of a run, of which not all were foreseen, or which are more than four.
-#[inline(always)]
-fn tell(
-    fours: &mut [Four],
-    addresses: &[u64],
-    mut before: u64,
-    tokens: &mut [u8],
-    deltas: &mut [u8],
-    bytes: &mut usize,
-) {
+/// The addresses of a run, of which not all were foreseen, or which are more than four; their tokens
+/// begin at `done`. Not part of the loop, so that the loop has the processor's registers to itself.
+#[inline(never)]
+fn tell(fours: &mut [Four], addresses: &[u64], mut before: u64, told: &mut Told, done: usize) -> Addresses {
+    if addresses.iter().fold(0, |any, a| any | a) & TAGGED != 0 {
+        return Addresses::Tagged;
+    }
+    if told.bytes + 8 * addresses.len() + 8 > told.deltas.len() {
+        return Addresses::NoRoom;
+    }
+    let tokens = &mut told.tokens[done..];
+    let (deltas, bytes) = (told.deltas.as_mut_slice(), &mut told.bytes);
     for ((four, some), tokens) in fours.iter_mut().zip(addresses.chunks(4)).zip(tokens.chunks_mut(4)) {
         let foreseen = addresses.len() > 4 && some.first_chunk().is_some_and(|all| four.confirm(all));
         if !foreseen {
@@ -494,6 +385,7 @@ fn tell(
         }
         before = some[some.len() - 1];
     }
+    Addresses::Told
 }
 
 /// The token's part that says which site comes, which was not foreseen; the literals are told here.
@@ -511,32 +403,4 @@ fn surprise(from: &mut u64, link: u64, names: usize, literals: (&mut Vec<u8>, &m
     site_low.push(literal as u8);
     site_high.push((literal >> 8) as u8);
     NEW_SITE
-}
-
-fn place(head: u64, length: usize) -> usize {
-    (head.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (length - 1)
-}
-
-/// The number of a body, 0 if it is not known.
-#[inline]
-fn find(table: &[u32], known: &[Known], head: u64) -> usize {
-    if table.is_empty() {
-        return 0;
-    }
-    let mut at = place(head, table.len());
-    loop {
-        let number = table[at] as usize;
-        if number == 0 || known[number].head == head {
-            return number;
-        }
-        at = (at + 1) & (table.len() - 1);
-    }
-}
-
-fn insert(table: &mut [u32], head: u64, number: usize) {
-    let mut at = place(head, table.len());
-    while table[at] != 0 {
-        at = (at + 1) & (table.len() - 1);
-    }
-    table[at] = number as u32;
 }
