@@ -1,4 +1,4 @@
-//! Superblocks: what the tool says once about each, ready to be stamped with addresses.
+//! Superblocks: what the tool says once about each, ready for the addresses of its runs.
 
 use trace::{Body, Op, Ref, Site, SiteId};
 

@@ -63,10 +63,10 @@ impl Four {
     /// Whether all is as foreseen; if so, it is learned.
     #[inline(always)]
     pub(super) fn confirm(&mut self, addresses: &[u64; 4]) -> bool {
-        let mut wrong = 0;
-        for site in 0..4 {
-            wrong |= (addresses[site] ^ self.last[site].wrapping_add(self.stride[site])) & self.which[site];
-        }
+        let lanes = addresses.iter().zip(&self.last).zip(&self.stride).zip(&self.which);
+        let wrong = lanes.fold(0, |wrong, (((addr, last), stride), which)| {
+            wrong | (addr ^ last.wrapping_add(*stride)) & which
+        });
         if wrong == 0 {
             self.last = *addresses;
             self.seen = self.stride;

@@ -173,8 +173,7 @@ impl Coder {
                 break Stopped::Room(refs);
             }
             let link = link(body.number, carried + u64::from(body.first));
-            let (slots, tail, insns) = (body.slots as usize, body.tail, body.insns);
-            let (then, mut then_link) = (body.follow as usize, body.link);
+            let slots = body.slots as usize;
             if link != foreseen && link as u32 > 255 {
                 break Stopped::Unusual;
             }
@@ -190,14 +189,12 @@ impl Coder {
                 let names = told.names.len();
                 let literals = (&mut told.site_low, &mut told.site_high, &mut told.insns);
                 told.tokens[done] |= surprise(&mut known[here].link, link, names, literals);
-                if here == next {
-                    then_link = link;
-                }
             }
             (cur, here) = (next, next);
-            (follow, foreseen) = (then, then_link);
-            carried = u64::from(tail);
-            run += u64::from(insns);
+            let body = &known[next];
+            (follow, foreseen) = (body.follow as usize, body.link);
+            carried = u64::from(body.tail);
+            run += u64::from(body.insns);
             done += refs;
             at = end;
         };
