@@ -5,14 +5,16 @@ CARGO  ?= cargo
 # Two jobs are what the reference machine has; cargo picks its own number elsewhere.
 CARGO_FLAGS ?= --locked
 
-.PHONY: help demo test bench docs install build tool lint clean
+.PHONY: help demo test bench reproduce docs install build tool lint miri clean
 
 help:
 	@echo 'make demo              see it work: records sqlite3 joining two tables and prints the advice'
 	@echo 'make test              the whole suite (lint, unit, end-to-end, oracles)'
 	@echo 'make bench             speed, side by side with other tools, as ratios (long)'
+	@echo 'make reproduce         the papers'\'' tables and figures, theirs beside ours (long)'
 	@echo 'make docs              man pages, completions and the book'
-	@echo 'make install PREFIX=D  the command, its Valgrind tool, man pages and completions under D'
+	@echo 'make miri              the unsafe parts under Miri (needs a nightly toolchain with it)'
+	@echo 'make install PREFIX=D  the command, its Valgrind tool, the library, man pages and completions under D'
 
 build: tool
 	$(CARGO) build $(CARGO_FLAGS) --release -p domicile
@@ -37,8 +39,9 @@ test:
 	@$(MAKE) --no-print-directory tool
 	@$(MAKE) --no-print-directory lint
 	@crates/sim/tests/oracles/pycachesim.sh
+	$(MAKE) --no-print-directory -C workloads check
 	DOMICILE_PEERS=required $(CARGO) test $(CARGO_FLAGS) --workspace
-	$(CARGO) run $(CARGO_FLAGS) -q -p xtask -- check
+	$(CARGO) test $(CARGO_FLAGS) -p domicile-threads --features loom --lib
 
 bench:
 	@setup/debian bench
@@ -46,20 +49,39 @@ bench:
 	@crates/sim/tests/oracles/pycachesim.sh
 	@bench/run
 
+reproduce:
+	@setup/debian reproduce
+	@$(MAKE) --no-print-directory build
+	$(MAKE) --no-print-directory -C workloads
+	target/release/domicile reproduce philbin96 $(REPRODUCE_FLAGS)
+
 docs: build
 	@setup/debian docs
 	$(CARGO) run $(CARGO_FLAGS) -q -p xtask -- generate
 	$(CARGO) doc $(CARGO_FLAGS) --workspace --no-deps
 
 install: build
+	$(MAKE) --no-print-directory -f crates/capi/Makefile \
+	  DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) CARGO="$(CARGO)" CARGO_FLAGS="$(CARGO_FLAGS)" install
 	install -Dm755 target/release/domicile $(DESTDIR)$(PREFIX)/bin/domicile
 	$(MAKE) --no-print-directory -C capture/valgrind \
 	  DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
+	@# The papers' programs, where they were built: `domicile reproduce` finds them there.
+	@for build in count time; do for program in workloads/build/$$build/*-*; do if [ -x "$$program" ]; then \
+	  install -Dm755 "$$program" $(DESTDIR)$(PREFIX)/libexec/domicile/workloads/$$build/$${program##*/} || exit 1; fi; done; done
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -Dm644 completions/domicile.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/domicile
 	install -Dm644 completions/_domicile $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_domicile
 	install -Dm644 completions/domicile.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/domicile.fish
+
+# Data races, aliasing, use after free: on the library's unsafe parts, with its calls made from Rust.
+miri:
+	@if $(CARGO) +nightly miri --version >/dev/null 2>&1; then \
+	  MIRIFLAGS=-Zmiri-strict-provenance $(CARGO) +nightly miri test $(CARGO_FLAGS) -p domicile-capi --lib --test from_rust; \
+	else \
+	  echo 'skipped: there is no Miri (rustup toolchain install nightly --component miri rust-src)'; \
+	fi
 
 clean:
 	$(CARGO) clean

@@ -19,11 +19,18 @@ def build(target):
     cargo = ["cargo", "build", "--release", "--quiet"]
     subprocess.run([*cargo, "-p", "domicile", "--bin", "domicile"], cwd=ROOT, check=True)
     subprocess.run([*cargo, "-p", "domicile-sim", "--example", "synthetic"], cwd=ROOT, check=True)
+    subprocess.run([*cargo, "-p", "domicile-threads", "--example", "null"], cwd=ROOT, check=True)
+    subprocess.run([*cargo, "-p", "domicile-machine", "--example", "measure"], cwd=ROOT, check=True)
     release = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
     plain = target / "plain_loop"
     compiler = os.environ.get("CC", "gcc")
     subprocess.run([compiler, "-O2", "-march=native", "-o", plain, BENCH / "plain_loop.c"], check=True)
-    return {"domicile": release / "domicile", "synthetic": release / "examples" / "synthetic", "plain_loop": plain}
+    return {
+        "domicile": release / "domicile",
+        "synthetic": release / "examples" / "synthetic",
+        "plain_loop": plain,
+        "release": release,
+    }
 
 
 def synthetic(programs, folder, kind, references, threads=1, sharing="own", raw=False):

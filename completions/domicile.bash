@@ -43,6 +43,9 @@ _domicile() {
             domicile,report)
                 cmd="domicile__subcmd__report"
                 ;;
+            domicile,reproduce)
+                cmd="domicile__subcmd__reproduce"
+                ;;
             domicile,simulate)
                 cmd="domicile__subcmd__simulate"
                 ;;
@@ -75,6 +78,9 @@ _domicile() {
                 ;;
             domicile__subcmd__help,report)
                 cmd="domicile__subcmd__help__subcmd__report"
+                ;;
+            domicile__subcmd__help,reproduce)
+                cmd="domicile__subcmd__help__subcmd__reproduce"
                 ;;
             domicile__subcmd__help,simulate)
                 cmd="domicile__subcmd__help__subcmd__simulate"
@@ -161,7 +167,7 @@ _domicile() {
 
     case "${cmd}" in
         domicile)
-            opts="-h -V --json --help --version machine policy record import trace simulate advise report completions man help"
+            opts="-h -V --json --help --version machine policy record import trace simulate advise report reproduce completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -251,7 +257,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__help)
-            opts="machine policy record import trace simulate advise report completions man help"
+            opts="machine policy record import trace simulate advise report reproduce completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -433,6 +439,20 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__help__subcmd__report)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        domicile__subcmd__help__subcmd__reproduce)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -784,6 +804,44 @@ _domicile() {
             fi
             case "${prev}" in
                 --html)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        domicile__subcmd__reproduce)
+            opts="-h --full --rounds --cache --size --programs --kept --keep-traces --afresh --plot --json --help philbin96"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --rounds)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cache)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --size)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --programs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --kept)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --plot)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -35,6 +35,7 @@ complete -c domicile -n "__fish_domicile_needs_command" -f -a "trace" -d 'Look i
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "simulate" -d 'Simulate a trace on a machine under placement policies'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "advise" -d 'Tell where a program\'s memory time goes, and what placing its pages would gain'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "report" -d 'Show a saved result as tables or as one HTML page'
+complete -c domicile -n "__fish_domicile_needs_command" -f -a "reproduce" -d 'Reproduce the tables and figures of a paper'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "completions" -d 'Print the completion script of a shell'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "man" -d 'Print the manual page, or write all of them to a folder'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
@@ -96,7 +97,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen
 complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from help" -f -a "cat" -d 'Print the references and events in the order in which they were recorded'
 complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l machine -d 'A machine\'s name (see `domicile machine list`), a machine file, or `host`' -r
-complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l policy -d 'A placement policy, or two joined by `+` (see `domicile policy list`); can be repeated' -r
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l policy -d 'A policy, or several joined by `+` (see `domicile policy list`); can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l set -d 'Set a parameter of a policy, as in random.seed=7; can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l cpus -d 'Give the machine this many cpus' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l seed -d 'Seed of everything that is random in the simulation' -r
@@ -109,7 +110,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l no-classe
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l json -d 'Print the result as JSON, for other programs to read'
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l machine -d 'A machine\'s name (see `domicile machine list`), a machine file, or `host`' -r
-complete -c domicile -n "__fish_domicile_using_subcommand advise" -l policy -d 'A placement policy, or two joined by `+` (see `domicile policy list`); can be repeated' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l policy -d 'A policy, or several joined by `+` (see `domicile policy list`); can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l set -d 'Set a parameter of a policy, as in random.seed=7; can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l cpus -d 'Give the machine this many cpus' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l seed -d 'Seed of everything that is random in the simulation' -r
@@ -128,21 +129,33 @@ complete -c domicile -n "__fish_domicile_using_subcommand advise" -s h -l help -
 complete -c domicile -n "__fish_domicile_using_subcommand report" -l html -d 'Write an HTML page that needs nothing else, instead of tables' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand report" -l json -d 'Print the result as JSON, for other programs to read'
 complete -c domicile -n "__fish_domicile_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l rounds -d 'Rounds of everything that is timed; medians are reported' -r
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l cache -d 'Choose sizes and blocks by a cache of this many bytes instead of the measured one' -r
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l size -d 'Run the programs at this size instead of the paper\'s, to try things out' -r
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l programs -d 'Folder of the programs, with count/ and time/ in it [default: beside the command, or the source tree\'s]' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l kept -d 'Where counts are kept [default: $XDG_CACHE_HOME/domicile/reproduce]' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l plot -d 'Draw figure4 into this file (SVG)' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l full -d 'More rounds of everything that is timed'
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l keep-traces -d 'Keep the recorded traces there, too, and use them again'
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l afresh -d 'Count anew what was counted before'
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand completions" -l json -d 'Print the result as JSON, for other programs to read'
 complete -c domicile -n "__fish_domicile_using_subcommand completions" -s h -l help -d 'Print help'
 complete -c domicile -n "__fish_domicile_using_subcommand man" -l json -d 'Print the result as JSON, for other programs to read'
 complete -c domicile -n "__fish_domicile_using_subcommand man" -s h -l help -d 'Print help'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "machine" -d 'The machines that programs can be simulated on'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "policy" -d 'The placement policies and their parameters'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "record" -d 'Record which memory a program touches'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "import" -d 'Import a trace of another tool'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "trace" -d 'Look into a trace'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "simulate" -d 'Simulate a trace on a machine under placement policies'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "advise" -d 'Tell where a program\'s memory time goes, and what placing its pages would gain'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "report" -d 'Show a saved result as tables or as one HTML page'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "completions" -d 'Print the completion script of a shell'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "man" -d 'Print the manual page, or write all of them to a folder'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report reproduce completions man help" -f -a "machine" -d 'The machines that programs can be simulated on'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report reproduce completions man help" -f -a "policy" -d 'The placement policies and their parameters'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report reproduce completions man help" -f -a "record" -d 'Record which memory a program touches'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report reproduce completions man help" -f -a "import" -d 'Import a trace of another tool'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report reproduce completions man help" -f -a "trace" -d 'Look into a trace'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report reproduce completions man help" -f -a "simulate" -d 'Simulate a trace on a machine under placement policies'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report reproduce completions man help" -f -a "advise" -d 'Tell where a program\'s memory time goes, and what placing its pages would gain'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report reproduce completions man help" -f -a "report" -d 'Show a saved result as tables or as one HTML page'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report reproduce completions man help" -f -a "reproduce" -d 'Reproduce the tables and figures of a paper'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report reproduce completions man help" -f -a "completions" -d 'Print the completion script of a shell'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report reproduce completions man help" -f -a "man" -d 'Print the manual page, or write all of them to a folder'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report reproduce completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and __fish_seen_subcommand_from machine" -f -a "list" -d 'List the machines that come with Domicile'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and __fish_seen_subcommand_from machine" -f -a "show" -d 'Show a machine\'s description, as a machine file that can be changed'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and __fish_seen_subcommand_from machine" -f -a "host" -d 'Show the machine that this runs on, as far as Linux tells'

@@ -1,8 +1,12 @@
-//! Generates what is derived from the definition of the command line, and tells when it is out of date.
+//! Generates what is derived from the definition of the command line and from the library's source, and
+//! tells when it is out of date.
 //!
-//! `cargo xtask generate` writes the manual pages to `docs/man` and the completions to
-//! `completions`; `cargo xtask check` fails if what is there differs from what would be written.
+//! `cargo xtask generate` writes the manual pages to `docs/man`, the completions to `completions`, and
+//! C's headers to `crates/capi/include/domicile`; `cargo xtask check` fails if what is there differs from
+//! what would be written.
 #![forbid(unsafe_code)]
+
+mod headers;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +15,7 @@ use std::process::ExitCode;
 use clap_complete::Shell;
 
 /// The folders that hold nothing but generated files.
-const FOLDERS: [&str; 2] = ["docs/man", "completions"];
+const FOLDERS: [&str; 3] = ["docs/man", "completions", headers::FOLDER];
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -39,8 +43,8 @@ fn main() -> ExitCode {
 }
 
 /// What should be there: text by path below the root.
-fn wanted() -> BTreeMap<PathBuf, String> {
-    let mut files = BTreeMap::new();
+fn wanted(root: &Path) -> Result<BTreeMap<PathBuf, String>, String> {
+    let mut files = headers::headers(root)?;
     for (name, page) in cli::pages() {
         files.insert(Path::new(FOLDERS[0]).join(name), page);
     }
@@ -54,7 +58,7 @@ fn wanted() -> BTreeMap<PathBuf, String> {
         let script = String::from_utf8_lossy(&script).into_owned();
         files.insert(Path::new(FOLDERS[1]).join(name), script);
     }
-    files
+    Ok(files)
 }
 
 /// What is there.
@@ -75,7 +79,7 @@ fn present(root: &Path) -> Result<BTreeMap<PathBuf, String>, String> {
 }
 
 fn generate(root: &Path) -> Result<String, String> {
-    let wanted = wanted();
+    let wanted = wanted(root)?;
     for path in present(root)?.keys().filter(|path| !wanted.contains_key(*path)) {
         std::fs::remove_file(root.join(path)).map_err(|error| format!("cannot remove {}: {error}", path.display()))?;
     }
@@ -86,11 +90,11 @@ fn generate(root: &Path) -> Result<String, String> {
             .and_then(|()| std::fs::write(&file, text))
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
-    Ok(format!("{} files written to {}", wanted.len(), FOLDERS.join(" and ")))
+    Ok(format!("{} files written to {}", wanted.len(), FOLDERS.join(", ")))
 }
 
 fn check(root: &Path) -> Result<String, String> {
-    let (wanted, present) = (wanted(), present(root)?);
+    let (wanted, present) = (wanted(root)?, present(root)?);
     let mut drifted: Vec<_> = wanted
         .keys()
         .filter(|path| present.get(*path) != wanted.get(*path))
@@ -101,7 +105,7 @@ fn check(root: &Path) -> Result<String, String> {
     }
     let names: Vec<_> = drifted.iter().map(|path| path.display().to_string()).collect();
     Err(format!(
-        "not what the command line's definition says: {}; run `cargo xtask generate` and commit the result",
+        "not what the sources say: {}; run `cargo xtask generate` and commit the result",
         names.join(", ")
     ))
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 use crate::options::{CaptureError, Options};
 use crate::tool::{Tool, lookup};
@@ -117,7 +117,9 @@ pub fn start(options: &Options, tool: &Tool, room: &Room) -> Result<Child, Captu
         .arg("--")
         .arg(&program)
         .args(&options.args);
-    if options.output_to_stderr {
+    if options.discard_output {
+        command.stdout(Stdio::null());
+    } else if options.output_to_stderr {
         command.stdout(std::io::stderr());
     }
     command.spawn().map_err(|e| CaptureError::NoValgrind {

@@ -32,6 +32,8 @@ pub struct Options {
     pub machine: String,
     /// Send what the program prints to standard error, where standard output is needed for a result.
     pub output_to_stderr: bool,
+    /// Send what the program prints nowhere.
+    pub discard_output: bool,
     /// Folder of the Valgrind tool; `None` finds it.
     pub tool: Option<PathBuf>,
 }
@@ -56,6 +58,7 @@ impl Options {
             symbols: true,
             machine: String::new(),
             output_to_stderr: false,
+            discard_output: false,
             tool: None,
         }
     }

@@ -9,6 +9,7 @@ mod model;
 mod policy;
 mod record;
 mod report;
+mod reproduce;
 mod simulate;
 mod trace;
 
@@ -35,6 +36,7 @@ pub enum Verb {
     Simulate(simulate::Simulate),
     Advise(advise::Advise),
     Report(report::Report),
+    Reproduce(reproduce::Reproduce),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -50,6 +52,7 @@ impl Verb {
             Verb::Simulate(verb) => verb.run(console),
             Verb::Advise(verb) => verb.run(console),
             Verb::Report(verb) => verb.run(console),
+            Verb::Reproduce(verb) => verb.run(console),
             Verb::Completions(verb) => verb.run(console),
             Verb::Man(verb) => verb.run(console),
         }

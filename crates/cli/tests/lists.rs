@@ -58,6 +58,21 @@ fn policies_are_listed_with_their_parameters() {
         .unwrap();
     assert_eq!(random["kind"], "color");
     assert_eq!(random["params"][0]["name"], "seed");
+    let order = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|policy| policy["name"] == "order")
+        .unwrap();
+    assert_eq!(order["kind"], "order");
+    let names: Vec<_> = order["params"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| p["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["block", "hints", "fold", "tour", "workers", "gap"]);
+    assert_eq!(order["params"][3]["names"][2], "hilbert");
     let (text, _) = output(&["policy", "list"], 0);
     for name in [
         "page-coloring",
@@ -66,6 +81,9 @@ fn policies_are_listed_with_their_parameters() {
         "first-touch",
         "round-robin",
         ".seed",
+        "order",
+        ".tour",
+        "first-fork, nearest, hilbert",
     ] {
         assert!(text.contains(name), "{name} is missing in\n{text}");
     }

@@ -11,6 +11,7 @@ mod error;
 pub mod format;
 mod host;
 mod keys;
+pub mod measured;
 mod model;
 mod presets;
 mod write;

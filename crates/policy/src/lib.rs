@@ -6,19 +6,24 @@
 //!
 //! A policy is one file in one of the folders `color/` and `homes/`, and one line in
 //! [`registry`]. The seam is [`Policy`]; its README tells the whole contract.
+//!
+//! [`order`] decides in which order work runs, rather than where pages are.
 #![forbid(unsafe_code)]
 
 mod color;
 mod combine;
 mod homes;
+pub mod order;
 mod random;
 mod registry;
 mod seam;
+mod work;
 
 pub use combine::Combined;
 pub use random::Random;
-pub use registry::{Entry, Kind, Param, PolicyError, Range, Settings, build, entry, registry};
+pub use registry::{Entry, Kind, Param, PolicyError, Range, Settings, build, entry, registry, work_order};
 pub use seam::{
     Action, Cost, Interest, Miss, MissLevel, Observation, Page, Placement, Policy, Pressure, Tick, Touch, Touched,
     World,
 };
+pub use work::WorkOrder;

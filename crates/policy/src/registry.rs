@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::order::HINTS_MAX;
+use crate::work::{self, WorkOrder};
 use crate::{Combined, Policy, color, homes};
 
 /// What a policy decides; one of each kind can be combined with `+`.
@@ -15,6 +17,8 @@ use crate::{Combined, Policy, color, homes};
 pub enum Kind {
     Color,
     Home,
+    /// In which order work items run.
+    Order,
 }
 
 /// The values a parameter may take, both ends included.
@@ -31,6 +35,9 @@ pub struct Param {
     pub unit: &'static str,
     pub range: Range,
     pub default: u64,
+    /// Where values have names: those of 0, 1 ... in the range. A name or its number is given.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub names: &'static [&'static str],
 }
 
 #[derive(Clone, Copy, Serialize)]
@@ -62,6 +69,7 @@ const REGISTRY: &[Entry] = &[
             unit: "colors",
             range: ANY,
             default: 0,
+            names: &[],
         }],
         build: color::page_coloring::build,
     },
@@ -76,6 +84,7 @@ const REGISTRY: &[Entry] = &[
             unit: "colors",
             range: ANY,
             default: 0,
+            names: &[],
         }],
         build: color::bin_hopping::build,
     },
@@ -90,6 +99,7 @@ const REGISTRY: &[Entry] = &[
             unit: "",
             range: ANY,
             default: 1,
+            names: &[],
         }],
         build: color::random::build,
     },
@@ -112,8 +122,77 @@ const REGISTRY: &[Entry] = &[
             unit: "nodes",
             range: ANY,
             default: 0,
+            names: &[],
         }],
         build: homes::round_robin::build,
+    },
+    Entry {
+        name: "order",
+        kind: Kind::Order,
+        summary: "marked work items with hints in the same block of memory run one after another",
+        source: "Philbin96, sections 2 and 3",
+        params: ORDER,
+        build: work::build,
+    },
+];
+
+const ORDER: &[Param] = &[
+    Param {
+        name: "block",
+        summary: "side of a block along each hint's dimension; 0: together they fill the last cache, or the TLB's reach",
+        unit: "bytes",
+        range: ANY,
+        default: 0,
+        names: &[],
+    },
+    Param {
+        name: "hints",
+        summary: "how many of an item's hints count, the first ones; 0: all",
+        unit: "hints",
+        range: Range {
+            least: 0,
+            most: HINTS_MAX as u64,
+        },
+        default: 0,
+        names: &[],
+    },
+    Param {
+        name: "fold",
+        summary: "1: the same hints in another order are the same block",
+        unit: "",
+        range: Range { least: 0, most: 1 },
+        default: 0,
+        names: &[],
+    },
+    Param {
+        name: "tour",
+        summary: "in which order bins run",
+        unit: "",
+        range: Range {
+            least: 0,
+            most: work::TOURS.len() as u64 - 1,
+        },
+        default: 0,
+        names: work::TOURS,
+    },
+    Param {
+        name: "workers",
+        summary: "workers among which the tour is dealt, each on a cpu of its own; 0: as many as cpus",
+        unit: "workers",
+        range: Range {
+            least: 0,
+            most: u32::MAX as u64,
+        },
+        default: 1,
+        names: &[],
+    },
+    Param {
+        name: "gap",
+        summary: "references between two items beyond which the second begins a new run; 0: 256, or 1024 with fetches",
+        unit: "references",
+        range: ANY,
+        default: 0,
+        names: &[],
     },
 ];
 
@@ -132,7 +211,7 @@ pub fn entry(name: &str) -> Option<&'static Entry> {
 pub enum PolicyError {
     #[error("there is no policy `{name}`; the policies are {known} (one of each kind can be combined with `+`)")]
     Unknown { name: String, known: String },
-    #[error("`{name}` combines two policies that both choose a page's {what}; keep one of them")]
+    #[error("`{name}` combines two policies that both choose {what}; keep one of them")]
     SameKind { name: String, what: &'static str },
     #[error("policy `{policy}` has no parameter `{param}`; {known}")]
     UnknownParam {
@@ -149,6 +228,13 @@ pub enum PolicyError {
         value: String,
         least: u64,
         most: u64,
+    },
+    #[error("`{policy}.{param}` is {value}; allowed is one of {known}")]
+    UnknownValue {
+        policy: String,
+        param: String,
+        value: String,
+        known: String,
     },
 }
 
@@ -182,8 +268,9 @@ pub fn build(name: &str, sets: &[String]) -> Result<Box<dyn Policy>, PolicyError
         })?;
         if entries.iter().any(|other: &&Entry| other.kind == entry.kind) {
             let what = match entry.kind {
-                Kind::Color => "color",
-                Kind::Home => "home",
+                Kind::Color => "a page's color",
+                Kind::Home => "a page's home",
+                Kind::Order => "the order of work",
             };
             return Err(PolicyError::SameKind {
                 name: name.to_string(),
@@ -225,18 +312,46 @@ fn settings(entry: &Entry, sets: &[String]) -> Result<Settings, PolicyError> {
                     format!("it has {}", join(entry.params.iter().map(|param| param.name)))
                 },
             })?;
-        let Range { least, most } = param.range;
-        let number = value.parse().ok().filter(|number| (least..=most).contains(number));
-        let number = number.ok_or_else(|| PolicyError::OutOfRange {
-            policy: policy.to_string(),
-            param: name.to_string(),
-            value: value.to_string(),
-            least,
-            most,
-        })?;
-        values.insert(param.name, number);
+        values.insert(param.name, number(policy, param, value)?);
     }
     Ok(Settings { values })
+}
+
+/// The number that a parameter's text stands for.
+fn number(policy: &str, param: &Param, value: &str) -> Result<u64, PolicyError> {
+    let Range { least, most } = param.range;
+    let named = param.names.iter().position(|known| *known == value);
+    let number = named.map(|at| at as u64).or_else(|| value.parse().ok());
+    if let Some(number) = number.filter(|number| (least..=most).contains(number)) {
+        return Ok(number);
+    }
+    let (policy, param_name, value) = (policy.to_string(), param.name.to_string(), value.to_string());
+    Err(match param.names {
+        [] => PolicyError::OutOfRange {
+            policy,
+            param: param_name,
+            value,
+            least,
+            most,
+        },
+        names => PolicyError::UnknownValue {
+            policy,
+            param: param_name,
+            value,
+            known: join(names.iter().copied()),
+        },
+    })
+}
+
+/// The parameters of policy `order`, where the name has it as a part; `sets` as in [`build`].
+pub fn work_order(name: &str, sets: &[String]) -> Result<Option<WorkOrder>, PolicyError> {
+    let order = name
+        .split('+')
+        .filter_map(entry)
+        .find(|entry| entry.kind == Kind::Order);
+    order
+        .map(|entry| Ok(WorkOrder::new(&settings(entry, sets)?)))
+        .transpose()
 }
 
 fn check_names(sets: &[String]) -> Result<(), PolicyError> {

@@ -115,3 +115,37 @@ fn bad_names_and_parameters_are_refused_with_what_is_allowed() {
         "meant for another policy of the run"
     );
 }
+
+#[test]
+fn the_order_of_work_combines_with_placement_and_has_named_tours() {
+    use policy::order::Tour;
+    let order = |name: &str, sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(|s| s.to_string()).collect();
+        policy::work_order(name, &sets)
+    };
+    assert_eq!(order("first-touch+page-coloring", &[]).unwrap(), None);
+    let default = order("order", &[]).unwrap().unwrap();
+    assert_eq!((default.block, default.hints, default.workers), (0, 0, 1));
+    assert_eq!((default.fold, default.tour), (false, Tour::FirstFork));
+    let sets = [
+        "order.tour=hilbert",
+        "order.fold=1",
+        "order.block=4096",
+        "random.seed=3",
+    ];
+    let set = order("first-touch+random+order", &sets).unwrap().unwrap();
+    assert_eq!((set.fold, set.tour, set.block), (true, Tour::Hilbert, 4096));
+    assert_eq!(order("order", &["order.tour=1"]).unwrap().unwrap().tour, Tour::Nearest);
+    let said = order("order", &["order.tour=shortest"]).unwrap_err().to_string();
+    assert!(said.contains("first-fork, nearest, hilbert"), "{said}");
+    let said = order("order", &["order.hints=9"]).unwrap_err().to_string();
+    assert!(said.contains("from 0 to 8"), "{said}");
+    let twice = build("order+order", &[]).err().unwrap().to_string();
+    assert!(twice.contains("the order of work"), "{twice}");
+    // It has no opinion on pages: they go where they go without it.
+    let (mut with, mut without) = (build("random+order", &[]).unwrap(), build("random", &[]).unwrap());
+    for page in 0..100 {
+        let touch = touch(page, 3);
+        assert_eq!(with.place(&touch, &world()), without.place(&touch, &world()));
+    }
+}

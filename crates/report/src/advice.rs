@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::{CLASSES, Collision, Outcome, Structure};
+use crate::work::WorkAdvice;
 
 /// Structures and collisions that an advice names.
 const MOST: usize = 10;
@@ -30,6 +31,9 @@ pub struct Advice {
     pub false_sharing: Vec<Collision>,
     /// Every policy's outcome, the fastest first.
     pub policies: Vec<Outcome>,
+    /// What another order of the marked work can gain, where work is marked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work: Option<WorkAdvice>,
     /// What placement can gain, in a sentence or two.
     pub verdict: String,
     /// What is only an estimate, and why.
@@ -135,6 +139,7 @@ impl Advice {
         let base = policies
             .iter()
             .find(|outcome| outcome.policy == baseline)
+            .or(policies.iter().find(|outcome| outcome.order.is_none()))
             .or(policies.first());
         let mut structures = base.map_or_else(Vec::new, |base| base.structures.clone());
         structures.sort_by(|a, b| {
@@ -156,6 +161,7 @@ impl Advice {
             false_sharing,
             machine,
             trace,
+            work: WorkAdvice::new(&policies),
             policies,
             notes,
             ..Advice::default()

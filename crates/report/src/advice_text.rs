@@ -8,6 +8,7 @@ use crate::number::{bytes, count, nanoseconds, percent};
 use crate::outcome::{Collision, Outcome, Structure};
 use crate::outcome_text::{classes, size, stall};
 use crate::table::{BAD, Cell, Column, FAINT, GOOD, HEADING, NAME, PLAIN, Table, cut, unbroken, wrap};
+use crate::work::{Change, WorkAdvice};
 
 /// Columns of the longest bar.
 const BAR: usize = 20;
@@ -31,6 +32,10 @@ pub fn advice(advice: &Advice, width: usize) -> String {
     }
     text += &heading("Policies, the fastest first");
     text += &policies(advice, width);
+    if let Some(advice) = &advice.work {
+        text += &heading(&format!("The work in another order, {}", advice.policy));
+        text += &work(advice, width);
+    }
     text.push('\n');
     text += &paragraph("", &advice.verdict, width, HEADING);
     if !advice.notes.is_empty() {
@@ -270,6 +275,38 @@ fn policies(advice: &Advice, width: usize) -> String {
         table.row(row);
     }
     table.render(width)
+}
+
+/// Misses of every cache, before and after.
+fn work(advice: &WorkAdvice, width: usize) -> String {
+    let mut table = Table::new([
+        (Column::Left, "cache"),
+        (Column::Right, "misses"),
+        (Column::Right, "in order"),
+        (Column::Right, ""),
+        (Column::Wrap, "by class"),
+    ]);
+    for cache in &advice.caches {
+        let Change { before, after } = cache.misses;
+        let change = match before {
+            _ if before == after => Cell::styled("same", FAINT),
+            0 => Cell::styled("", FAINT),
+            _ => Cell::styled(
+                crate::number::change(after as f64, before as f64),
+                if after < before { GOOD } else { BAD },
+            ),
+        };
+        let classes = cache.classes.iter().filter(|(_, change)| change.before != change.after);
+        let classes = classes.map(|(class, change)| unbroken(&crate::work::in_words(class, *change)));
+        table.row([
+            Cell::styled(&cache.name, NAME),
+            quiet(before),
+            quiet(after),
+            change,
+            Cell::styled(classes.collect::<Vec<_>>().join(", "), FAINT),
+        ]);
+    }
+    table.render(width) + &paragraph("", &crate::work::facts(&advice.work), width, FAINT)
 }
 
 /// A count, faint where it is nothing.

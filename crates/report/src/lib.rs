@@ -16,6 +16,7 @@ mod outcome_text;
 mod split_text;
 mod table;
 mod verdict;
+mod work;
 
 pub use advice::{Advice, CacheFacts, Facts, MachineFacts, Share};
 pub use advice_text::advice;
@@ -23,7 +24,8 @@ pub use document::{Document, Unreadable};
 pub use html::{advice_page, outcomes_page};
 pub use lists::{machines, policies};
 pub use number::{bytes, count, nanoseconds, percent};
-pub use outcome::{Cache, Collision, Memory, Outcome, Side, Stall, Structure, Time, Tlb};
+pub use outcome::{Cache, Collision, Memory, Outcome, Side, Stall, Structure, Time, Tlb, Work};
 pub use outcome_text::outcomes;
 pub use table::{Cell, Column, Table};
 pub use verdict::verdict;
+pub use work::{CacheChange, Change, WorkAdvice};

@@ -15,6 +15,7 @@ pub fn policies(entries: &[Entry], width: usize) -> String {
         let chooses = match entry.kind {
             Kind::Color => "color",
             Kind::Home => "home",
+            Kind::Order => "order",
         };
         table.row([
             Cell::styled(entry.name, NAME),
@@ -22,7 +23,9 @@ pub fn policies(entries: &[Entry], width: usize) -> String {
             format!("{} ({})", entry.summary, entry.source).into(),
         ]);
         for param in entry.params {
+            let named = |value: u64| param.names.get(value as usize).map(|name| name.to_string());
             let range = match param.range {
+                _ if !param.names.is_empty() => param.names.join(", "),
                 Range {
                     least: 0,
                     most: u64::MAX,
@@ -35,15 +38,17 @@ pub fn policies(entries: &[Entry], width: usize) -> String {
             } else {
                 format!(" of {}", param.unit)
             };
+            let default = named(param.default).unwrap_or(param.default.to_string());
             table.row([
                 Cell::styled(format!("  .{}", param.name), FAINT),
                 "".into(),
-                format!("{}: {range}{unit}; {} unless set", param.summary, param.default).into(),
+                format!("{}: {range}{unit}; {default} unless set", param.summary).into(),
             ]);
         }
     }
     let mut text = table.render(width);
-    text += "\nA policy that chooses homes and one that chooses colors combine: first-touch+page-coloring.\n";
+    text += "\nA policy that chooses homes and one that chooses colors combine, and either with one for the order of\n\
+             work: first-touch+page-coloring+order.\n";
     text += "Parameters are set as in --set random.seed=7.\n";
     text
 }

@@ -18,6 +18,9 @@ pub struct Outcome {
     pub tlb: Tlb,
     pub memory: Memory,
     pub time_ns: Time,
+    /// What policy `order` did, where it is part of the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<Work>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<Thread>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -26,6 +29,26 @@ pub struct Outcome {
     pub pages: Vec<Page>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub false_sharing: Vec<Collision>,
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// Marked work in another order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Work {
+    /// Items in runs, those of them that run before or after another item than recorded, and items that must stay.
+    pub items: u64,
+    pub moved: u64,
+    pub fixed: u64,
+    pub runs: u64,
+    pub bins: u64,
+    pub hints: u32,
+    /// Side of a block, and why it is that.
+    pub block: u64,
+    pub reason: String,
+    pub tour: String,
+    pub workers: u32,
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }

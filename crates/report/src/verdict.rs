@@ -10,9 +10,13 @@ const NOTHING: f64 = 0.01;
 /// Below this share of the time, cache lines that go to and fro between cpus are not worth a sentence.
 const FOUGHT_OVER: f64 = 0.05;
 
-/// What placement can gain, in a sentence or two, and whether the data's layout is to blame instead.
+/// What placement and the order of work can gain, in a sentence or two, and whether the data's layout is to blame instead.
 pub fn verdict(advice: &Advice) -> String {
     let mut text = placement(advice);
+    if let Some(work) = &advice.work {
+        text.push(' ');
+        text.push_str(&work.verdict);
+    }
     if let Some(layout) = advice.base().and_then(layout) {
         text.push(' ');
         text.push_str(&layout);
@@ -45,7 +49,16 @@ fn layout(base: &Outcome) -> Option<String> {
 }
 
 fn placement(advice: &Advice) -> String {
-    let (Some(best), Some(base)) = (advice.policies.first(), advice.base()) else {
+    let Some(base) = advice.base() else {
+        return "No policy was simulated.".to_string();
+    };
+    // Placement is judged on work in one order, that of the baseline.
+    let policies: Vec<_> = advice
+        .policies
+        .iter()
+        .filter(|outcome| outcome.order == base.order)
+        .collect();
+    let (Some(best), Some(worst)) = (policies.first(), policies.last()) else {
         return "No policy was simulated.".to_string();
     };
     if base.references == 0 {
@@ -62,7 +75,6 @@ fn placement(advice: &Advice) -> String {
             base.policy,
         );
     }
-    let worst = advice.policies.last().unwrap_or(best);
     let risk = relative(worst.time_ns.wall, base.time_ns.wall);
     if risk >= NOTHING {
         let ratio = worst.time_ns.wall / base.time_ns.wall;
@@ -77,7 +89,7 @@ fn placement(advice: &Advice) -> String {
     }
     format!(
         "Placing pages differently makes no difference here: {}.",
-        reason(advice, base)
+        reason(advice, base, policies.len())
     )
 }
 
@@ -86,7 +98,7 @@ fn relative(from: f64, to: f64) -> f64 {
     if from > 0.0 { (from - to) / from } else { 0.0 }
 }
 
-fn reason(advice: &Advice, base: &Outcome) -> String {
+fn reason(advice: &Advice, base: &Outcome, placements: usize) -> String {
     let machine = &advice.machine;
     if machine.colors <= 1 && machine.nodes <= 1 {
         return format!(
@@ -102,7 +114,7 @@ fn reason(advice: &Advice, base: &Outcome) -> String {
         return format!("what the program uses fits into {outermost}, and waiting for memory is {share} of its time");
     }
     let Some(outer) = base.caches.last().filter(|outer| outer.classed()) else {
-        return format!("all {} placements lead to the same misses", advice.policies.len());
+        return format!("all {placements} placements lead to the same misses");
     };
     let part = |misses: u64| misses as f64 / outer.misses.max(1) as f64;
     let (first, sharing, conflict) = (
@@ -140,5 +152,5 @@ fn reason(advice: &Advice, base: &Outcome) -> String {
             outer.name
         );
     }
-    format!("all {} placements lead to the same misses", advice.policies.len())
+    format!("all {placements} placements lead to the same misses")
 }

@@ -21,6 +21,15 @@ pub enum SimError {
     TooManyPages { pages: u64 },
     #[error("the trace has instruction fetches though its header says that it has none; import or record it again")]
     UnexpectedFetch,
+    #[error(
+        "policy `order` needs marked work items and the trace has none: put DOMICILE_WORK_BEGIN(count, hints) and \
+         DOMICILE_WORK_END() of domicile-trace.h around each piece of work in the program and record it again, or leave \
+         the policy out"
+    )]
+    NoWork,
+    /// Policy `order` cannot be carried out.
+    #[error("{0}")]
+    Order(String),
     #[error("the host's threads cannot be started: {0}")]
     Host(String),
     #[error(transparent)]

@@ -38,6 +38,7 @@ mod tlb;
 mod tracing;
 mod verdicts;
 mod warm;
+mod work;
 
 pub use config::{Config, Costs, Detail, Order, PolicySpec, VERGHESE96};
 pub use detail::{CollisionOutcome, MissesOutcome, PageOutcome, SideOutcome, StructureOutcome, ThreadOutcome};
@@ -48,3 +49,4 @@ pub use outcome::{
     CacheOutcome, CpuMemory, CpuOutcome, Hints, MemoryOutcome, Outcome, StallOutcome, TimeOutcome, TlbOutcome,
 };
 pub use simulate::{Named, Progress, simulate, simulate_refs, simulate_with};
+pub use work::WorkOutcome;

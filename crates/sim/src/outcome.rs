@@ -9,6 +9,7 @@ use crate::detail::{CollisionOutcome, PageOutcome, StructureOutcome, ThreadOutco
 use crate::engine::Cpu;
 use crate::homes::Homes;
 use crate::layout::Layout;
+use crate::work::WorkOutcome;
 
 /// The result for one policy. Serializes to the JSON object that `domicile simulate --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -23,6 +24,9 @@ pub struct Outcome {
     pub tlb: TlbOutcome,
     pub memory: MemoryOutcome,
     pub time_ns: TimeOutcome,
+    /// What policy `order` did, where it is part of the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<WorkOutcome>,
     /// The same figures cpu by cpu, on machines with several, where asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub per_cpu: Vec<CpuOutcome>,
@@ -200,6 +204,7 @@ pub fn outcome(tally: &Tally, policy: &str, config: &Config, used: &[bool]) -> O
             true => cpus,
             false => Vec::new(),
         },
+        order: None,
         threads: None,
         structures: None,
         pages: None,

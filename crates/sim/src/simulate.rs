@@ -1,6 +1,6 @@
 //! The way in: a trace or streams in memory, a machine, policies; out come outcomes.
 
-use policy::{Interest, Policy};
+use policy::{Interest, Policy, WorkOrder};
 use rayon::prelude::*;
 use trace::Trace;
 
@@ -16,6 +16,7 @@ use crate::outcome::{Outcome, outcome};
 use crate::schedule::Schedule;
 use crate::split;
 use crate::tracing::TraceInput;
+use crate::work::{Reordered, ReorderedInput, WorkOutcome, reordered_streams};
 
 /// Called now and then, from any thread, with the references carried out since it was called last
 /// (of all policies together).
@@ -23,10 +24,19 @@ pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
 
 /// Simulates a trace; one outcome for each policy of `config`, in their order.
 pub fn simulate(trace: &Trace, config: &Config, progress: Progress) -> Result<Vec<Outcome>, SimError> {
-    let policies = built(config)?;
     let spawned = trace.spawned()?;
-    let open = || Ok(Box::new(TraceInput::new(trace, &spawned)) as Box<dyn Input>);
-    side_by_side(&open, config, policies, progress)
+    let prepare = |order: &WorkOrder, config: &Config| Reordered::new(trace, order, config);
+    by_order_of_work(config, &prepare, &|reordered, config| match reordered {
+        None => {
+            let open = || Ok(Box::new(TraceInput::new(trace, &spawned)) as Box<dyn Input>);
+            side_by_side(&open, config, built(config)?, progress)
+        }
+        Some(reordered) => {
+            let open = || Ok(Box::new(ReorderedInput::new(&reordered, &spawned)) as Box<dyn Input>);
+            let outcomes = side_by_side(&open, config, built(config)?, progress)?;
+            Ok(with_work(outcomes, reordered.outcome()))
+        }
+    })
 }
 
 /// A policy and the name to report it by.
@@ -39,7 +49,67 @@ fn built(config: &Config) -> Result<Vec<Named>, SimError> {
 
 /// Simulates streams in memory; one outcome for each policy of `config`, in their order.
 pub fn simulate_refs(streams: &Streams, config: &Config) -> Result<Vec<Outcome>, SimError> {
-    simulate_with(streams, config, built(config)?)
+    let prepare = |order: &WorkOrder, config: &Config| reordered_streams(streams, order, config);
+    by_order_of_work(config, &prepare, &|reordered, config| match reordered {
+        None => simulate_with(streams, config, built(config)?),
+        Some((streams, work)) => Ok(with_work(simulate_with(&streams, config, built(config)?)?, &work)),
+    })
+}
+
+/// Simulates policies over the work as it is, or over what was made of it.
+type RunInOrder<'a, P> = &'a (dyn Fn(Option<P>, &Config) -> Result<Vec<Outcome>, SimError> + Sync);
+
+/// Policies that leave the work in the same order are simulated together, over the same streams: `prepare` puts the
+/// work in an order, `run` simulates policies over what that made, or over the work as it is.
+fn by_order_of_work<P: Send>(
+    config: &Config,
+    prepare: &dyn Fn(&WorkOrder, &Config) -> Result<P, SimError>,
+    run: RunInOrder<P>,
+) -> Result<Vec<Outcome>, SimError> {
+    let mut groups: Vec<(Option<WorkOrder>, Vec<usize>)> = Vec::new();
+    for (place, spec) in config.policies.iter().enumerate() {
+        let order = policy::work_order(&spec.name, &spec.sets)?;
+        match groups.iter_mut().find(|(known, _)| *known == order) {
+            Some((_, places)) => places.push(place),
+            None => groups.push((order, vec![place])),
+        }
+    }
+    // What cannot be done is told before the first run.
+    built(config)?;
+    let prepared = groups
+        .iter()
+        .map(|(order, _)| order.map(|order| prepare(&order, config)).transpose());
+    let prepared = prepared.collect::<Result<Vec<_>, _>>()?;
+    let one = |(prepared, (_, places)): (Option<P>, (Option<WorkOrder>, Vec<usize>))| {
+        let detailed = config
+            .detail_for
+            .map(|one| places.iter().position(|place| *place == one));
+        let group = Config {
+            policies: places.iter().map(|&place| config.policies[place].clone()).collect(),
+            detail: match detailed {
+                Some(None) => config.detail.of_totals(),
+                _ => config.detail,
+            },
+            detail_for: detailed.flatten(),
+            ..config.clone()
+        };
+        Ok(places.into_iter().zip(run(prepared, &group)?).collect::<Vec<_>>())
+    };
+    let groups: Vec<_> = prepared.into_iter().zip(groups).collect();
+    let outcomes: Result<Vec<_>, SimError> = match config.threads {
+        Some(1) => groups.into_iter().map(one).collect(),
+        _ => groups.into_par_iter().map(one).collect(),
+    };
+    let mut outcomes: Vec<_> = outcomes?.into_iter().flatten().collect();
+    outcomes.sort_by_key(|(place, _)| *place);
+    Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
+}
+
+fn with_work(mut outcomes: Vec<Outcome>, work: &WorkOutcome) -> Vec<Outcome> {
+    for outcome in &mut outcomes {
+        outcome.order = Some(work.clone());
+    }
+    outcomes
 }
 
 /// The same for policies that were made by hand, with the names to report; those of `config`

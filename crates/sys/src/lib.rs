@@ -3,8 +3,10 @@
 //! Every function states what it needs and what it promises. What is read from files is read
 //! below a [`Root`], so that the captured tree of another machine can stand in for this one.
 
+pub mod affinity;
 pub mod arrays;
 pub mod caches;
+pub mod clock;
 pub mod cpuinfo;
 pub mod cpus;
 pub mod nodes;

@@ -25,6 +25,8 @@ pub struct Info {
     pub barriers: u64,
     pub locks: u64,
     pub allocations: u64,
+    /// Work items that the program marked.
+    pub work_items: u64,
     /// Phases that the program named, in order of their first appearance.
     pub phases: Vec<String>,
     /// Representative windows; 0 where the whole run was recorded.
@@ -81,6 +83,7 @@ pub fn info(trace: &Trace) -> Result<Info, TraceError> {
         barriers: 0,
         locks: 0,
         allocations: 0,
+        work_items: 0,
         phases: Vec::new(),
         windows: 0,
         threads: Vec::new(),
@@ -146,6 +149,7 @@ impl Info {
             Event::Barrier { .. } => self.barriers += 1,
             Event::Lock { .. } => self.locks += 1,
             Event::Alloc { .. } => self.allocations += 1,
+            Event::WorkBegin { .. } => self.work_items += 1,
             Event::Window { .. } => self.windows += 1,
             Event::Phase { name } if self.phases.len() < PHASES && !self.phases.contains(name) => {
                 self.phases.push(name.clone());

@@ -56,6 +56,7 @@ mod writer;
 pub use cat::{Cat, Item};
 pub use chunk::Body;
 pub use error::{Damage, Place, TraceError};
+pub use events::Piece;
 pub use info::{Info, ThreadInfo, info};
 pub use model::{
     Allocation, Array, Chosen, Event, Frame, Header, Location, Module, Op, Process, Ref, Site, SiteId, Stack, StackId,

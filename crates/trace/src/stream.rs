@@ -55,6 +55,14 @@ impl ThreadStream {
         }
     }
 
+    /// Goes on at the piece of that number (as [`Trace::pieces`] counts them), forwards or back; beyond
+    /// the last is the end. A stream that runs ahead cannot be sent elsewhere: it goes on as it was.
+    pub fn seek(&mut self, piece: usize) {
+        if let From::Here(chunks) = &mut self.from {
+            chunks.seek(piece);
+        }
+    }
+
     /// What a salvaged trace turned out not to hold, so far.
     pub fn skipped(&self) -> &[Damage] {
         match &self.from {
@@ -132,16 +140,32 @@ impl Chunks {
         self.decoder
             .decode(&self.room.raw, &tables.sites, &mut batch.refs, &mut batch.events)
             .map_err(damaged)?;
-        if batch.refs.len() != entry.head.count as usize || batch.events.len() != entry.head.events as usize {
+        if batch.refs.len() != entry.head.count as usize {
             return Err(damaged("a chunk holds more or less than its header says"));
         }
+        self.check_events(entry, &batch.events)
+    }
+
+    /// The events of a chunk, without its references.
+    pub(crate) fn events(&mut self, entry: Entry, events: &mut Vec<Timed>) -> Result<(), TraceError> {
+        self.trace.source.payload(entry, limits::CHUNK_BYTES, &mut self.room)?;
+        Decoder::events(&self.room.raw, events).map_err(|what| TraceError::damaged(entry.offset, what))?;
+        self.check_events(entry, events)
+    }
+
+    fn check_events(&self, entry: Entry, events: &[Timed]) -> Result<(), TraceError> {
+        let damaged = |what: &str| TraceError::damaged(entry.offset, what);
+        if events.len() != entry.head.events as usize {
+            return Err(damaged("a chunk holds more or less than its header says"));
+        }
+        let tables = &self.trace.tables;
         let (threads, stacks) = (tables.tables.threads.len(), tables.tables.stacks.len());
         let known = |timed: &Timed| match &timed.event {
             Event::Alloc { stack, .. } => (*stack as usize) < stacks,
             Event::Spawn { child } | Event::Join { child } => (*child as usize) < threads,
             _ => true,
         };
-        if batch.events.iter().all(known) {
+        if events.iter().all(known) {
             Ok(())
         } else {
             Err(damaged(

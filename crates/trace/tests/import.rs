@@ -100,6 +100,37 @@ fn a_barrier_of_some_is_of_those_active_last() {
 }
 
 #[test]
+fn text_marks_work_items_with_their_hints() {
+    let trace = import(
+        Format::Text,
+        b"4 begin 1000 0xffffffffffffffff 7 # hints\n4 r 1000 8\n4 end\n5 begin\n5 end\n4 w 8 1\n",
+    )
+    .unwrap();
+    assert_eq!(
+        items(&trace),
+        [
+            "0:WorkBegin { hints: [4096, 18446744073709551615, 7] }",
+            "0:r 1000 8 0+0",
+            "0:WorkEnd",
+            "1:WorkBegin { hints: [] }",
+            "1:WorkEnd",
+            "0:w 8 1 0+0"
+        ]
+    );
+    assert_eq!(trace::info(&trace).unwrap().work_items, 2);
+    for (input, says) in [
+        (
+            &b"1 begin 10 zz\n"[..],
+            &["line 1", "a hint must be hexadecimal", "`zz`"][..],
+        ),
+        (b"1 r 10 4\n1 end 5\n", &["line 2", "`5` is too much"]),
+        (b"begin 10\n", &["`begin`"]),
+    ] {
+        fails(Format::Text, input, says);
+    }
+}
+
+#[test]
 fn bad_text_is_refused_with_its_place() {
     for (input, says) in [
         (

@@ -23,7 +23,8 @@ const RESULT: &str = "domicile-advice.json";
 ///
 /// Records the program (or takes a trace), simulates it on a machine under all policies that can make a difference
 /// there, and prints where the time goes, which data structures cost most, false sharing, and the policies by predicted
-/// time. With --json the full result goes to standard output, and what the program prints to standard error.
+/// time. Where the program marks its work items, it also tells what running them in another order would gain (policy
+/// `order`). With --json the full result goes to standard output, and what the program prints to standard error.
 #[derive(Args)]
 #[command(
     group = ArgGroup::new("subject").required(true).args(["trace", "command"]),
@@ -53,6 +54,14 @@ pub struct Advise {
     command: Vec<OsString>,
 }
 
+/// The policy that runs marked work in another order.
+const ORDER: &str = "order";
+
+/// What is told of a program without marks.
+const UNMARKED: &str = "the trace has no marked work items, so what another order of the work would gain is not known: put \
+                        DOMICILE_WORK_BEGIN(count, hints) and DOMICILE_WORK_END() of domicile-trace.h around pieces of work \
+                        that can be done in any order, and record again";
+
 /// Lines with false sharing that are looked at.
 const COLLISIONS: usize = 10;
 
@@ -66,11 +75,8 @@ struct Plan {
 impl Advise {
     pub fn run(&self, console: &mut Console) -> Done {
         let machine = self.model.machine("host")?;
-        let plan = Plan::new(&machine);
-        let policies = self.model.policies(plan.policies)?;
-        let names: Vec<_> = policies.iter().map(|policy| policy.name.clone()).collect();
-        let baseline = names.iter().find(|name| **name == plan.baseline).or(names.first());
-        let baseline = baseline.cloned().unwrap_or_default();
+        // What is wrong on the command line is told before a program is run; of its work nothing is known yet.
+        self.model.policies(Plan::new(&machine, true).policies)?;
 
         let mut notes = Vec::new();
         let mut folder = None;
@@ -90,6 +96,14 @@ impl Advise {
         let opened = trace::open(&file).map_err(|failure| self.was_a_program(failure))?;
         // An open file can be read after it was removed: nothing is left behind whatever comes.
         drop(folder);
+        let items = opened.work_items().map_err(|error| trace::explain(&file, &error))?;
+        let plan = Plan::new(&machine, items > 0);
+        let policies = self.model.policies(plan.policies)?;
+        let names: Vec<_> = policies.iter().map(|policy| policy.name.clone()).collect();
+        let plain = |name: &&String| !name.split('+').any(|part| part == ORDER);
+        let baseline = names.iter().find(|name| **name == plan.baseline);
+        let baseline = baseline.or(names.iter().find(plain)).or(names.first());
+        let baseline = baseline.cloned().unwrap_or_default();
         let detail = sim::Detail {
             structures: true,
             false_sharing: COLLISIONS,
@@ -100,6 +114,9 @@ impl Advise {
         let outcomes = simulate::readable(&simulate::simulate(&file, &opened, &config)?)?;
         let facts = self.facts(&opened, &machine, &outcomes);
         notes.extend(estimates(&opened, &machine, &facts, self.model.machine.as_deref()));
+        if items == 0 {
+            notes.push(UNMARKED.to_string());
+        }
         let mut advice = Advice::new(&machine, facts, &baseline, outcomes, notes);
         advice.program.clone_from(&opened.header().program);
         advice.arguments.clone_from(&opened.header().arguments);
@@ -179,8 +196,9 @@ impl Advise {
 
 impl Plan {
     /// All policies that can make a difference on the machine: colors where there is more than one, homes
-    /// where there are several nodes, and each of the ones with each of the others.
-    fn new(machine: &Machine) -> Plan {
+    /// where there are several nodes, and each of the ones with each of the others. Where work is marked, it is put in
+    /// order on the baseline's placement too.
+    fn new(machine: &Machine, marked: bool) -> Plan {
         let of_kind = |kind: Kind| {
             let entries = policy::registry().iter().filter(move |entry| entry.kind == kind);
             entries.map(|entry| entry.name).collect::<Vec<_>>()
@@ -196,7 +214,7 @@ impl Plan {
             Vec::new()
         };
         // Linux places on first touch, and its frames come in an order that looks random to a cache.
-        let (policies, baseline): (Vec<String>, _) = match (colors.is_empty(), homes.is_empty()) {
+        let (mut policies, baseline): (Vec<String>, _) = match (colors.is_empty(), homes.is_empty()) {
             (true, true) => (vec!["page-coloring".to_string()], "page-coloring"),
             (false, true) => (colors.into_iter().map(String::from).collect(), "random"),
             (true, false) => (homes.into_iter().map(String::from).collect(), "first-touch"),
@@ -207,6 +225,9 @@ impl Plan {
                 (pairs.collect(), "first-touch+random")
             }
         };
+        if marked {
+            policies.push(format!("{baseline}+{ORDER}"));
+        }
         Plan {
             policies,
             baseline: baseline.to_string(),

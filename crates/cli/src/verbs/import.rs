@@ -17,6 +17,7 @@ use crate::progress;
 /// Import a trace of another tool
 ///
 /// The text format is one record a line: `<thread> <r|w|i> <hex address> <bytes>`; `b <n>` is a barrier of n threads,
+/// `<thread> begin <hex hint>...` and `<thread> end` mark a work item,
 /// `#` starts a comment.
 #[derive(Args)]
 #[command(

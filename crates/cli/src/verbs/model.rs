@@ -12,7 +12,7 @@ pub struct Model {
     #[arg(long, value_name = "NAME|FILE|host")]
     pub machine: Option<String>,
 
-    /// A placement policy, or two joined by `+` (see `domicile policy list`); can be repeated
+    /// A policy, or several joined by `+` (see `domicile policy list`); can be repeated
     #[arg(long = "policy", value_name = "NAME")]
     pub policies: Vec<String>,
 

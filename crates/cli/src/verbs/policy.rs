@@ -12,8 +12,8 @@ use crate::console::Console;
 pub enum Policy {
     /// List the policies with their parameters, ranges and sources
     ///
-    /// A policy that chooses colors and one that chooses homes combine as `first-touch+page-coloring`. Parameters are
-    /// set as `--set random.seed=7`.
+    /// A policy that chooses colors and one that chooses homes combine as `first-touch+page-coloring`, and either
+    /// with the order of work as `first-touch+page-coloring+order`. Parameters are set as `--set random.seed=7`.
     List,
 }
 

@@ -144,8 +144,17 @@ fn reference_json(thread: u64, reference: &Ref, pc: u64) -> Value {
     })
 }
 
-/// A barrier is one line once all its threads have come; everything else is a comment.
+/// A barrier is one line once all its threads have come, and so are the two ends of a work item; everything else is a
+/// comment.
 fn event_text(thread: u64, event: &Event, arrived: &mut HashMap<u64, u32>) -> String {
+    match event {
+        Event::WorkBegin { hints } => {
+            let hints: String = hints.iter().map(|hint| format!(" {hint:x}")).collect();
+            return format!("{thread} begin{hints}\n");
+        }
+        Event::WorkEnd => return format!("{thread} end\n"),
+        _ => {}
+    }
     let mut text = match serde_json::to_string(event) {
         Ok(json) => format!("# {thread} {json}\n"),
         Err(_) => String::new(),
@@ -196,11 +205,12 @@ fn describe(info: &Info) -> String {
     facts.push((
         "events",
         format!(
-            "{}: {} allocations, {} barriers, {} locks",
+            "{}: {} allocations, {} barriers, {} locks, {} work items",
             count(info.events),
             count(info.allocations),
             count(info.barriers),
-            count(info.locks)
+            count(info.locks),
+            count(info.work_items)
         ),
     ));
     if !info.phases.is_empty() {

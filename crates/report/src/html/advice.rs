@@ -5,12 +5,16 @@ use crate::advice::{Advice, Share, misses};
 use crate::number::{bytes, count, nanoseconds, percent};
 use crate::outcome::{CLASSES, Cache};
 use crate::outcome_text::{size, stall};
+use crate::work::WorkAdvice;
 
 pub fn body(advice: &Advice) -> Html {
     let mut html = Html::default();
     header(&mut html, advice);
     html.inside("section", "verdict", |html| html.prose("p", &advice.verdict));
     policies(&mut html, advice);
+    if let Some(advice) = &advice.work {
+        work(&mut html, advice);
+    }
     shares(&mut html, advice);
     structures(&mut html, advice);
     false_sharing(&mut html, advice);
@@ -121,6 +125,41 @@ fn policies(html: &mut Html, advice: &Advice) {
                 });
             }
         });
+    });
+}
+
+fn work(html: &mut Html, advice: &WorkAdvice) {
+    html.inside("section", "", |html| {
+        html.text("h2", "", &format!("The work in another order, {}", advice.policy));
+        html.table(&["cache", "#misses", "#in order", "#change", "by class"], |html| {
+            for cache in &advice.caches {
+                let (before, after) = (cache.misses.before, cache.misses.after);
+                html.inside("tr", "", |html| {
+                    html.text("td", "name", &cache.name);
+                    html.number(&count(before));
+                    html.number(&count(after));
+                    match before {
+                        _ if before == after => html.text("td", "number none", "same"),
+                        0 => html.text("td", "number none", ""),
+                        _ => html.text(
+                            "td",
+                            if after < before {
+                                "number better"
+                            } else {
+                                "number worse"
+                            },
+                            &crate::number::change(after as f64, before as f64),
+                        ),
+                    }
+                    let classes = cache
+                        .classes
+                        .iter()
+                        .map(|(class, change)| crate::work::in_words(class, *change));
+                    html.text("td", "faint", &classes.collect::<Vec<_>>().join(", "));
+                });
+            }
+        });
+        html.text("p", "faint", &crate::work::facts(&advice.work));
     });
 }
 

@@ -117,6 +117,13 @@ impl Decoder {
         event::decode(columns.events, columns.events_count, columns.refs_count as u32, events)
     }
 
+    /// The events alone: the references between them are passed over without being decoded.
+    pub fn events(payload: &[u8], events: &mut Vec<Timed>) -> Result<(), &'static str> {
+        let columns = Columns::cut(payload)?;
+        events.clear();
+        event::decode(columns.events, columns.events_count, columns.refs_count as u32, events)
+    }
+
     /// Makes room for the sites that the chunk names, in the order in which it will use them.
     fn names(&mut self, columns: &Columns<'_>, sites: &[Site]) -> Result<(), &'static str> {
         self.locals.clear();

@@ -27,7 +27,7 @@ mod text;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// `<thread> <r|w|m|i> <hex address> <bytes>`, `b <n>`, `#`.
+    /// `<thread> <r|w|m|i> <hex address> <bytes>`, `<thread> begin <hex hint>...`, `<thread> end`, `b <n>`, `#`.
     Text,
     /// What `valgrind --tool=lackey --trace-mem=yes` prints.
     Lackey,

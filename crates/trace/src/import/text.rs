@@ -6,10 +6,16 @@
 //! 2 w 0x7f0018 4
 //! b 2
 //! 1 i 401000 4
+//! 1 begin 7f0010 7f2010
+//! 1 r 7f0010 8
+//! 1 end
 //! ```
 //!
 //! Operations are `r`ead, `w`rite, `m`odify (both, by one instruction) and `i`nstruction fetch.
 //! Threads are numbers of any kind; they become threads in order of their first appearance.
+//!
+//! `<thread> begin <hint>...` begins a work item of that thread, with its hints (hexadecimal numbers:
+//! addresses or coordinates, as many as there are), and `<thread> end` ends it. Work items do not nest.
 //!
 //! `b <n>` is a barrier at which n threads meet at this point of the file. With as many threads as
 //! the file has, all of them take part, those too that make their first reference only later: for
@@ -48,6 +54,12 @@ pub fn read(input: Input, process: Process, header: &mut Header, writer: &mut Wr
             Err(what) => return Err(lines.error(what)),
         };
         match parsed {
+            Line::Work { number, event } => {
+                let thread = import
+                    .thread(number, writer)
+                    .map_err(|e| e.unwrap_or_else(|| too_many(&lines)))?;
+                writer.event(thread, event)?;
+            }
             Line::Reference { number, op, addr, size } => {
                 let thread = match import.now {
                     Some((known, thread)) if known == number => thread,
@@ -94,6 +106,7 @@ fn too_many(lines: &Lines<Input>) -> TraceError {
 enum Line {
     Reference { number: u64, op: Op, addr: u64, size: u16 },
     Barrier(u32),
+    Work { number: u64, event: Event },
 }
 
 /// One line; `None` for an empty one. The error says what is wrong with it.
@@ -115,7 +128,22 @@ fn parse(line: &[u8]) -> Result<Option<Line>, String> {
             b"w" => Op::Write,
             b"m" => Op::Modify,
             b"i" => Op::Fetch,
-            _ => return Err(format!("the operation must be r, w, m or i, not {}", shown(name))),
+            b"begin" => {
+                let event = Event::WorkBegin {
+                    hints: hints(&mut rest)?,
+                };
+                return Ok(Some(Line::Work { number, event }));
+            }
+            b"end" => {
+                let event = Event::WorkEnd;
+                return nothing_more(&mut rest).map(|()| Some(Line::Work { number, event }));
+            }
+            _ => {
+                return Err(format!(
+                    "the operation must be r, w, m or i, or begin or end, not {}",
+                    shown(name)
+                ));
+            }
         };
         let place = field(&mut rest);
         let addr = hexadecimal(place).ok_or_else(|| {
@@ -129,9 +157,31 @@ fn parse(line: &[u8]) -> Result<Option<Line>, String> {
         let size = size.ok_or_else(|| format!("the number of bytes must be from 1 to 65535, not {}", shown(bytes)))?;
         Line::Reference { number, op, addr, size }
     };
-    match field(&mut rest) {
-        b"" => Ok(Some(parsed)),
+    nothing_more(&mut rest).map(|()| Some(parsed))
+}
+
+fn nothing_more(rest: &mut &[u8]) -> Result<(), String> {
+    match field(rest) {
+        b"" => Ok(()),
         more => Err(format!("{} is too much: the line should end here", shown(more))),
+    }
+}
+
+/// The hints of a work item, up to the end of the line.
+fn hints(rest: &mut &[u8]) -> Result<Vec<u64>, String> {
+    let mut hints = Vec::new();
+    loop {
+        let text = field(rest);
+        if text.is_empty() {
+            return Ok(hints);
+        }
+        if hints.len() == limits::HINTS {
+            return Err(format!("more than {} hints", limits::HINTS));
+        }
+        hints.push(
+            hexadecimal(text)
+                .ok_or_else(|| format!("a hint must be hexadecimal, of up to 64 bits, not {}", shown(text)))?,
+        );
     }
 }
 

@@ -1,0 +1,133 @@
+//! What can go wrong, as numbers for C and as words for people.
+#![allow(non_camel_case_types, reason = "these are C's names")]
+
+use std::borrow::Cow;
+use std::ffi::{CStr, CString, c_char};
+
+/// What a call came to. `DOMICILE_OK` is 0; more may come in later versions, so treat whatever you
+/// do not know as a failure.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum domicile_error {
+    /// Done.
+    DOMICILE_OK = 0,
+    /// A pointer that must point to something is null.
+    DOMICILE_NULL = 1,
+    /// A value is outside what it may be; the message says which.
+    DOMICILE_INVALID = 2,
+    /// There is no memory left. What was forked before is still there, and this call changed
+    /// nothing.
+    DOMICILE_OUT_OF_MEMORY = 3,
+    /// A run inside a run of the same order, or another call that must wait until the run is over.
+    DOMICILE_RUNNING = 4,
+    /// The order is running, and the caller is not one of its running threads.
+    DOMICILE_NOT_INSIDE = 5,
+    /// No thread that is pending has this id.
+    DOMICILE_UNKNOWN_THREAD = 6,
+    /// Threads wait for each other in a circle; the message names them.
+    DOMICILE_CYCLE = 7,
+    /// A thread unwound (a panic of Rust). Threads that have not run are still pending.
+    DOMICILE_PANIC = 8,
+    /// The library found itself in a state that it should never be in; please report it.
+    DOMICILE_INTERNAL = 9,
+}
+
+impl domicile_error {
+    const ALL: [domicile_error; 10] = {
+        use domicile_error::*;
+        [
+            DOMICILE_OK,
+            DOMICILE_NULL,
+            DOMICILE_INVALID,
+            DOMICILE_OUT_OF_MEMORY,
+            DOMICILE_RUNNING,
+            DOMICILE_NOT_INSIDE,
+            DOMICILE_UNKNOWN_THREAD,
+            DOMICILE_CYCLE,
+            DOMICILE_PANIC,
+            DOMICILE_INTERNAL,
+        ]
+    };
+
+    /// The error in words; lives as long as the program.
+    pub fn text(self) -> &'static CStr {
+        match self {
+            Self::DOMICILE_OK => c"done",
+            Self::DOMICILE_NULL => c"a pointer that must point to something is null",
+            Self::DOMICILE_INVALID => c"a value is outside what it may be",
+            Self::DOMICILE_OUT_OF_MEMORY => c"out of memory",
+            Self::DOMICILE_RUNNING => c"not while the order is running",
+            Self::DOMICILE_NOT_INSIDE => c"the order is running, and the caller is not one of its threads",
+            Self::DOMICILE_UNKNOWN_THREAD => c"no pending thread has this id",
+            Self::DOMICILE_CYCLE => c"threads wait for each other in a circle",
+            Self::DOMICILE_PANIC => c"a thread panicked",
+            Self::DOMICILE_INTERNAL => c"an error within the library",
+        }
+    }
+}
+
+/// What went wrong, with the words for this case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub code: domicile_error,
+    pub message: Cow<'static, CStr>,
+}
+
+impl Failure {
+    /// Takes no memory, which there may be none of.
+    pub const fn new(code: domicile_error, message: &'static CStr) -> Failure {
+        Failure {
+            code,
+            message: Cow::Borrowed(message),
+        }
+    }
+
+    pub fn saying(code: domicile_error, text: impl Into<String>) -> Failure {
+        // A zero byte would end the message for C.
+        let message = CString::new(text.into().replace('\0', " ")).unwrap_or_default();
+        Failure {
+            code,
+            message: Cow::Owned(message),
+        }
+    }
+}
+
+impl From<domicile_error> for Failure {
+    fn from(code: domicile_error) -> Failure {
+        Failure::new(code, code.text())
+    }
+}
+
+/// The error in a few words, for any number; never null, and not to be freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn domicile_error_text(error: i32) -> *const c_char {
+    let known = domicile_error::ALL.into_iter().find(|known| *known as i32 == error);
+    known
+        .map_or(c"an error that this version does not know", domicile_error::text)
+        .as_ptr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_has_words_of_its_own() {
+        let mut seen: Vec<_> = domicile_error::ALL.iter().map(|error| error.text()).collect();
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), domicile_error::ALL.len());
+        assert!(
+            domicile_error::ALL
+                .iter()
+                .enumerate()
+                .all(|(at, error)| *error as usize == at)
+        );
+    }
+
+    #[test]
+    fn a_message_keeps_its_words_when_there_is_a_zero_among_them() {
+        let failure = Failure::saying(domicile_error::DOMICILE_INVALID, "one\0two");
+        assert_eq!(&*failure.message, c"one two");
+    }
+}

@@ -1,0 +1,33 @@
+//! Domicile as a library for C and Fortran: `libdomicile`, with the headers `domicile/th.h` and
+//! `domicile/domicile.h` and the Fortran modules `domicile_th` and `domicile`.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `th` | the paper's three calls (Philbin96, section 3.1) |
+//! | `fortran` | the same for the module `domicile_th` |
+//! | `companions` | what belongs to these calls but is not in the paper |
+//! | `program` | the order of the whole program that they share |
+//! | `order`, `fork`, `ask` | orders as objects, with errors |
+//! | `fortran_order` | the same for the module `domicile` |
+//! | `structures`, `error` | what goes in and comes out |
+//! | `plan`, `cache` | attributes checked, defaults filled in |
+//! | `handle`, `call` | a scheduler as C holds it, a thread as C sees it |
+//!
+//! The scheduler itself is the safe library `threads`, and what is in which bin is decided by
+//! `policy::order`. Here is what is unsafe about being called from C, each piece with its reason.
+//! No panic leaves: it is an error code, or the end of the program where a call returns nothing.
+
+pub mod ask;
+mod cache;
+mod call;
+pub mod companions;
+pub mod error;
+pub mod fork;
+pub mod fortran;
+pub mod fortran_order;
+mod handle;
+pub mod order;
+mod plan;
+mod program;
+pub mod structures;
+pub mod th;

@@ -1,0 +1,225 @@
+//! Orders as objects: any number of hints, several workers, tours, dependencies, errors.
+//!
+//! `domicile/domicile.h` is generated from here, `fork`, `ask`, `structures`, `error` and
+//! `companions`.
+#![allow(non_camel_case_types, reason = "these are C's names")]
+
+use std::borrow::Cow;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
+
+use threads::{Keep, Scheduler};
+
+use crate::call::Call;
+use crate::error::domicile_error::{DOMICILE_INTERNAL, DOMICILE_NULL, DOMICILE_OK, DOMICILE_RUNNING};
+use crate::error::{Failure, domicile_error};
+use crate::handle::{Handle, failure, words};
+use crate::plan::{Plan, hints};
+use crate::structures::{Destination, domicile_order_attributes, domicile_order_report};
+
+/// Threads that are pending, and the order in which they will run.
+pub struct domicile_order {
+    pub(crate) handle: Handle,
+    pub(crate) plan: Plan,
+    reason: CString,
+    message: Mutex<Cow<'static, CStr>>,
+}
+
+/// Makes an order without threads.
+///
+/// attributes may be NULL: all defaults. Where it fails, *order is NULL, and
+/// domicile_order_message(NULL) says why.
+///
+/// # Safety
+/// `attributes` is null or points to as many bytes as it says in `size`; `order` is null or points
+/// to a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_order_create(
+    attributes: *const domicile_order_attributes,
+    order: *mut *mut domicile_order,
+) -> domicile_error {
+    // SAFETY: the caller's promise.
+    let Some(order) = (unsafe { order.as_mut() }) else {
+        return refused(Failure::new(
+            DOMICILE_NULL,
+            c"order is NULL: say where to put the new order",
+        ));
+    };
+    *order = std::ptr::null_mut();
+    let made = guarded(|| {
+        // SAFETY: the caller's promise.
+        let attributes = unsafe { domicile_order_attributes::read(attributes) }?;
+        domicile_order::new(&attributes)
+    });
+    match made {
+        Ok(made) => {
+            *order = Box::into_raw(Box::new(made));
+            DOMICILE_OK
+        }
+        Err(failure) => refused(failure),
+    }
+}
+
+/// Frees an order with all its pending threads, which do not run. NULL is allowed; a running order
+/// is not freed (DOMICILE_RUNNING). The handle is not to be used again.
+///
+/// # Safety
+/// `order` is null or was made by `domicile_order_create` and not yet destroyed, and nobody else
+/// uses it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_order_destroy(order: *mut domicile_order) -> domicile_error {
+    // SAFETY: the caller's promise.
+    let Some(known) = (unsafe { order.as_ref() }) else {
+        return DOMICILE_OK;
+    };
+    if known.handle.is_running() {
+        return known.failed(Failure::new(
+            DOMICILE_RUNNING,
+            c"an order that is running cannot be destroyed",
+        ));
+    }
+    // SAFETY: it came from a box, and the caller gives it up.
+    drop(unsafe { Box::from_raw(order) });
+    DOMICILE_OK
+}
+
+/// Makes room for so many threads in so many bins, so that the forks to come find the memory they
+/// need.
+///
+/// # Safety
+/// `order` is alive and used by one thread of the operating system at a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_order_reserve(
+    order: *mut domicile_order,
+    threads: usize,
+    bins: usize,
+) -> domicile_error {
+    // SAFETY: the caller's promise.
+    let Some(order) = (unsafe { order.as_ref() }) else {
+        return DOMICILE_NULL;
+    };
+    order.told(|| {
+        // SAFETY: the caller's promise.
+        let scheduler = unsafe { order.idle() }?;
+        scheduler.reserve(threads, bins).map_err(failure)
+    })
+}
+
+/// Runs all pending threads, bin by bin, and returns when they and those that they forked have run.
+///
+/// With keep = 0 they are forgotten, else they are there for the next run. report may be NULL. A
+/// thread's function must return: leaving it by longjmp or by a C++ exception ends the program or
+/// worse. A function in Rust that panics ends the run with DOMICILE_PANIC.
+///
+/// # Safety
+/// `order` is alive and used by one thread of the operating system at a time, its running threads
+/// excepted; `report` is null or points to as many bytes as it says in `size`; what was promised of
+/// the forked functions holds.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_order_run(
+    order: *mut domicile_order,
+    keep: c_int,
+    report: *mut domicile_order_report,
+) -> domicile_error {
+    // SAFETY: the caller's promise.
+    let Some(order) = (unsafe { order.as_ref() }) else {
+        return DOMICILE_NULL;
+    };
+    order.told(|| {
+        let keep = if keep == 0 { Keep::No } else { Keep::Yes };
+        // SAFETY: the caller's promise.
+        let report = unsafe { Destination::new(report) }?;
+        // SAFETY: the caller's promise.
+        let done = unsafe { order.handle.run(keep, order.plan.workers) }?;
+        report.fill(&done);
+        Ok(())
+    })
+}
+
+/// Forgets all pending threads; they do not run.
+///
+/// # Safety
+/// `order` is alive and used by one thread of the operating system at a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_order_clear(order: *mut domicile_order) -> domicile_error {
+    // SAFETY: the caller's promise.
+    let Some(order) = (unsafe { order.as_ref() }) else {
+        return DOMICILE_NULL;
+    };
+    order.told(|| {
+        // SAFETY: the caller's promise.
+        unsafe { order.idle() }?.clear();
+        Ok(())
+    })
+}
+
+thread_local! {
+    static REFUSED: std::cell::RefCell<Cow<'static, CStr>> = const { std::cell::RefCell::new(Cow::Borrowed(c"")) };
+}
+
+/// Keeps the words of a failure that has no order to keep them.
+fn refused(failure: Failure) -> domicile_error {
+    REFUSED.set(failure.message);
+    failure.code
+}
+
+/// Lets no panic out.
+pub fn guarded<R>(work: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Failure::saying(DOMICILE_INTERNAL, words(&*panic))))
+}
+
+impl domicile_order {
+    fn new(attributes: &domicile_order_attributes) -> Result<domicile_order, Failure> {
+        let plan = Plan::new(attributes, hints(attributes)?)?;
+        let order = domicile_order {
+            handle: Handle::empty(),
+            reason: CString::new(plan.reason.as_str()).unwrap_or_default(),
+            plan,
+            message: Mutex::new(Cow::Borrowed(c"")),
+        };
+        // SAFETY: nobody else knows the order yet.
+        *unsafe { order.handle.idle() }? = Some(order.scheduler()?);
+        Ok(order)
+    }
+
+    /// Why the block has the sides that it has.
+    pub(crate) fn reason(&self) -> &CStr {
+        &self.reason
+    }
+
+    /// The words of the last failure; of the last order that could not be made, for none.
+    pub(crate) fn message(order: Option<&domicile_order>) -> *const c_char {
+        match order {
+            // The words stay where they are until the next failure takes their place, as the header says.
+            Some(order) => order.message.lock().unwrap_or_else(PoisonError::into_inner).as_ptr(),
+            None => REFUSED.with_borrow(|message| message.as_ptr()),
+        }
+    }
+
+    pub(crate) fn scheduler(&self) -> Result<Scheduler<Call>, Failure> {
+        self.plan.scheduler()
+    }
+
+    /// # Safety
+    /// As for [`Handle::idle`].
+    #[expect(clippy::mut_from_ref, reason = "the caller keeps the rule of the handle")]
+    pub(crate) unsafe fn idle(&self) -> Result<&mut Scheduler<Call>, Failure> {
+        // SAFETY: the caller's promise.
+        let place = unsafe { self.handle.idle() }?;
+        place.as_mut().ok_or(Failure::from(DOMICILE_INTERNAL))
+    }
+
+    pub(crate) fn told(&self, work: impl FnOnce() -> Result<(), Failure>) -> domicile_error {
+        match guarded(work) {
+            Ok(()) => DOMICILE_OK,
+            Err(failure) => self.failed(failure),
+        }
+    }
+
+    #[cold]
+    pub(crate) fn failed(&self, failure: Failure) -> domicile_error {
+        *self.message.lock().unwrap_or_else(PoisonError::into_inner) = failure.message;
+        failure.code
+    }
+}

@@ -1,0 +1,221 @@
+//! `domicile reproduce`: a paper's numbers beside ours.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use ::reproduce::{Keeping, Kind, Line, Options, Paper, ReproduceError, Reproduction, Section, Step};
+use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
+
+use super::Done;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::progress;
+
+/// Reproduce the tables and figures of a paper
+///
+/// Prints the paper's number beside ours and the ratio. Without an item, all of them: the counts of references and misses
+/// at the paper's size, simulated on the paper's machine (some minutes the first time; counts are kept and found again),
+/// and times measured here, at sizes scaled to the cache that this process really gets. With --json, one array of
+/// objects with paper, item, row, column, paper_value, value and ratio; what cannot be had is null, with a reason.
+///
+/// The programs are those of `workloads/`: `make reproduce` builds and runs everything.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  domicile reproduce philbin96 table7\n  \
+                        domicile reproduce philbin96 --full --json > philbin96.json\n  \
+                        domicile reproduce philbin96 figure4 --plot figure4.svg")]
+pub struct Reproduce {
+    /// The paper
+    #[arg(value_enum)]
+    paper: Name,
+
+    /// A table or figure, such as table3 or figure4; can be repeated [default: all]
+    #[arg(value_name = "ITEM")]
+    items: Vec<String>,
+
+    /// More rounds of everything that is timed
+    #[arg(long)]
+    full: bool,
+
+    /// Rounds of everything that is timed; medians are reported
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    rounds: Option<u64>,
+
+    /// Choose sizes and blocks by a cache of this many bytes instead of the measured one
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(65_536..=1 << 40))]
+    cache: Option<u64>,
+
+    /// Run the programs at this size instead of the paper's, to try things out
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    size: Option<u64>,
+
+    /// Folder of the programs, with count/ and time/ in it [default: beside the command, or the source tree's]
+    #[arg(long, value_name = "FOLDER")]
+    programs: Option<PathBuf>,
+
+    /// Where counts are kept [default: $XDG_CACHE_HOME/domicile/reproduce]
+    #[arg(long, value_name = "FOLDER")]
+    kept: Option<PathBuf>,
+
+    /// Keep the recorded traces there, too, and use them again
+    #[arg(long)]
+    keep_traces: bool,
+
+    /// Count anew what was counted before
+    #[arg(long)]
+    afresh: bool,
+
+    /// Draw figure4 into this file (SVG)
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Name {
+    /// Philbin and others, "Thread Scheduling for Cache Locality" (1996)
+    Philbin96,
+}
+
+impl Reproduce {
+    pub fn run(&self, console: &mut Console) -> Done {
+        let paper = match self.paper {
+            Name::Philbin96 => ::reproduce::philbin96().map_err(Failure::work)?,
+        };
+        let wanted = self.wanted(&paper)?;
+        let options = Options {
+            programs: self.programs.clone(),
+            keeping: Keeping {
+                folder: self.kept.clone().unwrap_or_else(Keeping::usual),
+                traces: self.keep_traces,
+                afresh: self.afresh,
+            },
+            cache_bytes: self.cache,
+            rounds: self.rounds.and_then(|rounds| usize::try_from(rounds).ok()),
+            full: self.full,
+            n: self.size,
+        };
+        let display = Display::default();
+        let watch = |step: Step| display.show(step);
+        let mut reproduction = Reproduction::new(&paper, &options, &watch).map_err(Failure::work)?;
+        let mut lines: Vec<Line> = Vec::new();
+        let mut failures = Vec::new();
+        for (index, item) in paper
+            .items
+            .iter()
+            .filter(|item| wanted.contains(&item.name))
+            .enumerate()
+        {
+            let done = reproduction.item(item);
+            display.clear();
+            let section = done.map_err(explain)?;
+            failures.extend(section.failures.iter().map(|what| format!("{}: {what}", item.name)));
+            self.draw(&section)?;
+            if !console.json() {
+                let columns = console.columns();
+                let gap = if index > 0 { "\n" } else { "" };
+                console.text(&format!("{gap}{}", ::reproduce::text(&section, columns)))?;
+                console.flush()?;
+            }
+            lines.extend(section.lines);
+        }
+        if console.json() {
+            console.line(&lines)?;
+        }
+        console.flush()?;
+        for failure in &failures {
+            anstream::eprintln!("domicile: {failure}");
+        }
+        Ok(ExitCode::from(u8::from(!failures.is_empty())))
+    }
+
+    /// The names of the items asked for, or all.
+    fn wanted(&self, paper: &Paper) -> Result<Vec<String>, Failure> {
+        let names: Vec<String> = paper.items.iter().map(|item| item.name.clone()).collect();
+        if let Some(unknown) = self.items.iter().find(|item| !names.contains(item)) {
+            return Err(Failure::usage(format!(
+                "{} has no `{unknown}` that can be reproduced; there are: {}",
+                paper.name,
+                names.join(", ")
+            )));
+        }
+        let wanted = if self.items.is_empty() {
+            names
+        } else {
+            self.items.clone()
+        };
+        let drawn =
+            |item: &&_| matches!(item, ::reproduce::Item { kind: Kind::Blocks, name, .. } if wanted.contains(name));
+        if self.plot.is_some() && !paper.items.iter().any(|item| drawn(&item)) {
+            return Err(Failure::usage(
+                "only figure4 can be drawn; add it, or leave `--plot` out",
+            ));
+        }
+        Ok(wanted)
+    }
+
+    fn draw(&self, section: &Section) -> Result<(), Failure> {
+        let (Some(file), Kind::Blocks) = (&self.plot, section.item.kind) else {
+            return Ok(());
+        };
+        let Some(svg) = ::reproduce::plot(section) else {
+            return Ok(());
+        };
+        std::fs::write(file, svg)
+            .map_err(|error| Failure::work(format!("cannot write the drawing to {}: {error}", file.display())))
+    }
+}
+
+/// Without programs there is nothing to reproduce; the text says how to build them.
+fn explain(error: ReproduceError) -> Failure {
+    Failure::work(error)
+}
+
+/// One bar at a time; a new one for each stage of the work.
+#[derive(Default)]
+struct Display {
+    now: Mutex<Option<(String, ProgressBar)>>,
+}
+
+impl Display {
+    fn show(&self, step: Step) {
+        match step {
+            Step::Recording {
+                what,
+                references,
+                expected,
+                ..
+            } => self.at(format!("{what}: recording"), references, expected),
+            Step::Simulating { what, done, total } => self.at(format!("{what}: simulating"), done, total),
+            Step::Timing { what, run, runs } => self.at(format!("{what}: timing"), run as u64, runs as u64),
+            Step::Measuring { what } => self.at(format!("{what}: measuring"), 0, 0),
+        }
+    }
+
+    fn at(&self, stage: String, position: u64, length: u64) {
+        // A display that panicked elsewhere is no reason to stop the work.
+        let Ok(mut now) = self.now.lock() else { return };
+        if now.as_ref().is_none_or(|(shown, _)| *shown != stage) {
+            if let Some((_, bar)) = now.take() {
+                bar.finish_and_clear();
+            }
+            let bar = match length {
+                0 => progress::unknown(&stage),
+                length => progress::known(&stage, length),
+            };
+            *now = Some((stage, bar));
+        }
+        if let Some((_, bar)) = &*now {
+            // The paper's own count is only near: a bar that is full goes on as full.
+            bar.set_position(if length == 0 { 0 } else { position.min(length) });
+        }
+    }
+
+    fn clear(&self) {
+        if let Ok(mut now) = self.now.lock()
+            && let Some((_, bar)) = now.take()
+        {
+            bar.finish_and_clear();
+        }
+    }
+}

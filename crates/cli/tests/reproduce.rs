@@ -1,0 +1,196 @@
+//! `reproduce` on programs that only say that they are the papers'.
+
+mod house;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use house::{Room, json, output};
+use serde_json::Value;
+
+/// A folder of programs; each is a shell script that says what it was asked for and how long it "took".
+fn programs(room: &Room, programs: &[(&str, f64)]) -> String {
+    for build in ["count", "time"] {
+        fs::create_dir_all(room.folder().join("programs").join(build)).unwrap();
+        for (name, seconds) in programs {
+            let (program, version) = name.split_once('-').unwrap();
+            let script = format!(
+                "#!/bin/sh\necho '{{\"program\":\"{program}\",\"version\":\"{version}\",\"n\":'$2',\"seconds\":9.0,\
+                 \"cpu_seconds\":{seconds},\"checksum\":1.0,\"threads\":12,\"bins\":3}}'\n"
+            );
+            let path = room.file(&format!("programs/{build}/{name}"), &script);
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+    room.path("programs")
+}
+
+const SOR: [(&str, f64); 3] = [("sor-untiled", 6.0), ("sor-tiled", 2.0), ("sor-threaded", 3.0)];
+
+fn reproduce(room: &Room, folder: &str, rest: &[&str]) -> Vec<Value> {
+    let kept = room.path("kept");
+    let mut arguments = vec!["reproduce", "philbin96", "--programs", folder, "--kept", &kept];
+    arguments.extend(["--json", "--size", "7", "--cache", "2097152", "--rounds", "1"]);
+    arguments.extend(rest);
+    json(&arguments)[0].as_array().unwrap().clone()
+}
+
+fn line<'l>(lines: &'l [Value], row: &str, column: &str) -> &'l Value {
+    let found = lines.iter().find(|line| line["row"] == row && line["column"] == column);
+    found.unwrap_or_else(|| panic!("no line for {row}, {column} in {lines:#?}"))
+}
+
+#[test]
+fn times_stand_beside_the_papers() {
+    let room = Room::new();
+    let folder = programs(&room, &SOR);
+    let lines = reproduce(&room, &folder, &["table6"]);
+    let threaded = line(&lines, "Threaded", "R8000");
+    assert_eq!(threaded["paper"], "philbin96");
+    assert_eq!(threaded["item"], "table6");
+    assert_eq!(threaded["paper_value"], 23.10);
+    assert_eq!(threaded["value"], 3.0);
+    assert_eq!(threaded["run"], "sor-threaded --n 7 --iterations 30 --block 1048576");
+    let speedup = line(&lines, "Hand Tiled", "R10000 speedup over Untiled");
+    assert_eq!(speedup["paper_value"], 12.81 / 4.27);
+    assert_eq!(speedup["value"], 3.0);
+    assert_eq!(speedup["ratio"], 1.0);
+    // Three rows, two machines, and the speedups of two rows over the first; and two rows that are not the paper's.
+    assert_eq!(lines.len(), 3 * 2 + 2 * 2 + 3);
+    let ours = line(
+        &lines,
+        "Threaded, 4 columns abreast",
+        "here speedup over Untiled, 4 columns abreast",
+    );
+    assert!(ours["paper_value"].is_null());
+    assert_eq!(ours["value"], 2.0);
+}
+
+#[test]
+fn counts_stand_beside_the_papers_and_are_kept() {
+    let room = Room::new();
+    let folder = programs(&room, &SOR);
+    let lines = reproduce(&room, &folder, &["table7"]);
+    let columns = ["Untiled", "Hand-tiled", "Threaded"];
+    for column in columns {
+        let of = |row| line(&lines, row, column)["value"].as_f64().unwrap();
+        assert!(of("I fetches") > of("D references") && of("D references") > of("L2 misses"));
+        let classes = of("L2 compulsory") + of("L2 capacity") + of("L2 conflict");
+        assert!((classes - of("L2 misses")).abs() < 1e-9 && classes > 0.0);
+        assert!(of("L1 rate") > 0.0 && of("L2 rate") > 0.0);
+    }
+    assert_eq!(line(&lines, "L2 misses", "Untiled")["paper_value"], 7545.0);
+    assert_eq!(line(&lines, "bins", "Threaded")["value"], 3.0);
+    assert_eq!(lines.len(), 9 * 3 + 2);
+    // Counts are kept, traces are not.
+    let files = || {
+        let mut files: Vec<_> = fs::read_dir(room.path("kept"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        files.sort();
+        files
+    };
+    let kept = files();
+    assert_eq!(kept.len(), 3);
+    for file in &kept {
+        assert_eq!(file.extension().unwrap(), "json");
+        let text = fs::read_to_string(file).unwrap();
+        let mut counts: Value = serde_json::from_str(&text).unwrap();
+        counts["l2_misses"] = 5_000.into();
+        fs::write(file, counts.to_string()).unwrap();
+    }
+    // What is kept is what is told, until a program changes.
+    let again = reproduce(&room, &folder, &["table7"]);
+    assert_eq!(line(&again, "L2 misses", "Threaded")["value"], 5.0);
+    let path = room.path("programs/count/sor-tiled");
+    let script = fs::read_to_string(&path).unwrap();
+    fs::write(&path, script + ": more\n").unwrap();
+    let again = reproduce(&room, &folder, &["table7", "--keep-traces"]);
+    assert_eq!(line(&again, "L2 misses", "Threaded")["value"], 5.0);
+    assert_ne!(line(&again, "L2 misses", "Hand-tiled")["value"], 5.0);
+    assert_eq!(
+        files()
+            .iter()
+            .filter(|file| file.extension().unwrap() == "trace")
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn the_figure_is_drawn() {
+    let room = Room::new();
+    let names = ["matmul-threaded", "pde-threaded", "sor-threaded", "nbody-threaded"];
+    let folder = programs(&room, &names.map(|name| (name, 1.5)));
+    let drawing = room.path("figure4.svg");
+    let lines = reproduce(&room, &folder, &["figure4", "--plot", &drawing]);
+    assert_eq!(lines.len(), 4 * 7);
+    let point = line(&lines, "N-body", "128K");
+    assert!(point["paper_value"].is_null() && point["ratio"].is_null());
+    assert_eq!(point["value"], 1.5);
+    let svg = fs::read_to_string(drawing).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("Matrix multiply"));
+}
+
+#[test]
+fn what_is_missing_is_told() {
+    let room = Room::new();
+    let folder = programs(&room, &SOR[..2]);
+    let arguments = [
+        "reproduce",
+        "philbin96",
+        "table6",
+        "--size",
+        "7",
+        "--cache",
+        "2097152",
+        "--rounds",
+        "1",
+    ];
+    let (out, said) = output(&[&arguments[..], &["--programs", &folder]].concat(), 1);
+    assert!(out.contains("Table 6: SOR performance in seconds"), "{out}");
+    assert!(
+        out.contains("no number for Threaded: there is no program sor-threaded"),
+        "{out}"
+    );
+    assert!(
+        said.contains("table6: Threaded") && said.contains("make -C workloads"),
+        "{said}"
+    );
+    let (_, said) = output(&[&arguments[..], &["--programs", "/nowhere"]].concat(), 1);
+    assert!(
+        said.contains("/nowhere") && said.contains("make -C workloads"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_program_that_fails_is_told() {
+    let room = Room::new();
+    let folder = programs(&room, &SOR);
+    room.file("programs/time/sor-tiled", "#!/bin/sh\nexit 3\n");
+    let arguments = [
+        "reproduce",
+        "philbin96",
+        "table6",
+        "--programs",
+        &folder,
+        "--cache",
+        "2097152",
+        "--rounds",
+        "1",
+    ];
+    let (_, said) = output(&arguments, 1);
+    assert!(said.contains("sor-tiled") && said.contains("3"), "{said}");
+}
+
+#[test]
+fn bad_usage() {
+    let (_, said) = output(&["reproduce", "philbin96", "table10"], 2);
+    assert!(said.contains("table10") && said.contains("table1, table2"), "{said}");
+    let (_, said) = output(&["reproduce", "philbin97"], 2);
+    assert!(said.contains("philbin96"), "{said}");
+    let (_, said) = output(&["reproduce", "philbin96", "table6", "--plot", "x.svg"], 2);
+    assert!(said.contains("figure4"), "{said}");
+}

@@ -1,0 +1,178 @@
+//! Loads that each wait for the one before, over a working set of a given size.
+//!
+//! Pages are visited in random order, and the lines of each page in random order, so that no
+//! prefetcher foresees the next load while a page's translation is needed but once a visit.
+
+use std::hint::black_box;
+
+use sys::clock::thread_time;
+
+use super::{Effort, Point};
+
+/// Bytes from one load to the next: no load finds its line fetched by another.
+const LINE: u64 = 64;
+/// Indices in a line.
+const STEP: usize = LINE as usize / 4;
+
+/// Time a load over each working set, with every line of each page.
+pub fn lines(sizes: &[u64], page_bytes: u64, effort: Effort) -> Vec<Point> {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let most = sizes.iter().copied().max().unwrap_or(0);
+    let mut room = vec![0u32; (most / 4) as usize];
+    let loads = match effort {
+        Effort::Quick => LOADS_MIN,
+        Effort::Careful => LOADS_MAX,
+    };
+    curve(sizes, effort, |bytes| {
+        let ring = shuffled_pages(bytes, page_bytes, &mut random);
+        link(&mut room, &ring);
+        time(&room, ring[0], ring.len() as u64, loads)
+    })
+}
+
+/// Time that the TLB adds to a load, over the bytes of the pages used: loads of one line a page,
+/// less loads of as many lines side by side, which the caches serve as well.
+pub fn pages(page_bytes: u64, effort: Effort) -> Vec<Point> {
+    let mut random = Random(0xd1b5_4a32_d192_ed03);
+    let counts: Vec<u64> = (4..=14).map(|bits| 1u64 << bits).collect();
+    let most = counts.iter().max().map_or(0, |count| count * page_bytes);
+    let mut room = vec![0u32; (most / 4) as usize];
+    let sizes: Vec<u64> = counts.iter().map(|count| count * page_bytes).collect();
+    curve(&sizes, effort, |bytes| {
+        let count = bytes / page_bytes;
+        let dense = shuffled_pages(count * LINE, page_bytes, &mut random);
+        link(&mut room, &dense);
+        let close = time(&room, dense[0], count, LOADS_MIN);
+        let mut sparse: Vec<u32> = (0..count).map(|page| apart(page, page_bytes)).collect();
+        random.shuffle(&mut sparse);
+        link(&mut room, &sparse);
+        (time(&room, sparse[0], count, LOADS_MIN) - close).max(0.0)
+    })
+}
+
+/// The load of a page: a different line in each, so that the pages do not fight for one cache set.
+fn apart(page: u64, page_bytes: u64) -> u32 {
+    let line = page % (page_bytes / LINE);
+    ((page * page_bytes + line * LINE) / 4) as u32
+}
+
+/// The median over rounds; the sizes take turns, so that a busy moment spoils no size alone.
+fn curve(sizes: &[u64], effort: Effort, mut ns: impl FnMut(u64) -> f64) -> Vec<Point> {
+    let rounds = match effort {
+        Effort::Quick => 3,
+        Effort::Careful => 5,
+    };
+    let mut seen = vec![Vec::new(); sizes.len()];
+    for _ in 0..rounds {
+        for (times, &bytes) in seen.iter_mut().zip(sizes) {
+            times.push(ns(bytes));
+        }
+    }
+    let median = |mut times: Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    };
+    sizes
+        .iter()
+        .zip(seen)
+        .map(|(&bytes, times)| Point {
+            bytes,
+            ns: median(times),
+        })
+        .collect()
+}
+
+/// The lines of so many bytes as indices: pages in random order, lines in random order in each.
+fn shuffled_pages(bytes: u64, page_bytes: u64, random: &mut Random) -> Vec<u32> {
+    let lines = (bytes / LINE).max(1) as u32;
+    let of_a_page = (page_bytes / LINE) as u32;
+    let mut pages: Vec<u32> = (0..lines.div_ceil(of_a_page)).collect();
+    random.shuffle(&mut pages);
+    let mut ring = Vec::with_capacity(lines as usize);
+    for page in pages {
+        let from = ring.len();
+        ring.extend((page * of_a_page..lines.min((page + 1) * of_a_page)).map(|line| line * STEP as u32));
+        random.shuffle(&mut ring[from..]);
+    }
+    ring
+}
+
+/// Makes each index of the ring lead to the next, and the last to the first.
+fn link(room: &mut [u32], ring: &[u32]) {
+    for (&from, &to) in ring.iter().zip(ring.iter().cycle().skip(1)) {
+        room[from as usize] = to;
+    }
+}
+
+/// Loads that are enough for the clock, and those that are too many to wait for.
+const LOADS_MIN: u64 = 1 << 15;
+const LOADS_MAX: u64 = 1 << 18;
+
+/// Nanoseconds a load, after a walk that brings in what the caches can hold. In processor time:
+/// on a busy machine the others' turns are not ours.
+fn time(room: &[u32], start: u32, lines: u64, most: u64) -> f64 {
+    let mut at = walk(room, start, lines.min(most * 4));
+    let loads = (lines * 2).clamp(LOADS_MIN, most);
+    let begin = thread_time();
+    at = walk(room, at, loads);
+    let taken = thread_time() - begin;
+    black_box(at);
+    taken.as_secs_f64() * 1e9 / loads as f64
+}
+
+fn walk(room: &[u32], mut at: u32, loads: u64) -> u32 {
+    for _ in 0..loads {
+        at = room[at as usize];
+    }
+    at
+}
+
+/// xorshift64 (Marsaglia 2003): an order that no prefetcher knows.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % most
+    }
+
+    fn shuffle(&mut self, items: &mut [u32]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last as u64 + 1) as usize);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_visits_every_line_once_and_page_by_page() {
+        let mut random = Random(1);
+        let ring = shuffled_pages(40 << 10, 4096, &mut random);
+        let mut room = vec![u32::MAX; 10 << 10];
+        link(&mut room, &ring);
+        let mut at = ring[0];
+        let mut seen = Vec::new();
+        for _ in 0..ring.len() {
+            seen.push(at);
+            at = room[at as usize];
+        }
+        assert_eq!(at, ring[0]);
+        for page in seen.chunks(64) {
+            assert!(page.iter().all(|index| index / 1024 == page[0] / 1024));
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, (0..640).map(|line| line * 16).collect::<Vec<u32>>());
+    }
+
+    #[test]
+    fn sparse_loads_stay_in_their_pages() {
+        for page in 0..300 {
+            assert_eq!(u64::from(apart(page, 4096)) * 4 / 4096, page);
+        }
+    }
+}

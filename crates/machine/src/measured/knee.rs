@@ -1,0 +1,126 @@
+//! Where a curve of times over working sets rises: pure arithmetic, no clock.
+
+use super::Point;
+
+/// A capacity, and the times of loads within and beyond it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Knee {
+    pub bytes: u64,
+    pub inside_ns: f64,
+    pub outside_ns: f64,
+}
+
+/// The largest working set that is served rather by caches than by memory: the last point before
+/// the curve crosses the geometric mean of the two times for good.
+///
+/// The time within the last level is that of the first working set clearly beyond `private`, the
+/// bytes of the level before; where that is already as slow as memory, the last level gives this
+/// process nothing and the capacity is that of the levels before.
+pub fn capacity(curve: &[Point], private: u64) -> Knee {
+    let outside_ns = curve.last().map_or(0.0, |point| point.ns);
+    let behind = curve.iter().find(|point| point.bytes > private);
+    let within = curve.iter().rfind(|point| point.bytes <= private);
+    let mut inside_ns = behind.or(within).map_or(outside_ns, |point| point.ns);
+    // Half of memory's time is more than any cache takes.
+    if inside_ns > outside_ns / 2.0 {
+        inside_ns = within.map_or(inside_ns, |point| point.ns);
+    }
+    let limit = (inside_ns * outside_ns).sqrt();
+    let inside = curve.iter().take_while(|point| point.ns <= limit);
+    let bytes = inside.last().or(curve.first()).map_or(0, |point| point.bytes);
+    Knee {
+        bytes,
+        inside_ns,
+        outside_ns,
+    }
+}
+
+/// How far beyond the reach the cost of a refill is read: most loads miss, and the page tables are
+/// still in the caches.
+const BEYOND: u64 = 4;
+
+/// The most bytes of pages over which the TLB adds no more to a load than a load from the last
+/// cache takes; none where that holds for all that was looked at.
+pub fn reach(curve: &[Point], cache_ns: f64) -> Option<Knee> {
+    let inside = curve.iter().take_while(|point| point.ns <= cache_ns).last()?;
+    let outside = curve
+        .iter()
+        .find(|point| point.bytes >= inside.bytes * BEYOND)
+        .or(curve.last())?;
+    (outside.ns > cache_ns).then_some(Knee {
+        bytes: inside.bytes,
+        inside_ns: inside.ns,
+        outside_ns: outside.ns,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const K: u64 = 1 << 10;
+    const M: u64 = 1 << 20;
+
+    fn curve(points: &[(u64, f64)]) -> Vec<Point> {
+        points.iter().map(|&(bytes, ns)| Point { bytes, ns }).collect()
+    }
+
+    #[test]
+    fn a_last_level_that_is_all_there() {
+        let curve = curve(&[
+            (32 * K, 1.2),
+            (512 * K, 4.0),
+            (M, 12.0),
+            (16 * M, 15.0),
+            (32 * M, 30.0),
+            (64 * M, 80.0),
+            (128 * M, 95.0),
+        ]);
+        let knee = capacity(&curve, 512 * K);
+        assert_eq!((knee.bytes, knee.inside_ns, knee.outside_ns), (32 * M, 12.0, 95.0));
+    }
+
+    #[test]
+    fn a_last_level_that_others_use() {
+        let curve = curve(&[
+            (32 * K, 1.2),
+            (512 * K, 4.0),
+            (M, 14.0),
+            (4 * M, 30.0),
+            (8 * M, 70.0),
+            (32 * M, 90.0),
+            (128 * M, 100.0),
+        ]);
+        assert_eq!(capacity(&curve, 512 * K).bytes, 4 * M);
+    }
+
+    #[test]
+    fn a_last_level_that_gives_nothing() {
+        let curve = curve(&[
+            (32 * K, 1.2),
+            (512 * K, 4.0),
+            (M, 90.0),
+            (32 * M, 95.0),
+            (128 * M, 100.0),
+        ]);
+        let knee = capacity(&curve, 512 * K);
+        assert_eq!((knee.bytes, knee.inside_ns), (512 * K, 4.0));
+    }
+
+    #[test]
+    fn the_reach_of_a_tlb() {
+        let rising = curve(&[
+            (64 * K, 0.0),
+            (256 * K, 0.1),
+            (M, 3.0),
+            (6 * M, 4.0),
+            (8 * M, 11.0),
+            (64 * M, 12.0),
+        ]);
+        let knee = reach(&rising, 4.0).unwrap();
+        assert_eq!((knee.bytes, knee.outside_ns), (6 * M, 12.0));
+        let flat = curve(&[(64 * K, 0.0), (64 * M, 0.4)]);
+        assert_eq!(reach(&flat, 4.0), None);
+        assert_eq!(reach(&[], 4.0), None);
+    }
+}

@@ -1,0 +1,33 @@
+//! The order of work: locality threads (Philbin96).
+//!
+//! A thread comes with up to [`HINTS_MAX`] hints, addresses or coordinates of what it uses most. They are a point
+//! in a space of as many dimensions (section 2.2). A [`Shape`] cuts that space into blocks whose sides add up to no
+//! more than the cache ([`default_block`]), so that the threads of one block find their data there (section 2.3);
+//! [`Bins`] gives every block that is used a number, its bin; and a [`Tour`] says in which order bins run.
+//!
+//! | what | where it comes from |
+//! | --- | --- |
+//! | [`Shape`]: blocks, folding of (h1, h2) and (h2, h1) | section 2.3 |
+//! | [`Bins`]: hints to block to bin, in order of first fork | section 3.2: hash table and ready list |
+//! | [`default_block`]: the sum of the sides is the last cache | section 3.2; reach of the TLB is ours |
+//! | [`Tour::FirstFork`] | section 3.2: the ready list is traversed in order of allocation |
+//! | [`Tour::Nearest`], [`Tour::Hilbert`] | section 2.3: "preferably the shortest" path; ours |
+//! | bins of bins, [`Shape::within`] | section 6: one cache level only; ours |
+//!
+//! Nothing here knows what a thread is: the library of threads and the simulator both decide by this code.
+
+mod bins;
+mod default_block;
+mod first_fork;
+mod hilbert;
+mod nearest;
+mod shape;
+mod tour;
+
+pub use bins::{BinId, Bins, BinsError};
+pub use default_block::{DefaultBlock, Limit, default_block};
+pub use shape::{Block, Shape, ShapeError};
+pub use tour::Tour;
+
+/// The most hints that a thread can have, and so the most dimensions of a block.
+pub const HINTS_MAX: usize = 8;

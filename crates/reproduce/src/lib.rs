@@ -1,0 +1,28 @@
+//! The papers' tables and figures, and the same numbers from here.
+//!
+//! What a paper printed is data, in `papers/`; how each number is had here is data too: which program, which version,
+//! at which size. Counts come from the simulator fed with references of real programs, times from running them.
+//! The way in is [`Reproduction`].
+#![forbid(unsafe_code)]
+
+mod counts;
+mod error;
+mod line;
+mod overhead;
+mod paper;
+mod plot;
+mod programs;
+mod record;
+mod reproduce;
+mod text;
+mod times;
+mod watch;
+
+pub use error::ReproduceError;
+pub use line::Line;
+pub use paper::{Item, Kind, Malformed, Paper, philbin96};
+pub use plot::plot;
+pub use record::Keeping;
+pub use reproduce::{Options, Reproduction, Section};
+pub use text::text;
+pub use watch::{Step, Watch};

@@ -1,0 +1,104 @@
+//! A number of the paper beside ours.
+
+use serde::Serialize;
+
+/// One number: one line of the result.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Line {
+    pub paper: &'static str,
+    pub item: String,
+    pub row: String,
+    pub column: String,
+    /// None where the paper prints no number (a curve of a figure, a dash).
+    pub paper_value: Option<f64>,
+    /// None where it cannot be had; `reason` says why.
+    pub value: Option<f64>,
+    /// Ours over the paper's; none where either is missing or the paper's is 0.
+    pub ratio: Option<f64>,
+    pub unit: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What was run for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+}
+
+/// Our number, or why there is none.
+pub type Ours = Result<f64, String>;
+
+impl Line {
+    /// Compares; numbers that are not finite count as missing.
+    pub fn new(place: Place, paper_value: Option<f64>, ours: Ours) -> Line {
+        let (value, reason) = match ours {
+            Ok(value) if value.is_finite() => (Some(value), None),
+            Ok(_) => (None, Some("it is not a finite number".to_string())),
+            Err(reason) => (None, Some(reason)),
+        };
+        let ratio = match (paper_value, value) {
+            (Some(paper), Some(value)) if paper != 0.0 => Some(value / paper),
+            _ => None,
+        };
+        Line {
+            paper: place.paper,
+            item: place.item.to_string(),
+            row: place.row.to_string(),
+            column: place.column.to_string(),
+            paper_value,
+            value,
+            ratio,
+            unit: place.unit.to_string(),
+            reason,
+            run: None,
+        }
+    }
+
+    /// The same, with what was run for it.
+    pub fn of_run(mut self, run: &str) -> Line {
+        self.run = Some(run.to_string());
+        self
+    }
+}
+
+/// Where a number stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    pub paper: &'static str,
+    pub item: &'a str,
+    pub row: &'a str,
+    pub column: &'a str,
+    pub unit: &'a str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: Place = Place {
+        paper: "philbin96",
+        item: "table3",
+        row: "L2 misses",
+        column: "Tiled",
+        unit: "thousands",
+    };
+
+    #[test]
+    fn the_ratio_is_ours_over_the_papers() {
+        let line = Line::new(PLACE, Some(738.0), Ok(369.0));
+        assert_eq!(
+            serde_json::to_string(&line).unwrap(),
+            r#"{"paper":"philbin96","item":"table3","row":"L2 misses","column":"Tiled","paper_value":738.0,"value":369.0,"ratio":0.5,"unit":"thousands"}"#
+        );
+        assert_eq!(Line::new(PLACE, Some(0.0), Ok(3.0)).ratio, None);
+        assert_eq!(Line::new(PLACE, None, Ok(3.0)).ratio, None);
+    }
+
+    #[test]
+    fn what_is_missing_has_a_reason() {
+        let line = Line::new(PLACE, Some(738.0), Err("no such version".into()));
+        let json = serde_json::to_value(&line).unwrap();
+        assert!(json["value"].is_null() && json["ratio"].is_null());
+        assert_eq!(json["reason"], "no such version");
+        let line = Line::new(PLACE, Some(738.0), Ok(f64::NAN));
+        assert!(line.value.is_none() && line.reason.is_some());
+    }
+}

@@ -1,0 +1,238 @@
+//! Counting a program: record its references, simulate them, keep what was counted.
+//!
+//! Traces of the papers' programs have billions of references. They compress well where a program is regular and badly
+//! where it is not, and are gone when they have been simulated unless asked for; the counts, some hundred bytes, are kept,
+//! under a name that changes with everything that they depend on.
+
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use machine::Machine;
+
+use crate::counts::Counts;
+use crate::error::ReproduceError;
+use crate::programs::Program;
+use crate::watch::{Step, Watch};
+
+/// Where counts and traces are kept.
+#[derive(Clone, Debug)]
+pub struct Keeping {
+    /// For counts, and traces while they are needed.
+    pub folder: PathBuf,
+    /// Keep traces, and use those that were kept.
+    pub traces: bool,
+    /// Count anew what was counted before.
+    pub afresh: bool,
+}
+
+impl Keeping {
+    /// The folder for what a user can do without: `$XDG_CACHE_HOME/domicile/reproduce`, or below
+    /// `~/.cache`, or below the folder for temporary files.
+    pub fn usual() -> PathBuf {
+        let variable = |name: &str| {
+            std::env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
+        let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
+        cache.unwrap_or_else(std::env::temp_dir).join("domicile/reproduce")
+    }
+}
+
+/// Counts a program on a machine, or finds the counts of an earlier time. `expected` references are what a progress bar
+/// goes by. `what` names the work.
+///
+/// Frames get the colors of their pages, so that a physically indexed cache works with virtual addresses as the paper's
+/// simulator did (section 6).
+pub fn count(
+    program: &Program,
+    machine: &Machine,
+    keeping: &Keeping,
+    what: &str,
+    expected: u64,
+    watch: Watch,
+) -> Result<Counts, ReproduceError> {
+    fs::create_dir_all(&keeping.folder).map_err(file_error(&keeping.folder, "cannot make the folder"))?;
+    let key = key(program, machine)?;
+    let name = program.path.file_name().unwrap_or_default().to_string_lossy();
+    let kept = keeping.folder.join(format!("{name}-{key:016x}.json"));
+    if !keeping.afresh
+        && let Some(counts) = fs::read(&kept).ok().and_then(|text| serde_json::from_slice(&text).ok())
+    {
+        return Ok(counts);
+    }
+    let trace = keeping.folder.join(format!("{name}-{key:016x}.trace"));
+    let counts = record(program, &trace, what, expected, watch, keeping)
+        .and_then(|()| simulate(program, machine, &trace, what, watch));
+    if !keeping.traces {
+        // What cannot be removed was not written, or will be found by whoever looks for the space.
+        let _ = fs::remove_file(&trace);
+    }
+    let counts = counts?;
+    let text = serde_json::to_vec(&counts).unwrap_or_default();
+    fs::write(&kept, text).map_err(file_error(&kept, "cannot keep the counts"))?;
+    Ok(counts)
+}
+
+/// Records, unless there is a whole trace.
+fn record(
+    program: &Program,
+    trace: &Path,
+    what: &str,
+    expected: u64,
+    watch: Watch,
+    keeping: &Keeping,
+) -> Result<(), ReproduceError> {
+    if keeping.traces && !keeping.afresh && trace::Trace::open(trace).is_ok() {
+        return Ok(());
+    }
+    // Written under another name: a recording that was broken off is not taken for a whole one.
+    let partial = trace.with_extension("partial");
+    let mut options = capture::Options::new(&program.path, &program.arguments, &partial);
+    options.pcs = false;
+    options.symbols = false;
+    options.follow_children = false;
+    options.discard_output = true;
+    let failed = |what: String| ReproduceError::Program {
+        line: program.line(),
+        what,
+    };
+    let recorded = capture::record(&options, &mut |progress| {
+        watch(Step::Recording {
+            what,
+            references: progress.references,
+            expected,
+            bytes: progress.bytes,
+        });
+    });
+    let outcome = recorded.map_err(|source| {
+        let _ = fs::remove_file(&partial);
+        ReproduceError::Record {
+            line: program.line(),
+            source,
+        }
+    })?;
+    let problem = match (outcome.exit.code(), outcome.failure) {
+        (0, None) => None,
+        (0, Some(failure)) => Some(format!("its trace is not whole: {failure}")),
+        (code, _) => Some(format!("ended with {code} while it was recorded")),
+    };
+    if let Some(problem) = problem {
+        let _ = fs::remove_file(&partial);
+        return Err(failed(problem));
+    }
+    fs::rename(&partial, trace).map_err(file_error(trace, "cannot name the trace"))
+}
+
+fn simulate(
+    program: &Program,
+    machine: &Machine,
+    file: &Path,
+    what: &str,
+    watch: Watch,
+) -> Result<Counts, ReproduceError> {
+    // The same program without the recorder: what it says of its threads, in seconds.
+    let said = program.run()?;
+    let trace = trace::Trace::open(file)?;
+    let config = sim::Config::new(machine.clone(), vec![sim::PolicySpec::new("page-coloring")]);
+    let (done, total) = (AtomicU64::new(0), trace.references());
+    let progress = |references: u64| {
+        let done = done.fetch_add(references, Ordering::Relaxed) + references;
+        watch(Step::Simulating { what, done, total });
+    };
+    let outcomes = sim::simulate(&trace, &config, &progress).map_err(|source| ReproduceError::Simulate {
+        line: program.line(),
+        source,
+    })?;
+    let failed = |what: String| ReproduceError::Program {
+        line: program.line(),
+        what,
+    };
+    let outcome = outcomes.first().ok_or_else(|| failed("nothing was simulated".into()))?;
+    Counts::of(outcome, &said).map_err(failed)
+}
+
+/// A number for all that counts depend on: the program (which the library of threads is linked into), its arguments,
+/// the machine, and the recorder and simulator themselves.
+fn key(program: &Program, machine: &Machine) -> Result<u64, ReproduceError> {
+    let mut hasher = DefaultHasher::new();
+    hash_file(&program.path, &mut hasher)?;
+    if let Ok(own) = std::env::current_exe() {
+        hash_file(&own, &mut hasher)?;
+    }
+    if let Ok(tool) = capture::find_tool(None) {
+        for file in sorted(&tool.folder) {
+            hash_file(&file, &mut hasher)?;
+        }
+    }
+    for argument in &program.arguments {
+        hasher.write(argument.as_bytes());
+        hasher.write_u8(0);
+    }
+    hasher.write(machine.to_toml().as_bytes());
+    Ok(hasher.finish())
+}
+
+/// The plain files of a folder, by name; none where it cannot be read.
+fn sorted(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()));
+    let mut files: Vec<PathBuf> = entries.into_iter().flatten().filter(|path| path.is_file()).collect();
+    files.sort();
+    files
+}
+
+fn hash_file(path: &Path, hasher: &mut DefaultHasher) -> Result<(), ReproduceError> {
+    let failed = file_error(path, "cannot be read");
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) => return Err(failed(error)),
+    };
+    let mut room = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut room) {
+            Ok(0) => return Ok(()),
+            Ok(bytes) => hasher.write(&room[..bytes]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
+fn file_error(path: &Path, what: &'static str) -> impl Fn(io::Error) -> ReproduceError + use<> {
+    let path = path.to_path_buf();
+    move |source| ReproduceError::File {
+        path: path.clone(),
+        what,
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_kept_for_what_they_were_counted_of() {
+        let room = tempfile::tempdir().unwrap();
+        let path = room.path().join("sor-untiled");
+        fs::write(&path, "one").unwrap();
+        let program = |arguments: &[&str]| Program {
+            path: path.clone(),
+            arguments: arguments.iter().map(ToString::to_string).collect(),
+        };
+        let r8000 = machine::load("sgi-power-indigo2-r8000").unwrap();
+        let r10000 = machine::load("sgi-indigo2-impact-r10000").unwrap();
+        let first = key(&program(&["--n", "5"]), &r8000).unwrap();
+        assert_eq!(key(&program(&["--n", "5"]), &r8000).unwrap(), first);
+        assert_ne!(key(&program(&["--n", "6"]), &r8000).unwrap(), first);
+        assert_ne!(key(&program(&["--n5", ""]), &r8000).unwrap(), first);
+        assert_ne!(key(&program(&["--n", "5"]), &r10000).unwrap(), first);
+        fs::write(&path, "two").unwrap();
+        assert_ne!(key(&program(&["--n", "5"]), &r8000).unwrap(), first);
+        fs::remove_file(&path).unwrap();
+        assert!(key(&program(&[]), &r8000).is_err());
+    }
+}

@@ -1,0 +1,396 @@
+//! The way in: the items of a paper, measured; out come its numbers beside ours.
+
+use std::path::PathBuf;
+
+use machine::Machine;
+use machine::measured::{Effort, Measured, measured};
+
+use crate::error::ReproduceError;
+use crate::line::{Line, Place};
+use crate::paper::{Item, Job, Kind, Measure, Paper, Run};
+use crate::programs::{Build, Program, Programs, filled};
+use crate::record::{self, Keeping};
+use crate::times::{self, Timing};
+use crate::watch::{Step, Watch};
+use crate::{counts::Counts, overhead};
+
+/// The machine that Philbin96 simulated.
+const MACHINE: &str = "sgi-power-indigo2-r8000";
+const MICRO: f64 = 1e-3;
+/// No machine that runs this has less.
+const LEAST_CACHE: u64 = 64 << 10;
+
+/// How the work is done.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Folder of the programs; `None` finds it.
+    pub programs: Option<PathBuf>,
+    pub keeping: Keeping,
+    /// The cache that sizes are chosen by; `None` measures it.
+    pub cache_bytes: Option<u64>,
+    /// Rounds of everything that is timed; `None`: three (one for figures), with `full` seven (three).
+    pub rounds: Option<usize>,
+    pub full: bool,
+    /// Run everything at this size instead of the paper's (counts) or the scaled one (times).
+    pub n: Option<u64>,
+}
+
+/// One item, reproduced.
+#[derive(Clone, Debug)]
+pub struct Section {
+    pub item: Item,
+    pub lines: Vec<Line>,
+    /// What a reader has to know: sizes, rounds, what differs from the paper.
+    pub notes: Vec<String>,
+    /// What failed; lines that hang on it have a reason instead of a value.
+    pub failures: Vec<String>,
+}
+
+/// Reproduces items of a paper.
+pub struct Reproduction<'a> {
+    paper: &'a Paper,
+    options: &'a Options,
+    watch: Watch<'a>,
+    machine: Machine,
+    /// What was measured of this machine, once it was needed.
+    measured: Option<Measured>,
+}
+
+impl<'a> Reproduction<'a> {
+    pub fn new(paper: &'a Paper, options: &'a Options, watch: Watch<'a>) -> Result<Self, ReproduceError> {
+        Ok(Reproduction {
+            paper,
+            options,
+            watch,
+            machine: machine::load(MACHINE)?,
+            measured: None,
+        })
+    }
+
+    /// One item. Fails where nothing of it can be had; what fails of its parts is told in the section.
+    pub fn item(&mut self, item: &Item) -> Result<Section, ReproduceError> {
+        let mut section = Section {
+            item: item.clone(),
+            lines: Vec::new(),
+            notes: Vec::new(),
+            failures: Vec::new(),
+        };
+        match item.kind {
+            Kind::Overhead => self.overhead(item, &mut section)?,
+            Kind::Times => self.times(item, &mut section)?,
+            Kind::Counts => self.counts(item, &mut section)?,
+            Kind::Blocks => self.blocks(item, &mut section)?,
+        }
+        Ok(section)
+    }
+
+    fn place<'p>(&self, item: &'p Item, row: &'p str, column: &'p str, unit: &'p str) -> Place<'p> {
+        Place {
+            paper: self.paper.name,
+            item: &item.name,
+            row,
+            column,
+            unit,
+        }
+    }
+
+    /// A version of an item's program at a size; the error is the reason why there is none.
+    fn program(
+        &self,
+        programs: &Programs,
+        build: Build,
+        job: &Job,
+        run: &Run,
+        n: u64,
+        cache: u64,
+    ) -> Result<Program, String> {
+        let (Some(name), Some(version)) = (&job.program, &run.version) else {
+            return Err(run
+                .absent
+                .clone()
+                .unwrap_or_else(|| "there is no such program".to_string()));
+        };
+        let values = [("n", n), ("plane", plane(cache))];
+        let mut arguments = filled(&job.arguments, &values);
+        arguments.extend(filled(&run.arguments, &values));
+        if let Some(hints) = run.hints {
+            arguments.extend(["--block".to_string(), (cache / hints.max(1)).to_string()]);
+        }
+        let program = programs.program(build, name, version, arguments);
+        program.map_err(|error| error.to_string())
+    }
+
+    /// Tables of misses.
+    fn counts(&self, item: &Item, section: &mut Section) -> Result<(), ReproduceError> {
+        let programs = Programs::find(self.options.programs.as_deref())?;
+        let cache = self.paper_cache();
+        let n = self.size(&item.job, cache);
+        let references = item.rows.iter().find(|row| row.measure == Some(Measure::References));
+        let mut counted: Vec<(Result<Counts, String>, Option<String>)> = Vec::new();
+        for (index, run) in item.runs.iter().enumerate() {
+            let program = self.program(&programs, Build::Count, &item.job, run, n, cache);
+            let line = program.as_ref().ok().map(Program::line);
+            let counts = program.and_then(|program| {
+                let what = format!("{} {}", item.name, run.of);
+                let paper = references.and_then(|row| row.value(index)).unwrap_or(0.0);
+                let expected = (paper * 1000.0) as u64;
+                let counts = record::count(
+                    &program,
+                    &self.machine,
+                    &self.options.keeping,
+                    &what,
+                    expected,
+                    self.watch,
+                );
+                counts.map_err(|error| error.to_string())
+            });
+            if let (Err(reason), None) = (&counts, &run.absent) {
+                section.failures.push(format!("{}: {reason}", run.of));
+            }
+            counted.push((counts, line));
+        }
+        for row in &item.rows {
+            for (index, (column, (counts, run))) in item.columns.iter().zip(&counted).enumerate() {
+                let paper = row.value(index);
+                // What stands only in the paper's text stands there for some columns only.
+                let (Some(measure), false) = (row.measure, row.source.is_some() && paper.is_none()) else {
+                    continue;
+                };
+                let ours = counts
+                    .as_ref()
+                    .map_err(Clone::clone)
+                    .and_then(|counts| counts.measure(measure));
+                let unit = match measure {
+                    Measure::L1Rate | Measure::L2Rate => "percent",
+                    Measure::Threads | Measure::Bins => "each",
+                    _ => &item.unit,
+                };
+                let line = Line::new(self.place(item, &row.name, column, unit), paper, ours);
+                section.lines.push(match run {
+                    Some(run) => line.of_run(run),
+                    None => line,
+                });
+            }
+        }
+        section.notes.push(format!(
+            "counted: the programs' own references at size {n}, simulated on {MACHINE} with the colors of frames those of \
+             their pages (the paper's simulator worked with virtual addresses); start-up is left out"
+        ));
+        Ok(())
+    }
+
+    /// Tables of times.
+    fn times(&mut self, item: &Item, section: &mut Section) -> Result<(), ReproduceError> {
+        let programs = Programs::find(self.options.programs.as_deref())?;
+        let cache = self.cache();
+        let n = self.size(&item.job, cache);
+        let rounds = self.options.rounds.unwrap_or(if self.options.full { 7 } else { 3 });
+        let mut found: Vec<Result<usize, String>> = Vec::new();
+        let mut timed = Vec::new();
+        for run in &item.runs {
+            let program = self.program(&programs, Build::Time, &item.job, run, n, cache);
+            if let (Err(reason), None) = (&program, &run.absent) {
+                section.failures.push(format!("{}: {reason}", run.of));
+            }
+            found.push(program.map(|program| {
+                timed.push(program);
+                timed.len() - 1
+            }));
+        }
+        let timings = times::time(&timed, rounds, &item.name, self.watch)?;
+        let of = |row: &str| -> Result<&Timing, String> {
+            let at = item
+                .runs
+                .iter()
+                .position(|run| run.of == row)
+                .ok_or("there is no such run")?;
+            let index = found[at].clone()?;
+            timings.get(index).ok_or_else(|| "it was not run".to_string())
+        };
+        let baseline = item.baseline.as_deref().unwrap_or_default();
+        for (index, row) in item.rows.iter().enumerate() {
+            let ours = of(&row.name).map(|timing| timing.median);
+            let run = found
+                .get(index)
+                .and_then(|found| found.as_ref().ok())
+                .map(|&at| timed[at].line());
+            let mut push = |line: Line| {
+                section.lines.push(match &run {
+                    Some(run) => line.of_run(run),
+                    None => line,
+                });
+            };
+            let here = ["here".to_string()];
+            let columns = if row.is_ours() { &here[..] } else { &item.columns };
+            for (column, name) in columns.iter().enumerate() {
+                let place = self.place(item, &row.name, name, &item.unit);
+                push(Line::new(place, row.value(column), ours.clone()));
+            }
+            let baseline = row.baseline.as_deref().unwrap_or(baseline);
+            if row.name == baseline {
+                continue;
+            }
+            for (column, name) in columns.iter().enumerate() {
+                let base = item.rows.iter().find(|row| row.name == baseline);
+                let paper = base.and_then(|base| Some(base.value(column)? / row.value(column)?));
+                let speedup = of(baseline).and_then(|base| Ok(base.median / ours.clone()?));
+                let title = format!("{name} speedup over {baseline}");
+                push(Line::new(self.place(item, &row.name, &title, "times"), paper, speedup));
+            }
+        }
+        section.notes.push(format!(
+            "timed here: processor seconds at size {n}, so that the data has the paper's ratio to the cache of {} that \
+             this process gets; {}; seconds are of another machine and size: compare the speedups",
+            report::bytes(cache),
+            rounds_told(rounds)
+        ));
+        let spread = |(program, timing): (&Program, &Timing)| {
+            format!(
+                "{}: {:.3} s ({:.3} to {:.3})",
+                program.line(),
+                timing.median,
+                timing.least,
+                timing.most
+            )
+        };
+        section.notes.extend(timed.iter().zip(&timings).map(spread));
+        Ok(())
+    }
+
+    /// A figure of times over block sizes.
+    fn blocks(&mut self, item: &Item, section: &mut Section) -> Result<(), ReproduceError> {
+        let programs = Programs::find(self.options.programs.as_deref())?;
+        let cache = self.cache();
+        let rounds = self.options.rounds.unwrap_or(if self.options.full { 3 } else { 1 });
+        for row in &item.rows {
+            let n = self.size(&row.job, cache);
+            let ready = |column: &String| -> Result<Program, ReproduceError> {
+                let bytes =
+                    block_bytes(column).ok_or_else(|| ReproduceError::Host(format!("`{column}` is no size")))?;
+                let arguments = filled(
+                    &row.job.arguments,
+                    &[("n", n), ("block", bytes), ("plane", plane(cache))],
+                );
+                let name = row.job.program.as_deref().unwrap_or_default();
+                programs.program(Build::Time, name, "threaded", arguments)
+            };
+            let ready: Result<Vec<Program>, ReproduceError> = item.columns.iter().map(ready).collect();
+            let what = format!("{} {}", item.name, row.name);
+            let timed = ready.and_then(|ready| Ok((times::time(&ready, rounds, &what, self.watch)?, ready)));
+            if let Err(error) = &timed {
+                section.failures.push(format!("{}: {error}", row.name));
+            }
+            for (index, column) in item.columns.iter().enumerate() {
+                let place = self.place(item, &row.name, column, &item.unit);
+                section.lines.push(match &timed {
+                    Ok((timings, ready)) => {
+                        Line::new(place, row.value(index), Ok(timings[index].median)).of_run(&ready[index].line())
+                    }
+                    Err(error) => Line::new(place, row.value(index), Err(error.to_string())),
+                });
+            }
+        }
+        section.notes.push(format!(
+            "timed here: processor seconds of the threaded versions; {}; the cache that this process gets holds {}, the \
+             paper's 2 MB; the paper prints curves without numbers",
+            rounds_told(rounds),
+            report::bytes(cache)
+        ));
+        Ok(())
+    }
+
+    /// The cost of threads.
+    fn overhead(&mut self, item: &Item, section: &mut Section) -> Result<(), ReproduceError> {
+        let miss = self.measured().memory_ns;
+        let rounds = self.options.rounds.unwrap_or(if self.options.full { 21 } else { 7 });
+        let count = item.threads.unwrap_or(1 << 20);
+        (self.watch)(Step::Measuring { what: &item.name });
+        let measured = overhead::measure(count, rounds)?;
+        for row in &item.rows {
+            let ours = match row.name.as_str() {
+                "Fork" => measured.fork,
+                "Run" => measured.run,
+                "Total" => measured.fork + measured.run,
+                _ => miss,
+            };
+            for (column, name) in item.columns.iter().enumerate() {
+                let place = self.place(item, &row.name, name, &item.unit);
+                section
+                    .lines
+                    .push(Line::new(place, row.value(column), Ok(ours * MICRO)));
+            }
+        }
+        let paper = |name: &str, column| {
+            item.rows
+                .iter()
+                .find(|row| row.name == name)
+                .and_then(|row| row.value(column))
+        };
+        for (column, name) in item.columns.iter().enumerate() {
+            let place = self.place(item, "Total in L2 misses", name, "misses");
+            let then = paper("Total", column).and_then(|total| Some(total / paper("L2 Miss", column)?));
+            let now = (measured.fork + measured.run) / miss;
+            section.lines.push(Line::new(place, then, Ok(now)));
+        }
+        section.notes.push(format!(
+            "measured here: {count} null threads over {} bins, on one cpu, warm; {}; an L2 miss is a load from memory",
+            measured.bins,
+            rounds_told(rounds)
+        ));
+        Ok(())
+    }
+
+    /// The cache that sizes and blocks are chosen by.
+    fn cache(&mut self) -> u64 {
+        match self.options.cache_bytes {
+            Some(bytes) => bytes,
+            None => self.measured().cache_bytes.max(LEAST_CACHE),
+        }
+    }
+
+    /// What this process really gets of the machine; measured once.
+    fn measured(&mut self) -> &Measured {
+        let watch = self.watch;
+        self.measured.get_or_insert_with(|| {
+            watch(Step::Measuring { what: "this machine" });
+            measured(Effort::Careful)
+        })
+    }
+
+    /// The paper's cache.
+    fn paper_cache(&self) -> u64 {
+        self.machine.caches.iter().map(|cache| cache.bytes).max().unwrap_or(0)
+    }
+
+    /// The size of a job: the one asked for, or the paper's, grown for a cache of so many bytes.
+    fn size(&self, job: &Job, cache: u64) -> u64 {
+        match (self.options.n, job.size) {
+            (Some(n), _) => n,
+            (None, Some(size)) => size.grown(cache, self.paper_cache()),
+            (None, None) => 0,
+        }
+    }
+}
+
+/// Bytes along one side of the cube that N-body's places are scaled to: four blocks of a third of the cache. The paper
+/// says only "the dimensions of the scheduling plane" (section 4.4); its 46 bins are more than three blocks a side make.
+fn plane(cache: u64) -> u64 {
+    4 * (cache / 3)
+}
+
+fn rounds_told(rounds: usize) -> String {
+    match rounds {
+        1 => "one round".to_string(),
+        rounds => format!("the median of {rounds} rounds, in turn"),
+    }
+}
+
+/// `128K` and `8M`, in bytes.
+pub fn block_bytes(text: &str) -> Option<u64> {
+    let (digits, shift) = match text.as_bytes().last()? {
+        b'K' => (&text[..text.len() - 1], 10),
+        b'M' => (&text[..text.len() - 1], 20),
+        _ => (text, 0),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}

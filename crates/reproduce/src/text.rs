@@ -1,0 +1,165 @@
+//! Sections as tables for terminals: the paper's number, ours, and the ratio.
+
+use report::{Column, Table};
+
+use crate::line::Line;
+use crate::reproduce::Section;
+
+/// A section in `columns` columns of a terminal.
+pub fn text(section: &Section, columns: usize) -> String {
+    let item = &section.item;
+    let mut out = format!("{}: {} (section {})\n", heading(&item.name), item.title, item.section);
+    let mut table = Table::new([
+        (Column::Left, ""),
+        (Column::Left, ""),
+        (Column::Right, "paper"),
+        (Column::Right, "here"),
+        (Column::Right, "here/paper"),
+        (Column::Left, ""),
+    ]);
+    let mut last = "";
+    for line in &section.lines {
+        let title = if line.row == last { "" } else { &line.row };
+        last = &line.row;
+        table.row([
+            title.into(),
+            line.column.as_str().into(),
+            number(line.paper_value, line).into(),
+            number(line.value, line).into(),
+            ratio(line.ratio).into(),
+            unit(line, &item.unit).into(),
+        ]);
+    }
+    out += &table.render(columns);
+    let mut reasons: Vec<String> = Vec::new();
+    for line in &section.lines {
+        if let Some(reason) = &line.reason {
+            let told = format!("no number for {}: {reason}", line.row);
+            let told_for_column = format!("no number for {}: {reason}", line.column);
+            // In tables of counts a reason is a column's, in tables of times a row's.
+            let told = if item.runs.iter().any(|run| run.of == line.column) {
+                told_for_column
+            } else {
+                told
+            };
+            if !reasons.contains(&told) {
+                reasons.push(told);
+            }
+        }
+    }
+    for note in reasons.iter().chain(&section.notes) {
+        out += &format!("  {note}\n");
+    }
+    out
+}
+
+/// `Table 3` for `table3`.
+fn heading(name: &str) -> String {
+    let digits = name.find(|c: char| c.is_ascii_digit()).unwrap_or(name.len());
+    let (word, number) = name.split_at(digits);
+    let mut letters = word.chars();
+    let first = letters
+        .next()
+        .map(|c| c.to_ascii_uppercase().to_string())
+        .unwrap_or_default();
+    format!("{first}{} {number}", letters.as_str()).trim_end().to_string()
+}
+
+/// Null threads cost a hundredth of what they did: that is not nothing.
+fn ratio(ratio: Option<f64>) -> String {
+    match ratio {
+        None => "-".to_string(),
+        Some(ratio) if ratio < 0.0995 && ratio > 0.0 => format!("{ratio:.4}"),
+        Some(ratio) => format!("{ratio:.2}"),
+    }
+}
+
+/// The unit where it is not the table's.
+fn unit(line: &Line, table: &str) -> String {
+    if line.unit == table {
+        String::new()
+    } else {
+        line.unit.clone()
+    }
+}
+
+fn number(value: Option<f64>, line: &Line) -> String {
+    let Some(value) = value else {
+        return "-".to_string();
+    };
+    match line.unit.as_str() {
+        "thousands" | "each" => grouped(value),
+        "percent" => format!("{value:.1}"),
+        // Null threads cost nanoseconds now.
+        "microseconds" => format!("{value:.4}"),
+        _ if value.abs() < 1.0 => format!("{value:.3}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// A number without its fraction, its digits in groups of three.
+fn grouped(value: f64) -> String {
+    let digits = format!("{:.0}", value.abs());
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if value < 0.0 { format!("-{out}") } else { out }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::line::Place;
+    use crate::paper::philbin96;
+
+    #[test]
+    fn a_section_reads_like_the_papers_table() {
+        let paper = philbin96().unwrap();
+        let item = paper.items.iter().find(|item| item.name == "table3").unwrap();
+        let place = |row, column, unit| Place {
+            paper: "philbin96",
+            item: "table3",
+            row,
+            column,
+            unit,
+        };
+        let section = Section {
+            item: item.clone(),
+            lines: vec![
+                Line::new(place("L2 misses", "Untiled", "thousands"), Some(68225.0), Ok(67000.4)),
+                Line::new(
+                    place("L2 misses", "Tiled", "thousands"),
+                    Some(738.0),
+                    Err("not built".into()),
+                ),
+                Line::new(place("bins", "Threaded", "each"), Some(81.0), Ok(81.0)),
+            ],
+            notes: vec!["a note".into()],
+            failures: Vec::new(),
+        };
+        let text = anstream::adapter::strip_str(&text(&section, 100)).to_string();
+        assert!(text.starts_with("Table 3: Matrix multiply memory references"), "{text}");
+        assert!(text.contains("68,225  67,000        0.98"), "{text}");
+        assert!(text.contains("no number for Tiled: not built\n  a note\n"), "{text}");
+        let bins = text.lines().find(|line| line.contains("bins")).unwrap();
+        assert!(bins.contains("1.00") && bins.trim_end().ends_with("each"), "{text}");
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(grouped(0.4), "0");
+        assert_eq!(grouped(999.0), "999");
+        assert_eq!(grouped(1_048_576.0), "1,048,576");
+        assert_eq!(
+            (ratio(Some(1.0)).as_str(), ratio(Some(0.0056)).as_str()),
+            ("1.00", "0.0056")
+        );
+        assert_eq!((ratio(Some(0.0)).as_str(), ratio(None).as_str()), ("0.00", "-"));
+        assert_eq!(heading("figure4"), "Figure 4");
+        assert_eq!(heading("table10"), "Table 10");
+    }
+}

@@ -1,0 +1,71 @@
+//! Timing programs against each other: in turn, pinned to one cpu, the median of several rounds.
+
+use crate::error::ReproduceError;
+use crate::programs::{Program, Said};
+use crate::watch::{Step, Watch};
+
+/// What the rounds of one program came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timing {
+    /// Processor seconds.
+    pub median: f64,
+    pub least: f64,
+    pub most: f64,
+    /// What the last round said.
+    pub said: Said,
+}
+
+/// Runs all programs `rounds` times, each round through all of them, so that whatever else the machine did meets all
+/// alike.
+pub fn time(programs: &[Program], rounds: usize, what: &str, watch: Watch) -> Result<Vec<Timing>, ReproduceError> {
+    // The mask is inherited by what is started.
+    let pinned = sys::affinity::pin_to_last();
+    let mut said: Vec<Vec<Said>> = vec![Vec::new(); programs.len()];
+    for round in 0..rounds.max(1) {
+        for (index, program) in programs.iter().enumerate() {
+            watch(Step::Timing {
+                what,
+                run: round * programs.len() + index,
+                runs: rounds.max(1) * programs.len(),
+            });
+            said[index].push(program.run()?);
+        }
+    }
+    drop(pinned);
+    Ok(said.into_iter().filter_map(timing).collect())
+}
+
+fn timing(mut said: Vec<Said>) -> Option<Timing> {
+    let mut times: Vec<f64> = said.iter().map(Said::time).collect();
+    let median = median(&mut times)?;
+    Some(Timing {
+        median,
+        least: times[0],
+        most: times[times.len() - 1],
+        said: said.pop()?,
+    })
+}
+
+/// The middle of some numbers, which are sorted; of an even number of them, the mean of the two in the middle.
+pub fn median(numbers: &mut [f64]) -> Option<f64> {
+    numbers.sort_by(f64::total_cmp);
+    let half = numbers.len() / 2;
+    match numbers.len() {
+        0 => None,
+        odd if odd % 2 == 1 => Some(numbers[half]),
+        _ => Some((numbers[half - 1] + numbers[half]) / 2.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(&mut []), None);
+        assert_eq!(median(&mut [3.0]), Some(3.0));
+        assert_eq!(median(&mut [3.0, 1.0, 9.0]), Some(3.0));
+        assert_eq!(median(&mut [4.0, 1.0, 9.0, 2.0]), Some(3.0));
+    }
+}

@@ -1,0 +1,294 @@
+//! Policy `order`: the work items that a program marked, replayed in the order that the policy gives.
+//!
+//! README.md, "Work in another order", tells what exactly is put where. [`Reordered::new`] finds the
+//! items (their marks are events, so the references need not be decoded), asks the policy's code for
+//! their order, and decides how to get at them: from the trace, a bucket at a time, or where they are
+//! too scattered for that, from a temporary file. The simulation knows nothing of it: it gets streams,
+//! as always. What is kept in memory grows with the items (about 24 bytes for each) and not with the
+//! references.
+
+mod gather;
+mod input;
+mod marks;
+mod plan;
+mod spill;
+mod streams;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use machine::{Kind, Machine};
+use policy::WorkOrder;
+use policy::order::{BinsError, DefaultBlock, HINTS_MAX, Limit, Shape, Tour, default_block};
+use serde::Serialize;
+use trace::{Event, Trace};
+
+pub use input::ReorderedInput;
+pub use streams::reordered_streams;
+
+use crate::config::{Config, Order};
+use crate::error::SimError;
+use gather::Room;
+use plan::{Plan, Planner, Rules, Told};
+use spill::{SCATTERED, Spilled};
+
+/// References between two items that are taken for the loop around them: the marks themselves, the next
+/// hints and the loop's counting, compiled without optimisation.
+const GAP: u64 = 256;
+/// The same where the trace has instruction fetches too.
+const GAP_WITH_FETCHES: u64 = 1024;
+
+/// The largest ticket of a trace whose work can be dealt to workers.
+const TICKETS: u64 = u64::MAX / 2;
+
+/// References and events that buckets of all streams may hold together: 64 MiB each.
+const ROOM: Room = Room {
+    refs: 4 << 20,
+    events: 1 << 20,
+};
+/// However many streams there are, each gets this.
+const LEAST_ROOM: Room = Room {
+    refs: 1 << 16,
+    events: 1 << 14,
+};
+
+/// What policy `order` found and did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorkOutcome {
+    /// Items that could run in another order, those that could not (threads meet in them, or they do not end), and
+    /// those that did run before or after another item than recorded.
+    pub items: u64,
+    pub fixed: u64,
+    pub moved: u64,
+    /// Runs of items, and bins, those of each run counted.
+    pub runs: u64,
+    pub bins: u64,
+    /// Hints that counted, and the side of a block in their units.
+    pub hints: u32,
+    pub block: u64,
+    /// Why the block has that size: `set`, `cache` or `tlb-reach`, and the same in words.
+    pub limit: &'static str,
+    pub reason: String,
+    pub tour: &'static str,
+    pub workers: u32,
+}
+
+/// What a look at the marks tells before anything is decided.
+#[derive(Clone, Copy, Debug, Default)]
+struct Marked {
+    items: u64,
+    /// The most hints that an item has.
+    hints: usize,
+    /// A ticket that comes after all others.
+    ticket: u64,
+}
+
+impl Marked {
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::WorkBegin { hints } => {
+                self.items += 1;
+                self.hints = self.hints.max(hints.len());
+            }
+            Event::Post { ticket } | Event::Wait { ticket } => {
+                self.ticket = self.ticket.max(ticket.saturating_add(1));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A trace with its work in another order.
+pub struct Reordered {
+    trace: Trace,
+    plan: Plan,
+    spilled: Option<Spilled>,
+    room: Room,
+    outcome: WorkOutcome,
+}
+
+impl Reordered {
+    /// Puts a trace's work in order. Fails where no work is marked.
+    pub fn new(trace: &Trace, order: &WorkOrder, config: &Config) -> Result<Arc<Reordered>, SimError> {
+        let threads = trace.threads().len();
+        let share = |all: u64, least: u64| (all / threads.max(1) as u64).max(least);
+        let room = Room {
+            refs: share(ROOM.refs, LEAST_ROOM.refs),
+            events: share(ROOM.events, LEAST_ROOM.events),
+        };
+        Reordered::within(trace, order, config, room, SCATTERED)
+    }
+
+    fn within(
+        trace: &Trace,
+        order: &WorkOrder,
+        config: &Config,
+        room: Room,
+        scattered: u64,
+    ) -> Result<Arc<Reordered>, SimError> {
+        let threads = 0..trace.threads().len() as u32;
+        let mut marked = Marked::default();
+        for thread in threads.clone() {
+            trace.each_event(thread, |_, event| marked.event(event))?;
+        }
+        let decision = Decision::new(order, marked, config, threads.len(), trace.header().has_fetches)?;
+        let mut planner = Planner::new(decision.rules.clone());
+        for thread in threads {
+            let mut failed = None;
+            planner.thread::<SimError>(trace.thread_references(thread), |take| {
+                trace.each_event(thread, |before, event| {
+                    if failed.is_none() {
+                        failed = take(before, event).err();
+                    }
+                })?;
+                failed.map_or(Ok(()), Err)
+            })?;
+        }
+        let plan = planner.finish();
+        let spilled = spill::spill(trace, &plan, room, scattered)?;
+        Ok(Arc::new(Reordered {
+            trace: trace.clone(),
+            outcome: decision.outcome(plan.told),
+            plan,
+            spilled,
+            room,
+        }))
+    }
+
+    /// What was found and decided.
+    pub fn outcome(&self) -> &WorkOutcome {
+        &self.outcome
+    }
+}
+
+/// The policy's parameters, with what was left to be chosen.
+struct Decision {
+    rules: Rules,
+    block: u64,
+    limit: &'static str,
+    reason: String,
+}
+
+impl Decision {
+    fn new(
+        order: &WorkOrder,
+        marked: Marked,
+        config: &Config,
+        threads: usize,
+        has_fetches: bool,
+    ) -> Result<Decision, SimError> {
+        if marked.items == 0 {
+            return Err(SimError::NoWork);
+        }
+        let machine = &config.machine;
+        let workers = match order.workers {
+            0 => machine.cpus,
+            workers => workers,
+        };
+        check_workers(workers, marked.ticket, machine, config.order, threads)?;
+        let hints = match order.hints {
+            0 => marked.hints.clamp(1, HINTS_MAX),
+            hints => hints,
+        };
+        let (block, limit, reason) = match order.block {
+            0 => {
+                let DefaultBlock { bytes, limit, reason } =
+                    default_block(cache_bytes(machine, workers), tlb_reach(machine), hints);
+                let limit = match limit {
+                    Limit::Cache => "cache",
+                    Limit::TlbReach => "tlb-reach",
+                };
+                (bytes, limit, reason)
+            }
+            bytes => (bytes, "set", format!("order.block is set to {bytes}")),
+        };
+        let shape = Shape::new(&vec![block; hints]).and_then(|shape| if order.fold { shape.fold() } else { Ok(shape) });
+        Ok(Decision {
+            rules: Rules {
+                shape: shape.map_err(|error| SimError::Order(error.to_string()))?,
+                tour: order.tour,
+                gap: match (order.gap, has_fetches) {
+                    (0, false) => GAP,
+                    (0, true) => GAP_WITH_FETCHES,
+                    (gap, _) => gap,
+                },
+                workers,
+                ticket: marked.ticket,
+            },
+            block,
+            limit,
+            reason,
+        })
+    }
+
+    fn outcome(&self, told: Told) -> WorkOutcome {
+        WorkOutcome {
+            items: told.items,
+            fixed: told.fixed,
+            moved: told.moved,
+            runs: told.runs,
+            bins: told.bins,
+            hints: self.rules.shape.hints() as u32,
+            block: self.block,
+            limit: self.limit,
+            reason: self.reason.clone(),
+            tour: match self.rules.tour {
+                Tour::FirstFork => "first-fork",
+                Tour::Nearest => "nearest",
+                Tour::Hilbert => "hilbert",
+            },
+            workers: self.rules.workers,
+        }
+    }
+}
+
+fn check_workers(workers: u32, ticket: u64, machine: &Machine, order: Order, threads: usize) -> Result<(), SimError> {
+    let refuse = |what: String| Err(SimError::Order(format!("order.workers is {workers}, but {what}")));
+    if workers > machine.cpus {
+        return refuse(format!(
+            "the machine's cpus are {}; use `--cpus {workers}`",
+            machine.cpus
+        ));
+    }
+    if workers > 1 && threads > 1 {
+        return refuse(format!(
+            "the trace has {threads} threads, and work can be dealt to workers only where there is one; leave \
+             order.workers at 1, so that each thread keeps its own work"
+        ));
+    }
+    if workers > 1 && order == Order::Recorded {
+        return refuse("in recorded order there is only one at a time; use `--order clock`".to_string());
+    }
+    // Each worker takes two more for each run.
+    if workers > 1 && ticket > TICKETS {
+        return refuse(format!(
+            "the trace has a ticket {}, which leaves none for the workers to wait by",
+            ticket - 1
+        ));
+    }
+    Ok(())
+}
+
+/// What one worker has of the last cache for data.
+fn cache_bytes(machine: &Machine, workers: u32) -> u64 {
+    let data = machine
+        .caches
+        .iter()
+        .rev()
+        .find(|cache| cache.kind != Kind::Instruction);
+    data.map_or(0, |cache| {
+        cache.bytes / u64::from(cache.cpus_per_instance.min(workers).max(1))
+    })
+}
+
+fn tlb_reach(machine: &Machine) -> Option<u64> {
+    let tlb = machine.tlb.as_ref()?;
+    Some(u64::from(tlb.entries.saturating_sub(tlb.wired)) * machine.page_bytes)
+}
+
+impl From<BinsError> for SimError {
+    fn from(error: BinsError) -> SimError {
+        SimError::Order(format!("the work cannot be put in order: {error}"))
+    }
+}

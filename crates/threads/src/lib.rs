@@ -1,0 +1,34 @@
+//! Locality threads (Philbin96): work is given as small run-to-completion threads, each with hints of what memory it
+//! uses, and runs in an order in which threads that use the same memory follow one another.
+//!
+//! [`Scheduler`] keeps pending threads in bins, one for each block of the hints' space ([`Shape`]), and runs bin
+//! after bin along a [`Tour`], on one worker or several. Threads can wait for earlier ones, fork further ones while
+//! they run ([`Inside`]), and be kept to run again ([`Keep`]). [`Closures`] is a scheduler of closures.
+//!
+//! What the hints mean for the order is decided by `policy::order`, which the simulator uses as well.
+#![forbid(unsafe_code)]
+
+mod closures;
+mod dependencies;
+mod error;
+mod groups;
+mod id;
+mod inside;
+#[cfg(all(test, feature = "loom"))]
+mod model;
+mod queue;
+mod run;
+mod scheduler;
+mod store;
+mod sync;
+mod turns;
+mod waits;
+mod worker;
+
+pub use closures::{Closure, Closures};
+pub use error::Error;
+pub use id::ThreadId;
+pub use inside::Inside;
+pub use policy::order::{DefaultBlock, HINTS_MAX, Limit, Shape, ShapeError, Tour, default_block};
+pub use run::{Keep, Report};
+pub use scheduler::Scheduler;

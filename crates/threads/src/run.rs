@@ -1,0 +1,246 @@
+//! A run: what is prepared, who works, and what is put in order afterwards.
+
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicU64 as Word, Ordering};
+
+use policy::order::BinId;
+
+use crate::inside::Outbox;
+use crate::queue::Queue;
+use crate::scheduler::is_gone;
+use crate::sync::{AtomicBool, Condvar, Mutex};
+use crate::waits::Waits;
+use crate::worker::{Ended, Shared, work};
+use crate::{Error, Inside, Scheduler};
+
+/// More workers than this are not started.
+const WORKERS_MAX: usize = 1024;
+
+/// What becomes of the threads that a run has run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// They are gone.
+    No,
+    /// They stay, with their dependencies, so that the next run runs them again. Threads forked inside are not kept:
+    /// running the threads that forked them forks them again.
+    Yes,
+}
+
+/// What a run did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// Threads that ran, those forked inside among them.
+    pub threads: u64,
+    /// Bins that the tour visited.
+    pub bins: u64,
+    /// Further turns that bins got, for threads forked inside or released after their bin had been passed.
+    pub turns: u64,
+    /// Workers that took part.
+    pub workers: usize,
+}
+
+impl<T> Scheduler<T> {
+    /// Runs all pending threads on the calling operating system thread, bin after bin in the order of the tour.
+    ///
+    /// # Errors
+    /// Where there is no memory to begin. No thread has run then.
+    ///
+    /// # Panics
+    /// A thread's panic ends the run and goes on to the caller. That thread has run. Those that have not are still
+    /// pending, none is lost, and the next run runs them; with [`Keep::Yes`] the next run runs all of them again.
+    pub fn run<F>(&mut self, keep: Keep, mut body: F) -> Result<Report, Error>
+    where
+        F: FnMut(&T, &mut Inside<T>),
+    {
+        self.drive(1, keep, |shared, insides| {
+            insides
+                .into_iter()
+                .map(|inside| work(shared, inside, &mut body))
+                .collect()
+        })
+    }
+
+    /// [`Scheduler::run`] with several workers: the calling operating system thread and `workers - 1` more.
+    ///
+    /// Each worker gets a part of the tour, so that bins that follow one another stay on one worker, and runs whole
+    /// bins. One that is through takes the far half of what another has left. Where the system has no more threads to
+    /// give, fewer (never more than 1024) workers do the same work.
+    ///
+    /// # Panics
+    /// As [`Scheduler::run`]. Other workers finish the group of at most 64 threads that they are in; of several
+    /// panics, one goes on.
+    pub fn run_on<F>(&mut self, workers: NonZeroUsize, keep: Keep, body: F) -> Result<Report, Error>
+    where
+        T: Send + Sync,
+        F: Fn(&T, &mut Inside<T>) + Sync,
+    {
+        self.drive(workers.get(), keep, |shared, mut insides| {
+            let body = &body;
+            std::thread::scope(|scope| {
+                let others: Vec<_> = insides
+                    .drain(1..)
+                    .filter_map(|inside| {
+                        let begin = move || {
+                            work(shared, inside, &mut |thread: &T, inside: &mut Inside<T>| {
+                                body(thread, inside)
+                            })
+                        };
+                        let spawned = std::thread::Builder::new()
+                            .name("domicile-worker".into())
+                            .spawn_scoped(scope, begin);
+                        if spawned.is_err() {
+                            shared.turns().lost_worker();
+                        }
+                        spawned.ok()
+                    })
+                    .collect();
+                let mut ended: Vec<_> = insides
+                    .into_iter()
+                    .map(|inside| {
+                        work(shared, inside, &mut |thread: &T, inside: &mut Inside<T>| {
+                            body(thread, inside)
+                        })
+                    })
+                    .collect();
+                ended.extend(
+                    others
+                        .into_iter()
+                        .map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic))),
+                );
+                ended
+            })
+        })
+    }
+
+    /// Prepares, lets workers work, and puts in order what they leave.
+    fn drive(
+        &mut self,
+        workers: usize,
+        keep: Keep,
+        work: impl FnOnce(&Shared<'_, T>, Vec<Inside<T>>) -> Vec<Ended<T>>,
+    ) -> Result<Report, Error> {
+        self.absorb()?;
+        let tour = self.tour();
+        let workers = workers.clamp(1, WORKERS_MAX);
+        let groups = self.store.groups.used();
+        let waits = if self.dependencies.is_empty() {
+            None
+        } else {
+            let gone = &self.gone;
+            Some(Waits::new(&self.dependencies, |place| is_gone(gone, place))?)
+        };
+        self.done.clear();
+        self.done.try_reserve_exact(groups)?;
+        self.done.resize_with(groups, || Word::new(0));
+        self.gone.try_reserve_exact(groups.saturating_sub(self.gone.len()))?;
+        self.strays.try_reserve(workers)?;
+        self.turns.begin(&self.store, &tour, workers, waits.as_ref())?;
+        let dimensions = self.shape().hints();
+        let insides: Vec<Inside<T>> = (0..workers)
+            .map(|worker| Inside {
+                worker,
+                outbox: Outbox::new(dimensions),
+            })
+            .collect();
+        let shared = Shared {
+            store: &self.store,
+            gone: &self.gone,
+            done: &self.done,
+            tour: &tour,
+            queues: self.share_out(&tour, workers),
+            waits,
+            turns: Mutex::new(&mut self.turns),
+            wake: Condvar::new(),
+            stop: AtomicBool::new(false),
+        };
+        let ended = work(&shared, insides);
+        drop(shared);
+        let mut report = Report {
+            workers: ended.len(),
+            ..Report::default()
+        };
+        let mut panic = None;
+        for worker in ended {
+            report.threads += worker.threads;
+            report.bins += worker.bins;
+            report.turns += worker.turns;
+            panic = panic.or(worker.panic);
+            if !worker.outbox.is_empty() {
+                self.strays.push(worker.outbox);
+            }
+        }
+        match (keep, panic) {
+            (Keep::No, None) => self.clear(),
+            (Keep::Yes, None) => self.turns.reset(),
+            (Keep::No, Some(panic)) => {
+                self.gone.resize(groups, 0);
+                for (gone, done) in self.gone.iter_mut().zip(&self.done) {
+                    *gone |= done.load(Ordering::Relaxed);
+                }
+                if self.is_empty() {
+                    self.clear();
+                }
+                resume_unwind(panic);
+            }
+            (Keep::Yes, Some(panic)) => {
+                self.turns.reset();
+                self.strays.clear();
+                resume_unwind(panic);
+            }
+        }
+        Ok(report)
+    }
+
+    /// Makes ordinary threads of those that were forked inside a run that ended before they ran.
+    fn absorb(&mut self) -> Result<(), Error> {
+        while let Some(stray) = self.strays.last_mut() {
+            let mut refused = None;
+            let forked = &mut self.forked;
+            let store = &mut self.store;
+            stray.empty_into(|hints, item| match store.push(hints, item) {
+                Ok(_) => {
+                    *forked += 1;
+                    Ok(())
+                }
+                Err((error, item)) => {
+                    refused = Some(error);
+                    Err(item)
+                }
+            });
+            if let Some(error) = refused {
+                return Err(error);
+            }
+            self.strays.pop();
+        }
+        let before = self.turns.threads();
+        let absorbed = self.turns.absorb_into(&mut self.store);
+        self.forked += before - self.turns.threads();
+        absorbed
+    }
+
+    /// The bins that hold threads, in the order in which they run.
+    fn tour(&self) -> Vec<BinId> {
+        let mut tour = self.store.bins().tour(self.tour);
+        tour.retain(|&bin| self.store.weight(bin) > 0);
+        tour
+    }
+
+    /// Cuts the tour into one part for each worker, of about equally many threads.
+    fn share_out(&self, tour: &[BinId], workers: usize) -> Vec<Queue> {
+        let weight = |bin: &BinId| u64::from(self.store.weight(*bin));
+        let total: u64 = tour.iter().map(weight).sum();
+        let mut queues = Vec::with_capacity(workers);
+        let (mut from, mut to, mut before) = (0, 0, 0);
+        for worker in 1..=workers as u64 {
+            while to < tour.len() && (before < total * worker / workers as u64 || worker == workers as u64) {
+                before += weight(&tour[to]);
+                to += 1;
+            }
+            queues.push(Queue::new(from as u32..to as u32));
+            from = to;
+        }
+        queues
+    }
+}
