@@ -1,6 +1,6 @@
-//! Superblocks: what the tool says once about each, ready to be stamped with addresses.
+//! Superblocks: what the tool says once about each, ready for the addresses of its runs.
 
-use trace::{Op, Ref, Site, SiteId};
+use trace::{Body, Op, Ref, Site, SiteId};
 
 /// A superblock: ranges in the tables of [`Blocks`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,19 +16,6 @@ pub struct Block {
     /// Whether its sites have numbers yet: they get them when it is first recorded.
     pub named: bool,
 }
-
-/// References of a superblock that counts as short: most are, and it is cheaper to stamp this many
-/// always than to find out how many there are.
-pub const SHORT: usize = 4;
-
-/// Nothing yet.
-pub const NO_REF: Ref = Ref {
-    addr: 0,
-    site: 0,
-    insns: 0,
-    op: Op::Read,
-    size: 0,
-};
 
 /// A place where a superblock can be left.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +38,7 @@ struct Instruction {
 pub struct Blocks {
     blocks: Vec<Block>,
     /// References without addresses. `insns` counts from the reference before it in the superblock,
-    /// or from the superblock's entry. [`SHORT`] more follow the last superblock's.
+    /// or from the superblock's entry.
     templates: Vec<Ref>,
     /// The instruction of each, counted in its superblock.
     insn_of: Vec<u16>,
@@ -72,12 +59,11 @@ impl Blocks {
         let number = usize::try_from(*number).map_err(|_| Malformed)?;
         let [insns, refs, exits] = [0, 16, 32].map(|shift| (counts >> shift) as u16);
         let (ni, nr, ne) = (usize::from(insns), usize::from(refs), usize::from(exits));
-        if number > self.blocks.len() || rest.len() != ni + nr + ne || ni == 0 || ne == 0 {
+        if number != self.blocks.len() || rest.len() != ni + nr + ne || ni == 0 || ne == 0 {
             return Err(Malformed);
         }
         let (insn_words, rest) = rest.split_at(ni);
         let (ref_words, exit_words) = rest.split_at(nr);
-        self.templates.truncate(self.insn_of.len());
         let mut block = Block {
             first_ref: self.templates.len() as u32,
             refs,
@@ -133,12 +119,7 @@ impl Blocks {
             }
             self.exits.push(exit);
         }
-        self.templates.extend([NO_REF; SHORT]);
-        if number == self.blocks.len() {
-            self.blocks.push(block);
-        } else {
-            self.blocks[number] = block;
-        }
+        self.blocks.push(block);
         Ok(())
     }
 
@@ -154,11 +135,14 @@ impl Blocks {
         &self.templates[block.first_ref as usize..][..usize::from(block.refs)]
     }
 
-    /// The references of a short superblock, addresses missing, and as many of others as make
-    /// [`SHORT`].
-    #[inline(always)]
-    pub fn short_templates(&self, block: &Block) -> Option<&[Ref; SHORT]> {
-        self.templates.get(block.first_ref as usize..)?.first_chunk()
+    /// What the writer needs of a superblock whose sites have numbers.
+    pub fn body(&self, number: usize) -> Option<Body<'_>> {
+        let block = self.blocks.get(number).filter(|block| block.named)?;
+        Some(Body {
+            refs: self.templates(block),
+            insns: block.insns,
+            tail: block.tail,
+        })
     }
 
     /// Instructions begun when the superblock was left after `refs` references, at the exit that
@@ -301,6 +285,12 @@ mod tests {
         let mut blocks = Blocks::default();
         assert_eq!(blocks.define(&[]), Err(Malformed));
         assert_eq!(blocks.define(&descriptor(1)), Err(Malformed), "numbers have no gaps");
+        assert_eq!(blocks.define(&descriptor(0)), Ok(()));
+        assert_eq!(
+            blocks.define(&descriptor(0)),
+            Err(Malformed),
+            "nor are they given twice"
+        );
         for cut in 0..descriptor(0).len() {
             assert_eq!(blocks.define(&descriptor(0)[..cut]), Err(Malformed));
         }

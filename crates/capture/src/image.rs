@@ -9,7 +9,6 @@ use crate::allocation::Allocations;
 use crate::block::{Blocks, Malformed};
 use crate::module::{Mapping, Mappings};
 use crate::output::Output;
-use crate::run::Stamp;
 use crate::sync::{Objects, Tickets};
 use crate::wire::{self, record};
 
@@ -74,7 +73,6 @@ pub struct Image {
     allocations: Allocations,
     objects: Objects,
     pub(crate) paused: bool,
-    pub(crate) stamp: Box<Stamp>,
     /// Slots decoded.
     pub slots: u64,
 }
@@ -109,7 +107,6 @@ impl Image {
             allocations: Allocations::default(),
             objects: Objects::new(process),
             paused: false,
-            stamp: Stamp::new(),
             slots: 0,
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
-use trace::{Event, Op, Ref, Site, SiteId, Stack, StackId, Summary, Thread, ThreadId, TraceError, Writer};
+use trace::{Body, Event, Op, Ref, Site, SiteId, Stack, StackId, Summary, Thread, ThreadId, TraceError, Writer};
 
 /// References of a thread that are collected before the writer gets them back: a chunk.
 const BATCH: usize = trace::limits::CHUNK_REFS;
@@ -14,7 +14,8 @@ const BATCH: usize = trace::limits::CHUNK_REFS;
 pub struct Output {
     writer: Writer,
     failure: Option<TraceError>,
-    /// The writer's buffer of `thread`, if it is lent.
+    /// References of `thread` that the writer has not got: with fetches its own buffer, if it is
+    /// lent, otherwise those that did not come in runs.
     refs: Vec<Ref>,
     lent: bool,
     thread: ThreadId,
@@ -79,7 +80,7 @@ impl Output {
     #[cold]
     fn borrow(&mut self) {
         self.lent = true;
-        if self.failure.is_none() {
+        if self.fetches && self.failure.is_none() {
             match self.writer.lend(self.thread) {
                 Ok(refs) => self.refs = refs,
                 Err(failure) => self.failure = Some(failure),
@@ -94,7 +95,11 @@ impl Output {
         }
         self.lent = false;
         if self.failure.is_none() {
-            let result = self.writer.give_back(self.thread, std::mem::take(&mut self.refs));
+            let result = if self.fetches {
+                self.writer.give_back(self.thread, std::mem::take(&mut self.refs))
+            } else {
+                self.writer.refs(self.thread, &self.refs)
+            };
             self.keep(result);
         }
         self.refs.clear();
@@ -151,13 +156,27 @@ impl Output {
         }
     }
 
-    /// Lets through references, for which [`Output::room`] has vouched.
-    #[inline]
-    pub fn take_all(&mut self, refs: &[Ref]) {
-        self.collected().extend_from_slice(refs);
-        self.seen += refs.len() as u64;
-        if self.refs.len() >= BATCH {
-            self.flush();
+    /// Lets through runs of superblocks, as far as [`Output::room`] vouches for them; how many words
+    /// that were. See [`Writer::runs`].
+    pub fn take_runs<'b>(
+        &mut self,
+        words: &[u64],
+        carried: &mut u64,
+        bodies: &dyn Fn(u64) -> Option<Body<'b>>,
+    ) -> usize {
+        self.flush();
+        if self.failure.is_some() {
+            return 0;
+        }
+        match self.writer.runs(self.thread, words, carried, self.room(), bodies) {
+            Ok((taken, refs)) => {
+                self.seen += refs as u64;
+                taken
+            }
+            Err(failure) => {
+                self.failure = Some(failure);
+                0
+            }
         }
     }
 

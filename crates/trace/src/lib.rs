@@ -54,6 +54,7 @@ mod varint;
 mod writer;
 
 pub use cat::{Cat, Item};
+pub use chunk::Body;
 pub use error::{Damage, Place, TraceError};
 pub use events::Piece;
 pub use info::{Info, ThreadInfo, info};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::block::{BlockHead, FILE_HEAD, Kind, file_head};
-use crate::chunk::Encoder;
+use crate::chunk::{Encoder, Told};
 use crate::error::TraceError;
 use crate::limits;
 use crate::model::{Event, Ref, Site, ThreadId, Timed};
@@ -25,11 +25,24 @@ pub enum Job {
         refs: Vec<Ref>,
         events: Vec<Timed>,
     },
+    /// A chunk whose references are encoded.
+    Told {
+        thread: ThreadId,
+        first: u64,
+        told: Told,
+        events: Vec<Timed>,
+    },
     Order(Vec<Run>),
     /// Hand everything to the operating system.
     Flush,
     /// Index and footer.
     Finish,
+}
+
+/// A buffer for use again.
+pub enum Spare {
+    Refs(Vec<Ref>),
+    Told(Told),
 }
 
 /// What has been written.
@@ -91,8 +104,8 @@ impl Sink {
         }
     }
 
-    /// Appends one job's blocks. Gives back a reference buffer for use again.
-    fn apply(&mut self, job: Job) -> Result<Option<Vec<Ref>>, TraceError> {
+    /// Appends one job's blocks. Gives back a buffer for use again.
+    fn apply(&mut self, job: Job) -> Result<Option<Spare>, TraceError> {
         if self.failed {
             return Ok(None);
         }
@@ -101,7 +114,7 @@ impl Sink {
         done
     }
 
-    fn append(&mut self, job: Job) -> Result<Option<Vec<Ref>>, TraceError> {
+    fn append(&mut self, job: Job) -> Result<Option<Spare>, TraceError> {
         self.raw.clear();
         match job {
             Job::Json(kind, json) => {
@@ -128,21 +141,20 @@ impl Sink {
                 events,
             } => {
                 let counted = self.encoder.encode(&refs, &events, &self.sites, &mut self.raw)?;
-                let head = BlockHead {
-                    id: thread,
-                    count: refs.len() as u32,
-                    first,
-                    sum: instructions(counted, &events),
-                    events: events.len() as u32,
-                    ..BlockHead::new(Kind::Chunk)
-                };
-                self.block(head)?;
-                self.written.refs += refs.len() as u64;
-                self.written.events += events.len() as u64;
-                self.written.instructions += head.sum;
-                self.written.chunks += 1;
+                self.chunk(thread, first, refs.len(), counted, &events)?;
                 refs.clear();
-                return Ok(Some(refs));
+                return Ok(Some(Spare::Refs(refs)));
+            }
+            Job::Told {
+                thread,
+                first,
+                mut told,
+                events,
+            } => {
+                told.payload(&events, &self.sites, &mut self.raw)?;
+                self.chunk(thread, first, told.refs, told.instructions, &events)?;
+                told.clear();
+                return Ok(Some(Spare::Told(told)));
             }
             Job::Order(runs) => {
                 order::encode(&runs, &mut self.raw);
@@ -152,6 +164,31 @@ impl Sink {
             Job::Finish => self.finish()?,
         }
         Ok(None)
+    }
+
+    /// Appends the chunk whose payload is `self.raw`; its references count `counted` instructions.
+    fn chunk(
+        &mut self,
+        thread: ThreadId,
+        first: u64,
+        refs: usize,
+        counted: u64,
+        events: &[Timed],
+    ) -> Result<(), TraceError> {
+        let head = BlockHead {
+            id: thread,
+            count: refs as u32,
+            first,
+            sum: instructions(counted, events),
+            events: events.len() as u32,
+            ..BlockHead::new(Kind::Chunk)
+        };
+        self.block(head)?;
+        self.written.refs += refs as u64;
+        self.written.events += events.len() as u64;
+        self.written.instructions += head.sum;
+        self.written.chunks += 1;
+        Ok(())
     }
 
     /// Index and footer: the footer says where the index is.
@@ -210,7 +247,7 @@ pub enum Pipe {
     Here(Box<Sink>),
     There {
         jobs: Option<SyncSender<Job>>,
-        spare: Receiver<Vec<Ref>>,
+        spare: Receiver<Spare>,
         shared: Arc<Shared>,
         thread: Option<JoinHandle<()>>,
     },
@@ -250,8 +287,8 @@ impl Pipe {
     }
 
     /// Appends, now or soon. A failure of an earlier job is reported here too. Gives back an empty
-    /// buffer for references if there is one.
-    pub fn submit(&mut self, job: Job) -> Result<Option<Vec<Ref>>, TraceError> {
+    /// buffer if there is one.
+    pub fn submit(&mut self, job: Job) -> Result<Option<Spare>, TraceError> {
         match self {
             Pipe::Here(sink) => sink.apply(job),
             Pipe::There {
@@ -299,10 +336,10 @@ impl Pipe {
     }
 }
 
-fn drain(mut sink: Sink, jobs: &Receiver<Job>, give_back: &SyncSender<Vec<Ref>>, shared: &Shared) {
+fn drain(mut sink: Sink, jobs: &Receiver<Job>, give_back: &SyncSender<Spare>, shared: &Shared) {
     while let Ok(job) = jobs.recv() {
         match sink.apply(job) {
-            Ok(Some(refs)) => match give_back.try_send(refs) {
+            Ok(Some(spare)) => match give_back.try_send(spare) {
                 Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
             },
             Ok(None) => {}

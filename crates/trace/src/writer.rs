@@ -1,9 +1,11 @@
 //! Writing a trace.
 //!
-//! References and events are buffered by thread and leave as chunks; tables leave just before the
+//! References and events are buffered by thread (references that come in runs are encoded at once) and
+//! leave as chunks; tables leave just before the
 //! first chunk that may need them, so that a file that ends early can still be read up to there.
 
 mod loan;
+mod runs;
 
 use std::fs::File;
 use std::io::Write;
@@ -12,6 +14,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::block::Kind;
+use crate::chunk::{Coder, Told};
 use crate::error::TraceError;
 use crate::limits;
 use crate::model::{
@@ -19,7 +22,7 @@ use crate::model::{
 };
 use crate::order::Run;
 use crate::register::Register;
-use crate::sink::{Job, Pipe, Sink};
+use crate::sink::{Job, Pipe, Sink, Spare};
 
 /// How a trace is written.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +69,19 @@ struct Buffer {
     first: u64,
     /// How many references `refs` had when it was lent out.
     lent: Option<usize>,
+    /// Holds the references instead, where they come in runs.
+    coder: Option<Box<Coder>>,
+    /// What the coder counts for in [`Writer::buffered`].
+    weight: usize,
+    /// Whether they last came in runs.
+    by_runs: bool,
+}
+
+impl Buffer {
+    /// References that are not in a chunk yet.
+    fn len(&self) -> usize {
+        self.refs.len() + self.coder.as_ref().map_or(0, |coder| coder.told.refs)
+    }
 }
 
 /// Writes a trace.
@@ -82,6 +98,9 @@ pub struct Writer {
     buffered: usize,
     /// An empty buffer to use next.
     spare: Option<Vec<Ref>>,
+    /// The same for references that come in runs.
+    told: Option<Told>,
+    coder: Option<Box<Coder>>,
     register: Register,
     /// Entries of tables told since they were last written.
     waiting: usize,
@@ -131,6 +150,8 @@ impl Writer {
             buffers: Vec::new(),
             buffered: 0,
             spare: None,
+            told: None,
+            coder: None,
             register: Register::default(),
             waiting: 0,
             order: Vec::new(),
@@ -202,6 +223,9 @@ impl Writer {
     /// Adds references of a thread, in its order.
     pub fn refs(&mut self, thread: ThreadId, mut refs: &[Ref]) -> Result<(), TraceError> {
         self.run(thread, refs.len() as u64, 0)?;
+        if self.buffers[thread as usize].by_runs {
+            refs = self.among_runs(thread, refs)?;
+        }
         while !refs.is_empty() {
             let buffer = &mut self.buffers[thread as usize];
             if buffer.refs.capacity() == 0
@@ -236,7 +260,7 @@ impl Writer {
         let order = self.next_order;
         self.next_order += 1;
         let buffer = &mut self.buffers[thread as usize];
-        let at = buffer.refs.len() as u32;
+        let at = buffer.len() as u32;
         buffer.events.push(Timed { at, order, event });
         buffer.event_bytes += bytes;
         // An event weighs about as much as four references.
@@ -311,21 +335,32 @@ impl Writer {
     fn chunk(&mut self, thread: ThreadId) -> Result<(), TraceError> {
         self.tables()?;
         let buffer = &mut self.buffers[thread as usize];
-        if buffer.refs.is_empty() && buffer.events.is_empty() {
+        if buffer.len() == 0 && buffer.events.is_empty() {
             return Ok(());
         }
+        let coder = buffer.coder.take();
         let refs = std::mem::take(&mut buffer.refs);
         let events = std::mem::take(&mut buffer.events);
         buffer.event_bytes = 0;
         let first = buffer.first;
-        buffer.first += refs.len() as u64;
-        self.buffered -= refs.len() + 4 * events.len();
-        self.submit(Job::Chunk {
-            thread,
-            first,
-            refs,
-            events,
-        })?;
+        let held = refs.len() + std::mem::take(&mut buffer.weight) + 4 * events.len();
+        buffer.first += (refs.len() + coder.as_ref().map_or(0, |coder| coder.told.refs)) as u64;
+        self.buffered -= held;
+        let job = match coder {
+            Some(coder) => Job::Told {
+                thread,
+                first,
+                told: self.uncode(coder),
+                events,
+            },
+            None => Job::Chunk {
+                thread,
+                first,
+                refs,
+                events,
+            },
+        };
+        self.submit(job)?;
         // A crash may cost the schedule of the last chunks, not that of the whole run.
         self.unscheduled += 1;
         if self.unscheduled >= SCHEDULE_EVERY {
@@ -340,12 +375,12 @@ impl Writer {
         let fair = self.buffered / (2 * self.buffers.len());
         for thread in 0..self.buffers.len() {
             let buffer = &self.buffers[thread];
-            if buffer.lent.is_none() && buffer.refs.len() + 4 * buffer.events.len() >= fair.max(1) {
+            if buffer.lent.is_none() && buffer.refs.len() + buffer.weight + 4 * buffer.events.len() >= fair.max(1) {
                 self.chunk(thread as ThreadId)?;
             }
         }
         // Only buffers in use may keep memory.
-        self.spare = None;
+        (self.spare, self.told, self.coder) = (None, None, None);
         Ok(())
     }
 
@@ -358,7 +393,8 @@ impl Writer {
 
     fn submit(&mut self, job: Job) -> Result<(), TraceError> {
         match self.pipe.submit(job) {
-            Ok(Some(spare)) => self.spare = Some(spare),
+            Ok(Some(Spare::Refs(refs))) => self.spare = Some(refs),
+            Ok(Some(Spare::Told(told))) => self.told = Some(told),
             Ok(None) => {}
             Err(failure) => {
                 // The file cannot go on after a gap: everything else is refused.
@@ -387,7 +423,7 @@ impl Writer {
 
     /// References given so far, buffered ones included.
     pub fn references(&self) -> u64 {
-        self.buffers.iter().map(|b| b.first + b.refs.len() as u64).sum()
+        self.buffers.iter().map(|b| b.first + b.len() as u64).sum()
     }
 
     /// References that are in chunks, as far as this thread knows.

@@ -179,7 +179,7 @@ impl Encoder {
                     *place = token;
                 }
             } else {
-                let (code, difference) = address(habit, r.addr, delta, before);
+                let (code, difference) = address(habit.last, r.addr, delta, before);
                 habit.learn(r.addr);
                 // Eight bytes are written, and those beyond the width written over: no loop.
                 if let Some(room) = self.deltas.get_mut(self.told..self.told + 8) {
@@ -242,12 +242,12 @@ impl Encoder {
 }
 
 /// Bytes of difference that go with each address code.
-const WIDTHS: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 0, 0, 0, 0, 0];
+pub(super) const WIDTHS: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 0, 0, 0, 0, 0];
 
 /// The cheapest way to tell `addr`, which was not foreseen: its code, and the difference that goes with it. Without
 /// branches, because what was not foreseen by our predictor is not by the processor's.
 #[inline(always)]
-fn address(habit: &Habit, addr: u64, delta: i64, before: u64) -> (u8, i64) {
+pub(super) fn address(last: u64, addr: u64, delta: i64, before: u64) -> (u8, i64) {
     let width = bytes_of(delta);
     let beside = addr.wrapping_sub(before) as i64;
     let other = bytes_of(beside);
@@ -256,7 +256,7 @@ fn address(habit: &Habit, addr: u64, delta: i64, before: u64) -> (u8, i64) {
     } else {
         (width, delta)
     };
-    (if addr == habit.last { AGAIN } else { code }, told)
+    (if addr == last { AGAIN } else { code }, told)
 }
 
 /// Bytes of the shortest two's complement form, 1 to 8.

@@ -10,14 +10,19 @@
 //!
 //! A reference that both foresee costs one token byte of zero, and zstd makes little of a row of
 //! zeros. What was not foreseen goes to further columns. [`Habit`] is the second predictor; `encode`
-//! and `decode` are the two sides. README.md gives the layout byte by byte.
+//! and `decode` are the two sides; `runs` is `encode` for references that come in runs of superblocks. README.md gives the layout byte by byte.
 
+mod bodies;
 mod decode;
 mod encode;
 pub mod event;
+mod runs;
+mod told;
 
 pub use decode::Decoder;
 pub use encode::Encoder;
+pub use runs::{Body, Coder};
+pub use told::Told;
 
 use crate::model::{Op, Site};
 

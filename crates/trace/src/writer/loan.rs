@@ -13,6 +13,9 @@ impl Writer {
     /// Best given back when it holds [`limits::CHUNK_REFS`] references, or little more.
     pub fn lend(&mut self, thread: ThreadId) -> Result<Vec<Ref>, TraceError> {
         self.check(thread)?;
+        if self.buffers[thread as usize].coder.is_some() {
+            self.chunk(thread)?;
+        }
         let buffer = &mut self.buffers[thread as usize];
         if buffer.refs.capacity() == 0
             && let Some(spare) = self.spare.take()

@@ -1,0 +1,403 @@
+//! Runs of bodies to columns.
+//!
+//! A body is a stretch of a program that is entered at its top: its sites follow one another every
+//! time. So only its first site has to be foreseen, and the addresses of four sites are compared
+//! with what was foreseen at once. What comes out is the same chunk that [`super::Encoder`] makes of
+//! single references, but that a site is named once for each body that has it: within a body each
+//! site then has one successor for ever.
+
+use super::bodies::{Four, Known, NO_SITES, NOBODY, NOTHING, before, find, insert, link};
+use super::told::Told;
+use super::{NEW_INSNS, NEW_SITE};
+use crate::error::TraceError;
+use crate::limits;
+use crate::model::Ref;
+
+/// What [`crate::Writer::runs`] is told of a body.
+#[derive(Clone, Copy, Debug)]
+pub struct Body<'a> {
+    /// Its references without addresses; the instructions of the first count from the entry.
+    pub refs: &'a [Ref],
+    /// All its instructions.
+    pub insns: u16,
+    /// Those after its last reference.
+    pub tail: u16,
+}
+
+/// The top four bits of a word that names a body.
+const HEAD: u64 = 0x9;
+/// The top four bits of a word that says that the run before it was left early.
+const LEFT: u64 = 0xa;
+/// The top bit tells words that are not addresses.
+const TAGGED: u64 = 1 << 63;
+/// Instead of a head: the body is one site, whose number follows.
+const SINGLE: u64 = 1 << 62;
+
+/// Tells one chunk after the other.
+#[derive(Default)]
+pub struct Coder {
+    pub told: Told,
+    known: Vec<Known>,
+    fours: Vec<Four>,
+    /// Bodies by head: open addressing, 0 for nobody.
+    table: Vec<u32>,
+    /// The body before, and the last that has sites.
+    cur: u32,
+    here: u32,
+}
+
+/// Words that are looked at together: a head, four addresses, and a word more.
+const AHEAD: usize = 6;
+
+/// How far [`Coder::runs`] came.
+pub struct Taken {
+    pub words: usize,
+    pub refs: usize,
+    /// The run that comes next has no room in the chunk.
+    pub full: bool,
+}
+
+impl Coder {
+    /// Begins a chunk, to be told to `told`; gives back the one before.
+    pub fn begin(&mut self, told: Told) -> Told {
+        self.known.clear();
+        self.known.push(NOBODY);
+        self.fours.clear();
+        self.fours.push(NO_SITES);
+        self.table.fill(0);
+        (self.cur, self.here) = (0, 0);
+        std::mem::replace(&mut self.told, told)
+    }
+
+    /// What it holds in memory, in references' worth.
+    pub fn weight(&self) -> usize {
+        self.told.refs + 3 * self.known.len() + 8 * self.fours.len() + self.table.len() / 4
+    }
+
+    /// Takes in runs as long as all is usual. `carried` are the instructions since the last
+    /// reference, before and after. At most `most` references are taken.
+    pub fn runs<'b>(
+        &mut self,
+        words: &[u64],
+        carried: &mut u64,
+        most: usize,
+        bodies: &dyn Fn(u64) -> Option<Body<'b>>,
+    ) -> Taken {
+        let mut at = 0;
+        let begun = self.told.refs;
+        let stop = begun.saturating_add(most).min(limits::CHUNK_REFS);
+        let full = loop {
+            let rest = words.len() - at;
+            let stopped = if rest >= AHEAD {
+                self.on(words, &mut at, words.len(), carried, stop)
+            } else {
+                // The last words, and others, so that there are enough to look at together.
+                let mut last = [0; 2 * AHEAD];
+                last[..rest].copy_from_slice(&words[at..]);
+                let mut on = 0;
+                let stopped = self.on(&last, &mut on, rest, carried, stop);
+                at += on;
+                stopped
+            };
+            let refs = match stopped {
+                Stopped::Unusual => break false,
+                Stopped::Last => continue,
+                Stopped::New(head) => match bodies(head) {
+                    Some(body) if self.enter(head, body, words, &mut at, carried, stop) => continue,
+                    Some(body) => body.refs.len(),
+                    None => break false,
+                },
+                Stopped::Room(refs) if self.told.refs + refs <= stop => {
+                    self.told.grow(refs);
+                    continue;
+                }
+                Stopped::Room(refs) => refs,
+            };
+            break self.told.refs + refs > limits::CHUNK_REFS;
+        };
+        Taken {
+            words: at,
+            refs: self.told.refs - begun,
+            full,
+        }
+    }
+
+    /// The loop that sees every run of `words`, from `from` up to `limit`; it needs [`AHEAD`] words
+    /// to look at, even where they are beyond the limit.
+    #[inline(never)]
+    fn on(&mut self, words: &[u64], from: &mut usize, limit: usize, carry: &mut u64, stop: usize) -> Stopped {
+        let told = &mut self.told;
+        let known = self.known.as_mut_slice();
+        let fours = self.fours.as_mut_slice();
+        let (mut cur, mut here) = (self.cur as usize, self.here as usize);
+        // What the two foresee, already in hand.
+        let (mut follow, mut foreseen) = (known[cur].follow as usize, known[here].link);
+        let (mut at, mut carried) = (*from, *carry);
+        let (mut done, mut run) = (told.refs, 0);
+        let room = stop.min(told.tokens.len());
+        let stopped = loop {
+            let Some(near) = words.get(at..).and_then(<[u64]>::first_chunk::<AHEAD>) else {
+                break Stopped::Last;
+            };
+            let [head, first_four @ .., _] = near;
+            let mut next = follow;
+            if known[next].head != *head {
+                if head >> 60 != HEAD {
+                    break Stopped::Unusual;
+                }
+                next = find(&self.table, known, *head);
+                if next == 0 {
+                    break Stopped::New(*head);
+                }
+                known[cur].follow = next as u32;
+            }
+            let body = &known[next];
+            let refs = usize::from(body.refs);
+            let end = at + 1 + refs;
+            if refs <= 4 {
+                if near[1 + refs] >> 60 == LEFT || end > limit {
+                    break Stopped::Unusual;
+                }
+                if refs == 0 {
+                    carried += u64::from(body.insns);
+                    run += u64::from(body.insns);
+                    follow = body.follow as usize;
+                    cur = next;
+                    at = end;
+                    continue;
+                }
+            } else if end > limit || words.get(end).is_some_and(|word| word >> 60 == LEFT) {
+                break Stopped::Unusual;
+            }
+            if done + refs > room {
+                break Stopped::Room(refs);
+            }
+            let link = link(body.number, carried + u64::from(body.first));
+            let slots = body.slots as usize;
+            if link != foreseen && link as u32 > 255 {
+                break Stopped::Unusual;
+            }
+            if refs > 4 || !fours[slots].confirm(first_four) {
+                let before = before(fours, &known[here]);
+                match tell(&mut fours[slots..], &words[at + 1..end], before, told, done) {
+                    Addresses::Told => {}
+                    Addresses::Tagged => break Stopped::Unusual,
+                    Addresses::NoRoom => break Stopped::Room(refs),
+                }
+            }
+            if link != foreseen {
+                let names = told.names.len();
+                let literals = (&mut told.site_low, &mut told.site_high, &mut told.insns);
+                told.tokens[done] |= surprise(&mut known[here].link, link, names, literals);
+            }
+            (cur, here) = (next, next);
+            let body = &known[next];
+            (follow, foreseen) = (body.follow as usize, body.link);
+            carried = u64::from(body.tail);
+            run += u64::from(body.insns);
+            done += refs;
+            at = end;
+        };
+        (self.cur, self.here) = (cur as u32, here as u32);
+        // What was run is what references count, but for what is carried in and out.
+        told.instructions += *carry + run - carried;
+        told.refs = done;
+        (*from, *carry) = (at, carried);
+        stopped
+    }
+
+    /// The first run of a body in the chunk; false where it is not usual or has no room.
+    #[inline(never)]
+    fn enter(
+        &mut self,
+        head: u64,
+        body: Body<'_>,
+        words: &[u64],
+        at: &mut usize,
+        carried: &mut u64,
+        stop: usize,
+    ) -> bool {
+        let refs = body.refs.len();
+        let end = *at + 1 + refs;
+        let Some(addresses) = words.get(*at + 1..end) else {
+            return false;
+        };
+        let first = *carried + body.refs.first().map_or(0, |r| u64::from(r.insns));
+        let left = words.get(end).is_some_and(|word| word >> 60 == LEFT);
+        if left || first > 255 || self.told.refs + refs > stop || addresses.iter().any(|a| a & TAGGED != 0) {
+            return false;
+        }
+        let new = self.meet(head, &body);
+        if refs == 0 {
+            *carried += u64::from(body.insns);
+        } else {
+            self.first_time(new, body.refs, addresses, first as u8);
+            *carried = u64::from(body.tail);
+        }
+        *at = end;
+        true
+    }
+
+    /// Takes in a single reference; there must be room for it in the chunk.
+    pub fn single(&mut self, r: &Ref) -> Result<(), TraceError> {
+        let head = SINGLE | u64::from(r.site);
+        let next = find(&self.table, &self.known, head);
+        if next == 0 {
+            let refs = std::slice::from_ref(r);
+            let new = self.meet(
+                head,
+                &Body {
+                    refs,
+                    insns: 0,
+                    tail: 0,
+                },
+            );
+            self.first_time(new, refs, &[r.addr], r.insns);
+            return Ok(());
+        }
+        self.told.grow(1);
+        let body = self.known[next];
+        let name = self.told.names[body.number as usize];
+        if (name.op, name.size) != (r.op, r.size) {
+            return Err(TraceError::Refused(format!(
+                "a reference says {:?} of {} bytes, its site {} says {:?} of {}",
+                r.op, r.size, r.site, name.op, name.size
+            )));
+        }
+        let before = before(&self.fours, &self.known[self.here as usize]);
+        let told = &mut self.told;
+        let link = link(body.number, u64::from(r.insns));
+        let from = &mut self.known[self.here as usize].link;
+        let mut token = 0;
+        if *from != link {
+            let literals = (&mut told.site_low, &mut told.site_high, &mut told.insns);
+            token = surprise(from, link, told.names.len(), literals);
+        }
+        let four = &mut self.fours[body.slots as usize];
+        token |= four.tell(0, r.addr, before, &mut told.deltas, &mut told.bytes);
+        told.tokens[told.refs] = token;
+        told.refs += 1;
+        told.instructions += u64::from(r.insns);
+        self.known[self.cur as usize].follow = next as u32;
+        (self.cur, self.here) = (next as u32, next as u32);
+        Ok(())
+    }
+
+    /// Makes room for a body that is new to the chunk.
+    fn meet(&mut self, head: u64, body: &Body<'_>) -> usize {
+        let new = self.known.len();
+        self.known.push(Known {
+            head,
+            link: NOTHING,
+            follow: 0,
+            number: self.told.names.len() as u32,
+            slots: self.fours.len() as u32,
+            refs: body.refs.len() as u16,
+            tail: body.tail,
+            insns: body.insns,
+            first: body.refs.first().map_or(0, |r| u16::from(r.insns)),
+        });
+        if 2 * self.known.len() > self.table.len() {
+            self.table.clear();
+            self.table
+                .resize((4 * self.known.len()).next_power_of_two().max(1024), 0);
+            for number in 1..new {
+                insert(&mut self.table, self.known[number].head, number);
+            }
+        }
+        insert(&mut self.table, head, new);
+        self.known[self.cur as usize].follow = new as u32;
+        self.cur = new as u32;
+        new
+    }
+
+    /// All sites of a body are told for the first time.
+    fn first_time(&mut self, new: usize, refs: &[Ref], addresses: &[u64], first: u8) {
+        self.told.grow(refs.len());
+        let mut before = before(&self.fours, &self.known[self.here as usize]);
+        let told = &mut self.told;
+        self.known[self.here as usize].link = link(told.names.len() as u32, u64::from(first));
+        for (site, (r, &addr)) in refs.iter().zip(addresses).enumerate() {
+            let insns = if site == 0 { first } else { r.insns };
+            told.site_low.push(0);
+            told.site_high.push(0);
+            told.insns.push(insns);
+            told.instructions += u64::from(insns);
+            told.names.push(*r);
+            if site % 4 == 0 {
+                self.fours.push(NO_SITES);
+            }
+            let slots = self.fours.len() - 1;
+            let four = &mut self.fours[slots];
+            four.last[site % 4] = before;
+            four.which[site % 4] = u64::MAX;
+            let code = four.tell(site % 4, addr, before, &mut told.deltas, &mut told.bytes);
+            told.tokens[told.refs] = NEW_SITE | code;
+            told.refs += 1;
+            before = addr;
+        }
+        self.here = new as u32;
+    }
+}
+
+/// Why the loop has ended.
+enum Stopped {
+    /// There are too few words to look at.
+    Last,
+    /// The next run is for the caller.
+    Unusual,
+    /// The next body is new to the chunk.
+    New(u64),
+    /// For so many references there is no room in the columns, or they are not allowed.
+    Room(usize),
+}
+
+/// What became of a run's addresses.
+enum Addresses {
+    Told,
+    /// They are not all addresses.
+    Tagged,
+    NoRoom,
+}
+
+/// The addresses of a run, of which not all were foreseen, or which are more than four; their tokens
+/// begin at `done`. Not part of the loop, so that the loop has the processor's registers to itself.
+#[inline(never)]
+fn tell(fours: &mut [Four], addresses: &[u64], mut before: u64, told: &mut Told, done: usize) -> Addresses {
+    if addresses.iter().fold(0, |any, a| any | a) & TAGGED != 0 {
+        return Addresses::Tagged;
+    }
+    if told.bytes + 8 * addresses.len() + 8 > told.deltas.len() {
+        return Addresses::NoRoom;
+    }
+    let tokens = &mut told.tokens[done..];
+    let (deltas, bytes) = (told.deltas.as_mut_slice(), &mut told.bytes);
+    for ((four, some), tokens) in fours.iter_mut().zip(addresses.chunks(4)).zip(tokens.chunks_mut(4)) {
+        let foreseen = addresses.len() > 4 && some.first_chunk().is_some_and(|all| four.confirm(all));
+        if !foreseen {
+            for (site, (&addr, token)) in some.iter().zip(tokens).enumerate() {
+                *token = four.tell(site & 3, addr, before, deltas, bytes);
+                before = addr;
+            }
+        }
+        before = some[some.len() - 1];
+    }
+    Addresses::Told
+}
+
+/// The token's part that says which site comes, which was not foreseen; the literals are told here.
+#[inline(never)]
+fn surprise(from: &mut u64, link: u64, names: usize, literals: (&mut Vec<u8>, &mut Vec<u8>, &mut Vec<u8>)) -> u8 {
+    let (site_low, site_high, insns) = literals;
+    let foreseen = *from != NOTHING && *from >> 32 == link >> 32;
+    *from = link;
+    insns.push(link as u8);
+    if foreseen {
+        return NEW_INSNS;
+    }
+    // How far back the site was named.
+    let literal = names - (link >> 32) as usize;
+    site_low.push(literal as u8);
+    site_high.push((literal >> 8) as u8);
+    NEW_SITE
+}
