@@ -12,7 +12,7 @@ use sys::arrays::Array;
 
 const LEAF_BITS: u32 = 9;
 const LEAF: usize = 1 << LEAF_BITS;
-const RECENT: usize = 256;
+const RECENT_BITS: u32 = 10;
 
 /// The numbering of the touched pages of all address spaces.
 pub struct PageTable {
@@ -41,7 +41,7 @@ impl PageTable {
         PageTable {
             leaves: HashMap::new(),
             entries: Array::new(0),
-            recent: vec![none; RECENT],
+            recent: vec![none; 1 << RECENT_BITS],
             pages: Vec::new(),
         }
     }
@@ -50,7 +50,7 @@ impl PageTable {
     #[inline(always)]
     pub fn touch(&mut self, space: u32, number: u64) -> (u32, bool) {
         let chunk = number >> LEAF_BITS;
-        let recent = &self.recent[(chunk as usize ^ (space as usize) << 5) % RECENT];
+        let recent = &self.recent[place(space, chunk)];
         let leaf = if recent.chunk == chunk && recent.space == space {
             recent.leaf
         } else {
@@ -67,7 +67,7 @@ impl PageTable {
     #[inline(always)]
     pub fn peek(&self, space: u32, number: u64) -> Option<u32> {
         let chunk = number >> LEAF_BITS;
-        let recent = &self.recent[(chunk as usize ^ (space as usize) << 5) % RECENT];
+        let recent = &self.recent[place(space, chunk)];
         if recent.chunk != chunk || recent.space != space {
             return None;
         }
@@ -82,7 +82,7 @@ impl PageTable {
         if leaf == next {
             self.entries.grow((next as usize + 1) * LEAF);
         }
-        self.recent[(chunk as usize ^ (space as usize) << 5) % RECENT] = Recent { chunk, space, leaf };
+        self.recent[place(space, chunk)] = Recent { chunk, space, leaf };
         leaf
     }
 
@@ -108,6 +108,14 @@ impl PageTable {
     pub fn len(&self) -> usize {
         self.pages.len()
     }
+}
+
+/// Where a leaf found lately is remembered. Threads' data often lies a power of two apart: all bits of the
+/// chunk's number take part (Fibonacci hashing, Knuth 6.4).
+#[inline(always)]
+fn place(space: u32, chunk: u64) -> usize {
+    let key = chunk ^ u64::from(space) << 40;
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - RECENT_BITS)) as usize
 }
 
 #[cfg(test)]
