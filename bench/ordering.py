@@ -67,7 +67,7 @@ def programs(rounds, quick, tell):
         contenders = []
         for version, workers in versions:
             words = [built / f"{program}-{version}", *chosen]
-            if version not in ("interchanged", "transposed", "tiled") and workers > 1:
+            if workers > 1:
                 words += ["--workers", str(workers)]
             contenders.append((named(version, workers), 1, lambda words=words, workers=workers: inner(words, workers)))
         title = f"{program} {' '.join(chosen)}".strip()

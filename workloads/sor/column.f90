@@ -90,3 +90,18 @@ contains
     end do
   end subroutine side_by_side
 end module column
+
+!> A thread of the versions beyond the paper: columns j to j + count - 1 of the array that `a` points to.
+module counted_columns
+  use, intrinsic :: iso_c_binding
+  use column
+  implicit none
+  integer :: n
+  double precision, pointer, contiguous :: a(:, :)
+contains
+  recursive subroutine compute(j, count) bind(c)
+    integer(c_intptr_t), value :: j, count
+
+    call relax_columns(a, n, int(j), int(count))
+  end subroutine compute
+end module counted_columns

@@ -3,24 +3,10 @@
 !> iterations of each, and then the seams of two columns: no thread reads what another worker
 !> may be writing. A chaotic relaxation like the threaded version, but its result does not
 !> depend on the number of workers.
-module block_threads
-  use, intrinsic :: iso_c_binding
-  use column
-  implicit none
-  integer :: n
-  double precision, pointer, contiguous :: a(:, :)
-contains
-  recursive subroutine compute(j, count) bind(c)
-    integer(c_intptr_t), value :: j, count
-
-    call relax_columns(a, n, int(j), int(count))
-  end subroutine compute
-end module block_threads
-
 subroutine solve(a_, n_, iterations, opt, out)
   use frame
   use places
-  use block_threads
+  use counted_columns
   implicit none
   integer, intent(in) :: n_, iterations
   double precision, intent(inout), target :: a_(0:n_, 0:n_)

@@ -1,23 +1,9 @@
 !> "Skewed", beyond the paper: the threaded version with its hints moved by one column (of those relaxed together) for each iteration. Whatever a thread
 !> needs then lies in its own bin or an earlier one, so that the result is the untiled one to the last bit.
-module skewed_threads
-  use, intrinsic :: iso_c_binding
-  use column
-  implicit none
-  integer :: n
-  double precision, pointer, contiguous :: a(:, :)
-contains
-  subroutine compute(j, count) bind(c)
-    integer(c_intptr_t), value :: j, count
-
-    call relax_columns(a, n, int(j), int(count))
-  end subroutine compute
-end module skewed_threads
-
 subroutine solve(a_, n_, iterations, opt, out)
   use frame
   use places
-  use skewed_threads
+  use counted_columns
   implicit none
   integer, intent(in) :: n_, iterations
   double precision, intent(inout), target :: a_(0:n_, 0:n_)
