@@ -13,8 +13,6 @@ mod chase;
 mod knee;
 mod saved;
 
-use std::path::PathBuf;
-
 use serde::{Deserialize, Serialize};
 
 use crate::host;
@@ -73,11 +71,6 @@ pub fn measured(effort: Effort) -> Measured {
         let _ = saved::store(&folder, &machine, effort, &fresh);
     }
     fresh
-}
-
-/// Where the figures are kept, for those who want to look at them or remove them.
-pub fn kept_in() -> Option<PathBuf> {
-    saved::folder()
 }
 
 /// Measures now, and keeps nothing.
