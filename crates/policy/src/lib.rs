@@ -17,6 +17,7 @@ pub mod order;
 mod random;
 mod registry;
 mod seam;
+pub mod slots;
 mod work;
 
 pub use combine::Combined;

@@ -1,0 +1,14 @@
+//! The Linux world: gives the pages of a running program frames of the colors that were chosen for
+//! them.
+//!
+//! [`Colors`] says what a color is on this machine, a [`Supply`] where frames of known color come
+//! from.
+#![forbid(unsafe_code)]
+
+mod colors;
+mod error;
+mod supply;
+
+pub use colors::{Colors, Source};
+pub use error::Error;
+pub use supply::{PAGE_BYTES, Pages, Supply};

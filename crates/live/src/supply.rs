@@ -1,0 +1,41 @@
+//! Where frames of known color come from: collected by the process itself, or served by the daemon.
+
+use crate::Error;
+
+/// Bytes of a page and of a frame.
+pub const PAGE_BYTES: usize = 4096;
+
+/// Whole virtual pages of this process, one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pages {
+    /// Address of the first; a multiple of [`PAGE_BYTES`].
+    pub start: usize,
+    pub count: usize,
+}
+
+impl Pages {
+    pub fn bytes(self) -> usize {
+        self.count * PAGE_BYTES
+    }
+
+    /// The address behind the last page.
+    pub fn end(self) -> usize {
+        self.start + self.bytes()
+    }
+}
+
+/// A source of frames of known color.
+pub trait Supply: Send {
+    /// Gives each page of `into`, all of them absent, a frame full of zeros whose color is that of
+    /// `want` at the same place; tells the colors that came out, `None` where that is unknown.
+    ///
+    /// A page whose color came out wrong has a frame all the same. After an error some pages may
+    /// have frames and others none.
+    fn fill(&mut self, into: Pages, want: &[u16]) -> Result<Vec<Option<u16>>, Error>;
+
+    /// Takes the frames of pages that nobody needs any more; the pages are absent afterwards.
+    fn give_back(&mut self, pages: Pages) -> Result<(), Error>;
+
+    /// How many frames of each color are at hand without collecting more.
+    fn by_color(&mut self) -> Result<Vec<u64>, Error>;
+}
