@@ -42,7 +42,7 @@ static void usage(FILE *to)
       fprintf(to, " [--iterations N]");
    if (!strcmp(PROGRAM, "sor"))
       fprintf(to, " [--rounds N]");
-   fprintf(to, COLUMNS_USAGE);
+   fputs(COLUMNS_USAGE, to);
    if (!strcmp(PROGRAM, "nbody"))
       fprintf(to, " [--theta T] [--plane BYTES]");
 #ifdef THREADED
