@@ -17,6 +17,7 @@ static const char *const SWITCH[] = {"off", "on", 0};
 static struct setting common[] = {
    {"threads", "each on a cpu of its own, as far as there are cpus", 1, THREADS_MAX, 1, 0},
    {"cache", "bytes of a shared cache, by which sizes are chosen", 1 << 16, (int64_t)1 << 32, 4 << 20, 0},
+   {"sharing", "threads that share such a cache; 0: two, where there are several", 0, THREADS_MAX, 0, 0},
 #ifdef SLOTS
    {"slots", "cache slots for data sets", 0, 0, 1, SWITCH},
 #else
@@ -41,7 +42,13 @@ static struct setting *find(const char *name)
 int64_t setting(const char *name) { return find(name)->value; }
 int team_threads(void) { return (int)setting("threads"); }
 int64_t team_cache(void) { return setting("cache"); }
-int team_sharing(void) { return team_threads() > 1 ? 2 : 1; }
+
+int team_sharing(void)
+{
+   const int asked = (int)setting("sharing"), usual = team_threads() > 1 ? 2 : 1;
+   return asked == 0 ? usual : asked < team_threads() ? asked : team_threads();
+}
+
 int slots_on(void) { return (int)setting("slots"); }
 
 static void tell(FILE *to, const struct setting *at)

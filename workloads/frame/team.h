@@ -28,8 +28,8 @@ void workload(void);
 
 /* Threads, numbered from 0, of the command line. */
 int team_threads(void);
-/* Bytes of a shared cache that sizes are chosen by (`--cache`), and how many of the threads share each: two
-   of several, on the paper's machine and here. */
+/* Bytes of a shared cache that sizes are chosen by (`--cache`), and how many of the threads share each
+   (`--sharing`): two of several, on the paper's machine. */
 int64_t team_cache(void);
 int team_sharing(void);
 

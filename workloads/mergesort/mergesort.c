@@ -21,8 +21,10 @@ static struct element *unsorted, *buckets_memory, *sorted_memory;
 /* By bucket: where it lies, where it goes when it is sorted, and how many elements it has. */
 static struct element **bucket, **sorted;
 static int64_t *bucket_count;
-/* By thread, by bucket: how many elements the thread's part of the array has, and then where its next one goes. */
+/* By thread, by bucket: how many elements the thread's part of the array has, and then where its next one goes. A
+   thread's are on lines of its own. */
 static int64_t *placed;
+static int64_t *place_in(int thread, int64_t b) { return &placed[thread * ((buckets + 7) / 8 * 8) + b]; }
 /* By thread: the sorting buffer, and behind it a tree that would do for all elements in one bucket. */
 static char **buffer;
 static int64_t buffer_bytes, tree_bytes;
@@ -63,7 +65,7 @@ static void count_keys(int thread)
 {
    int64_t i;
    for (i = part(n, thread); i < part(n, thread + 1); i++)
-      placed[thread * buckets + bucket_of(unsorted[i].key)]++;
+      (*place_in(thread, bucket_of(unsorted[i].key)))++;
 }
 
 /* Where everything goes. Each thread's buckets begin on a page of their own. */
@@ -80,8 +82,8 @@ static void lay_out(void)
       bucket[b] = (struct element *)((char *)buckets_memory + at);
       sorted[b] = (struct element *)((char *)sorted_memory + at);
       for (thread = 0; thread < team_threads(); thread++) {
-         const int64_t count = placed[thread * buckets + b];
-         placed[thread * buckets + b] = begin;
+         const int64_t count = *place_in(thread, b);
+         *place_in(thread, b) = begin;
          begin += count;
       }
       bucket_count[b] = begin;
@@ -107,7 +109,7 @@ static void distribute(int thread)
    int64_t i;
    for (i = part(n, thread); i < part(n, thread + 1); i++) {
       const int64_t b = bucket_of(unsorted[i].key);
-      bucket[b][placed[thread * buckets + b]++] = unsorted[i];
+      bucket[b][(*place_in(thread, b))++] = unsorted[i];
    }
 }
 
@@ -197,7 +199,7 @@ void workload(void)
    bucket = team_memory("places", (size_t)buckets * sizeof *bucket);
    sorted = team_memory("places", (size_t)buckets * sizeof *sorted);
    bucket_count = team_memory("counts", (size_t)buckets * sizeof *bucket_count);
-   placed = team_memory("counts", (size_t)(threads * buckets) * sizeof *placed);
+   placed = team_memory("counts", (size_t)(threads * ((buckets + 7) / 8 * 8)) * sizeof *placed);
    buffer = team_memory("places", (size_t)threads * sizeof *buffer);
    for (i = 0; i < threads; i++)
       buffer[i] = team_memory("buffer", (size_t)(buffer_bytes + tree_bytes));
