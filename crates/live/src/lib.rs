@@ -8,6 +8,7 @@
 mod colors;
 mod error;
 pub mod found;
+pub mod slots;
 mod supply;
 
 pub use colors::{Colors, Source};
