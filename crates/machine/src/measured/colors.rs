@@ -149,7 +149,10 @@ fn see(effort: Effort, root: &sys::Root, report: &mut ColorReport) -> Result<Val
     if suspects.is_empty() {
         return Err("Linux tells of no cache whose sets the choice of frames could decide".into());
     }
-    let wanted = BYTES.iter().find(|(of, _)| *of == effort).map_or(0, |(_, bytes)| *bytes);
+    let wanted = BYTES
+        .iter()
+        .find(|(of, _)| *of == effort)
+        .map_or(0, |(_, bytes)| *bytes);
     let there = sys::nodes::memory_bytes(root).map_or(wanted as u64, |bytes| bytes / PART_OF_MEMORY);
     let _pinned = sys::affinity::pin_to_last();
     let mut ground = area::Ground::take(wanted.min(there as usize))?;
@@ -169,11 +172,18 @@ fn see(effort: Effort, root: &sys::Root, report: &mut ColorReport) -> Result<Val
 
 /// The caches behind the innermost one.
 fn suspects(host: &HostReport) -> Vec<Suspect> {
-    let mut caches: Vec<_> = host.machine.caches.iter().filter(|cache| cache.kind != Kind::Instruction).collect();
+    let mut caches: Vec<_> = host
+        .machine
+        .caches
+        .iter()
+        .filter(|cache| cache.kind != Kind::Instruction)
+        .collect();
     caches.sort_by_key(|cache| cache.level);
     caches
         .windows(2)
-        .filter(|pair| pair[1].index == Index::Physical && pair[1].level > pair[0].level && pair[1].bytes > pair[0].bytes)
+        .filter(|pair| {
+            pair[1].index == Index::Physical && pair[1].level > pair[0].level && pair[1].bytes > pair[0].bytes
+        })
         .map(|pair| Suspect {
             name: pair[1].name.clone(),
             level: pair[1].level,
@@ -209,13 +219,18 @@ fn conclude(findings: &[Finding], frames: FrameSource, scattered: bool) -> Resul
     if let Some(best) = best {
         return Ok(best);
     }
-    let doubt = findings.iter().any(|finding| matches!(finding.verdict, Verdict::Unclear { .. }));
+    let doubt = findings
+        .iter()
+        .any(|finding| matches!(finding.verdict, Verdict::Unclear { .. }));
     let mut reason = String::from(if doubt {
         "no colors could be validated here"
     } else {
         "page colors do nothing here"
     });
-    for (finding, between) in findings.iter().zip(std::iter::once(": ").chain(std::iter::repeat("; "))) {
+    for (finding, between) in findings
+        .iter()
+        .zip(std::iter::once(": ").chain(std::iter::repeat("; ")))
+    {
         if let Verdict::Nothing { reason: why, .. } | Verdict::Unclear { reason: why } = &finding.verdict {
             reason += &format!("{between}{}: {why}", finding.cache);
         }
@@ -268,14 +283,20 @@ mod tests {
         assert_eq!(of(&[inner.clone(), outer]).as_deref(), Ok("L3"));
         assert_eq!(of(&[inner.clone(), finding("L3", 3, nothing())]).as_deref(), Ok("L2"));
         let best = conclude(&[inner], FrameSource::Pagemap, false).unwrap();
-        assert_eq!((best.color_bytes, best.capacity_bytes, best.frames), (64 << 10, 1 << 20, FrameSource::Pagemap));
+        assert_eq!(
+            (best.color_bytes, best.capacity_bytes, best.frames),
+            (64 << 10, 1 << 20, FrameSource::Pagemap)
+        );
     }
 
     #[test]
     fn without_colors_all_reasons_are_told() {
         let findings = [finding("L2", 2, nothing()), finding("L3", 3, nothing())];
         let reason = conclude(&findings, FrameSource::Pagemap, true).unwrap_err();
-        assert!(reason.starts_with("page colors do nothing here: L2: a hash; L3: a hash; this is a guest"), "{reason}");
+        assert!(
+            reason.starts_with("page colors do nothing here: L2: a hash; L3: a hash; this is a guest"),
+            "{reason}"
+        );
         let noisy = Verdict::Unclear { reason: "busy".into() };
         let reason = conclude(&[finding("L2", 2, noisy)], FrameSource::Pagemap, false).unwrap_err();
         assert_eq!(reason, "no colors could be validated here: L2: busy");

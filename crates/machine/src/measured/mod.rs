@@ -20,8 +20,8 @@ use crate::host;
 use crate::model::Kind;
 
 pub use colors::{
-    Bits, ColorReport, Effect, Finding, FrameSource, NotValidated, Step, Times, Translation, Validated, Verdict, color_report, colors,
-    kept_colors,
+    Bits, ColorReport, Effect, Finding, FrameSource, NotValidated, Step, Times, Translation, Validated, Verdict,
+    color_report, colors, kept_colors,
 };
 
 /// One point of a curve: loads over a working set of so many bytes take so long each.
@@ -70,7 +70,10 @@ const NAME: &str = "measured.toml";
 pub fn measured(effort: Effort) -> Measured {
     let machine = saved::Identity::of(&sys::Root::default());
     let folder = saved::folder();
-    if let Some(kept) = folder.as_ref().and_then(|folder| saved::load(folder, NAME, &machine, effort)) {
+    if let Some(kept) = folder
+        .as_ref()
+        .and_then(|folder| saved::load(folder, NAME, &machine, effort))
+    {
         return kept;
     }
     let fresh = measure(effort);

@@ -111,15 +111,25 @@ mod tests {
         let at = folder.path().join("below");
         assert_eq!(load::<Measured>(&at, NAME, &identity("a"), Effort::Quick), None);
         store(&at, NAME, &identity("a"), Effort::Quick, &figures()).unwrap();
-        assert_eq!(load::<Measured>(&at, NAME, &identity("a"), Effort::Quick), Some(figures()));
-        assert_eq!(load::<Measured>(&at, NAME, &identity("b"), Effort::Quick), None, "another boot");
+        assert_eq!(
+            load::<Measured>(&at, NAME, &identity("a"), Effort::Quick),
+            Some(figures())
+        );
+        assert_eq!(
+            load::<Measured>(&at, NAME, &identity("b"), Effort::Quick),
+            None,
+            "another boot"
+        );
         assert_eq!(
             load::<Measured>(&at, NAME, &identity("a"), Effort::Careful),
             None,
             "less effort than asked for"
         );
         store(&at, NAME, &identity("a"), Effort::Careful, &figures()).unwrap();
-        assert_eq!(load::<Measured>(&at, NAME, &identity("a"), Effort::Quick), Some(figures()));
+        assert_eq!(
+            load::<Measured>(&at, NAME, &identity("a"), Effort::Quick),
+            Some(figures())
+        );
         assert_eq!(std::fs::read_dir(&at).unwrap().count(), 1);
     }
 
@@ -127,13 +137,19 @@ mod tests {
     fn a_spoiled_file_is_measured_again() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(NAME), "careful = maybe").unwrap();
-        assert_eq!(load::<Measured>(folder.path(), NAME, &identity("a"), Effort::Quick), None);
+        assert_eq!(
+            load::<Measured>(folder.path(), NAME, &identity("a"), Effort::Quick),
+            None
+        );
     }
 
     #[test]
     fn an_unknown_boot_keeps_nothing() {
         let folder = tempfile::tempdir().unwrap();
         store(folder.path(), NAME, &identity(""), Effort::Careful, &figures()).unwrap();
-        assert_eq!(load::<Measured>(folder.path(), NAME, &identity(""), Effort::Quick), None);
+        assert_eq!(
+            load::<Measured>(folder.path(), NAME, &identity(""), Effort::Quick),
+            None
+        );
     }
 }

@@ -210,7 +210,9 @@ fn huge_parts(area: &Area) -> Vec<usize> {
         return parts.collect();
     }
     // The kernel says so of all together only; a part that collapses is huge, if it was not before.
-    parts.filter(|part| collapse(area.part(part * each, each)).is_ok()).collect()
+    parts
+        .filter(|part| collapse(area.part(part * each, each)).is_ok())
+        .collect()
 }
 
 #[cfg(test)]
@@ -224,10 +226,20 @@ mod tests {
             Ok(ground) => ground,
             Err(reason) => return assert!(reason.contains("doctor"), "{reason}"),
         };
-        assert!(ground.pages.iter().all(|known| (known.page as usize) < ground.area.pages()));
+        assert!(
+            ground
+                .pages
+                .iter()
+                .all(|known| (known.page as usize) < ground.area.pages())
+        );
         if ground.huge {
             let low = |known: &Known| known.address & (HUGE as u64 - 1);
-            assert!(ground.pages.iter().all(|known| low(known) == u64::from(known.page) * 4096 % HUGE as u64));
+            assert!(
+                ground
+                    .pages
+                    .iter()
+                    .all(|known| low(known) == u64::from(known.page) * 4096 % HUGE as u64)
+            );
         }
         assert!(ground.stands());
     }

@@ -105,14 +105,24 @@ struct Plan {
 impl Plan {
     fn of(effort: Effort) -> Plan {
         match effort {
-            Effort::Quick => Plan { steps: 12, tests: 8, ladder: 3 },
-            Effort::Careful => Plan { steps: 30, tests: 24, ladder: 5 },
+            Effort::Quick => Plan {
+                steps: 12,
+                tests: 12,
+                ladder: 3,
+            },
+            Effort::Careful => Plan {
+                steps: 30,
+                tests: 30,
+                ladder: 5,
+            },
         }
     }
 }
 
 /// Pages in a set.
-const STEPS: [usize; 20] = [3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 36, 40, 48, 56, 64, 80, 96];
+const STEPS: [usize; 20] = [
+    3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 36, 40, 48, 56, 64, 80, 96,
+];
 /// The largest set has so many times the ways: a cache that takes what another one gives up holds the
 /// pages of both, and a sixteenth color's worth more than that may be too much for a small one as a whole.
 const WAYS_TIMES: usize = 4;
@@ -215,7 +225,11 @@ impl<S: Stopwatch> Court<'_, S> {
             }
         } else {
             let times = Times { inside_ns, outside_ns };
-            finding.times = times.inside_ns.is_finite().then_some(times).filter(|times| times.outside_ns.is_finite());
+            finding.times = times
+                .inside_ns
+                .is_finite()
+                .then_some(times)
+                .filter(|times| times.outside_ns.is_finite());
             if times.differ() {
                 self.try_colors(suspect, times, &mut finding)
             } else {
@@ -258,20 +272,21 @@ impl<S: Stopwatch> Court<'_, S> {
         let singles = (0..finding.bits).map(|bit| 1u64 << bit);
         let counts = beyond(pages, most);
         let mut separate = Vec::new();
-        let mut chances = 0.0;
+        let (mut chances, mut unclear) = (0.0, false);
         for mask in singles {
             let test = self.test(&sorted, mask, &counts, times);
             match test.effect {
-                Effect::Unclear => {
-                    finding.tests.push(test);
-                    return noise();
-                }
+                // Not to be relied on, and no reason to give up the bits that are clear.
+                Effect::Unclear => unclear = true,
                 Effect::Separates { chance } | Effect::Nothing { chance } => chances += chance,
             }
             separate.push(matches!(test.effect, Effect::Separates { .. }));
             finding.tests.push(test);
         }
         let Some((first, length)) = run(&separate) else {
+            if unclear {
+                return noise();
+            }
             return Verdict::Nothing {
                 reason: format!(
                     "pages that agree in bits {} compete for it, and pages that differ in one of them do so just as much",
@@ -424,7 +439,8 @@ fn beyond(pages: usize, most: usize) -> Vec<usize> {
 
 fn noise() -> Verdict {
     Verdict::Unclear {
-        reason: "the times contradict each other: the machine is too busy to tell; try again with --careful --fresh".into(),
+        reason: "the times contradict each other: the machine is too busy to tell; try again with --careful --fresh"
+            .into(),
     }
 }
 

@@ -169,7 +169,9 @@ mod tests {
         let sorted = Sorted::new(&pages, 12, 3);
         let set = sorted.mixed(40, &mut Random(4));
         for value in 0..8 {
-            let of = set.iter().filter(|&&page| pages[page as usize].address >> 12 & 7 == value);
+            let of = set
+                .iter()
+                .filter(|&&page| pages[page as usize].address >> 12 & 7 == value);
             assert_eq!(of.count(), 5);
         }
         assert_eq!(sorted.mixed(3, &mut Random(4)).len(), 3);
@@ -177,7 +179,10 @@ mod tests {
 
     #[test]
     fn a_value_that_no_page_has_allows_no_sets() {
-        let pages: Vec<Known> = pages().into_iter().filter(|known| known.address >> 12 & 3 != 2).collect();
+        let pages: Vec<Known> = pages()
+            .into_iter()
+            .filter(|known| known.address >> 12 & 3 != 2)
+            .collect();
         assert_eq!(Sorted::new(&pages, 12, 2).most(), 0);
     }
 
@@ -190,6 +195,12 @@ mod tests {
         let mut words = sparse(&[3, 9, 4], &mut Random(5));
         words.sort_unstable();
         let lines = [192, 258, 577];
-        assert_eq!(words, lines.iter().flat_map(|line| line * 8..line * 8 + 8).collect::<Vec<u32>>());
+        assert_eq!(
+            words,
+            lines
+                .iter()
+                .flat_map(|line| line * 8..line * 8 + 8)
+                .collect::<Vec<u32>>()
+        );
     }
 }
