@@ -6,6 +6,7 @@
 pub mod affinity;
 pub mod arrays;
 pub mod caches;
+pub mod chase;
 pub mod clock;
 pub mod cpuinfo;
 pub mod cpus;
