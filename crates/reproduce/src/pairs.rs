@@ -140,11 +140,11 @@ impl Reproduction<'_> {
 fn ground() -> Result<Ground, String> {
     let colors: Colors = found(Unknown::Measure).map_err(|error| error.to_string())?;
     let bytes = colors.color_bytes << colors.bits;
-    let host = machine::host().map_err(|error| error.to_string())?;
+    let host = machine::host(&sys::Root::default()).map_err(|error| error.to_string())?;
     let cache = host.machine.caches.iter().find(|cache| cache.name == colors.cache);
     let source = match colors.source {
         Source::Validated => "validated by timing",
-        Source::Described | Source::Forced => "forced, not validated",
+        Source::Forced => "forced, not validated",
     };
     Ok(Ground {
         bytes,
