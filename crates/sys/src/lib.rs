@@ -12,6 +12,7 @@ pub mod cpus;
 pub mod nodes;
 pub mod packet;
 pub mod pages;
+pub mod recorder;
 mod root;
 pub mod shared;
 pub mod signals;
