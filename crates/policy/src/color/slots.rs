@@ -9,32 +9,33 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::random::Random;
 use crate::registry::Settings;
-use crate::slots::{Allocator, ColorSet, DataSet, DataSetId, Kind, SlotId};
-use crate::{
-    Action, Interest, Observation, Page, Placement, Policy, PolicyError, SlotWord, SlotsTold, Touch, World,
-};
+use crate::slots::{Allocator, ColorSet, DataSet, Kind, OWNER_LIMIT, Owner, SetId, SlotId};
+use crate::{Action, Interest, Observation, Page, Placement, Policy, PolicyError, SlotWord, SlotsTold, Touch, World};
+
+const NO_COLORS: &str = "the outermost cache of this machine has no colors";
 
 /// The names of `slots.rest`.
 pub const REST: &[&str] = &["any", "confine"];
 
 /// Ranges of all data sets together; what is told beyond them is refused. A bound on memory.
 const RANGES: usize = 1 << 20;
-/// Slots and data sets.
-const NAMES: usize = 1 << 20;
+/// Data sets that may be spoken of at a time; the allocator limits those that have colors, and slots.
+const SETS: usize = OWNER_LIMIT as usize;
 /// Refusals that are told in words.
 const REFUSED: usize = 8;
 
-/// Frames of each color, where there are as many as anybody may want.
-const PLENTY: u64 = u64::MAX / 4;
+/// Frames by color are not looked at: what is refused for want of frames depends on more than a simulation knows.
+const FRAMES: &[u64] = &[];
 
 pub struct SlotColors {
     random: Random,
     /// Whether pages of no data set stay out of the colors of private slots.
     confine: bool,
-    /// Made when slots are first spoken of.
-    allocator: Option<Allocator>,
-    frames: Vec<u64>,
+    /// Made when slots are first spoken of. All processes are one application to it, as their numbers are different.
+    ledger: Option<(Allocator, Owner)>,
     slots: HashMap<u64, (SlotId, Kind)>,
+    /// Slots that are no more but for the data sets that have their colors.
+    leaving: Vec<SlotId>,
     sets: HashMap<u64, Set>,
     ranges: usize,
     /// The ranges of data sets that have colors, by their first page; they do not overlap.
@@ -50,6 +51,8 @@ struct Set {
     /// Empty: all.
     cpus: BTreeSet<u32>,
     ranges: BTreeMap<Page, Range>,
+    /// Of `ranges`: those that were told since the data set was allocated last.
+    fresh: BTreeSet<Page>,
     /// Pages of all ranges so far: the place of the next one in the data set.
     pages: u64,
     held: Option<Held>,
@@ -64,9 +67,10 @@ struct Range {
 
 /// Colors that a data set has.
 struct Held {
-    id: DataSetId,
+    id: SetId,
     slot: Option<u64>,
     kind: Kind,
+    cpus: Vec<u32>,
     colors: Vec<u32>,
 }
 
@@ -81,9 +85,9 @@ pub fn build(settings: &Settings) -> Result<Box<dyn Policy>, PolicyError> {
     Ok(Box::new(SlotColors {
         random: Random::new(settings.integer("seed")),
         confine: settings.integer("rest") == 1,
-        allocator: None,
-        frames: Vec::new(),
+        ledger: None,
         slots: HashMap::new(),
+        leaving: Vec::new(),
         sets: HashMap::new(),
         ranges: 0,
         spans: BTreeMap::new(),
@@ -144,8 +148,11 @@ impl SlotColors {
         self.begin(world)?;
         match word {
             SlotWord::Slot { slot, bytes, kind } => self.define(slot, bytes, kind),
-            SlotWord::SlotFree { slot } => self.drop_slot(slot),
-            SlotWord::Range { set, first, pages } => self.add(set, first, pages, world, actions),
+            SlotWord::SlotFree { slot } => {
+                self.drop_slot(slot);
+                Ok(())
+            }
+            SlotWord::Range { set, first, pages } => self.add(set, first, pages),
             SlotWord::RangeFree { set, first } => {
                 self.remove(set, first);
                 Ok(())
@@ -156,70 +163,57 @@ impl SlotColors {
             }
             SlotWord::Allocate { set, slot } => self.allocate(set, slot, world, actions),
             SlotWord::Free { set } => {
-                self.free(set);
+                self.free(set, world);
                 Ok(())
             }
         }
     }
 
     fn begin(&mut self, world: &World) -> Result<(), String> {
-        if self.allocator.is_some() {
+        if self.ledger.is_some() {
             return Ok(());
         }
-        let Some(caches) = &world.caches else {
-            return Err("the outermost cache of this machine has no colors".to_string());
-        };
+        let caches = world.caches.as_ref().ok_or(NO_COLORS)?;
         (self.told.colors, self.told.color_bytes) = (caches.colors, caches.color_bytes);
-        self.frames = vec![PLENTY; caches.colors as usize];
-        self.allocator = Some(Allocator::new(caches.clone()).map_err(|error| error.to_string())?);
+        let mut allocator = Allocator::new(caches.clone()).map_err(|error| error.to_string())?;
+        let owner = allocator.join();
+        self.ledger = Some((allocator, owner));
         Ok(())
     }
 
-    fn allocator(&mut self) -> Result<&mut Allocator, String> {
-        self.allocator
-            .as_mut()
-            .ok_or_else(|| "this machine's caches have no colors".to_string())
-    }
-
     fn set(&mut self, set: u64) -> Result<&mut Set, String> {
-        if self.sets.len() >= NAMES && !self.sets.contains_key(&set) {
-            return Err(format!("data set {set}: there are {NAMES} others already"));
+        if self.sets.len() >= SETS && !self.sets.contains_key(&set) {
+            return Err(format!("data set {set}: there are {SETS} others already"));
         }
         Ok(self.sets.entry(set).or_default())
     }
 
     fn define(&mut self, slot: u64, bytes: u64, kind: Kind) -> Result<(), String> {
-        if self.slots.len() >= NAMES {
-            return Err(format!("slot {slot}: there are {NAMES} others already"));
-        }
-        if self.slots.contains_key(&slot) {
-            self.drop_slot(slot)?;
-        }
-        let id = self
-            .allocator()?
-            .slot(bytes, kind)
-            .map_err(|error| format!("slot {slot}: {error}"))?;
+        self.drop_slot(slot);
+        let (allocator, owner) = self.ledger.as_mut().ok_or(NO_COLORS)?;
+        let id = allocator
+            .slot(*owner, bytes, kind)
+            .map_err(|refused| format!("slot {slot}: {refused}"))?;
         self.slots.insert(slot, (id, kind));
         Ok(())
     }
 
     /// Data sets that have its colors keep them until they are freed.
-    fn drop_slot(&mut self, slot: u64) -> Result<(), String> {
-        let (id, _) = self
-            .slots
-            .remove(&slot)
-            .ok_or_else(|| format!("slot {slot} was not defined"))?;
-        self.allocator()?.free_slot(id).map_err(|error| error.to_string())
+    fn drop_slot(&mut self, slot: u64) {
+        if let Some((id, _)) = self.slots.remove(&slot) {
+            self.leaving.push(id);
+            self.clear_out();
+        }
     }
 
-    fn add(
-        &mut self,
-        number: u64,
-        first: Page,
-        pages: u64,
-        world: &World,
-        actions: &mut Vec<Action>,
-    ) -> Result<(), String> {
+    /// Frees the slots that nobody needs any more.
+    fn clear_out(&mut self) {
+        if let Some((allocator, owner)) = &mut self.ledger {
+            self.leaving.retain(|&slot| allocator.free_slot(*owner, slot).is_err());
+        }
+    }
+
+    fn add(&mut self, number: u64, first: Page, pages: u64) -> Result<(), String> {
         if self.ranges >= RANGES {
             return Err(format!("data set {number}: there are {RANGES} ranges already"));
         }
@@ -230,8 +224,8 @@ impl SlotColors {
         let place = set.pages;
         set.pages = set.pages.wrapping_add(pages);
         let range = Range { pages, place };
+        set.fresh.insert(first);
         let fresh = set.ranges.insert(first, range).is_none();
-        let _ = (world, &actions);
         self.ranges += usize::from(fresh);
         Ok(())
     }
@@ -240,6 +234,7 @@ impl SlotColors {
         if let Some(set) = self.sets.get_mut(&number)
             && let Some(range) = set.ranges.remove(&first)
         {
+            set.fresh.remove(&first);
             self.ranges -= 1;
             self.cut(first, range.pages, Some(number));
         }
@@ -258,36 +253,40 @@ impl SlotColors {
         });
         let known = known.transpose()?;
         let kind = known.map_or(Kind::Shared, |(_, kind)| kind);
-        self.set(number)?;
-        let held = self.sets.get(&number).and_then(|set| set.held.as_ref());
-        if held.is_none_or(|held| held.slot != slot) {
+        let set = self.set(number)?;
+        let cpus: Vec<u32> = match set.cpus.is_empty() {
+            true => (0..world.cpus).collect(),
+            false => set.cpus.iter().copied().collect(),
+        };
+        let bytes = set.pages.saturating_mul(world.page_bytes).max(1);
+        if set
+            .held
+            .as_ref()
+            .is_none_or(|held| (held.slot, &held.cpus) != (slot, &cpus))
+        {
             self.let_go(number);
-            let set = self.sets.get(&number);
-            let cpus: Vec<u32> = match set.filter(|set| !set.cpus.is_empty()) {
-                Some(set) => set.cpus.iter().copied().collect(),
-                None => (0..world.cpus).collect(),
-            };
+            self.look_at_rest(world);
             let data = DataSet {
-                bytes: set.map_or(0, |set| set.pages).saturating_mul(world.page_bytes).max(1),
+                bytes,
                 cpus: &cpus,
                 slot: known.map(|(id, _)| id),
             };
-            let Some(allocator) = &mut self.allocator else {
-                return Ok(());
-            };
+            let (allocator, owner) = self.ledger.as_mut().ok_or(NO_COLORS)?;
             let grant = allocator
-                .allocate(data, &self.frames)
+                .allocate(*owner, data, FRAMES)
                 .map_err(|refused| format!("data set {number}: {refused}"))?;
             let held = Held {
-                id: grant.id,
+                id: grant.set,
                 slot,
                 kind,
+                cpus,
                 colors: grant.colors.iter().collect(),
             };
             self.told.data_sets += 1;
             self.told.private += u64::from(kind == Kind::Private);
             if let Some(set) = self.sets.get_mut(&number) {
                 set.held = Some(held);
+                set.fresh = set.ranges.keys().copied().collect();
             }
             self.look_at_rest(world);
         }
@@ -297,19 +296,17 @@ impl SlotColors {
 
     /// The ranges of a data set are of its colors from now on.
     fn take(&mut self, number: u64, world: &World, actions: &mut Vec<Action>) {
-        let ranges: Vec<(Page, Range)> = match self.sets.get(&number) {
-            Some(set) => set.ranges.iter().map(|(first, range)| (*first, *range)).collect(),
-            None => return,
-        };
+        let Some(set) = self.sets.get_mut(&number) else { return };
+        let fresh = std::mem::take(&mut set.fresh).into_iter();
+        let ranges: Vec<(Page, Range)> = fresh
+            .filter_map(|first| Some((first, *set.ranges.get(&first)?)))
+            .collect();
         for (first, Range { pages, place }) in ranges {
             let span = Span {
                 pages,
                 place,
                 set: number,
             };
-            if self.spans.get(&first).is_some_and(|known| known.set == number && known.pages == pages) {
-                continue;
-            }
             self.cut(first, pages, None);
             self.spans.insert(first, span);
             let last = Page {
@@ -358,25 +355,27 @@ impl SlotColors {
         }
     }
 
-    fn free(&mut self, number: u64) {
+    fn free(&mut self, number: u64, world: &World) {
         self.let_go(number);
         if let Some(set) = self.sets.remove(&number) {
             self.ranges -= set.ranges.len();
         }
+        self.look_at_rest(world);
     }
 
     /// The data set has its colors no more.
     fn let_go(&mut self, number: u64) {
         let Some(set) = self.sets.get_mut(&number) else { return };
         let Some(held) = set.held.take() else { return };
-        if let Some(allocator) = &mut self.allocator {
+        if let Some((allocator, owner)) = &mut self.ledger {
             // It was given by this allocator and not freed since.
-            let _ = allocator.free(held.id);
+            let _ = allocator.free(*owner, held.id);
         }
         let ranges: Vec<(Page, u64)> = set.ranges.iter().map(|(first, range)| (*first, range.pages)).collect();
         for (first, pages) in ranges {
             self.cut(first, pages, Some(number));
         }
+        self.clear_out();
     }
 
     /// Which colors are left to pages of no data set.
@@ -396,10 +395,10 @@ impl SlotColors {
     /// The color of a page that is in a data set with colors.
     fn color(&self, page: Page, world: &World) -> Option<u32> {
         let (first, span) = self.spans.range(..=page).next_back()?;
-        let offset = page.number - first.number;
-        if first.space != page.space || offset >= span.pages {
+        if first.space != page.space || page.number - first.number >= span.pages {
             return None;
         }
+        let offset = page.number - first.number;
         let colors = &self.sets.get(&span.set)?.held.as_ref()?.colors;
         let place = span.place.wrapping_add(offset);
         let count = colors.len().max(1) as u64;
