@@ -74,9 +74,7 @@ static void give_slots(int thread)
 {
    const int64_t space = slot_bytes(side * side * (int64_t)sizeof(double));
    const struct piece own = piece_of(a, first_row(thread), first_row(thread + 1));
-   if (own.bytes > 0)
-      slot_give(slot_define(space, SLOT_PRIVATE), &own, 1, thread, thread);
-   team_barrier();
+   /* First what all caches must have room for in the same place. */
    if (thread == 0) {
       const struct piece rest[] = {piece_of(b, 0, across), piece_of(c, 0, across)};
       const int64_t left = team_cache() - team_sharing() * space;
@@ -84,6 +82,9 @@ static void give_slots(int thread)
          frame_fail("the blocks of A leave no cache for B and C: take a smaller --block");
       slot_give(slot_define(left, SLOT_SHARED), rest, 2, EVERYONE);
    }
+   team_barrier();
+   if (own.bytes > 0)
+      slot_give(slot_define(space, SLOT_PRIVATE), &own, 1, thread, thread);
 }
 
 static void thread_body(int thread)

@@ -82,24 +82,24 @@ static inline void diagonal(double *block, const double *v)
 
 void jacobians_lower(struct range rows, int64_t k)
 {
-   int j, i;
-   for (j = rows.begin; j < rows.end; j++)
-      for (i = 1; i < grid.n - 1; i++) {
-         diagonal(block_at(d, j, i), at(u, k, j, i));
-         neighbour(block_at(a, j, i), at(u, k - 1, j, i), 2, -1);
-         neighbour(block_at(b, j, i), at(u, k, j - 1, i), 1, -1);
-         neighbour(block_at(c, j, i), at(u, k, j, i - 1), 0, -1);
+   int i, j;
+   for (i = rows.begin; i < rows.end; i++)
+      for (j = 1; j < grid.n - 1; j++) {
+         diagonal(block_at(d, i, j), at(u, i, j, k));
+         neighbour(block_at(a, i, j), at(u, i, j, k - 1), 2, -1);
+         neighbour(block_at(b, i, j), at(u, i, j - 1, k), 1, -1);
+         neighbour(block_at(c, i, j), at(u, i - 1, j, k), 0, -1);
       }
 }
 
 void jacobians_upper(struct range rows, int64_t k)
 {
-   int j, i;
-   for (j = rows.begin; j < rows.end; j++)
-      for (i = 1; i < grid.n - 1; i++) {
-         diagonal(block_at(d, j, i), at(u, k, j, i));
-         neighbour(block_at(a, j, i), at(u, k, j, i + 1), 0, 1);
-         neighbour(block_at(b, j, i), at(u, k, j + 1, i), 1, 1);
-         neighbour(block_at(c, j, i), at(u, k + 1, j, i), 2, 1);
+   int i, j;
+   for (i = rows.begin; i < rows.end; i++)
+      for (j = 1; j < grid.n - 1; j++) {
+         diagonal(block_at(d, i, j), at(u, i, j, k));
+         neighbour(block_at(a, i, j), at(u, i + 1, j, k), 0, 1);
+         neighbour(block_at(b, i, j), at(u, i, j + 1, k), 1, 1);
+         neighbour(block_at(c, i, j), at(u, i, j, k + 1), 2, 1);
       }
 }

@@ -1,7 +1,8 @@
 /* NAS LU (Bailey and others, "The NAS Parallel Benchmarks", RNR-94-007, section 3): what its parts share.
 
-   Five conserved quantities on a cube of n points a side; field variables lie as NAS's u(5, i, j, k), with lines and planes
-   one point longer than n if n is even. Points 0 and n - 1 of each direction are the boundary. */
+   Five conserved quantities on a cube of n points a side. Field variables lie as in the OpenMP version that Ding11 cites (NAS 2.3 in C,
+   of the Omni project): u[i][j][k][5], with lines and planes one point longer than n if n is even; z moves fastest,
+   although the planes that are solved one after another are those of z. Points 0 and n - 1 of each direction are the boundary. */
 #ifndef WORKLOADS_LU_H
 #define WORKLOADS_LU_H
 
@@ -29,17 +30,18 @@ extern double *u, *rsd, *frct, *flux;
 /* Blocks of 5 by 5 for each point of one plane: the diagonal, and the neighbours in z, y, x. */
 extern double *a, *b, *c, *d;
 
-static inline double *at(double *field, int64_t k, int64_t j, int64_t i)
+static inline double *at(double *field, int64_t i, int64_t j, int64_t k)
 {
-   return field + k * grid.step[2] + j * grid.step[1] + i * grid.step[0];
+   return field + i * grid.step[0] + j * grid.step[1] + k * grid.step[2];
 }
 
-static inline double *block_at(double *blocks, int64_t j, int64_t i) { return blocks + (j * grid.n + i) * 25; }
+static inline double *block_at(double *blocks, int64_t i, int64_t j) { return blocks + (i * grid.n + j) * 25; }
 
 /* The exact solution at a point. */
 void exact(int64_t i, int64_t j, int64_t k, double *value);
 
-/* Rows or planes of the interior, or all, that belong to a thread: from `begin` until before `end`. */
+/* Rows (or lines of something else) of the interior that belong to a thread: from `begin` until before `end`. A row is
+   what has the same x: the threads divide x among themselves. */
 struct range {
    int begin, end;
 };

@@ -1,6 +1,6 @@
 /* The steady state operator: differences of fluxes, of stresses, and of dissipation, direction by direction. In each
-   direction the fluxes of the whole cube are taken first, and then used: they pass through memory as the field variables
-   do. */
+   direction the fluxes of the whole cube are taken first, and then used line by line: they pass through memory as the field
+   variables do. */
 #include "lu.h"
 
 #include "team.h"
@@ -39,7 +39,7 @@ static void viscous(const double *v, const double *before, double *f, int way)
    f[4] = 0.5 * (1 - C1 * C5) * t3 * squares + t3 / 6 * along + C1 * C5 * t3 * (v[4] * here - before[4] * there);
 }
 
-/* One point of one direction: `s` steps to its next neighbour, place x of n along it. */
+/* One point of one direction: `s` steps to its next neighbour. */
 static void difference(double *to, const double *v, const double *f, int64_t s, int way)
 {
    int m;
@@ -48,6 +48,7 @@ static void difference(double *to, const double *v, const double *f, int64_t s, 
       to[m] += grid.t3 * C3 * C4 * (f[s + m] - f[m]) + SECOND[way] * grid.t1 * (v[m - s] - 2 * v[m] + v[m + s]);
 }
 
+/* The same, at place x of n. */
 static void dissipate(double *to, const double *v, int64_t s, int x)
 {
    const int last = grid.n - 2;
@@ -68,55 +69,54 @@ static void dissipate(double *to, const double *v, int64_t s, int x)
    }
 }
 
-/* The points of one slab: a plane z = s for x and y, a plane y = s for z; x moves fastest. `from` and `until` are along the
-   direction. */
-struct slab {
-   int way, number, from, until;
-};
-
-#define EACH_POINT(slab, body)                                                                   \
-   do {                                                                                          \
-      const int along_x = (slab).way == 0;                                                       \
-      int i, y;                                                                                  \
-      for (y = along_x ? 1 : (slab).from; y < (along_x ? grid.n - 1 : (slab).until); y++)        \
-         for (i = along_x ? (slab).from : 1; i < (along_x ? (slab).until : grid.n - 1); i++) {   \
-            const int x = along_x ? i : y;                                                       \
-            const int64_t place = (slab).way == 2 ? y * grid.step[2] + (slab).number * grid.step[1] + i * grid.step[0] \
-                                                  : (slab).number * grid.step[2] + y * grid.step[1] + i * grid.step[0]; \
-            (void)x;                                                                             \
-            body;                                                                                \
-         }                                                                                       \
-   } while (0)
-
-static void take_fluxes(const double *field, int way, int number)
+/* The fluxes of a direction on all lines that are used: the direction's first and last points, and of the others the
+   interior. In the order of memory. */
+static void take_fluxes(int thread, const double *field, int way)
 {
-   const struct slab all = {way, number, 0, grid.n};
-   EACH_POINT(all, inviscid(field + place, flux + place, way));
+   const int64_t n = grid.n;
+   const struct range mine = interior(thread);
+   /* The first thread has the first plane, too, and the last the last one. */
+   const int64_t begin = way == 0 && mine.begin == 1 ? 0 : mine.begin;
+   const int64_t end = way == 0 && mine.end == n - 1 ? n : mine.end;
+   int64_t i, j, k;
+   for (i = begin; i < end; i++)
+      for (j = way != 1; j < n - (way != 1); j++)
+         for (k = way != 2; k < n - (way != 2); k++) {
+            const int64_t place = i * grid.step[0] + j * grid.step[1] + k * grid.step[2];
+            inviscid(field + place, flux + place, way);
+         }
 }
 
-static void use_fluxes(double *to, const double *field, int way, int number)
+/* Differences along one line that begins at `to` and so on: `s` steps from point to point. */
+static void use_fluxes(double *to, const double *v, double *f, int64_t s, int way)
 {
-   const int64_t s = grid.step[way];
-   const struct slab inside = {way, number, 1, grid.n - 1}, behind = {way, number, 1, grid.n};
-   int m;
-   EACH_POINT(inside, for (m = 0; m < 5; m++)
-              to[place + m] -= grid.t2 * (flux[place + s + m] - flux[place - s + m]));
-   EACH_POINT(behind, viscous(field + place, field + place - s, flux + place, way));
-   EACH_POINT(inside, difference(to + place, field + place, flux + place, s, way));
-   EACH_POINT(inside, dissipate(to + place, field + place, s, x));
+   const int n = grid.n;
+   int x, m;
+   for (x = 1; x < n - 1; x++)
+      for (m = 0; m < 5; m++)
+         to[x * s + m] -= grid.t2 * (f[(x + 1) * s + m] - f[(x - 1) * s + m]);
+   for (x = 1; x < n; x++)
+      viscous(v + x * s, v + (x - 1) * s, f + x * s, way);
+   for (x = 1; x < n - 1; x++)
+      difference(to + x * s, v + x * s, f + x * s, s, way);
+   for (x = 1; x < n - 1; x++)
+      dissipate(to + x * s, v + x * s, s, x);
 }
 
 void apply_operator(int thread, double *to, double *field)
 {
-   const struct range slabs = interior(thread);
-   int way, number;
+   /* The lines of each direction are gone through in this order, the first divided among the threads. */
+   static const int OUTER[3] = {1, 0, 0}, INNER[3] = {2, 2, 1};
+   const struct range mine = interior(thread);
+   int way, outer, inner;
    for (way = 0; way < 3; way++) {
-      for (number = slabs.begin; number < slabs.end; number++)
-         take_fluxes(field, way, number);
-      /* A slab uses its own fluxes only. */
-      for (number = slabs.begin; number < slabs.end; number++)
-         use_fluxes(to, field, way, number);
-      /* The next direction's slabs lie across. */
+      take_fluxes(thread, field, way);
+#pragma omp barrier
+      for (outer = mine.begin; outer < mine.end; outer++)
+         for (inner = 1; inner < grid.n - 1; inner++) {
+            const int64_t line = outer * grid.step[OUTER[way]] + inner * grid.step[INNER[way]];
+            use_fluxes(to + line, field + line, flux + line, grid.step[way], way);
+         }
 #pragma omp barrier
    }
 }

@@ -35,18 +35,18 @@ static inline void eliminate(const double *block, double *v)
 
 void solve_lower(struct range rows, int64_t k)
 {
-   int j, i, m;
-   for (j = rows.begin; j < rows.end; j++)
-      for (i = 1; i < grid.n - 1; i++)
-         add_product(at(rsd, k, j, i), block_at(a, j, i), at(rsd, k - 1, j, i), -grid.omega);
-   for (j = rows.begin; j < rows.end; j++)
-      for (i = 1; i < grid.n - 1; i++) {
-         double *v = at(rsd, k, j, i), sum[5];
+   int i, j, m;
+   for (i = rows.begin; i < rows.end; i++)
+      for (j = 1; j < grid.n - 1; j++)
+         add_product(at(rsd, i, j, k), block_at(a, i, j), at(rsd, i, j, k - 1), -grid.omega);
+   for (i = rows.begin; i < rows.end; i++)
+      for (j = 1; j < grid.n - 1; j++) {
+         double *v = at(rsd, i, j, k), sum[5];
          for (m = 0; m < 5; m++)
             sum[m] = v[m];
-         add_product(sum, block_at(b, j, i), at(rsd, k, j - 1, i), -grid.omega);
-         add_product(sum, block_at(c, j, i), at(rsd, k, j, i - 1), -grid.omega);
-         eliminate(block_at(d, j, i), sum);
+         add_product(sum, block_at(b, i, j), at(rsd, i, j - 1, k), -grid.omega);
+         add_product(sum, block_at(c, i, j), at(rsd, i - 1, j, k), -grid.omega);
+         eliminate(block_at(d, i, j), sum);
          for (m = 0; m < 5; m++)
             v[m] = sum[m];
       }
@@ -54,14 +54,14 @@ void solve_lower(struct range rows, int64_t k)
 
 void solve_upper(struct range rows, int64_t k)
 {
-   int j, i, m;
-   for (j = rows.end - 1; j >= rows.begin; j--)
-      for (i = grid.n - 2; i >= 1; i--) {
-         double *v = at(rsd, k, j, i), sum[5] = {0, 0, 0, 0, 0};
-         add_product(sum, block_at(c, j, i), at(rsd, k + 1, j, i), grid.omega);
-         add_product(sum, block_at(b, j, i), at(rsd, k, j + 1, i), grid.omega);
-         add_product(sum, block_at(a, j, i), at(rsd, k, j, i + 1), grid.omega);
-         eliminate(block_at(d, j, i), sum);
+   int i, j, m;
+   for (i = rows.end - 1; i >= rows.begin; i--)
+      for (j = grid.n - 2; j >= 1; j--) {
+         double *v = at(rsd, i, j, k), sum[5] = {0, 0, 0, 0, 0};
+         add_product(sum, block_at(c, i, j), at(rsd, i, j, k + 1), grid.omega);
+         add_product(sum, block_at(b, i, j), at(rsd, i, j + 1, k), grid.omega);
+         add_product(sum, block_at(a, i, j), at(rsd, i + 1, j, k), grid.omega);
+         eliminate(block_at(d, i, j), sum);
          for (m = 0; m < 5; m++)
             v[m] -= sum[m];
       }
