@@ -36,6 +36,9 @@ pub struct Simulated {
     pub wall_ns: u64,
     /// Misses of the last level by the name of the data structure.
     pub structures: BTreeMap<String, u64>,
+    /// What of the program's slots could not be had, and why; the first few.
+    #[serde(default)]
+    pub refused: Vec<String>,
 }
 
 impl Simulated {
@@ -51,6 +54,7 @@ impl Simulated {
             misses: caches.map(|cache| cache.misses).sum(),
             wall_ns: outcome.time_ns.wall,
             structures,
+            refused: outcome.slots.iter().flat_map(|told| told.refused.clone()).collect(),
         }
     }
 }
@@ -114,6 +118,8 @@ impl Reproduction<'_> {
             if let Ok(both) = both {
                 let told = both.by_structure();
                 section.notes.push(format!("{column}, thousands of misses, random -> slots: {told}"));
+                let refused = both.slots.refused.iter();
+                section.notes.extend(refused.map(|why| format!("{column}, not as the program asks: {why}")));
             }
         }
         section.notes.push(format!(
@@ -191,6 +197,7 @@ mod tests {
             misses,
             wall_ns: 10 * misses,
             structures: structures.iter().map(|&(name, misses)| (name.to_string(), misses)).collect(),
+            refused: Vec::new(),
         }
     }
 
