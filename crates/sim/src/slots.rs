@@ -321,7 +321,10 @@ impl Engine {
                 };
                 let (set, words) = planned.data_set(space, entry, &[(addr, bytes)]);
                 // A block that is there still was freed unseen.
-                let before = planned.blocks.insert((space, addr), set).map(|set| SlotWord::Free { set });
+                let before = planned
+                    .blocks
+                    .insert((space, addr), set)
+                    .map(|set| SlotWord::Free { set });
                 before.into_iter().chain(words).collect()
             }
             Event::Free { addr } => {
