@@ -158,10 +158,13 @@ pub enum SlotWord {
     Slot { slot: u64, bytes: u64, kind: Kind },
     /// The slot is no more.
     SlotFree { slot: u64 },
-    /// `pages` pages from `first` on belong to the data set.
-    Range { set: u64, first: Page, pages: u64 },
-    /// The range that begins with this page belongs to it no more.
-    RangeFree { set: u64, first: Page },
+    /// `[addr, addr + bytes)` of an address space belongs to the data set; pages count that are covered whole.
+    Range {
+        set: u64,
+        space: u32,
+        addr: u64,
+        bytes: u64,
+    },
     /// A thread of this cpu uses the data set; one of which this is never said is used by all.
     User { set: u64, cpu: u32 },
     /// The data set gets the slot; `None`: as few colors as can be, because it is not worth caching.

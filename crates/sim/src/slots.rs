@@ -4,12 +4,12 @@
 //! `domicile run --slots`) speaks in its place: then the program's own words are passed over, and the
 //! variables and blocks that the plan names are found by the trace's tables.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use machine::{Index, Kind as CacheKind, Machine};
 use policy::slots::{Caches, Frame, Kind, Memory, Plan};
-use policy::{Observation, Page, SlotWord};
+use policy::{Observation, SlotWord};
 use trace::{Allocation, Event, Module, StackId};
 
 use crate::detail::Names;
@@ -53,8 +53,10 @@ pub struct Planned {
     by_stack: HashMap<(StackId, bool), Vec<u32>>,
     /// Entries for variables that the trace knows: process, first byte, bytes, entry.
     variables: Vec<(u32, u64, u64, u32)>,
-    /// Live blocks that the plan means.
-    blocks: HashMap<(u32, u64), (u32, u64)>,
+    /// The data sets of live blocks that the plan means.
+    blocks: HashMap<(u32, u64), u64>,
+    /// The number of the last data set. The variables of an entry are one data set in each process, and each block is one.
+    sets: u64,
 }
 
 impl Planned {
@@ -104,6 +106,7 @@ impl Planned {
             variables,
             by_stack: by_stack(&plan, &tables, &modules),
             blocks: HashMap::new(),
+            sets: 0,
             plan,
         })
     }
@@ -126,23 +129,40 @@ impl Planned {
             .iter()
             .enumerate()
             .map(move |(at, slot)| SlotWord::Slot {
-                slot: number(space, at as u32),
+                slot: slot_number(space, at as u32),
                 bytes: slot.bytes,
                 kind: slot.kind,
             })
     }
 
-    /// That a range belongs to an entry of the plan.
-    fn range(&self, space: u32, entry: u32, (first, pages): (Page, u64)) -> Vec<SlotWord> {
+    /// What is said of the variables of an entry, or of one of its blocks: address and bytes of each. Returns the number
+    /// of the data set too.
+    fn data_set(&mut self, space: u32, entry: u32, ranges: &[(u64, u64)]) -> (u64, Vec<SlotWord>) {
         let data = &self.plan.data[entry as usize];
-        let set = number(space, entry);
-        let mut words: Vec<_> = data.cpus.iter().map(|&cpu| SlotWord::User { set, cpu }).collect();
-        words.push(SlotWord::Range { set, first, pages });
-        words.push(SlotWord::Allocate {
+        self.sets += 1;
+        let set = self.sets;
+        let user = |&cpu: &u32| SlotWord::User { set, cpu };
+        let range = |&(addr, bytes): &(u64, u64)| SlotWord::Range {
             set,
-            slot: data.slot.map(|slot| number(space, slot as u32)),
-        });
-        words
+            space,
+            addr,
+            bytes,
+        };
+        let words = data.cpus.iter().map(user).chain(ranges.iter().map(range));
+        let slot = data.slot.map(|slot| slot_number(space, slot as u32));
+        (set, words.chain([SlotWord::Allocate { set, slot }]).collect())
+    }
+
+    /// What is said of all variables.
+    fn variables(&mut self) -> Vec<SlotWord> {
+        let mut variables: BTreeMap<(u32, u32), Vec<(u64, u64)>> = BTreeMap::new();
+        for &(space, addr, bytes, entry) in &self.variables {
+            variables.entry((space, entry)).or_default().push((addr, bytes));
+        }
+        let words = variables
+            .into_iter()
+            .flat_map(|((space, entry), ranges)| self.data_set(space, entry, &ranges).1);
+        words.collect()
     }
 }
 
@@ -162,8 +182,8 @@ fn inherit(variables: &mut Vec<(u32, u64, u64, u32)>, tables: &Tables) {
     }
 }
 
-/// Slots and data sets of a plan have numbers of their own in each process.
-fn number(space: u32, at: u32) -> u64 {
+/// The slots of a plan have numbers of their own in each process.
+fn slot_number(space: u32, at: u32) -> u64 {
     u64::from(space) << 32 | u64::from(at)
 }
 
@@ -233,14 +253,12 @@ impl Engine {
         let Some(plan) = plan.filter(|_| self.homes.interest.slots) else {
             return Ok(());
         };
-        let planned = Planned::new(plan, names, self.layout.cpus)?;
+        let mut planned = Planned::new(plan, names, self.layout.cpus)?;
         let mut words = Vec::new();
         for space in 0..names.tables.processes.len().max(1) as u32 {
             words.extend(planned.slots(space));
         }
-        for &(space, addr, bytes, entry) in &planned.variables {
-            words.extend(planned.range(space, entry, self.pages(space, addr, bytes)));
-        }
+        words.extend(planned.variables());
         self.plan = Some(Box::new(planned));
         self.say(0, words)
     }
@@ -263,15 +281,6 @@ impl Engine {
             .try_for_each(|word| self.observe(cpu, Observation::Slots(word)))
     }
 
-    /// The pages that a range reaches into.
-    fn pages(&self, space: u32, addr: u64, bytes: u64) -> (Page, u64) {
-        let bits = self.layout.page_bits;
-        let number = addr >> bits;
-        let last = addr.saturating_add(bytes.saturating_sub(1)) >> bits;
-        let pages = if bytes == 0 { 0 } else { last - number + 1 };
-        (Page { space, number }, pages)
-    }
-
     fn of_program(&self, space: u32, event: &Event) -> Option<SlotWord> {
         Some(match *event {
             Event::Slot { slot, bytes, private } => SlotWord::Slot {
@@ -280,10 +289,12 @@ impl Engine {
                 kind: if private { Kind::Private } else { Kind::Shared },
             },
             Event::SlotFree { slot } => SlotWord::SlotFree { slot },
-            Event::DataRange { set, addr, bytes } => {
-                let (first, pages) = self.pages(space, addr, bytes);
-                SlotWord::Range { set, first, pages }
-            }
+            Event::DataRange { set, addr, bytes } => SlotWord::Range {
+                set,
+                space,
+                addr,
+                bytes,
+            },
             Event::DataThread { set, thread } => SlotWord::User {
                 set,
                 cpu: thread % self.layout.cpus,
@@ -305,24 +316,20 @@ impl Engine {
                 stack,
                 kind,
             } => {
-                let Some(entry) = planned.entry(stack, kind, bytes).filter(|_| bytes > 0) else {
+                let Some(entry) = planned.entry(stack, kind, bytes) else {
                     return Vec::new();
                 };
-                planned.blocks.insert((space, addr), (entry, bytes));
-                let pages = self.pages(space, addr, bytes);
-                self.plan
-                    .as_ref()
-                    .map_or(Vec::new(), |planned| planned.range(space, entry, pages))
+                let (set, words) = planned.data_set(space, entry, &[(addr, bytes)]);
+                // A block that is there still was freed unseen.
+                let before = planned
+                    .blocks
+                    .insert((space, addr), set)
+                    .map(|set| SlotWord::Free { set });
+                before.into_iter().chain(words).collect()
             }
             Event::Free { addr } => {
-                let Some((entry, bytes)) = planned.blocks.remove(&(space, addr)) else {
-                    return Vec::new();
-                };
-                let (first, _) = self.pages(space, addr, bytes);
-                vec![SlotWord::RangeFree {
-                    set: number(space, entry),
-                    first,
-                }]
+                let set = planned.blocks.remove(&(space, addr));
+                set.map(|set| SlotWord::Free { set }).into_iter().collect()
             }
             _ => Vec::new(),
         }

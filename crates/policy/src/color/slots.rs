@@ -5,12 +5,15 @@
 //! What is told of slots takes effect at once: pages that are touched later are placed, those that were
 //! touched before are moved.
 
+mod ranges;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::random::Random;
 use crate::registry::Settings;
 use crate::slots::{Allocator, ColorSet, DataSet, Kind, OWNER_LIMIT, Owner, SetId, SlotId};
 use crate::{Action, Interest, Observation, Page, Placement, Policy, PolicyError, SlotWord, SlotsTold, Touch, World};
+use ranges::Ranges;
 
 const NO_COLORS: &str = "the outermost cache of this machine has no colors";
 
@@ -20,7 +23,9 @@ pub const REST: &[&str] = &["any", "confine"];
 /// Ranges of all data sets together; what is told beyond them is refused. A bound on memory.
 const RANGES: usize = 1 << 20;
 /// Data sets that may be spoken of at a time; the allocator limits those that have colors, and slots.
-const SETS: usize = OWNER_LIMIT as usize;
+const SETS: usize = 1 << 20;
+/// Slots that may be defined at a time.
+const SLOTS: usize = OWNER_LIMIT as usize;
 /// Refusals that are told in words.
 const REFUSED: usize = 8;
 
@@ -37,11 +42,12 @@ pub struct SlotColors {
     /// Slots that are no more but for the data sets that have their colors.
     leaving: Vec<SlotId>,
     sets: HashMap<u64, Set>,
+    /// Of all data sets together.
     ranges: usize,
-    /// The ranges of data sets that have colors, by their first page; they do not overlap.
-    spans: BTreeMap<Page, Span>,
+    /// The pages of data sets that have colors, by the first of each run; runs do not overlap.
+    runs: BTreeMap<Page, Run>,
     touched: BTreeSet<Page>,
-    /// Colors for pages of no data set.
+    /// Colors for pages of no data set; empty: all.
     rest: Vec<u32>,
     told: SlotsTold,
 }
@@ -50,33 +56,22 @@ pub struct SlotColors {
 struct Set {
     /// Empty: all.
     cpus: BTreeSet<u32>,
-    ranges: BTreeMap<Page, Range>,
-    /// Of `ranges`: those that were told since the data set was allocated last.
-    fresh: BTreeSet<Page>,
-    /// Pages of all ranges so far: the place of the next one in the data set.
-    pages: u64,
+    ranges: Ranges,
     held: Option<Held>,
 }
 
-#[derive(Clone, Copy)]
-struct Range {
-    pages: u64,
-    /// The place of its first page in the data set.
-    place: u64,
-}
-
-/// Colors that a data set has.
+/// Colors that a data set has, and the first pages of its runs.
 struct Held {
     id: SetId,
-    slot: Option<u64>,
     kind: Kind,
-    cpus: Vec<u32>,
     colors: Vec<u32>,
+    runs: Vec<Page>,
 }
 
 #[derive(Clone, Copy)]
-struct Span {
+struct Run {
     pages: u64,
+    /// How many pages of the data set come before it.
     place: u64,
     set: u64,
 }
@@ -90,7 +85,7 @@ pub fn build(settings: &Settings) -> Result<Box<dyn Policy>, PolicyError> {
         leaving: Vec::new(),
         sets: HashMap::new(),
         ranges: 0,
-        spans: BTreeMap::new(),
+        runs: BTreeMap::new(),
         touched: BTreeSet::new(),
         rest: Vec::new(),
         told: SlotsTold::default(),
@@ -152,11 +147,12 @@ impl SlotColors {
                 self.drop_slot(slot);
                 Ok(())
             }
-            SlotWord::Range { set, first, pages } => self.add(set, first, pages),
-            SlotWord::RangeFree { set, first } => {
-                self.remove(set, first);
-                Ok(())
-            }
+            SlotWord::Range {
+                set,
+                space,
+                addr,
+                bytes,
+            } => self.add(set, space, addr, bytes),
             SlotWord::User { set, cpu } => {
                 self.set(set)?.cpus.insert(cpu);
                 Ok(())
@@ -190,6 +186,9 @@ impl SlotColors {
 
     fn define(&mut self, slot: u64, bytes: u64, kind: Kind) -> Result<(), String> {
         self.drop_slot(slot);
+        if self.slots.len() + self.leaving.len() >= SLOTS {
+            return Err(format!("slot {slot}: there are {SLOTS} others already"));
+        }
         let (allocator, owner) = self.ledger.as_mut().ok_or(NO_COLORS)?;
         let id = allocator
             .slot(*owner, bytes, kind)
@@ -213,33 +212,20 @@ impl SlotColors {
         }
     }
 
-    fn add(&mut self, number: u64, first: Page, pages: u64) -> Result<(), String> {
+    fn add(&mut self, number: u64, space: u32, addr: u64, bytes: u64) -> Result<(), String> {
         if self.ranges >= RANGES {
             return Err(format!("data set {number}: there are {RANGES} ranges already"));
         }
-        let set = self.set(number)?;
-        if pages == 0 || set.ranges.get(&first).is_some_and(|range| range.pages == pages) {
-            return Ok(());
-        }
-        let place = set.pages;
-        set.pages = set.pages.wrapping_add(pages);
-        let range = Range { pages, place };
-        set.fresh.insert(first);
-        let fresh = set.ranges.insert(first, range).is_none();
-        self.ranges += usize::from(fresh);
+        let ranges = &mut self.set(number)?.ranges;
+        let before = ranges.len();
+        ranges.add(space, addr, bytes);
+        let now = ranges.len();
+        self.ranges = self.ranges + now - before;
         Ok(())
     }
 
-    fn remove(&mut self, number: u64, first: Page) {
-        if let Some(set) = self.sets.get_mut(&number)
-            && let Some(range) = set.ranges.remove(&first)
-        {
-            set.fresh.remove(&first);
-            self.ranges -= 1;
-            self.cut(first, range.pages, Some(number));
-        }
-    }
-
+    /// As in the live library: whole pages only, none of another data set; what it had before is given back afterwards,
+    /// and kept where this is refused.
     fn allocate(
         &mut self,
         number: u64,
@@ -247,112 +233,75 @@ impl SlotColors {
         world: &World,
         actions: &mut Vec<Action>,
     ) -> Result<(), String> {
-        let known = slot.map(|slot| {
-            let known = self.slots.get(&slot).copied();
-            known.ok_or_else(|| format!("data set {number}: slot {slot} was not defined"))
-        });
-        let known = known.transpose()?;
-        let kind = known.map_or(Kind::Shared, |(_, kind)| kind);
+        let refuse = |why: &dyn std::fmt::Display| format!("data set {number}: {why}");
+        let known = match slot {
+            None => None,
+            Some(slot) => {
+                let known = self.slots.get(&slot).copied();
+                Some(known.ok_or_else(|| refuse(&format_args!("slot {slot} was not defined")))?)
+            }
+        };
         let set = self.set(number)?;
         let cpus: Vec<u32> = match set.cpus.is_empty() {
             true => (0..world.cpus).collect(),
             false => set.cpus.iter().copied().collect(),
         };
-        let bytes = set.pages.saturating_mul(world.page_bytes).max(1);
-        if set
-            .held
-            .as_ref()
-            .is_none_or(|held| (held.slot, &held.cpus) != (slot, &cpus))
-        {
-            self.let_go(number);
-            self.look_at_rest(world);
-            let data = DataSet {
-                bytes,
-                cpus: &cpus,
-                slot: known.map(|(id, _)| id),
-            };
-            let (allocator, owner) = self.ledger.as_mut().ok_or(NO_COLORS)?;
-            let grant = allocator
-                .allocate(*owner, data, FRAMES)
-                .map_err(|refused| format!("data set {number}: {refused}"))?;
-            let held = Held {
-                id: grant.set,
-                slot,
-                kind,
-                cpus,
-                colors: grant.colors.iter().collect(),
-            };
-            self.told.data_sets += 1;
-            self.told.private += u64::from(kind == Kind::Private);
-            if let Some(set) = self.sets.get_mut(&number) {
-                set.held = Some(held);
-                set.fresh = set.ranges.keys().copied().collect();
-            }
-            self.look_at_rest(world);
+        let pages = set.ranges.pages(world.page_bytes);
+        let count = pages.iter().fold(0u64, |sum, (_, pages)| sum.saturating_add(*pages));
+        if count == 0 {
+            return Err(refuse(&"it covers no page whole"));
         }
-        self.take(number, world, actions);
+        if let Some(other) = pages.iter().find_map(|run| self.meets(number, *run)) {
+            return Err(refuse(&format_args!("it has pages of data set {other}")));
+        }
+        let (allocator, owner) = self.ledger.as_mut().ok_or(NO_COLORS)?;
+        let data = DataSet {
+            bytes: count.saturating_mul(world.page_bytes),
+            cpus: &cpus,
+            slot: known.map(|(id, _)| id),
+        };
+        let grant = allocator
+            .allocate(*owner, data, FRAMES)
+            .map_err(|refused| refuse(&refused))?;
+        self.let_go(number);
+        self.told.data_sets += 1;
+        self.told.private += u64::from(grant.kind == Kind::Private);
+        let mut place = 0u64;
+        for &(first, pages) in &pages {
+            let set = number;
+            self.runs.insert(first, Run { pages, place, set });
+            place = place.saturating_add(pages);
+        }
+        if let Some(set) = self.sets.get_mut(&number) {
+            set.held = Some(Held {
+                id: grant.set,
+                kind: grant.kind,
+                colors: grant.colors.iter().collect(),
+                runs: pages.iter().map(|(first, _)| *first).collect(),
+            });
+        }
+        self.look_at_rest(world);
+        for (first, pages) in pages {
+            let number = first.number.saturating_add(pages - 1);
+            let touched = self.touched.range(first..=Page { number, ..first });
+            actions.extend(touched.map(|&page| Action::Move {
+                page,
+                to: Placement {
+                    color: self.color(page, world),
+                    node: None,
+                },
+            }));
+        }
         Ok(())
     }
 
-    /// The ranges of a data set are of its colors from now on.
-    fn take(&mut self, number: u64, world: &World, actions: &mut Vec<Action>) {
-        let Some(set) = self.sets.get_mut(&number) else { return };
-        let fresh = std::mem::take(&mut set.fresh).into_iter();
-        let ranges: Vec<(Page, Range)> = fresh
-            .filter_map(|first| Some((first, *set.ranges.get(&first)?)))
-            .collect();
-        for (first, Range { pages, place }) in ranges {
-            let span = Span {
-                pages,
-                place,
-                set: number,
-            };
-            self.cut(first, pages, None);
-            self.spans.insert(first, span);
-            let last = Page {
-                number: first.number.saturating_add(pages - 1),
-                ..first
-            };
-            let touched: Vec<Page> = self.touched.range(first..=last).copied().collect();
-            for page in touched {
-                let color = self.color(page, world);
-                let to = Placement { color, node: None };
-                actions.push(Action::Move { page, to });
-            }
-        }
-    }
-
-    /// No span covers these pages afterwards; of a certain data set, or of any.
-    fn cut(&mut self, first: Page, pages: u64, of: Option<u64>) {
+    /// Another data set that has one of these pages.
+    fn meets(&self, number: u64, (first, pages): (Page, u64)) -> Option<u64> {
         let end = first.number.saturating_add(pages);
-        let begin = match self.spans.range(..=first).next_back() {
-            Some((&at, _)) if at.space == first.space => at,
-            _ => first,
-        };
-        let until = Page { number: end, ..first };
-        let met: Vec<(Page, Span)> = self
-            .spans
-            .range(begin..until)
-            .map(|(at, span)| (*at, *span))
-            .filter(|(at, span)| at.number.saturating_add(span.pages) > first.number)
-            .filter(|(_, span)| of.is_none_or(|of| span.set == of))
-            .collect();
-        for (at, span) in met {
-            self.spans.remove(&at);
-            if at.number < first.number {
-                let pages = first.number - at.number;
-                self.spans.insert(at, Span { pages, ..span });
-            }
-            let over = at.number.saturating_add(span.pages);
-            if over > end {
-                let rest = Span {
-                    pages: over - end,
-                    place: span.place.wrapping_add(end - at.number),
-                    ..span
-                };
-                self.spans.insert(until, rest);
-            }
-        }
+        let before = self.runs.range(..Page { number: end, ..first }).rev();
+        let mut met = before
+            .take_while(|(at, run)| at.space == first.space && at.number.saturating_add(run.pages) > first.number);
+        met.find(|(_, run)| run.set != number).map(|(_, run)| run.set)
     }
 
     fn free(&mut self, number: u64, world: &World) {
@@ -365,15 +314,15 @@ impl SlotColors {
 
     /// The data set has its colors no more.
     fn let_go(&mut self, number: u64) {
-        let Some(set) = self.sets.get_mut(&number) else { return };
-        let Some(held) = set.held.take() else { return };
+        let Some(held) = self.sets.get_mut(&number).and_then(|set| set.held.take()) else {
+            return;
+        };
+        for first in held.runs {
+            self.runs.remove(&first);
+        }
         if let Some((allocator, owner)) = &mut self.ledger {
             // It was given by this allocator and not freed since.
             let _ = allocator.free(*owner, held.id);
-        }
-        let ranges: Vec<(Page, u64)> = set.ranges.iter().map(|(first, range)| (*first, range.pages)).collect();
-        for (first, pages) in ranges {
-            self.cut(first, pages, Some(number));
         }
         self.clear_out();
     }
@@ -394,13 +343,12 @@ impl SlotColors {
 
     /// The color of a page that is in a data set with colors.
     fn color(&self, page: Page, world: &World) -> Option<u32> {
-        let (first, span) = self.spans.range(..=page).next_back()?;
-        if first.space != page.space || page.number - first.number >= span.pages {
+        let (first, run) = self.runs.range(..=page).next_back()?;
+        if first.space != page.space || page.number - first.number >= run.pages {
             return None;
         }
-        let offset = page.number - first.number;
-        let colors = &self.sets.get(&span.set)?.held.as_ref()?.colors;
-        let place = span.place.wrapping_add(offset);
+        let colors = &self.sets.get(&run.set)?.held.as_ref()?.colors;
+        let place = run.place.wrapping_add(page.number - first.number);
         let count = colors.len().max(1) as u64;
         let color = *colors.get((place % count) as usize)?;
         // Where another cache has more colors, all of those that fit take their turns.

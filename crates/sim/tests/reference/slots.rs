@@ -2,7 +2,7 @@
 
 use machine::{Index, Kind, Machine};
 use policy::slots::{self, Caches};
-use policy::{Action, Observation, Page, SlotWord};
+use policy::{Action, Observation, SlotWord};
 use trace::Event;
 
 use super::{Model, units};
@@ -58,16 +58,12 @@ impl Model<'_> {
                 SlotWord::Slot { slot, bytes, kind }
             }
             Event::SlotFree { slot } => SlotWord::SlotFree { slot },
-            Event::DataRange { set, addr, bytes } => {
-                let pages = (0..bytes).map(|at| (addr + at) / self.machine.page_bytes);
-                let pages: std::collections::BTreeSet<u64> = pages.collect();
-                let number = pages.first().copied().unwrap_or(addr / self.machine.page_bytes);
-                SlotWord::Range {
-                    set,
-                    first: Page { space, number },
-                    pages: pages.len() as u64,
-                }
-            }
+            Event::DataRange { set, addr, bytes } => SlotWord::Range {
+                set,
+                space,
+                addr,
+                bytes,
+            },
             Event::DataThread { set, thread } => SlotWord::User {
                 set,
                 cpu: thread % self.machine.cpus,
