@@ -6,9 +6,11 @@
 #![forbid(unsafe_code)]
 
 mod colors;
+pub mod engine;
 mod error;
 mod supply;
 
 pub use colors::{Colors, Source};
+pub use engine::{Census, Config, Done, Engine, Knowledge, Left, Lock, Means, Others, Placing, Repaired, Why, Wish};
 pub use error::Error;
 pub use supply::{PAGE_BYTES, Pages, Supply};
