@@ -212,11 +212,17 @@ pub fn populate(start: usize, count: usize) -> io::Result<()> {
 /// held is gone; anonymous pages read as zeros from then on.
 ///
 /// Pre: the range is memory that nobody needs any more, such as a data set that is being freed: like an unmapping,
-/// this cannot be checked here. An error where the range is not all mapped, or locked.
+/// this cannot be checked here. An error where the range is not all mapped.
 pub fn discard(start: usize, count: usize) -> io::Result<()> {
     let bytes = count.checked_mul(PAGE).ok_or(io::ErrorKind::InvalidInput)?;
-    // SAFETY: the caller says that nobody uses what the range holds.
-    unsafe { rustix::mm::madvise(start as *mut _, bytes, Advice::LinuxDontNeed)? };
+    // Locked memory has an advice of its own since Linux 5.18, which works on any.
+    for advice in [Advice::LinuxDontneedLocked, Advice::LinuxDontNeed] {
+        // SAFETY: the caller says that nobody uses what the range holds.
+        match unsafe { rustix::mm::madvise(start as *mut _, bytes, advice) } {
+            Err(rustix::io::Errno::INVAL) if advice == Advice::LinuxDontneedLocked => {}
+            done => return Ok(done?),
+        }
+    }
     Ok(())
 }
 
