@@ -7,6 +7,7 @@
 
 mod colors;
 mod error;
+pub mod found;
 mod supply;
 
 pub use colors::{Colors, Source};
