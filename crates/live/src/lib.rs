@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod colors;
+pub mod daemon;
 mod error;
 pub mod found;
 mod supply;

@@ -4,13 +4,14 @@
 //! descriptor of the process (pidfd) is what ties the two: what was opened by number is good if the
 //! process still lived afterwards.
 
-use std::fs::File;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags};
+
+use crate::frames::Pagemap;
 
 /// The process that connected, as the kernel saw it then.
 #[derive(Debug)]
@@ -51,16 +52,16 @@ impl Identity {
         matches!(rustix::event::poll(&mut polled, Some(&now)), Ok(0))
     }
 
-    /// A file below `/proc/<process>`, opened for reading; `name` as in `pagemap`.
+    /// The process's page map. What it tells is about the address space that the process has now: after an exec,
+    /// it finds nothing.
     ///
-    /// Ensures: it is this process's file and no other's. What it tells is about the address space that
-    /// the process had then: after an exec, reading it finds nothing.
-    pub fn open(&self, name: &str) -> io::Result<File> {
-        let file = File::open(format!("/proc/{}/{name}", self.process))?;
+    /// Needs: the right to trace the process. Ensures: it is this process's map and no other's.
+    pub fn pagemap(&self) -> io::Result<Pagemap> {
+        let map = Pagemap::of(self.process)?;
         if !self.lives() {
             return Err(io::Error::from(io::ErrorKind::NotFound));
         }
-        Ok(file)
+        Ok(map)
     }
 }
 
@@ -119,8 +120,7 @@ mod tests {
         assert_eq!(who.process, std::process::id());
         assert_eq!(who.user, rustix::process::getuid().as_raw());
         assert!(who.lives());
-        assert!(who.open("maps").is_ok());
-        assert!(who.open("no such file").is_err());
+        assert!(who.pagemap().is_ok());
     }
 
     #[test]
@@ -140,11 +140,11 @@ mod tests {
         let (far, _) = listener.accept().unwrap();
         let who = Identity::of(&far).unwrap();
         assert_eq!(who.process, child.id());
-        assert!(who.lives() && who.open("pagemap").is_ok());
+        assert!(who.lives() && who.pagemap().is_ok());
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!who.lives());
-        assert!(who.open("pagemap").is_err());
+        assert!(who.pagemap().is_err());
         // Whoever asks only now is told, too.
         assert!(Identity::of(&far).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) || !who.lives());
     }

@@ -10,6 +10,7 @@
 use std::io;
 use std::ops::Range;
 
+use sys::frames::Entry;
 use sys::handover::Shelf;
 
 use crate::Colors;
@@ -52,7 +53,7 @@ pub struct Stock {
     /// Whether a round of collecting is under way.
     collecting: bool,
     flow: Flow,
-    frames: Vec<Option<u64>>,
+    entries: Vec<Entry>,
 }
 
 impl Stock {
@@ -68,26 +69,25 @@ impl Stock {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
         let mut shelf = Shelf::reserve(pages)?;
-        let mut frames = Vec::new();
+        let mut entries = Vec::new();
         shelf.collect(0..1)?;
-        shelf.frames(0..1, &mut frames)?;
-        shelf.clear(0..1)?;
-        if frames != [None; 1] {
-            Ok(Stock {
-                shelf,
-                color_of: vec![ABSENT; pages],
-                by_color: vec![Vec::new(); count],
-                colors,
-                wanted,
-                collect_at: 0,
-                check_at: 0,
-                collecting: true,
-                flow: Flow::default(),
-                frames,
-            })
-        } else {
-            Err(io::Error::from(io::ErrorKind::PermissionDenied))
+        shelf.entries(0..1, &mut entries)?;
+        shelf.let_go(&[0])?;
+        if entries.iter().all(|entry| entry.frame().is_none()) {
+            return Err(io::Error::from(io::ErrorKind::PermissionDenied));
         }
+        Ok(Stock {
+            shelf,
+            color_of: vec![ABSENT; pages],
+            by_color: vec![Vec::new(); count],
+            colors,
+            wanted,
+            collect_at: 0,
+            check_at: 0,
+            collecting: true,
+            flow: Flow::default(),
+            entries,
+        })
     }
 
     pub fn colors(&self) -> &Colors {
@@ -132,15 +132,15 @@ impl Stock {
 
     /// Gives up pages that are on no list any more.
     fn drop_pages(&mut self, pages: &[u32]) -> io::Result<u64> {
-        let done = self.shelf.let_go(pages);
-        if done.is_err() {
+        if let Err(error) = self.shelf.let_go(pages) {
             // Some may be left: the kernel knows which.
             self.sort_anew()?;
+            return Err(error);
         }
         for &page in pages {
             self.color_of[page as usize] = ABSENT;
         }
-        done.map(|()| pages.len() as u64)
+        Ok(pages.len() as u64)
     }
 
     /// Takes frames that were freed on this cpu a moment ago; tells which came.
@@ -219,12 +219,12 @@ impl Stock {
     /// Gives frames to the pages of a range that have none; the count of those that came.
     fn fault_in(&mut self, range: Range<usize>, mut came: Option<&mut Vec<u64>>) -> io::Result<usize> {
         self.shelf.collect(range.clone())?;
-        let mut frames = std::mem::take(&mut self.frames);
-        let read = self.shelf.frames(range.clone(), &mut frames);
+        let mut entries = std::mem::take(&mut self.entries);
+        let read = self.shelf.entries(range.clone(), &mut entries);
         let mut got = 0;
         if read.is_ok() {
-            for (page, frame) in range.zip(&frames) {
-                let (ABSENT, Some(frame)) = (self.color_of[page], *frame) else {
+            for (page, entry) in range.zip(&entries) {
+                let (ABSENT, Some(frame)) = (self.color_of[page], entry.frame()) else {
                     continue;
                 };
                 let color = self.colors.of(frame) as u16;
@@ -236,7 +236,7 @@ impl Stock {
                 }
             }
         }
-        self.frames = frames;
+        self.entries = entries;
         read?;
         Ok(got)
     }
@@ -293,13 +293,13 @@ impl Stock {
             if self.color_of[window.clone()].iter().all(|color| *color == ABSENT) {
                 continue;
             }
-            let mut frames = std::mem::take(&mut self.frames);
-            self.shelf.frames(window.clone(), &mut frames)?;
-            for (page, frame) in window.zip(&frames) {
-                let color = frame.map_or(ABSENT, |frame| self.colors.of(frame) as u16);
+            let mut entries = std::mem::take(&mut self.entries);
+            self.shelf.entries(window.clone(), &mut entries)?;
+            for (page, entry) in window.zip(&entries) {
+                let color = entry.frame().map_or(ABSENT, |frame| self.colors.of(frame) as u16);
                 lost += usize::from(self.color_of[page] != ABSENT && self.color_of[page] != color);
             }
-            self.frames = frames;
+            self.entries = entries;
         }
         if lost > 0 {
             self.sort_anew()?;
@@ -311,18 +311,18 @@ impl Stock {
     fn sort_anew(&mut self) -> io::Result<()> {
         let before = self.len() as u64;
         self.by_color.iter_mut().for_each(Vec::clear);
-        let mut frames = std::mem::take(&mut self.frames);
+        let mut entries = std::mem::take(&mut self.entries);
         for start in (0..self.color_of.len()).step_by(WINDOW) {
-            self.shelf.frames(start..start + WINDOW, &mut frames)?;
-            for (page, frame) in (start..).zip(&frames) {
-                let color = frame.map_or(ABSENT, |frame| self.colors.of(frame) as u16);
+            self.shelf.entries(start..start + WINDOW, &mut entries)?;
+            for (page, entry) in (start..).zip(&entries) {
+                let color = entry.frame().map_or(ABSENT, |frame| self.colors.of(frame) as u16);
                 self.color_of[page] = color;
                 if color != ABSENT {
                     self.by_color[usize::from(color)].push(page as u32);
                 }
             }
         }
-        self.frames = frames;
+        self.entries = entries;
         let after = self.len() as u64;
         self.flow.lost += before.saturating_sub(after);
         self.flow.collected += after.saturating_sub(before);
@@ -331,12 +331,12 @@ impl Stock {
 
     /// The frame of each page on the lists, by color; for checks.
     pub fn frames(&self) -> io::Result<Vec<(u16, Option<u64>)>> {
-        let mut frames = Vec::new();
-        self.shelf.frames(0..self.color_of.len(), &mut frames)?;
+        let mut entries = Vec::new();
+        self.shelf.entries(0..self.color_of.len(), &mut entries)?;
         let listed = self.by_color.iter().enumerate();
         Ok(listed
             .flat_map(|(color, pages)| pages.iter().map(move |&page| (color as u16, page)))
-            .map(|(color, page)| (color, frames[page as usize]))
+            .map(|(color, page)| (color, entries[page as usize].frame()))
             .collect())
     }
 }

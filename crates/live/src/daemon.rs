@@ -1,0 +1,3 @@
+mod pressure;
+mod stock;
+pub mod wire;
