@@ -21,12 +21,17 @@ pub fn pin_to_last() -> Option<Pinned> {
     Some(Pinned { cpu, before })
 }
 
+/// The cpu that the calling thread is on, at the moment.
+pub fn here() -> usize {
+    rustix::thread::sched_getcpu()
+}
+
 /// Keeps the calling thread on the cpu that it is on.
 ///
 /// Ensures: `None`, and nothing changed, where the kernel refuses.
 pub fn pin_here() -> Option<Pinned> {
     let before = sched_getaffinity(None).ok()?;
-    let cpu = rustix::thread::sched_getcpu();
+    let cpu = here();
     let mut one = CpuSet::new();
     if cpu >= CpuSet::MAX_CPU || !before.is_set(cpu) {
         return None;

@@ -30,6 +30,22 @@ impl Ready {
         })
     }
 
+    /// Raises this process's limit of open descriptors to `wanted`, or as far as it may; tells what it is then.
+    pub fn room_for(wanted: u64) -> u32 {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let limit = getrlimit(Resource::Nofile);
+        let may = wanted.min(limit.maximum.unwrap_or(u64::MAX));
+        let mut now = limit.current.unwrap_or(u64::MAX);
+        let raised = Rlimit {
+            current: Some(may),
+            ..limit
+        };
+        if now < may && setrlimit(Resource::Nofile, raised).is_ok() {
+            now = may;
+        }
+        u32::try_from(now).unwrap_or(u32::MAX)
+    }
+
     /// Watches `source`, which is called `name` from now on. It is told again and again for as long as it
     /// lasts.
     pub fn watch(&self, source: &impl AsFd, name: u64, wanted: Wanted) -> io::Result<()> {
@@ -102,6 +118,7 @@ mod tests {
         ready.wait(Duration::from_secs(5), &mut names).unwrap();
         assert_eq!(names, [1]);
         ready.forget(&pairs[1].0).unwrap();
+        assert!(Ready::room_for(8) >= 8);
         ready.change(&pairs[2].0, 7, Wanted::Write).unwrap();
         ready.wait(Duration::from_secs(5), &mut names).unwrap();
         assert_eq!(names, [7]);

@@ -104,8 +104,14 @@ mod tests {
         assert_eq!(watch.look(at(2), signs(GIB / 2, 0.0, false), 100), Verdict::GiveUp(100));
         // Between the marks nothing happens; above, only after a while.
         assert_eq!(watch.look(at(3), signs(3 * GIB, 0.0, false), 0), Verdict::Collect(0));
-        assert_eq!(watch.look(at(13), signs(3 * GIB / 2, 0.0, false), 0), Verdict::Collect(0));
-        assert_eq!(watch.look(at(13), signs(3 * GIB, 0.0, false), 0), Verdict::Collect(1 << 18));
+        assert_eq!(
+            watch.look(at(13), signs(3 * GIB / 2, 0.0, false), 0),
+            Verdict::Collect(0)
+        );
+        assert_eq!(
+            watch.look(at(13), signs(3 * GIB, 0.0, false), 0),
+            Verdict::Collect(1 << 18)
+        );
     }
 
     #[test]
@@ -116,15 +122,30 @@ mod tests {
             watch.look(at(0), signs(12 * GIB, 0.0, true), 80_000),
             Verdict::GiveUp(20_000)
         );
-        assert_eq!(watch.look(at(10), signs(12 * GIB, 50.0, true), 60_000), Verdict::Collect(0));
+        assert_eq!(
+            watch.look(at(10), signs(12 * GIB, 50.0, true), 60_000),
+            Verdict::Collect(0)
+        );
         assert_eq!(
             watch.look(at(600), signs(12 * GIB, 50.0, true), 60_000),
             Verdict::GiveUp(15_000)
         );
         // The average lags behind: without an alarm it takes longer.
-        assert_eq!(watch.look(at(1200), signs(12 * GIB, 50.0, false), 5000), Verdict::Collect(0));
-        assert_eq!(watch.look(at(5700), signs(12 * GIB, 50.0, false), 5000), Verdict::GiveUp(4096));
-        assert_eq!(watch.look(at(11_000), signs(12 * GIB, 50.0, false), 904), Verdict::GiveUp(904));
-        assert_eq!(watch.look(at(15_000), signs(12 * GIB, 9.0, false), 0), Verdict::Collect(0));
+        assert_eq!(
+            watch.look(at(1200), signs(12 * GIB, 50.0, false), 5000),
+            Verdict::Collect(0)
+        );
+        assert_eq!(
+            watch.look(at(5700), signs(12 * GIB, 50.0, false), 5000),
+            Verdict::GiveUp(4096)
+        );
+        assert_eq!(
+            watch.look(at(11_000), signs(12 * GIB, 50.0, false), 904),
+            Verdict::GiveUp(904)
+        );
+        assert_eq!(
+            watch.look(at(15_000), signs(12 * GIB, 9.0, false), 0),
+            Verdict::Collect(0)
+        );
     }
 }

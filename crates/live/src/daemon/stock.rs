@@ -117,7 +117,10 @@ impl Stock {
     /// which wants were met.
     ///
     /// Pre: each is a color.
-    pub fn release(&mut self, wants: impl DoubleEndedIterator<Item = u16> + ExactSizeIterator) -> io::Result<Vec<bool>> {
+    pub fn release(
+        &mut self,
+        wants: impl DoubleEndedIterator<Item = u16> + ExactSizeIterator,
+    ) -> io::Result<Vec<bool>> {
         let mut met = Vec::with_capacity(wants.len());
         let mut pages = Vec::with_capacity(wants.len());
         for color in wants {
@@ -179,7 +182,11 @@ impl Stock {
 
     /// Whether some color is so low that collecting should begin, or go on.
     pub fn hungry(&self) -> bool {
-        self.collecting || self.by_color.iter().any(|pages| pages.len() < self.wanted - self.wanted / 4)
+        self.collecting
+            || self
+                .by_color
+                .iter()
+                .any(|pages| pages.len() < self.wanted - self.wanted / 4)
     }
 
     /// Collects some frames, 512 at most. Tells how many, and whether the round is over: each color has
@@ -261,7 +268,8 @@ impl Stock {
         let mut pages = Vec::with_capacity(count);
         // The height at which all are cut off: found by halves.
         let (mut low, mut high) = (0, self.by_color.iter().map(Vec::len).max().unwrap_or(0));
-        let above = |height: usize| -> usize { self.by_color.iter().map(|list| list.len().saturating_sub(height)).sum() };
+        let above =
+            |height: usize| -> usize { self.by_color.iter().map(|list| list.len().saturating_sub(height)).sum() };
         while low < high {
             let middle = (low + high) / 2;
             if above(middle) > count {

@@ -64,20 +64,28 @@ pub enum Request {
     Adopt { run: Run },
     /// Frames at hand by color. Answered by [`Answer::Stock`].
     Stock,
-    /// Cache that is not spoken for. Answered by [`Answer::Free`].
-    Available,
+    /// Cache of these cpus that is not spoken for; none means all. Answered by [`Answer::Free`].
+    Available { cpus: Vec<u32> },
     /// A slot of so many bytes. Answered by [`Answer::Slot`].
     Slot { bytes: u64, private: bool },
     /// Colors for a data set used on these cpus, in a slot or with as little cache as there is (`None`). Answered by
     /// [`Answer::Granted`].
-    Allocate { slot: Option<u32>, bytes: u64, cpus: Vec<u32> },
+    Allocate {
+        slot: Option<u64>,
+        bytes: u64,
+        cpus: Vec<u32>,
+    },
     /// These colors were granted by a daemon that is gone. Answered by [`Answer::Granted`], or refused where another has
     /// them by now.
-    Claim { private: bool, cpus: Vec<u32>, colors: Vec<u16> },
-    /// A data set is gone. Answered by [`Answer::Count`].
-    Free { grant: u32 },
-    /// A slot is gone, with its data sets. Answered by [`Answer::Count`].
-    Close { slot: u32 },
+    Claim {
+        private: bool,
+        cpus: Vec<u32>,
+        colors: Vec<u16>,
+    },
+    /// A data set is gone. Answered by [`Answer::Done`].
+    Free { set: u64 },
+    /// A slot that has no data set is needed no more. Answered by [`Answer::Done`].
+    Close { slot: u64 },
     /// How the daemon fares. Answered by [`Answer::Status`].
     Status,
 }
@@ -85,20 +93,45 @@ pub enum Request {
 /// What the daemon answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    Welcome { version: u16, colors: Colors },
+    Welcome {
+        version: u16,
+        colors: Colors,
+    },
     /// Which of the wants were met, one entry each, in order.
-    Released { met: Vec<bool> },
+    Released {
+        met: Vec<bool>,
+    },
     /// One entry a page: its color, or [`UNKNOWN`].
-    Colors { of: Vec<u16> },
-    Count { pages: u32 },
-    Stock { frames: Vec<u64> },
-    /// Bytes: for the application, and the most that one thread can have.
-    Free { bytes: u64, of_thread: u64 },
-    Slot { slot: u32 },
-    /// The colors, and by number the caches in which they hold.
-    Granted { grant: u32, colors: Vec<u16>, caches: Vec<u32> },
+    Colors {
+        of: Vec<u16>,
+    },
+    Count {
+        pages: u32,
+    },
+    Stock {
+        frames: Vec<u64>,
+    },
+    /// Bytes of cache for private slots: over all the caches asked for, and for one slot on all of them, in each.
+    Free {
+        bytes: u64,
+        together: u64,
+    },
+    Slot {
+        slot: u64,
+    },
+    /// A data set's colors, and by number the caches in which they hold. The slot is 0 where there is none.
+    Granted {
+        set: u64,
+        slot: u64,
+        colors: Vec<u16>,
+        caches: Vec<u32>,
+    },
+    Done,
     Status(Status),
-    Refused { why: Refusal, text: String },
+    Refused {
+        why: Refusal,
+        text: String,
+    },
 }
 
 /// The daemon in numbers. Frames of 4096 bytes.
@@ -176,8 +209,20 @@ impl Request {
 
     /// The names of all kinds of request.
     pub const NAMES: [&str; 14] = [
-        "hello", "take", "look", "leave", "left", "adopt", "stock", "available", "slot", "allocate", "claim", "free",
-        "close", "status",
+        "hello",
+        "take",
+        "look",
+        "leave",
+        "left",
+        "adopt",
+        "stock",
+        "available",
+        "slot",
+        "allocate",
+        "claim",
+        "free",
+        "close",
+        "status",
     ];
 
     /// Its place among [`Request::NAMES`].
@@ -194,7 +239,7 @@ impl Request {
             Request::Left { .. } => 5,
             Request::Adopt { .. } => 6,
             Request::Stock => 7,
-            Request::Available => 8,
+            Request::Available { .. } => 8,
             Request::Slot { .. } => 9,
             Request::Allocate { .. } => 10,
             Request::Claim { .. } => 11,
@@ -219,14 +264,15 @@ impl Request {
             }
             Request::Look { run } | Request::Leave { run } | Request::Adopt { run } => put_run(&mut to, *run),
             Request::Left { cpu } => to.u32(*cpu),
-            Request::Stock | Request::Available | Request::Status => {}
+            Request::Stock | Request::Status => {}
+            Request::Available { cpus } => to.list(cpus, |to, cpu| to.u32(*cpu)),
             Request::Slot { bytes, private } => {
                 to.u64(*bytes);
                 to.bool(*private);
             }
             Request::Allocate { slot, bytes, cpus } => {
                 to.bool(slot.is_some());
-                to.u32(slot.unwrap_or(0));
+                to.u64(slot.unwrap_or(0));
                 to.u64(*bytes);
                 to.list(cpus, |to, cpu| to.u32(*cpu));
             }
@@ -235,8 +281,8 @@ impl Request {
                 to.list(cpus, |to, cpu| to.u32(*cpu));
                 to.list(colors, |to, color| to.u16(*color));
             }
-            Request::Free { grant } => to.u32(*grant),
-            Request::Close { slot } => to.u32(*slot),
+            Request::Free { set } => to.u64(*set),
+            Request::Close { slot } => to.u64(*slot),
         }
         to.done()
     }
@@ -269,13 +315,15 @@ impl Request {
             5 => Request::Left { cpu: from.u32()? },
             6 => Request::Adopt { run: run(&mut from)? },
             7 => Request::Stock,
-            8 => Request::Available,
+            8 => Request::Available {
+                cpus: from.list(CPUS, Reader::u32)?,
+            },
             9 => Request::Slot {
                 bytes: from.u64()?,
                 private: from.bool()?,
             },
             10 => {
-                let (in_slot, slot) = (from.bool()?, from.u32()?);
+                let (in_slot, slot) = (from.bool()?, from.u64()?);
                 Request::Allocate {
                     slot: in_slot.then_some(slot),
                     bytes: from.u64()?,
@@ -287,8 +335,8 @@ impl Request {
                 cpus: from.list(CPUS, Reader::u32)?,
                 colors: from.list(COLORS, Reader::u16)?,
             },
-            12 => Request::Free { grant: from.u32()? },
-            13 => Request::Close { slot: from.u32()? },
+            12 => Request::Free { set: from.u64()? },
+            13 => Request::Close { slot: from.u64()? },
             14 => Request::Status,
             unknown => return Err(Malformed::Unknown(unknown)),
         };
@@ -327,18 +375,24 @@ impl Answer {
                 to = Writer::new(5);
                 to.list(frames, |to, frames| to.u64(*frames));
             }
-            Answer::Free { bytes, of_thread } => {
+            Answer::Free { bytes, together } => {
                 to = Writer::new(6);
                 to.u64(*bytes);
-                to.u64(*of_thread);
+                to.u64(*together);
             }
             Answer::Slot { slot } => {
                 to = Writer::new(7);
-                to.u32(*slot);
+                to.u64(*slot);
             }
-            Answer::Granted { grant, colors, caches } => {
+            Answer::Granted {
+                set,
+                slot,
+                colors,
+                caches,
+            } => {
                 to = Writer::new(8);
-                to.u32(*grant);
+                to.u64(*set);
+                to.u64(*slot);
                 to.list(colors, |to, color| to.u16(*color));
                 to.list(caches, |to, cache| to.u32(*cache));
             }
@@ -353,6 +407,7 @@ impl Answer {
                 to.u16(*why as u16);
                 to.text(text, TEXT_BYTES);
             }
+            Answer::Done => to = Writer::new(11),
         }
         to.done()
     }
@@ -376,11 +431,12 @@ impl Answer {
             },
             6 => Answer::Free {
                 bytes: from.u64()?,
-                of_thread: from.u64()?,
+                together: from.u64()?,
             },
-            7 => Answer::Slot { slot: from.u32()? },
+            7 => Answer::Slot { slot: from.u64()? },
             8 => Answer::Granted {
-                grant: from.u32()?,
+                set: from.u64()?,
+                slot: from.u64()?,
                 colors: from.list(COLORS, Reader::u16)?,
                 caches: from.list(CPUS, Reader::u32)?,
             },
@@ -400,6 +456,7 @@ impl Answer {
                     text: from.text(TEXT_BYTES)?,
                 }
             }
+            11 => Answer::Done,
             unknown => return Err(Malformed::Unknown(unknown)),
         };
         from.end()?;
@@ -427,7 +484,19 @@ impl Status {
     }
 
     fn new(process: u32, clients: u32, numbers: [u64; Status::NUMBERS]) -> Status {
-        let [up_seconds, stock, target, released, hits, misses, returned, held, pressure, pressure_frames, quota] = numbers;
+        let [
+            up_seconds,
+            stock,
+            target,
+            released,
+            hits,
+            misses,
+            returned,
+            held,
+            pressure,
+            pressure_frames,
+            quota,
+        ] = numbers;
         Status {
             process,
             up_seconds,

@@ -57,7 +57,10 @@ fn a_round_of_collecting_ends_with_enough_of_each_color() {
     assert!(!stock.hungry());
     let by_color: Vec<u64> = stock.by_color().collect();
     assert_eq!(by_color.len(), 16);
-    assert!(by_color.iter().all(|&frames| (256..=288).contains(&frames)), "{by_color:?}");
+    assert!(
+        by_color.iter().all(|&frames| (256..=288).contains(&frames)),
+        "{by_color:?}"
+    );
 }
 
 #[test]
@@ -97,7 +100,10 @@ fn memory_is_given_up_evenly_and_to_the_last_frame() {
     assert_eq!(stock.give_up(500).unwrap(), 500);
     whole(&stock);
     let by_color: Vec<u64> = stock.by_color().collect();
-    assert!(by_color.iter().max().unwrap() - by_color.iter().min().unwrap() <= 1, "{by_color:?}");
+    assert!(
+        by_color.iter().max().unwrap() - by_color.iter().min().unwrap() <= 1,
+        "{by_color:?}"
+    );
     assert_eq!(stock.give_up(usize::MAX).unwrap(), before - 500);
     assert_eq!(stock.len(), 0);
     whole(&stock);

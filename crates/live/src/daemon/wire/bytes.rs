@@ -122,6 +122,10 @@ impl<'a> Reader<'a> {
 
     /// Nothing may be left.
     pub fn end(self) -> Result<(), Malformed> {
-        if self.0.is_empty() { Ok(()) } else { Err(Malformed::Long) }
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(Malformed::Long)
+        }
     }
 }

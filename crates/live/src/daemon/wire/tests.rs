@@ -27,15 +27,14 @@ fn requests() -> impl Strategy<Value = Request> {
         any::<u32>().prop_map(|cpu| Request::Left { cpu }),
         runs().prop_map(|run| Request::Adopt { run }),
         Just(Request::Stock),
-        Just(Request::Available),
+        vec(any::<u32>(), 0..CPUS).prop_map(|cpus| Request::Available { cpus }),
         (any::<u64>(), any::<bool>()).prop_map(|(bytes, private)| Request::Slot { bytes, private }),
-        (any::<Option<u32>>(), any::<u64>(), vec(any::<u32>(), 0..CPUS)).prop_map(|(slot, bytes, cpus)| {
-            Request::Allocate { slot, bytes, cpus }
-        }),
+        (any::<Option<u64>>(), any::<u64>(), vec(any::<u32>(), 0..CPUS))
+            .prop_map(|(slot, bytes, cpus)| { Request::Allocate { slot, bytes, cpus } }),
         (any::<bool>(), vec(any::<u32>(), 0..CPUS), vec(any::<u16>(), 0..COLORS))
             .prop_map(|(private, cpus, colors)| Request::Claim { private, cpus, colors }),
-        any::<u32>().prop_map(|grant| Request::Free { grant }),
-        any::<u32>().prop_map(|slot| Request::Close { slot }),
+        any::<u64>().prop_map(|set| Request::Free { set }),
+        any::<u64>().prop_map(|slot| Request::Close { slot }),
         Just(Request::Status),
     ]
 }
@@ -58,10 +57,21 @@ fn answers() -> impl Strategy<Value = Answer> {
         vec(any::<u16>(), 0..=LOOK_PAGES).prop_map(|of| Answer::Colors { of }),
         any::<u32>().prop_map(|pages| Answer::Count { pages }),
         vec(any::<u64>(), 0..=COLORS).prop_map(|frames| Answer::Stock { frames }),
-        (any::<u64>(), any::<u64>()).prop_map(|(bytes, of_thread)| Answer::Free { bytes, of_thread }),
-        any::<u32>().prop_map(|slot| Answer::Slot { slot }),
-        (any::<u32>(), vec(any::<u16>(), 0..=COLORS), vec(any::<u32>(), 0..=CPUS))
-            .prop_map(|(grant, colors, caches)| Answer::Granted { grant, colors, caches }),
+        (any::<u64>(), any::<u64>()).prop_map(|(bytes, together)| Answer::Free { bytes, together }),
+        Just(Answer::Done),
+        any::<u64>().prop_map(|slot| Answer::Slot { slot }),
+        (
+            any::<u64>(),
+            any::<u64>(),
+            vec(any::<u16>(), 0..=COLORS),
+            vec(any::<u32>(), 0..=CPUS)
+        )
+            .prop_map(|(set, slot, colors, caches)| Answer::Granted {
+                set,
+                slot,
+                colors,
+                caches
+            }),
         status,
         (0..Refusal::ALL.len(), ".{0,100}").prop_map(|(why, text)| Answer::Refused {
             why: Refusal::ALL[why],
@@ -112,11 +122,11 @@ proptest! {
 
 #[test]
 fn lies_about_lengths_take_no_memory() {
-    for tag in [2, 10, 11] {
+    for (tag, before) in [(2, 12), (8, 0), (10, 17), (11, 1)] {
         let mut message = vec![tag];
-        message.resize(13, 0);
+        message.resize(1 + before, 0);
         message.extend([0xff; 4]);
-        assert!(Request::decode(&message).is_err());
+        assert_eq!(Request::decode(&message), Err(Malformed::List));
     }
     assert_eq!(Request::decode(&[]), Err(Malformed::Short));
     assert_eq!(Request::decode(&vec![7; MESSAGE_BYTES + 1]), Err(Malformed::Long));
