@@ -101,14 +101,14 @@ fn text(outcome: &Outcome, width: usize) -> String {
         format!("{:.1} ns", measured.memory_ns).into(),
     ]);
     text += &table.render(width);
-    text += &match (measured.tlb_reach_bytes, measured.refill_ns) {
+    let tlb = match (measured.tlb_reach_bytes, measured.refill_ns) {
         (Some(reach), Some(refill)) => format!(
-            "  The TLB reaches {} of small pages; beyond, translation adds {refill:.1} ns to a load of another page.\n",
+            "  The TLB reaches {} of small pages; beyond, translation adds {refill:.1} ns to a load of another page.",
             report::bytes(reach)
         ),
-        _ => "  Translation of small pages costs no more than a load from the last cache, as far as was looked at.\n"
-            .into(),
+        _ => "  Translation of small pages costs no more than a load from the last cache, as far as was looked at.".into(),
     };
+    text += &wrapped(&tlb, width);
     text + "\n" + &colors(&outcome.colors, width)
 }
 
@@ -124,10 +124,8 @@ fn colors(colors: &ColorReport, width: usize) -> String {
         } else {
             "not all in huge pages"
         };
-        text += &format!(
-            "  Tried with {} {made}; frames are {known}.\n",
-            report::bytes(colors.bytes)
-        );
+        let tried = format!("  Tried with {} {made}; frames are {known}.", report::bytes(colors.bytes));
+        text += &wrapped(&tried, width);
     }
     if let Some(translation) = colors.translation {
         let meaning = match translation.whole() {
@@ -135,10 +133,11 @@ fn colors(colors: &ColorReport, width: usize) -> String {
             Some(false) => "huge pages are translated piece by piece, as if they were small ones",
             None => "too little to tell them apart",
         };
-        text += &format!(
-            "  Translation adds {:.1} ns to a load in huge pages and {:.1} ns in small ones: {meaning}.\n",
+        let added = format!(
+            "  Translation adds {:.1} ns to a load in huge pages and {:.1} ns in small ones: {meaning}.",
             translation.huge_ns, translation.small_ns
         );
+        text += &wrapped(&added, width);
     }
     for finding in &colors.findings {
         text += "\n";
@@ -146,7 +145,7 @@ fn colors(colors: &ColorReport, width: usize) -> String {
     }
     text += "\n";
     text += &match colors.outcome() {
-        Ok(validated) => format!("{GOOD}Colors are real here{GOOD:#}: {}.\n", sentence(&validated)),
+        Ok(validated) => wrapped(&format!("{GOOD}Colors are real here{GOOD:#}: {}.", sentence(&validated)), width),
         Err(not) => wrapped(&format!("{BAD}No colors are used here{BAD:#}: {}.", not.reason), width),
     };
     text
@@ -169,17 +168,17 @@ fn sentence(validated: &Validated) -> String {
 }
 
 fn of_cache(finding: &Finding, width: usize) -> String {
-    let mut text = format!("  {HEADING}{}{HEADING:#}", finding.cache);
+    let mut head = format!("  {HEADING}{}{HEADING:#}", finding.cache);
     if finding.bits > 0 {
-        text += &format!(", candidate bits {}", bits(finding.first_bit, finding.bits));
+        head += &format!(", candidate bits {}", bits(finding.first_bit, finding.bits));
     }
     if let Some(times) = finding.times {
-        text += &format!(
+        head += &format!(
             "; a load that it serves takes {:.1} ns, one that it does not {:.1} ns",
             times.inside_ns, times.outside_ns
         );
     }
-    text += "\n";
+    let mut text = wrapped(&head, width);
     if !finding.steps.is_empty() {
         let mut table = Table::new([
             (Column::Right, "  pages"),
@@ -378,7 +377,7 @@ mod tests {
             flat.contains("No colors are used here: pages that agree in bits 12-15"),
             "{told}"
         );
-        assert!(told.lines().all(|line| line.chars().count() <= 100), "{told}");
+        assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
         assert_eq!(wrapped("  a b", 4), "  a b\n");
     }
 }
