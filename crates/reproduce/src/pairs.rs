@@ -50,11 +50,15 @@ impl Reproduction<'_> {
             for (index, (column, pair)) in item.columns.iter().zip(&pairs).enumerate() {
                 let paper = paper.and_then(|row| row.value(index));
                 let ours = pair.as_ref().map(value).map_err(Clone::clone);
-                section.lines.push(Line::new(self.place(item, name, column, unit), paper, ours));
+                section
+                    .lines
+                    .push(Line::new(self.place(item, name, column, unit), paper, ours));
             }
         };
         let middle = |times: &[f64]| median(&mut times.to_vec()).unwrap_or(f64::NAN);
-        rows("time saved", &item.unit, &|pair| percent_saved(middle(&pair.without), middle(&pair.with)));
+        rows("time saved", &item.unit, &|pair| {
+            percent_saved(middle(&pair.without), middle(&pair.with))
+        });
         if ground.is_ok() {
             rows("without slots", "seconds", &|pair| middle(&pair.without));
             rows("with slots", "seconds", &|pair| middle(&pair.with));
@@ -62,15 +66,23 @@ impl Reproduction<'_> {
         for (column, pair) in item.columns.iter().zip(&pairs) {
             if let Ok(pair) = pair {
                 let (without, with) = (spread(&pair.without), spread(&pair.with));
-                section.notes.push(format!("{column}: without slots {without}, with {with}"));
+                section
+                    .notes
+                    .push(format!("{column}: without slots {without}, with {with}"));
             }
         }
         section.notes.push(match &ground {
-            Ok(ground) => format!("measured here: seconds on the wall, {}, in turn; {}", rounds_told(rounds), ground.told),
+            Ok(ground) => format!(
+                "measured here: seconds on the wall, {}, in turn; {}",
+                rounds_told(rounds),
+                ground.told
+            ),
             Err(reason) => format!("not measured, simulated only: {reason}"),
         });
         self.simulated(&programs, item, section);
-        section.notes.extend(item.says.iter().map(|says| format!("the paper: {says}")));
+        section
+            .notes
+            .extend(item.says.iter().map(|says| format!("the paper: {says}")));
         Ok(())
     }
 
@@ -107,7 +119,11 @@ impl Reproduction<'_> {
             let mut arguments: Vec<String> = scale.map(|scale| scale.arguments.clone()).unwrap_or_default();
             arguments.extend(run.arguments.iter().cloned());
             let sizes = [("--cache", ground.bytes), ("--sharing", u64::from(ground.cpus))];
-            arguments.extend(sizes.iter().flat_map(|(name, value)| [name.to_string(), value.to_string()]));
+            arguments.extend(
+                sizes
+                    .iter()
+                    .flat_map(|(name, value)| [name.to_string(), value.to_string()]),
+            );
             let name = item.job.program.as_deref().unwrap_or_default();
             programs.program(Build::Time, name, version, arguments)
         };
@@ -159,6 +175,11 @@ fn ground() -> Result<Ground, String> {
 }
 
 fn spread(times: &[f64]) -> String {
-    let (least, most) = times.iter().fold((f64::MAX, f64::MIN), |(a, b), &t| (a.min(t), b.max(t)));
-    format!("{:.3} s ({least:.3} to {most:.3})", median(&mut times.to_vec()).unwrap_or_default())
+    let (least, most) = times
+        .iter()
+        .fold((f64::MAX, f64::MIN), |(a, b), &t| (a.min(t), b.max(t)));
+    format!(
+        "{:.3} s ({least:.3} to {most:.3})",
+        median(&mut times.to_vec()).unwrap_or_default()
+    )
 }

@@ -122,11 +122,18 @@ mod tests {
             let of = |row: &crate::paper::Row, (at, column): (usize, &String)| Some((column.clone(), row.value(at)?));
             columns.filter_map(|at| of(&item.rows[0], at)).collect()
         };
-        let told = |of: &[(&str, f64)]| of.iter().map(|&(at, value)| (at.to_string(), value)).collect::<Vec<_>>();
+        let told = |of: &[(&str, f64)]| {
+            of.iter()
+                .map(|&(at, value)| (at.to_string(), value))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(printed("figure5"), told(&[("1 thread", 5.4), ("4 threads", 22.7)]));
         assert_eq!(printed("figure6"), []);
         assert_eq!(printed("figure8"), []);
-        assert_eq!(printed("figure9"), told(&[("1 thread", 16.0), ("2 threads", 31.0), ("4 threads", 32.0)]));
+        assert_eq!(
+            printed("figure9"),
+            told(&[("1 thread", 16.0), ("2 threads", 31.0), ("4 threads", 32.0)])
+        );
         assert_eq!(printed("figure10"), told(&[("2 threads", 54.0), ("4 threads", 62.0)]));
         assert_eq!(printed("figure12"), told(&[("1 thread", 50.0)]));
         assert_eq!(printed("figure13"), told(&[("64K", 2.0)]));

@@ -78,7 +78,12 @@ impl Saved {
     /// The structures with most misses, each with those of both policies.
     fn by_structure(&self) -> String {
         let of = |simulated: &Simulated, name: &str| simulated.structures.get(name).copied().unwrap_or(0);
-        let mut names: Vec<&String> = self.random.structures.keys().chain(self.slots.structures.keys()).collect();
+        let mut names: Vec<&String> = self
+            .random
+            .structures
+            .keys()
+            .chain(self.slots.structures.keys())
+            .collect();
         let most = |name: &str| of(&self.random, name).max(of(&self.slots, name));
         names.sort_by(|a, b| most(b).cmp(&most(a)).then(a.cmp(b)));
         names.dedup();
@@ -111,15 +116,23 @@ impl Reproduction<'_> {
             }
         };
         rows("misses saved", &item.unit, &Saved::misses);
-        rows("L2 misses, random", "thousands", &|both| both.random.misses as f64 / 1000.0);
-        rows("L2 misses, slots", "thousands", &|both| both.slots.misses as f64 / 1000.0);
+        rows("L2 misses, random", "thousands", &|both| {
+            both.random.misses as f64 / 1000.0
+        });
+        rows("L2 misses, slots", "thousands", &|both| {
+            both.slots.misses as f64 / 1000.0
+        });
         rows("simulated time saved", &item.unit, &Saved::time);
         for (column, (both, _)) in item.columns.iter().zip(&runs) {
             if let Ok(both) = both {
                 let told = both.by_structure();
-                section.notes.push(format!("{column}, thousands of misses, random -> slots: {told}"));
+                section
+                    .notes
+                    .push(format!("{column}, thousands of misses, random -> slots: {told}"));
                 let refused = both.slots.refused.iter();
-                section.notes.extend(refused.map(|why| format!("{column}, not as the program asks: {why}")));
+                section
+                    .notes
+                    .extend(refused.map(|why| format!("{column}, not as the program asks: {why}")));
             }
         }
         section.notes.push(format!(
@@ -132,7 +145,9 @@ impl Reproduction<'_> {
                 "part of the work at the paper's sizes of data and cache (--full: all of it)"
             }
         ));
-        section.notes.extend(item.says.iter().map(|says| format!("the paper: {says}")));
+        section
+            .notes
+            .extend(item.says.iter().map(|says| format!("the paper: {says}")));
         Ok(())
     }
 
@@ -158,15 +173,15 @@ impl Reproduction<'_> {
     /// The version with slots of an item's program, with a run's arguments.
     fn slots_program(&self, programs: &Programs, build: Build, item: &Item, run: &Run) -> Result<Program, String> {
         let name = item.job.program.as_deref().unwrap_or_default();
-        let version = run.version.as_deref().ok_or_else(|| run.absent.clone().unwrap_or_default())?;
+        let version = run
+            .version
+            .as_deref()
+            .ok_or_else(|| run.absent.clone().unwrap_or_default())?;
         let own = match &run.full {
             Some(full) if self.options.full => full,
             _ => &run.arguments,
         };
-        let mut arguments = [&item.job.arguments[..], own].concat();
-        if let Some(n) = self.options.n {
-            arguments.extend(["--n".to_string(), n.to_string()]);
-        }
+        let arguments = [&item.job.arguments[..], own].concat();
         let program = programs.program(build, name, version, arguments);
         program.map_err(|error| error.to_string())
     }
@@ -196,7 +211,10 @@ mod tests {
         Simulated {
             misses,
             wall_ns: 10 * misses,
-            structures: structures.iter().map(|&(name, misses)| (name.to_string(), misses)).collect(),
+            structures: structures
+                .iter()
+                .map(|&(name, misses)| (name.to_string(), misses))
+                .collect(),
             refused: Vec::new(),
         }
     }

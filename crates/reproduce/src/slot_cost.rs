@@ -160,7 +160,12 @@ impl Reproduction<'_> {
                 section.lines.push(Line::new(place, paper, value(bytes)));
             }
         };
-        let of = |way: Way, bytes: u64| cost.slots.get(&(way, bytes)).cloned().unwrap_or_else(|| Err("not measured".into()));
+        let of = |way: Way, bytes: u64| {
+            cost.slots
+                .get(&(way, bytes))
+                .cloned()
+                .unwrap_or_else(|| Err("not measured".into()))
+        };
         for way in Way::ALL {
             rows(way.row(), &item.unit, &|bytes| of(way, bytes));
         }
@@ -177,7 +182,9 @@ impl Reproduction<'_> {
         for (way, means) in &cost.means {
             section.notes.push(format!("{}: {means}", way.row()));
         }
-        section.notes.extend(item.says.iter().map(|says| format!("the paper: {says}")));
+        section
+            .notes
+            .extend(item.says.iter().map(|says| format!("the paper: {says}")));
         Ok(())
     }
 }

@@ -88,6 +88,12 @@ impl Reproduce {
             Name::Ding11 => ::reproduce::ding11(),
         };
         let paper = paper.map_err(Failure::work)?;
+        let sizes = [("--size", self.size.is_some()), ("--cache", self.cache.is_some())];
+        if let (Name::Ding11, Some((option, _))) = (self.paper, sizes.iter().find(|(_, given)| *given)) {
+            return Err(Failure::usage(format!(
+                "{option} is for philbin96; the sizes of ding11 are the paper's, and of times those of the cache that has colors"
+            )));
+        }
         let wanted = self.wanted(&paper)?;
         let options = Options {
             programs: self.programs.clone(),
