@@ -29,5 +29,6 @@ mod handle;
 pub mod order;
 mod plan;
 mod program;
+mod sized;
 pub mod structures;
 pub mod th;
