@@ -6,7 +6,8 @@
 use std::ptr::NonNull;
 use std::slice;
 
-use crate::error::{Failure, domicile_error::DOMICILE_INVALID};
+use crate::error::Failure;
+use crate::error::domicile_error::{DOMICILE_INVALID, DOMICILE_NULL};
 
 /// A structure of C whose first field is its size.
 ///
@@ -65,6 +66,19 @@ impl<T: Structure> Destination<T> {
             unsafe { size(to.as_ptr()) }?;
         }
         Ok(Destination(to))
+    }
+
+    /// As `new`, where there must be one.
+    ///
+    /// # Safety
+    /// As for `new`.
+    pub unsafe fn wanted(to: *mut T) -> Result<Destination<T>, Failure> {
+        if to.is_null() {
+            let text = format!("the {} is NULL: say where to put what was found", T::NAME);
+            return Err(Failure::saying(DOMICILE_NULL, text));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { Destination::new(to) }
     }
 
     /// Writes what was found, but not the size; what one of the two does not know of stays as it is.

@@ -1,0 +1,216 @@
+//! Data sets: ranges of memory that get a slot together.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use super::application::Application;
+use super::group::Group;
+use super::slot::Slot;
+use super::structures::{domicile_allocation, domicile_census, domicile_others};
+use super::world::SetId;
+use super::{code, domicile_data_set, domicile_slot, domicile_slots, domicile_thread_group, handles, make, told};
+use crate::error::domicile_error::{DOMICILE_INVALID, DOMICILE_NULL};
+use crate::error::{Failure, domicile_error};
+use crate::sized::Destination;
+
+/// Ranges of memory that get a slot together.
+pub struct DataSet {
+    pub application: Arc<Application>,
+    pub id: SetId,
+    /// None stands for all threads.
+    group: Option<Arc<Group>>,
+}
+
+/// What is where, of the same application.
+fn same(one: &Arc<Application>, other: &Arc<Application>) -> Result<(), Failure> {
+    if Arc::ptr_eq(one, other) {
+        return Ok(());
+    }
+    let text = c"the two are of different applications";
+    Err(Failure::new(DOMICILE_INVALID, text))
+}
+
+pub fn create(
+    slots: *const domicile_slots,
+    threads: *const domicile_thread_group,
+) -> Result<*mut domicile_data_set, Failure> {
+    let application = handles::find::<Application, _>(slots)?;
+    let group = group_of(&application, threads)?;
+    let id = application.world().data_set()?;
+    Ok(handles::give(Arc::new(DataSet { application, id, group })))
+}
+
+/// A group, or none for null.
+pub fn group_of(
+    application: &Arc<Application>,
+    threads: *const domicile_thread_group,
+) -> Result<Option<Arc<Group>>, Failure> {
+    if threads.is_null() {
+        return Ok(None);
+    }
+    let group = handles::find::<Group, _>(threads)?;
+    same(application, &group.application)?;
+    Ok(Some(group))
+}
+
+/// A slot, or none for null.
+pub fn slot_of(application: &Arc<Application>, slot: *const domicile_slot) -> Result<Option<Arc<Slot>>, Failure> {
+    if slot.is_null() {
+        return Ok(None);
+    }
+    let slot = handles::find::<Slot, _>(slot)?;
+    same(application, &slot.application)?;
+    Ok(Some(slot))
+}
+
+pub fn add(set: *mut domicile_data_set, start: usize, bytes: usize) -> Result<(), Failure> {
+    let set = handles::find::<DataSet, _>(set)?;
+    if start.checked_add(bytes).is_none() {
+        let text = format!("{bytes} bytes at {start:#x} reach beyond the end of memory");
+        return Err(Failure::saying(DOMICILE_INVALID, text));
+    }
+    set.application.world().add(set.id, start, bytes)
+}
+
+pub fn allocate(
+    set: *mut domicile_data_set,
+    slot: *const domicile_slot,
+    others: domicile_others,
+) -> Result<domicile_allocation, Failure> {
+    let set = handles::find::<DataSet, _>(set)?;
+    let slot = slot_of(&set.application, slot)?;
+    let users = set.group.as_ref().map(|group| group.users()).unwrap_or_default();
+    let world = set.application.world();
+    world.allocate(set.id, slot.map(|slot| slot.id), &users, others)
+}
+
+pub fn destroy(set: *mut domicile_data_set) -> Result<(), Failure> {
+    let known = handles::find::<DataSet, _>(set)?;
+    known.application.world().end_set(known.id)?;
+    handles::take::<DataSet, _>(set).map(drop)
+}
+
+/// Makes a data set without data, which the threads of a group use; NULL stands for all.
+///
+/// # Safety
+/// `set` is null or points to a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_data_set_create(
+    slots: *mut domicile_slots,
+    group: *mut domicile_thread_group,
+    set: *mut *mut domicile_data_set,
+) -> domicile_error {
+    // SAFETY: the caller's promise.
+    unsafe { make(set, || create(slots, group)) }
+}
+
+/// Adds so many bytes from an address on. They get their colors in the next
+/// domicile_data_set_allocate, and must be there then.
+#[unsafe(no_mangle)]
+pub extern "C" fn domicile_data_set_add(
+    set: *mut domicile_data_set,
+    start: *const c_void,
+    bytes: usize,
+) -> domicile_error {
+    code(told(|| add(set, start.addr(), bytes)))
+}
+
+/// Gives all pages of a data set frames of the slot's colors; slot NULL: confines them to the
+/// fewest colors, because they are not worth caching. others is a domicile_others; done may be
+/// NULL. Whatever it comes to, contents are intact.
+///
+/// # Safety
+/// `done` is null or points to as many bytes as it says in `size`; nobody uses the data meanwhile
+/// if `others` says so.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_data_set_allocate(
+    set: *mut domicile_data_set,
+    slot: *mut domicile_slot,
+    others: u32,
+    done: *mut domicile_allocation,
+) -> domicile_error {
+    code(told(|| {
+        // SAFETY: the caller's promise.
+        let destination = unsafe { Destination::new(done) }?;
+        let others = domicile_others::from_number(others)?;
+        destination.fill(&allocate(set, slot, others)?);
+        Ok(())
+    }))
+}
+
+/// The colors that a data set was given, lowest first: at most `room` of them go where colors
+/// points, which may be NULL where room is 0; *count is how many there are.
+///
+/// # Safety
+/// `colors` has room for `room` numbers; `count` is null or points to a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_data_set_colors(
+    set: *const domicile_data_set,
+    colors: *mut u32,
+    room: usize,
+    count: *mut usize,
+) -> domicile_error {
+    code(told(|| {
+        let set = handles::find::<DataSet, _>(set)?;
+        let all = set.application.world().colors(set.id)?;
+        if room > 0 && colors.is_null() {
+            return Err(Failure::new(DOMICILE_NULL, c"colors is NULL where there should be room"));
+        }
+        for (at, &color) in all.iter().take(room).enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe { colors.add(at).write_unaligned(color) };
+        }
+        if !count.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { count.write_unaligned(all.len()) };
+        }
+        Ok(())
+    }))
+}
+
+/// Counts the pages of a data set by the colors that their frames have now: the kernel may have
+/// exchanged some since they were allocated.
+///
+/// # Safety
+/// `census` points to as many bytes as it says in `size`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_data_set_census(
+    set: *const domicile_data_set,
+    census: *mut domicile_census,
+) -> domicile_error {
+    code(told(|| {
+        let set = handles::find::<DataSet, _>(set)?;
+        // SAFETY: the caller's promise.
+        let destination = unsafe { Destination::wanted(census) }?;
+        destination.fill(&set.application.world().census(set.id)?);
+        Ok(())
+    }))
+}
+
+/// Gives pages whose frames have another color by now frames of the right ones; census may be
+/// NULL, otherwise it is how things are afterwards.
+///
+/// # Safety
+/// As for `domicile_data_set_allocate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_data_set_repair(
+    set: *mut domicile_data_set,
+    others: u32,
+    census: *mut domicile_census,
+) -> domicile_error {
+    code(told(|| {
+        let set = handles::find::<DataSet, _>(set)?;
+        // SAFETY: the caller's promise.
+        let destination = unsafe { Destination::new(census) }?;
+        let others = domicile_others::from_number(others)?;
+        destination.fill(&set.application.world().repair(set.id, others)?);
+        Ok(())
+    }))
+}
+
+/// Ends a data set. Its data stays where it is; what it had of a slot is free for other data sets.
+/// To be called before the data's memory is freed. NULL is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn domicile_data_set_destroy(set: *mut domicile_data_set) -> domicile_error {
+    code(told(|| if set.is_null() { Ok(()) } else { destroy(set) }))
+}
