@@ -56,7 +56,7 @@ module domicile_slots
     integer(c_int32_t) :: bits = 0
     integer(c_int64_t) :: color_bytes = 0
     integer(c_int32_t) :: without_daemon = 0
-    integer(c_int32_t) :: reserved = 0
+    integer(c_int32_t) :: measure = 0
   end type
 
   ! How an application stands.
@@ -68,8 +68,8 @@ module domicile_slots
     integer(c_int64_t) :: available = 0
     integer(c_int32_t) :: source = DOMICILE_COLORS_NONE
     integer(c_int32_t) :: first_bit = 0
-    integer(c_int32_t) :: daemon = 0
     integer(c_int32_t) :: recording = 0
+    integer(c_int32_t) :: reserved = 0
   end type
 
   ! What an allocation did.

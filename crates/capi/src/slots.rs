@@ -8,7 +8,7 @@
 //! | `memory` | memory that has a slot's colors from the start |
 //! | `structures` | what goes in and comes out |
 //! | `handles` | what C holds in its hands |
-//! | `world` | the safe library `live` as these calls need it |
+//! | `terms` | the safe library in C's terms |
 //!
 //! Any thread may call at any time: all that is shared is behind a lock or within `live`, which has its own.
 #![allow(non_camel_case_types, reason = "these are C's names")]
@@ -20,7 +20,7 @@ mod handles;
 pub mod memory;
 pub mod slot;
 pub mod structures;
-mod world;
+mod terms;
 
 use std::borrow::Cow;
 use std::cell::RefCell;

@@ -65,8 +65,8 @@ fn done(work: impl FnOnce() -> Result<(), Failure>) -> c_int {
 }
 
 /// Begins: finds out what the shared caches of so many processors are and which colors they have,
-/// and connects to the memory manager (`domicile daemon`) where one runs. num_processors 0 stands
-/// for all that the process may use.
+/// and connects to the memory manager (`domicile daemon`) where one runs. A processor is what
+/// has a shared cache, as in the paper; 0 and more than there are stand for all of them.
 ///
 /// 0, or -1 where no cache can be allocated here; ULCC_Error() tells why. The program may go on
 /// calling all the same: what follows fails too and changes nothing. To be called again after
@@ -212,7 +212,8 @@ pub extern "C" fn ULCC_Free_Data_Set(set: ULCC_Data) -> c_int {
     done(|| data_set::destroy(set))
 }
 
-/// Ends a slot that no data set is in; not in the paper. 0, or -1 where it fails.
+/// Ends a slot; not in the paper. Data sets that are in it stay there, and the last of them takes
+/// its colors with it. 0, or -1 where it fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn ULCC_Free_Slot(slot: ULCC_Slot) -> c_int {
     done(|| slot::destroy(slot))

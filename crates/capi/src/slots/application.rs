@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use super::group::Numbers;
 use super::handles;
 use super::structures::{domicile_slots_attributes, domicile_slots_state};
-use super::world::World;
+use super::terms;
 use super::{code, domicile_slots, make, told};
 use crate::error::domicile_error::DOMICILE_UNKNOWN_HANDLE;
 use crate::error::{Failure, domicile_error};
@@ -17,7 +17,7 @@ use crate::sized::{self, Destination};
 /// A program that divides the shared caches among its data.
 pub struct Application {
     /// Not ended in a child: what it has of the daemon is its parent's.
-    world: ManuallyDrop<World>,
+    live: ManuallyDrop<live::slots::Application>,
     process: u32,
     /// Of all that this program opened, which; never 0.
     pub serial: u64,
@@ -30,8 +30,8 @@ pub struct Application {
 static OPENED: AtomicU64 = AtomicU64::new(0);
 
 impl Application {
-    pub fn world(&self) -> &World {
-        &self.world
+    pub fn live(&self) -> &live::slots::Application {
+        &self.live
     }
 
     fn is_of_this_process(&self) -> bool {
@@ -52,16 +52,16 @@ impl Drop for Application {
     fn drop(&mut self) {
         if self.is_of_this_process() {
             // SAFETY: it is dropped here and nowhere else, and not used any more.
-            unsafe { ManuallyDrop::drop(&mut self.world) }
+            unsafe { ManuallyDrop::drop(&mut self.live) }
         }
     }
 }
 
 pub fn open(attributes: &domicile_slots_attributes) -> Result<*mut domicile_slots, Failure> {
-    let world = World::open(attributes)?;
+    let live = terms::application(attributes)?;
     let application = Application {
-        means: CString::new(world.means().replace('\0', " ")).unwrap_or_default(),
-        world: ManuallyDrop::new(world),
+        means: CString::new(terms::words(live.means()).replace('\0', " ")).unwrap_or_default(),
+        live: ManuallyDrop::new(live),
         process: std::process::id(),
         serial: OPENED.fetch_add(1, Relaxed) + 1,
         numbers: Mutex::default(),
@@ -75,13 +75,13 @@ pub fn is_open(slots: *const domicile_slots) -> bool {
 }
 
 pub fn available(slots: *const domicile_slots) -> Result<u64, Failure> {
-    handles::find::<Application, _>(slots)?.world.available()
+    Ok(handles::find::<Application, _>(slots)?.live.available()?.bytes)
 }
 
 pub fn close(slots: *mut domicile_slots) -> Result<(), Failure> {
     let application = handles::take::<Application, _>(slots)?;
     handles::forget(&application);
-    Ok(())
+    application.is_here().map_or(Ok(()), |()| Ok(application.live.exit()?))
 }
 
 /// Opens an application: finds out what the shared caches are and which colors they have, and
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn domicile_slots_ask(
         let application = handles::find::<Application, _>(slots)?;
         // SAFETY: the caller's promise.
         let destination = unsafe { Destination::wanted(state) }?;
-        destination.fill(&application.world.state()?);
+        destination.fill(&terms::state(&application.live)?);
         Ok(())
     }))
 }

@@ -1,24 +1,95 @@
 //! Data sets: ranges of memory that get a slot together.
 
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use live::slots::ThreadGroup;
 
 use super::application::Application;
 use super::group::Group;
 use super::slot::Slot;
 use super::structures::{domicile_allocation, domicile_census, domicile_others};
-use super::world::SetId;
 use super::{code, domicile_data_set, domicile_slot, domicile_slots, domicile_thread_group, handles, make, told};
-use crate::error::domicile_error::{DOMICILE_INVALID, DOMICILE_NULL};
+use crate::error::domicile_error::{DOMICILE_INTERNAL, DOMICILE_INVALID, DOMICILE_NULL};
 use crate::error::{Failure, domicile_error};
 use crate::sized::Destination;
 
 /// Ranges of memory that get a slot together.
 pub struct DataSet {
     pub application: Arc<Application>,
-    pub id: SetId,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Made with the first allocation, when the threads of the group have come.
+    live: Option<live::slots::DataSet>,
     /// None stands for all threads.
     group: Option<Arc<Group>>,
+    /// What was added before there was one.
+    ranges: Vec<(usize, usize)>,
+    /// The slot that it is in.
+    slot: Option<Arc<Slot>>,
+}
+
+impl DataSet {
+    pub fn new(application: Arc<Application>, group: Option<Arc<Group>>) -> DataSet {
+        let state = Mutex::new(State {
+            live: None,
+            group,
+            ranges: Vec::new(),
+            slot: None,
+        });
+        DataSet { application, state }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn add(&self, start: usize, bytes: usize) -> Result<(), Failure> {
+        if start.checked_add(bytes).is_none() {
+            let text = format!("{bytes} bytes at {start:#x} reach beyond the end of memory");
+            return Err(Failure::saying(DOMICILE_INVALID, text));
+        }
+        let mut state = self.lock();
+        match &mut state.live {
+            Some(live) => live.add(start, bytes)?,
+            None => state.ranges.push((start, bytes)),
+        }
+        Ok(())
+    }
+
+    pub fn allocate(&self, slot: Option<Arc<Slot>>, others: domicile_others) -> Result<domicile_allocation, Failure> {
+        let mut state = self.lock();
+        if state.live.is_none() {
+            let users = state.group.as_ref().map_or(Ok(ThreadGroup::all()), |group| group.users())?;
+            let mut live = self.application.live().data_set(&users)?;
+            for &(start, bytes) in &state.ranges {
+                live.add(start, bytes)?;
+            }
+            state.live = Some(live);
+        }
+        let State { live: Some(live), .. } = &mut *state else {
+            return Err(Failure::from(DOMICILE_INTERNAL));
+        };
+        let given = live.allocate(slot.as_ref().map(|slot| &slot.live), others.into())?;
+        let done = domicile_allocation {
+            size: size_of::<domicile_allocation>(),
+            colors: given.colors.len(),
+            caches: given.caches.len() as u32,
+            pages: live.pages().iter().map(|run| run.count as u64).sum(),
+            left_out: live.left_out(),
+        };
+        state.slot = slot;
+        Ok(done)
+    }
+
+    /// Its colors, lowest first; none before it was allocated.
+    fn colors(&self) -> Vec<u32> {
+        let state = self.lock();
+        let given = state.live.as_ref().and_then(|live| live.given());
+        given.map_or_else(Vec::new, |given| given.colors.iter().collect())
+    }
 }
 
 /// What is where, of the same application.
@@ -36,8 +107,7 @@ pub fn create(
 ) -> Result<*mut domicile_data_set, Failure> {
     let application = handles::find::<Application, _>(slots)?;
     let group = group_of(&application, threads)?;
-    let id = application.world().data_set()?;
-    Ok(handles::give(Arc::new(DataSet { application, id, group })))
+    Ok(handles::give(Arc::new(DataSet::new(application, group))))
 }
 
 /// A group, or none for null.
@@ -65,11 +135,7 @@ pub fn slot_of(application: &Arc<Application>, slot: *const domicile_slot) -> Re
 
 pub fn add(set: *mut domicile_data_set, start: usize, bytes: usize) -> Result<(), Failure> {
     let set = handles::find::<DataSet, _>(set)?;
-    if start.checked_add(bytes).is_none() {
-        let text = format!("{bytes} bytes at {start:#x} reach beyond the end of memory");
-        return Err(Failure::saying(DOMICILE_INVALID, text));
-    }
-    set.application.world().add(set.id, start, bytes)
+    set.add(start, bytes)
 }
 
 pub fn allocate(
@@ -79,15 +145,18 @@ pub fn allocate(
 ) -> Result<domicile_allocation, Failure> {
     let set = handles::find::<DataSet, _>(set)?;
     let slot = slot_of(&set.application, slot)?;
-    let users = set.group.as_ref().map(|group| group.users()).unwrap_or_default();
-    let world = set.application.world();
-    world.allocate(set.id, slot.map(|slot| slot.id), &users, others)
+    set.allocate(slot, others)
 }
 
 pub fn destroy(set: *mut domicile_data_set) -> Result<(), Failure> {
-    let known = handles::find::<DataSet, _>(set)?;
-    known.application.world().end_set(known.id)?;
-    handles::take::<DataSet, _>(set).map(drop)
+    let set = handles::take::<DataSet, _>(set)?;
+    set.application.is_here()?;
+    let mut state = set.lock();
+    state.slot = None;
+    match &mut state.live {
+        Some(live) => Ok(live.free()?),
+        None => Ok(()),
+    }
 }
 
 /// Makes a data set without data, which the threads of a group use; NULL stands for all.
@@ -152,7 +221,7 @@ pub unsafe extern "C" fn domicile_data_set_colors(
 ) -> domicile_error {
     code(told(|| {
         let set = handles::find::<DataSet, _>(set)?;
-        let all = set.application.world().colors(set.id)?;
+        let all = set.colors();
         if room > 0 && colors.is_null() {
             return Err(Failure::new(DOMICILE_NULL, c"colors is NULL where there should be room"));
         }
@@ -182,7 +251,7 @@ pub unsafe extern "C" fn domicile_data_set_census(
         let set = handles::find::<DataSet, _>(set)?;
         // SAFETY: the caller's promise.
         let destination = unsafe { Destination::wanted(census) }?;
-        destination.fill(&set.application.world().census(set.id)?);
+        destination.fill(&set.census()?);
         Ok(())
     }))
 }
@@ -203,7 +272,8 @@ pub unsafe extern "C" fn domicile_data_set_repair(
         // SAFETY: the caller's promise.
         let destination = unsafe { Destination::new(census) }?;
         let others = domicile_others::from_number(others)?;
-        destination.fill(&set.application.world().repair(set.id, others)?);
+        set.repair(others)?;
+        destination.fill(&set.census()?);
         Ok(())
     }))
 }

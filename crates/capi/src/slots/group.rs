@@ -9,6 +9,8 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use live::slots::ThreadGroup;
+
 use super::application::Application;
 use super::{code, domicile_slots, domicile_thread_group, handles, make, told};
 use crate::error::domicile_error::DOMICILE_INVALID;
@@ -43,15 +45,6 @@ struct Members {
     cpus: Vec<u32>,
 }
 
-/// Who uses a data set, as far as it is known.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Users {
-    /// The kernel's numbers of the threads; empty for all.
-    pub tids: Vec<u32>,
-    /// Where they run; empty for all of the application's cpus.
-    pub cpus: Vec<u32>,
-}
-
 thread_local! {
     /// The application in which this thread has a number of its own, by its serial number; 0: none. A number that it
     /// gives otherwise is its own.
@@ -81,23 +74,24 @@ impl Application {
 
 impl Group {
     /// Who its threads are at this time.
-    pub fn users(&self) -> Users {
+    pub fn users(&self) -> Result<ThreadGroup, Failure> {
         let members = lock(&self.members);
         let numbers = lock(&self.application.numbers);
         let known: Option<Vec<&Bound>> = members.threads.iter().map(|thread| numbers.0.get(thread)).collect();
         let (Some(known), false) = (known, members.threads.is_empty() && members.cpus.is_empty()) else {
             // One of them may be any thread and run anywhere, or nobody was named.
-            return Users::default();
+            return Ok(ThreadGroup::all());
         };
+        let mut users = ThreadGroup::none();
+        if members.cpus.is_empty() && known.iter().all(|bound| users.add(bound.tid).is_ok()) {
+            return Ok(users);
+        }
+        // Of a thread that has ended, and of whatever runs on a cpu, only the cpus are known.
         let mut cpus = members.cpus.clone();
         cpus.extend(known.iter().flat_map(|bound| &bound.cpus));
         cpus.sort_unstable();
         cpus.dedup();
-        Users {
-            // A cpu that was named may be any thread's.
-            tids: if members.cpus.is_empty() { known.iter().map(|bound| bound.tid).collect() } else { Vec::new() },
-            cpus,
-        }
+        Ok(ThreadGroup::on_cpus(&cpus))
     }
 }
 

@@ -4,25 +4,22 @@ use std::sync::Arc;
 
 use super::application::Application;
 use super::structures::domicile_slot_kind;
-use super::world::SlotId;
 use super::{code, domicile_slot, domicile_slots, handles, make, told};
 use crate::error::{Failure, domicile_error};
 
 /// A part of the shared caches.
 pub struct Slot {
     pub application: Arc<Application>,
-    pub id: SlotId,
+    pub live: live::slots::Slot,
 }
 
 pub fn create(slots: *const domicile_slots, bytes: u64, kind: domicile_slot_kind) -> Result<*mut domicile_slot, Failure> {
     let application = handles::find::<Application, _>(slots)?;
-    let id = application.world().slot(bytes, kind)?;
-    Ok(handles::give(Arc::new(Slot { application, id })))
+    let live = application.live().slot(bytes, kind.into())?;
+    Ok(handles::give(Arc::new(Slot { application, live })))
 }
 
 pub fn destroy(slot: *mut domicile_slot) -> Result<(), Failure> {
-    let known = handles::find::<Slot, _>(slot)?;
-    known.application.world().end_slot(known.id)?;
     handles::take::<Slot, _>(slot).map(drop)
 }
 
@@ -42,7 +39,8 @@ pub unsafe extern "C" fn domicile_slot_create(
     unsafe { make(slot, || create(slots, bytes, domicile_slot_kind::from_number(kind)?)) }
 }
 
-/// Ends a slot that nothing is allocated to (otherwise DOMICILE_IN_USE). NULL is allowed.
+/// Ends a slot. Data sets that are in it stay there, and the last of them takes its colors with it.
+/// NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_slot_destroy(slot: *mut domicile_slot) -> domicile_error {
     code(told(|| if slot.is_null() { Ok(()) } else { destroy(slot) }))

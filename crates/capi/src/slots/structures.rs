@@ -47,7 +47,8 @@ pub struct domicile_slots_attributes {
     /// sizeof(domicile_slots_attributes), which tells the library what the program was compiled
     /// with.
     pub size: usize,
-    /// Processors that the application will run on; 0: as many as this process may use.
+    /// Processors that the application will run on, counted as what has a shared cache; 0, and more
+    /// than there are: all that this process may use.
     pub processors: u32,
     /// Not 0: take the colors given here, though the probe did not validate them. The environment
     /// variable DOMICILE_COLORS=force:first_bit:bits:color_bytes does the same.
@@ -60,8 +61,9 @@ pub struct domicile_slots_attributes {
     pub color_bytes: u64,
     /// Not 0: collect frames in this process even where there is a daemon.
     pub without_daemon: u32,
-    /// 0.
-    pub reserved: u32,
+    /// Not 0: where nobody has looked for colors since the machine started, look now, which takes
+    /// some two seconds. Otherwise the call fails and names `domicile probe`.
+    pub measure: u32,
 }
 
 // SAFETY: it is `repr(C)`, its size comes first, and the rest is numbers.
@@ -79,7 +81,7 @@ impl Default for domicile_slots_attributes {
             bits: 0,
             color_bytes: 0,
             without_daemon: 0,
-            reserved: 0,
+            measure: 0,
         }
     }
 }
@@ -90,7 +92,7 @@ impl Default for domicile_slots_attributes {
 pub struct domicile_slots_state {
     /// sizeof(domicile_slots_state), which tells the library what the program was compiled with.
     pub size: usize,
-    /// Colors of each shared cache; 0 while the program is being recorded.
+    /// Colors of each shared cache.
     pub colors: u32,
     /// Shared caches of the application's processors.
     pub caches: u32,
@@ -102,11 +104,11 @@ pub struct domicile_slots_state {
     pub source: u32,
     /// The lowest bit of the physical address that belongs to the color.
     pub first_bit: u32,
-    /// Not 0: frames come from the daemon.
-    pub daemon: u32,
     /// Not 0: the program is being recorded. No frame is changed; slots and data sets go to the
     /// trace.
     pub recording: u32,
+    /// 0.
+    pub reserved: u32,
 }
 
 // SAFETY: as above.
