@@ -115,7 +115,11 @@ mod tests {
     use super::*;
 
     fn described(extents: &[isize], strides: &[isize]) -> Result<(usize, usize), Failure> {
-        let none = Dimension { lower: 0, extent: 0, stride: 0 };
+        let none = Dimension {
+            lower: 0,
+            extent: 0,
+            stride: 0,
+        };
         let mut descriptor = Descriptor {
             base: std::ptr::without_provenance(4096),
             element: 8,
@@ -125,7 +129,11 @@ mod tests {
             dimensions: [none; RANK_MAX],
         };
         for (at, (&extent, &stride)) in extents.iter().zip(strides).enumerate() {
-            descriptor.dimensions[at] = Dimension { lower: 1, extent, stride };
+            descriptor.dimensions[at] = Dimension {
+                lower: 1,
+                extent,
+                stride,
+            };
         }
         // SAFETY: it is one.
         unsafe { piece(&raw const descriptor) }

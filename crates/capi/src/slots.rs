@@ -58,8 +58,7 @@ pub extern "C" fn domicile_slots_message() -> *const c_char {
 pub(crate) fn words() -> *const c_char {
     // The words stay where they are until the next failure takes their place, as the header says. A thread that is
     // about to end has none.
-    SAID.try_with(|said| said.borrow().as_ptr())
-        .unwrap_or(c"".as_ptr())
+    SAID.try_with(|said| said.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
 /// Lets no panic out, and keeps the words of a failure for its thread.

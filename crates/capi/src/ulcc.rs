@@ -34,9 +34,14 @@ pub type ULCC_Slots = *mut domicile_slots;
 pub enum ulcc_kind {
     /// For data with weak locality: colors may be those of other shared slots.
     ULCC_SHARED = 1,
-    /// For data with strong locality: the slots's colors are nobody else's.
+    /// For data with strong locality: the slot's colors are nobody else's.
     ULCC_PRIVATE = 2,
 }
+
+const _: () = {
+    assert!(ulcc_kind::ULCC_SHARED as u32 == domicile_slot_kind::DOMICILE_SLOT_SHARED as u32);
+    assert!(ulcc_kind::ULCC_PRIVATE as u32 == domicile_slot_kind::DOMICILE_SLOT_PRIVATE as u32);
+};
 
 /// What `ULCC_Cache_Slot` gives where it fails: not null, which says something else to `ULCC_Allocate`.
 const NO_SLOT: usize = usize::MAX;
@@ -122,8 +127,9 @@ pub extern "C" fn ULCC_Cache_Slot(kilobytes: c_long, kind: c_int) -> ULCC_Slot {
 ///
 /// A thread is any integer by which the program knows it. A caller that is not bound yet
 /// (ULCC_Bind_Thread) is bound to the number it gives: data that it uses is cached by the
-/// processors that it may run on at this time. Numbers of other threads may be given as well; as
-/// long as such a thread is not bound, it may run on any of the application's processors.
+/// processors that it may run on when the data is allocated. Numbers of other threads may be given
+/// as well; as long as such a thread is not bound, it may run on any of the application's
+/// processors.
 #[unsafe(no_mangle)]
 pub extern "C" fn ULCC_Thread_Group(group: ULCC_Threads, thread: c_long) -> ULCC_Threads {
     let made = told(|| {
@@ -132,7 +138,7 @@ pub extern "C" fn ULCC_Thread_Group(group: ULCC_Threads, thread: c_long) -> ULCC
         } else {
             group
         };
-        match group::add(known, i64::from(thread)) {
+        match group::add(known, thread) {
             Ok(()) => Ok(known),
             Err(failure) => {
                 if group.is_null() {
@@ -154,7 +160,7 @@ pub extern "C" fn ULCC_Data_Set(threads: ULCC_Threads) -> ULCC_Data {
 
 /// Adds the memory from an address up to, but not including, another one. 0, or -1 where it fails.
 ///
-/// A page can have one color only: of a page that belongs to the range in part, see ulcc(3).
+/// Whole pages get colors: one that the ranges of the data set cover in part only stays as it is.
 #[unsafe(no_mangle)]
 pub extern "C" fn ULCC_More_Data(set: ULCC_Data, from: *const c_void, to: *const c_void) -> c_int {
     done(|| {
@@ -219,11 +225,11 @@ pub extern "C" fn ULCC_Free_Slot(slot: ULCC_Slot) -> c_int {
     done(|| slot::destroy(slot))
 }
 
-/// The caller is the thread of this number, and runs on the processors that it may use at this
-/// time; not in the paper. To be called again after it was moved. 0, or -1 where it fails.
+/// The caller is the thread of this number; not in the paper. Data sets that are allocated for the
+/// first time from then on find it on the processors that it may use. 0, or -1 where it fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn ULCC_Bind_Thread(thread: c_long) -> c_int {
-    done(|| group::bind(program()?, i64::from(thread)))
+    done(|| group::bind(program()?, thread))
 }
 
 /// Why the caller's last call of these that failed did, in words for people; empty where none has.

@@ -147,5 +147,7 @@ pub unsafe extern "C" fn domicile_slots_ask(
 pub extern "C" fn domicile_slots_means(slots: *const domicile_slots) -> *const c_char {
     let application = told(|| handles::find::<Application, _>(slots));
     // The table holds it as well, so that the words outlive this call.
-    application.map_or(c"there is no such application".as_ptr(), |application| application.means.as_ptr())
+    application.map_or(c"there is no such application".as_ptr(), |application| {
+        application.means.as_ptr()
+    })
 }

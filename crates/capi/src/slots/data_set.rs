@@ -4,13 +4,15 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use live::slots::ThreadGroup;
+use sys::frames::Pagemap;
+use sys::memory::Span;
 
 use super::application::Application;
 use super::group::Group;
 use super::slot::Slot;
 use super::structures::{domicile_allocation, domicile_census, domicile_others};
 use super::{code, domicile_data_set, domicile_slot, domicile_slots, domicile_thread_group, handles, make, told};
-use crate::error::domicile_error::{DOMICILE_INTERNAL, DOMICILE_INVALID, DOMICILE_NULL};
+use crate::error::domicile_error::{DOMICILE_INTERNAL, DOMICILE_INVALID, DOMICILE_NULL, DOMICILE_REFUSED};
 use crate::error::{Failure, domicile_error};
 use crate::sized::Destination;
 
@@ -62,7 +64,10 @@ impl DataSet {
     pub fn allocate(&self, slot: Option<Arc<Slot>>, others: domicile_others) -> Result<domicile_allocation, Failure> {
         let mut state = self.lock();
         if state.live.is_none() {
-            let users = state.group.as_ref().map_or(Ok(ThreadGroup::all()), |group| group.users())?;
+            let users = state
+                .group
+                .as_ref()
+                .map_or(Ok(ThreadGroup::all()), |group| group.users())?;
             let mut live = self.application.live().data_set(&users)?;
             for &(start, bytes) in &state.ranges {
                 live.add(start, bytes)?;
@@ -82,6 +87,40 @@ impl DataSet {
         };
         state.slot = slot;
         Ok(done)
+    }
+
+    /// Gives pages that have another color by now the right ones.
+    fn repair(&self, others: domicile_others) -> Result<(), Failure> {
+        let slot = self.lock().slot.clone();
+        self.allocate(slot, others).map(drop)
+    }
+
+    /// Counts pages by the colors that their frames have now.
+    fn census(&self) -> Result<domicile_census, Failure> {
+        let mut census = domicile_census {
+            size: size_of::<domicile_census>(),
+            ..Default::default()
+        };
+        let state = self.lock();
+        let Some((live, given)) = state.live.as_ref().and_then(|live| Some((live, live.given()?))) else {
+            return Ok(census);
+        };
+        let system =
+            |error: std::io::Error| Failure::saying(DOMICILE_REFUSED, format!("reading /proc/self/pagemap: {error}"));
+        let frames = Pagemap::own().map_err(system)?;
+        let colors = &self.application.live().means().colors;
+        for run in live.pages() {
+            for entry in frames.entries(Span::new(run.start, run.bytes())).map_err(system)? {
+                census.pages += 1;
+                match entry.frame() {
+                    Some(frame) if given.colors.contains(colors.of(frame)) => census.allowed += 1,
+                    Some(_) => census.other += 1,
+                    None if entry.present() => census.unknown += 1,
+                    None => census.absent += 1,
+                }
+            }
+        }
+        Ok(census)
     }
 
     /// Its colors, lowest first; none before it was allocated.
@@ -223,7 +262,10 @@ pub unsafe extern "C" fn domicile_data_set_colors(
         let set = handles::find::<DataSet, _>(set)?;
         let all = set.colors();
         if room > 0 && colors.is_null() {
-            return Err(Failure::new(DOMICILE_NULL, c"colors is NULL where there should be room"));
+            return Err(Failure::new(
+                DOMICILE_NULL,
+                c"colors is NULL where there should be room",
+            ));
         }
         for (at, &color) in all.iter().take(room).enumerate() {
             // SAFETY: the caller's promise.

@@ -68,7 +68,9 @@ impl Application {
     }
 
     fn is_bound(&self) -> bool {
-        BOUND_IN.try_with(Cell::get).is_ok_and(|bound_in| bound_in == self.serial)
+        BOUND_IN
+            .try_with(Cell::get)
+            .is_ok_and(|bound_in| bound_in == self.serial)
     }
 }
 
@@ -134,8 +136,8 @@ pub fn destroy(group: *mut domicile_thread_group) -> Result<(), Failure> {
     handles::take::<Group, _>(group).map(drop)
 }
 
-/// The caller is the thread that groups know by this number, any integer; it runs on the
-/// processors that it may use at this time. To be called again after it was moved.
+/// The caller is the thread that groups know by this number, any integer. Data sets that are
+/// allocated for the first time from then on find it on the processors that it may use.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_slots_bind(slots: *mut domicile_slots, thread: i64) -> domicile_error {
     code(told(|| bind(slots, thread)))

@@ -13,7 +13,11 @@ pub struct Slot {
     pub live: live::slots::Slot,
 }
 
-pub fn create(slots: *const domicile_slots, bytes: u64, kind: domicile_slot_kind) -> Result<*mut domicile_slot, Failure> {
+pub fn create(
+    slots: *const domicile_slots,
+    bytes: u64,
+    kind: domicile_slot_kind,
+) -> Result<*mut domicile_slot, Failure> {
     let application = handles::find::<Application, _>(slots)?;
     let live = application.live().slot(bytes, kind.into())?;
     Ok(handles::give(Arc::new(Slot { application, live })))

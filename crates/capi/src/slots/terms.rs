@@ -3,13 +3,13 @@
 use live::slots::{ColorsFrom, Error, Means, On, Refused, Start, Through};
 use live::{Colors, Source};
 
+use super::structures::domicile_slots_state;
 use super::structures::{domicile_colors_source, domicile_others, domicile_slot_kind, domicile_slots_attributes};
-use super::structures::{domicile_census, domicile_slots_state};
+use crate::error::Failure;
 use crate::error::domicile_error::{
     self, DOMICILE_IN_USE, DOMICILE_INVALID, DOMICILE_OUT_OF_MEMORY, DOMICILE_OVERCOMMITTED, DOMICILE_REFUSED,
     DOMICILE_UNAVAILABLE, DOMICILE_UNFIT, DOMICILE_UNKNOWN_HANDLE,
 };
-use crate::error::Failure;
 
 /// The color of a frame has at most so many bits, between these.
 const FIRST_BIT: std::ops::RangeInclusive<u32> = 12..=40;
@@ -168,6 +168,9 @@ fn code(error: &Error) -> domicile_error {
 fn live_code(error: &live::Error) -> domicile_error {
     match error {
         live::Error::Unavailable { .. } => DOMICILE_UNAVAILABLE,
+        live::Error::Unfit { .. } => DOMICILE_UNFIT,
+        live::Error::Wish(_) => DOMICILE_INVALID,
+        live::Error::NoFrames { .. } => DOMICILE_OUT_OF_MEMORY,
         _ => DOMICILE_REFUSED,
     }
 }
