@@ -650,8 +650,8 @@ enum domicile_error domicile_slot_create(struct domicile_slots *slots,
 enum domicile_error domicile_slot_destroy(struct domicile_slot *slot);
 
 /**
- * The caller is the thread that groups know by this number, any integer; it runs on the
- * processors that it may use at this time. To be called again after it was moved.
+ * The caller is the thread that groups know by this number, any integer. Data sets that are
+ * allocated for the first time from then on find it on the processors that it may use.
  */
 enum domicile_error domicile_slots_bind(struct domicile_slots *slots, int64_t thread);
 

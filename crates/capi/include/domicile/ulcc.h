@@ -31,25 +31,36 @@
 
 #include <stddef.h>
 
-/**
- * A cache space slot: what `ULCC_Cache_Slot` gives, and `ULCC_Allocate` takes.
- */
-typedef domicile_slot *ULCC_Slot;
+/** A cache space slot: what ULCC_Cache_Slot gives, and ULCC_Allocate takes. */
+typedef struct domicile_slot *ULCC_Slot;
+/** Threads that use a data set. */
+typedef struct domicile_thread_group *ULCC_Threads;
+/** A data set. */
+typedef struct domicile_data_set *ULCC_Data;
+/** The application that the calls are about. */
+typedef struct domicile_slots *ULCC_Slots;
+
+/** What ULCC_Cache_Slot gives where it fails. */
+#define ULCC_NO_SLOT ((ULCC_Slot)(~(size_t)0))
+
+#if !defined(__cplusplus) && !defined(ULCC_NO_SHORT_NAMES)
+/** The kinds of slots as the paper calls them. No macros: a clause of OpenMP may be called the same. */
+enum { shared = 1, private = 2 };
+#endif
 
 /**
- * Threads that use a data set.
+ * What a slot is for; `shared` and `private` in C, as in the paper.
  */
-typedef domicile_thread_group *ULCC_Threads;
-
-/**
- * A data set.
- */
-typedef domicile_data_set *ULCC_Data;
-
-/**
- * The application that the calls are about.
- */
-typedef domicile_slots *ULCC_Slots;
+enum ulcc_kind {
+    /**
+     * For data with weak locality: colors may be those of other shared slots.
+     */
+    ULCC_SHARED = 1,
+    /**
+     * For data with strong locality: the slot's colors are nobody else's.
+     */
+    ULCC_PRIVATE = 2,
+};
 
 #ifdef __cplusplus
 extern "C" {
@@ -86,8 +97,9 @@ ULCC_Slot ULCC_Cache_Slot(long kilobytes, int kind);
  *
  * A thread is any integer by which the program knows it. A caller that is not bound yet
  * (ULCC_Bind_Thread) is bound to the number it gives: data that it uses is cached by the
- * processors that it may run on at this time. Numbers of other threads may be given as well; as
- * long as such a thread is not bound, it may run on any of the application's processors.
+ * processors that it may run on when the data is allocated. Numbers of other threads may be given
+ * as well; as long as such a thread is not bound, it may run on any of the application's
+ * processors.
  */
 ULCC_Threads ULCC_Thread_Group(ULCC_Threads group, long thread);
 
@@ -100,7 +112,7 @@ ULCC_Data ULCC_Data_Set(ULCC_Threads threads);
 /**
  * Adds the memory from an address up to, but not including, another one. 0, or -1 where it fails.
  *
- * A page can have one color only: of a page that belongs to the range in part, see ulcc(3).
+ * Whole pages get colors: one that the ranges of the data set cover in part only stays as it is.
  */
 int ULCC_More_Data(ULCC_Data set, const void *from, const void *to);
 
@@ -139,8 +151,8 @@ int ULCC_Free_Data_Set(ULCC_Data set);
 int ULCC_Free_Slot(ULCC_Slot slot);
 
 /**
- * The caller is the thread of this number, and runs on the processors that it may use at this
- * time; not in the paper. To be called again after it was moved. 0, or -1 where it fails.
+ * The caller is the thread of this number; not in the paper. Data sets that are allocated for the
+ * first time from then on find it on the processors that it may use. 0, or -1 where it fails.
  */
 int ULCC_Bind_Thread(long thread);
 
@@ -161,11 +173,3 @@ ULCC_Slots ULCC_Application(void);
 #endif  // __cplusplus
 
 #endif  /* DOMICILE_ULCC_H */
-
-/* What ULCC_Cache_Slot gives where it fails. */
-#define ULCC_NO_SLOT ((ULCC_Slot)(~(size_t)0))
-
-#if !defined(__cplusplus) && !defined(ULCC_NO_SHORT_NAMES)
-/* No macros: a clause of OpenMP may be called the same. */
-enum { shared = ULCC_SHARED, private = ULCC_PRIVATE };
-#endif

@@ -8,6 +8,7 @@ use super::ledger::Given;
 use super::place::Others;
 use super::ranges::Ranges;
 use super::threads::ThreadGroup;
+use crate::engine::{Census, Done};
 use crate::{PAGE_BYTES, Pages};
 
 /// Data that is used together. Dropping it gives its colors back; the data stays where it is and as it is.
@@ -24,6 +25,7 @@ pub struct DataSet {
 
 struct Placed {
     given: Given,
+    done: Done,
     runs: Vec<Pages>,
     /// Keeps the slot as long as the data is in it.
     slot: Option<Arc<Defined>>,
@@ -67,6 +69,34 @@ impl DataSet {
         self.placed.as_ref().map(|placed| &placed.given)
     }
 
+    /// What the last allocation or repair did to its pages; none before it was allocated.
+    pub fn done(&self) -> Option<&Done> {
+        self.placed.as_ref().map(|placed| &placed.done)
+    }
+
+    /// What colors its pages have now; no pages before it was allocated.
+    pub fn census(&self) -> Result<Census, Error> {
+        let Some(placed) = &self.placed else {
+            return Ok(Census::default());
+        };
+        let colors = &placed.given.colors;
+        self.application
+            .with(|state| Ok(state.place.census(&placed.runs, colors)?))
+    }
+
+    /// Gives pages whose frames the kernel exchanged frames of the data set's colors again. One that was not
+    /// allocated is left alone.
+    pub fn repair(&mut self, others: Others) -> Result<(), Error> {
+        let Some(placed) = &mut self.placed else {
+            return Ok(());
+        };
+        let Placed { given, runs, done, .. } = placed;
+        *done = self
+            .application
+            .with(|state| Ok(state.place.color(runs, &given.colors, others)?))?;
+        Ok(())
+    }
+
     /// Gives the data the colors of `slot` and moves its pages there; without a slot, as few shared colors as can be:
     /// data that is not worth caching then does the least harm. (Processors keep it in the cache all the same; who
     /// writes it best uses stores that bypass the caches, which is for the program to do.)
@@ -100,12 +130,14 @@ impl DataSet {
                 }
             }
             given
-        })?;
+        });
+        let (given, done) = given?;
         if application.means.recording {
             self.tell(slot);
         }
         let placed = self.placed.insert(Placed {
             given,
+            done,
             runs,
             slot: slot.map(|slot| Arc::clone(&slot.0)),
         });
@@ -119,26 +151,29 @@ impl DataSet {
         runs: &[Pages],
         cpus: &[u32],
         others: Others,
-    ) -> Result<Given, Error> {
+    ) -> Result<(Given, Done), Error> {
         let slot = slot.map(|slot| slot.0.ledgers);
         let given = state.ledger.allocate(slot, pages_bytes(runs), cpus)?;
-        if let Err(error) = state.place.color(runs, &given.colors, others) {
-            match &self.placed {
-                Some(before) => {
-                    // Where the engine does not manage this either, pages stay where they are.
-                    let _ = state.place.color(&before.runs, &before.given.colors, others);
+        let done = match state.place.color(runs, &given.colors, others) {
+            Ok(done) => done,
+            Err(error) => {
+                match &self.placed {
+                    Some(before) => {
+                        // Where the engine does not manage this either, pages stay where they are.
+                        let _ = state.place.color(&before.runs, &before.given.colors, others);
+                    }
+                    None => runs.iter().for_each(|run| {
+                        let _ = state.place.release(*run);
+                    }),
                 }
-                None => runs.iter().for_each(|run| {
-                    let _ = state.place.release(*run);
-                }),
+                let _ = state.ledger.free(given.set);
+                return Err(error.into());
             }
-            let _ = state.ledger.free(given.set);
-            return Err(error.into());
-        }
+        };
         if let Some(before) = &self.placed {
             state.ledger.free(before.given.set)?;
         }
-        Ok(given)
+        Ok((given, done))
     }
 
     fn tell(&self, slot: Option<&Slot>) {

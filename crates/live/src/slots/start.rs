@@ -5,6 +5,7 @@ use policy::slots::Caches;
 use super::ledger::{Ledger, Own, Recorded};
 use super::place::{Nothing, Place};
 use super::{Application, Error};
+use crate::engine::{Config, Engine};
 use crate::found::{self, Unknown};
 use crate::{Colors, PAGE_BYTES, Source};
 
@@ -103,11 +104,16 @@ impl Application {
 type Opened = (Box<dyn Ledger>, Box<dyn Place>, String);
 
 /// The daemon's ledger and frames, or our own.
-fn open(_colors: &Colors, _caches: &Caches, _through: Through) -> Result<Opened, Error> {
-    Err(Error::Live(crate::Error::Unavailable {
-        what: "moving pages".to_string(),
-        why: "this build has no engine for it".to_string(),
-    }))
+fn open(colors: &Colors, caches: &Caches, through: Through) -> Result<Opened, Error> {
+    if through == Through::Daemon {
+        return Err(Error::Live(crate::Error::Unavailable {
+            what: "the daemon".to_string(),
+            why: "this build cannot reach it".to_string(),
+        }));
+    }
+    let engine = Engine::open(Config::new(colors.clone()))?;
+    let told = engine.means().reasons.join("; ");
+    Ok((Box::new(Own::new(caches.clone())?), Box::new(engine), told))
 }
 
 /// The shared caches of these colors, and which cpus an application uses of those that it may.
