@@ -74,7 +74,7 @@ module domicile_slots
 
   ! What an allocation did.
   type, bind(c), public :: domicile_allocation
-    integer(c_size_t) :: size = 56
+    integer(c_size_t) :: size = 64
     integer(c_int32_t) :: colors = 0
     integer(c_int32_t) :: caches = 0
     integer(c_int64_t) :: pages = 0
@@ -82,6 +82,7 @@ module domicile_slots
     integer(c_int64_t) :: filled = 0
     integer(c_int64_t) :: exchanged = 0
     integer(c_int64_t) :: left = 0
+    integer(c_int64_t) :: left_out = 0
   end type
 
   ! The pages of a data set, counted.

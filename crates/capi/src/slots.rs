@@ -61,6 +61,12 @@ pub(crate) fn words() -> *const c_char {
     SAID.try_with(|said| said.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
+/// Keeps words for the caller that come without a failure.
+pub(crate) fn say(text: String) {
+    let said = Failure::saying(DOMICILE_OK, text).message;
+    let _ = SAID.try_with(|before| before.replace(said));
+}
+
 /// Lets no panic out, and keeps the words of a failure for its thread.
 pub(crate) fn told<R>(work: impl FnOnce() -> Result<R, Failure>) -> Result<R, domicile_error> {
     guarded(work).map_err(|failure| {

@@ -174,28 +174,32 @@ pub extern "C" fn ULCC_More_Data(set: ULCC_Data, from: *const c_void, to: *const
 
 /// Chooses colors for the slot, where it has none yet, and gives all pages of the data set frames
 /// of these colors. With NULL the data is not worth caching: it is confined to the fewest colors.
-/// 0, or -1 where it fails; contents are intact either way.
+/// 0, or -1 where it fails, or how many pages could not be given these colors, and are in other
+/// frames; contents are intact whatever it comes to.
 ///
 /// Nobody else may use the data meanwhile, the caller's system calls included; otherwise see
 /// ULCC_Allocate_Running.
 #[unsafe(no_mangle)]
 pub extern "C" fn ULCC_Allocate(set: ULCC_Data, slot: ULCC_Slot) -> c_int {
-    done(|| allocate(set, slot, DOMICILE_OTHERS_ABSENT))
+    allocate(set, slot, DOMICILE_OTHERS_ABSENT)
 }
 
 /// The same while other threads read and write the data; not in the paper. It takes a privilege
 /// (`domicile doctor` tells) and fails without it.
 #[unsafe(no_mangle)]
 pub extern "C" fn ULCC_Allocate_Running(set: ULCC_Data, slot: ULCC_Slot) -> c_int {
-    done(|| allocate(set, slot, DOMICILE_OTHERS_RUNNING))
+    allocate(set, slot, DOMICILE_OTHERS_RUNNING)
 }
 
-fn allocate(set: ULCC_Data, slot: ULCC_Slot, others: domicile_others) -> Result<(), Failure> {
-    if slot.addr() == NO_SLOT {
-        let text = c"ULCC_Cache_Slot failed and gave ULCC_NO_SLOT: nothing was changed";
-        return Err(Failure::new(DOMICILE_INVALID, text));
-    }
-    data_set::allocate(set, slot, others).map(drop)
+fn allocate(set: ULCC_Data, slot: ULCC_Slot, others: domicile_others) -> c_int {
+    let allocated = told(|| {
+        if slot.addr() == NO_SLOT {
+            let text = c"ULCC_Cache_Slot failed and gave ULCC_NO_SLOT: nothing was changed";
+            return Err(Failure::new(DOMICILE_INVALID, text));
+        }
+        data_set::allocate(set, slot, others)
+    });
+    allocated.map_or(-1, |done| c_int::try_from(done.left).unwrap_or(c_int::MAX))
 }
 
 /// Ends. Slots, groups and data sets are no more; the data stays where it is, and its memory is

@@ -416,6 +416,23 @@ typedef struct domicile_allocation {
      */
     uint64_t pages;
     /**
+     * Of these: pages whose frame had an allowed color and was kept.
+     */
+    uint64_t kept;
+    /**
+     * Pages that nobody had touched, and that got a frame.
+     */
+    uint64_t filled;
+    /**
+     * Pages that got another frame, with their contents.
+     */
+    uint64_t exchanged;
+    /**
+     * Pages that could not be given an allowed color; their contents are what they were.
+     * domicile_slots_message() says why of the first.
+     */
+    uint64_t left;
+    /**
      * Bytes of the ranges that lie on pages which they do not cover whole: they stay where they are.
      */
     uint64_t left_out;

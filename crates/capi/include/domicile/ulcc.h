@@ -119,7 +119,8 @@ int ULCC_More_Data(ULCC_Data set, const void *from, const void *to);
 /**
  * Chooses colors for the slot, where it has none yet, and gives all pages of the data set frames
  * of these colors. With NULL the data is not worth caching: it is confined to the fewest colors.
- * 0, or -1 where it fails; contents are intact either way.
+ * 0, or -1 where it fails, or how many pages could not be given these colors, and are in other
+ * frames; contents are intact whatever it comes to.
  *
  * Nobody else may use the data meanwhile, the caller's system calls included; otherwise see
  * ULCC_Allocate_Running.

@@ -4,15 +4,13 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use live::slots::ThreadGroup;
-use sys::frames::Pagemap;
-use sys::memory::Span;
 
 use super::application::Application;
 use super::group::Group;
 use super::slot::Slot;
 use super::structures::{domicile_allocation, domicile_census, domicile_others};
-use super::{code, domicile_data_set, domicile_slot, domicile_slots, domicile_thread_group, handles, make, told};
-use crate::error::domicile_error::{DOMICILE_INTERNAL, DOMICILE_INVALID, DOMICILE_NULL, DOMICILE_REFUSED};
+use super::{code, domicile_data_set, domicile_slot, domicile_slots, domicile_thread_group, handles, make, say, told};
+use crate::error::domicile_error::{DOMICILE_INTERNAL, DOMICILE_INVALID, DOMICILE_NULL};
 use crate::error::{Failure, domicile_error};
 use crate::sized::Destination;
 
@@ -29,8 +27,6 @@ struct State {
     group: Option<Arc<Group>>,
     /// What was added before there was one.
     ranges: Vec<(usize, usize)>,
-    /// The slot that it is in.
-    slot: Option<Arc<Slot>>,
 }
 
 impl DataSet {
@@ -39,7 +35,6 @@ impl DataSet {
             live: None,
             group,
             ranges: Vec::new(),
-            slot: None,
         });
         DataSet { application, state }
     }
@@ -78,49 +73,52 @@ impl DataSet {
             return Err(Failure::from(DOMICILE_INTERNAL));
         };
         let given = live.allocate(slot.as_ref().map(|slot| &slot.live), others.into())?;
+        let (colors, caches) = (given.colors.len(), given.caches.len() as u32);
+        let moved = live.done().cloned().unwrap_or_default();
         let done = domicile_allocation {
             size: size_of::<domicile_allocation>(),
-            colors: given.colors.len(),
-            caches: given.caches.len() as u32,
-            pages: live.pages().iter().map(|run| run.count as u64).sum(),
+            colors,
+            caches,
+            pages: moved.pages as u64,
+            kept: moved.kept as u64,
+            filled: moved.filled as u64,
+            exchanged: moved.exchanged as u64,
+            left: moved.left.len() as u64,
             left_out: live.left_out(),
         };
-        state.slot = slot;
+        if let Some(first) = moved.left.first() {
+            let (left, pages) = (moved.left.len(), moved.pages);
+            say(format!(
+                "{left} of {pages} pages could not be given their colors; the one at {:#x}: {}",
+                first.address, first.why
+            ));
+        }
         Ok(done)
     }
 
     /// Gives pages that have another color by now the right ones.
     fn repair(&self, others: domicile_others) -> Result<(), Failure> {
-        let slot = self.lock().slot.clone();
-        self.allocate(slot, others).map(drop)
+        match &mut self.lock().live {
+            Some(live) => Ok(live.repair(others.into())?),
+            None => Ok(()),
+        }
     }
 
     /// Counts pages by the colors that their frames have now.
     fn census(&self) -> Result<domicile_census, Failure> {
-        let mut census = domicile_census {
-            size: size_of::<domicile_census>(),
-            ..Default::default()
-        };
         let state = self.lock();
-        let Some((live, given)) = state.live.as_ref().and_then(|live| Some((live, live.given()?))) else {
-            return Ok(census);
-        };
-        let system =
-            |error: std::io::Error| Failure::saying(DOMICILE_REFUSED, format!("reading /proc/self/pagemap: {error}"));
-        let frames = Pagemap::own().map_err(system)?;
-        let colors = &self.application.live().means().colors;
-        for run in live.pages() {
-            for entry in frames.entries(Span::new(run.start, run.bytes())).map_err(system)? {
-                census.pages += 1;
-                match entry.frame() {
-                    Some(frame) if given.colors.contains(colors.of(frame)) => census.allowed += 1,
-                    Some(_) => census.other += 1,
-                    None if entry.present() => census.unknown += 1,
-                    None => census.absent += 1,
-                }
-            }
-        }
-        Ok(census)
+        let census = state
+            .live
+            .as_ref()
+            .map_or(Ok(Default::default()), |live| live.census())?;
+        Ok(domicile_census {
+            size: size_of::<domicile_census>(),
+            pages: census.pages as u64,
+            allowed: census.right as u64,
+            other: census.wrong as u64,
+            absent: census.absent as u64,
+            unknown: census.unknown as u64,
+        })
     }
 
     /// Its colors, lowest first; none before it was allocated.
@@ -191,7 +189,6 @@ pub fn destroy(set: *mut domicile_data_set) -> Result<(), Failure> {
     let set = handles::take::<DataSet, _>(set)?;
     set.application.is_here()?;
     let mut state = set.lock();
-    state.slot = None;
     match &mut state.live {
         Some(live) => Ok(live.free()?),
         None => Ok(()),

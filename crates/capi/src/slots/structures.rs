@@ -128,6 +128,15 @@ pub struct domicile_allocation {
     pub caches: u32,
     /// Pages of the data set.
     pub pages: u64,
+    /// Of these: pages whose frame had an allowed color and was kept.
+    pub kept: u64,
+    /// Pages that nobody had touched, and that got a frame.
+    pub filled: u64,
+    /// Pages that got another frame, with their contents.
+    pub exchanged: u64,
+    /// Pages that could not be given an allowed color; their contents are what they were.
+    /// domicile_slots_message() says why of the first.
+    pub left: u64,
     /// Bytes of the ranges that lie on pages which they do not cover whole: they stay where they are.
     pub left_out: u64,
 }

@@ -10,7 +10,7 @@
 enum { PAGE = 4096, COLORS = 16, KB_OF_COLOR = 64 };
 
 /* The color of the frame behind an address; -1 where there is none, or the kernel does not say. */
-static int color_of(const volatile void *address)
+static inline int color_of(const volatile void *address)
 {
     uint64_t entry = 0;
     int file = open("/proc/self/pagemap", O_RDONLY);
@@ -24,7 +24,7 @@ static int color_of(const volatile void *address)
 }
 
 /* Whether the kernel tells this process of frames. */
-static int frames_are_told(void)
+static inline int frames_are_told(void)
 {
     static volatile char touched = 1;
     touched++;
