@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::group::Numbers;
 use super::handles;
@@ -16,7 +16,7 @@ use crate::sized::{self, Destination};
 
 /// A program that divides the shared caches among its data.
 pub struct Application {
-    /// Not ended in a child: what it has of the daemon is its parent's.
+    /// Not ended in a child of fork: what it has of the daemon is its parent's.
     live: ManuallyDrop<live::slots::Application>,
     process: u32,
     /// Of all that this program opened, which; never 0.
@@ -25,6 +25,9 @@ pub struct Application {
     /// The threads that are bound.
     pub numbers: Mutex<Numbers>,
 }
+
+/// Applications of a process from before it was forked, which stay as they are.
+static INHERITED: Mutex<Vec<live::slots::Application>> = Mutex::new(Vec::new());
 
 /// How many applications were opened.
 static OPENED: AtomicU64 = AtomicU64::new(0);
@@ -50,9 +53,10 @@ impl Application {
 
 impl Drop for Application {
     fn drop(&mut self) {
-        if self.is_of_this_process() {
-            // SAFETY: it is dropped here and nowhere else, and not used any more.
-            unsafe { ManuallyDrop::drop(&mut self.live) }
+        // SAFETY: it is taken here and nowhere else, and not used any more.
+        let live = unsafe { ManuallyDrop::take(&mut self.live) };
+        if !self.is_of_this_process() {
+            INHERITED.lock().unwrap_or_else(PoisonError::into_inner).push(live);
         }
     }
 }

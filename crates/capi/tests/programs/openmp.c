@@ -1,4 +1,5 @@
 /* OpenMP: its thread numbers are thread ids, and its clauses keep their names beside the paper's. */
+#define _GNU_SOURCE
 #include "frames.h"
 #include <domicile/domicile.h>
 #include <domicile/ulcc.h>

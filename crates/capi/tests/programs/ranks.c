@@ -1,5 +1,6 @@
 /* One process per rank, as with MPI: each opens an application of its own, on one processor, and works on
  * its part of what it got from before the fork. Parts are joined through a pipe. */
+#define _GNU_SOURCE
 #include "frames.h"
 #include <domicile/domicile.h>
 #include <domicile/ulcc.h>

@@ -1,4 +1,5 @@
 /* The calls for slots in all their cases. */
+#define _GNU_SOURCE
 #include "frames.h"
 #include <domicile/domicile.h>
 #include <pthread.h>
@@ -118,12 +119,17 @@ static void two_private_slots(void)
     CHECK(strlen(domicile_slots_message()) > 0);
     for (size_t i = 0; i < PAGES * PAGE; i++)
         CHECK(d[i] == 'd');
-    /* A slot in use stays; what ends gives its colors back. */
-    CHECK(domicile_slot_destroy(two) == DOMICILE_IN_USE);
-    CHECK(domicile_data_set_destroy(in_two) == DOMICILE_OK);
+    /* A slot that was ended goes with the last data set that is in it. */
     CHECK(domicile_slot_destroy(two) == DOMICILE_OK);
+    CHECK(domicile_data_set_allocate(refused, three, DOMICILE_OTHERS_ABSENT, NULL) == DOMICILE_OVERCOMMITTED);
+    look(b, PAGES, colors_of(in_two));
+    CHECK(domicile_data_set_destroy(in_two) == DOMICILE_OK);
     CHECK(domicile_data_set_allocate(refused, three, DOMICILE_OTHERS_ABSENT, NULL) == DOMICILE_OK);
     look(d, PAGES, colors_of(refused));
+
+    /* A page has one data set. */
+    domicile_data_set *twice = make_set(slots, a + PAGE, PAGE);
+    CHECK(domicile_data_set_allocate(twice, one, DOMICILE_OTHERS_ABSENT, NULL) == DOMICILE_IN_USE);
 
     /* An array in parts: the same data set, more of it. */
     char *e = map(PAGES);
@@ -204,7 +210,6 @@ static void memory_in_a_slot(void)
         CHECK(((char *)memory)[i] == 0);
     memset(memory, 1, 100000);
     memset(kept, 2, 1);
-    CHECK(domicile_slot_destroy(slot) == DOMICILE_IN_USE);
     CHECK(domicile_slot_memory_free(memory) == DOMICILE_OK);
     CHECK(domicile_slot_memory_free(memory) == DOMICILE_UNKNOWN_HANDLE);
     CHECK(domicile_slot_memory_free(beside) == DOMICILE_UNKNOWN_HANDLE);

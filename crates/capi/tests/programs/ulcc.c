@@ -1,4 +1,5 @@
 /* The paper's calls in all their cases. With the argument "refused": where there are no colors. */
+#define _GNU_SOURCE
 #include "frames.h"
 #include <domicile/ulcc.h>
 #include <pthread.h>
@@ -70,7 +71,8 @@ static void everything_works(void)
     CHECK(ULCC_Allocate(set, (ULCC_Slot)(void *)set) == -1);
     CHECK(ULCC_Allocate(set, slot) == 0 && intact());
     CHECK(ULCC_Available_Space_App() < space);
-    CHECK(ULCC_Free_Slot(slot) == -1 && ULCC_Free_Data_Set(set) == 0 && ULCC_Free_Slot(slot) == 0);
+    CHECK(ULCC_Free_Slot(slot) == 0 && ULCC_Available_Space_App() < space);
+    CHECK(ULCC_Free_Slot(slot) == -1 && ULCC_Free_Data_Set(set) == 0 && ULCC_Free_Data_Set(set) == -1);
     CHECK(ULCC_Available_Space_App() == space);
 
     /* Not worth caching. */
