@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod colors;
+pub mod daemon;
 pub mod engine;
 mod error;
 pub mod found;

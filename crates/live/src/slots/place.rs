@@ -1,11 +1,8 @@
-//! The engine as slots need it: puts pages into frames of given colors, and lets them go.
+//! The engine as slots need it: puts pages into frames of given colors, looks at them, and lets them go.
 
 use policy::slots::ColorSet;
 
-use crate::engine::{Census, Done, Engine, Wish};
-use crate::{Error, Pages};
-
-pub use crate::engine::Others;
+use crate::{Census, Done, Engine, Error, Others, Pages, Wish};
 
 /// What moves pages.
 pub trait Place: Send {
@@ -13,29 +10,37 @@ pub trait Place: Send {
     /// after an error too; some pages may then have moved.
     fn color(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<Done, Error>;
 
-    /// What colors the pages of all runs have now.
+    /// Which of the pages have frames of these colors.
     fn census(&self, runs: &[Pages], colors: &ColorSet) -> Result<Census, Error>;
+
+    /// Gives those pages anew that the kernel has moved; how many had moved, and what was done.
+    fn repair(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<(usize, Done), Error>;
 
     /// The pages are nobody's data set any more: frees what was kept for them. What they hold stays.
     fn release(&mut self, run: Pages) -> Result<(), Error>;
+
+    /// What the pages hold is needed no more: their frames go back to where they came from.
+    fn empty(&mut self, run: Pages) -> Result<(), Error>;
 }
 
 impl Place for Engine {
     fn color(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<Done, Error> {
-        let wish = Wish::Set(colors.clone());
+        let in_turn: Vec<u16> = colors.iter().map(|color| color as u16).collect();
+        let mut turn = 0;
         let mut sum = Done {
             locked: true,
             ..Done::default()
         };
         for &run in runs {
-            let done = Engine::color(self, run, &wish, others)?;
-            sum.pages += done.pages;
-            sum.kept += done.kept;
-            sum.filled += done.filled;
-            sum.exchanged += done.exchanged;
-            sum.supplied += done.supplied;
-            sum.left.extend(done.left);
-            sum.locked &= done.locked;
+            // The engine begins each run with the same color: of many short ones the first color would get most.
+            let wish = if run.count >= LONG * in_turn.len() || in_turn.is_empty() {
+                Wish::Set(colors.clone())
+            } else {
+                let color = |page: usize| (page, in_turn[(turn + page) % in_turn.len()]);
+                Wish::Hints((0..run.count).map(color).collect())
+            };
+            turn += run.count;
+            add(&mut sum, Engine::color(self, run, &wish, others)?);
         }
         Ok(sum)
     }
@@ -43,16 +48,26 @@ impl Place for Engine {
     fn census(&self, runs: &[Pages], colors: &ColorSet) -> Result<Census, Error> {
         let mut sum = Census::default();
         for &run in runs {
-            let census = Engine::census(self, run, colors)?;
-            sum.pages += census.pages;
-            sum.right += census.right;
-            sum.wrong += census.wrong;
-            sum.absent += census.absent;
-            sum.unknown += census.unknown;
-            sum.by_color.resize(sum.by_color.len().max(census.by_color.len()), 0);
-            for (sum, pages) in sum.by_color.iter_mut().zip(census.by_color) {
+            let one = Engine::census(self, run, colors)?;
+            sum.pages += one.pages;
+            sum.right += one.right;
+            sum.wrong += one.wrong;
+            sum.absent += one.absent;
+            sum.unknown += one.unknown;
+            sum.by_color.resize(sum.by_color.len().max(one.by_color.len()), 0);
+            for (sum, pages) in sum.by_color.iter_mut().zip(one.by_color) {
                 *sum += pages;
             }
+        }
+        Ok(sum)
+    }
+
+    fn repair(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<(usize, Done), Error> {
+        let mut sum = (0, Done::default());
+        for &run in runs {
+            let repaired = Engine::repair(self, run, colors, others)?;
+            sum.0 += repaired.wrong;
+            add(&mut sum.1, repaired.done);
         }
         Ok(sum)
     }
@@ -60,6 +75,23 @@ impl Place for Engine {
     fn release(&mut self, run: Pages) -> Result<(), Error> {
         Engine::release(self, run)
     }
+
+    fn empty(&mut self, run: Pages) -> Result<(), Error> {
+        Engine::empty(self, run)
+    }
+}
+
+/// Runs of so many pages a color are even enough by themselves; in them pages may keep frames that they have.
+const LONG: usize = 8;
+
+fn add(sum: &mut Done, one: Done) {
+    sum.pages += one.pages;
+    sum.kept += one.kept;
+    sum.filled += one.filled;
+    sum.exchanged += one.exchanged;
+    sum.supplied += one.supplied;
+    sum.left.extend(one.left);
+    sum.locked &= one.locked;
 }
 
 /// Moves nothing: under `domicile record`, where the trace is told instead.
@@ -67,24 +99,33 @@ pub(super) struct Nothing;
 
 impl Place for Nothing {
     fn color(&mut self, runs: &[Pages], _: &ColorSet, _: Others) -> Result<Done, Error> {
-        let pages = runs.iter().map(|run| run.count).sum();
         Ok(Done {
-            pages,
-            kept: pages,
+            pages: pages(runs),
             ..Done::default()
         })
     }
 
     fn census(&self, runs: &[Pages], _: &ColorSet) -> Result<Census, Error> {
-        let pages = runs.iter().map(|run| run.count).sum();
         Ok(Census {
-            pages,
-            unknown: pages,
+            pages: pages(runs),
+            unknown: pages(runs),
             ..Census::default()
         })
+    }
+
+    fn repair(&mut self, _: &[Pages], _: &ColorSet, _: Others) -> Result<(usize, Done), Error> {
+        Ok((0, Done::default()))
     }
 
     fn release(&mut self, _: Pages) -> Result<(), Error> {
         Ok(())
     }
+
+    fn empty(&mut self, _: Pages) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+fn pages(runs: &[Pages]) -> usize {
+    runs.iter().map(|run| run.count).sum()
 }
