@@ -99,7 +99,7 @@ impl DataSet {
     /// Gives pages that have another color by now the right ones.
     fn repair(&self, others: domicile_others) -> Result<(), Failure> {
         match &mut self.lock().live {
-            Some(live) => Ok(live.repair(others.into())?),
+            Some(live) => Ok(live.repair(others.into()).map(drop)?),
             None => Ok(()),
         }
     }
