@@ -145,8 +145,8 @@ pub unsafe extern "C" fn domicile_slots_ask(
     }))
 }
 
-/// Which facilities of the system are in use and why, in words for people. Lives until the
-/// application is closed.
+/// Which facilities of the system are in use and why, in words for people, a line for each. Lives
+/// until the application is closed.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_slots_means(slots: *const domicile_slots) -> *const c_char {
     let application = told(|| handles::find::<Application, _>(slots));

@@ -296,7 +296,8 @@ pub unsafe extern "C" fn domicile_data_set_census(
 }
 
 /// Gives pages whose frames have another color by now frames of the right ones; census may be
-/// NULL, otherwise it is how things are afterwards.
+/// NULL, otherwise it is how things are afterwards. Only for who may know of frames
+/// (CAP_SYS_ADMIN), otherwise DOMICILE_UNAVAILABLE: allocating again gives all pages new frames.
 ///
 /// # Safety
 /// As for `domicile_data_set_allocate`.

@@ -71,7 +71,7 @@ pub fn application(attributes: &domicile_slots_attributes) -> Result<live::slots
     }
 }
 
-/// Which facilities are in use, for people.
+/// Which facilities are in use, for people: a line for each.
 pub fn words(means: &Means) -> String {
     let Colors {
         first_bit,
@@ -87,12 +87,14 @@ pub fn words(means: &Means) -> String {
     };
     let last = first_bit + bits - 1;
     format!(
-        "colors: {} of {color_bytes} bytes each in {cache}, by address bits {first_bit} to {last}, {says}; caches: {}; \
-         who keeps the colors: {}; pages: {}",
+        "colors: {} of {color_bytes} bytes each in {cache}, by address bits {first_bit} to {last}, {says}\n\
+         caches: {}\n\
+         who keeps the colors: {}\n\
+         {}",
         1u64 << bits,
         means.caches.cpus.len(),
         means.ledger,
-        means.engine
+        means.engine.trim_end()
     )
 }
 
