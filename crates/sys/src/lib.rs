@@ -5,6 +5,7 @@
 
 pub mod affinity;
 pub mod arrays;
+pub mod blocks;
 pub mod caches;
 pub mod chase;
 pub mod clock;

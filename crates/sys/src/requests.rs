@@ -42,6 +42,11 @@ pub fn data_thread(set: u64, tid: u32) {
     ask(DATA_THREAD, [set, u64::from(tid), 0]);
 }
 
+/// The kernel's number of the calling thread.
+pub fn thread() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
 /// The data set gets the slot; none means that it is not worth caching.
 pub fn allocate(set: u64, slot: Option<u64>) {
     ask(ALLOCATE, [set, slot.unwrap_or(NO_SLOT), 0]);
