@@ -48,12 +48,6 @@ void slots_enter(int thread)
       insist(ULCC_Bind_Thread(thread) != 0, "threads for cache slots");
 }
 
-int64_t slot_bytes(int64_t bytes)
-{
-   const int64_t color = team_cache() / 64;
-   return (bytes + color - 1) / color * color;
-}
-
 int slot_define(int64_t bytes, int kind)
 {
    ULCC_Slot slot;

@@ -7,12 +7,6 @@ void slots_close(void) {}
 void slots_enter(int thread) { (void)thread; }
 double slots_seconds(void) { return 0; }
 
-int64_t slot_bytes(int64_t bytes)
-{
-   const int64_t color = team_cache() / 64;
-   return (bytes + color - 1) / color * color;
-}
-
 int slot_define(int64_t bytes, int kind)
 {
    (void)bytes, (void)kind;

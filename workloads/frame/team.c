@@ -17,6 +17,7 @@ static const char *const SWITCH[] = {"off", "on", 0};
 static struct setting common[] = {
    {"threads", "each on a cpu of its own, as far as there are cpus", 1, THREADS_MAX, 1, 0},
    {"cache", "bytes of a shared cache, by which sizes are chosen", 1 << 16, (int64_t)1 << 32, 4 << 20, 0},
+   {"colors", "of such a cache, by which slots are rounded", 1, 1 << 16, 64, 0},
    {"sharing", "threads that share such a cache; 0: two, where there are several", 0, THREADS_MAX, 0, 0},
 #ifdef SLOTS
    {"slots", "cache slots for data sets", 0, 0, 1, SWITCH},
@@ -50,6 +51,12 @@ int team_sharing(void)
 }
 
 int slots_on(void) { return (int)setting("slots"); }
+
+int64_t slot_bytes(int64_t bytes)
+{
+   const int64_t color = team_cache() / setting("colors");
+   return (bytes + color - 1) / color * color;
+}
 
 static void tell(FILE *to, const struct setting *at)
 {
@@ -164,6 +171,8 @@ int main(int argc, char **argv)
 {
    const struct setting *at;
    parse(argc, argv);
+   if (team_cache() < setting("colors"))
+      refuse("--colors", "takes no more than the cache has bytes");
    if (slots_on())
       slots_open();
    workload();

@@ -54,10 +54,10 @@ struct piece {
 /* Whether data gets slots in this run. The following calls do nothing where it does not. */
 int slots_on(void);
 enum { SLOT_SHARED, SLOT_PRIVATE };
-/* Defines a slot of so many bytes in each cache, rounded up to whole colors (a 64th of the cache). */
+/* Defines a slot of so many bytes in each cache; of a color that is not whole it gets nothing. */
 int slot_define(int64_t bytes, int kind);
 #define NOT_CACHED (-1)
-/* Bytes of whole colors that hold so many. */
+/* Bytes of whole colors (`--colors`) that hold so many. */
 int64_t slot_bytes(int64_t bytes);
 /* Gives a slot (or NOT_CACHED) to a data set, which the threads first to last use. */
 void slot_give(int slot, const struct piece *pieces, int count, int first, int last);

@@ -21,6 +21,7 @@ struct Pair {
 /// The cache that has the colors here.
 struct Ground {
     bytes: u64,
+    colors: u64,
     /// Cpus that share an instance of it.
     cpus: u32,
     told: String,
@@ -118,7 +119,11 @@ impl Reproduction<'_> {
             let scale = item.scales.iter().rfind(|scale| scale.cache <= ground.bytes);
             let mut arguments: Vec<String> = scale.map(|scale| scale.arguments.clone()).unwrap_or_default();
             arguments.extend(run.arguments.iter().cloned());
-            let sizes = [("--cache", ground.bytes), ("--sharing", u64::from(ground.cpus))];
+            let sizes = [
+                ("--cache", ground.bytes),
+                ("--colors", ground.colors),
+                ("--sharing", u64::from(ground.cpus)),
+            ];
             arguments.extend(
                 sizes
                     .iter()
@@ -164,6 +169,7 @@ fn ground() -> Result<Ground, String> {
     };
     Ok(Ground {
         bytes,
+        colors: 1 << colors.bits,
         cpus: cache.map_or(1, |cache| cache.cpus_per_instance.max(1)),
         told: format!(
             "{} colors of {} in {}, {source}; sizes by that cache",
