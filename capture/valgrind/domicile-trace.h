@@ -45,8 +45,18 @@ enum {
    DOMICILE_REQUEST_WORK_BEGIN = 1,
    DOMICILE_REQUEST_WORK_END = 2,
    DOMICILE_REQUEST_ARRAY = 3,
-   DOMICILE_REQUEST_RECORD = 4
+   DOMICILE_REQUEST_RECORD = 4,
+   DOMICILE_REQUEST_SLOT = 5,
+   DOMICILE_REQUEST_SLOT_FREE = 6,
+   DOMICILE_REQUEST_DATA_RANGE = 7,
+   DOMICILE_REQUEST_DATA_THREAD = 8,
+   DOMICILE_REQUEST_ALLOCATE = 9,
+   DOMICILE_REQUEST_DATA_FREE = 10,
+   DOMICILE_REQUEST_RECORDING = 11
 };
+
+/* For DOMICILE_ALLOCATE: the data set is not worth caching. */
+#define DOMICILE_NO_SLOT (~0ull)
 
 /* Valgrind's sequence for a client request: rotations that cancel out and an exchange of a
    register with itself, so that it does nothing on the bare processor. */
@@ -95,7 +105,44 @@ static inline unsigned long long domicile_request_(unsigned long long request,
 #define DOMICILE_RECORD_STOP()                                                                   \
    ((void)domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_RECORD), 0, 0, 0))
 
+/* Cache slots: which data sets share which part of the shared caches. The program gives slots and data sets
+   numbers of its own choice, below 2^48, each kind its own; a number can be used again after it was freed. A data set is
+   first given its ranges and threads, then allocated; more ranges or threads count from its next
+   allocation on.
+
+   A slot of `bytes` in each shared cache; `is_private` is 1 (the data sets given to it have it for themselves)
+   or 0 (shared with whatever has weak locality). */
+#define DOMICILE_SLOT(slot, bytes, is_private)                                                   \
+   ((void)domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_SLOT), (unsigned long long)(slot), \
+                            (unsigned long long)(bytes), (unsigned long long)(is_private)))
+#define DOMICILE_SLOT_FREE(slot)                                                                 \
+   ((void)domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_SLOT_FREE),                       \
+                            (unsigned long long)(slot), 0, 0))
+/* `[addr, addr + bytes)` belongs to data set `set`. */
+#define DOMICILE_DATA_RANGE(set, addr, bytes)                                                    \
+   ((void)domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_DATA_RANGE),                      \
+                            (unsigned long long)(set), (unsigned long long)(size_t)(addr),       \
+                            (unsigned long long)(bytes)))
+/* The thread `tid` (as gettid tells it; 0: the calling one) uses the data set. Without this, all threads do. */
+#define DOMICILE_DATA_THREAD(set, tid)                                                           \
+   ((void)domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_DATA_THREAD),                     \
+                            (unsigned long long)(set), (unsigned long long)(tid), 0))
+/* The data set gets the slot, or DOMICILE_NO_SLOT. */
+#define DOMICILE_ALLOCATE(set, slot)                                                             \
+   ((void)domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_ALLOCATE),                        \
+                            (unsigned long long)(set), (unsigned long long)(slot), 0))
+/* The data set is no more; its memory stays. */
+#define DOMICILE_DATA_FREE(set)                                                                  \
+   ((void)domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_DATA_FREE),                       \
+                            (unsigned long long)(set), 0, 0))
+
+/* 1 while `domicile record` listens, else 0. */
+#define DOMICILE_RECORDING()                                                                     \
+   (domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_RECORDING), 0, 0, 0) == 1)
+
 #else
+
+#define DOMICILE_NO_SLOT (~0ull)
 
 #define DOMICILE_PHASE(name)              ((void)(name))
 #define DOMICILE_WORK_BEGIN(count, hints) ((void)(count), (void)(hints))
@@ -103,6 +150,13 @@ static inline unsigned long long domicile_request_(unsigned long long request,
 #define DOMICILE_ARRAY(name, addr, bytes) ((void)(name), (void)(addr), (void)(bytes))
 #define DOMICILE_RECORD_START()           ((void)0)
 #define DOMICILE_RECORD_STOP()            ((void)0)
+#define DOMICILE_SLOT(slot, bytes, is_private) ((void)(slot), (void)(bytes), (void)(is_private))
+#define DOMICILE_SLOT_FREE(slot)               ((void)(slot))
+#define DOMICILE_DATA_RANGE(set, addr, bytes)  ((void)(set), (void)(addr), (void)(bytes))
+#define DOMICILE_DATA_THREAD(set, tid)         ((void)(set), (void)(tid))
+#define DOMICILE_ALLOCATE(set, slot)           ((void)(set), (void)(slot))
+#define DOMICILE_DATA_FREE(set)                ((void)(set))
+#define DOMICILE_RECORDING()                   0
 
 #endif
 #endif

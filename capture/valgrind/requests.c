@@ -27,6 +27,15 @@ static UInt text_bytes(Addr at)
    return n;
 }
 
+static void slots(enum SlotOp what, const UWord* arg)
+{
+   ULong* w = ring_record(RECORD_SLOTS, 4);
+   w[0] = what;
+   w[1] = arg[1];
+   w[2] = arg[2];
+   w[3] = arg[3];
+}
+
 static Bool on_request(ThreadId tid, UWord* arg, UWord* result)
 {
    ULong* w;
@@ -58,6 +67,27 @@ static Bool on_request(ThreadId tid, UWord* arg, UWord* result)
       return True;
    case DOMICILE_REQUEST_RECORD:
       *ring_record(RECORD_SWITCH, 1) = arg[1];
+      return True;
+   case DOMICILE_REQUEST_SLOT:
+      slots(SLOT_DEFINE, arg);
+      return True;
+   case DOMICILE_REQUEST_SLOT_FREE:
+      slots(SLOT_FREE, arg);
+      return True;
+   case DOMICILE_REQUEST_DATA_RANGE:
+      slots(SLOT_RANGE, arg);
+      return True;
+   case DOMICILE_REQUEST_DATA_THREAD:
+      slots(SLOT_THREAD, arg);
+      return True;
+   case DOMICILE_REQUEST_ALLOCATE:
+      slots(SLOT_ALLOCATE, arg);
+      return True;
+   case DOMICILE_REQUEST_DATA_FREE:
+      slots(SLOT_DATA_FREE, arg);
+      return True;
+   case DOMICILE_REQUEST_RECORDING:
+      *result = ring_alive ? 1 : 0;
       return True;
    case WRAPPER_ALLOC: {
       UInt stack = stacks_here(tid, 0);

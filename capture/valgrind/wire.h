@@ -23,7 +23,7 @@
 #define DOMICILE_WIRE_H
 
 #define WIRE_MAGIC   0x52434d44u /* "DMCR" */
-#define WIRE_VERSION 1u
+#define WIRE_VERSION 2u
 
 #define WORD_NULL         0x8000000000000000ULL
 #define WORD_BLOCK        0x9000000000000000ULL
@@ -62,6 +62,7 @@ enum RecordType {
    RECORD_WORK_END = 20,
    RECORD_ARRAY = 21,        /* address, bytes, text */
    RECORD_SWITCH = 22,       /* 1: recording goes on; 0: it pauses (asked for by the program) */
+   RECORD_SLOTS = 23,        /* enum SlotOp, and three words */
 };
 /* A text is a word with its length in bytes, then the bytes, padded to whole words. */
 
@@ -92,6 +93,16 @@ enum SyncOp {
    SYNC_RESTORE = 17,   /* a realloc of object failed: it was not freed */
    SYNC_READ_LOCK = 18, /* shared: any number of readers */
    SYNC_TEAM_BARRIER = 19, /* value: threads, 0 if unknown */
+};
+
+/* Cache slots (domicile-trace.h); words that are not named are 0. */
+enum SlotOp {
+   SLOT_DEFINE = 1,      /* slot, bytes, 1: private, 0: shared */
+   SLOT_FREE = 2,        /* slot */
+   SLOT_RANGE = 3,       /* data set, address, bytes */
+   SLOT_THREAD = 4,      /* data set, Linux tid, 0: the one that says so */
+   SLOT_ALLOCATE = 5,    /* data set, slot, all ones: none */
+   SLOT_DATA_FREE = 6,   /* data set */
 };
 
 /* Messages over the socket (SOCK_SEQPACKET). The tool's first: */

@@ -1,14 +1,12 @@
 /* See frame.h. Compiled once for each program and version: PROGRAM and VERSION are strings. */
 #include "frame.h"
+#include "size.h"
 
 #include <domicile-trace.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define REPORTS 8
 #ifdef COLUMNS
 #define COLUMNS_USAGE " [--columns N]"
 #else
@@ -27,37 +25,6 @@ static const struct program {
 };
 
 static const struct program *program;
-static struct timespec wall, cpu;
-static double seconds, cpu_seconds;
-static struct {
-   char name[32];
-   double value;
-} reports[REPORTS];
-static int reported;
-
-/* Before `main`, so that as little as possible of the start is in a recorded trace. */
-__attribute__((constructor)) static void nothing_yet(void) { DOMICILE_RECORD_STOP(); }
-
-static double since(const struct timespec *start, clockid_t clock)
-{
-   struct timespec now;
-   clock_gettime(clock, &now);
-   return (double)(now.tv_sec - start->tv_sec) + 1e-9 * (double)(now.tv_nsec - start->tv_nsec);
-}
-
-void frame_begin(void)
-{
-   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-   clock_gettime(CLOCK_MONOTONIC, &wall);
-   DOMICILE_RECORD_START();
-}
-
-void frame_end(void)
-{
-   DOMICILE_RECORD_STOP();
-   seconds += since(&wall, CLOCK_MONOTONIC);
-   cpu_seconds += since(&cpu, CLOCK_PROCESS_CPUTIME_ID);
-}
 
 void frame_item_begin(const void *hint1, const void *hint2, const void *hint3)
 {
@@ -68,20 +35,6 @@ void frame_item_begin(const void *hint1, const void *hint2, const void *hint3)
 
 void frame_item_end(void) { DOMICILE_WORK_END(); }
 
-void frame_report(const char *name, double value)
-{
-   if (reported == REPORTS)
-      frame_fail("more numbers reported than the line of JSON has room for");
-   snprintf(reports[reported].name, sizeof reports[reported].name, "%s", name);
-   reports[reported++].value = value;
-}
-
-void frame_fail(const char *message)
-{
-   fprintf(stderr, PROGRAM "-" VERSION ": %s\n", message);
-   exit(1);
-}
-
 static void usage(FILE *to)
 {
    fprintf(to, "usage: " PROGRAM "-" VERSION " [--n N]");
@@ -89,7 +42,7 @@ static void usage(FILE *to)
       fprintf(to, " [--iterations N]");
    if (!strcmp(PROGRAM, "sor"))
       fprintf(to, " [--rounds N]");
-   fprintf(to, COLUMNS_USAGE);
+   fputs(COLUMNS_USAGE, to);
    if (!strcmp(PROGRAM, "nbody"))
       fprintf(to, " [--theta T] [--plane BYTES]");
 #ifdef THREADED
@@ -111,23 +64,14 @@ static void refuse(const char *what, const char *why)
 
 static int64_t whole(const char *option, const char *text, int64_t least, int64_t most)
 {
-   char *end, why[128];
-   int64_t value, unit = 1;
-   errno = 0;
-   value = text ? strtoll(text, &end, 10) : 0;
-   if (text && end != text && *end && !end[1])
-      switch (*end++) {
-      case 'k': case 'K': unit = 1 << 10; break;
-      case 'm': case 'M': unit = 1 << 20; break;
-      case 'g': case 'G': unit = 1 << 30; break;
-      default: end--;
-      }
-   if (!text || end == text || *end || errno || value > most / unit || value * unit < least) {
+   char why[128];
+   int64_t value;
+   if (!size_read(text, least, most, &value)) {
       snprintf(why, sizeof why, "takes a whole number from %lld to %lld%s%.40s", (long long)least,
                (long long)most, text ? ", not " : "", text ? text : "");
       refuse(option, why);
    }
-   return value * unit;
+   return value;
 }
 
 static double angle(const char *option, const char *text)
@@ -187,7 +131,6 @@ int main(int argc, char **argv)
 {
    struct options options = {0};
    struct outcome outcome = {0, 0, -1};
-   int i;
 
    for (program = PROGRAMS; strcmp(program->name, PROGRAM); program++)
       ;
@@ -203,15 +146,14 @@ int main(int argc, char **argv)
    printf("{\"program\":\"" PROGRAM "\",\"version\":\"" VERSION "\",\"n\":%lld,\"iterations\":%lld,",
           (long long)options.n, (long long)options.iterations);
    printf("\"workers\":%lld,\"block\":%lld,\"seconds\":%.6f,\"cpu_seconds\":%.6f,",
-          (long long)options.workers, (long long)options.block, seconds, cpu_seconds);
+          (long long)options.workers, (long long)options.block, frame_seconds(), frame_cpu_seconds());
    printf("\"checksum\":%.17g,\"threads\":%lld,\"bins\":", outcome.checksum,
           (long long)outcome.threads);
    if (outcome.bins >= 0)
       printf("%lld", (long long)outcome.bins);
    else
       printf("null");
-   for (i = 0; i < reported; i++)
-      printf(",\"%s\":%.17g", reports[i].name, reports[i].value);
+   frame_print_reports();
    printf("}\n");
    return fflush(stdout) ? 1 : 0;
 }

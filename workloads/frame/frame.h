@@ -3,6 +3,8 @@
 #ifndef WORKLOADS_FRAME_H
 #define WORKLOADS_FRAME_H
 
+#include "measured.h"
+
 #include <stdint.h>
 
 /* What the command line said. module.f90 has the same type for Fortran. */
@@ -27,18 +29,8 @@ struct outcome {
 
 void workload(const struct options *options, struct outcome *outcome);
 
-/* Around the measured part: the recorder records, and the clocks run, only in between. */
-void frame_begin(void);
-void frame_end(void);
-
 /* Around one work item (only where options->mark): its hints, as a thread of it would have. */
 void frame_item_begin(const void *hint1, const void *hint2, const void *hint3);
 void frame_item_end(void);
-
-/* One more number in the line of JSON; `name` lives as long as the program. */
-void frame_report(const char *name, double value);
-
-/* Give up: a message on stderr, exit status 1. */
-void frame_fail(const char *message);
 
 #endif

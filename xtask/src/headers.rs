@@ -7,11 +7,26 @@ use std::path::{Path, PathBuf};
 pub const FOLDER: &str = "crates/capi/include/domicile";
 
 /// Each header, and the files of `crates/capi/src` that say what is in it, in its order.
-const HEADERS: [(&str, &[&str]); 2] = [
+const HEADERS: [(&str, &[&str]); 3] = [
     ("th", &["th"]),
+    ("ulcc", &["ulcc"]),
     (
         "domicile",
-        &["error", "structures", "order", "fork", "ask", "companions"],
+        &[
+            "error",
+            "structures",
+            "order",
+            "fork",
+            "ask",
+            "companions",
+            "slots/structures",
+            "slots",
+            "slots/application",
+            "slots/slot",
+            "slots/group",
+            "slots/data_set",
+            "slots/memory",
+        ],
     ),
 ];
 

@@ -34,6 +34,12 @@ module domicile
   integer(c_int), parameter, public :: DOMICILE_CYCLE = 7
   integer(c_int), parameter, public :: DOMICILE_PANIC = 8
   integer(c_int), parameter, public :: DOMICILE_INTERNAL = 9
+  integer(c_int), parameter, public :: DOMICILE_UNAVAILABLE = 10
+  integer(c_int), parameter, public :: DOMICILE_OVERCOMMITTED = 11
+  integer(c_int), parameter, public :: DOMICILE_UNKNOWN_HANDLE = 12
+  integer(c_int), parameter, public :: DOMICILE_IN_USE = 13
+  integer(c_int), parameter, public :: DOMICILE_UNFIT = 14
+  integer(c_int), parameter, public :: DOMICILE_REFUSED = 15
 
   ! In which order bins run.
   integer(c_int32_t), parameter, public :: DOMICILE_TOUR_FIRST_FORK = 0

@@ -6,7 +6,8 @@ use crate::error::Failure;
 use crate::error::domicile_error;
 use crate::error::domicile_error::{DOMICILE_NULL, DOMICILE_OK};
 use crate::program::PROGRAM;
-use crate::structures::{Destination, domicile_order_attributes, domicile_order_report};
+use crate::sized::Destination;
+use crate::structures::{domicile_order_attributes, domicile_order_report};
 
 /// Sets for th_fork and th_run what th_init cannot: workers, tour, levels, sides that differ. hints
 /// is 0 or 3. A th_init that comes later changes the sides and the bins to be ready for, and
@@ -39,7 +40,7 @@ pub unsafe extern "C" fn domicile_th_report(report: *mut domicile_order_report) 
         }
         // SAFETY: the caller's promise.
         let (report, done) = unsafe { (Destination::new(report)?, PROGRAM.report()?) };
-        report.fill(&done);
+        report.fill(&(&done).into());
         Ok(())
     })
 }

@@ -30,10 +30,23 @@ pub enum domicile_error {
     DOMICILE_PANIC = 8,
     /// The library found itself in a state that it should never be in; please report it.
     DOMICILE_INTERNAL = 9,
+    /// Something that is needed does not work here; the message says what, and what to change.
+    DOMICILE_UNAVAILABLE = 10,
+    /// There is not that much cache left; the message says how much is.
+    DOMICILE_OVERCOMMITTED = 11,
+    /// The handle is of nothing that is alive.
+    DOMICILE_UNKNOWN_HANDLE = 12,
+    /// Not while it is in use.
+    DOMICILE_IN_USE = 13,
+    /// These addresses cannot be given colors: nothing is there, or a file, or memory that is shared.
+    /// Nothing was lost.
+    DOMICILE_UNFIT = 14,
+    /// The kernel refused; the message says what. Nothing was lost.
+    DOMICILE_REFUSED = 15,
 }
 
 impl domicile_error {
-    const ALL: [domicile_error; 10] = {
+    const ALL: [domicile_error; 16] = {
         use domicile_error::*;
         [
             DOMICILE_OK,
@@ -46,6 +59,12 @@ impl domicile_error {
             DOMICILE_CYCLE,
             DOMICILE_PANIC,
             DOMICILE_INTERNAL,
+            DOMICILE_UNAVAILABLE,
+            DOMICILE_OVERCOMMITTED,
+            DOMICILE_UNKNOWN_HANDLE,
+            DOMICILE_IN_USE,
+            DOMICILE_UNFIT,
+            DOMICILE_REFUSED,
         ]
     };
 
@@ -62,6 +81,12 @@ impl domicile_error {
             Self::DOMICILE_CYCLE => c"threads wait for each other in a circle",
             Self::DOMICILE_PANIC => c"a thread panicked",
             Self::DOMICILE_INTERNAL => c"an error within the library",
+            Self::DOMICILE_UNAVAILABLE => c"something that is needed does not work here",
+            Self::DOMICILE_OVERCOMMITTED => c"there is not that much cache left",
+            Self::DOMICILE_UNKNOWN_HANDLE => c"the handle is of nothing that is alive",
+            Self::DOMICILE_IN_USE => c"not while it is in use",
+            Self::DOMICILE_UNFIT => c"these addresses cannot be given colors",
+            Self::DOMICILE_REFUSED => c"the kernel refused",
         }
     }
 }

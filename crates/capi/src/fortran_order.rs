@@ -129,7 +129,7 @@ pub unsafe extern "C" fn domicile_error_text_(error: &c_int, text: *mut u8, leng
 ///
 /// # Safety
 /// `text` has room for `length` bytes.
-unsafe fn fill(text: *mut u8, length: usize, words: &CStr) {
+pub unsafe fn fill(text: *mut u8, length: usize, words: &CStr) {
     if text.is_null() || length == 0 {
         return;
     }

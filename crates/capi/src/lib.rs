@@ -1,5 +1,6 @@
-//! Domicile as a library for C and Fortran: `libdomicile`, with the headers `domicile/th.h` and
-//! `domicile/domicile.h` and the Fortran modules `domicile_th` and `domicile`.
+//! Domicile as a library for C, C++ and Fortran: `libdomicile`, with the headers `domicile/th.h`,
+//! `domicile/ulcc.h` and `domicile/domicile.h` and the Fortran modules `domicile_th`, `domicile` and
+//! `domicile_slots`.
 //!
 //! | file | what it is |
 //! | --- | --- |
@@ -9,8 +10,11 @@
 //! | `program` | the order of the whole program that they share |
 //! | `order`, `fork`, `ask` | orders as objects, with errors |
 //! | `fortran_order` | the same for the module `domicile` |
-//! | `structures`, `error` | what goes in and comes out |
+//! | `structures`, `sized`, `error` | what goes in and comes out |
 //! | `plan`, `cache` | attributes checked, defaults filled in |
+//! | `ulcc` | the functions of ULCC (Ding11, section 3.1) |
+//! | `slots` | cache slots as objects, with errors |
+//! | `fortran_slots` | the same for the module `domicile_slots` |
 //! | `handle`, `call` | a scheduler as C holds it, a thread as C sees it |
 //!
 //! The scheduler itself is the safe library `threads`, and what is in which bin is decided by
@@ -25,9 +29,13 @@ pub mod error;
 pub mod fork;
 pub mod fortran;
 pub mod fortran_order;
+pub mod fortran_slots;
 mod handle;
 pub mod order;
 mod plan;
 mod program;
+mod sized;
+pub mod slots;
 pub mod structures;
 pub mod th;
+pub mod ulcc;

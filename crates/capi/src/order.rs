@@ -16,7 +16,8 @@ use crate::error::domicile_error::{DOMICILE_INTERNAL, DOMICILE_NULL, DOMICILE_OK
 use crate::error::{Failure, domicile_error};
 use crate::handle::{Handle, failure, words};
 use crate::plan::{Plan, hints};
-use crate::structures::{Destination, domicile_order_attributes, domicile_order_report};
+use crate::sized::Destination;
+use crate::structures::{domicile_order_attributes, domicile_order_report};
 
 /// Threads that are pending, and the order in which they will run.
 pub struct domicile_order {
@@ -132,7 +133,7 @@ pub unsafe extern "C" fn domicile_order_run(
         let report = unsafe { Destination::new(report) }?;
         // SAFETY: the caller's promise.
         let done = unsafe { order.handle.run(keep, order.plan.workers) }?;
-        report.fill(&done);
+        report.fill(&(&done).into());
         Ok(())
     })
 }

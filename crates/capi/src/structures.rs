@@ -1,17 +1,11 @@
-//! The structures that C programs hand in, which may be those of another version.
-//!
-//! Each begins with its size in the program. A program that is older than the library has fewer
-//! fields (what is missing is 0, the default), one that is newer has more (they must be 0, since
-//! the library does not know what they ask for).
+//! The structures of orders that C programs hand in, which may be those of another version.
 #![allow(non_camel_case_types, reason = "these are C's names")]
-
-use std::ptr::NonNull;
-use std::slice;
 
 use policy::order::HINTS_MAX;
 use threads::Report;
 
-use crate::error::{Failure, domicile_error::DOMICILE_INVALID};
+use crate::error::Failure;
+use crate::sized::{self, Structure};
 
 /// The most hints that a thread can have, and so the most dimensions of a block.
 pub const DOMICILE_HINTS_MAX: usize = 8;
@@ -101,12 +95,14 @@ pub struct domicile_order_report {
     pub workers: u64,
 }
 
-/// Sizes beyond this are not sizes of structures but memory that nobody has written.
-const SIZE_MAX: usize = 4096;
+// SAFETY: it is `repr(C)`, its size comes first, and the rest is numbers.
+unsafe impl Structure for domicile_order_attributes {
+    const NAME: &'static str = "domicile_order_attributes";
+}
 
-fn wrong_size(name: &str, size: usize, known: usize) -> Failure {
-    let text = format!("size is {size}: set it to sizeof({name}), which is {known}");
-    Failure::saying(DOMICILE_INVALID, text)
+// SAFETY: as above.
+unsafe impl Structure for domicile_order_report {
+    const NAME: &'static str = "domicile_order_report";
 }
 
 impl domicile_order_attributes {
@@ -115,116 +111,18 @@ impl domicile_order_attributes {
     /// # Safety
     /// `from` is null or points to as many bytes as it says in `size`.
     pub unsafe fn read(from: *const domicile_order_attributes) -> Result<domicile_order_attributes, Failure> {
-        if from.is_null() {
-            return Ok(domicile_order_attributes::default());
-        }
-        // SAFETY: the size comes first, so it is within what the caller points to.
-        let size = unsafe { (&raw const (*from).size).read_unaligned() };
-        let known = size_of::<domicile_order_attributes>();
-        // There is no older version with fewer fields.
-        if !(known..=SIZE_MAX).contains(&size) {
-            return Err(wrong_size("domicile_order_attributes", size, known));
-        }
-        // SAFETY: the caller points to `size` bytes, which are at least those known here.
-        let beyond = unsafe { slice::from_raw_parts(from.cast::<u8>().add(known), size - known) };
-        if beyond.iter().any(|&byte| byte != 0) {
-            let message = c"an attribute is set that this version of the library does not know";
-            return Err(Failure::new(DOMICILE_INVALID, message));
-        }
-        // SAFETY: there are at least that many bytes, and any bytes are numbers.
-        Ok(unsafe { from.read_unaligned() })
+        // SAFETY: the caller's promise.
+        Ok(unsafe { sized::read(from) }?.unwrap_or_default())
     }
 }
 
-/// Where a report goes: checked before the run, filled after it.
-pub struct Destination(Option<NonNull<domicile_order_report>>);
-
-impl Destination {
-    /// # Safety
-    /// `to` is null or points to as many bytes as it says in `size`, until the report is filled.
-    pub unsafe fn new(to: *mut domicile_order_report) -> Result<Destination, Failure> {
-        let to = NonNull::new(to);
-        if let Some(to) = to {
-            // SAFETY: the size comes first, so it is within what the caller points to.
-            let size = unsafe { (&raw const (*to.as_ptr()).size).read_unaligned() };
-            let known = size_of::<domicile_order_report>();
-            if !(known..=SIZE_MAX).contains(&size) {
-                return Err(wrong_size("domicile_order_report", size, known));
-            }
+impl From<&Report> for domicile_order_report {
+    fn from(done: &Report) -> domicile_order_report {
+        domicile_order_report {
+            size: size_of::<domicile_order_report>(),
+            threads: done.threads,
+            bins: done.bins,
+            workers: done.workers as u64,
         }
-        Ok(Destination(to))
-    }
-
-    /// Writes what was done; what the library does not know of stays as it is.
-    pub fn fill(self, done: &Report) {
-        let Some(to) = self.0 else {
-            return;
-        };
-        // SAFETY: `new` was promised that many bytes, and checked it.
-        unsafe {
-            let to = to.as_ptr();
-            (&raw mut (*to).threads).write_unaligned(done.threads);
-            (&raw mut (*to).bins).write_unaligned(done.bins);
-            (&raw mut (*to).workers).write_unaligned(done.workers as u64);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// As a newer program has it.
-    #[repr(C)]
-    struct Newer {
-        known: domicile_order_attributes,
-        beyond: u64,
-    }
-
-    fn read(newer: &mut Newer) -> Result<domicile_order_attributes, Failure> {
-        newer.known.size = size_of::<Newer>();
-        // SAFETY: it is as large as it says.
-        unsafe { domicile_order_attributes::read((&raw const *newer).cast()) }
-    }
-
-    #[test]
-    fn a_newer_program_may_leave_out_what_is_new() {
-        let mut newer = Newer {
-            known: domicile_order_attributes::default(),
-            beyond: 0,
-        };
-        newer.known.hints = 5;
-        assert_eq!(read(&mut newer).unwrap().hints, 5);
-        newer.beyond = 1;
-        assert_eq!(read(&mut newer).unwrap_err().code, DOMICILE_INVALID);
-    }
-
-    #[test]
-    fn a_size_that_was_forgotten_is_refused() {
-        let mut attributes = domicile_order_attributes::default();
-        for size in [0, 8, usize::MAX] {
-            attributes.size = size;
-            // SAFETY: what is beyond the size itself is not read for these sizes.
-            let read = unsafe { domicile_order_attributes::read(&raw const attributes) };
-            assert!(read.unwrap_err().message.to_str().unwrap().contains("sizeof"));
-        }
-    }
-
-    #[test]
-    fn a_report_of_the_wrong_size_is_refused_before_anything_runs() {
-        let mut report = domicile_order_report {
-            size: 8,
-            threads: 7,
-            bins: 7,
-            workers: 7,
-        };
-        // SAFETY: what is beyond the size itself is not touched for this size.
-        assert!(unsafe { Destination::new(&raw mut report) }.is_err());
-        report.size = size_of::<domicile_order_report>();
-        // SAFETY: it is as large as it says.
-        unsafe { Destination::new(&raw mut report) }
-            .unwrap()
-            .fill(&Report::default());
-        assert_eq!((report.threads, report.bins, report.workers), (0, 0, 0));
     }
 }

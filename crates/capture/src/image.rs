@@ -10,7 +10,7 @@ use crate::block::{Blocks, Malformed};
 use crate::module::{Mapping, Mappings};
 use crate::output::Output;
 use crate::sync::{Objects, Tickets};
-use crate::wire::{self, record};
+use crate::wire::{self, record, slots};
 
 /// Where an address space stands in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -326,10 +326,52 @@ impl Image {
                     bytes: *bytes,
                 }]);
             }
+            (record::SLOTS, [what, a, b, c]) => {
+                let thread = self.current()?.id;
+                if let Some(event) = self.slots(*what, [*a, *b, *c])? {
+                    out.event(thread, event);
+                }
+            }
             (record::SWITCH, [on]) => self.paused = *on == 0,
             _ => return Err(Malformed),
         }
         Ok(())
+    }
+
+    /// What the program said of cache slots; `None` where it concerns a thread that it does not have.
+    fn slots(&mut self, what: u64, [a, b, c]: [u64; 3]) -> Result<Option<Event>, Malformed> {
+        let number = |own: u64| self.objects.number(own);
+        Ok(Some(match what {
+            slots::DEFINE => Event::Slot {
+                slot: number(a),
+                bytes: b,
+                private: c != 0,
+            },
+            slots::FREE => Event::SlotFree { slot: number(a) },
+            slots::RANGE => Event::DataRange {
+                set: number(a),
+                addr: b,
+                bytes: c,
+            },
+            slots::THREAD => {
+                let set = number(a);
+                let mut live = self.runners.iter().flatten().filter(|runner| !runner.ended);
+                let thread = match b {
+                    0 => Some(self.current()?.id),
+                    tid => live.find(|runner| runner.told.number == tid).map(|runner| runner.id),
+                };
+                match thread {
+                    Some(thread) => Event::DataThread { set, thread },
+                    None => return Ok(None),
+                }
+            }
+            slots::ALLOCATE => Event::Allocate {
+                set: number(a),
+                slot: (b != slots::NONE).then(|| number(b)),
+            },
+            slots::DATA_FREE => Event::DataFree { set: number(a) },
+            _ => return Err(Malformed),
+        }))
     }
 
     fn create(&mut self, tid: u64, out: &mut Output) -> Result<(), Malformed> {

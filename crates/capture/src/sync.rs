@@ -69,7 +69,7 @@ impl Objects {
         }
     }
 
-    fn number(&self, object: u64) -> u64 {
+    pub(crate) fn number(&self, object: u64) -> u64 {
         self.space | (object & ((1 << 48) - 1))
     }
 

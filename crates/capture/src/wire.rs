@@ -2,7 +2,7 @@
 
 /// First word of the greetings, and the version that both sides must speak.
 pub const MAGIC: u32 = 0x5243_4d44;
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Bytes of the page before the slots.
 pub const CONTROL_BYTES: usize = 4096;
@@ -49,6 +49,19 @@ pub mod record {
     pub const WORK_END: u32 = 20;
     pub const ARRAY: u32 = 21;
     pub const SWITCH: u32 = 22;
+    pub const SLOTS: u32 = 23;
+}
+
+/// Operations of `record::SLOTS`.
+pub mod slots {
+    pub const DEFINE: u64 = 1;
+    pub const FREE: u64 = 2;
+    pub const RANGE: u64 = 3;
+    pub const THREAD: u64 = 4;
+    pub const ALLOCATE: u64 = 5;
+    pub const DATA_FREE: u64 = 6;
+    /// In the place of a slot: none.
+    pub const NONE: u64 = u64::MAX;
 }
 
 /// Kinds of mappings.

@@ -265,3 +265,51 @@ fn modifications_are_one_reference() {
         "{total:?}"
     );
 }
+
+#[test]
+fn the_program_can_tell_its_cache_slots() {
+    let (_, trace) = compile("slots", &[]).record(&[]);
+    let all = events(&trace);
+    let of_slots: Vec<_> = all
+        .iter()
+        .filter(|(_, event)| {
+            matches!(
+                event,
+                Event::Slot { .. }
+                    | Event::SlotFree { .. }
+                    | Event::DataRange { .. }
+                    | Event::DataThread { .. }
+                    | Event::Allocate { .. }
+                    | Event::DataFree { .. }
+            )
+        })
+        .cloned()
+        .collect();
+    let symbol = |name: &str| trace.symbols().iter().find(|s| s.name == name).unwrap().addr;
+    let (strong, weak) = (symbol("strong"), symbol("weak"));
+    let (slot, set) = (3, 1);
+    let range = |set, addr, bytes| Event::DataRange { set, addr, bytes };
+    let expected = [
+        (
+            0,
+            Event::Slot {
+                slot,
+                bytes: 65536,
+                private: true,
+            },
+        ),
+        (0, range(set, strong, 8192)),
+        (0, Event::DataThread { set, thread: 0 }),
+        // The second thread told of itself, and of the first by its number; a thread that there is not is left out.
+        (1, Event::DataThread { set, thread: 1 }),
+        (1, Event::DataThread { set, thread: 0 }),
+        (0, Event::Allocate { set, slot: Some(slot) }),
+        (0, range(2, weak, 4096)),
+        (0, Event::Allocate { set: 2, slot: None }),
+        (0, Event::DataFree { set }),
+        (0, Event::SlotFree { slot }),
+    ];
+    assert_eq!(of_slots, expected);
+    // The program ended with what DOMICILE_RECORDING told it: the loop ran only where it was 1.
+    assert_eq!(touches(&trace, 0, "weak").len(), 64);
+}

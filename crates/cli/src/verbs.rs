@@ -2,11 +2,13 @@
 
 mod advise;
 mod completions;
+mod doctor;
 mod import;
 mod machine;
 pub mod man;
 mod model;
 mod policy;
+mod probe;
 mod record;
 mod report;
 mod reproduce;
@@ -27,6 +29,8 @@ pub type Done = Result<ExitCode, Failure>;
 pub enum Verb {
     #[command(subcommand)]
     Machine(machine::Machine),
+    Probe(probe::Probe),
+    Doctor(doctor::Doctor),
     #[command(subcommand)]
     Policy(policy::Policy),
     Record(record::Record),
@@ -45,6 +49,8 @@ impl Verb {
     pub fn run(&self, console: &mut Console) -> Done {
         match self {
             Verb::Machine(verb) => verb.run(console),
+            Verb::Probe(verb) => verb.run(console),
+            Verb::Doctor(verb) => verb.run(console),
             Verb::Policy(verb) => verb.run(console),
             Verb::Record(verb) => verb.run(console),
             Verb::Import(verb) => verb.run(console),

@@ -3,3 +3,4 @@
 pub mod bin_hopping;
 pub mod page_coloring;
 pub mod random;
+pub mod slots;

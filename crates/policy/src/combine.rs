@@ -1,6 +1,6 @@
 //! A color policy and a home policy at work together: `first-touch+page-coloring`.
 
-use crate::{Action, Interest, Observation, Placement, Policy, Touch, World};
+use crate::{Action, Interest, Observation, Placement, Policy, SlotsTold, Touch, World};
 
 /// Each part decides what it has an opinion on, the first part that has one prevails; each sees
 /// every observation that any part asked for.
@@ -35,5 +35,9 @@ impl Policy for Combined {
         for part in &mut self.parts {
             part.observe(observation, world, actions);
         }
+    }
+
+    fn slots(&self) -> Option<SlotsTold> {
+        self.parts.iter().find_map(|part| part.slots())
     }
 }

@@ -24,7 +24,7 @@ pub use combine::Combined;
 pub use random::Random;
 pub use registry::{Entry, Kind, Param, PolicyError, Range, Settings, build, entry, registry, work_order};
 pub use seam::{
-    Action, Cost, Interest, Miss, MissLevel, Observation, Page, Placement, Policy, Pressure, Tick, Touch, Touched,
-    World,
+    Action, Cost, Interest, Miss, MissLevel, Observation, Page, Placement, Policy, Pressure, SlotWord, SlotsTold, Tick,
+    Touch, Touched, World,
 };
 pub use work::WorkOrder;

@@ -104,6 +104,31 @@ const REGISTRY: &[Entry] = &[
         build: color::random::build,
     },
     Entry {
+        name: "slots",
+        kind: Kind::Color,
+        summary: "data sets get the colors of their cache slots, as the program or a plan says; the rest random colors",
+        source: "Ding11, section 3",
+        params: &[
+            Param {
+                name: "seed",
+                summary: "seed of the generator for pages that are in no data set",
+                unit: "",
+                range: ANY,
+                default: 1,
+                names: &[],
+            },
+            Param {
+                name: "rest",
+                summary: "colors for pages that are in no data set: any, or all but those of private slots",
+                unit: "",
+                range: Range { least: 0, most: 1 },
+                default: 0,
+                names: color::slots::REST,
+            },
+        ],
+        build: color::slots::build,
+    },
+    Entry {
         name: "first-touch",
         kind: Kind::Home,
         summary: "a page lives on the node of the cpu that touches it first",

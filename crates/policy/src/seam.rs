@@ -7,6 +7,8 @@
 
 use serde::Serialize;
 
+use crate::slots::{Caches, Kind};
+
 /// A virtual page: the address space it belongs to, and its number (address / page size).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Page {
@@ -28,6 +30,9 @@ pub struct World {
     pub free_frames: Vec<u64>,
     /// Nanoseconds since the start of the run, on the clock of the cpu concerned.
     pub now_ns: u64,
+    /// The outermost caches, in the way that cache slots see them. Color `c` of [`World::colors`] is color
+    /// `c mod caches.colors` of these. `None` where placement does not decide what competes in them.
+    pub caches: Option<Caches>,
 }
 
 impl World {
@@ -69,6 +74,8 @@ pub struct Interest {
     pub tick_ns: u64,
     /// Memory pressure: told when a node's free frames fall below this; 0: never.
     pub pressure_frames: u64,
+    /// What is said of cache slots: by the program, or by a plan for it.
+    pub slots: bool,
 }
 
 impl Interest {
@@ -79,6 +86,7 @@ impl Interest {
         touches: false,
         tick_ns: 0,
         pressure_frames: 0,
+        slots: false,
     };
 
     /// Both policies' wishes: the finer sampling, the shorter tick, the earlier warning.
@@ -95,6 +103,7 @@ impl Interest {
             touches: self.touches || other.touches,
             tick_ns: finer(self.tick_ns, other.tick_ns),
             pressure_frames: self.pressure_frames.max(other.pressure_frames),
+            slots: self.slots || other.slots,
         }
     }
 }
@@ -142,6 +151,44 @@ pub struct Pressure {
     pub free_frames: u64,
 }
 
+/// What is said of cache slots (Ding11, section 3.1). Numbers of slots and of data sets are the speaker's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotWord {
+    /// There is a slot of `bytes` in each shared cache.
+    Slot { slot: u64, bytes: u64, kind: Kind },
+    /// The slot is no more.
+    SlotFree { slot: u64 },
+    /// `[addr, addr + bytes)` of an address space belongs to the data set; pages count that are covered whole.
+    Range {
+        set: u64,
+        space: u32,
+        addr: u64,
+        bytes: u64,
+    },
+    /// A thread of this cpu uses the data set; one of which this is never said is used by all.
+    User { set: u64, cpu: u32 },
+    /// The data set gets the slot; `None`: as few colors as can be, because it is not worth caching.
+    Allocate { set: u64, slot: Option<u64> },
+    /// The data set is no more; its pages may be of any color.
+    Free { set: u64 },
+}
+
+/// What became of the cache slots of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SlotsTold {
+    /// Colors of each outermost cache, and how many bytes of it one stands for.
+    pub colors: u32,
+    pub color_bytes: u64,
+    /// Data sets that were given colors, and those of them in private slots.
+    pub data_sets: u64,
+    pub private: u64,
+    /// Pages that were touched first in a data set with colors.
+    pub pages: u64,
+    /// What was refused, and why; the first of them.
+    pub refused: Vec<String>,
+    pub refusals: u64,
+}
+
 /// A moment at which a policy may act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observation {
@@ -157,6 +204,8 @@ pub enum Observation {
         from: u32,
         to: u32,
     },
+    /// Cache slots were spoken of; before what is touched next.
+    Slots(SlotWord),
 }
 
 /// What a policy asks its world to do.
@@ -180,6 +229,8 @@ pub enum Action {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cost {
     pub move_page_ns: f64,
+    /// Another frame on the same node.
+    pub recolor_page_ns: f64,
     pub copy_page_ns: f64,
     pub collapse_ns: f64,
     pub touch_fault_ns: f64,
@@ -198,4 +249,9 @@ pub trait Policy: Send {
 
     /// Called at the moments asked for; what is to be done is pushed onto `actions`.
     fn observe(&mut self, _observation: &Observation, _world: &World, _actions: &mut Vec<Action>) {}
+
+    /// What became of cache slots, where the policy gives them colors. Asked after the run.
+    fn slots(&self) -> Option<SlotsTold> {
+        None
+    }
 }

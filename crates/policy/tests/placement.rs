@@ -10,6 +10,7 @@ fn world() -> World {
         nodes: 4,
         free_frames: vec![u64::MAX; 4],
         now_ns: 0,
+        caches: None,
     }
 }
 

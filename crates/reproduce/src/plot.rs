@@ -147,7 +147,7 @@ fn escape(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::line::{Line, Place};
-    use crate::paper::philbin96;
+    use crate::papers::philbin96;
 
     fn section(value: impl Fn(usize, usize) -> Option<f64>) -> Section {
         let item = philbin96().unwrap().items.pop().unwrap();

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use machine::Machine;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::counts::Counts;
 use crate::error::ReproduceError;
@@ -42,122 +44,136 @@ impl Keeping {
     }
 }
 
-/// Counts a program on a machine, or finds the counts of an earlier time. `expected` references are what a progress bar
-/// goes by. `what` names the work.
-///
-/// Frames get the colors of their pages, so that a physically indexed cache works with virtual addresses as the paper's
-/// simulator did (section 6).
-pub fn count(
-    program: &Program,
-    machine: &Machine,
-    keeping: &Keeping,
-    what: &str,
-    expected: u64,
-    watch: Watch,
-) -> Result<Counts, ReproduceError> {
-    fs::create_dir_all(&keeping.folder).map_err(file_error(&keeping.folder, "cannot make the folder"))?;
-    let key = key(program, machine)?;
-    let name = program.path.file_name().unwrap_or_default().to_string_lossy();
-    let kept = keeping.folder.join(format!("{name}-{key:016x}.json"));
-    if !keeping.afresh
-        && let Some(counts) = fs::read(&kept).ok().and_then(|text| serde_json::from_slice(&text).ok())
-    {
-        return Ok(counts);
-    }
-    let trace = keeping.folder.join(format!("{name}-{key:016x}.trace"));
-    let counts = record(program, &trace, what, expected, watch, keeping)
-        .and_then(|()| simulate(program, machine, &trace, what, watch));
-    if !keeping.traces {
-        // What cannot be removed was not written, or will be found by whoever looks for the space.
-        let _ = fs::remove_file(&trace);
-    }
-    let counts = counts?;
-    let text = serde_json::to_vec(&counts).unwrap_or_default();
-    fs::write(&kept, text).map_err(file_error(&kept, "cannot keep the counts"))?;
-    Ok(counts)
+/// A program to record on behalf of a machine.
+pub struct Recording<'a> {
+    pub program: &'a Program,
+    pub machine: &'a Machine,
+    pub keeping: &'a Keeping,
+    /// Names the work.
+    pub what: &'a str,
+    /// References that a progress bar goes by.
+    pub expected: u64,
+    pub watch: Watch<'a>,
 }
 
-/// Records, unless there is a whole trace.
-fn record(
-    program: &Program,
-    trace: &Path,
-    what: &str,
-    expected: u64,
-    watch: Watch,
-    keeping: &Keeping,
-) -> Result<(), ReproduceError> {
-    if keeping.traces && !keeping.afresh && trace::Trace::open(trace).is_ok() {
-        return Ok(());
+impl Recording<'_> {
+    /// Counts the program on the machine, or finds the counts of an earlier time.
+    ///
+    /// Frames get the colors of their pages, so that a physically indexed cache works with virtual addresses as the
+    /// simulator of Philbin96 did (section 6).
+    pub fn count(&self) -> Result<Counts, ReproduceError> {
+        self.kept("", |trace| self.simulate_once(trace))
     }
-    // Written under another name: a recording that was broken off is not taken for a whole one.
-    let partial = trace.with_extension("partial");
-    let mut options = capture::Options::new(&program.path, &program.arguments, &partial);
-    options.pcs = false;
-    options.symbols = false;
-    options.follow_children = false;
-    options.discard_output = true;
-    let failed = |what: String| ReproduceError::Program {
-        line: program.line(),
-        what,
-    };
-    let recorded = capture::record(&options, &mut |progress| {
-        watch(Step::Recording {
-            what,
-            references: progress.references,
-            expected,
-            bytes: progress.bytes,
-        });
-    });
-    let outcome = recorded.map_err(|source| {
-        let _ = fs::remove_file(&partial);
-        ReproduceError::Record {
-            line: program.line(),
-            source,
+
+    /// What `simulate` makes of a trace of the program, or what it made of it an earlier time. `how` tells apart
+    /// different simulations of the same trace on the same machine.
+    pub fn kept<T: Serialize + DeserializeOwned>(
+        &self,
+        how: &str,
+        simulate: impl FnOnce(&Path) -> Result<T, ReproduceError>,
+    ) -> Result<T, ReproduceError> {
+        let keeping = self.keeping;
+        fs::create_dir_all(&keeping.folder).map_err(file_error(&keeping.folder, "cannot make the folder"))?;
+        let key = key(self.program, self.machine, how)?;
+        let name = self.program.path.file_name().unwrap_or_default().to_string_lossy();
+        let kept = keeping.folder.join(format!("{name}-{key:016x}.json"));
+        if !keeping.afresh
+            && let Some(counts) = fs::read(&kept).ok().and_then(|text| serde_json::from_slice(&text).ok())
+        {
+            return Ok(counts);
         }
-    })?;
-    let problem = match (outcome.exit.code(), outcome.failure) {
-        (0, None) => None,
-        (0, Some(failure)) => Some(format!("its trace is not whole: {failure}")),
-        (code, _) => Some(format!("ended with {code} while it was recorded")),
-    };
-    if let Some(problem) = problem {
-        let _ = fs::remove_file(&partial);
-        return Err(failed(problem));
+        let trace = keeping.folder.join(format!("{name}-{key:016x}.trace"));
+        let counts = self.record(&trace).and_then(|()| simulate(&trace));
+        if !keeping.traces {
+            // What cannot be removed was not written, or will be found by whoever looks for the space.
+            let _ = fs::remove_file(&trace);
+        }
+        let counts = counts?;
+        let text = serde_json::to_vec(&counts).unwrap_or_default();
+        fs::write(&kept, text).map_err(file_error(&kept, "cannot keep the counts"))?;
+        Ok(counts)
     }
-    fs::rename(&partial, trace).map_err(file_error(trace, "cannot name the trace"))
-}
 
-fn simulate(
-    program: &Program,
-    machine: &Machine,
-    file: &Path,
-    what: &str,
-    watch: Watch,
-) -> Result<Counts, ReproduceError> {
-    // The same program without the recorder: what it says of its threads, in seconds.
-    let said = program.run()?;
-    let trace = trace::Trace::open(file)?;
-    let config = sim::Config::new(machine.clone(), vec![sim::PolicySpec::new("page-coloring")]);
-    let (done, total) = (AtomicU64::new(0), trace.references());
-    let progress = |references: u64| {
-        let done = done.fetch_add(references, Ordering::Relaxed) + references;
-        watch(Step::Simulating { what, done, total });
-    };
-    let outcomes = sim::simulate(&trace, &config, &progress).map_err(|source| ReproduceError::Simulate {
-        line: program.line(),
-        source,
-    })?;
-    let failed = |what: String| ReproduceError::Program {
-        line: program.line(),
-        what,
-    };
-    let outcome = outcomes.first().ok_or_else(|| failed("nothing was simulated".into()))?;
-    Counts::of(outcome, &said).map_err(failed)
+    /// Records, unless there is a whole trace.
+    fn record(&self, trace: &Path) -> Result<(), ReproduceError> {
+        if self.keeping.traces && !self.keeping.afresh && trace::Trace::open(trace).is_ok() {
+            return Ok(());
+        }
+        // Written under another name: a recording that was broken off is not taken for a whole one.
+        let partial = trace.with_extension("partial");
+        let mut options = capture::Options::new(&self.program.path, &self.program.arguments, &partial);
+        options.pcs = false;
+        options.symbols = false;
+        options.follow_children = false;
+        options.discard_output = true;
+        let recorded = capture::record(&options, &mut |progress| {
+            (self.watch)(Step::Recording {
+                what: self.what,
+                references: progress.references,
+                expected: self.expected,
+                bytes: progress.bytes,
+            });
+        });
+        let outcome = recorded.map_err(|source| {
+            let _ = fs::remove_file(&partial);
+            ReproduceError::Record {
+                line: self.program.line(),
+                source,
+            }
+        })?;
+        let problem = match (outcome.exit.code(), outcome.failure) {
+            (0, None) => None,
+            (0, Some(failure)) => Some(format!("its trace is not whole: {failure}")),
+            (code, _) => Some(format!("ended with {code} while it was recorded")),
+        };
+        if let Some(problem) = problem {
+            let _ = fs::remove_file(&partial);
+            return Err(self.failed(problem));
+        }
+        fs::rename(&partial, trace).map_err(file_error(trace, "cannot name the trace"))
+    }
+
+    fn simulate_once(&self, file: &Path) -> Result<Counts, ReproduceError> {
+        // The same program without the recorder: what it says of its threads, in seconds.
+        let said = self.program.run()?;
+        let config = sim::Config::new(self.machine.clone(), vec![sim::PolicySpec::new("page-coloring")]);
+        let outcomes = self.simulate(file, &config)?;
+        let outcome = outcomes
+            .first()
+            .ok_or_else(|| self.failed("nothing was simulated".into()))?;
+        Counts::of(outcome, &said).map_err(|what| self.failed(what))
+    }
+
+    /// Simulates a trace of the program.
+    pub fn simulate(&self, file: &Path, config: &sim::Config) -> Result<Vec<sim::Outcome>, ReproduceError> {
+        let trace = trace::Trace::open(file)?;
+        let total = trace.references() * config.policies.len() as u64;
+        let done = AtomicU64::new(0);
+        let progress = |references: u64| {
+            let done = done.fetch_add(references, Ordering::Relaxed) + references;
+            (self.watch)(Step::Simulating {
+                what: self.what,
+                done,
+                total,
+            });
+        };
+        sim::simulate(&trace, config, &progress).map_err(|source| ReproduceError::Simulate {
+            line: self.program.line(),
+            source,
+        })
+    }
+
+    fn failed(&self, what: String) -> ReproduceError {
+        ReproduceError::Program {
+            line: self.program.line(),
+            what,
+        }
+    }
 }
 
 /// A number for all that counts depend on: the program (which the library of threads is linked into), its arguments,
-/// the machine, and the recorder and simulator themselves.
-fn key(program: &Program, machine: &Machine) -> Result<u64, ReproduceError> {
+/// the machine, how it is simulated, and the recorder and simulator themselves.
+fn key(program: &Program, machine: &Machine, how: &str) -> Result<u64, ReproduceError> {
     let mut hasher = DefaultHasher::new();
     hash_file(&program.path, &mut hasher)?;
     if let Ok(own) = std::env::current_exe() {
@@ -173,6 +189,7 @@ fn key(program: &Program, machine: &Machine) -> Result<u64, ReproduceError> {
         hasher.write_u8(0);
     }
     hasher.write(machine.to_toml().as_bytes());
+    hasher.write(how.as_bytes());
     Ok(hasher.finish())
 }
 
@@ -225,14 +242,14 @@ mod tests {
         };
         let r8000 = machine::load("sgi-power-indigo2-r8000").unwrap();
         let r10000 = machine::load("sgi-indigo2-impact-r10000").unwrap();
-        let first = key(&program(&["--n", "5"]), &r8000).unwrap();
-        assert_eq!(key(&program(&["--n", "5"]), &r8000).unwrap(), first);
-        assert_ne!(key(&program(&["--n", "6"]), &r8000).unwrap(), first);
-        assert_ne!(key(&program(&["--n5", ""]), &r8000).unwrap(), first);
-        assert_ne!(key(&program(&["--n", "5"]), &r10000).unwrap(), first);
+        let first = key(&program(&["--n", "5"]), &r8000, "").unwrap();
+        assert_eq!(key(&program(&["--n", "5"]), &r8000, "").unwrap(), first);
+        assert_ne!(key(&program(&["--n", "6"]), &r8000, "").unwrap(), first);
+        assert_ne!(key(&program(&["--n5", ""]), &r8000, "").unwrap(), first);
+        assert_ne!(key(&program(&["--n", "5"]), &r10000, "").unwrap(), first);
         fs::write(&path, "two").unwrap();
-        assert_ne!(key(&program(&["--n", "5"]), &r8000).unwrap(), first);
+        assert_ne!(key(&program(&["--n", "5"]), &r8000, "").unwrap(), first);
         fs::remove_file(&path).unwrap();
-        assert!(key(&program(&[]), &r8000).is_err());
+        assert!(key(&program(&[]), &r8000, "").is_err());
     }
 }

@@ -9,13 +9,11 @@ use crate::error::ReproduceError;
 use crate::line::{Line, Place};
 use crate::paper::{Item, Job, Kind, Measure, Paper, Run};
 use crate::programs::{Build, Program, Programs, filled};
-use crate::record::{self, Keeping};
+use crate::record::{Keeping, Recording};
 use crate::times::{self, Timing};
 use crate::watch::{Step, Watch};
 use crate::{counts::Counts, overhead};
 
-/// The machine that Philbin96 simulated.
-const MACHINE: &str = "sgi-power-indigo2-r8000";
 const MICRO: f64 = 1e-3;
 /// No machine that runs this has less.
 const LEAST_CACHE: u64 = 64 << 10;
@@ -48,10 +46,10 @@ pub struct Section {
 
 /// Reproduces items of a paper.
 pub struct Reproduction<'a> {
-    paper: &'a Paper,
-    options: &'a Options,
-    watch: Watch<'a>,
-    machine: Machine,
+    pub(crate) paper: &'a Paper,
+    pub(crate) options: &'a Options,
+    pub(crate) watch: Watch<'a>,
+    pub(crate) machine: Machine,
     /// What was measured of this machine, once it was needed.
     measured: Option<Measured>,
 }
@@ -62,7 +60,7 @@ impl<'a> Reproduction<'a> {
             paper,
             options,
             watch,
-            machine: machine::load(MACHINE)?,
+            machine: machine::load(paper.machine)?,
             measured: None,
         })
     }
@@ -80,11 +78,14 @@ impl<'a> Reproduction<'a> {
             Kind::Times => self.times(item, &mut section)?,
             Kind::Counts => self.counts(item, &mut section)?,
             Kind::Blocks => self.blocks(item, &mut section)?,
+            Kind::Saved => self.saved(item, &mut section)?,
+            Kind::Pairs => self.pairs(item, &mut section)?,
+            Kind::Slots => self.slot_cost(item, &mut section)?,
         }
         Ok(section)
     }
 
-    fn place<'p>(&self, item: &'p Item, row: &'p str, column: &'p str, unit: &'p str) -> Place<'p> {
+    pub(crate) fn place<'p>(&self, item: &'p Item, row: &'p str, column: &'p str, unit: &'p str) -> Place<'p> {
         Place {
             paper: self.paper.name,
             item: &item.name,
@@ -134,14 +135,15 @@ impl<'a> Reproduction<'a> {
                 let what = format!("{} {}", item.name, run.of);
                 let paper = references.and_then(|row| row.value(index)).unwrap_or(0.0);
                 let expected = (paper * 1000.0) as u64;
-                let counts = record::count(
-                    &program,
-                    &self.machine,
-                    &self.options.keeping,
-                    &what,
+                let counts = Recording {
+                    program: &program,
+                    machine: &self.machine,
+                    keeping: &self.options.keeping,
+                    what: &what,
                     expected,
-                    self.watch,
-                );
+                    watch: self.watch,
+                }
+                .count();
                 counts.map_err(|error| error.to_string())
             });
             if let (Err(reason), None) = (&counts, &run.absent) {
@@ -173,8 +175,9 @@ impl<'a> Reproduction<'a> {
             }
         }
         section.notes.push(format!(
-            "counted: the programs' own references at size {n}, simulated on {MACHINE} with the colors of frames those of \
-             their pages (the paper's simulator worked with virtual addresses); start-up is left out"
+            "counted: the programs' own references at size {n}, simulated on {} with the colors of frames those of \
+             their pages (the paper's simulator worked with virtual addresses); start-up is left out",
+            self.paper.machine
         ));
         Ok(())
     }
@@ -378,7 +381,7 @@ fn plane(cache: u64) -> u64 {
     4 * (cache / 3)
 }
 
-fn rounds_told(rounds: usize) -> String {
+pub(crate) fn rounds_told(rounds: usize) -> String {
     match rounds {
         1 => "one round".to_string(),
         rounds => format!("the median of {rounds} rounds, in turn"),

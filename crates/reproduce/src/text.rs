@@ -114,7 +114,7 @@ fn grouped(value: f64) -> String {
 mod tests {
     use super::*;
     use crate::line::Place;
-    use crate::paper::philbin96;
+    use crate::papers::philbin96;
 
     #[test]
     fn a_section_reads_like_the_papers_table() {

@@ -195,7 +195,7 @@ impl Engine {
         self.observe(cpu, Observation::Tick(Tick { cpu }))
     }
 
-    fn observe(&mut self, cpu: u32, observation: Observation) -> Result<(), SimError> {
+    pub fn observe(&mut self, cpu: u32, observation: Observation) -> Result<(), SimError> {
         self.homes.world.now_ns = whole_ns(self.cpus[cpu as usize].clock);
         let mut actions = Vec::new();
         self.homes.policy.observe(&observation, &self.homes.world, &mut actions);
@@ -290,11 +290,13 @@ impl Engine {
         }
         self.release(old);
         self.tlb_remove(page);
-        match node == here {
-            true => self.homes.counts.recolorings += 1,
-            false => self.homes.counts.migrations += 1,
+        if node == here {
+            self.homes.counts.recolorings += 1;
+            self.charge(cpu, self.costs.recolor_page_ns);
+        } else {
+            self.homes.counts.migrations += 1;
+            self.charge(cpu, self.costs.move_page_ns);
         }
-        self.charge(cpu, self.costs.move_page_ns);
         Ok(())
     }
 

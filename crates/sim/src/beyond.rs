@@ -77,6 +77,7 @@ impl Engine {
                     if self.prefetchers.is_some() {
                         self.looked_up(first + level, found);
                     }
+                    self.detail_looked_up(a, &step, found.is_some());
                     if found.is_some() {
                         hit = level;
                         break;

@@ -1,6 +1,9 @@
 //! What to simulate, and how closely to look.
 
+use std::sync::Arc;
+
 use machine::Machine;
+use policy::slots::Plan;
 
 /// What the actions of policies cost: those of [`policy::Cost`], in nanoseconds.
 pub use policy::Cost as Costs;
@@ -11,6 +14,8 @@ pub struct PolicySpec {
     pub name: String,
     /// Parameters, `policy.parameter=value`.
     pub sets: Vec<String>,
+    /// What policy `slots` is told, in the place of what the program says.
+    pub plan: Option<Arc<Plan>>,
 }
 
 impl PolicySpec {
@@ -18,6 +23,7 @@ impl PolicySpec {
         PolicySpec {
             name: name.to_string(),
             sets: Vec::new(),
+            plan: None,
         }
     }
 }
@@ -43,6 +49,8 @@ pub struct Detail {
     pub pages: usize,
     /// So many lines with the most false sharing; 0: none.
     pub false_sharing: usize,
+    /// How many misses of the outermost cache each data structure would have alone in a part of it.
+    pub curves: bool,
     /// The totals cpu by cpu (machines with several cpus).
     pub per_cpu: bool,
 }
@@ -51,7 +59,7 @@ impl Detail {
     /// Whether more is asked for than the totals of the machine and its cpus, so that the run
     /// has to be looked at closely.
     pub fn is_close(&self) -> bool {
-        self.threads || self.structures || self.pages > 0 || self.false_sharing > 0
+        self.threads || self.structures || self.pages > 0 || self.false_sharing > 0 || self.curves
     }
 
     /// The part that comes with the totals.
@@ -70,6 +78,7 @@ impl Default for Detail {
             structures: false,
             pages: 0,
             false_sharing: 0,
+            curves: false,
             per_cpu: true,
         }
     }
@@ -120,9 +129,11 @@ impl Config {
 /// (472.0 + 448.4 + 516.1) / 3 us, a replication (441.9 + 394.7 + 486.1) / 3 us. The paper gives
 /// no latency for a collapse: it is taken as a replication without page allocation and copying.
 /// A touch fault is the table's interrupt handling. Moving a thread is not the paper's: 50 us, what
-/// `sched_setaffinity` and the faults after it cost on Linux.
+/// `sched_setaffinity` and the faults after it cost on Linux. Another frame on the same node is what Ding11 (section 4.3)
+/// measured with its memory manager: 0.1 s for the 8192 pages of 32 MB.
 pub const VERGHESE96: Costs = Costs {
     move_page_ns: 478_800.0,
+    recolor_page_ns: 12_207.0,
     copy_page_ns: 440_900.0,
     collapse_ns: 200_900.0,
     touch_fault_ns: 19_900.0,

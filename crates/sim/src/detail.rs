@@ -16,9 +16,11 @@ use trace::{Event, Site};
 use crate::clock::Units;
 use crate::config::{self, Config};
 use crate::counts::Class;
+use crate::curves::Curves;
 use crate::engine::Engine;
 use crate::layout::Layout;
 use crate::pieces::Access;
+use crate::steps::Step;
 use crate::structures::{StructureId, Structures, Tables, UNKNOWN};
 use clashes::{Clashes, NO_PAIR};
 use rows::Rows;
@@ -52,6 +54,7 @@ pub struct Detail {
     /// By page: which structure has most of it, and by how much.
     tenants: Vec<(StructureId, u64)>,
     clashes: Option<Clashes>,
+    curves: Option<Box<Curves>>,
     references: Vec<u64>,
 }
 
@@ -62,6 +65,12 @@ impl Detail {
         let rows = |wanted: bool| wanted.then(|| Rows::new(layout.caches.len()));
         // Without classes nobody knows which misses are false sharing.
         let collisions = wanted.false_sharing > 0 && config.classes;
+        let curves = || {
+            let caches = crate::slots::caches(&config.machine).filter(|_| wanted.curves)?;
+            let kind = *layout.data.last()?;
+            let line_bits = layout.caches[kind].line_bits as u8;
+            Some(Box::new(Curves::new(caches, kind as u16, line_bits, &names.tables)))
+        };
         wanted.is_close().then(|| {
             Box::new(Detail {
                 wanted,
@@ -72,6 +81,7 @@ impl Detail {
                 pages: rows(wanted.pages > 0),
                 tenants: Vec::new(),
                 clashes: collisions.then(|| Clashes::new(layout)),
+                curves: curves(),
                 references: Vec::new(),
             })
         })
@@ -149,6 +159,14 @@ pub fn waiting(detail: &mut Option<Box<Detail>>, a: &Access) -> Option<Key> {
 
 /// What the engine tells. Each does nothing where no detail is wanted.
 impl Engine {
+    /// A cache was looked up for a piece.
+    #[inline(always)]
+    pub fn detail_looked_up(&mut self, a: &Access, step: &Step, hit: bool) {
+        if let Some(curves) = self.detail.as_mut().and_then(|detail| detail.curves.as_mut()) {
+            curves.looked_up(a, step.kind, step.instance, hit);
+        }
+    }
+
     /// A piece missed in a kind of cache; `class` is `None` where classes are off.
     #[inline(always)]
     pub fn detail_missed(&mut self, a: &Access, kind: u16, class: Option<Class>) {
@@ -191,6 +209,9 @@ impl Engine {
     pub fn structures(&mut self, space: u32, thread: u32, event: &Event) {
         if let Some(detail) = &mut self.detail {
             detail.structures.apply(space, thread, event);
+            if let Some(curves) = &mut detail.curves {
+                curves.apply(space, thread, event);
+            }
         }
     }
 

@@ -24,6 +24,7 @@ use crate::pieces::{Access, Who};
 use crate::prefetch::Prefetchers;
 use crate::recency::{Arena, Prior, Recency};
 use crate::sharing::Pending;
+use crate::slots::Planned;
 use crate::steps::{Step, Steps};
 use crate::tlb::Tlb;
 use policy::Random;
@@ -94,6 +95,8 @@ pub struct Engine {
     instances: Vec<u32>,
     pub acting: Option<Box<Acting>>,
     pub costs: Costs,
+    /// Where the policy wants to know of cache slots, and a plan speaks of them.
+    pub plan: Option<Box<Planned>>,
     pub detail: Option<Box<Detail>>,
     /// Where a cache of the machine prefetches.
     pub prefetchers: Option<Box<Prefetchers>>,
@@ -156,6 +159,7 @@ impl Engine {
             homes,
             acting,
             costs: config.costs,
+            plan: None,
             detail: None,
             prefetchers: Prefetchers::new(&layout),
             classes: config.classes,

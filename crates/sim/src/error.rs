@@ -27,6 +27,8 @@ pub enum SimError {
          the policy out"
     )]
     NoWork,
+    #[error("the plan of cache slots cannot be simulated: {0}")]
+    Slots(String),
     /// Policy `order` cannot be carried out.
     #[error("{0}")]
     Order(String),

@@ -32,6 +32,7 @@ impl Homes {
                 nodes: machine.memory.nodes,
                 free_frames: (0..machine.memory.nodes).map(free).collect(),
                 now_ns: 0,
+                caches: crate::slots::caches(machine),
             },
             frames,
             counts: PageCounts::default(),

@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::clock::{Spent, whole_ns};
 use crate::config::Config;
 use crate::counts::{CLASSES, CacheCounts, CpuCounts};
+use crate::curves::CurvesOutcome;
 use crate::detail::{CollisionOutcome, PageOutcome, StructureOutcome, ThreadOutcome};
 use crate::engine::Cpu;
 use crate::homes::Homes;
@@ -27,6 +28,12 @@ pub struct Outcome {
     /// What policy `order` did, where it is part of the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<WorkOutcome>,
+    /// What became of cache slots, where policy `slots` is part of the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slots: Option<policy::SlotsTold>,
+    /// Each structure's misses alone in a part of the outermost cache, where asked for.
+    #[serde(skip)]
+    pub curves: Option<CurvesOutcome>,
     /// The same figures cpu by cpu, on machines with several, where asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub per_cpu: Vec<CpuOutcome>,
@@ -211,6 +218,8 @@ pub fn outcome(tally: &Tally, policy: &str, config: &Config, used: &[bool]) -> O
             false => Vec::new(),
         },
         order: None,
+        curves: None,
+        slots: tally.homes.policy.slots(),
         threads: None,
         structures: None,
         pages: None,

@@ -148,6 +148,11 @@ impl Engine {
         if self.prefetchers.is_some() {
             self.first_looked_up(a, first);
         }
+        if self.detail.is_some() && first != First::None {
+            let (step, _) = self.steps.route(a.who.cpu, a.fetch);
+            let step = self.steps.get(step);
+            self.detail_looked_up(a, &step, !matches!(first, First::Missed(_)));
+        }
         match first {
             First::Done | First::Seen(_) => {}
             First::None => self.walk::<COHERENT, CLASSES>(a, Start::at(0)),

@@ -188,7 +188,7 @@ impl<'a> Schedule<'a> {
                 let thread = &mut self.threads[number as usize];
                 let event = thread.batch.events[thread.next_event].event.clone();
                 thread.next_event += 1;
-                self.event(cpu, number, &event);
+                self.event(cpu, number, &event)?;
             }
             Next::End => self.end(cpu, number),
         }
@@ -254,24 +254,29 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Tells the run's detail of what changes the names of addresses.
-    fn structures(&mut self, number: u32, event: &Event) {
+    /// Tells the run's detail of what changes the names of addresses, and the policy of cache slots.
+    fn tell(&mut self, cpu: usize, number: u32, event: &Event) -> Result<(), SimError> {
         let space = self.threads[number as usize].space;
         self.engine.structures(space, number, event);
+        self.engine.slots(cpu as u32, space, event)
     }
 
-    fn event(&mut self, cpu: usize, number: u32, event: &Event) {
+    fn event(&mut self, cpu: usize, number: u32, event: &Event) -> Result<(), SimError> {
         let verdict = match event {
             Event::Work { instructions } => {
                 self.engine.work(cpu as u32, *instructions);
-                return;
+                return Ok(());
             }
-            Event::Alloc { .. } | Event::Free { .. } => {
-                self.structures(number, event);
-                return;
-            }
+            Event::Alloc { .. }
+            | Event::Free { .. }
+            | Event::Slot { .. }
+            | Event::SlotFree { .. }
+            | Event::DataRange { .. }
+            | Event::DataThread { .. }
+            | Event::Allocate { .. }
+            | Event::DataFree { .. } => return self.tell(cpu, number, event),
             Event::Spawn { .. } => {
-                self.structures(number, event);
+                self.tell(cpu, number, event)?;
                 self.sync.event(number, event)
             }
             _ => self.sync.event(number, event),
@@ -284,6 +289,7 @@ impl<'a> Schedule<'a> {
         if verdict == Verdict::Wait {
             self.put_on(cpu);
         }
+        Ok(())
     }
 
     fn end(&mut self, cpu: usize, number: u32) {
@@ -411,12 +417,10 @@ impl<'a> Schedule<'a> {
                         let state = &mut self.threads[thread as usize];
                         let event = state.batch.events[state.next_event].event.clone();
                         state.next_event += 1;
+                        let cpu = state.cpu as usize;
                         match event {
-                            Event::Work { .. } => {
-                                let cpu = state.cpu as usize;
-                                self.event(cpu, thread, &event);
-                            }
-                            _ => self.structures(thread, &event),
+                            Event::Work { .. } => self.event(cpu, thread, &event)?,
+                            _ => self.tell(cpu, thread, &event)?,
                         }
                         1
                     }

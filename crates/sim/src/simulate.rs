@@ -1,5 +1,8 @@
 //! The way in: a trace or streams in memory, a machine, policies; out come outcomes.
 
+use std::sync::Arc;
+
+use policy::slots::Plan;
 use policy::{Interest, Policy, WorkOrder};
 use rayon::prelude::*;
 use trace::Trace;
@@ -42,8 +45,21 @@ pub fn simulate(trace: &Trace, config: &Config, progress: Progress) -> Result<Ve
 /// A policy and the name to report it by.
 pub type Named = (String, Box<dyn Policy>);
 
-fn built(config: &Config) -> Result<Vec<Named>, SimError> {
-    let build = |spec: &PolicySpec| Ok((spec.name.clone(), policy::build(&spec.name, &spec.sets)?));
+/// A policy to simulate.
+pub struct Candidate {
+    pub name: String,
+    pub policy: Box<dyn Policy>,
+    plan: Option<Arc<Plan>>,
+}
+
+fn built(config: &Config) -> Result<Vec<Candidate>, SimError> {
+    let build = |spec: &PolicySpec| {
+        Ok(Candidate {
+            name: spec.name.clone(),
+            policy: policy::build(&spec.name, &spec.sets)?,
+            plan: spec.plan.clone(),
+        })
+    };
     config.policies.iter().map(build).collect()
 }
 
@@ -51,8 +67,8 @@ fn built(config: &Config) -> Result<Vec<Named>, SimError> {
 pub fn simulate_refs(streams: &Streams, config: &Config) -> Result<Vec<Outcome>, SimError> {
     let prepare = |order: &WorkOrder, config: &Config| reordered_streams(streams, order, config);
     by_order_of_work(config, &prepare, &|reordered, config| match reordered {
-        None => simulate_with(streams, config, built(config)?),
-        Some((streams, work)) => Ok(with_work(simulate_with(&streams, config, built(config)?)?, &work)),
+        None => in_memory(streams, config, built(config)?),
+        Some((streams, work)) => Ok(with_work(in_memory(&streams, config, built(config)?)?, &work)),
     })
 }
 
@@ -115,6 +131,15 @@ fn with_work(mut outcomes: Vec<Outcome>, work: &WorkOutcome) -> Vec<Outcome> {
 /// The same for policies that were made by hand, with the names to report; those of `config`
 /// are not looked at.
 pub fn simulate_with(streams: &Streams, config: &Config, policies: Vec<Named>) -> Result<Vec<Outcome>, SimError> {
+    let candidate = |(name, policy)| Candidate {
+        name,
+        policy,
+        plan: None,
+    };
+    in_memory(streams, config, policies.into_iter().map(candidate).collect())
+}
+
+fn in_memory(streams: &Streams, config: &Config, policies: Vec<Candidate>) -> Result<Vec<Outcome>, SimError> {
     let open = || Ok(Box::new(streams.input()) as Box<dyn Input + '_>);
     side_by_side(&open, config, policies, &|_| {})
 }
@@ -126,7 +151,7 @@ type Open<'a, 'b> = &'a (dyn Fn() -> Result<Box<dyn Input + 'b>, SimError> + Syn
 fn side_by_side(
     open: Open,
     config: &Config,
-    policies: Vec<Named>,
+    policies: Vec<Candidate>,
     progress: Progress,
 ) -> Result<Vec<Outcome>, SimError> {
     if !config.detail.is_close() {
@@ -159,21 +184,36 @@ fn side_by_side(
     Ok(outcomes)
 }
 
-/// All policies without detail.
-fn totals(open: Open, config: &Config, policies: Vec<Named>, progress: Progress) -> Result<Vec<Outcome>, SimError> {
+/// All policies without detail: those that move nothing share what does not depend on placement.
+fn totals(open: Open, config: &Config, policies: Vec<Candidate>, progress: Progress) -> Result<Vec<Outcome>, SimError> {
     let input = open()?;
-    let still = policies.iter().all(|(_, policy)| policy.interest() == Interest::NONE);
-    if still && front::can_split(&config.machine, config.order, input.threads().len(), input.traits()) {
-        return split::run(input, config, policies, progress);
+    if !front::can_split(&config.machine, config.order, input.threads().len(), input.traits()) {
+        drop(input);
+        return whole(open, config, policies, progress);
     }
-    drop(input);
-    whole(open, config, policies, progress)
+    let places = policies.iter().map(|one| one.policy.interest() == Interest::NONE);
+    let places: Vec<bool> = places.collect();
+    let (still, acting): (Vec<_>, Vec<_>) = policies
+        .into_iter()
+        .partition(|one| one.policy.interest() == Interest::NONE);
+    let still = || match still.is_empty() {
+        true => Ok(Vec::new()),
+        false => split::run(input, config, still, progress),
+    };
+    let acting = || whole(open, config, acting, progress);
+    let (still, acting) = match config.threads {
+        Some(1) => (still(), acting()),
+        _ => rayon::join(still, acting),
+    };
+    let (mut still, mut acting) = (still?.into_iter(), acting?.into_iter());
+    let next = |place| if place { still.next() } else { acting.next() };
+    Ok(places.into_iter().filter_map(next).collect())
 }
 
 /// Each policy a run of its own, side by side.
-fn whole(open: Open, config: &Config, policies: Vec<Named>, progress: Progress) -> Result<Vec<Outcome>, SimError> {
-    let one = |(name, policy): Named| one_run(open, config, &name, policy, progress);
-    if policies.len() == 1 {
+fn whole(open: Open, config: &Config, policies: Vec<Candidate>, progress: Progress) -> Result<Vec<Outcome>, SimError> {
+    let one = |one: Candidate| one_run(open, config, one, progress);
+    if policies.len() <= 1 {
         return policies.into_iter().map(one).collect();
     }
     pool(config)?.install(|| policies.into_par_iter().map(one).collect())
@@ -185,15 +225,10 @@ pub fn pool(config: &Config) -> Result<rayon::ThreadPool, SimError> {
     pool.build().map_err(|error| SimError::Host(error.to_string()))
 }
 
-fn one_run(
-    open: Open,
-    config: &Config,
-    name: &str,
-    policy: Box<dyn Policy>,
-    progress: Progress,
-) -> Result<Outcome, SimError> {
+fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> Result<Outcome, SimError> {
     let mut input = open()?;
-    let mut engine = Engine::new(config, policy, input.traits())?;
+    let mut engine = Engine::new(config, one.policy, input.traits())?;
+    engine.begin_slots(one.plan, &input.names())?;
     engine.detail = Detail::new(config, &engine.layout, &input.names());
     let threads = input.threads().len();
     if let Some(acting) = &mut engine.acting {
@@ -206,7 +241,7 @@ fn one_run(
         Order::Recorded => schedule.recorded()?,
     };
     finish(&mut engine, &used);
-    let mut outcome = outcome(&engine.tally(), name, config, &used);
+    let mut outcome = outcome(&engine.tally(), &one.name, config, &used);
     if let Some(detail) = engine.detail.take() {
         detail.tell(&mut outcome, &engine.layout, &engine.table, &input.names());
     }

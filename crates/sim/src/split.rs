@@ -13,7 +13,7 @@ use crate::error::SimError;
 use crate::front::{Chunk, Front};
 use crate::input::{Batch, Input, Run};
 use crate::outcome::Outcome;
-use crate::simulate::{Named, Progress, pool};
+use crate::simulate::{Candidate, Progress, pool};
 
 /// References of one piece of the trace.
 const PIECE: usize = 1 << 14;
@@ -21,16 +21,16 @@ const PIECE: usize = 1 << 14;
 pub fn run(
     mut input: Box<dyn Input + '_>,
     config: &Config,
-    policies: Vec<Named>,
+    policies: Vec<Candidate>,
     progress: Progress,
 ) -> Result<Vec<Outcome>, SimError> {
     let traits = input.traits();
     let mut front = Front::new(config, traits)?;
     let mut names = Vec::new();
     let mut backs = Vec::new();
-    for (name, policy) in policies {
-        backs.push(Back::new(config, policy)?);
-        names.push(name);
+    for one in policies {
+        backs.push(Back::new(config, one.policy)?);
+        names.push(one.name);
     }
     let used = !input.threads().is_empty();
     let many = backs.len() as u64;

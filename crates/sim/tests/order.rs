@@ -87,6 +87,7 @@ fn run(trace: &Trace, policies: &[&str], sets: &[String], machine: Machine) -> R
     let spec = |name: &&str| PolicySpec {
         name: name.to_string(),
         sets: sets.to_vec(),
+        plan: None,
     };
     let config = Config::new(machine, policies.iter().map(spec).collect());
     simulate(trace, &config, &|_| {})

@@ -19,7 +19,9 @@ pub enum TraceError {
     #[error("not a Domicile trace: {what}; use `domicile import` for traces of other tools")]
     NotATrace { what: String },
 
-    #[error("this trace has format version {found}, this program reads version {known}; use the program that wrote it")]
+    #[error(
+        "this trace has format version {found}, this program reads versions up to {known}; use the program that wrote it"
+    )]
     Version { found: u16, known: u16 },
 
     /// The bytes at `offset` are not what the format demands.

@@ -36,6 +36,18 @@ impl Trace {
         Ok(items)
     }
 
+    /// Data sets that the program allocated to cache slots, or marked as not worth caching: how often it did either.
+    /// Reads the chunks that hold events.
+    pub fn data_sets(&self) -> Result<u64, TraceError> {
+        let mut allocated = 0;
+        for thread in 0..self.threads().len() {
+            self.each_event(thread as ThreadId, |_, event| {
+                allocated += u64::from(matches!(event, Event::Allocate { .. }));
+            })?;
+        }
+        Ok(allocated)
+    }
+
     /// Calls `visit` for the events of a thread in order, each with the references of the thread before it.
     /// Chunks without events are passed over, and references are not decoded.
     pub fn each_event(&self, thread: ThreadId, mut visit: impl FnMut(u64, &Event)) -> Result<(), TraceError> {

@@ -27,6 +27,9 @@ pub struct Info {
     pub allocations: u64,
     /// Work items that the program marked.
     pub work_items: u64,
+    /// Cache slots that the program defined, and allocations of data sets to them.
+    pub slots: u64,
+    pub data_sets: u64,
     /// Phases that the program named, in order of their first appearance.
     pub phases: Vec<String>,
     /// Representative windows; 0 where the whole run was recorded.
@@ -84,6 +87,8 @@ pub fn info(trace: &Trace) -> Result<Info, TraceError> {
         locks: 0,
         allocations: 0,
         work_items: 0,
+        slots: 0,
+        data_sets: 0,
         phases: Vec::new(),
         windows: 0,
         threads: Vec::new(),
@@ -151,6 +156,8 @@ impl Info {
             Event::Alloc { .. } => self.allocations += 1,
             Event::WorkBegin { .. } => self.work_items += 1,
             Event::Window { .. } => self.windows += 1,
+            Event::Slot { .. } => self.slots += 1,
+            Event::Allocate { .. } => self.data_sets += 1,
             Event::Phase { name } if self.phases.len() < PHASES && !self.phases.contains(name) => {
                 self.phases.push(name.clone());
             }

@@ -109,6 +109,39 @@ pub enum Event {
     Window {
         index: u32,
     },
+    /// The program defined cache slot `slot`, of `bytes` in each shared cache (Ding11, section 3.1): private to
+    /// the data sets that are given to it, or shared with all that has weak locality. Numbers of
+    /// slots and of data sets are the program's own, made unique per process.
+    Slot {
+        slot: u64,
+        bytes: u64,
+        private: bool,
+    },
+    /// The slot is no more: its colors are free once no data set has them.
+    SlotFree {
+        slot: u64,
+    },
+    /// `[addr, addr + bytes)` belongs to data set `set` from now on.
+    DataRange {
+        set: u64,
+        addr: u64,
+        bytes: u64,
+    },
+    /// `thread` uses the data set. One for which no thread was told is used by all.
+    DataThread {
+        set: u64,
+        thread: ThreadId,
+    },
+    /// The data set, with the ranges and threads told so far, gets the colors of `slot`; without a slot it is not
+    /// worth caching and gets the smallest number of colors.
+    Allocate {
+        set: u64,
+        slot: Option<u64>,
+    },
+    /// The data set is no more; its pages may be of any color again. The memory itself is not freed by this.
+    DataFree {
+        set: u64,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -280,6 +280,7 @@ impl Writer {
             Event::Spawn { child } | Event::Join { child } if *child as usize >= self.buffers.len() => {
                 "a thread that was not added"
             }
+            Event::DataThread { thread, .. } if *thread as usize >= self.buffers.len() => "a thread that was not added",
             Event::Phase { name } if name.len() > limits::NAME_BYTES => "a name of over 64 KiB",
             Event::WorkBegin { hints } if hints.len() > limits::HINTS => "over 4096 hints",
             Event::Phase { name } => return Ok(40 + name.len()),

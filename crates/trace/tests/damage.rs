@@ -234,6 +234,23 @@ fn a_damaged_schedule_is_passed_over_when_salvaging() {
     assert!(trace.order().all(|run| run.is_ok()));
 }
 
+/// Version 1 had the same file but for the events of cache slots.
+#[test]
+fn files_of_version_1_are_read() {
+    let mut old = small_bytes();
+    assert_eq!(old[8], 2);
+    old[8] = 1;
+    let crc = crc32fast::hash(&old[..12]);
+    old[12..16].copy_from_slice(&crc.to_le_bytes());
+    let (old, new) = (
+        Trace::from_bytes(old).unwrap(),
+        Trace::from_bytes(small_bytes()).unwrap(),
+    );
+    let items = |trace: &Trace| trace.cat().collect::<Result<Vec<_>, _>>().unwrap();
+    assert!(!items(&old).is_empty());
+    assert_eq!(items(&old), items(&new));
+}
+
 #[test]
 fn what_is_not_a_trace_is_told_apart() {
     let says = |bytes: &[u8], what: &str| {
@@ -252,6 +269,10 @@ fn what_is_not_a_trace_is_told_apart() {
     let crc = crc32fast::hash(&other[..12]);
     other[12..16].copy_from_slice(&crc.to_le_bytes());
     says(&other, "format version 9");
+    other[8] = 0;
+    let crc = crc32fast::hash(&other[..12]);
+    other[12..16].copy_from_slice(&crc.to_le_bytes());
+    says(&other, "format version 0");
 
     let folder = tempfile::tempdir().unwrap();
     let error = Trace::open(folder.path()).err().unwrap().to_string();

@@ -69,6 +69,16 @@ fn event() -> impl Strategy<Value = Event> {
         vec(any::<u64>(), 0..5).prop_map(|hints| Event::WorkBegin { hints }),
         Just(Event::WorkEnd),
         any::<u32>().prop_map(|index| Event::Window { index }),
+        (any::<u64>(), any::<u64>(), any::<bool>()).prop_map(|(slot, bytes, private)| Event::Slot {
+            slot,
+            bytes,
+            private
+        }),
+        any::<u64>().prop_map(|slot| Event::SlotFree { slot }),
+        (any::<u64>(), addr(), any::<u64>()).prop_map(|(set, addr, bytes)| Event::DataRange { set, addr, bytes }),
+        (any::<u64>(), 0..THREADS).prop_map(|(set, thread)| Event::DataThread { set, thread }),
+        (any::<u64>(), any::<Option<u64>>()).prop_map(|(set, slot)| Event::Allocate { set, slot }),
+        any::<u64>().prop_map(|set| Event::DataFree { set }),
     ]
 }
 

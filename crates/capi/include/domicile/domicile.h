@@ -1,6 +1,6 @@
-/* domicile/domicile.h: orders of work as objects.
+/* domicile/domicile.h: orders of work, and parts of the shared caches for data, as objects.
  *
- * Work comes as small threads that run to completion, each with hints of what memory it uses.
+ * Orders. Work comes as small threads that run to completion, each with hints of what memory it uses.
  * Threads whose hints lie in the same block of memory run together. C99 and C++; link with
  * `pkg-config --cflags --libs domicile`. domicile_order(3) says more; domicile/th.h has the three
  * calls of the paper that it comes from.
@@ -17,6 +17,24 @@
  *
  * An order is used by one thread of the operating system at a time; but while it runs, its running
  * threads may all fork into it. It may be handed from one to another like any object.
+ *
+ * Slots. A program says how much of the shared caches which of its data may have; pages of memory
+ * get frames such that it has this and no more. domicile_slots(3) says more; domicile/ulcc.h has the
+ * functions of the paper that it comes from, domicile/slots.hpp is for C++.
+ *
+ *     domicile_slots *slots;
+ *     domicile_slot *slot;
+ *     domicile_data_set *set;
+ *     if (domicile_slots_open(NULL, &slots) != DOMICILE_OK)
+ *         return puts(domicile_slots_message());
+ *     domicile_slot_create(slots, 512 << 10, DOMICILE_SLOT_PRIVATE, &slot);
+ *     domicile_data_set_create(slots, NULL, &set);
+ *     domicile_data_set_add(set, a, bytes);
+ *     if (domicile_data_set_allocate(set, slot, DOMICILE_OTHERS_ABSENT, NULL) != DOMICILE_OK)
+ *         puts(domicile_slots_message());
+ *     domicile_slots_close(slots);
+ *
+ * Any thread may call for slots at any time.
  *
  * Generated from crates/capi/src by `cargo xtask generate`.
  */
@@ -93,6 +111,31 @@ typedef enum domicile_error {
      * The library found itself in a state that it should never be in; please report it.
      */
     DOMICILE_INTERNAL = 9,
+    /**
+     * Something that is needed does not work here; the message says what, and what to change.
+     */
+    DOMICILE_UNAVAILABLE = 10,
+    /**
+     * There is not that much cache left; the message says how much is.
+     */
+    DOMICILE_OVERCOMMITTED = 11,
+    /**
+     * The handle is of nothing that is alive.
+     */
+    DOMICILE_UNKNOWN_HANDLE = 12,
+    /**
+     * Not while it is in use.
+     */
+    DOMICILE_IN_USE = 13,
+    /**
+     * These addresses cannot be given colors: nothing is there, or a file, or memory that is shared.
+     * Nothing was lost.
+     */
+    DOMICILE_UNFIT = 14,
+    /**
+     * The kernel refused; the message says what. Nothing was lost.
+     */
+    DOMICILE_REFUSED = 15,
 } domicile_error;
 
 /**
@@ -114,9 +157,78 @@ typedef enum domicile_tour {
 } domicile_tour;
 
 /**
+ * What a slot is for.
+ */
+typedef enum domicile_slot_kind {
+    /**
+     * For data with weak locality: the slot's colors may be those of other shared slots, also of
+     * other programs.
+     */
+    DOMICILE_SLOT_SHARED = 1,
+    /**
+     * For data with strong locality: nobody else is given its colors.
+     */
+    DOMICILE_SLOT_PRIVATE = 2,
+} domicile_slot_kind;
+
+/**
+ * Who else may use memory while it gets its colors.
+ */
+typedef enum domicile_others {
+    /**
+     * Nobody: the caller promises that no other thread and no system call reads or writes the
+     * ranges meanwhile. Fast, for every user.
+     */
+    DOMICILE_OTHERS_ABSENT = 0,
+    /**
+     * Threads go on reading and writing, and wait where a page is on its way. System calls may
+     * too, which takes a privilege (`domicile doctor` tells); without it the call is refused.
+     */
+    DOMICILE_OTHERS_RUNNING = 1,
+} domicile_others;
+
+/**
+ * Who says which bits of an address are its color.
+ */
+typedef enum domicile_colors_source {
+    /**
+     * Nobody needs to: the program is being recorded.
+     */
+    DOMICILE_COLORS_NONE = 0,
+    /**
+     * Timing on this machine, since its last boot.
+     */
+    DOMICILE_COLORS_VALIDATED = 1,
+    /**
+     * The user or the program, against or without the word of the probe.
+     */
+    DOMICILE_COLORS_FORCED = 2,
+} domicile_colors_source;
+
+/**
+ * Ranges of memory that get a slot together.
+ */
+typedef struct domicile_data_set domicile_data_set;
+
+/**
  * Threads that are pending, and the order in which they will run.
  */
 typedef struct domicile_order domicile_order;
+
+/**
+ * A part of the shared caches.
+ */
+typedef struct domicile_slot domicile_slot;
+
+/**
+ * A program that divides the shared caches among its data.
+ */
+typedef struct domicile_slots domicile_slots;
+
+/**
+ * Threads that use a data set.
+ */
+typedef struct domicile_thread_group domicile_thread_group;
 
 /**
  * What an order is like. Zeros are the defaults, so fill it with zeros (`= {0}`, memset), set
@@ -196,6 +308,165 @@ typedef struct domicile_order_report {
      */
     uint64_t workers;
 } domicile_order_report;
+
+/**
+ * What an application asks for. Zeros are the defaults, so fill it with zeros (`= {0}`, memset),
+ * set size, and then what you want otherwise.
+ */
+typedef struct domicile_slots_attributes {
+    /**
+     * sizeof(domicile_slots_attributes), which tells the library what the program was compiled
+     * with.
+     */
+    size_t size;
+    /**
+     * Processors that the application will run on, counted as what has a shared cache; 0, and more
+     * than there are: all that this process may use.
+     */
+    uint32_t processors;
+    /**
+     * Not 0: take the colors given here, though the probe did not validate them. The environment
+     * variable DOMICILE_COLORS=force:first_bit:bits:color_bytes does the same.
+     */
+    uint32_t force;
+    /**
+     * With force: the lowest bit of the physical address that belongs to the color, at least 12.
+     */
+    uint32_t first_bit;
+    /**
+     * With force: how many bits the color has.
+     */
+    uint32_t bits;
+    /**
+     * With force: bytes of cache that one color stands for.
+     */
+    uint64_t color_bytes;
+    /**
+     * Not 0: collect frames in this process even where there is a daemon.
+     */
+    uint32_t without_daemon;
+    /**
+     * Not 0: where nobody has looked for colors since the machine started, look now, which takes
+     * some two seconds. Otherwise the call fails and names `domicile probe`.
+     */
+    uint32_t measure;
+} domicile_slots_attributes;
+
+/**
+ * How an application stands. Set size before the call.
+ */
+typedef struct domicile_slots_state {
+    /**
+     * sizeof(domicile_slots_state), which tells the library what the program was compiled with.
+     */
+    size_t size;
+    /**
+     * Colors of each shared cache.
+     */
+    uint32_t colors;
+    /**
+     * Shared caches of the application's processors.
+     */
+    uint32_t caches;
+    /**
+     * Bytes of cache that one color stands for.
+     */
+    uint64_t color_bytes;
+    /**
+     * Bytes that can still be had, in all these caches together.
+     */
+    uint64_t available;
+    /**
+     * Who says what the colors are, a domicile_colors_source.
+     */
+    uint32_t source;
+    /**
+     * The lowest bit of the physical address that belongs to the color.
+     */
+    uint32_t first_bit;
+    /**
+     * Not 0: the program is being recorded. No frame is changed; slots and data sets go to the
+     * trace.
+     */
+    uint32_t recording;
+    /**
+     * 0.
+     */
+    uint32_t reserved;
+} domicile_slots_state;
+
+/**
+ * What an allocation did. Set size before the call.
+ */
+typedef struct domicile_allocation {
+    /**
+     * sizeof(domicile_allocation), which tells the library what the program was compiled with.
+     */
+    size_t size;
+    /**
+     * Colors that the data set has now.
+     */
+    uint32_t colors;
+    /**
+     * Shared caches in which it has them.
+     */
+    uint32_t caches;
+    /**
+     * Pages of the data set.
+     */
+    uint64_t pages;
+    /**
+     * Of these: pages whose frame had an allowed color and was kept.
+     */
+    uint64_t kept;
+    /**
+     * Pages that nobody had touched, and that got a frame.
+     */
+    uint64_t filled;
+    /**
+     * Pages that got another frame, with their contents.
+     */
+    uint64_t exchanged;
+    /**
+     * Pages that could not be given an allowed color; their contents are what they were.
+     * domicile_slots_message() says why of the first.
+     */
+    uint64_t left;
+    /**
+     * Bytes of the ranges that lie on pages which they do not cover whole: they stay where they are.
+     */
+    uint64_t left_out;
+} domicile_allocation;
+
+/**
+ * The pages of a data set, counted. Set size before the call.
+ */
+typedef struct domicile_census {
+    /**
+     * sizeof(domicile_census), which tells the library what the program was compiled with.
+     */
+    size_t size;
+    /**
+     * Pages of the data set.
+     */
+    uint64_t pages;
+    /**
+     * Of these: pages whose frame has an allowed color.
+     */
+    uint64_t allowed;
+    /**
+     * Pages whose frame has another color.
+     */
+    uint64_t other;
+    /**
+     * Pages that have no frame yet, or none in memory.
+     */
+    uint64_t absent;
+    /**
+     * Pages whose frame this process may not know.
+     */
+    uint64_t unknown;
+} domicile_census;
 
 #ifdef __cplusplus
 extern "C" {
@@ -337,6 +608,164 @@ int domicile_th_error(void);
  * The version of the library, as in "0.1.0".
  */
 const char *domicile_version(void);
+
+/**
+ * Why the caller's last call for slots that failed did, in words for people; empty where none has.
+ * It lives until the next one of the same thread fails.
+ */
+const char *domicile_slots_message(void);
+
+/**
+ * Opens an application: finds out what the shared caches are and which colors they have, and
+ * connects to the daemon where one runs.
+ *
+ * attributes may be NULL: all defaults. Where it fails, *slots is NULL, and
+ * domicile_slots_message() says why and what to change: DOMICILE_UNAVAILABLE where colors are not
+ * validated on this machine and not forced.
+ */
+enum domicile_error domicile_slots_open(const struct domicile_slots_attributes *attributes,
+                                        struct domicile_slots **slots);
+
+/**
+ * Ends an application with its slots, groups and data sets. The data stays where it is; memory
+ * from domicile_slot_memory stays, and is freed with domicile_slot_memory_free. What another
+ * thread is doing is done first. NULL is allowed.
+ */
+enum domicile_error domicile_slots_close(struct domicile_slots *slots);
+
+/**
+ * Bytes of cache that the application can still have, in all shared caches of its processors
+ * together; 0 where there is no such application.
+ */
+uint64_t domicile_slots_available(const struct domicile_slots *slots);
+
+/**
+ * How an application stands: its colors, who says so, what is left.
+ */
+enum domicile_error domicile_slots_ask(const struct domicile_slots *slots,
+                                       struct domicile_slots_state *state);
+
+/**
+ * Which facilities of the system are in use and why, in words for people. Lives until the
+ * application is closed.
+ */
+const char *domicile_slots_means(const struct domicile_slots *slots);
+
+/**
+ * Defines a slot of so many bytes in each shared cache whose processors use it; kind is a
+ * domicile_slot_kind. Its colors are chosen when a data set is allocated to it.
+ */
+enum domicile_error domicile_slot_create(struct domicile_slots *slots,
+                                         uint64_t bytes,
+                                         uint32_t kind,
+                                         struct domicile_slot **slot);
+
+/**
+ * Ends a slot. Data sets that are in it stay there, and the last of them takes its colors with it.
+ * NULL is allowed.
+ */
+enum domicile_error domicile_slot_destroy(struct domicile_slot *slot);
+
+/**
+ * The caller is the thread that groups know by this number, any integer. Data sets that are
+ * allocated for the first time from then on find it on the processors that it may use.
+ */
+enum domicile_error domicile_slots_bind(struct domicile_slots *slots, int64_t thread);
+
+/**
+ * Makes a group without threads, which stands for all threads of the program.
+ */
+enum domicile_error domicile_thread_group_create(struct domicile_slots *slots,
+                                                 struct domicile_thread_group **group);
+
+/**
+ * Adds a thread, by its number, any integer. A caller that is not bound yet is bound to the
+ * number it gives; other threads bind themselves (domicile_slots_bind), before or after. As long
+ * as one of a group is not bound, it may run on any of the application's processors.
+ */
+enum domicile_error domicile_thread_group_add(struct domicile_thread_group *group, int64_t thread);
+
+/**
+ * Adds whatever runs on a processor, by the kernel's number.
+ */
+enum domicile_error domicile_thread_group_add_cpu(struct domicile_thread_group *group,
+                                                  uint32_t cpu);
+
+/**
+ * Ends a group; data sets that were made with it keep their threads. NULL is allowed.
+ */
+enum domicile_error domicile_thread_group_destroy(struct domicile_thread_group *group);
+
+/**
+ * Makes a data set without data, which the threads of a group use; NULL stands for all.
+ */
+enum domicile_error domicile_data_set_create(struct domicile_slots *slots,
+                                             struct domicile_thread_group *group,
+                                             struct domicile_data_set **set);
+
+/**
+ * Adds so many bytes from an address on. They get their colors in the next
+ * domicile_data_set_allocate, and must be there then.
+ */
+enum domicile_error domicile_data_set_add(struct domicile_data_set *set,
+                                          const void *start,
+                                          size_t bytes);
+
+/**
+ * Gives all pages of a data set frames of the slot's colors; slot NULL: confines them to the
+ * fewest colors, because they are not worth caching. others is a domicile_others; done may be
+ * NULL. Whatever it comes to, contents are intact.
+ */
+enum domicile_error domicile_data_set_allocate(struct domicile_data_set *set,
+                                               struct domicile_slot *slot,
+                                               uint32_t others,
+                                               struct domicile_allocation *done);
+
+/**
+ * The colors that a data set was given, lowest first: at most `room` of them go where colors
+ * points, which may be NULL where room is 0; *count is how many there are.
+ */
+enum domicile_error domicile_data_set_colors(const struct domicile_data_set *set,
+                                             uint32_t *colors,
+                                             size_t room,
+                                             size_t *count);
+
+/**
+ * Counts the pages of a data set by the colors that their frames have now: the kernel may have
+ * exchanged some since they were allocated.
+ */
+enum domicile_error domicile_data_set_census(const struct domicile_data_set *set,
+                                             struct domicile_census *census);
+
+/**
+ * Gives pages whose frames have another color by now frames of the right ones; census may be
+ * NULL, otherwise it is how things are afterwards.
+ */
+enum domicile_error domicile_data_set_repair(struct domicile_data_set *set,
+                                             uint32_t others,
+                                             struct domicile_census *census);
+
+/**
+ * Ends a data set. Its data stays where it is; what it had of a slot is free for other data sets.
+ * To be called before the data's memory is freed. NULL is allowed.
+ */
+enum domicile_error domicile_data_set_destroy(struct domicile_data_set *set);
+
+/**
+ * Memory of at least so many bytes, full of zeros, whose frames have the slot's colors, for the
+ * threads of a group (NULL: all). It begins with a page and has pages to itself.
+ */
+enum domicile_error domicile_slot_memory(struct domicile_slots *slots,
+                                         struct domicile_slot *slot,
+                                         struct domicile_thread_group *group,
+                                         size_t bytes,
+                                         void **memory);
+
+/**
+ * Frees memory of domicile_slot_memory, before or after its application was closed. NULL is
+ * allowed.
+ */
+enum domicile_error domicile_slot_memory_free(void *memory);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -2,6 +2,7 @@
 //! plainly, under AddressSanitizer and under Valgrind.
 
 mod prefix;
+mod slots;
 
 use std::process::Command;
 
@@ -20,11 +21,19 @@ fn everything_is_where_it_should_be() {
         "lib/cmake/domicile/domicileConfig.cmake",
         "lib/cmake/domicile/domicileConfigVersion.cmake",
         "include/domicile/domicile.h",
+        "include/domicile/slots.hpp",
+        "include/domicile/stream.h",
         "include/domicile/th.h",
         "include/domicile/trace.h",
+        "include/domicile/ulcc.h",
         "share/domicile/fortran/domicile_th.f90",
         "share/man/man3/th.3",
+        "share/domicile/fortran/domicile_slots.f90",
         "share/man/man3/domicile_order.3",
+        "share/man/man3/domicile_slots.3",
+        "share/man/man3/domicile_data_set_allocate.3",
+        "share/man/man3/ulcc.3",
+        "share/man/man3/ULCC_Allocate.3",
     ] {
         assert!(prefix.path(file).is_file(), "{file} was not installed");
     }
@@ -44,12 +53,14 @@ fn nothing_but_our_names_leaves_the_shared_library() {
     let names = output(&mut nm).stdout;
     let names: Vec<&str> = names.lines().filter_map(|line| line.split(' ').next()).collect();
     assert!(
-        names.contains(&"th_fork") && names.contains(&"domicile_order_run"),
+        ["th_fork", "ULCC_Init", "domicile_order_run", "domicile_slots_open"]
+            .iter()
+            .all(|name| names.contains(name)),
         "{names:?}"
     );
     let others: Vec<_> = names
         .iter()
-        .filter(|name| !name.starts_with("th_") && !name.starts_with("domicile_"))
+        .filter(|name| !["th_", "ULCC_", "domicile_"].iter().any(|ours| name.starts_with(ours)))
         .collect();
     assert!(others.is_empty(), "{others:?}");
 }
@@ -195,7 +206,7 @@ fn the_headers_in_cxx() {
 #[test]
 fn each_header_stands_alone_in_c99() {
     let Some(prefix) = Prefix::installed() else { return };
-    for header in ["domicile.h", "th.h", "trace.h"] {
+    for header in ["domicile.h", "stream.h", "th.h", "trace.h", "ulcc.h"] {
         let mut gcc = Command::new("gcc");
         gcc.args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c"]);
         if header != "trace.h" {

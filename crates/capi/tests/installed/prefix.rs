@@ -1,5 +1,7 @@
 //! An installation in a directory of its own, and the compilers that use it.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -38,6 +40,8 @@ impl Prefix {
                     return None;
                 }
                 let place = tempfile::tempdir().expect("a temporary directory");
+                // Other users run the programs too.
+                std::fs::set_permissions(place.path(), Permissions::from_mode(0o755)).expect("its owner may");
                 install(&[format!("PREFIX={}", place.path().display())]);
                 Some(Prefix(place))
             })
@@ -52,6 +56,18 @@ impl Prefix {
     pub fn c(&self, source: &str, how: How) -> Option<PathBuf> {
         let strict = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-pthread"];
         self.compile("gcc", &strict, source, how)
+    }
+
+    pub fn openmp(&self, source: &str) -> Option<PathBuf> {
+        let strict = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fopenmp"];
+        self.compile("gcc", &strict, source, How::Plain)
+    }
+
+    /// A program in C++17, by one of these compilers.
+    pub fn cxx17(&self, compilers: &[&'static str], source: &str, how: How) -> Option<PathBuf> {
+        let strict = ["-std=c++17", "-Wall", "-Wextra", "-pedantic", "-Werror", "-pthread"];
+        let compiler = compilers.iter().find(|compiler| is_there(compiler));
+        self.compile(compiler.unwrap_or(&compilers[0]), &strict, source, how)
     }
 
     pub fn cxx(&self, source: &str) -> Option<PathBuf> {
@@ -126,6 +142,8 @@ impl Prefix {
             }
             _ => Command::new(program),
         };
+        // Colors that are forced, and nobody else's.
+        command.envs(super::slots::FORCED);
         // As malloc does: too much is an error of the caller, not of the program.
         command.env("ASAN_OPTIONS", "allocator_may_return_null=1");
         let ran = output(&mut command);
@@ -164,14 +182,17 @@ pub fn install(settings: &[String]) {
 /// Whether a tool is missing, and says so; a failure where `DOMICILE_PEERS=required`, as in `make test`, which
 /// installs them.
 pub fn missing(tool: &str) -> bool {
-    let found =
-        std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|at| at.join(tool).is_file()));
+    let found = is_there(tool);
     if !found {
         let say = format!("there is no {tool}: run setup/debian test");
         assert!(std::env::var("DOMICILE_PEERS").as_deref() != Ok("required"), "{say}");
         eprintln!("skipped: {say}");
     }
     !found
+}
+
+fn is_there(tool: &str) -> bool {
+    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|at| at.join(tool).is_file()))
 }
 
 pub fn output(command: &mut Command) -> Outcome {

@@ -72,6 +72,7 @@ impl Model {
         let spec = |name| sim::PolicySpec {
             name,
             sets: self.sets.clone(),
+            plan: None,
         };
         Ok(names.into_iter().map(spec).collect())
     }

@@ -17,24 +17,26 @@ use crate::progress;
 ///
 /// Prints the paper's number beside ours and the ratio. Without an item, all of them: the counts of references and misses
 /// at the paper's size, simulated on the paper's machine (some minutes the first time; counts are kept and found again),
-/// and times measured here, at sizes scaled to the cache that this process really gets. With --json, one array of
+/// and times measured here, at sizes scaled to the cache that this process really gets. Times with cache slots are
+/// measured only where page colors are real (`domicile probe`); elsewhere they are simulated, and it says so. With --json, one array of
 /// objects with paper, item, row, column, paper_value, value and ratio; what cannot be had is null, with a reason.
 ///
 /// The programs are those of `workloads/`: `make reproduce` builds and runs everything.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  domicile reproduce philbin96 table7\n  \
                         domicile reproduce philbin96 --full --json > philbin96.json\n  \
-                        domicile reproduce philbin96 figure4 --plot figure4.svg")]
+                        domicile reproduce philbin96 figure4 --plot figure4.svg\n  \
+                        domicile reproduce ding11 figure10")]
 pub struct Reproduce {
     /// The paper
     #[arg(value_enum)]
     paper: Name,
 
-    /// A table or figure, such as table3 or figure4; can be repeated [default: all]
+    /// A table or figure, such as table3 or figure10; can be repeated [default: all]
     #[arg(value_name = "ITEM")]
     items: Vec<String>,
 
-    /// More rounds of everything that is timed
+    /// More rounds of everything that is timed; of ding11 also the paper's whole sizes, which takes hours
     #[arg(long)]
     full: bool,
 
@@ -75,13 +77,23 @@ pub struct Reproduce {
 enum Name {
     /// Philbin and others, "Thread Scheduling for Cache Locality" (1996)
     Philbin96,
+    /// Ding, Wang and Zhang, "ULCC: A User-Level Facility for Optimizing Shared Cache Performance on Multicores" (2011)
+    Ding11,
 }
 
 impl Reproduce {
     pub fn run(&self, console: &mut Console) -> Done {
         let paper = match self.paper {
-            Name::Philbin96 => ::reproduce::philbin96().map_err(Failure::work)?,
+            Name::Philbin96 => ::reproduce::philbin96(),
+            Name::Ding11 => ::reproduce::ding11(),
         };
+        let paper = paper.map_err(Failure::work)?;
+        let sizes = [("--size", self.size.is_some()), ("--cache", self.cache.is_some())];
+        if let (Name::Ding11, Some((option, _))) = (self.paper, sizes.iter().find(|(_, given)| *given)) {
+            return Err(Failure::usage(format!(
+                "{option} is for philbin96; the sizes of ding11 are the paper's, and of times those of the cache that has colors"
+            )));
+        }
         let wanted = self.wanted(&paper)?;
         let options = Options {
             programs: self.programs.clone(),
@@ -148,7 +160,7 @@ impl Reproduce {
             |item: &&_| matches!(item, ::reproduce::Item { kind: Kind::Blocks, name, .. } if wanted.contains(name));
         if self.plot.is_some() && !paper.items.iter().any(|item| drawn(&item)) {
             return Err(Failure::usage(
-                "only figure4 can be drawn; add it, or leave `--plot` out",
+                "only figure4 of philbin96 can be drawn; add it, or leave `--plot` out",
             ));
         }
         Ok(wanted)

@@ -213,6 +213,14 @@ fn describe(info: &Info) -> String {
             count(info.work_items)
         ),
     ));
+    if info.slots + info.data_sets > 0 {
+        let what = format!(
+            "{} defined, data sets allocated {} times",
+            count(info.slots),
+            count(info.data_sets)
+        );
+        facts.push(("cache slots", what));
+    }
     if !info.phases.is_empty() {
         facts.push(("phases", info.phases.join(", ")));
     }

@@ -35,6 +35,22 @@ pub fn capacity(curve: &[Point], private: u64) -> Knee {
     }
 }
 
+/// What this process gets of each level, the innermost first, given the bytes that each is said to
+/// have: for each the knee of the part of the curve that ends well within the next level.
+pub fn levels(curve: &[Point], told: &[u64]) -> Vec<Knee> {
+    let of = |level: usize| {
+        let before = if level == 0 { 0 } else { told[level - 1] };
+        let end = match told.get(level + 1) {
+            // Clearly beyond this level, clearly within the next one, as far as both can be had.
+            Some(&next) => ((told[level] as f64 * next as f64).sqrt() as u64).min(told[level].saturating_mul(4)),
+            None => u64::MAX,
+        };
+        let part: Vec<Point> = curve.iter().copied().take_while(|point| point.bytes <= end).collect();
+        capacity(&part, before)
+    };
+    (0..told.len()).map(of).collect()
+}
+
 /// How far beyond the reach the cost of a refill is read: most loads miss, and the page tables are
 /// still in the caches.
 const BEYOND: u64 = 4;
@@ -105,6 +121,28 @@ mod tests {
         ]);
         let knee = capacity(&curve, 512 * K);
         assert_eq!((knee.bytes, knee.inside_ns), (512 * K, 4.0));
+    }
+
+    #[test]
+    fn each_level_has_its_knee() {
+        let curve = curve(&[
+            (16 * K, 1.0),
+            (32 * K, 1.0),
+            (64 * K, 3.6),
+            (128 * K, 4.0),
+            (512 * K, 4.2),
+            (M, 5.0),
+            (2 * M, 15.0),
+            (4 * M, 20.0),
+            (8 * M, 70.0),
+            (32 * M, 95.0),
+            (64 * M, 100.0),
+        ]);
+        let told = [48 * K, M, 32 * M];
+        let got: Vec<u64> = levels(&curve, &told).iter().map(|knee| knee.bytes).collect();
+        assert_eq!(got, [32 * K, M, 4 * M]);
+        assert!(levels(&[], &told).iter().all(|knee| knee.bytes == 0));
+        assert!(levels(&curve, &[]).is_empty());
     }
 
     #[test]

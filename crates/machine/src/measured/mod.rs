@@ -1,5 +1,5 @@
 //! What this process really gets of the machine: the capacity of its last-level cache, the cost of
-//! a miss, and the reach of its TLB, measured by timing.
+//! a miss, the reach of its TLB, and the colors of its pages, measured by timing.
 //!
 //! What the kernel reports is the size of a cache, not the part that a guest or one of many
 //! tenants gets, so everything that sizes blocks of work by the cache asks here. [`measured`] is
@@ -7,16 +7,22 @@
 //!
 //! The method is that of lmbench's `lat_mem_rd` (McVoy and Staelin 1996): loads that each wait for
 //! the one before, over working sets of growing size ([`chase`]); the sizes at which the time of a
-//! load rises are the capacities ([`knee`]).
+//! load rises are the capacities ([`knee`]). Colors have a trial of their own ([`mod@colors`]).
 
 mod chase;
+mod colors;
 mod knee;
 mod saved;
 
 use serde::{Deserialize, Serialize};
 
 use crate::host;
-use crate::model::Kind;
+use crate::model::{Cache, Kind, Machine};
+
+pub use colors::{
+    Bits, ColorReport, Effect, Finding, FrameSource, NotValidated, Step, Times, Translation, Validated, Verdict,
+    color_report, colors, kept_colors,
+};
 
 /// One point of a curve: loads over a working set of so many bytes take so long each.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,6 +61,8 @@ pub enum Effort {
     Careful,
 }
 
+const NAME: &str = "measured.toml";
+
 /// The figures of this machine: those kept since its last boot, else measured now and kept in
 /// `$XDG_CACHE_HOME/domicile` (`~/.cache/domicile`) where that can be written.
 ///
@@ -62,15 +70,68 @@ pub enum Effort {
 pub fn measured(effort: Effort) -> Measured {
     let machine = saved::Identity::of(&sys::Root::default());
     let folder = saved::folder();
-    if let Some(kept) = folder.as_ref().and_then(|folder| saved::load(folder, &machine, effort)) {
+    if let Some(kept) = folder
+        .as_ref()
+        .and_then(|folder| saved::load(folder, NAME, &machine, effort))
+    {
         return kept;
     }
     let fresh = measure(effort);
     if let Some(folder) = folder {
         // A figure that cannot be kept is measured again the next time: nothing is lost but time.
-        let _ = saved::store(&folder, &machine, effort, &fresh);
+        let _ = saved::store(&folder, NAME, &machine, effort, &fresh);
     }
     fresh
+}
+
+/// Measures now, and keeps the figures instead of those that were kept.
+pub fn measured_afresh(effort: Effort) -> Measured {
+    let fresh = measure(effort);
+    if let Some(folder) = saved::folder() {
+        let _ = saved::store(
+            &folder,
+            NAME,
+            &saved::Identity::of(&sys::Root::default()),
+            effort,
+            &fresh,
+        );
+    }
+    fresh
+}
+
+/// What this process gets of one level of the caches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelGot {
+    pub cache: String,
+    pub level: u8,
+    /// Bytes that the machine is said to have here.
+    pub told_bytes: u64,
+    /// Bytes of the largest working set that it held.
+    pub got_bytes: u64,
+    /// Nanoseconds a load that it serves.
+    pub ns: f64,
+}
+
+impl Measured {
+    /// What this process gets of each level of the caches of `machine`, the innermost first.
+    pub fn levels(&self, machine: &Machine) -> Vec<LevelGot> {
+        let mut caches: Vec<_> = machine
+            .caches
+            .iter()
+            .filter(|cache| cache.kind != Kind::Instruction)
+            .collect();
+        caches.sort_by_key(|cache| cache.level);
+        let told: Vec<u64> = caches.iter().map(|cache| cache.bytes).collect();
+        let got = knee::levels(&self.curve, &told);
+        let level = |(cache, knee): (&&Cache, knee::Knee)| LevelGot {
+            cache: cache.name.clone(),
+            level: cache.level,
+            told_bytes: cache.bytes,
+            got_bytes: knee.bytes,
+            ns: knee.inside_ns,
+        };
+        caches.iter().zip(got).map(level).collect()
+    }
 }
 
 /// Measures now, and keeps nothing.

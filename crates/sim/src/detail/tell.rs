@@ -98,6 +98,7 @@ impl Detail {
     /// Adds what was asked for to the outcome of a run that has ended.
     pub fn tell(mut self, outcome: &mut Outcome, layout: &Layout, table: &PageTable, names: &Names) {
         let classes = self.classes;
+        outcome.curves = self.curves.take().map(|curves| curves.tell());
         let caches = |row: Row| misses(layout, row, classes);
         if let Some(rows) = &mut self.threads {
             let threads = self.references.len().max(names.tables.threads.len());

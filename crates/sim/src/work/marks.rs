@@ -76,7 +76,13 @@ impl Marks {
             | Event::Join { .. }
             | Event::Exit
             | Event::Phase { .. }
-            | Event::Window { .. } => {
+            | Event::Window { .. }
+            | Event::Slot { .. }
+            | Event::SlotFree { .. }
+            | Event::DataRange { .. }
+            | Event::DataThread { .. }
+            | Event::Allocate { .. }
+            | Event::DataFree { .. } => {
                 self.fixed += u64::from(self.open.take().is_some());
                 self.end_run(runs)?;
             }

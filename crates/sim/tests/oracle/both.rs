@@ -108,6 +108,10 @@ pub fn report(machine: &Machine, program: &Program, policy: &str, different: &[S
 }
 
 impl Agreed {
+    pub fn value(&self) -> &Value {
+        &self.0
+    }
+
     #[track_caller]
     pub fn cache(&self, name: &str, field: &str, expected: u64) {
         cache(&self.0, name, field, expected);

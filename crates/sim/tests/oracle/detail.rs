@@ -30,6 +30,7 @@ pub const ALL: Detail = Detail {
     pages: usize::MAX,
     false_sharing: usize::MAX,
     per_cpu: true,
+    curves: true,
 };
 
 fn sum(parts: &[Value], of: impl Fn(&Value) -> &Value) -> u64 {

@@ -60,6 +60,7 @@ fn config(machine: &Machine, policies: &[&str], setup: &Setup) -> Config {
     let spec = |name: &&str| PolicySpec {
         name: name.to_string(),
         sets: setup.sets.to_vec(),
+        plan: None,
     };
     Config {
         seed: setup.seed,

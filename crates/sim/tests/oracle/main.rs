@@ -19,4 +19,5 @@ mod presets;
 mod programs;
 mod pycachesim;
 mod settled;
+mod slots;
 mod textbook;

@@ -105,6 +105,14 @@ impl Classes {
         self.decide(line, Class::FalseSharing)
     }
 
+    /// Nothing is known of the line any more.
+    pub fn forget(&mut self, line: u64) {
+        self.fully.retain(|held| *held != line);
+        self.seen.remove(&line);
+        self.invalidated.remove(&line);
+        self.written.remove(&line);
+    }
+
     /// The run is over.
     pub fn end(&mut self) -> Vec<Verdict> {
         let lines: Vec<u64> = self.undecided.keys().copied().collect();

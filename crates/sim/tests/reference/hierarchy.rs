@@ -134,6 +134,23 @@ impl Hierarchy {
         wait
     }
 
+    /// A frame holds its page no more.
+    pub fn forget(&mut self, from: u64, bytes: u64) {
+        for instance in &mut self.instances {
+            let line = u64::from(instance.cache.line_bytes);
+            for address in (from..from + bytes).step_by(line as usize) {
+                instance.forget(address);
+            }
+        }
+        let block = self.block;
+        self.owners
+            .retain(|owned, _| !(from..from + bytes).contains(&(owned * block)));
+        let page = self.page;
+        self.streams
+            .values_mut()
+            .for_each(|streams| streams.forget(from / page));
+    }
+
     /// An instance's prefetcher, if it has one, sees that the piece was looked up.
     fn prefetch(&mut self, piece: &Piece, path: &[usize], instance: usize) {
         if !self.takes(instance, piece) {

@@ -268,6 +268,15 @@ impl Instance {
         dirty
     }
 
+    /// The line of an address is taken out, and it is as if it had never been here.
+    pub fn forget(&mut self, physical_address: u64) {
+        self.lose(physical_address, false);
+        let number = self.line_number(physical_address);
+        if let Some(classes) = &mut self.classes {
+            classes.forget(number);
+        }
+    }
+
     /// A cpu below the instance accesses words.
     pub fn accessed(&mut self, physical_address: u64, size: u64) {
         let number = self.line_number(physical_address);

@@ -14,6 +14,7 @@ pub mod pages;
 pub mod program;
 pub mod random;
 pub mod schedule;
+pub mod slots;
 pub mod streams;
 pub mod tlb;
 
@@ -63,6 +64,7 @@ pub struct Time {
     pub local: u64,
     pub remote: u64,
     pub tlb: u64,
+    pub policy: u64,
     pub imbalance: u64,
 }
 
@@ -145,7 +147,7 @@ impl Model<'_> {
                 self.cpus[cpu].time.busy += busy;
                 Ok(busy)
             }
-            Item::Event(_) => Ok(0),
+            Item::Event(event) => Ok(self.slots(cpu, thread, event)),
             Item::Ref { op, addr, size, insns } => {
                 let instructions = match (self.program.counts_instructions, self.program.has_fetches) {
                     (true, _) => u64::from(*insns),

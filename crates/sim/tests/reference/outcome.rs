@@ -69,6 +69,7 @@ fn sum(cpus: &[CpuResult], machine: &Machine, classes: bool) -> Value {
     let local_stall = total(&|cpu| cpu.time.local >> 20);
     let remote_stall = total(&|cpu| cpu.time.remote >> 20);
     let tlb_stall = total(&|cpu| cpu.time.tlb >> 20);
+    let policy = total(&|cpu| cpu.time.policy >> 20);
     let imbalance = total(&|cpu| cpu.time.imbalance >> 20);
     let caches: Vec<Value> = (machine.caches.iter().enumerate())
         .map(|(kind, cache)| {
@@ -121,8 +122,8 @@ fn sum(cpus: &[CpuResult], machine: &Machine, classes: bool) -> Value {
         "memory": { "local": total(&|cpu| cpu.local), "remote": total(&|cpu| cpu.remote) },
         "time_ns": {
             "busy": busy, "cache_stall": cache_stall, "local_stall": local_stall, "remote_stall": remote_stall,
-            "tlb_stall": tlb_stall, "policy_overhead": 0, "imbalance": imbalance,
-            "total": busy + cache_stall + local_stall + remote_stall + tlb_stall + imbalance,
+            "tlb_stall": tlb_stall, "policy_overhead": policy, "imbalance": imbalance,
+            "total": busy + cache_stall + local_stall + remote_stall + tlb_stall + policy + imbalance,
         },
     })
 }

@@ -3,13 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use machine::{Index, Machine};
-use policy::{Page, Policy, Touch, World};
+use policy::{Action, Observation, Page, Placement, Policy, Touch, World};
 
 pub struct Pages {
     page_bytes: u64,
     colors: u64,
     nodes: u64,
     cpus: u32,
+    caches: Option<policy::slots::Caches>,
     limited: bool,
     frames_per_node: u64,
     used: HashSet<u64>,
@@ -29,6 +30,7 @@ impl Pages {
             colors: colors(machine),
             nodes: u64::from(machine.memory.nodes),
             cpus: machine.cpus,
+            caches: super::slots::caches(machine),
             limited: limit > 0,
             frames_per_node: if limit > 0 { limit } else { 1 << 24 },
             used: HashSet::new(),
@@ -77,8 +79,31 @@ impl Pages {
     }
 
     fn place(&mut self, touch: &Touch, now_ns: u64) -> Result<u64, OutOfFrames> {
+        let world = self.world(now_ns);
+        let wish = self.policy.place(touch, &world);
+        let color = u64::from(wish.color.unwrap_or(0)) % self.colors;
+        let node = u64::from(wish.node.unwrap_or(0)) % self.nodes;
+        for node in (node..self.nodes).chain(0..node) {
+            if let Some(frame) = self.free_on(node, color) {
+                self.used.insert(frame);
+                return Ok(frame);
+            }
+        }
+        Err(OutOfFrames)
+    }
+
+    /// A free frame of the node, of the color or the nearest one upwards.
+    fn free_on(&self, node: u64, color: u64) -> Option<u64> {
+        (color..self.colors).chain(0..color).find_map(|color| {
+            let first = self.range(node).find(|frame| frame % self.colors == color)?;
+            let mut of_color = (first..self.range(node).end).step_by(self.colors as usize);
+            of_color.find(|frame| !self.used.contains(frame))
+        })
+    }
+
+    fn world(&self, now_ns: u64) -> World {
         let free = |node| self.range(node).filter(|frame| !self.used.contains(frame)).count() as u64;
-        let world = World {
+        World {
             page_bytes: self.page_bytes,
             colors: self.colors as u32,
             cpus: self.cpus,
@@ -87,23 +112,31 @@ impl Pages {
                 .map(|node| if self.limited { free(node) } else { u64::MAX })
                 .collect(),
             now_ns,
-        };
-        let wish = self.policy.place(touch, &world);
-        let color = u64::from(wish.color.unwrap_or(0)) % self.colors;
-        let node = u64::from(wish.node.unwrap_or(0)) % self.nodes;
-        for node in (node..self.nodes).chain(0..node) {
-            for color in (color..self.colors).chain(0..color) {
-                let first = self.range(node).find(|frame| frame % self.colors == color);
-                let of_color = first
-                    .into_iter()
-                    .flat_map(|first| (first..self.range(node).end).step_by(self.colors as usize));
-                if let Some(frame) = of_color.into_iter().find(|frame| !self.used.contains(frame)) {
-                    self.used.insert(frame);
-                    return Ok(frame);
-                }
-            }
+            caches: self.caches.clone(),
         }
-        Err(OutOfFrames)
+    }
+
+    /// What the policy answers to something that happened.
+    pub fn observe(&mut self, observation: &Observation) -> Vec<Action> {
+        let (world, mut actions) = (self.world(0), Vec::new());
+        if self.policy.interest().slots {
+            self.policy.observe(observation, &world, &mut actions);
+        }
+        actions
+    }
+
+    /// Gives a page another frame on its node; the frame that it had, if it has another one now.
+    pub fn move_page(&mut self, page: Page, to: Placement) -> Option<u64> {
+        let old = *self.table.get(&page)?;
+        let color = to.color.map_or(old, u64::from) % self.colors;
+        if color == old % self.colors {
+            return None;
+        }
+        let frame = self.free_on(old / self.frames_per_node, color)?;
+        self.used.insert(frame);
+        self.used.remove(&old);
+        self.table.insert(page, frame);
+        Some(old)
     }
 
     fn range(&self, node: u64) -> std::ops::Range<u64> {

@@ -23,6 +23,10 @@ impl Streams {
         }
     }
 
+    pub fn forget(&mut self, frame: u64) {
+        self.list.retain(|stream| stream.frame != frame);
+    }
+
     /// A lookup of a line of a frame that has `lines`; the lines to bring, in their order.
     pub fn see(&mut self, frame: u64, line: u64, lines: u64) -> Vec<u64> {
         let line = line as i64;

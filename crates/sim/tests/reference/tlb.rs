@@ -37,4 +37,8 @@ impl Tlb {
         self.misses += u64::from(!hit);
         hit
     }
+
+    pub fn remove(&mut self, page: Page) {
+        self.held.values_mut().for_each(|set| set.retain(|held| *held != page));
+    }
 }

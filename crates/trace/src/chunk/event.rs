@@ -44,6 +44,12 @@ fn kind(event: &Event) -> u8 {
         Event::WorkBegin { .. } => 12,
         Event::WorkEnd => 13,
         Event::Window { .. } => 14,
+        Event::Slot { .. } => 15,
+        Event::SlotFree { .. } => 16,
+        Event::DataRange { .. } => 17,
+        Event::DataThread { .. } => 18,
+        Event::Allocate { .. } => 19,
+        Event::DataFree { .. } => 20,
     }
 }
 
@@ -85,6 +91,27 @@ fn fields(event: &Event, before: &mut Before, out: &mut Vec<u8>) {
             }
         }
         Event::Window { index } => put(out, u64::from(*index)),
+        Event::Slot { slot, bytes, private } => {
+            put(out, *slot);
+            put(out, *bytes);
+            out.push(u8::from(*private));
+        }
+        Event::SlotFree { slot } => put(out, *slot),
+        Event::DataRange { set, addr, bytes } => {
+            put(out, *set);
+            near(out, *addr);
+            put(out, *bytes);
+        }
+        Event::DataThread { set, thread } => {
+            put(out, *set);
+            put(out, u64::from(*thread));
+        }
+        Event::Allocate { set, slot } => {
+            put(out, *set);
+            out.push(u8::from(slot.is_some()));
+            slot.iter().for_each(|slot| put(out, *slot));
+        }
+        Event::DataFree { set } => put(out, *set),
     }
 }
 
@@ -158,6 +185,29 @@ fn one(cursor: &mut Cursor<'_>, before: &mut Before) -> Option<Timed> {
         14 => Event::Window {
             index: cursor.narrow()?,
         },
+        15 => Event::Slot {
+            slot: cursor.number()?,
+            bytes: cursor.number()?,
+            private: truth(cursor.byte()?)?,
+        },
+        16 => Event::SlotFree { slot: cursor.number()? },
+        17 => Event::DataRange {
+            set: cursor.number()?,
+            addr: near(cursor)?,
+            bytes: cursor.number()?,
+        },
+        18 => Event::DataThread {
+            set: cursor.number()?,
+            thread: cursor.narrow()?,
+        },
+        19 => Event::Allocate {
+            set: cursor.number()?,
+            slot: match truth(cursor.byte()?)? {
+                true => Some(cursor.number()?),
+                false => None,
+            },
+        },
+        20 => Event::DataFree { set: cursor.number()? },
         _ => return None,
     };
     Some(Timed { at, order, event })
@@ -167,6 +217,14 @@ fn allocation(byte: u8) -> Option<Allocation> {
     [Allocation::Heap, Allocation::Map, Allocation::File, Allocation::Stack]
         .into_iter()
         .find(|&k| k as u8 == byte)
+}
+
+fn truth(byte: u8) -> Option<bool> {
+    match byte {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
 }
 
 fn name(cursor: &mut Cursor<'_>) -> Option<String> {

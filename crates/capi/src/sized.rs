@@ -1,0 +1,203 @@
+//! Structures that begin with their size in the program, which may be of another version.
+//!
+//! A program that is older than the library has fewer fields (what is missing is 0, the default), one that
+//! is newer has more (they must be 0, since the library does not know what they ask for).
+
+use std::ptr::NonNull;
+use std::slice;
+
+use crate::error::Failure;
+use crate::error::domicile_error::{DOMICILE_INVALID, DOMICILE_NULL};
+
+/// A structure of C whose first field is its size.
+///
+/// # Safety
+/// It is `repr(C)`, its first field is a `usize`, and all of it, padding excepted, is numbers.
+pub unsafe trait Structure: Copy {
+    /// As C calls it.
+    const NAME: &'static str;
+    /// Its size in the first version that had it.
+    const FIRST: usize = size_of::<Self>();
+}
+
+/// Sizes beyond this are not sizes of structures but memory that nobody has written.
+const SIZE_MAX: usize = 4096;
+
+/// What C gave; none for null.
+///
+/// # Safety
+/// `from` is null or points to as many bytes as it says in `size`.
+pub unsafe fn read<T: Structure>(from: *const T) -> Result<Option<T>, Failure> {
+    if from.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the caller's promise.
+    let size = unsafe { size(from) }?;
+    let known = size_of::<T>();
+    if size > known {
+        // SAFETY: the caller points to `size` bytes.
+        let beyond = unsafe { slice::from_raw_parts(from.cast::<u8>().add(known), size - known) };
+        if beyond.iter().any(|&byte| byte != 0) {
+            let text = format!(
+                "{}: a field is set that this version of the library does not know",
+                T::NAME
+            );
+            return Err(Failure::saying(DOMICILE_INVALID, text));
+        }
+    }
+    let mut all = std::mem::MaybeUninit::<T>::zeroed();
+    // SAFETY: there are that many bytes on both sides; any bytes are numbers, and those that are missing are 0.
+    Ok(Some(unsafe {
+        std::ptr::copy_nonoverlapping(from.cast::<u8>(), all.as_mut_ptr().cast::<u8>(), size.min(known));
+        all.assume_init()
+    }))
+}
+
+/// Where a result goes: checked before the work, filled after it.
+pub struct Destination<T>(Option<NonNull<T>>);
+
+impl<T: Structure> Destination<T> {
+    /// # Safety
+    /// `to` is null or points to as many bytes as it says in `size`, until it is filled.
+    pub unsafe fn new(to: *mut T) -> Result<Destination<T>, Failure> {
+        let to = NonNull::new(to);
+        if let Some(to) = to {
+            // SAFETY: the caller's promise.
+            unsafe { size(to.as_ptr()) }?;
+        }
+        Ok(Destination(to))
+    }
+
+    /// As `new`, where there must be one.
+    ///
+    /// # Safety
+    /// As for `new`.
+    pub unsafe fn wanted(to: *mut T) -> Result<Destination<T>, Failure> {
+        if to.is_null() {
+            let text = format!("the {} is NULL: say where to put what was found", T::NAME);
+            return Err(Failure::saying(DOMICILE_NULL, text));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { Destination::new(to) }
+    }
+
+    /// Writes what was found, but not the size; what one of the two does not know of stays as it is.
+    pub fn fill(self, value: &T) {
+        let Some(to) = self.0 else {
+            return;
+        };
+        // SAFETY: `new` was promised as many bytes as the size says, and checked that it says enough to hold one; only
+        // what both know of is copied.
+        unsafe {
+            let to = to.as_ptr().cast::<u8>();
+            let size = to.cast::<usize>().read_unaligned().min(size_of::<T>());
+            let behind = size_of::<usize>();
+            std::ptr::copy_nonoverlapping(
+                (&raw const *value).cast::<u8>().add(behind),
+                to.add(behind),
+                size - behind,
+            );
+        }
+    }
+}
+
+/// The size that a structure says it has.
+///
+/// # Safety
+/// `at` points to as many bytes as it says in `size`.
+unsafe fn size<T: Structure>(at: *const T) -> Result<usize, Failure> {
+    // SAFETY: the size comes first, so it is within what the caller points to.
+    let size = unsafe { at.cast::<usize>().read_unaligned() };
+    if (T::FIRST..=SIZE_MAX).contains(&size) {
+        return Ok(size);
+    }
+    let (name, known) = (T::NAME, size_of::<T>());
+    let text = format!("size is {size}: set it to sizeof({name}), which is {known}");
+    Err(Failure::saying(DOMICILE_INVALID, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(C)]
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Thing {
+        size: usize,
+        old: u64,
+        new: u64,
+    }
+
+    // SAFETY: it is as asked.
+    unsafe impl Structure for Thing {
+        const NAME: &'static str = "thing";
+        const FIRST: usize = 16;
+    }
+
+    #[repr(C)]
+    struct Newer {
+        known: Thing,
+        beyond: u64,
+    }
+
+    fn thing(size: usize) -> Thing {
+        Thing { size, old: 1, new: 2 }
+    }
+
+    #[test]
+    fn what_an_older_program_does_not_know_is_zero_and_stays() {
+        let mut older = thing(16);
+        // SAFETY: it is larger than it says.
+        let read = unsafe { read(&raw const older) }.unwrap().unwrap();
+        assert_eq!((read.old, read.new), (1, 0));
+        // SAFETY: as above.
+        let destination = unsafe { Destination::new(&raw mut older) }.unwrap();
+        destination.fill(&Thing {
+            size: 99,
+            old: 7,
+            new: 8,
+        });
+        assert_eq!(
+            older,
+            Thing {
+                size: 16,
+                old: 7,
+                new: 2
+            }
+        );
+    }
+
+    #[test]
+    fn a_newer_program_may_leave_out_what_is_new() {
+        let mut newer = Newer {
+            known: thing(size_of::<Newer>()),
+            beyond: 0,
+        };
+        // SAFETY: it is as large as it says.
+        let told = unsafe { read((&raw const newer).cast::<Thing>()) };
+        assert_eq!(told.unwrap().unwrap().new, 2);
+        newer.beyond = 1;
+        // SAFETY: as above.
+        let told = unsafe { read((&raw const newer).cast::<Thing>()) };
+        assert_eq!(told.unwrap_err().code, DOMICILE_INVALID);
+        // SAFETY: as above.
+        unsafe { Destination::new((&raw mut newer).cast::<Thing>()) }
+            .unwrap()
+            .fill(&thing(0));
+        assert_eq!(newer.known.size, size_of::<Newer>());
+    }
+
+    #[test]
+    fn a_size_that_was_forgotten_is_refused() {
+        for size in [0, 8, 5000, usize::MAX] {
+            let mut wrong = thing(size);
+            // SAFETY: what is beyond the size itself is not read for these sizes.
+            let read = unsafe { read(&raw const wrong) };
+            assert!(read.unwrap_err().message.to_str().unwrap().contains("sizeof(thing)"));
+            // SAFETY: as above.
+            assert!(unsafe { Destination::new(&raw mut wrong) }.is_err());
+        }
+        // SAFETY: null is allowed.
+        assert_eq!(unsafe { read(std::ptr::null::<Thing>()) }.unwrap(), None);
+    }
+}

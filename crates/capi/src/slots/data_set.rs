@@ -1,0 +1,326 @@
+//! Data sets: ranges of memory that get a slot together.
+
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use live::slots::ThreadGroup;
+
+use super::application::Application;
+use super::group::Group;
+use super::slot::Slot;
+use super::structures::{domicile_allocation, domicile_census, domicile_others};
+use super::{code, domicile_data_set, domicile_slot, domicile_slots, domicile_thread_group, handles, make, say, told};
+use crate::error::domicile_error::{DOMICILE_INTERNAL, DOMICILE_INVALID, DOMICILE_NULL};
+use crate::error::{Failure, domicile_error};
+use crate::sized::Destination;
+
+/// Ranges of memory that get a slot together.
+pub struct DataSet {
+    pub application: Arc<Application>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Made with the first allocation, when the threads of the group have come.
+    live: Option<live::slots::DataSet>,
+    /// None stands for all threads.
+    group: Option<Arc<Group>>,
+    /// What was added before there was one.
+    ranges: Vec<(usize, usize)>,
+}
+
+impl DataSet {
+    pub fn new(application: Arc<Application>, group: Option<Arc<Group>>) -> DataSet {
+        let state = Mutex::new(State {
+            live: None,
+            group,
+            ranges: Vec::new(),
+        });
+        DataSet { application, state }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn add(&self, start: usize, bytes: usize) -> Result<(), Failure> {
+        if start.checked_add(bytes).is_none() {
+            let text = format!("{bytes} bytes at {start:#x} reach beyond the end of memory");
+            return Err(Failure::saying(DOMICILE_INVALID, text));
+        }
+        let mut state = self.lock();
+        match &mut state.live {
+            Some(live) => live.add(start, bytes)?,
+            None => state.ranges.push((start, bytes)),
+        }
+        Ok(())
+    }
+
+    pub fn allocate(&self, slot: Option<Arc<Slot>>, others: domicile_others) -> Result<domicile_allocation, Failure> {
+        let mut state = self.lock();
+        if state.live.is_none() {
+            let users = state
+                .group
+                .as_ref()
+                .map_or(Ok(ThreadGroup::all()), |group| group.users())?;
+            let mut live = self.application.live().data_set(&users)?;
+            for &(start, bytes) in &state.ranges {
+                live.add(start, bytes)?;
+            }
+            state.live = Some(live);
+        }
+        let State { live: Some(live), .. } = &mut *state else {
+            return Err(Failure::from(DOMICILE_INTERNAL));
+        };
+        let given = live.allocate(slot.as_ref().map(|slot| &slot.live), others.into())?;
+        let (colors, caches) = (given.colors.len(), given.caches.len() as u32);
+        let moved = live.done().cloned().unwrap_or_default();
+        let done = domicile_allocation {
+            size: size_of::<domicile_allocation>(),
+            colors,
+            caches,
+            pages: moved.pages as u64,
+            kept: moved.kept as u64,
+            filled: moved.filled as u64,
+            exchanged: moved.exchanged as u64,
+            left: moved.left.len() as u64,
+            left_out: live.left_out(),
+        };
+        if let Some(first) = moved.left.first() {
+            let (left, pages) = (moved.left.len(), moved.pages);
+            say(format!(
+                "{left} of {pages} pages could not be given their colors; the one at {:#x}: {}",
+                first.address, first.why
+            ));
+        }
+        Ok(done)
+    }
+
+    /// Gives pages that have another color by now the right ones.
+    fn repair(&self, others: domicile_others) -> Result<(), Failure> {
+        match &mut self.lock().live {
+            Some(live) => Ok(live.repair(others.into()).map(drop)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts pages by the colors that their frames have now.
+    fn census(&self) -> Result<domicile_census, Failure> {
+        let state = self.lock();
+        let census = state
+            .live
+            .as_ref()
+            .map_or(Ok(Default::default()), |live| live.census())?;
+        Ok(domicile_census {
+            size: size_of::<domicile_census>(),
+            pages: census.pages as u64,
+            allowed: census.right as u64,
+            other: census.wrong as u64,
+            absent: census.absent as u64,
+            unknown: census.unknown as u64,
+        })
+    }
+
+    /// Its colors, lowest first; none before it was allocated.
+    fn colors(&self) -> Vec<u32> {
+        let state = self.lock();
+        let given = state.live.as_ref().and_then(|live| live.given());
+        given.map_or_else(Vec::new, |given| given.colors.iter().collect())
+    }
+}
+
+/// What is where, of the same application.
+fn same(one: &Arc<Application>, other: &Arc<Application>) -> Result<(), Failure> {
+    if Arc::ptr_eq(one, other) {
+        return Ok(());
+    }
+    let text = c"the two are of different applications";
+    Err(Failure::new(DOMICILE_INVALID, text))
+}
+
+pub fn create(
+    slots: *const domicile_slots,
+    threads: *const domicile_thread_group,
+) -> Result<*mut domicile_data_set, Failure> {
+    let application = handles::find::<Application, _>(slots)?;
+    let group = group_of(&application, threads)?;
+    Ok(handles::give(Arc::new(DataSet::new(application, group))))
+}
+
+/// A group, or none for null.
+pub fn group_of(
+    application: &Arc<Application>,
+    threads: *const domicile_thread_group,
+) -> Result<Option<Arc<Group>>, Failure> {
+    if threads.is_null() {
+        return Ok(None);
+    }
+    let group = handles::find::<Group, _>(threads)?;
+    same(application, &group.application)?;
+    Ok(Some(group))
+}
+
+/// A slot, or none for null.
+pub fn slot_of(application: &Arc<Application>, slot: *const domicile_slot) -> Result<Option<Arc<Slot>>, Failure> {
+    if slot.is_null() {
+        return Ok(None);
+    }
+    let slot = handles::find::<Slot, _>(slot)?;
+    same(application, &slot.application)?;
+    Ok(Some(slot))
+}
+
+pub fn add(set: *mut domicile_data_set, start: usize, bytes: usize) -> Result<(), Failure> {
+    let set = handles::find::<DataSet, _>(set)?;
+    set.add(start, bytes)
+}
+
+pub fn allocate(
+    set: *mut domicile_data_set,
+    slot: *const domicile_slot,
+    others: domicile_others,
+) -> Result<domicile_allocation, Failure> {
+    let set = handles::find::<DataSet, _>(set)?;
+    let slot = slot_of(&set.application, slot)?;
+    set.allocate(slot, others)
+}
+
+pub fn destroy(set: *mut domicile_data_set) -> Result<(), Failure> {
+    let set = handles::take::<DataSet, _>(set)?;
+    set.application.is_here()?;
+    let mut state = set.lock();
+    match &mut state.live {
+        Some(live) => Ok(live.free()?),
+        None => Ok(()),
+    }
+}
+
+/// Makes a data set without data, which the threads of a group use; NULL stands for all.
+///
+/// # Safety
+/// `set` is null or points to a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_data_set_create(
+    slots: *mut domicile_slots,
+    group: *mut domicile_thread_group,
+    set: *mut *mut domicile_data_set,
+) -> domicile_error {
+    // SAFETY: the caller's promise.
+    unsafe { make(set, || create(slots, group)) }
+}
+
+/// Adds so many bytes from an address on. They get their colors in the next
+/// domicile_data_set_allocate, and must be there then.
+#[unsafe(no_mangle)]
+pub extern "C" fn domicile_data_set_add(
+    set: *mut domicile_data_set,
+    start: *const c_void,
+    bytes: usize,
+) -> domicile_error {
+    code(told(|| add(set, start.addr(), bytes)))
+}
+
+/// Gives all pages of a data set frames of the slot's colors; slot NULL: confines them to the
+/// fewest colors, because they are not worth caching. others is a domicile_others; done may be
+/// NULL. Whatever it comes to, contents are intact.
+///
+/// # Safety
+/// `done` is null or points to as many bytes as it says in `size`; nobody uses the data meanwhile
+/// if `others` says so.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_data_set_allocate(
+    set: *mut domicile_data_set,
+    slot: *mut domicile_slot,
+    others: u32,
+    done: *mut domicile_allocation,
+) -> domicile_error {
+    code(told(|| {
+        // SAFETY: the caller's promise.
+        let destination = unsafe { Destination::new(done) }?;
+        let others = domicile_others::from_number(others)?;
+        destination.fill(&allocate(set, slot, others)?);
+        Ok(())
+    }))
+}
+
+/// The colors that a data set was given, lowest first: at most `room` of them go where colors
+/// points, which may be NULL where room is 0; *count is how many there are.
+///
+/// # Safety
+/// `colors` has room for `room` numbers; `count` is null or points to a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_data_set_colors(
+    set: *const domicile_data_set,
+    colors: *mut u32,
+    room: usize,
+    count: *mut usize,
+) -> domicile_error {
+    code(told(|| {
+        let set = handles::find::<DataSet, _>(set)?;
+        let all = set.colors();
+        if room > 0 && colors.is_null() {
+            return Err(Failure::new(
+                DOMICILE_NULL,
+                c"colors is NULL where there should be room",
+            ));
+        }
+        for (at, &color) in all.iter().take(room).enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe { colors.add(at).write_unaligned(color) };
+        }
+        if !count.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { count.write_unaligned(all.len()) };
+        }
+        Ok(())
+    }))
+}
+
+/// Counts the pages of a data set by the colors that their frames have now: the kernel may have
+/// exchanged some since they were allocated.
+///
+/// # Safety
+/// `census` points to as many bytes as it says in `size`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_data_set_census(
+    set: *const domicile_data_set,
+    census: *mut domicile_census,
+) -> domicile_error {
+    code(told(|| {
+        let set = handles::find::<DataSet, _>(set)?;
+        // SAFETY: the caller's promise.
+        let destination = unsafe { Destination::wanted(census) }?;
+        destination.fill(&set.census()?);
+        Ok(())
+    }))
+}
+
+/// Gives pages whose frames have another color by now frames of the right ones; census may be
+/// NULL, otherwise it is how things are afterwards. Only for who may know of frames
+/// (CAP_SYS_ADMIN), otherwise DOMICILE_UNAVAILABLE: allocating again gives all pages new frames.
+///
+/// # Safety
+/// As for `domicile_data_set_allocate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_data_set_repair(
+    set: *mut domicile_data_set,
+    others: u32,
+    census: *mut domicile_census,
+) -> domicile_error {
+    code(told(|| {
+        let set = handles::find::<DataSet, _>(set)?;
+        // SAFETY: the caller's promise.
+        let destination = unsafe { Destination::new(census) }?;
+        let others = domicile_others::from_number(others)?;
+        set.repair(others)?;
+        destination.fill(&set.census()?);
+        Ok(())
+    }))
+}
+
+/// Ends a data set. Its data stays where it is; what it had of a slot is free for other data sets.
+/// To be called before the data's memory is freed. NULL is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn domicile_data_set_destroy(set: *mut domicile_data_set) -> domicile_error {
+    code(told(|| if set.is_null() { Ok(()) } else { destroy(set) }))
+}

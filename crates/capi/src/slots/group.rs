@@ -1,0 +1,177 @@
+//! Which threads use a data set, by the numbers that the program has for them.
+//!
+//! A number is any integer: of OpenMP, of the program's own, a `pthread_t`, a `gettid`. What counts is on which
+//! cpus the thread may run, and that is known of a thread that calls: it is bound to its number, by word or
+//! by the first number that it gives. Of a thread that is not bound it is assumed that it may run on any
+//! of the application's cpus.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use live::slots::ThreadGroup;
+
+use super::application::Application;
+use super::{code, domicile_slots, domicile_thread_group, handles, make, told};
+use crate::error::domicile_error::DOMICILE_INVALID;
+use crate::error::{Failure, domicile_error};
+
+/// The most cpus that Linux can have, and a few more.
+const CPU_LIMIT: u32 = 1 << 16;
+
+/// The threads of an application that are bound.
+#[derive(Default)]
+pub struct Numbers(BTreeMap<i64, Bound>);
+
+/// A thread of the operating system behind a number.
+#[derive(Clone)]
+pub struct Bound {
+    /// The kernel's number for it.
+    pub tid: u32,
+    /// Where it might run when it was bound.
+    pub cpus: Vec<u32>,
+}
+
+/// Threads that use a data set.
+pub struct Group {
+    pub application: Arc<Application>,
+    members: Mutex<Members>,
+}
+
+#[derive(Default)]
+struct Members {
+    threads: Vec<i64>,
+    /// Cpus that were named themselves.
+    cpus: Vec<u32>,
+}
+
+thread_local! {
+    /// The application in which this thread has a number of its own, by its serial number; 0: none. A number that it
+    /// gives otherwise is its own.
+    static BOUND_IN: Cell<u64> = const { Cell::new(0) };
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Application {
+    /// The caller is the thread of this number.
+    fn bind(&self, thread: i64) {
+        let bound = Bound {
+            tid: sys::requests::thread(),
+            cpus: sys::affinity::allowed(None).unwrap_or_default(),
+        };
+        lock(&self.numbers).0.insert(thread, bound);
+        // A thread that is about to end has no use for it.
+        let _ = BOUND_IN.try_with(|bound_in| bound_in.set(self.serial));
+    }
+
+    fn is_bound(&self) -> bool {
+        BOUND_IN
+            .try_with(Cell::get)
+            .is_ok_and(|bound_in| bound_in == self.serial)
+    }
+}
+
+impl Group {
+    /// Who its threads are at this time.
+    pub fn users(&self) -> Result<ThreadGroup, Failure> {
+        let members = lock(&self.members);
+        let numbers = lock(&self.application.numbers);
+        let known: Option<Vec<&Bound>> = members.threads.iter().map(|thread| numbers.0.get(thread)).collect();
+        let (Some(known), false) = (known, members.threads.is_empty() && members.cpus.is_empty()) else {
+            // One of them may be any thread and run anywhere, or nobody was named.
+            return Ok(ThreadGroup::all());
+        };
+        let mut users = ThreadGroup::none();
+        if members.cpus.is_empty() && known.iter().all(|bound| users.add(bound.tid).is_ok()) {
+            return Ok(users);
+        }
+        // Of a thread that has ended, and of whatever runs on a cpu, only the cpus are known.
+        let mut cpus = members.cpus.clone();
+        cpus.extend(known.iter().flat_map(|bound| &bound.cpus));
+        cpus.sort_unstable();
+        cpus.dedup();
+        Ok(ThreadGroup::on_cpus(&cpus))
+    }
+}
+
+pub fn create(slots: *const domicile_slots) -> Result<*mut domicile_thread_group, Failure> {
+    let application = handles::find::<Application, _>(slots)?;
+    let members = Mutex::default();
+    Ok(handles::give(Arc::new(Group { application, members })))
+}
+
+pub fn add(group: *mut domicile_thread_group, thread: i64) -> Result<(), Failure> {
+    let group = handles::find::<Group, _>(group)?;
+    if !group.application.is_bound() {
+        group.application.bind(thread);
+    }
+    let mut members = lock(&group.members);
+    if !members.threads.contains(&thread) {
+        members.threads.push(thread);
+    }
+    Ok(())
+}
+
+pub fn add_cpu(group: *mut domicile_thread_group, cpu: u32) -> Result<(), Failure> {
+    let group = handles::find::<Group, _>(group)?;
+    if cpu >= CPU_LIMIT {
+        return Err(Failure::saying(DOMICILE_INVALID, format!("there is no cpu {cpu}")));
+    }
+    let mut members = lock(&group.members);
+    if !members.cpus.contains(&cpu) {
+        members.cpus.push(cpu);
+    }
+    Ok(())
+}
+
+pub fn bind(slots: *const domicile_slots, thread: i64) -> Result<(), Failure> {
+    handles::find::<Application, _>(slots)?.bind(thread);
+    Ok(())
+}
+
+pub fn destroy(group: *mut domicile_thread_group) -> Result<(), Failure> {
+    handles::take::<Group, _>(group).map(drop)
+}
+
+/// The caller is the thread that groups know by this number, any integer. Data sets that are
+/// allocated for the first time from then on find it on the processors that it may use.
+#[unsafe(no_mangle)]
+pub extern "C" fn domicile_slots_bind(slots: *mut domicile_slots, thread: i64) -> domicile_error {
+    code(told(|| bind(slots, thread)))
+}
+
+/// Makes a group without threads, which stands for all threads of the program.
+///
+/// # Safety
+/// `group` is null or points to a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_thread_group_create(
+    slots: *mut domicile_slots,
+    group: *mut *mut domicile_thread_group,
+) -> domicile_error {
+    // SAFETY: the caller's promise.
+    unsafe { make(group, || create(slots)) }
+}
+
+/// Adds a thread, by its number, any integer. A caller that is not bound yet is bound to the
+/// number it gives; other threads bind themselves (domicile_slots_bind), before or after. As long
+/// as one of a group is not bound, it may run on any of the application's processors.
+#[unsafe(no_mangle)]
+pub extern "C" fn domicile_thread_group_add(group: *mut domicile_thread_group, thread: i64) -> domicile_error {
+    code(told(|| add(group, thread)))
+}
+
+/// Adds whatever runs on a processor, by the kernel's number.
+#[unsafe(no_mangle)]
+pub extern "C" fn domicile_thread_group_add_cpu(group: *mut domicile_thread_group, cpu: u32) -> domicile_error {
+    code(told(|| add_cpu(group, cpu)))
+}
+
+/// Ends a group; data sets that were made with it keep their threads. NULL is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn domicile_thread_group_destroy(group: *mut domicile_thread_group) -> domicile_error {
+    code(told(|| if group.is_null() { Ok(()) } else { destroy(group) }))
+}

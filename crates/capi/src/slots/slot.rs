@@ -1,0 +1,51 @@
+//! Slots: parts of the shared caches.
+
+use std::sync::Arc;
+
+use super::application::Application;
+use super::structures::domicile_slot_kind;
+use super::{code, domicile_slot, domicile_slots, handles, make, told};
+use crate::error::{Failure, domicile_error};
+
+/// A part of the shared caches.
+pub struct Slot {
+    pub application: Arc<Application>,
+    pub live: live::slots::Slot,
+}
+
+pub fn create(
+    slots: *const domicile_slots,
+    bytes: u64,
+    kind: domicile_slot_kind,
+) -> Result<*mut domicile_slot, Failure> {
+    let application = handles::find::<Application, _>(slots)?;
+    let live = application.live().slot(bytes, kind.into())?;
+    Ok(handles::give(Arc::new(Slot { application, live })))
+}
+
+pub fn destroy(slot: *mut domicile_slot) -> Result<(), Failure> {
+    handles::take::<Slot, _>(slot).map(drop)
+}
+
+/// Defines a slot of so many bytes in each shared cache whose processors use it; kind is a
+/// domicile_slot_kind. Its colors are chosen when a data set is allocated to it.
+///
+/// # Safety
+/// `slot` is null or points to a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_slot_create(
+    slots: *mut domicile_slots,
+    bytes: u64,
+    kind: u32,
+    slot: *mut *mut domicile_slot,
+) -> domicile_error {
+    // SAFETY: the caller's promise.
+    unsafe { make(slot, || create(slots, bytes, domicile_slot_kind::from_number(kind)?)) }
+}
+
+/// Ends a slot. Data sets that are in it stay there, and the last of them takes its colors with it.
+/// NULL is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn domicile_slot_destroy(slot: *mut domicile_slot) -> domicile_error {
+    code(told(|| if slot.is_null() { Ok(()) } else { destroy(slot) }))
+}

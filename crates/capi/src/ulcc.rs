@@ -1,0 +1,251 @@
+//! The functions of the paper (Ding11, section 3.1 and Figure 4); `domicile/ulcc.h` is generated
+//! from this file.
+//!
+//! They are the calls of `slots` on one application for the whole program, with the paper's units and types. Where
+//! there is nothing to allocate, because colors do nothing here or for want of an application, all of them
+//! fail and nothing is changed: the program runs as it would without them.
+#![allow(non_snake_case, reason = "these are the paper's names")]
+#![allow(non_camel_case_types, reason = "these are C's names")]
+
+use std::ffi::{c_char, c_int, c_long, c_void};
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::Failure;
+use crate::error::domicile_error::{DOMICILE_INVALID, DOMICILE_UNAVAILABLE};
+use crate::slots::structures::domicile_others::{DOMICILE_OTHERS_ABSENT, DOMICILE_OTHERS_RUNNING};
+use crate::slots::structures::{domicile_others, domicile_slot_kind, domicile_slots_attributes};
+use crate::slots::{
+    application, data_set, domicile_data_set, domicile_slot, domicile_slots, domicile_thread_group, group, slot, told,
+    words,
+};
+
+/// A cache space slot: what `ULCC_Cache_Slot` gives, and `ULCC_Allocate` takes.
+pub type ULCC_Slot = *mut domicile_slot;
+/// Threads that use a data set.
+pub type ULCC_Threads = *mut domicile_thread_group;
+/// A data set.
+pub type ULCC_Data = *mut domicile_data_set;
+/// The application that the calls are about.
+pub type ULCC_Slots = *mut domicile_slots;
+
+/// What a slot is for; `shared` and `private` in C, as in the paper.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ulcc_kind {
+    /// For data with weak locality: colors may be those of other shared slots.
+    ULCC_SHARED = 1,
+    /// For data with strong locality: the slot's colors are nobody else's.
+    ULCC_PRIVATE = 2,
+}
+
+const _: () = {
+    assert!(ulcc_kind::ULCC_SHARED as u32 == domicile_slot_kind::DOMICILE_SLOT_SHARED as u32);
+    assert!(ulcc_kind::ULCC_PRIVATE as u32 == domicile_slot_kind::DOMICILE_SLOT_PRIVATE as u32);
+};
+
+/// What `ULCC_Cache_Slot` gives where it fails: not null, which says something else to `ULCC_Allocate`.
+const NO_SLOT: usize = usize::MAX;
+
+const NOBODY: usize = 0;
+
+/// The application of the program, by its handle; 0 where there is none.
+static PROGRAM: Mutex<usize> = Mutex::new(NOBODY);
+
+fn handle() -> ULCC_Slots {
+    std::ptr::without_provenance_mut(*PROGRAM.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The application, where there is one.
+fn program() -> Result<ULCC_Slots, Failure> {
+    let program = handle();
+    if program.is_null() {
+        let text = c"there is no application: ULCC_Init was not called, or failed, or ULCC_Exit was called";
+        return Err(Failure::new(DOMICILE_UNAVAILABLE, text));
+    }
+    Ok(program)
+}
+
+fn done(work: impl FnOnce() -> Result<(), Failure>) -> c_int {
+    told(work).map_or(-1, |()| 0)
+}
+
+/// Begins: finds out what the shared caches of so many processors are and which colors they have,
+/// and connects to the memory manager (`domicile daemon`) where one runs. A processor is what
+/// has a shared cache, as in the paper; 0 and more than there are stand for all of them.
+///
+/// 0, or -1 where no cache can be allocated here; ULCC_Error() tells why. The program may go on
+/// calling all the same: what follows fails too and changes nothing. To be called again after
+/// ULCC_Exit, and in a process that was forked.
+#[unsafe(no_mangle)]
+pub extern "C" fn ULCC_Init(num_processors: c_int) -> c_int {
+    done(|| {
+        let processors = u32::try_from(num_processors)
+            .map_err(|_| Failure::saying(DOMICILE_INVALID, format!("num_processors is {num_processors}")))?;
+        let mut program = PROGRAM.lock().unwrap_or_else(PoisonError::into_inner);
+        let known: ULCC_Slots = std::ptr::without_provenance_mut(*program);
+        if !known.is_null() && application::is_open(known) {
+            let text = c"ULCC_Init was called before, and ULCC_Exit was not: nothing was changed";
+            return Err(Failure::new(DOMICILE_INVALID, text));
+        }
+        let attributes = domicile_slots_attributes {
+            processors,
+            ..Default::default()
+        };
+        *program = NOBODY;
+        *program = application::open(&attributes)?.addr();
+        Ok(())
+    })
+}
+
+/// The cache space in KB that the application can use, in all shared caches of its processors
+/// together, less what private slots have already; 0 where there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn ULCC_Available_Space_App() -> c_long {
+    let available = told(|| application::available(program()?));
+    available.map_or(0, |bytes| c_long::try_from(bytes / 1024).unwrap_or(c_long::MAX))
+}
+
+/// Defines a slot of so many KB in each shared cache whose processors use it, ULCC_PRIVATE or
+/// ULCC_SHARED. Its colors are chosen when a data set is allocated to it.
+///
+/// ULCC_NO_SLOT where it fails, which is not NULL: ULCC_Allocate with NULL would say that the data
+/// is not worth caching.
+#[unsafe(no_mangle)]
+pub extern "C" fn ULCC_Cache_Slot(kilobytes: c_long, kind: c_int) -> ULCC_Slot {
+    let made = told(|| {
+        let program = program()?;
+        let Some(bytes) = u64::try_from(kilobytes).ok().and_then(|kb| kb.checked_mul(1024)) else {
+            let text = format!("a slot of {kilobytes} KB: give what there is to be in KB, more than 0");
+            return Err(Failure::saying(DOMICILE_INVALID, text));
+        };
+        slot::create(program, bytes, domicile_slot_kind::from_number(kind as u32)?)
+    });
+    made.unwrap_or(std::ptr::without_provenance_mut(NO_SLOT))
+}
+
+/// Adds a thread to a group, which it gives back; makes a group for NULL. NULL where it fails.
+///
+/// A thread is any integer by which the program knows it. A caller that is not bound yet
+/// (ULCC_Bind_Thread) is bound to the number it gives: data that it uses is cached by the
+/// processors that it may run on when the data is allocated. Numbers of other threads may be given
+/// as well; as long as such a thread is not bound, it may run on any of the application's
+/// processors.
+#[unsafe(no_mangle)]
+pub extern "C" fn ULCC_Thread_Group(group: ULCC_Threads, thread: c_long) -> ULCC_Threads {
+    let made = told(|| {
+        let known = if group.is_null() {
+            group::create(program()?)?
+        } else {
+            group
+        };
+        match group::add(known, thread) {
+            Ok(()) => Ok(known),
+            Err(failure) => {
+                if group.is_null() {
+                    group::destroy(known)?;
+                }
+                Err(failure)
+            }
+        }
+    });
+    made.unwrap_or(std::ptr::null_mut())
+}
+
+/// Makes a data set that these threads use; NULL stands for all threads of the program. NULL where
+/// it fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn ULCC_Data_Set(threads: ULCC_Threads) -> ULCC_Data {
+    told(|| data_set::create(program()?, threads)).unwrap_or(std::ptr::null_mut())
+}
+
+/// Adds the memory from an address up to, but not including, another one. 0, or -1 where it fails.
+///
+/// Whole pages get colors: one that the ranges of the data set cover in part only stays as it is.
+#[unsafe(no_mangle)]
+pub extern "C" fn ULCC_More_Data(set: ULCC_Data, from: *const c_void, to: *const c_void) -> c_int {
+    done(|| {
+        let Some(bytes) = to.addr().checked_sub(from.addr()) else {
+            let text = format!("the range ends at {to:p}, before it begins at {from:p}");
+            return Err(Failure::saying(DOMICILE_INVALID, text));
+        };
+        data_set::add(set, from.addr(), bytes)
+    })
+}
+
+/// Chooses colors for the slot, where it has none yet, and gives all pages of the data set frames
+/// of these colors. With NULL the data is not worth caching: it is confined to the fewest colors.
+/// 0, or -1 where it fails, or how many pages could not be given these colors, and are in other
+/// frames; contents are intact whatever it comes to.
+///
+/// Nobody else may use the data meanwhile, the caller's system calls included; otherwise see
+/// ULCC_Allocate_Running.
+#[unsafe(no_mangle)]
+pub extern "C" fn ULCC_Allocate(set: ULCC_Data, slot: ULCC_Slot) -> c_int {
+    allocate(set, slot, DOMICILE_OTHERS_ABSENT)
+}
+
+/// The same while other threads read and write the data; not in the paper. It takes a privilege
+/// (`domicile doctor` tells) and fails without it.
+#[unsafe(no_mangle)]
+pub extern "C" fn ULCC_Allocate_Running(set: ULCC_Data, slot: ULCC_Slot) -> c_int {
+    allocate(set, slot, DOMICILE_OTHERS_RUNNING)
+}
+
+fn allocate(set: ULCC_Data, slot: ULCC_Slot, others: domicile_others) -> c_int {
+    let allocated = told(|| {
+        if slot.addr() == NO_SLOT {
+            let text = c"ULCC_Cache_Slot failed and gave ULCC_NO_SLOT: nothing was changed";
+            return Err(Failure::new(DOMICILE_INVALID, text));
+        }
+        data_set::allocate(set, slot, others)
+    });
+    allocated.map_or(-1, |done| c_int::try_from(done.left).unwrap_or(c_int::MAX))
+}
+
+/// Ends. Slots, groups and data sets are no more; the data stays where it is, and its memory is
+/// freed as any other. 0, or -1 where there was nothing to end.
+#[unsafe(no_mangle)]
+pub extern "C" fn ULCC_Exit() -> c_int {
+    done(|| {
+        let program = std::mem::replace(&mut *PROGRAM.lock().unwrap_or_else(PoisonError::into_inner), NOBODY);
+        if program == NOBODY {
+            return Err(Failure::new(DOMICILE_UNAVAILABLE, c"there is no application to end"));
+        }
+        application::close(std::ptr::without_provenance_mut(program))
+    })
+}
+
+/// Ends a data set; not in the paper. Its data stays where it is; what it had of a slot is free
+/// for other data sets. To be called before the data's memory is freed. 0, or -1 where it fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn ULCC_Free_Data_Set(set: ULCC_Data) -> c_int {
+    done(|| data_set::destroy(set))
+}
+
+/// Ends a slot; not in the paper. Data sets that are in it stay there, and the last of them takes
+/// its colors with it. 0, or -1 where it fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn ULCC_Free_Slot(slot: ULCC_Slot) -> c_int {
+    done(|| slot::destroy(slot))
+}
+
+/// The caller is the thread of this number; not in the paper. Data sets that are allocated for the
+/// first time from then on find it on the processors that it may use. 0, or -1 where it fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn ULCC_Bind_Thread(thread: c_long) -> c_int {
+    done(|| group::bind(program()?, thread))
+}
+
+/// Why the caller's last call of these that failed did, in words for people; empty where none has.
+/// It lives until the next one fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn ULCC_Error() -> *const c_char {
+    words()
+}
+
+/// The application, for the calls of domicile/domicile.h; slots, groups and data sets are of the
+/// same kinds there. NULL before ULCC_Init, after ULCC_Exit, and where ULCC_Init failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn ULCC_Application() -> ULCC_Slots {
+    handle()
+}

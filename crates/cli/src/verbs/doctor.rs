@@ -1,0 +1,168 @@
+//! `domicile doctor`: what of Linux works for this user, found by trying.
+
+mod faults;
+mod frames;
+mod machine;
+mod programs;
+
+use std::io;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use clap::Args;
+use report::{Cell, Column, Table};
+use serde::Serialize;
+
+use super::Done;
+use crate::console::Console;
+
+/// Try every facility of Linux that Domicile can use, and tell what to change where one does not work
+///
+/// Each is tried as the user who asks, not guessed from versions and settings. Nothing on the machine is
+/// changed. Domicile works without most of them, with less: the text says what each is for.
+#[derive(Args)]
+#[command(after_help = "Example:\n  domicile doctor\n  sudo domicile doctor")]
+pub struct Doctor {}
+
+/// One facility, tried.
+#[derive(Serialize)]
+struct Facility {
+    facility: &'static str,
+    works: Works,
+    /// What happened.
+    found: String,
+    /// What it is good for.
+    #[serde(rename = "for")]
+    purpose: &'static str,
+    /// What to change where it does not work in full; none where nothing is to be changed.
+    change: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Works {
+    Yes,
+    Partly,
+    No,
+}
+
+#[derive(Serialize)]
+struct Report {
+    kernel: Option<String>,
+    facilities: Vec<Facility>,
+}
+
+impl Doctor {
+    pub fn run(&self, console: &mut Console) -> Done {
+        let root = sys::Root::default();
+        let report = Report {
+            kernel: sys::kernel::Kernel::read(&root).ok().map(|kernel| kernel.text),
+            facilities: vec![
+                frames::page_map(),
+                frames::huge_pages(&root),
+                frames::colors(),
+                frames::locked_memory(),
+                frames::mappings(),
+                faults::own(),
+                faults::kernel(),
+                faults::moving(&root),
+                faults::protection_keys(),
+                machine::nodes(&root),
+                machine::resctrl(&root),
+                machine::counters(),
+                machine::pressure(&root),
+                programs::recording(),
+                programs::daemon(),
+            ],
+        };
+        if console.json() {
+            console.line(&report)?;
+        } else {
+            console.text(&text(&report, console.columns()))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+const FAINT: Style = Style::new().dimmed();
+const NAME: Style = AnsiColor::Cyan.on_default();
+
+fn text(report: &Report, width: usize) -> String {
+    let mut table = Table::new([
+        (Column::Left, "facility"),
+        (Column::Left, "works"),
+        (Column::Wrap, "what it is for, what was found, what to change"),
+    ]);
+    for facility in &report.facilities {
+        let (word, color) = match facility.works {
+            Works::Yes => ("yes", AnsiColor::Green),
+            Works::Partly => ("partly", AnsiColor::Yellow),
+            Works::No => ("no", AnsiColor::Red),
+        };
+        table.row([
+            Cell::styled(facility.facility, NAME),
+            Cell::styled(word, color.on_default()),
+            Cell::styled(facility.purpose, FAINT),
+        ]);
+        table.row(["".into(), "".into(), facility.found.as_str().into()]);
+        if let Some(change) = &facility.change {
+            table.row(["".into(), "".into(), format!("change: {change}").into()]);
+        }
+    }
+    let mut text = match &report.kernel {
+        Some(kernel) => format!("Linux {kernel}\n\n"),
+        None => String::new(),
+    };
+    text += &table.render(width);
+    let off = report.facilities.iter().filter(|facility| facility.works != Works::Yes);
+    text += &match off.count() {
+        0 => "\nEverything works.\n".to_string(),
+        some => format!(
+            "\n{some} of {} do not work in full for this user.\n",
+            report.facilities.len()
+        ),
+    };
+    text
+}
+
+/// Why something was refused, in words that end no sentence.
+fn why(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "this user may not".into(),
+        io::ErrorKind::Unsupported => "this kernel cannot".into(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_tells_what_to_change() {
+        let facility = |works, change: Option<&str>| Facility {
+            facility: "huge pages",
+            works,
+            found: "none was given".into(),
+            purpose: "frames",
+            change: change.map(str::to_string),
+        };
+        let report = |facilities| Report {
+            kernel: Some("6.8.0".into()),
+            facilities,
+        };
+        let plain = |report: &Report| anstream::adapter::strip_str(&text(report, 80)).to_string();
+        let told = plain(&report(vec![facility(Works::No, Some("echo madvise"))]));
+        assert!(
+            told.contains("none was given") && told.contains("change: echo madvise"),
+            "{told}"
+        );
+        assert!(told.contains("1 of 1 do not work in full"), "{told}");
+        let told = plain(&report(vec![facility(Works::Yes, None)]));
+        assert!(
+            told.starts_with("Linux 6.8.0\n") && told.ends_with("Everything works.\n"),
+            "{told}"
+        );
+        assert!(!told.contains("change:"), "{told}");
+    }
+}

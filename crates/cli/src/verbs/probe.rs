@@ -1,0 +1,383 @@
+//! `domicile probe`: what this process really gets of the caches, and whether page colors are real here.
+
+use std::process::ExitCode;
+
+use ::machine::measured::{
+    self, ColorReport, Effect, Effort, Finding, FrameSource, LevelGot, Measured, Validated, Verdict,
+};
+use anstyle::{AnsiColor, Style};
+use clap::Args;
+use report::{Cell, Column, Table};
+use serde::Serialize;
+
+use super::Done;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::progress;
+
+/// Measure the caches that this process really gets, and validate page colors by timing
+///
+/// Colors are what slots are made of: frames that compete for the same sets of a cache. Pages of one color
+/// must thrash beyond their share and pages of different colors must not; where that is not so, nothing is
+/// colored, and the reason is told. What was measured is kept until the machine boots again.
+#[derive(Args)]
+#[command(after_help = "Example:\n  domicile probe\n  domicile probe --quick --json")]
+pub struct Probe {
+    /// Take about two seconds
+    #[arg(long, conflicts_with = "careful")]
+    quick: bool,
+    /// Take more rounds, some ten seconds (as without --quick)
+    #[arg(long)]
+    careful: bool,
+    /// Measure again what has been measured since the last boot
+    #[arg(long)]
+    fresh: bool,
+}
+
+#[derive(Serialize)]
+struct Outcome {
+    levels: Vec<LevelGot>,
+    measured: Measured,
+    colors: ColorReport,
+}
+
+impl Probe {
+    pub fn run(&self, console: &mut Console) -> Done {
+        let effort = if self.quick { Effort::Quick } else { Effort::Careful };
+        let machine = ::machine::host(&sys::Root::default()).map_err(Failure::work)?.machine;
+        let progress = progress::unknown("timing working sets");
+        let figures = match self.fresh {
+            true => measured::measured_afresh(effort),
+            false => measured::measured(effort),
+        };
+        progress.set_message("timing pages of equal and of different colors");
+        let colors = measured::color_report(effort, self.fresh);
+        progress.finish_and_clear();
+        let outcome = Outcome {
+            levels: figures.levels(&machine),
+            measured: figures,
+            colors,
+        };
+        if console.json() {
+            console.line(&outcome)?;
+        } else {
+            console.text(&text(&outcome, console.columns()))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+const HEADING: Style = Style::new().bold();
+const GOOD: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Yellow.on_default();
+
+fn text(outcome: &Outcome, width: usize) -> String {
+    let measured = &outcome.measured;
+    let mut text = format!("{HEADING}Time of a load over the working set{HEADING:#}, whole pages in random order\n");
+    let mut table = Table::new([(Column::Right, "working set"), (Column::Right, "a load")]);
+    for point in &measured.curve {
+        table.row([report::bytes(point.bytes).into(), format!("{:.1} ns", point.ns).into()]);
+    }
+    text += &table.render(width);
+    text += &format!("\n{HEADING}What this process gets{HEADING:#}\n");
+    let mut table = Table::new([
+        (Column::Left, "cache"),
+        (Column::Right, "it has"),
+        (Column::Right, "we get"),
+        (Column::Right, "a load"),
+    ]);
+    for level in &outcome.levels {
+        table.row([
+            level.cache.as_str().into(),
+            report::bytes(level.told_bytes).into(),
+            report::bytes(level.got_bytes).into(),
+            format!("{:.1} ns", level.ns).into(),
+        ]);
+    }
+    table.row([
+        "memory".into(),
+        "".into(),
+        "".into(),
+        format!("{:.1} ns", measured.memory_ns).into(),
+    ]);
+    text += &table.render(width);
+    let tlb = match (measured.tlb_reach_bytes, measured.refill_ns) {
+        (Some(reach), Some(refill)) => format!(
+            "  The TLB reaches {} of small pages; beyond, translation adds {refill:.1} ns to a load of another page.",
+            report::bytes(reach)
+        ),
+        _ => "  Translation of small pages costs no more than a load from the last cache, as far as was looked at.".into(),
+    };
+    text += &wrapped(&tlb, width);
+    text + "\n" + &colors(&outcome.colors, width)
+}
+
+fn colors(colors: &ColorReport, width: usize) -> String {
+    let mut text = format!("{HEADING}Page colors{HEADING:#}\n");
+    if let Some(source) = colors.frames {
+        let known = match source {
+            FrameSource::Pagemap => "known from /proc/self/pagemap",
+            FrameSource::HugePages => "known by their order in huge pages (bits 12 to 20)",
+        };
+        let made = if colors.huge {
+            "in huge pages"
+        } else {
+            "not all in huge pages"
+        };
+        let tried = format!("  Tried with {} {made}; frames are {known}.", report::bytes(colors.bytes));
+        text += &wrapped(&tried, width);
+    }
+    if let Some(translation) = colors.translation {
+        let meaning = match translation.whole() {
+            Some(true) => "huge pages are translated as a whole",
+            Some(false) => "huge pages are translated piece by piece, as if they were small ones",
+            None => "too little to tell them apart",
+        };
+        let added = format!(
+            "  Translation adds {:.1} ns to a load in huge pages and {:.1} ns in small ones: {meaning}.",
+            translation.huge_ns, translation.small_ns
+        );
+        text += &wrapped(&added, width);
+    }
+    for finding in &colors.findings {
+        text += "\n";
+        text += &of_cache(finding, width);
+    }
+    text += "\n";
+    text += &match colors.outcome() {
+        Ok(validated) => wrapped(&format!("{GOOD}Colors are real here{GOOD:#}: {}.", sentence(&validated)), width),
+        Err(not) => wrapped(&format!("{BAD}No colors are used here{BAD:#}: {}.", not.reason), width),
+    };
+    text
+}
+
+fn sentence(validated: &Validated) -> String {
+    format!(
+        "{} of {} each in {} ({}), by bits {} of a frame's address; confidence {:.2} %",
+        1u64 << validated.bits,
+        report::bytes(validated.color_bytes),
+        validated.cache,
+        if validated.shared {
+            "shared by cpus"
+        } else {
+            "private to a cpu"
+        },
+        bits(validated.first_bit, validated.bits),
+        100.0 * validated.confidence
+    )
+}
+
+fn of_cache(finding: &Finding, width: usize) -> String {
+    let mut head = format!("  {HEADING}{}{HEADING:#}", finding.cache);
+    if finding.bits > 0 {
+        head += &format!(", candidate bits {}", bits(finding.first_bit, finding.bits));
+    }
+    if let Some(times) = finding.times {
+        head += &format!(
+            "; a load that it serves takes {:.1} ns, one that it does not {:.1} ns",
+            times.inside_ns, times.outside_ns
+        );
+    }
+    let mut text = wrapped(&head, width);
+    if !finding.steps.is_empty() {
+        let mut table = Table::new([
+            (Column::Right, "  pages"),
+            (Column::Right, "equal in these bits"),
+            (Column::Right, "taking all their values"),
+        ]);
+        for step in &finding.steps {
+            table.row([
+                step.pages.to_string().into(),
+                format!("{:.1} ns", step.same_ns).into(),
+                format!("{:.1} ns", step.mixed_ns).into(),
+            ]);
+        }
+        text += &table.render(width);
+    }
+    if !finding.tests.is_empty() {
+        let mut table = Table::new([
+            (Column::Left, "  bits"),
+            (Column::Right, "equal"),
+            (Column::Right, "half flipped"),
+            (Column::Left, "they separate pages"),
+        ]);
+        for test in &finding.tests {
+            let names: Vec<String> = test.bits.iter().map(u32::to_string).collect();
+            let effect = match test.effect {
+                Effect::Separates { .. } => "yes",
+                Effect::Nothing { .. } => "no",
+                Effect::Unclear => "not clear",
+            };
+            table.row([
+                format!("  {}", names.join("+")).into(),
+                format!("{:.1} ns", test.same_ns).into(),
+                format!("{:.1} ns", test.flipped_ns).into(),
+                effect.into(),
+            ]);
+        }
+        text += &table.render(width);
+    }
+    let verdict = match &finding.verdict {
+        Verdict::Colors {
+            first_bit,
+            bits: count,
+            pages,
+            confidence,
+        } => format!(
+            "colors by bits {}, {pages} pages each; confidence {:.2} %",
+            bits(*first_bit, *count),
+            100.0 * confidence
+        ),
+        Verdict::Nothing { reason, confidence } => {
+            format!("no colors: {reason}; confidence {:.2} %", 100.0 * confidence)
+        }
+        Verdict::Unclear { reason } => format!("nothing can be said: {reason}"),
+    };
+    text + &wrapped(&format!("    {}: {verdict}.", finding.cache), width)
+}
+
+fn bits(first: u32, count: u32) -> String {
+    match count {
+        0 | 1 => first.to_string(),
+        _ => format!("{first} to {}", first + count - 1),
+    }
+}
+
+/// A paragraph in lines that fit, each indented as the first.
+fn wrapped(paragraph: &str, width: usize) -> String {
+    let body = paragraph.trim_start();
+    let indent = " ".repeat(paragraph.len() - body.len());
+    let room = width.saturating_sub(indent.len()).max(24);
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in body.split(' ') {
+        let long = anstream::adapter::strip_str(word).to_string().chars().count();
+        if used > 0 && used + 1 + long > room {
+            lines.push(String::new());
+            used = 0;
+        }
+        let last = lines.len() - 1;
+        if used > 0 {
+            lines[last].push(' ');
+            used += 1;
+        }
+        lines[last].push_str(word);
+        used += long;
+    }
+    lines.iter().map(|line| format!("{indent}{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use ::machine::measured::{Bits, Point, Step, Times};
+
+    use super::*;
+
+    fn outcome(verdict: Verdict, validated: Option<Validated>, reason: Option<&str>) -> Outcome {
+        Outcome {
+            levels: vec![LevelGot {
+                cache: "L2".into(),
+                level: 2,
+                told_bytes: 1 << 20,
+                got_bytes: 1 << 19,
+                ns: 3.2,
+            }],
+            measured: Measured {
+                cache_bytes: 1 << 19,
+                cache_ns: 3.2,
+                memory_ns: 99.0,
+                tlb_reach_bytes: Some(1 << 20),
+                refill_ns: Some(12.5),
+                curve: vec![Point {
+                    bytes: 1 << 14,
+                    ns: 1.0,
+                }],
+                tlb_curve: vec![],
+            },
+            colors: ColorReport {
+                frames: Some(FrameSource::HugePages),
+                bytes: 128 << 20,
+                huge: true,
+                translation: None,
+                guest: false,
+                findings: vec![Finding {
+                    cache: "L2".into(),
+                    level: 2,
+                    shared: false,
+                    first_bit: 12,
+                    bits: 4,
+                    times: Some(Times {
+                        inside_ns: 3.0,
+                        outside_ns: 20.0,
+                    }),
+                    steps: vec![Step {
+                        pages: 24,
+                        same_ns: 19.5,
+                        mixed_ns: 3.1,
+                    }],
+                    tests: vec![Bits {
+                        bits: vec![12, 15],
+                        same_ns: 19.5,
+                        flipped_ns: 3.1,
+                        effect: Effect::Separates { chance: 1e-6 },
+                    }],
+                    verdict,
+                }],
+                validated,
+                reason: reason.map(str::to_string),
+            },
+        }
+    }
+
+    fn plain(outcome: &Outcome) -> String {
+        anstream::adapter::strip_str(&text(outcome, 80)).to_string()
+    }
+
+    #[test]
+    fn colors_are_told_with_their_bits_and_worth() {
+        let verdict = Verdict::Colors {
+            first_bit: 12,
+            bits: 4,
+            pages: 16,
+            confidence: 0.9999,
+        };
+        let validated = Validated {
+            cache: "L2".into(),
+            level: 2,
+            shared: false,
+            first_bit: 12,
+            bits: 4,
+            color_bytes: 65536,
+            capacity_bytes: 1 << 20,
+            confidence: 0.9999,
+            frames: FrameSource::HugePages,
+        };
+        let told = plain(&outcome(verdict, Some(validated), None));
+        assert!(
+            told.contains("Colors are real here: 16 of 64.0 KB each in L2 (private to a cpu), by bits 12 to 15"),
+            "{told}"
+        );
+        assert!(
+            told.contains("12+15") && told.contains("yes") && told.contains("19.5 ns"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn no_colors_are_told_with_the_reason_within_the_width() {
+        let reason =
+            "pages that agree in bits 12-15 stay in it as well as mixed ones, and this goes on for more than a line";
+        let verdict = Verdict::Nothing {
+            reason: reason.into(),
+            confidence: 0.999,
+        };
+        let told = plain(&outcome(verdict, None, Some(reason)));
+        let flat = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            flat.contains("No colors are used here: pages that agree in bits 12-15"),
+            "{told}"
+        );
+        assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
+        assert_eq!(wrapped("  a b", 4), "  a b\n");
+    }
+}

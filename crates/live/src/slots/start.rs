@@ -1,0 +1,232 @@
+//! What an application starts with: its cpus, the colors, the ledger, and what moves its pages.
+
+use policy::slots::Caches;
+
+use super::ledger::{Ledger, Own, Recorded};
+use super::place::Nothing;
+use super::served::Served;
+use super::{Application, Error};
+use crate::daemon::{Client, SOCKET, SOCKET_VARIABLE};
+use crate::found::{self, Unknown};
+use crate::{Colors, Config, Engine, PAGE_BYTES, Source};
+
+/// How an application wants to start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Start {
+    pub on: On,
+    pub colors: ColorsFrom,
+    pub through: Through,
+}
+
+/// The processors that an application runs on. A processor is, here, what shares a cache with colors.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum On {
+    /// All that the process's first thread may use.
+    #[default]
+    Affinity,
+    /// The first so many of these (the paper's `ULCC_Init`).
+    Processors(u32),
+    /// Those of these cpus, and only these cpus.
+    Cpus(Vec<u32>),
+}
+
+/// Where the colors come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ColorsFrom {
+    /// What was validated since the last boot, or `DOMICILE_COLORS` forces; refused where neither is.
+    #[default]
+    Found,
+    /// The same, but measured now where nobody has measured yet (about two seconds).
+    Measured,
+    /// These.
+    Given(Colors),
+}
+
+/// Who keeps the ledger and has frames at hand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Through {
+    /// The daemon if its socket answers, else this process.
+    #[default]
+    DaemonIfThere,
+    /// The daemon; refused where it does not answer.
+    Daemon,
+    /// This process: its colors are its own only as far as it goes.
+    Own,
+}
+
+/// What an application runs with, for people and for programs that tell them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Means {
+    pub colors: Colors,
+    /// The caches that the application uses.
+    pub caches: Caches,
+    /// Who keeps the ledger.
+    pub ledger: String,
+    /// What moves pages, and by which facilities of the kernel.
+    pub engine: String,
+    /// Under `domicile record`: nothing moves, the trace is told.
+    pub recording: bool,
+}
+
+impl Application {
+    /// Starts the use of slots in this process. Several applications in one process have nothing to do with
+    /// one another; without the daemon, they do not know of each other's colors.
+    pub fn start(start: Start) -> Result<Application, Error> {
+        let allowed = sys::affinity::allowed(Some(std::process::id())).map_err(|error| crate::Error::Unavailable {
+            what: "the cpus of this process".to_string(),
+            why: error.to_string(),
+        })?;
+        if sys::requests::recording() {
+            let colors = match start.colors {
+                ColorsFrom::Given(colors) => colors,
+                _ => found::found(Unknown::Refuse).or_else(|_| described())?,
+            };
+            let (caches, cpus) = caches_and_cpus(&colors, &allowed, &start.on)?;
+            let ledger = Recorded(Own::new(caches.clone())?);
+            let engine = "none: the trace is told of slots and data sets".to_string();
+            let means = means(colors, caches, &ledger, engine, true);
+            return Ok(Application::with(means, cpus, Box::new(ledger), Box::new(Nothing)));
+        }
+        let (colors, served) = colors_and_daemon(start.colors, start.through)?;
+        let (caches, cpus) = caches_and_cpus(&colors, &allowed, &start.on)?;
+        let mut config = Config::new(colors.clone());
+        let (ledger, why): (Box<dyn Ledger>, Option<String>) = match served {
+            Ok(served) => {
+                // Frames come over a connection of their own: an answer is never that to the other's request.
+                config.supply = Some(Box::new(Client::find().map_err(crate::Error::from)?));
+                (Box::new(served), None)
+            }
+            Err(why) => (Box::new(Own::new(caches.clone())?), Some(why)),
+        };
+        let engine = Engine::open(config)?;
+        let mut told = engine.means().to_string();
+        if let Some(why) = why {
+            told += &format!("ledger: this process's own; {why}\n");
+        }
+        let means = means(colors, caches, &*ledger, told, false);
+        Ok(Application::with(means, cpus, ledger, Box::new(engine)))
+    }
+}
+
+fn means(colors: Colors, caches: Caches, ledger: &dyn Ledger, engine: String, recording: bool) -> Means {
+    Means {
+        colors,
+        caches,
+        ledger: ledger.name(),
+        engine,
+        recording,
+    }
+}
+
+/// The daemon's ledger, or why it is not used.
+type Daemons = Result<Served, String>;
+
+/// The colors, and the daemon if it is to be used and has the same ones. Where nothing else is said, the daemon's
+/// colors are everybody's.
+fn colors_and_daemon(from: ColorsFrom, through: Through) -> Result<(Colors, Daemons), Error> {
+    let client = match through {
+        Through::Own => Err("as it was asked for".to_string()),
+        Through::Daemon => Ok(Client::find().map_err(crate::Error::from)?),
+        Through::DaemonIfThere => Client::find().map_err(|error| error.to_string()),
+    };
+    let forced = std::env::var_os(found::VARIABLE).is_some();
+    let colors = match (from, &client) {
+        (ColorsFrom::Given(colors), _) => colors,
+        (_, Ok(client)) if !forced => client.colors().clone(),
+        (ColorsFrom::Found, _) => found::found(Unknown::Refuse)?,
+        (ColorsFrom::Measured, _) => found::found(Unknown::Measure)?,
+    };
+    let client = match client {
+        Ok(client) => client,
+        Err(why) => return Ok((colors, Err(why))),
+    };
+    let theirs = client.colors();
+    let same = |colors: &Colors| (colors.first_bit, colors.bits, colors.color_bytes);
+    if same(theirs) == same(&colors) {
+        let path = std::env::var_os(SOCKET_VARIABLE).unwrap_or_else(|| SOCKET.into());
+        let name = format!("the daemon's at {}", path.to_string_lossy());
+        return Ok((colors, Ok(Served::new(client, name))));
+    }
+    let why = format!(
+        "the daemon has other colors: {} bits from bit {} on, {} bytes each",
+        theirs.bits, theirs.first_bit, theirs.color_bytes
+    );
+    if through == Through::Daemon {
+        return Err(Error::Live(crate::Error::Unavailable {
+            what: "the daemon".to_string(),
+            why,
+        }));
+    }
+    Ok((colors, Err(why)))
+}
+
+/// The shared caches of these colors, and which cpus an application uses of those that it may.
+fn caches_and_cpus(colors: &Colors, allowed: &[u32], on: &On) -> Result<(Caches, Vec<u32>), Error> {
+    let shared = crate::daemon::sharers(&sys::Root::default(), &colors.cache);
+    let shared = shared.map_err(|error| crate::Error::Unavailable {
+        what: "which cpus share a cache".to_string(),
+        why: error.to_string(),
+    })?;
+    let caches = Caches {
+        colors: colors.count(),
+        color_bytes: colors.color_bytes,
+        page_bytes: PAGE_BYTES as u64,
+        cpus: shared,
+    };
+    let cpus = match on {
+        On::Affinity => allowed.to_vec(),
+        On::Cpus(cpus) => {
+            if let Some(&cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+                let allowed = sys::cpus::list(allowed);
+                return Err(Error::Cpu { cpu, allowed });
+            }
+            if cpus.is_empty() {
+                return Err(Error::NoThreads);
+            }
+            cpus.clone()
+        }
+        &On::Processors(asked) => {
+            let mine =
+                |cpus: &Vec<u32>| -> Vec<u32> { cpus.iter().copied().filter(|cpu| allowed.contains(cpu)).collect() };
+            let mut processors: Vec<Vec<u32>> = caches.cpus.iter().map(mine).collect();
+            processors.retain(|cpus| !cpus.is_empty());
+            if asked == 0 || asked as usize > processors.len() {
+                return Err(Error::Processors {
+                    asked,
+                    there: processors.len() as u32,
+                    cache: colors.cache.clone(),
+                });
+            }
+            processors[..asked as usize].concat()
+        }
+    };
+    caches.check()?;
+    Ok((caches, cpus))
+}
+
+/// Under `domicile record` colors decide nothing here, but a program may ask how much cache there is: then what
+/// Linux says is as good as anything.
+fn described() -> Result<Colors, Error> {
+    let unavailable = |why: String| {
+        Error::Live(crate::Error::Unavailable {
+            what: "the size of the cache".to_string(),
+            why: format!("{why}; give colors with DOMICILE_COLORS=force:FIRST_BIT:BITS:BYTES"),
+        })
+    };
+    let host = machine::host(&sys::Root::default()).map_err(|error| unavailable(error.to_string()))?;
+    let outermost = host
+        .machine
+        .caches
+        .iter()
+        .rev()
+        .find(|cache| host.machine.colors(cache) > 1);
+    let cache = outermost.ok_or_else(|| unavailable("no cache of this machine has colors".to_string()))?;
+    let colors = host.machine.colors(cache).next_power_of_two().min(1 << 16);
+    Ok(Colors {
+        first_bit: 12,
+        bits: colors.trailing_zeros(),
+        color_bytes: (cache.bytes / u64::from(colors)).max(1),
+        cache: cache.name.clone(),
+        source: Source::Forced,
+    })
+}

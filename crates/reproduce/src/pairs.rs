@@ -1,0 +1,191 @@
+//! Figures of times with cache slots and without (Ding11, figures 5, 7, 9 and 11), measured where page colors are real.
+
+use live::found::{Unknown, found};
+use live::{Colors, Source};
+
+use crate::error::ReproduceError;
+use crate::line::Line;
+use crate::paper::{Item, Run};
+use crate::programs::{Build, Program, Programs};
+use crate::reproduce::{Reproduction, Section, rounds_told};
+use crate::saved::percent_saved;
+use crate::times::median;
+use crate::watch::Step;
+
+/// One program without slots and with them, run in turn.
+struct Pair {
+    without: Vec<f64>,
+    with: Vec<f64>,
+}
+
+/// The cache that has the colors here.
+struct Ground {
+    bytes: u64,
+    colors: u64,
+    /// Cpus that share an instance of it.
+    cpus: u32,
+    told: String,
+}
+
+impl Reproduction<'_> {
+    /// A figure of times: measured with as many threads as there are cpus, simulated with all.
+    pub(crate) fn pairs(&mut self, item: &Item, section: &mut Section) -> Result<(), ReproduceError> {
+        let programs = Programs::find(self.options.programs.as_deref())?;
+        let rounds = self.options.rounds.unwrap_or(if self.options.full { 15 } else { 5 });
+        let ground = ground();
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut pairs: Vec<Result<Pair, String>> = Vec::new();
+        for (index, run) in item.runs.iter().enumerate() {
+            // Runs are of 1, 2, 4 ... threads.
+            pairs.push(match &ground {
+                Err(reason) => Err(reason.clone()),
+                Ok(_) if 1 << index > cpus => Err(format!("this machine has {cpus} cpus")),
+                Ok(ground) => self.pair(&programs, item, run, ground, rounds).map_err(|error| {
+                    section.failures.push(format!("{}: {error}", run.of));
+                    error.to_string()
+                }),
+            });
+        }
+        let mut rows = |name: &str, unit: &str, value: &dyn Fn(&Pair) -> f64| {
+            let paper = item.rows.iter().find(|row| row.name == name);
+            for (index, (column, pair)) in item.columns.iter().zip(&pairs).enumerate() {
+                let paper = paper.and_then(|row| row.value(index));
+                let ours = pair.as_ref().map(value).map_err(Clone::clone);
+                section
+                    .lines
+                    .push(Line::new(self.place(item, name, column, unit), paper, ours));
+            }
+        };
+        let middle = |times: &[f64]| median(&mut times.to_vec()).unwrap_or(f64::NAN);
+        rows("time saved", &item.unit, &|pair| {
+            percent_saved(middle(&pair.without), middle(&pair.with))
+        });
+        if ground.is_ok() {
+            rows("without slots", "seconds", &|pair| middle(&pair.without));
+            rows("with slots", "seconds", &|pair| middle(&pair.with));
+        }
+        for (column, pair) in item.columns.iter().zip(&pairs) {
+            if let Ok(pair) = pair {
+                let (without, with) = (spread(&pair.without), spread(&pair.with));
+                section
+                    .notes
+                    .push(format!("{column}: without slots {without}, with {with}"));
+            }
+        }
+        section.notes.push(match &ground {
+            Ok(ground) => format!(
+                "measured here: seconds on the wall, {}, in turn; {}",
+                rounds_told(rounds),
+                ground.told
+            ),
+            Err(reason) => format!("not measured, simulated only: {reason}"),
+        });
+        self.simulated(&programs, item, section);
+        section
+            .notes
+            .extend(item.says.iter().map(|says| format!("the paper: {says}")));
+        Ok(())
+    }
+
+    /// The simulated times of the runs of the figure of misses.
+    fn simulated(&self, programs: &Programs, item: &Item, section: &mut Section) {
+        let counts = item.counts.as_deref().unwrap_or_default();
+        let Some(counts) = self.paper.items.iter().find(|other| other.name == counts) else {
+            return;
+        };
+        for (run, column) in counts.runs.iter().zip(&item.columns) {
+            let (both, line) = self.both(programs, counts, run);
+            if let Err(reason) = &both {
+                section.failures.push(format!("{column}: {reason}"));
+            }
+            let paper = item.rows.iter().find(|row| row.name == "time saved");
+            let at = item.columns.iter().position(|other| other == column);
+            let paper = paper.and_then(|row| row.value(at?));
+            let place = self.place(item, "simulated time saved", column, &item.unit);
+            let ours = both.map(|both| both.time());
+            section.lines.push(Line::new(place, paper, ours).of_run(&line));
+        }
+    }
+
+    fn pair(
+        &self,
+        programs: &Programs,
+        item: &Item,
+        run: &Run,
+        ground: &Ground,
+        rounds: usize,
+    ) -> Result<Pair, ReproduceError> {
+        let program = |version: &str| -> Result<Program, ReproduceError> {
+            let scale = item.scales.iter().rfind(|scale| scale.cache <= ground.bytes);
+            let mut arguments: Vec<String> = scale.map(|scale| scale.arguments.clone()).unwrap_or_default();
+            arguments.extend(run.arguments.iter().cloned());
+            let sizes = [
+                ("--cache", ground.bytes),
+                ("--colors", ground.colors),
+                ("--sharing", u64::from(ground.cpus)),
+            ];
+            arguments.extend(
+                sizes
+                    .iter()
+                    .flat_map(|(name, value)| [name.to_string(), value.to_string()]),
+            );
+            let name = item.job.program.as_deref().unwrap_or_default();
+            programs.program(Build::Time, name, version, arguments)
+        };
+        let (plain, slots) = (program("plain")?, program("slots")?);
+        let mut pair = Pair {
+            without: Vec::new(),
+            with: Vec::new(),
+        };
+        let what = format!("{} {}", item.name, run.of);
+        for round in 0..rounds.max(1) {
+            (self.watch)(Step::Timing {
+                what: &what,
+                run: 2 * round,
+                runs: 2 * rounds,
+            });
+            // Who goes first changes, so that whatever the machine does meets both alike.
+            let (mut one, mut other) = ((&plain, &mut pair.without), (&slots, &mut pair.with));
+            if round % 2 == 1 {
+                std::mem::swap(&mut one, &mut other);
+            }
+            for (program, times) in [one, other] {
+                times.push(program.run()?.seconds);
+            }
+        }
+        Ok(pair)
+    }
+}
+
+/// The colors that the probe validated, or why there are none.
+fn ground() -> Result<Ground, String> {
+    let colors: Colors = found(Unknown::Measure).map_err(|error| error.to_string())?;
+    let bytes = colors.color_bytes << colors.bits;
+    let host = machine::host(&sys::Root::default()).map_err(|error| error.to_string())?;
+    let cache = host.machine.caches.iter().find(|cache| cache.name == colors.cache);
+    let source = match colors.source {
+        Source::Validated => "validated by timing",
+        Source::Forced => "forced, not validated",
+    };
+    Ok(Ground {
+        bytes,
+        colors: 1 << colors.bits,
+        cpus: cache.map_or(1, |cache| cache.cpus_per_instance.max(1)),
+        told: format!(
+            "{} colors of {} in {}, {source}; sizes by that cache",
+            1u64 << colors.bits,
+            report::bytes(colors.color_bytes),
+            colors.cache
+        ),
+    })
+}
+
+fn spread(times: &[f64]) -> String {
+    let (least, most) = times
+        .iter()
+        .fold((f64::MAX, f64::MIN), |(a, b), &t| (a.min(t), b.max(t)));
+    format!(
+        "{:.3} s ({least:.3} to {most:.3})",
+        median(&mut times.to_vec()).unwrap_or_default()
+    )
+}

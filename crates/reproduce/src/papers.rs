@@ -1,0 +1,154 @@
+//! The papers whose tables and figures are here as data.
+
+use crate::paper::{Malformed, Paper, item};
+
+macro_rules! items {
+    ($paper:literal: $($item:literal)*) => {
+        &[$(($item, include_str!(concat!("../../../papers/", $paper, "/", $item, ".toml")))),*]
+    };
+}
+
+const PHILBIN96: &[(&str, &str)] = items! {
+    "philbin96": "table1" "table2" "table3" "table4" "table5" "table6" "table7" "table8" "table9" "figure4"
+};
+
+const DING11: &[(&str, &str)] = items! {
+    "ding11": "figure5" "figure6" "figure7" "figure8" "figure9" "figure10" "figure11" "figure12" "figure13"
+};
+
+/// Philbin and others, ASPLOS 1996.
+pub fn philbin96() -> Result<Paper, Malformed> {
+    let items = PHILBIN96.iter().map(|(name, text)| item("philbin96", name, text));
+    Ok(Paper {
+        name: "philbin96",
+        title: "Thread Scheduling for Cache Locality",
+        machine: "sgi-power-indigo2-r8000",
+        items: items.collect::<Result<_, _>>()?,
+    })
+}
+
+/// Ding, Wang and Zhang, PPoPP 2011.
+pub fn ding11() -> Result<Paper, Malformed> {
+    let items = DING11.iter().map(|(name, text)| item("ding11", name, text));
+    Ok(Paper {
+        name: "ding11",
+        title: "ULCC: A User-Level Facility for Optimizing Shared Cache Performance on Multicores",
+        machine: "clovertown-x5355",
+        items: items.collect::<Result<_, _>>()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paper::{Item, Kind};
+
+    fn value(item: &Item, row: &str, column: usize) -> f64 {
+        item.rows.iter().find(|r| r.name == row).unwrap().value(column).unwrap()
+    }
+
+    /// The paper's sums hold to its last digit; a number that was copied wrongly breaks one.
+    #[test]
+    fn the_papers_numbers_add_up() {
+        let paper = philbin96().unwrap();
+        assert_eq!(paper.items.len(), 10);
+        for item in paper.items.iter().filter(|item| item.kind == Kind::Counts) {
+            // A column of our own has none of the paper's numbers.
+            let printed = |&column: &usize| item.rows.iter().any(|row| row.value(column).is_some());
+            assert!((0..item.columns.len()).filter(printed).count() >= 2, "{}", item.name);
+            for column in (0..item.columns.len()).filter(printed) {
+                let of = |row| value(item, row, column);
+                let classes = of("L2 compulsory") + of("L2 capacity") + of("L2 conflict");
+                let told = format!("{} {}", item.name, item.columns[column]);
+                assert!((classes - of("L2 misses")).abs() <= 1.0, "{told}: classes");
+                let rate = 100.0 * of("L1 misses") / (of("I fetches") + of("D references"));
+                // The paper prints 4.747 as 4.8.
+                assert!((rate - of("L1 rate")).abs() < 0.06, "{told}: L1 rate {rate}");
+            }
+        }
+        let table1 = &paper.items[0];
+        for column in 0..2 {
+            let parts = value(table1, "Fork", column) + value(table1, "Run", column);
+            assert!((parts - value(table1, "Total", column)).abs() < 1e-9);
+        }
+    }
+
+    /// What the paper's text says of its tables, in its own words and numbers.
+    #[test]
+    fn the_text_agrees_with_the_tables() {
+        let paper = philbin96().unwrap();
+        let table = |name: &str| paper.items.iter().find(|item| item.name == name).unwrap();
+        let less = |name, row, a, b| value(table(name), row, a) - value(table(name), row, b);
+        // "reduces the number of instruction and data references by 3,204M and 2,494M"
+        assert_eq!((less("table3", "I fetches", 0, 1) / 1e3).round(), 3204.0);
+        assert_eq!((less("table3", "D references", 0, 1) / 1e3).round(), 2494.0);
+        // "by 1,459M and 1,029M": threaded
+        assert_eq!((less("table3", "I fetches", 0, 2) / 1e3).round(), 1459.0);
+        assert_eq!((less("table3", "D references", 0, 2) / 1e3).round(), 1029.0);
+        // "L1 cache misses, by about 193M, and L2 cache misses, by 67.5M"
+        assert_eq!((less("table3", "L1 misses", 0, 1) / 1e3).round(), 193.0);
+        assert_eq!((less("table3", "L2 misses", 0, 1) / 1e2).round(), 675.0);
+        // "26M instruction references and 3.4M data references less", "4.3M more L1", "3.2M"
+        assert_eq!((less("table5", "I fetches", 0, 1) / 1e3).round(), 26.0);
+        assert_eq!((less("table5", "D references", 0, 1) / 1e2).round(), 34.0);
+        assert_eq!((less("table5", "L1 misses", 1, 0) / 1e2).round(), 43.0);
+        assert_eq!((less("table5", "L2 misses", 0, 1) / 1e2).round(), 32.0);
+        // "20.2M instruction references less", "13.7M", "2.6M"
+        assert_eq!((less("table5", "I fetches", 0, 2) / 1e2).round(), 202.0);
+        assert_eq!((less("table5", "L1 misses", 2, 0) / 1e2).round(), 137.0);
+        assert_eq!((less("table5", "L2 misses", 0, 2) / 1e2).round(), 26.0);
+        // SOR: "933M more references", "about 85M", "about 7.3M"; threaded "about 8.2M more", "180K more"
+        let references = |a, b| less("table7", "I fetches", a, b) + less("table7", "D references", a, b);
+        assert_eq!((references(1, 0) / 1e3).round(), 933.0);
+        assert_eq!((less("table7", "L1 misses", 0, 1) / 1e3).round(), 85.0);
+        assert_eq!((less("table7", "L2 misses", 0, 1) / 1e2).round(), 73.0);
+        assert_eq!((references(2, 0) / 1e2).round(), 82.0);
+        assert_eq!(less("table7", "L1 misses", 2, 0), 180.0);
+        // N-body: "about 23.8M more", "722K more L1 misses", capacity "by a factor of 2.3"
+        let references = less("table9", "I fetches", 1, 0) + less("table9", "D references", 1, 0);
+        assert_eq!((references / 1e2).round(), 239.0);
+        assert_eq!(less("table9", "L1 misses", 1, 0), 722.0);
+        let capacity = |column| value(table("table9"), "L2 capacity", column);
+        assert_eq!((capacity(0) / capacity(1) * 10.0).round(), 23.0);
+    }
+
+    /// What the text of sections 4.2 and 4.3 says of figures that are drawn without numbers.
+    #[test]
+    fn the_text_of_ding11_is_all_that_its_figures_print() {
+        let paper = ding11().unwrap();
+        let printed = |name: &str| -> Vec<(String, f64)> {
+            let item = paper.items.iter().find(|item| item.name == name).unwrap();
+            let columns = item.columns.iter().enumerate();
+            let of = |row: &crate::paper::Row, (at, column): (usize, &String)| Some((column.clone(), row.value(at)?));
+            columns.filter_map(|at| of(&item.rows[0], at)).collect()
+        };
+        let told = |of: &[(&str, f64)]| {
+            of.iter()
+                .map(|&(at, value)| (at.to_string(), value))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(printed("figure5"), told(&[("1 thread", 5.4), ("4 threads", 22.7)]));
+        assert_eq!(printed("figure6"), []);
+        assert_eq!(printed("figure8"), []);
+        assert_eq!(
+            printed("figure9"),
+            told(&[("1 thread", 16.0), ("2 threads", 31.0), ("4 threads", 32.0)])
+        );
+        assert_eq!(printed("figure10"), told(&[("2 threads", 54.0), ("4 threads", 62.0)]));
+        assert_eq!(printed("figure12"), told(&[("1 thread", 50.0)]));
+        assert_eq!(printed("figure13"), told(&[("64K", 2.0)]));
+    }
+
+    #[test]
+    fn a_figure_of_pairs_has_the_runs_of_its_counts() {
+        let paper = ding11().unwrap();
+        let pairs: Vec<&Item> = paper.items.iter().filter(|item| item.kind == Kind::Pairs).collect();
+        assert_eq!(pairs.len(), 4);
+        for item in pairs {
+            let counts = item.counts.as_deref().unwrap();
+            let counts = paper.items.iter().find(|other| other.name == counts).unwrap();
+            assert_eq!((counts.kind, &counts.columns), (Kind::Saved, &item.columns));
+            assert_eq!(counts.job.program, item.job.program);
+        }
+    }
+}

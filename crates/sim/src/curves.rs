@@ -1,0 +1,149 @@
+//! How many misses of the outermost cache each data structure would have, alone in a part of it.
+//!
+//! What looks that cache up is what the caches before it let through, in the order of the simulated clocks; each
+//! structure's part of that stream, instance by instance of the cache, is a stream of its own
+//! ([`crate::distance`]). Parts are counted in colors, as cache slots are.
+//!
+//! Structures here are what a slot can be given: variables, and blocks of some pages by where they were allocated. Smaller
+//! blocks share their pages with others, and arrays that the program declared lie in one of the former.
+
+use std::collections::HashMap;
+
+use policy::slots::Caches;
+use trace::{Allocation, Event};
+
+use crate::distance::Distances;
+use crate::pieces::Access;
+use crate::structures::{Description, StructureId, StructureKind, Structures, Tables};
+
+/// Pages that a block or variable must have to be told apart.
+pub const PAGES: u64 = 4;
+/// Lines of a structure that are followed; of more, a sample.
+const FOLLOWED: usize = 1 << 16;
+/// Structures of one instance that are followed.
+const ROWS: usize = 4096;
+
+/// The curves of a run's structures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CurvesOutcome {
+    /// The caches that they are of.
+    pub caches: Caches,
+    pub line_bytes: u64,
+    /// What looked the caches up altogether, and missed.
+    pub accesses: u64,
+    pub misses: u64,
+    /// Those that have a name and [`PAGES`] pages, the most misses first.
+    pub structures: Vec<CurveOutcome>,
+}
+
+/// One structure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CurveOutcome {
+    pub what: Description,
+    /// Times it was looked up in the outermost caches, and missed there in this run.
+    pub accesses: u64,
+    pub misses: u64,
+    /// First uses of a line (in each cache).
+    pub cold: u64,
+    /// Misses with 0, 1, 2 ... colors of each cache for itself, with LRU.
+    pub alone: Vec<u64>,
+}
+
+pub struct Curves {
+    caches: Caches,
+    structures: Structures,
+    /// The kind of cache, by its place in the machine's list.
+    kind: u16,
+    line_bits: u8,
+    rows: HashMap<(StructureId, u32), Row>,
+    accesses: u64,
+    misses: u64,
+}
+
+struct Row {
+    distances: Distances,
+    misses: u64,
+}
+
+impl Curves {
+    pub fn new(caches: Caches, kind: u16, line_bits: u8, tables: &Tables) -> Curves {
+        let tables = Tables { arrays: &[], ..*tables };
+        Curves {
+            structures: Structures::new(&tables),
+            caches,
+            kind,
+            line_bits,
+            rows: HashMap::new(),
+            accesses: 0,
+            misses: 0,
+        }
+    }
+
+    /// A cache was looked up for a piece.
+    pub fn looked_up(&mut self, a: &Access, kind: u16, instance: u32, hit: bool) {
+        if kind != self.kind {
+            return;
+        }
+        self.accesses += 1;
+        self.misses += u64::from(!hit);
+        let structure = self.structures.lookup(a.who.space, a.virtual_address);
+        let key = (structure, instance);
+        if self.rows.len() >= ROWS && !self.rows.contains_key(&key) {
+            return;
+        }
+        let Curves { caches, line_bits, .. } = self;
+        let row = self.rows.entry(key).or_insert_with(|| Row {
+            distances: Distances::new(caches.colors, caches.color_bytes >> *line_bits, FOLLOWED),
+            misses: 0,
+        });
+        row.misses += u64::from(!hit);
+        let line = a.virtual_address >> self.line_bits;
+        row.distances.touch(line ^ u64::from(a.who.space) << 40);
+    }
+
+    /// Memory was allocated or freed, or a process began.
+    pub fn apply(&mut self, space: u32, thread: u32, event: &Event) {
+        let small = PAGES * self.caches.page_bytes;
+        match event {
+            Event::Alloc {
+                bytes,
+                kind: Allocation::Heap | Allocation::Map,
+                ..
+            } if *bytes < small => {}
+            event => self.structures.apply(space, thread, event),
+        }
+    }
+
+    pub fn tell(self) -> CurvesOutcome {
+        let mut sums: HashMap<StructureId, CurveOutcome> = HashMap::new();
+        for ((structure, _), row) in self.rows {
+            let alone = row.distances.misses();
+            let sum = sums.entry(structure).or_insert_with(|| CurveOutcome {
+                what: self.structures.describe(structure),
+                accesses: 0,
+                misses: 0,
+                cold: 0,
+                alone: vec![0; alone.len()],
+            });
+            sum.accesses += row.distances.total();
+            sum.misses += row.misses;
+            sum.cold += row.distances.cold().round() as u64;
+            for (sum, misses) in sum.alone.iter_mut().zip(alone) {
+                *sum += misses.round() as u64;
+            }
+        }
+        let small = PAGES * self.caches.page_bytes;
+        let named = |curve: &CurveOutcome| {
+            matches!(curve.what.kind, StructureKind::Symbol | StructureKind::Heap) && curve.what.bytes >= small
+        };
+        let mut structures: Vec<_> = sums.into_values().filter(named).collect();
+        structures.sort_by(|a, b| b.misses.cmp(&a.misses).then_with(|| a.what.name.cmp(&b.what.name)));
+        CurvesOutcome {
+            line_bytes: 1 << self.line_bits,
+            caches: self.caches,
+            accesses: self.accesses,
+            misses: self.misses,
+            structures,
+        }
+    }
+}

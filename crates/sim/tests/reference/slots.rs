@@ -1,0 +1,77 @@
+//! What a program says of its cache slots: the policy hears it, and the pages that it wants elsewhere are moved.
+
+use machine::{Index, Kind, Machine};
+use policy::slots::{self, Caches};
+use policy::{Action, Observation, SlotWord};
+use trace::Event;
+
+use super::{Model, units};
+
+/// The outermost caches for data, where placement decides the set.
+pub fn caches(machine: &Machine) -> Option<Caches> {
+    let outer = machine.caches.iter().rfind(|cache| cache.kind != Kind::Instruction)?;
+    let slices = outer.hash.as_ref().map_or(1, |hash| u64::from(hash.slices));
+    let way = outer.bytes / u64::from(outer.ways) / slices;
+    // So many frames until the sets repeat.
+    let colors = (1..).find(|frames| (frames * machine.page_bytes).is_multiple_of(way))?;
+    let shared = |first: u32| (first..(first + outer.cpus_per_instance).min(machine.cpus)).collect();
+    let caches = Caches {
+        colors: colors as u32,
+        color_bytes: outer.bytes / colors,
+        page_bytes: machine.page_bytes,
+        cpus: (0..machine.cpus)
+            .step_by(outer.cpus_per_instance as usize)
+            .map(shared)
+            .collect(),
+    };
+    (outer.index == Index::Physical && colors > 1).then_some(caches)
+}
+
+impl Model<'_> {
+    /// How long the policy keeps the cpu.
+    pub fn slots(&mut self, cpu: usize, thread: u32, event: &Event) -> u64 {
+        let space = self.program.spaces[thread as usize];
+        let Some(word) = self.word(space, event) else { return 0 };
+        let mut took = 0;
+        for action in self.pages.observe(&Observation::Slots(word)) {
+            let Action::Move { page, to } = action else { continue };
+            let Some(old) = self.pages.move_page(page, to) else {
+                continue;
+            };
+            self.hierarchy
+                .forget(old * self.machine.page_bytes, self.machine.page_bytes);
+            self.tlbs.iter_mut().for_each(|tlb| tlb.remove(page));
+            took += units(sim::VERGHESE96.recolor_page_ns);
+        }
+        self.cpus[cpu].time.policy += took;
+        took
+    }
+
+    fn word(&self, space: u32, event: &Event) -> Option<SlotWord> {
+        let word = match *event {
+            Event::Slot { slot, bytes, private } => {
+                let kind = if private {
+                    slots::Kind::Private
+                } else {
+                    slots::Kind::Shared
+                };
+                SlotWord::Slot { slot, bytes, kind }
+            }
+            Event::SlotFree { slot } => SlotWord::SlotFree { slot },
+            Event::DataRange { set, addr, bytes } => SlotWord::Range {
+                set,
+                space,
+                addr,
+                bytes,
+            },
+            Event::DataThread { set, thread } => SlotWord::User {
+                set,
+                cpu: thread % self.machine.cpus,
+            },
+            Event::Allocate { set, slot } => SlotWord::Allocate { set, slot },
+            Event::DataFree { set } => SlotWord::Free { set },
+            _ => return None,
+        };
+        Some(word)
+    }
+}

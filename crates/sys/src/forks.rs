@@ -1,0 +1,112 @@
+//! Fork waits while pages are in flight.
+//!
+//! A child of fork gets a copy of the page tables as they are. A page that has been taken out and
+//! not yet put back would be missing in the child, for good. So whoever takes pages out holds a
+//! [`Flight`], and `fork` waits until no flight is left; flights wait while somebody forks. (A
+//! process made by a bare `clone` system call, without the C library, does not wait.)
+
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Within one page, whose address [`place`] tells.
+#[repr(align(64))]
+struct Counts {
+    flights: AtomicU32,
+    forks: AtomicU32,
+}
+
+static COUNTS: Counts = Counts {
+    flights: AtomicU32::new(0),
+    forks: AtomicU32::new(0),
+};
+
+/// Where the counts are.
+pub(crate) fn place() -> usize {
+    &raw const COUNTS as usize
+}
+
+/// While it lives no thread forks.
+#[must_use]
+pub struct Flight(());
+
+impl Flight {
+    /// Waits until nobody forks.
+    ///
+    /// Pre: the flight is short (it keeps `fork` waiting), and whoever holds it does not fork.
+    pub fn begin() -> Flight {
+        static HANDLERS: Once = Once::new();
+        // SAFETY: the handlers touch nothing but two atomics.
+        HANDLERS.call_once(|| unsafe {
+            libc::pthread_atfork(Some(before), Some(after), Some(in_child));
+        });
+        loop {
+            COUNTS.flights.fetch_add(1, Ordering::SeqCst);
+            if COUNTS.forks.load(Ordering::SeqCst) == 0 {
+                return Flight(());
+            }
+            COUNTS.flights.fetch_sub(1, Ordering::SeqCst);
+            while COUNTS.forks.load(Ordering::SeqCst) != 0 {
+                rustix::thread::sched_yield();
+            }
+        }
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        COUNTS.flights.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Whether this process has one thread only, for now.
+pub fn alone() -> bool {
+    // A line such as `Threads:	1`.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let threads = status.lines().find_map(|line| line.strip_prefix("Threads:"));
+    threads.is_some_and(|threads| threads.trim() == "1")
+}
+
+extern "C" fn before() {
+    COUNTS.forks.fetch_add(1, Ordering::SeqCst);
+    while COUNTS.flights.load(Ordering::SeqCst) != 0 {
+        rustix::thread::sched_yield();
+    }
+}
+
+extern "C" fn after() {
+    COUNTS.forks.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// The child has one thread, and nothing in flight.
+extern "C" fn in_child() {
+    COUNTS.forks.store(0, Ordering::SeqCst);
+    COUNTS.flights.store(0, Ordering::SeqCst);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn a_fork_waits_for_the_flight_and_the_next_flight_for_the_fork() {
+        let landed = AtomicBool::new(false);
+        let flight = Flight::begin();
+        std::thread::scope(|scope| {
+            let fork = scope.spawn(|| {
+                before();
+                let seen = landed.load(Ordering::SeqCst);
+                std::thread::yield_now();
+                after();
+                seen
+            });
+            while COUNTS.forks.load(Ordering::SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            landed.store(true, Ordering::SeqCst);
+            drop(flight);
+            drop(Flight::begin());
+            assert!(fork.join().unwrap(), "the fork went on while a page was in flight");
+        });
+    }
+}
