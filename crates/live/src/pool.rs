@@ -189,7 +189,7 @@ impl Pool {
 
 impl Supply for Pool {
     fn fill(&mut self, into: Pages, want: &[u16]) -> Result<Vec<Option<u16>>, Error> {
-        self.fill_with(into, want, Content::Zeros)
+        self.fill_with(into, want, Content::Zeros, self.placing)
     }
 
     /// The frames go back to the kernel.

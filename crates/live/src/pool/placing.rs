@@ -13,7 +13,13 @@ const REFILL: usize = 256;
 
 impl Pool {
     /// As [`Supply::fill`](crate::Supply::fill); what lies in the frames is the caller's choice.
-    pub(crate) fn fill_with(&mut self, into: Pages, want: &[u16], content: Content) -> Result<Vec<Option<u16>>, Error> {
+    pub(crate) fn fill_with(
+        &mut self,
+        into: Pages,
+        want: &[u16],
+        content: Content,
+        way: Placing,
+    ) -> Result<Vec<Option<u16>>, Error> {
         if want.len() != into.count {
             return Err(Error::Wish(format!(
                 "{} colors were given for {} pages",
@@ -22,7 +28,7 @@ impl Pool {
             )));
         }
         let frames = self.take(want)?;
-        match self.placing {
+        match way {
             Placing::Move => self.fill_by_moving(into, want, &frames, content),
             Placing::Refill => self.refill(into, want, &frames),
             Placing::Remap => {
