@@ -128,7 +128,8 @@ pub struct Server {
     desk: Desk,
     listener: Listener,
     door: Option<Door>,
-    alarm: Option<Alarm>,
+    /// Kept so that it stays set.
+    _alarm: Option<Alarm>,
     ready: Ready,
     sessions: HashMap<u64, Session>,
     scrapes: HashMap<u64, Scrape>,
@@ -220,7 +221,7 @@ impl Server {
             config: Config { clients, ..config },
             listener,
             door,
-            alarm,
+            _alarm: alarm,
             ready,
             sessions: HashMap::new(),
             scrapes: HashMap::new(),
