@@ -18,6 +18,7 @@ pub mod memory;
 pub mod nodes;
 pub mod packet;
 pub mod pages;
+pub mod requests;
 pub mod peer;
 pub mod pressure;
 pub mod ready;
