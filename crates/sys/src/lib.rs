@@ -29,6 +29,7 @@ pub mod ready;
 pub mod requests;
 pub mod resctrl;
 mod root;
+pub mod service;
 pub mod shared;
 pub mod signals;
 
