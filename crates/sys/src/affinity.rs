@@ -9,6 +9,18 @@ pub struct Pinned {
     before: CpuSet,
 }
 
+/// Keeps the calling thread on the cpu where it runs now.
+///
+/// Ensures: `None`, and nothing changed, where the kernel refuses.
+pub fn pin_here() -> Option<Pinned> {
+    let before = sched_getaffinity(None).ok()?;
+    let cpu = rustix::thread::sched_getcpu();
+    let mut one = CpuSet::new();
+    one.set(cpu);
+    sched_setaffinity(None, &one).ok()?;
+    Some(Pinned { cpu, before })
+}
+
 /// Keeps the calling thread on the last cpu that it may run on: the first ones get most interrupts.
 ///
 /// Ensures: `None`, and nothing changed, where the kernel refuses.
@@ -49,6 +61,10 @@ mod tests {
         assert_eq!(allowed(), [pinned.cpu()]);
         assert_eq!(Some(&pinned.cpu()), before.last());
         drop(pinned);
+        assert_eq!(allowed(), before);
+        let here = pin_here().unwrap();
+        assert_eq!(allowed(), [here.cpu()]);
+        drop(here);
         assert_eq!(allowed(), before);
     }
 }
