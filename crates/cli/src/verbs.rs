@@ -2,6 +2,7 @@
 
 mod advise;
 mod completions;
+mod daemon;
 mod import;
 mod machine;
 pub mod man;
@@ -37,6 +38,7 @@ pub enum Verb {
     Advise(advise::Advise),
     Report(report::Report),
     Reproduce(reproduce::Reproduce),
+    Daemon(daemon::Daemon),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -53,6 +55,7 @@ impl Verb {
             Verb::Advise(verb) => verb.run(console),
             Verb::Report(verb) => verb.run(console),
             Verb::Reproduce(verb) => verb.run(console),
+            Verb::Daemon(verb) => verb.run(console),
             Verb::Completions(verb) => verb.run(console),
             Verb::Man(verb) => verb.run(console),
         }

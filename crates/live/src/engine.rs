@@ -101,6 +101,12 @@ impl Engine {
         self.renew()?;
         self.trouble = None;
         let survey = survey(range)?;
+        if self.pool.as_ref().is_some_and(|pool| pool.meets(range.span())) {
+            return Err(Error::Unfit {
+                address: range.start,
+                why: "it, or a page behind it, belongs to the engine's own pool (was the range unmapped?)".into(),
+            });
+        }
         // Wishes are checked before anything is done.
         wish.targets(range.count, &self.config.colors, None)?;
         let others = self.allowed(&survey, others)?;

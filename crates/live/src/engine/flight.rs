@@ -264,15 +264,13 @@ impl Exchange {
                     tries.pause();
                 }
                 Some(Stop::Hole | Stop::Occupied) if tries.another_hole() => self.hear(start, end),
-                // No longer mapped, or no longer ours: the program put something else there.
-                Some(Stop::Hole | Stop::Occupied) => self.set(at, State::Gone),
                 Some(_) => self.put_content(start, end, at),
             }
         }
     }
 
-    /// The last resort, where the mapping and the new page do not fit each other any more: brings
-    /// the content back in whatever frame.
+    /// The last resort, where the new page cannot be put in (their mappings do not fit each other any
+    /// more, or the place is gone): brings the content back in whatever frame.
     fn put_content(&mut self, start: usize, end: usize, at: usize) {
         let mut tries = Tries::default();
         // Hearing may tell that the page is wanted no more, or elsewhere.
@@ -281,8 +279,9 @@ impl Exchange {
             let to = Span::new(self.target[at] as usize, PAGE);
             match events.copy(&self.fresh, at, to).stop {
                 None => self.set(at, State::Elsewhere),
-                Some(Stop::Hole | Stop::Occupied) if !tries.another_hole() => self.set(at, State::Gone),
                 Some(_) if events.put(&mut self.old, at, to).stop.is_none() => self.set(at, State::Elsewhere),
+                // No longer mapped, or no longer ours: the program put something else there.
+                Some(Stop::Hole | Stop::Occupied) if !tries.another_hole() => self.set(at, State::Gone),
                 // Even without memory to copy to: the content is kept until it has its place.
                 Some(_) => {
                     self.hear(start, end);

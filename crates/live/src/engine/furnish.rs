@@ -8,7 +8,7 @@ use crate::pool::Content;
 use crate::{Error, PAGE_BYTES, Pages};
 
 /// How often a page is tried whose frame came out wrong.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 8;
 
 /// What came of it.
 #[derive(Clone, Debug, Default)]

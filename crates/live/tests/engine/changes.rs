@@ -155,36 +155,6 @@ fn protecting_and_allowing_again() {
 }
 
 #[test]
-fn moving_elsewhere_takes_the_content_along() {
-    let Some(mut engine) = engine() else { return };
-    for round in 0..40 {
-        let memory = Memory::alone(2 * MIB);
-        let elsewhere = Memory::alone(2 * MIB);
-        memory.number();
-        against(&mut engine, memory.pages(), || {
-            std::thread::sleep(std::time::Duration::from_micros(50 * (round % 8)));
-            // SAFETY: both are ours and as large; what is left is read at the new place only.
-            let at = unsafe {
-                libc::mremap(
-                    memory.start as *mut _,
-                    memory.bytes,
-                    memory.bytes,
-                    libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED,
-                    elsewhere.start as *mut libc::c_void,
-                )
-            };
-            assert_eq!(at as usize, elsewhere.start);
-            elsewhere.assert_numbered();
-        });
-        if engine.means().running {
-            elsewhere.assert_numbered();
-        }
-        // Its place may be another's by now.
-        std::mem::forget(memory);
-    }
-}
-
-#[test]
 fn locking_and_unlocking() {
     let Some(mut engine) = engine() else { return };
     let memory = Memory::alone(2 * MIB);

@@ -1,10 +1,18 @@
-//! Forks before, during and after; exec.
+//! Forks before, during and after; exec. In a process of their own, and one after the other: after a
+//! fork, pages that are written get other frames, those of other tests too.
+
+#[allow(dead_code)]
+#[path = "../engine/memory.rs"]
+mod memory;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use live::{Others, Why, Wish};
 
-use crate::memory::{Memory, assert_colored, engine, set};
+use memory::{Memory, assert_colored, engine, set};
+
+/// The tests of this file run one after the other.
+static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 const MIB: usize = 1 << 20;
 
@@ -39,6 +47,7 @@ fn numbered(memory: &Memory) -> bool {
 
 #[test]
 fn a_child_that_lives_meanwhile_keeps_its_own_content() {
+    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let Some(mut engine) = engine() else { return };
     let memory = Memory::alone(2 * MIB);
     memory.number();
@@ -64,6 +73,7 @@ fn a_child_that_lives_meanwhile_keeps_its_own_content() {
 
 #[test]
 fn a_child_made_afterwards_writes_for_itself_and_its_engine_works() {
+    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let Some(mut engine) = engine() else { return };
     let memory = Memory::alone(MIB);
     memory.number();
@@ -93,6 +103,7 @@ fn a_child_made_afterwards_writes_for_itself_and_its_engine_works() {
 
 #[test]
 fn children_made_in_the_middle_have_all_content() {
+    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let Some(mut engine) = engine() else { return };
     if !engine.means().running {
         return;
@@ -129,6 +140,7 @@ fn children_made_in_the_middle_have_all_content() {
 
 #[test]
 fn programs_can_be_started_in_the_middle() {
+    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let Some(mut engine) = engine() else { return };
     if !engine.means().running {
         return;
