@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(plan.slots.len(), 1);
         assert_eq!(
             (plan.slots[0].name.as_str(), plan.slots[0].bytes, plan.slots[0].kind),
-            ("p", 6 * 64 << 10, Kind::Private)
+            ("p", 6 * (64 << 10), Kind::Private)
         );
         assert_eq!(
             plan.data.iter().map(|data| data.slot).collect::<Vec<_>>(),
