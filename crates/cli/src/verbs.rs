@@ -12,6 +12,7 @@ mod record;
 mod report;
 mod reproduce;
 mod simulate;
+mod slots;
 mod trace;
 
 use std::process::ExitCode;
