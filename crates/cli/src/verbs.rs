@@ -3,6 +3,7 @@
 mod advise;
 mod completions;
 mod doctor;
+mod daemon;
 mod import;
 mod machine;
 pub mod man;
@@ -13,6 +14,7 @@ mod record;
 mod report;
 mod reproduce;
 mod simulate;
+mod slots;
 mod trace;
 
 use std::process::ExitCode;
@@ -41,6 +43,7 @@ pub enum Verb {
     Advise(advise::Advise),
     Report(report::Report),
     Reproduce(reproduce::Reproduce),
+    Daemon(daemon::Daemon),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -59,6 +62,7 @@ impl Verb {
             Verb::Advise(verb) => verb.run(console),
             Verb::Report(verb) => verb.run(console),
             Verb::Reproduce(verb) => verb.run(console),
+            Verb::Daemon(verb) => verb.run(console),
             Verb::Completions(verb) => verb.run(console),
             Verb::Man(verb) => verb.run(console),
         }

@@ -11,6 +11,7 @@ pub mod engine;
 mod error;
 pub mod found;
 mod pool;
+pub mod resctrl;
 pub mod slots;
 mod supply;
 

@@ -245,3 +245,35 @@ fn what_is_not_there_is_refused() {
     assert!(matches!(on(On::Cpus(vec![])), Err(Error::NoThreads)));
     assert!(!on(On::Processors(1)).unwrap().means().recording);
 }
+
+#[test]
+fn a_container_lives_in_a_slot() {
+    use allocator_api2::vec::Vec as VecIn;
+
+    let Some(program) = start() else { return };
+    let slot = program.slot(256 << 10, Kind::Private).unwrap();
+    let memory = program.containers(Some(&slot), &ThreadGroup::all());
+    let mut numbers: VecIn<u64, _> = VecIn::new_in(memory.clone());
+    numbers.extend(0..200_000u64);
+    assert!(numbers.iter().copied().eq(0..200_000));
+    assert_eq!(
+        memory.keeper().bytes(),
+        (numbers.capacity() as u64 * 8).next_multiple_of(4096)
+    );
+    let left = program.available().unwrap().together;
+    assert_eq!(left, (1 << 20) - (256 << 10));
+    // A second one uses the same slot.
+    let mut more: VecIn<u8, _> = VecIn::new_in(memory.clone());
+    more.resize(10_000, 1);
+    assert_eq!(program.available().unwrap().together, left);
+    drop((numbers, more));
+    assert_eq!(program.available().unwrap().together, 1 << 20);
+    // Where there is no cache there is no memory, and the reason is told.
+    let all = program.slot(1 << 20, Kind::Private).unwrap();
+    let held = program.containers(Some(&all), &ThreadGroup::all());
+    let mut holder: VecIn<u8, _> = VecIn::new_in(held);
+    holder.push(1);
+    let mut refused: VecIn<u8, _> = VecIn::new_in(memory.clone());
+    assert!(refused.try_reserve(1).is_err());
+    assert!(memory.keeper().trouble().unwrap().is_full());
+}

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::{CLASSES, Collision, Outcome, Structure};
+use crate::slots::SlotAdvice;
 use crate::work::WorkAdvice;
 
 /// Structures and collisions that an advice names.
@@ -34,6 +35,9 @@ pub struct Advice {
     /// What another order of the marked work can gain, where work is marked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<WorkAdvice>,
+    /// How the outermost cache could be partitioned, where that was looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slots: Option<SlotAdvice>,
     /// What placement can gain, in a sentence or two.
     pub verdict: String,
     /// What is only an estimate, and why.
@@ -168,6 +172,13 @@ impl Advice {
         };
         advice.verdict = crate::verdict(&advice);
         advice
+    }
+
+    /// The same with what was found of cache slots, which then is part of the verdict.
+    pub fn with_slots(mut self, slots: Option<SlotAdvice>) -> Advice {
+        self.slots = slots;
+        self.verdict = crate::verdict(&self);
+        self
     }
 
     /// The outcome that the advice is told for.

@@ -7,6 +7,7 @@ use crate::bar::bar;
 use crate::number::{bytes, count, nanoseconds, percent};
 use crate::outcome::{Collision, Outcome, Structure};
 use crate::outcome_text::{classes, size, stall};
+use crate::slots::SlotAdvice;
 use crate::table::{BAD, Cell, Column, FAINT, GOOD, HEADING, NAME, PLAIN, Table, cut, unbroken, wrap};
 use crate::work::{Change, WorkAdvice};
 
@@ -35,6 +36,10 @@ pub fn advice(advice: &Advice, width: usize) -> String {
     if let Some(advice) = &advice.work {
         text += &heading(&format!("The work in another order, {}", advice.policy));
         text += &work(advice, width);
+    }
+    if let Some(slots) = advice.slots.as_ref().filter(|slots| !slots.data.is_empty()) {
+        text += &heading(&format!("Cache slots: a partition of {}", slots.cache));
+        text += &partition(slots, width);
     }
     text.push('\n');
     text += &paragraph("", &advice.verdict, width, HEADING);
@@ -307,6 +312,53 @@ fn work(advice: &WorkAdvice, width: usize) -> String {
         ]);
     }
     table.render(width) + &paragraph("", &crate::work::facts(&advice.work), width, FAINT)
+}
+
+/// Who is protected and who is confined, with misses before and after.
+fn partition(advice: &SlotAdvice, width: usize) -> String {
+    let mut table = Table::new([
+        (Column::Left, ""),
+        (Column::Right, "slot"),
+        (Column::Right, &format!("{} misses", advice.cache)[..]),
+        (Column::Right, "in slots"),
+        (Column::Right, ""),
+        (Column::Right, "first uses"),
+        (Column::Wrap, "data structure"),
+    ]);
+    let change = |Change { before, after }: Change| match before {
+        _ if before == after => Cell::styled("same", FAINT),
+        0 => Cell::styled("", FAINT),
+        _ => Cell::styled(
+            crate::number::change(after as f64, before as f64),
+            if after < before { GOOD } else { BAD },
+        ),
+    };
+    for data in &advice.data {
+        table.row([
+            data.role.as_str().into(),
+            bytes(data.slot_bytes).into(),
+            quiet(data.misses.before),
+            quiet(data.misses.after),
+            change(data.misses),
+            quiet(data.cold),
+            Cell::styled(&data.name, NAME),
+        ]);
+    }
+    table.row([
+        "".into(),
+        "".into(),
+        quiet(advice.misses.before),
+        quiet(advice.misses.after),
+        change(advice.misses),
+        "".into(),
+        "all data".into(),
+    ]);
+    let facts = format!(
+        "{} of {} a color; a private slot is its data's alone, shared ones are small",
+        bytes(advice.color_bytes),
+        bytes(advice.bytes)
+    );
+    table.render(width) + &paragraph("", &facts, width, FAINT)
 }
 
 /// A count, faint where it is nothing.

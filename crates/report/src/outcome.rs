@@ -6,6 +6,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::slots::SlotsTold;
+
 /// One run: a trace on a machine under a policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -21,6 +23,9 @@ pub struct Outcome {
     /// What policy `order` did, where it is part of the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Work>,
+    /// What became of cache slots, where policy `slots` is part of the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slots: Option<SlotsTold>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<Thread>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -22,6 +22,12 @@ pub fn outcomes(outcomes: &[Outcome], width: usize) -> String {
     text += &format!("\n{HEADING}Time{HEADING:#}\n{}", times(outcomes, width));
     text += &format!("\n{HEADING}Misses{HEADING:#}\n{}", misses(outcomes, width));
     for outcome in outcomes {
+        if let Some(slots) = &outcome.slots {
+            text += &format!("\n{HEADING}Under {}{HEADING:#}\n", outcome.policy);
+            for line in crate::table::wrap(&slots.in_words(), width.saturating_sub(2).max(20)) {
+                text += &format!("  {line}\n");
+            }
+        }
         let heading = |what: &str| format!("\n{HEADING}{what} under {}{HEADING:#}\n", outcome.policy);
         if !outcome.threads.is_empty() {
             text += &heading("Threads");

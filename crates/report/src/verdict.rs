@@ -17,6 +17,10 @@ pub fn verdict(advice: &Advice) -> String {
         text.push(' ');
         text.push_str(&work.verdict);
     }
+    if let Some(slots) = &advice.slots {
+        text.push(' ');
+        text.push_str(&slots.verdict);
+    }
     if let Some(layout) = advice.base().and_then(layout) {
         text.push(' ');
         text.push_str(&layout);
@@ -57,6 +61,8 @@ fn placement(advice: &Advice) -> String {
         .policies
         .iter()
         .filter(|outcome| outcome.order == base.order)
+        // What is proposed has a sentence of its own.
+        .filter(|outcome| advice.slots.as_ref().is_none_or(|slots| slots.policy != outcome.policy))
         .collect();
     let (Some(best), Some(worst)) = (policies.first(), policies.last()) else {
         return "No policy was simulated.".to_string();

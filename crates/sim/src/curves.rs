@@ -17,7 +17,7 @@ use crate::pieces::Access;
 use crate::structures::{Description, StructureId, StructureKind, Structures, Tables};
 
 /// Pages that a block or variable must have to be told apart.
-pub const PAGES: u64 = 4;
+pub const CURVE_PAGES: u64 = 4;
 /// Lines of a structure that are followed; of more, a sample.
 const FOLLOWED: usize = 1 << 16;
 /// Structures of one instance that are followed.
@@ -32,7 +32,7 @@ pub struct CurvesOutcome {
     /// What looked the caches up altogether, and missed.
     pub accesses: u64,
     pub misses: u64,
-    /// Those that have a name and [`PAGES`] pages, the most misses first.
+    /// Those that have a name and [`CURVE_PAGES`] pages, the most misses first.
     pub structures: Vec<CurveOutcome>,
 }
 
@@ -103,7 +103,7 @@ impl Curves {
 
     /// Memory was allocated or freed, or a process began.
     pub fn apply(&mut self, space: u32, thread: u32, event: &Event) {
-        let small = PAGES * self.caches.page_bytes;
+        let small = CURVE_PAGES * self.caches.page_bytes;
         match event {
             Event::Alloc {
                 bytes,
@@ -132,7 +132,7 @@ impl Curves {
                 *sum += misses.round() as u64;
             }
         }
-        let small = PAGES * self.caches.page_bytes;
+        let small = CURVE_PAGES * self.caches.page_bytes;
         let named = |curve: &CurveOutcome| {
             matches!(curve.what.kind, StructureKind::Symbol | StructureKind::Heap) && curve.what.bytes >= small
         };

@@ -45,7 +45,7 @@ mod warm;
 mod work;
 
 pub use config::{Config, Costs, Detail, Order, PolicySpec, VERGHESE96};
-pub use curves::{CurveOutcome, CurvesOutcome};
+pub use curves::{CURVE_PAGES, CurveOutcome, CurvesOutcome};
 pub use detail::{CollisionOutcome, MissesOutcome, PageOutcome, SideOutcome, StructureOutcome, ThreadOutcome};
 pub use engine::Traits;
 pub use error::SimError;
@@ -54,4 +54,5 @@ pub use outcome::{
     CacheOutcome, CpuMemory, CpuOutcome, Hints, MemoryOutcome, Outcome, StallOutcome, TimeOutcome, TlbOutcome,
 };
 pub use simulate::{Named, Progress, simulate, simulate_refs, simulate_with};
+pub use slots::caches as slot_caches;
 pub use work::WorkOutcome;

@@ -646,8 +646,8 @@ enum domicile_error domicile_slots_ask(const struct domicile_slots *slots,
                                        struct domicile_slots_state *state);
 
 /**
- * Which facilities of the system are in use and why, in words for people. Lives until the
- * application is closed.
+ * Which facilities of the system are in use and why, in words for people, a line for each. Lives
+ * until the application is closed.
  */
 const char *domicile_slots_means(const struct domicile_slots *slots);
 
@@ -739,7 +739,8 @@ enum domicile_error domicile_data_set_census(const struct domicile_data_set *set
 
 /**
  * Gives pages whose frames have another color by now frames of the right ones; census may be
- * NULL, otherwise it is how things are afterwards.
+ * NULL, otherwise it is how things are afterwards. Only for who may know of frames
+ * (CAP_SYS_ADMIN), otherwise DOMICILE_UNAVAILABLE: allocating again gives all pages new frames.
  */
 enum domicile_error domicile_data_set_repair(struct domicile_data_set *set,
                                              uint32_t others,

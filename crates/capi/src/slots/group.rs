@@ -175,3 +175,92 @@ pub extern "C" fn domicile_thread_group_add_cpu(group: *mut domicile_thread_grou
 pub extern "C" fn domicile_thread_group_destroy(group: *mut domicile_thread_group) -> domicile_error {
     code(told(|| if group.is_null() { Ok(()) } else { destroy(group) }))
 }
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::super::structures::domicile_slots_attributes;
+    use super::*;
+
+    /// An application, where pages can be moved.
+    fn opened() -> Option<*mut domicile_slots> {
+        let attributes = domicile_slots_attributes {
+            force: 1,
+            first_bit: 12,
+            bits: 4,
+            color_bytes: 65536,
+            without_daemon: 1,
+            ..Default::default()
+        };
+        super::super::application::open(&attributes).ok()
+    }
+
+    fn group(slots: *mut domicile_slots, threads: &[i64]) -> Arc<Group> {
+        let group = create(slots).unwrap();
+        for &thread in threads {
+            add(group, thread).unwrap();
+        }
+        handles::find(group).unwrap()
+    }
+
+    #[test]
+    fn a_group_is_its_threads_as_soon_as_all_are_bound() {
+        let Some(slots) = opened() else { return };
+        assert_eq!(group(slots, &[]).users().unwrap(), ThreadGroup::all());
+        let mut own = ThreadGroup::none();
+        own.add_this().unwrap();
+        // The first number that this thread gives is its own; the next one is another's.
+        assert_eq!(group(slots, &[7]).users().unwrap(), own);
+        let both = group(slots, &[7, -3]);
+        assert_eq!(both.users().unwrap(), ThreadGroup::all());
+        let (done, end) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        let handle = slots.addr();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                bind(std::ptr::without_provenance(handle), -3).unwrap();
+                done.wait();
+                end.wait();
+            });
+            done.wait();
+            let users = both.users().unwrap();
+            assert!(users != ThreadGroup::all() && users != own);
+            end.wait();
+        });
+        super::super::application::close(slots).unwrap();
+    }
+
+    #[test]
+    fn of_a_thread_that_has_ended_its_cpus_count() {
+        let Some(slots) = opened() else { return };
+        let handle = slots.addr();
+        let ended = std::thread::spawn(move || {
+            bind(std::ptr::without_provenance(handle), 9).unwrap();
+            sys::affinity::allowed(None).unwrap()
+        });
+        let cpus = ended.join().unwrap();
+        // This thread has a number already, so that 9 is not taken for its own.
+        bind(slots, 1).unwrap();
+        let group = group(slots, &[9]);
+        // The kernel may still know the thread for a moment.
+        let users = std::iter::repeat_with(|| group.users().unwrap()).take(10_000);
+        assert!(users.into_iter().any(|users| users == ThreadGroup::on_cpus(&cpus)));
+        super::super::application::close(slots).unwrap();
+    }
+
+    #[test]
+    fn cpus_that_are_named_join_those_of_threads() {
+        let Some(slots) = opened() else { return };
+        bind(slots, 1).unwrap();
+        let named = create(slots).unwrap();
+        add_cpu(named, 3).unwrap();
+        let group: Arc<Group> = handles::find(named).unwrap();
+        assert_eq!(group.users().unwrap(), ThreadGroup::on_cpus(&[3]));
+        add(named, 1).unwrap();
+        let mut cpus = sys::affinity::allowed(None).unwrap();
+        cpus.push(3);
+        cpus.sort_unstable();
+        cpus.dedup();
+        assert_eq!(group.users().unwrap(), ThreadGroup::on_cpus(&cpus));
+        assert!(add_cpu(named, CPU_LIMIT).is_err());
+        super::super::application::close(slots).unwrap();
+    }
+}

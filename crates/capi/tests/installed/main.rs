@@ -236,6 +236,10 @@ fn a_project_of_cmake() {
         let ran = output(&mut Command::new(build.path().join(program)));
         assert!(ran.stdout.starts_with(BINS), "{program}: {}{}", ran.stdout, ran.stderr);
     }
+    for program in ["ranks", "slots-fortran"] {
+        let ran = output(Command::new(build.path().join(program)).envs(slots::FORCED));
+        assert_eq!(ran.stdout, "done\n", "{program}: {}", ran.stderr);
+    }
 }
 
 #[test]

@@ -100,6 +100,7 @@ program slots
   call check(domicile_slots_open(attributes, application) == DOMICILE_INVALID, 'no bits')
   call domicile_error_text(DOMICILE_OVERCOMMITTED, text)
   call check(text == 'there is not that much cache left', 'text')
+  deallocate (a, b)
   write (*, '(a)') 'done'
 contains
   subroutine check(so, what)

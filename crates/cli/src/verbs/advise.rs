@@ -10,9 +10,9 @@ use machine::Machine;
 use policy::Kind;
 use report::{Advice, Facts, count};
 
-use super::model::Model;
+use super::model::{Model, SLOTS};
 use super::record::Recording;
-use super::{Done, simulate, trace};
+use super::{Done, simulate, slots, trace};
 use crate::console::Console;
 use crate::failure::Failure;
 
@@ -24,7 +24,7 @@ const RESULT: &str = "domicile-advice.json";
 /// Records the program (or takes a trace), simulates it on a machine under all policies that can make a difference
 /// there, and prints where the time goes, which data structures cost most, false sharing, and the policies by predicted
 /// time. Where the program marks its work items, it also tells what running them in another order would gain (policy
-/// `order`). With --json the full result goes to standard output, and what the program prints to standard error.
+/// `order`), and which data a partition of the outermost cache would protect or confine (policy `slots`). With --json the full result goes to standard output, and what the program prints to standard error.
 #[derive(Args)]
 #[command(
     group = ArgGroup::new("subject").required(true).args(["trace", "command"]),
@@ -44,6 +44,10 @@ pub struct Advise {
     /// Where to write the full result (JSON) [default: domicile-advice.json; none with --json]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Write the partition by cache slots that gains most, if any gains, for `domicile run --slots` and for `--slots`
+    #[arg(long, value_name = "FILE")]
+    write_slots: Option<PathBuf>,
 
     /// Keep the recorded trace in this file
     #[arg(long, value_name = "TRACE", conflicts_with = "trace")]
@@ -76,7 +80,14 @@ impl Advise {
     pub fn run(&self, console: &mut Console) -> Done {
         let machine = self.model.machine("host")?;
         // What is wrong on the command line is told before a program is run; of its work nothing is known yet.
-        self.model.policies(Plan::new(&machine, true).policies)?;
+        self.model
+            .policies(Plan::new(&machine, true, self.model.slots.is_some()).policies)?;
+
+        if self.write_slots.is_some() && (sim::slot_caches(&machine).is_none() || !self.model.policies.is_empty()) {
+            return Err(Failure::usage(
+                "`--write-slots` needs a machine whose outermost cache has colors, and no `--policy`; see `domicile machine`",
+            ));
+        }
 
         let mut notes = Vec::new();
         let mut folder = None;
@@ -97,7 +108,8 @@ impl Advise {
         // An open file can be read after it was removed: nothing is left behind whatever comes.
         drop(folder);
         let items = opened.work_items().map_err(|error| trace::explain(&file, &error))?;
-        let plan = Plan::new(&machine, items > 0);
+        let spoken = opened.data_sets().map_err(|error| trace::explain(&file, &error))?;
+        let plan = Plan::new(&machine, items > 0, spoken > 0 || self.model.slots.is_some());
         let policies = self.model.policies(plan.policies)?;
         let names: Vec<_> = policies.iter().map(|policy| policy.name.clone()).collect();
         let plain = |name: &&String| !name.split('+').any(|part| part == ORDER);
@@ -107,17 +119,33 @@ impl Advise {
         let detail = sim::Detail {
             structures: true,
             false_sharing: COLLISIONS,
+            // Who names the policies gets those and no more.
+            curves: self.model.policies.is_empty(),
             ..sim::Detail::default()
         };
         let mut config = self.model.config(machine.clone(), policies, detail);
         config.detail_for = names.iter().position(|name| *name == baseline);
-        let outcomes = simulate::readable(&simulate::simulate(&file, &opened, &config)?)?;
+        let mut found = simulate::simulate(&file, &opened, &config)?;
+        let slots = match found.iter_mut().find_map(|outcome| outcome.curves.take()) {
+            Some(curves) => {
+                let partition = slots::Partition::new(&file, &opened, &config, &baseline, &found);
+                Some(partition.advise(&curves, self.write_slots.as_deref(), &mut found)?)
+            }
+            None => None,
+        };
+        let outcomes = simulate::readable(&found)?;
         let facts = self.facts(&opened, &machine, &outcomes);
         notes.extend(estimates(&opened, &machine, &facts, self.model.machine.as_deref()));
         if items == 0 {
             notes.push(UNMARKED.to_string());
         }
-        let mut advice = Advice::new(&machine, facts, &baseline, outcomes, notes);
+        for told in outcomes
+            .iter()
+            .filter_map(|outcome| outcome.slots.as_ref().filter(|told| told.refusals > 0))
+        {
+            notes.push(told.in_words());
+        }
+        let mut advice = Advice::new(&machine, facts, &baseline, outcomes, notes).with_slots(slots);
         advice.program.clone_from(&opened.header().program);
         advice.arguments.clone_from(&opened.header().arguments);
         self.tell(&advice, console)?;
@@ -197,11 +225,12 @@ impl Advise {
 impl Plan {
     /// All policies that can make a difference on the machine: colors where there is more than one, homes
     /// where there are several nodes, and each of the ones with each of the others. Where work is marked, it is put in
-    /// order on the baseline's placement too.
-    fn new(machine: &Machine, marked: bool) -> Plan {
+    /// order on the baseline's placement too. Where slots are spoken of, by the program or a plan, they are given.
+    fn new(machine: &Machine, marked: bool, spoken: bool) -> Plan {
         let of_kind = |kind: Kind| {
             let entries = policy::registry().iter().filter(move |entry| entry.kind == kind);
-            entries.map(|entry| entry.name).collect::<Vec<_>>()
+            let names = entries.map(|entry| entry.name);
+            names.filter(|name| spoken || *name != SLOTS).collect::<Vec<_>>()
         };
         let colors = if machine.color_count() > 1 {
             of_kind(Kind::Color)

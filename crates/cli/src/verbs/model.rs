@@ -1,10 +1,22 @@
 //! The machine and the policies that a simulation is asked for: options shared by `simulate` and `advise`.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use clap::{Args, ValueEnum};
 use machine::Machine;
+use policy::slots::Plan;
 
 use super::machine::load;
 use crate::failure::Failure;
+
+/// Whether a policy, or a part of it, gives cache slots their colors.
+pub fn gives_slots(name: &str) -> bool {
+    name.split('+').any(|part| part == SLOTS)
+}
+
+/// The policy of cache slots.
+pub const SLOTS: &str = "slots";
 
 #[derive(Args)]
 pub struct Model {
@@ -19,6 +31,11 @@ pub struct Model {
     /// Set a parameter of a policy, as in random.seed=7; can be repeated
     #[arg(long = "set", value_name = "POLICY.PARAM=VALUE")]
     pub sets: Vec<String>,
+
+    /// A plan of cache slots (TOML, as `advise --write-slots` writes it) for policy `slots`, in the place of what the
+    /// program itself says of slots
+    #[arg(long, value_name = "FILE")]
+    pub slots: Option<PathBuf>,
 
     /// Give the machine this many cpus
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -69,12 +86,32 @@ impl Model {
                 )));
             }
         }
-        let spec = |name| sim::PolicySpec {
+        if self.slots.is_some() && !names.iter().any(|name| gives_slots(name)) {
+            return Err(Failure::usage(
+                "`--slots` is a plan for policy `slots`, which is not simulated here; add `--policy slots`",
+            ));
+        }
+        let plan = self.plan()?;
+        let spec = |name: String| sim::PolicySpec {
+            plan: plan.clone().filter(|_| gives_slots(&name)),
             name,
             sets: self.sets.clone(),
             plan: None,
         };
         Ok(names.into_iter().map(spec).collect())
+    }
+
+    /// The plan of cache slots that was given.
+    fn plan(&self) -> Result<Option<Arc<Plan>>, Failure> {
+        let Some(file) = &self.slots else { return Ok(None) };
+        let name = file.display();
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            Failure::work(format!(
+                "cannot read the plan of cache slots {name}: {error}; see `domicile advise --write-slots`"
+            ))
+        })?;
+        let plan = Plan::read(&text, &name.to_string()).map_err(Failure::work)?;
+        Ok(Some(Arc::new(plan)))
     }
 
     /// What the simulator is told, with everything counted that `detail` says.

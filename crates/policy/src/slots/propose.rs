@@ -15,6 +15,8 @@ const WORTH: f64 = 0.01;
 const KNEE: f64 = 0.01;
 /// A structure is weak if a small slot costs it no more than this part of its lookups.
 const WEAK: f64 = 0.05;
+/// A roomy slot is larger by one part in so many.
+const ROOM: u32 = 8;
 /// Weak data gets no more than this part of the cache.
 const SMALL: u32 = 4;
 /// Structures that colors are dealt to.
@@ -104,8 +106,9 @@ pub fn propose(caches: &Caches, misses: u64, measured: &[Measured]) -> Result<Ve
         // Confining helps only whoever is left, and nobody has a use for more.
         return Err(Nothing::NoReuse);
     }
-    let both = protected.iter().chain(&confined).cloned().collect();
-    let mut choices = vec![both];
+    let both = |protected: &[Part]| protected.iter().chain(&confined).cloned().collect::<Vec<_>>();
+    let mut choices = vec![both(&roomy(caches, measured, &protected)), both(&protected)];
+    choices.dedup();
     if !confined.is_empty() {
         choices.push(confined);
         choices.push(protected);
@@ -119,8 +122,7 @@ pub fn propose(caches: &Caches, misses: u64, measured: &[Measured]) -> Result<Ve
 
 /// Who gets a private slot, and how large: the lookahead of utility-based partitioning.
 fn protect(caches: &Caches, worth: u64, measured: &[Measured], candidates: &[usize]) -> Vec<Part> {
-    // What is not protected needs some room too.
-    let mut left = caches.colors - (caches.colors / 8).max(1);
+    let mut left = room(caches);
     let mut given = vec![0u32; candidates.len()];
     // Without a slot of its own, data has what it has now.
     let misses = |place: usize, colors: u32| match colors {
@@ -129,9 +131,9 @@ fn protect(caches: &Caches, worth: u64, measured: &[Measured], candidates: &[usi
     };
     while left > 0 {
         let mut best: Option<(f64, usize, u32)> = None;
-        for place in 0..candidates.len() {
+        for (place, &given) in given.iter().enumerate() {
             for more in 1..=left {
-                let saved = misses(place, given[place]).saturating_sub(misses(place, given[place] + more));
+                let saved = misses(place, given).saturating_sub(misses(place, given + more));
                 let utility = saved as f64 / f64::from(more);
                 if utility > 0.0 && best.is_none_or(|(most, ..)| utility > most) {
                     best = Some((utility, place, more));
@@ -160,16 +162,35 @@ fn protect(caches: &Caches, worth: u64, measured: &[Measured], candidates: &[usi
             colors,
             misses: misses(place, colors),
             why: format!(
-                "{}: {} misses as things are, {} in {} for itself, of which {} are first uses",
+                "{}: {} misses as things are; {} suffice for {}, of which {} are first uses",
                 of.name,
                 of.misses,
-                misses(place, colors),
                 size(caches, colors),
+                misses(place, colors),
                 of.cold
             ),
         });
     }
     parts
+}
+
+/// The same slots with some room to spare, as long as there is: what is in no slot has its pages anywhere, private
+/// colors too, and drives out what fits exactly.
+fn roomy(caches: &Caches, measured: &[Measured], parts: &[Part]) -> Vec<Part> {
+    let mut left = room(caches) - parts.iter().map(|part| part.colors).sum::<u32>().min(room(caches));
+    let mut parts = parts.to_vec();
+    for part in &mut parts {
+        let more = part.colors.div_ceil(ROOM).min(left);
+        left -= more;
+        part.colors += more;
+        part.misses = at(&measured[part.at].alone, part.colors);
+    }
+    parts
+}
+
+/// Colors that private slots may have together: what is not protected needs some room too.
+fn room(caches: &Caches) -> u32 {
+    caches.colors - (caches.colors / 8).max(1)
 }
 
 /// Whether a structure has so little use for the cache that it can do with a small part of it.
@@ -316,15 +337,15 @@ mod tests {
             .iter()
             .map(|part| (part.at, part.role, part.colors))
             .collect();
-        assert_eq!(
-            roles,
-            [(1, Role::Protect, 6), (0, Role::Confine, 1), (2, Role::Confine, 1)]
-        );
-        let plan = &proposals[0].plan;
+        let expected = |colors| [(1, Role::Protect, colors), (0, Role::Confine, 1), (2, Role::Confine, 1)];
+        assert_eq!(roles, expected(7), "six, and one to spare");
+        let roles = proposals[1].parts.iter().map(|part| (part.at, part.role, part.colors));
+        assert_eq!(roles.collect::<Vec<_>>(), expected(6));
+        let plan = &proposals[1].plan;
         assert_eq!(plan.slots.len(), 1);
         assert_eq!(
             (plan.slots[0].name.as_str(), plan.slots[0].bytes, plan.slots[0].kind),
-            ("p", 6 * 64 << 10, Kind::Private)
+            ("p", 6 * (64 << 10), Kind::Private)
         );
         assert_eq!(
             plan.data.iter().map(|data| data.slot).collect::<Vec<_>>(),
@@ -341,8 +362,8 @@ mod tests {
         let data = |plan: &Plan| plan.data.iter().map(|d| (d.what.clone(), d.slot)).collect::<Vec<_>>();
         assert_eq!((slots(&read), data(&read)), (slots(plan), data(plan)));
         // The other choices: to confine only, to protect only.
-        assert!(proposals[1].parts.iter().all(|part| part.role == Role::Confine));
-        assert!(proposals[2].parts.iter().all(|part| part.role == Role::Protect));
+        assert!(proposals[2].parts.iter().all(|part| part.role == Role::Confine));
+        assert!(proposals[3].parts.iter().all(|part| part.role == Role::Protect));
     }
 
     /// The published example of what a greedy step of one color misses: a structure whose curve falls only at the end

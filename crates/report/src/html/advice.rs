@@ -5,6 +5,7 @@ use crate::advice::{Advice, Share, misses};
 use crate::number::{bytes, count, nanoseconds, percent};
 use crate::outcome::{CLASSES, Cache};
 use crate::outcome_text::{size, stall};
+use crate::slots::SlotAdvice;
 use crate::work::WorkAdvice;
 
 pub fn body(advice: &Advice) -> Html {
@@ -14,6 +15,9 @@ pub fn body(advice: &Advice) -> Html {
     policies(&mut html, advice);
     if let Some(advice) = &advice.work {
         work(&mut html, advice);
+    }
+    if let Some(slots) = advice.slots.as_ref().filter(|slots| !slots.data.is_empty()) {
+        partition(&mut html, slots);
     }
     shares(&mut html, advice);
     structures(&mut html, advice);
@@ -160,6 +164,34 @@ fn work(html: &mut Html, advice: &WorkAdvice) {
             }
         });
         html.text("p", "faint", &crate::work::facts(&advice.work));
+    });
+}
+
+fn partition(html: &mut Html, advice: &SlotAdvice) {
+    html.inside("section", "", |html| {
+        html.text("h2", "", &format!("Cache slots: a partition of {}", advice.cache));
+        let titles = [
+            "data structure",
+            "",
+            "#slot",
+            "#misses",
+            "#in slots",
+            "#first uses",
+            "why",
+        ];
+        html.table(&titles, |html| {
+            for data in &advice.data {
+                html.inside("tr", "", |html| {
+                    html.text("td", "name", &data.name);
+                    html.text("td", "", &data.role);
+                    html.number(&bytes(data.slot_bytes));
+                    html.number(&count(data.misses.before));
+                    html.number(&count(data.misses.after));
+                    html.number(&count(data.cold));
+                    html.text("td", "faint", &data.why);
+                });
+            }
+        });
     });
 }
 
