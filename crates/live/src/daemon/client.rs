@@ -7,6 +7,7 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use policy::slots::{ColorSet, Kind};
 use sys::affinity;
@@ -28,8 +29,8 @@ pub const SOCKET_VARIABLE: &str = "DOMICILE_SOCKET";
 const BATCH: usize = 512;
 /// How often a page whose frame has the wrong color is tried again.
 const RETRIES: usize = 3;
-/// How long an answer may take. The daemon needs less than a millisecond.
-const PATIENCE_MS: u32 = 5000;
+/// How long an answer may take. The daemon needs less than a millisecond, but must get a cpu first.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why the daemon did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +40,7 @@ pub enum ClientError {
     Absent { path: PathBuf, error: io::Error },
     #[error("the daemon has gone away: {0}")]
     Lost(io::Error),
-    #[error("the daemon did not answer in {} seconds", PATIENCE_MS / 1000)]
+    #[error("the daemon did not answer in {} seconds", PATIENCE.as_secs())]
     Slow,
     #[error("{text}")]
     Refused { why: Refusal, text: String },
@@ -159,10 +160,16 @@ impl Client {
         let peer = self.peer.as_ref().ok_or(ClientError::Unexpected)?;
         // What it had to say before it hung up is worth more than that it did.
         let sent = peer.send(&request.encode());
+        let until = Instant::now() + PATIENCE;
         let bytes = loop {
-            // A signal may end the wait early.
-            if !packet::wait(&[peer.as_fd()], PATIENCE_MS).map_err(ClientError::Lost)?[0] {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
                 return Err(ClientError::Slow);
+            }
+            // A signal may end the wait early.
+            let milliseconds = left.as_millis().max(1) as u32;
+            if !packet::wait(&[peer.as_fd()], milliseconds).map_err(ClientError::Lost)?[0] {
+                continue;
             }
             match peer.receive(&mut self.buffer).map_err(ClientError::Lost)? {
                 Received::Message(bytes) => break bytes,

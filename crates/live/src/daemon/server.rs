@@ -136,6 +136,8 @@ pub struct Server {
     next_name: u64,
     /// Connections that asked too much, and when they are listened to again.
     waiting: Vec<(Instant, u64)>,
+    /// Whether the listener is not watched at the moment.
+    deaf: bool,
     watch: Watch,
     alarmed: bool,
     next_look: Instant,
@@ -227,6 +229,7 @@ impl Server {
             scrapes: HashMap::new(),
             next_name: FIRST,
             waiting: Vec::new(),
+            deaf: false,
             watch: Watch::default(),
             alarmed: false,
             next_look: now,
@@ -343,6 +346,9 @@ impl Server {
                 self.desk.takes_back = frames > 0;
             }
         }
+        if self.deaf && self.ready.watch(&self.listener, LISTENER, Wanted::Read).is_ok() {
+            self.deaf = false;
+        }
         self.desk.users.forget_the_gone(now);
         let rude: Vec<u64> = self
             .sessions
@@ -409,7 +415,11 @@ impl Server {
                     }
                 }
                 Ok(None) => return,
-                Err(error) => return self.complain(now, &format!("connections cannot be accepted: {error}")),
+                Err(error) => {
+                    // It would be told again and again: until the next look around.
+                    self.deaf = self.ready.forget(&self.listener).is_ok();
+                    return self.complain(now, &format!("connections cannot be accepted: {error}"));
+                }
             }
         }
     }
@@ -526,7 +536,7 @@ impl Server {
         let Some(session) = self.sessions.remove(&name) else {
             return;
         };
-        // The descriptors may live on in a child of fork: closing alone would not do.
+        // A connection that waits is not watched.
         let _ = self.ready.forget(&session.peer);
         let _ = self.ready.forget(&session.who);
         self.desk.users.disconnect(session.who.user, session.charged());
