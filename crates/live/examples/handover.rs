@@ -86,9 +86,7 @@ fn measure(client: &mut Client, rounds: usize) -> Result<(), Box<dyn Error>> {
                 count: area.pages(),
             };
             let mut got = Ok(Vec::new());
-            times[0].push(Took::by(Some(daemon), || {
-                got = client.fill(into, &want)
-            })?);
+            times[0].push(Took::by(Some(daemon), || got = client.fill(into, &want))?);
             let got = got?;
             hits += got
                 .iter()
@@ -102,9 +100,7 @@ fn measure(client: &mut Client, rounds: usize) -> Result<(), Box<dyn Error>> {
             times[1].push(Took::by(None, || touch(&area))?);
             let mut to = Area::map(BYTES, Size::Small)?;
             populate(to.span())?;
-            times[2].push(Took::by(None, || {
-                to.copy(0, &area, 0, BYTES / PAGE_BYTES)
-            })?);
+            times[2].push(Took::by(None, || to.copy(0, &area, 0, BYTES / PAGE_BYTES))?);
         }
         let of = |which: usize, what: fn(&Took) -> f64| -> Vec<f64> { times[which].iter().map(what).collect() };
         let ratio = |what: fn(&Took) -> f64| {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use policy::slots::{ColorSet, Kind};
 use sys::affinity;
+use sys::handover::Populate;
 use sys::memory::{self, Span};
 use sys::packet::{self, Peer, Received};
 
@@ -288,6 +289,7 @@ impl Client {
     fn fill_pages(&mut self, into: Pages, want: &[u16]) -> Result<Vec<Option<u16>>, ClientError> {
         // The frames are on the list of one cpu: stay there.
         let pinned = affinity::pin_here();
+        let _brisk = affinity::brisk();
         let cpu = pinned.as_ref().map_or_else(affinity::here, affinity::Pinned::cpu) as u32;
         let all: Vec<usize> = (0..into.count).collect();
         let mut met = match self.take(cpu, into, want, &all) {
@@ -335,47 +337,58 @@ impl Client {
     /// Gives frames to `pages` of `into`, ascending, which have none; tells for which the daemon had some. Whatever
     /// happens, all have frames afterwards, if the kernel has any.
     fn take(&mut self, cpu: u32, into: Pages, want: &[u16], pages: &[usize]) -> Result<Vec<usize>, ClientError> {
+        let mut populate = Populate::new();
         let mut all_met = Vec::with_capacity(pages.len());
         for (number, batch) in pages.chunks(BATCH).enumerate() {
-            let first = batch[0];
+            let (first, last) = (batch[0], batch[batch.len() - 1]);
+            let within = part(into, first..last + 1);
+            let mut wants: Vec<Want> = batch
+                .iter()
+                .map(|&page| Want {
+                    page: (page - first) as u32,
+                    color: want[page],
+                })
+                .collect();
+            wants.sort_unstable_by_key(|want| (want.color, want.page));
+            let order: Vec<u32> = wants.iter().map(|want| want.page).collect();
             let request = Request::Take {
                 cpu,
-                start: part(into, first..first + 1).start as u64,
-                wants: batch
-                    .iter()
-                    .map(|&page| Want {
-                        page: (page - first) as u32,
-                        color: want[page],
-                    })
-                    .collect(),
+                start: within.start as u64,
+                wants,
             };
             let met = match self.ask(&request) {
                 Ok(Answer::Released { met }) if met.len() == batch.len() => met,
                 Ok(_) => return Err(ClientError::Unexpected),
                 Err(error) => {
                     for run in neighbours(&pages[number * BATCH..]) {
-                        populate(part(into, run))?;
+                        fault_in(part(into, run))?;
                     }
                     return Err(error);
                 }
             };
-            let before = all_met.len();
-            all_met.extend(batch.iter().zip(&met).filter(|(_, met)| **met).map(|(page, _)| *page));
-            for run in neighbours(&all_met[before..]) {
-                populate(part(into, run))?;
-            }
-            if all_met.len() - before < batch.len() {
+            let these: Vec<u32> = order
+                .iter()
+                .zip(&met)
+                .filter(|(_, met)| **met)
+                .map(|(page, _)| *page)
+                .collect();
+            let done = populate.each(Span::new(within.start, within.bytes()), &these);
+            done.map_err(|error| trouble(within, error))?;
+            all_met.extend(these.iter().map(|page| first + *page as usize));
+            if these.len() < batch.len() {
                 // The daemon had too few: the kernel's choice for the others.
                 for run in neighbours(batch) {
-                    populate(part(into, run))?;
+                    fault_in(part(into, run))?;
                 }
             }
         }
+        all_met.sort_unstable();
         Ok(all_met)
     }
 
     fn give_back_pages(&mut self, pages: Pages) -> Result<(), ClientError> {
         let pinned = affinity::pin_here();
+        let _brisk = affinity::brisk();
         let cpu = pinned.as_ref().map_or_else(affinity::here, affinity::Pinned::cpu) as u32;
         let mut told = Ok(());
         for run in runs(pages) {
@@ -461,7 +474,7 @@ fn neighbours(numbers: &[usize]) -> impl Iterator<Item = std::ops::Range<usize>>
         .map(|chunk| chunk[0]..chunk[chunk.len() - 1] + 1)
 }
 
-fn populate(pages: Pages) -> Result<(), ClientError> {
+fn fault_in(pages: Pages) -> Result<(), ClientError> {
     memory::populate(Span::new(pages.start, pages.bytes())).map_err(|error| trouble(pages, error))
 }
 

@@ -253,6 +253,8 @@ impl Server {
             quota_bytes = self.config.quota,
             "serving"
         );
+        // A client that waits for frames should not wait for others' turns on its cpu, which may take frames themselves.
+        let _brisk = sys::affinity::brisk();
         let mut names = Vec::new();
         let mut buffer = vec![0; MESSAGE_BYTES + 1];
         loop {

@@ -51,7 +51,10 @@ pub enum Request {
     /// Comes first. Answered by [`Answer::Welcome`].
     Hello { version: u16 },
     /// Frees frames of these colors on `cpu`, so that the client, which runs there, gets them by faulting the
-    /// pages in, in ascending order and at once. Answered by [`Answer::Released`].
+    /// pages in, in this order and at once. Ascending by color, then by page. Answered by [`Answer::Released`].
+    ///
+    /// By color, because it may happen that somebody else takes a few frames first: then each page gets the frame of a
+    /// later one, and most of those have the same color.
     Take { cpu: u32, start: u64, wants: Vec<Want> },
     /// What colors the pages have that were taken last, or that hold frames that were. Answered by [`Answer::Colors`].
     Look { run: Run },
@@ -290,7 +293,7 @@ impl Request {
     /// Reads a message of a client that may be hostile.
     ///
     /// Ensures: lists are within the limits above; runs are not empty, begin at a page and end within the address
-    /// space; wants are ascending.
+    /// space; wants are ascending by color and page.
     pub fn decode(message: &[u8]) -> Result<Request, Malformed> {
         let (tag, mut from) = Reader::new(message)?;
         let request = match tag {
@@ -303,11 +306,11 @@ impl Request {
                         color: from.u16()?,
                     })
                 })?;
-                let last = wants.last().ok_or(Malformed::Range)?;
-                if !wants.is_sorted_by(|a, b| a.page < b.page) {
+                let last = wants.iter().map(|want| want.page).max().ok_or(Malformed::Range)?;
+                if !wants.is_sorted_by(|a, b| (a.color, a.page) < (b.color, b.page)) {
                     return Err(Malformed::Range);
                 }
-                address(start + u64::from(last.page) * PAGE_BYTES as u64)?;
+                address(start + u64::from(last) * PAGE_BYTES as u64)?;
                 Request::Take { cpu, start, wants }
             }
             3 => Request::Look { run: run(&mut from)? },
