@@ -7,9 +7,13 @@
 //! A client of a user sees colors, never frame numbers.
 
 mod bytes;
+mod refusal;
+mod status;
 
 pub use bytes::Malformed;
 use bytes::{Reader, Writer};
+pub use refusal::Refusal;
+pub use status::Status;
 
 use crate::{Colors, PAGE_BYTES, Source};
 
@@ -135,73 +139,6 @@ pub enum Answer {
         why: Refusal,
         text: String,
     },
-}
-
-/// The daemon in numbers. Frames of 4096 bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Status {
-    pub process: u32,
-    pub up_seconds: u64,
-    pub clients: u32,
-    /// Frames at hand, and as many as there should be.
-    pub stock: u64,
-    pub target: u64,
-    /// Frames released for clients; of those looked at, how many arrived and how many went elsewhere.
-    pub released: u64,
-    pub hits: u64,
-    pub misses: u64,
-    /// Frames that came back from data sets that were freed.
-    pub returned: u64,
-    /// Frames that clients hold now.
-    pub held: u64,
-    /// How often memory was given up because the machine was short of it, and how many frames in all.
-    pub pressure: u64,
-    pub pressure_frames: u64,
-    /// Of one user, in bytes.
-    pub quota: u64,
-}
-
-/// Why a request was not met. The connection stays usable, but for [`Refusal::Protocol`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Refusal {
-    /// Not a message, or not its turn: the daemon hangs up.
-    Protocol = 1,
-    /// The message is one, but what it says cannot be.
-    Invalid = 2,
-    /// The user would hold more than the quota.
-    Quota = 3,
-    /// Too much in too short a time.
-    Pace = 4,
-    /// Too many connections, slots or data sets.
-    Crowded = 5,
-    /// The allocator has no such cache to give; the text says what is free.
-    Cache = 6,
-    /// Something failed on the daemon's side.
-    Failed = 7,
-}
-
-impl Refusal {
-    pub const ALL: [Refusal; 7] = [
-        Refusal::Protocol,
-        Refusal::Invalid,
-        Refusal::Quota,
-        Refusal::Pace,
-        Refusal::Crowded,
-        Refusal::Cache,
-        Refusal::Failed,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Refusal::Protocol => "protocol",
-            Refusal::Invalid => "invalid",
-            Refusal::Quota => "quota",
-            Refusal::Pace => "pace",
-            Refusal::Crowded => "crowded",
-            Refusal::Cache => "cache",
-            Refusal::Failed => "failed",
-        }
-    }
 }
 
 impl Request {
@@ -464,57 +401,6 @@ impl Answer {
         };
         from.end()?;
         Ok(answer)
-    }
-}
-
-impl Status {
-    const NUMBERS: usize = 11;
-
-    fn numbers(&self) -> [u64; Status::NUMBERS] {
-        [
-            self.up_seconds,
-            self.stock,
-            self.target,
-            self.released,
-            self.hits,
-            self.misses,
-            self.returned,
-            self.held,
-            self.pressure,
-            self.pressure_frames,
-            self.quota,
-        ]
-    }
-
-    fn new(process: u32, clients: u32, numbers: [u64; Status::NUMBERS]) -> Status {
-        let [
-            up_seconds,
-            stock,
-            target,
-            released,
-            hits,
-            misses,
-            returned,
-            held,
-            pressure,
-            pressure_frames,
-            quota,
-        ] = numbers;
-        Status {
-            process,
-            up_seconds,
-            clients,
-            stock,
-            target,
-            released,
-            hits,
-            misses,
-            returned,
-            held,
-            pressure,
-            pressure_frames,
-            quota,
-        }
     }
 }
 
