@@ -107,7 +107,8 @@ fn measure(client: &mut Client, rounds: usize) -> Result<(), Box<dyn Error>> {
             let (slot, fault, copy) = (of(0, what), of(1, what), of(2, what));
             median((0..rounds).map(|at| slot[at] / (fault[at] + copy[at])).collect())
         };
-        let (clock, cpu): (fn(&Took) -> f64, fn(&Took) -> f64) = (|took| took.clock, |took| took.cpu);
+        let clock: fn(&Took) -> f64 = |took| took.clock;
+        let cpu: fn(&Took) -> f64 = |took| took.cpu;
         let slots = of(0, clock);
         println!(
             "{:8}  {count:6}  {:5.2} ({:5.2}-{:6.2})  {:6.2} {:6.2}  {:10.2} {:6.2} {:6.2} {:6.2}  {:10.2} {:6.2}",

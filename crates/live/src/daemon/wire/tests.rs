@@ -135,7 +135,7 @@ fn lies_about_lengths_take_no_memory() {
 
 #[test]
 fn addresses_are_pages_of_user_space() {
-    for start in [1, 0x1001, 1 << 57, u64::MAX & !0xfff] {
+    for start in [1, 0x1001, 1 << 57, !0xfff] {
         let message = Request::Look {
             run: Run { start, count: 1 },
         };
