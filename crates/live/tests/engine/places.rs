@@ -284,19 +284,6 @@ fn what_cannot_be_colored_is_refused_with_its_address_and_untouched() {
     protect(middle, PAGE_BYTES, libc::PROT_READ);
     refused(&mut engine, guarded.pages(), middle, "written");
     guarded.assert_numbered();
-    // SAFETY: ours, and not touched afterwards.
-    assert_eq!(unsafe { libc::munmap(middle as *mut _, PAGE_BYTES) }, 0);
-    // Another test's mapping may take the place at once, so that what is told is left open.
-    let _ = engine
-        .color(
-            Pages {
-                start: middle,
-                count: 0,
-            },
-            &wish,
-            Others::Absent,
-        )
-        .unwrap_err();
     let shared = Memory::mapped(MIB, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1);
     shared.number();
     refused(&mut engine, shared.pages(), shared.start, "shared");
