@@ -107,7 +107,9 @@ impl Engine {
             }
         }
         done.supplied += furnished.supplied;
-        if let Some(pool) = self.pool.as_mut() {
+        // With a supply behind us the old frames are better left to the kernel.
+        let keeps = self.config.supply.is_none();
+        if let Some(pool) = self.pool.as_mut().filter(|_| keeps) {
             pool.adopt(exchange.old);
             pool.adopt(exchange.fresh);
         }

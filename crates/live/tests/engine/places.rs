@@ -167,7 +167,7 @@ fn no_mapping_is_added() {
     let untouched = Memory::alone(8 * MIB);
     memory.number();
     // Other tests map memory at the same time: those that lie in ours are counted, and all of them
-    // in a process of its own (means.rs).
+    // in a process of its own (tests/alone).
     let count = |memory: &Memory| mappings::within(memory.span()).unwrap().len();
     assert_eq!((count(&memory), count(&untouched)), (1, 1));
     for chosen in [set(&[1]), set(&[2, 3]), set(&[4])] {
