@@ -55,6 +55,13 @@ impl Engine {
             Others::Absent => QUIET_BATCH,
             Others::Running => self.config.batch,
         };
+        let pool = self.pool.as_ref().is_some_and(|pool| pool.meets(piece.span()));
+        if pool || exchange.meets(piece.span()) {
+            return Err(Error::Unfit {
+                address: piece.start,
+                why: "the program unmapped it, or pages behind it, meanwhile".into(),
+            });
+        }
         let mut relock = false;
         for round in 0..ROUNDS {
             let events = self.another(true)?;
