@@ -10,10 +10,12 @@ mod near;
 mod program;
 mod sites;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use policy::slots::Symbol;
 
 pub use program::{Loaded, Program};
-pub use sites::{Calls, SiteName};
+pub use sites::Chain;
 
 /// A range of a file's own addresses, `start..end`, in the module of that number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,10 +51,15 @@ pub struct Datum {
 }
 
 impl Program {
-    /// The static data of that name: in the program itself, else in the first of its libraries that has any. Several
-    /// where several files of the source have their own.
-    pub fn data(&self, name: &str) -> Result<Vec<Datum>, LocateError> {
+    /// The static data of that name: in the program itself, else in the first of its libraries that has any; or
+    /// only in the file whose path ends with `only`. Several where several files of the source have their own.
+    pub fn data(&self, symbol: &Symbol, only: Option<&str>) -> Result<Vec<Datum>, LocateError> {
+        let name = symbol.name.as_str();
+        let only = only.or(symbol.program.as_deref());
         for (module, loaded) in self.modules.iter().enumerate() {
+            if only.is_some_and(|only| loaded.path.file_name() != Path::new(only).file_name()) {
+                continue;
+            }
             let named: Vec<Datum> = loaded
                 .elf
                 .data
@@ -79,7 +86,9 @@ impl Program {
         let program = self.path.display();
         Err(LocateError::NoName {
             name: name.to_string(),
-            why: if stripped {
+            why: if let Some(only) = only {
+                format!("no such static data in {only}, or {program} does not come with that file")
+            } else if stripped {
                 format!("no such static data: {program} has no table of symbols (it was stripped)")
             } else {
                 format!("no such static data in {program} or its libraries")

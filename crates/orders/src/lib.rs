@@ -87,11 +87,10 @@ pub enum What {
 /// A place in the program that allocates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Site {
-    /// The calls: an address in one of these areas is on the call stack.
-    pub calls: Vec<Area>,
-    /// What the program calls there to get memory; on the stack too, further in. Empty: not told.
-    pub through: Vec<Area>,
-    pub from: From,
+    /// Code that is on the call stack, from the inside out; the last is whose memory it is.
+    pub chain: Vec<Vec<Area>>,
+    /// `None`: either.
+    pub from: Option<From>,
     /// Only blocks of at least, and of at most so many bytes.
     pub bytes: (u64, u64),
 }
@@ -149,12 +148,12 @@ impl Orders {
         if orders.version != VERSION {
             return Err(form(format!("version {}, not {VERSION}", orders.version)));
         }
-        let known = |area: &Area| (area.module as usize) < orders.modules.len() && area.start <= area.end;
+        let known = |area: Area| (area.module as usize) < orders.modules.len() && area.start <= area.end;
         let areas = orders.targets.iter().flat_map(|target| match &target.what {
-            What::Symbol(areas) => areas.iter().chain(&[]),
-            What::Site(site) => site.calls.iter().chain(&site.through),
+            What::Symbol(areas) => areas.clone(),
+            What::Site(site) => site.chain.concat(),
         });
-        if !areas.chain(&orders.passed).all(known) {
+        if !areas.chain(orders.passed.iter().copied()).all(known) {
             return Err(form("an area is in no module, or ends before it begins".to_string()));
         }
         Ok(orders)
@@ -183,13 +182,12 @@ mod tests {
                 data_set: 0,
                 name: "heap: f (x.c:1)".into(),
                 what: What::Site(Site {
-                    calls: vec![Area {
+                    chain: vec![vec![Area {
                         module: 0,
                         start: 16,
                         end: 32,
-                    }],
-                    through: Vec::new(),
-                    from: From::Heap,
+                    }]],
+                    from: Some(From::Heap),
                     bytes: (0, u64::MAX),
                 }),
             }],

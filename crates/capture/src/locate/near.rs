@@ -34,24 +34,29 @@ pub fn told(near: &[String]) -> String {
     }
 }
 
-/// Letters to insert, drop or change.
+/// Letters to insert, drop, change or exchange with the next.
 fn distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().take(LONGEST).collect();
     let b: Vec<char> = b.chars().take(LONGEST).collect();
     if a.len().abs_diff(b.len()) > 6 {
         return usize::MAX;
     }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let change = corner + usize::from(x != y);
-            corner = row[j + 1];
-            row[j + 1] = change.min(corner + 1).min(row[j] + 1);
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            if i == 0 || j == 0 {
+                rows[i][j] = i + j;
+                continue;
+            }
+            let change = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = change.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            rows[i][j] = least;
         }
     }
-    row[b.len()]
+    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -62,7 +67,8 @@ mod tests {
     fn the_likeliest_come_first_and_strangers_never() {
         let names = ["matrix_a", "matrix_b", "vector", "grid_", "ns::table"];
         let near = |name| nearest(name, names.into_iter());
-        assert_eq!(near("matrxi_a"), ["matrix_a"]);
+        assert_eq!(near("matrxi_a"), ["matrix_a", "matrix_b"]);
+        assert_eq!(near("vectro"), ["vector"]);
         assert_eq!(near("matrix"), ["matrix_a", "matrix_b"]);
         assert_eq!(near("GRID"), ["grid_"]);
         assert_eq!(near("table"), ["ns::table"]);

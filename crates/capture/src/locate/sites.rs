@@ -1,96 +1,13 @@
-//! Allocation sites by the names that advice has for them.
-//!
-//! ```text
-//! heap: build_table (join.c:120)
-//! heap: alloc_matrix ← main (mat.c:50)
-//! heap: sqlite3MemMalloc ← sqlite3VdbeMemGrow (libsqlite3.so.0)
-//! mmap: libx.so.1+0x100 ← x_step
-//! ```
-//!
-//! Left of the arrow stands what is further in on the call stack. A person may leave out what is not needed to
-//! tell sites apart: `build_table`, `join.c:120`.
+//! Allocation sites by the names that advice has for them, as [`policy::slots::Site`] takes them apart.
+
+use policy::slots::{Place, Site};
 
 use super::code::{Code, Row};
 use super::{LocateError, Program, Range, near};
 
-/// A site's name, taken apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SiteName {
-    /// A mapping of the program's own, not a block of the heap.
-    pub mapped: bool,
-    /// What the program calls to get the memory.
-    pub through: Option<String>,
-    /// The function; empty if only the place is told.
-    pub function: String,
-    pub place: Option<Place>,
-}
-
-/// Where a function is, as far as a name tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// The last part of a source file's path, and the line.
-    Line(String, u32),
-    /// The last part of the path of a source file or of a module.
-    File(String),
-}
-
-/// The code of a site.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Calls {
-    /// A call from here gets memory, by itself or through code that is passed over.
-    pub calls: Vec<Range>,
-    /// If not empty, such code has to be between.
-    pub through: Vec<Range>,
-}
-
-impl SiteName {
-    pub fn parse(text: &str) -> SiteName {
-        let text = text.trim();
-        let (mapped, rest) = match (text.strip_prefix("mmap:"), text.strip_prefix("heap:")) {
-            (Some(rest), _) => (true, rest),
-            (_, Some(rest)) => (false, rest),
-            _ => (false, text),
-        };
-        // Of another process of the trace: ` [sort]`.
-        let rest = rest.trim();
-        let rest = match rest.rsplit_once(" [") {
-            Some((before, last)) if last.ends_with(']') => before.trim(),
-            _ => rest,
-        };
-        let (through, rest) = match rest.split_once('←').or_else(|| rest.split_once("<-")) {
-            Some((through, rest)) => (Some(through.trim().to_string()), rest.trim()),
-            None => (None, rest),
-        };
-        let (function, place) = match rest.rsplit_once(" (") {
-            Some((function, place)) if place.ends_with(')') && !place.trim_end_matches(')').contains(['(', ')']) => {
-                (function.trim(), Some(Place::parse(&place[..place.len() - 1])))
-            }
-            _ => match Place::parse(rest) {
-                line @ Place::Line(..) => ("", Some(line)),
-                Place::File(_) => (rest, None),
-            },
-        };
-        SiteName {
-            mapped,
-            through: through.filter(|through| !through.is_empty()),
-            function: function.to_string(),
-            place,
-        }
-    }
-}
-
-impl Place {
-    fn parse(text: &str) -> Place {
-        let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_string();
-        match text.rsplit_once(':') {
-            Some((file, line)) if !file.ends_with(':') && !file.is_empty() => match line.parse() {
-                Ok(line) => Place::Line(base(file), line),
-                Err(_) => Place::File(base(text)),
-            },
-            _ => Place::File(base(text)),
-        }
-    }
-}
+/// The code of a site, from the inside out: each of the chain is on the call stack, and a call from the last gets the
+/// memory. Between the call and `malloc` is nothing but what is passed over.
+pub type Chain = Vec<Vec<Range>>;
 
 fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
@@ -109,14 +26,17 @@ fn is_called(function: &str, name: &str) -> bool {
 
 impl Program {
     /// The code that a site's name stands for.
-    pub fn site(&self, text: &str) -> Result<Calls, LocateError> {
-        let name = SiteName::parse(text);
-        let calls = self.code_named(text, &name.function, name.place.as_ref())?;
-        let through = match &name.through {
-            Some(through) => self.code_named(text, through, None)?,
-            None => Vec::new(),
+    pub fn site(&self, site: &Site) -> Result<Chain, LocateError> {
+        let whole = site.to_string();
+        let Some((last, inner)) = site.chain.split_last() else {
+            return Ok(vec![self.code_named(&whole, "", site.place.as_ref())?]);
         };
-        Ok(Calls { calls, through })
+        let mut chain = Vec::new();
+        for function in inner {
+            chain.push(self.code_named(&whole, function, None)?);
+        }
+        chain.push(self.code_named(&whole, last, site.place.as_ref())?);
+        Ok(chain)
     }
 
     /// Code of the program and of the libraries in it that is behind a site's function on a call stack and not the
@@ -149,6 +69,16 @@ impl Program {
                 end: at + 1,
             }]);
         }
+        // Advice names what a library keeps for itself by the library.
+        if place.is_none()
+            && let Some(module) = self.modules.iter().position(|m| base(&m.path.to_string_lossy()) == function)
+        {
+            return Ok(vec![Range {
+                module,
+                start: 0,
+                end: u64::MAX,
+            }]);
+        }
         let mut near_lines = Vec::new();
         for (module, loaded) in self.modules.iter().enumerate() {
             let path = loaded.path.to_string_lossy();
@@ -157,7 +87,7 @@ impl Program {
             // information is.
             let elsewhere = match place {
                 Some(Place::File(file)) => self.is_module(file) && !in_module(file),
-                Some(Place::Line(..)) => module > 0 && loaded.elf.debug.is_none(),
+                Some(Place::Line { .. }) => module > 0 && loaded.elf.debug.is_none(),
                 None => false,
             };
             if elsewhere {
@@ -167,7 +97,7 @@ impl Program {
             let fits = |row: &&Row| {
                 let at = match place {
                     None => true,
-                    Some(Place::Line(file, line)) => {
+                    Some(Place::Line { file, line }) => {
                         row.line == Some(*line) && code.file(row).is_some_and(|path| base(path) == file)
                     }
                     Some(Place::File(file)) => in_module(file) || code.file(row).is_some_and(|path| base(path) == file),
@@ -178,7 +108,7 @@ impl Program {
             if !found.is_empty() {
                 return Ok(merged(found));
             }
-            if let Some(Place::Line(file, _)) = place {
+            if let Some(Place::Line { file, .. }) = place {
                 let lines = code.rows.iter().filter(|row| is_called(code.function(row), function));
                 let lines = lines.filter(|row| code.file(row).is_some_and(|path| base(path) == file));
                 near_lines.extend(lines.filter_map(|row| row.line));
@@ -194,10 +124,10 @@ impl Program {
     fn unknown(&self, whole: &str, function: &str, place: Option<&Place>, lines: &[u32]) -> LocateError {
         let program = self.path.display();
         let why = match (place, lines.iter().min(), lines.iter().max()) {
-            (Some(Place::Line(file, _)), Some(from), Some(to)) => {
+            (Some(Place::Line { file, .. }), Some(from), Some(to)) => {
                 format!("{function} is in {program}, but at lines {from} to {to} of {file}: it has changed since")
             }
-            (Some(Place::Line(..)), ..) if !self.code(0).lines => format!(
+            (Some(Place::Line { .. }), ..) if !self.code(0).lines => format!(
                 "{program} has no debug information, so that no line of it can be found; compile with -g, or name the \
                  function alone"
             ),
@@ -241,34 +171,9 @@ mod tests {
     use std::ffi::OsStr;
     use std::process::Command;
 
-    use super::*;
+    use policy::slots::Symbol;
 
-    #[test]
-    fn names_of_sites_are_taken_apart() {
-        let parse = |text| {
-            let name = SiteName::parse(text);
-            (name.mapped, name.through.unwrap_or_default(), name.function, name.place)
-        };
-        let line = |file: &str, line| Some(Place::Line(file.into(), line));
-        let file = |file: &str| Some(Place::File(file.into()));
-        assert_eq!(
-            parse("heap: build_table (join.c:120)"),
-            (false, "".into(), "build_table".into(), line("join.c", 120))
-        );
-        assert_eq!(
-            parse("alloc ← f(int, char) (src/a.cc:5) [sort]"),
-            (false, "alloc".into(), "f(int, char)".into(), line("a.cc", 5))
-        );
-        assert_eq!(
-            parse("mmap: libx.so.1+0x100 <- x_step"),
-            (true, "libx.so.1+0x100".into(), "x_step".into(), None)
-        );
-        assert_eq!(parse("heap: f (libx.so)"), (false, "".into(), "f".into(), file("libx.so")));
-        assert_eq!(parse("join.c:120"), (false, "".into(), "".into(), line("join.c", 120)));
-        assert_eq!(parse("a::f"), (false, "".into(), "a::f".into(), None));
-        let nested = "f(int, (anonymous namespace)::x)";
-        assert_eq!(parse(nested), (false, "".into(), nested.into(), None));
-    }
+    use super::*;
 
     const SOURCE: &str = "\
 #include <stdlib.h>
@@ -298,37 +203,38 @@ int main(void) {
             Program::find(path.as_os_str())
         };
         let program = build("sites", &["-g", "-O0"]).unwrap();
-        let table = program.data("table").unwrap();
+        let table = program.data(&Symbol::parse("table"), None).unwrap();
         assert_eq!((table.len(), table[0].range.end - table[0].range.start), (1, 4096));
         assert!(table[0].writable && table[0].range.module == 0);
-        let near = program.data("tabel").unwrap_err().to_string();
+        let near = program.data(&Symbol::parse("tabel"), None).unwrap_err().to_string();
         assert!(near.ends_with("did you mean table?"), "{near}");
 
         let inside = |range: &Range, function: &str| {
             let elf = &program.modules[0].elf;
             elf.function(range.start) == Some(function) && elf.function(range.end - 1) == Some(function)
         };
-        let direct = program.site("heap: main (sites.c:9)").unwrap();
-        assert!(direct.through.is_empty() && direct.calls.iter().all(|r| inside(r, "main")));
-        assert_eq!(program.site("sites.c:9").unwrap(), direct);
-        let through = program.site("heap: my_alloc ← main (sites.c:10)").unwrap();
-        assert!(through.through.iter().all(|r| inside(r, "my_alloc")));
-        assert_ne!(through.calls, direct.calls);
-        assert!(through.calls.iter().all(|r| inside(r, "main")));
-        let passed = program.passed(&direct.calls, |name| name.contains("alloc"));
+        let site = |name: &str| program.site(&Site::parse(name).unwrap());
+        let all = |ranges: &[Range], function| !ranges.is_empty() && ranges.iter().all(|r| inside(r, function));
+        let direct = site("heap: main (sites.c:9)").unwrap();
+        assert!(direct.len() == 1 && all(&direct[0], "main"));
+        assert_eq!(site("sites.c:9").unwrap(), direct);
+        let through = site("heap: my_alloc ← main (sites.c:10)").unwrap();
+        assert!(through.len() == 2 && all(&through[0], "my_alloc") && all(&through[1], "main"));
+        assert_ne!(through[1], direct[0]);
+        let passed = program.passed(&direct.concat(), |name| name.contains("alloc"));
         assert!(passed.iter().any(|r| inside(r, "my_alloc")) && !passed.iter().any(|r| inside(r, "main")));
 
-        let moved = program.site("heap: main (sites.c:90)").unwrap_err().to_string();
+        let moved = site("heap: main (sites.c:90)").unwrap_err().to_string();
         assert!(moved.contains("at lines 8 to 13 of sites.c"), "{moved}");
-        let unlike = program.site("heap: grwo").unwrap_err().to_string();
+        let unlike = site("heap: grwo").unwrap_err().to_string();
         assert!(unlike.ends_with("did you mean grow?"), "{unlike}");
 
         let plain = build("plain", &["-O1"]).unwrap();
-        let why = plain.site("heap: main (sites.c:9)").unwrap_err().to_string();
+        let why = plain.site(&Site::parse("heap: main (sites.c:9)").unwrap()).unwrap_err().to_string();
         assert!(why.contains("no debug information"), "{why}");
-        assert!(plain.site("heap: main (plain)").is_ok() && plain.data("table").is_ok());
+        assert!(plain.site(&Site::parse("heap: main (plain)").unwrap()).is_ok() && plain.data(&Symbol::parse("table"), None).is_ok());
         let stripped = build("bare", &["-s"]).unwrap();
-        assert!(stripped.data("table").unwrap_err().to_string().contains("stripped"));
+        assert!(stripped.data(&Symbol::parse("table"), None).unwrap_err().to_string().contains("stripped"));
         let fixed = build("fixed", &["-static"]).err().unwrap().to_string();
         assert!(fixed.contains("statically linked"), "{fixed}");
         assert!(Program::find(OsStr::new("/dev/null")).is_err());
