@@ -229,7 +229,7 @@ int main(void) {
         let unlike = site("heap: grwo").unwrap_err().to_string();
         assert!(unlike.ends_with("did you mean grow?"), "{unlike}");
 
-        let plain = build("plain", &["-O1"]).unwrap();
+        let plain = build("plain", &["-O0"]).unwrap();
         let why = plain.site(&Site::parse("heap: main (sites.c:9)").unwrap()).unwrap_err().to_string();
         assert!(why.contains("no debug information"), "{why}");
         assert!(plain.site(&Site::parse("heap: main (plain)").unwrap()).is_ok() && plain.data(&Symbol::parse("table"), None).is_ok());
