@@ -1,0 +1,513 @@
+//! userfaultfd: pages are taken out and put in while whoever touches them waits.
+//!
+//! A span registered with a [`Faults`] makes every thread wait that touches an absent page of it,
+//! until the page is put in or the span unregistered. The one that puts pages in must therefore
+//! never touch such a page itself.
+//!
+//! [`Faults::put`], [`Faults::copy`] and [`Faults::zero`] only ever fill absent pages, and taking
+//! pages out needs an [`Area`] to hold them; but while they are out, and if they are not put back,
+//! the span's content is not what its owner left there. The caller answers for that.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use rustix::ioctl::{Opcode, opcode};
+
+use crate::memory::{Area, PAGE, Span};
+
+/// Whose accesses to missing pages wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The program's and the kernel's on its behalf, as in `read(2)` into such a page.
+    Kernel,
+    /// The program's alone: a system call that meets a missing page fails (EFAULT).
+    UserOnly,
+}
+
+/// How it was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    SystemCall,
+    /// `/dev/userfaultfd`
+    Device,
+}
+
+/// What a userfaultfd of this kernel can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features(u64);
+
+impl Features {
+    const EVENT_REMAP: u64 = 1 << 2;
+    const EVENT_REMOVE: u64 = 1 << 3;
+    const EVENT_UNMAP: u64 = 1 << 6;
+    const MOVE: u64 = 1 << 16;
+    const EVENTS: u64 = Features::EVENT_REMAP | Features::EVENT_REMOVE | Features::EVENT_UNMAP;
+
+    /// UFFDIO_MOVE (Linux 6.8).
+    pub fn moves(self) -> bool {
+        self.0 & Features::MOVE != 0
+    }
+
+    /// Whether it tells of `mremap`, `munmap` and `madvise` upon its spans, and these wait for it.
+    pub fn events(self) -> bool {
+        self.0 & Features::EVENTS == Features::EVENTS
+    }
+}
+
+/// What happened to a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A thread waits for the page at this address.
+    Missing(usize),
+    /// `mremap` took pages elsewhere.
+    Moved { from: usize, to: usize, bytes: usize },
+    /// `madvise` gives these pages up; it waits until this is read and empties them afterwards.
+    Emptied(Span),
+    /// They are no longer mapped.
+    Unmapped(Span),
+    /// One that was not asked for.
+    Other(u8),
+}
+
+/// Why pages stay where they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The page is absent where it was to be taken from (ENOENT); or the span is no longer there
+    /// or no longer registered.
+    Hole,
+    /// It is shared with another process since a fork, or pinned by a device (EBUSY).
+    Busy,
+    /// The mapping is being changed, or the page handled by the kernel; try again (EAGAIN).
+    Again,
+    /// There is a page already (EEXIST).
+    Occupied,
+    /// Mappings that do not fit each other: access, locked or not, not anonymous (EINVAL).
+    Unfit,
+    /// Another error, by its number.
+    Other(i32),
+}
+
+/// How far an operation came: `bytes` from the start on are done; why not more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub bytes: usize,
+    pub stop: Option<Stop>,
+}
+
+/// A userfaultfd of this process, and no other: a child of fork must open its own.
+#[derive(Debug)]
+pub struct Faults {
+    fd: OwnedFd,
+    scope: Scope,
+    door: Door,
+    offered: Features,
+}
+
+const GROUP: u8 = 0xaa;
+
+#[repr(C)]
+struct Api {
+    api: u64,
+    features: u64,
+    ioctls: u64,
+}
+
+#[repr(C)]
+struct Range {
+    start: u64,
+    bytes: u64,
+}
+
+#[repr(C)]
+struct Register {
+    range: Range,
+    mode: u64,
+    ioctls: u64,
+}
+
+/// UFFDIO_MOVE and UFFDIO_COPY alike.
+#[repr(C)]
+struct Transfer {
+    to: u64,
+    from: u64,
+    bytes: u64,
+    mode: u64,
+    done: i64,
+}
+
+#[repr(C)]
+struct Zero {
+    range: Range,
+    mode: u64,
+    done: i64,
+}
+
+/// `struct uffd_msg`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Message {
+    event: u8,
+    reserved: [u8; 7],
+    arguments: [u64; 3],
+}
+
+/// EAGAIN is given up after that many times: some milliseconds.
+const PATIENCE: usize = 10_000;
+
+impl Faults {
+    /// Opens one that makes kernel accesses wait too if this user may, by system call or device,
+    /// else one for the program's accesses alone. `events` asks to be told of [`Event::Moved`],
+    /// [`Event::Emptied`] and [`Event::Unmapped`] where the kernel can.
+    ///
+    /// Errors: those of the last way tried: EPERM, ENOSYS ...
+    pub fn open(events: bool) -> io::Result<Faults> {
+        Faults::open_for(Scope::Kernel, events).or_else(|_| Faults::open_for(Scope::UserOnly, events))
+    }
+
+    /// Opens one of this scope, or says why not.
+    pub fn open_for(scope: Scope, events: bool) -> io::Result<Faults> {
+        // What is offered is told once only, so that it takes another to ask for it.
+        let (first, _) = descriptor(scope)?;
+        let offered = Features(handshake(first.as_fd(), 0)?);
+        drop(first);
+        let (fd, door) = descriptor(scope)?;
+        let wished = Features::MOVE | if events { Features::EVENTS } else { 0 };
+        handshake(fd.as_fd(), offered.0 & wished)?;
+        Ok(Faults {
+            fd,
+            scope,
+            door,
+            offered,
+        })
+    }
+
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    pub fn door(&self) -> Door {
+        self.door
+    }
+
+    pub fn features(&self) -> Features {
+        self.offered
+    }
+
+    /// From now on threads wait that touch absent pages of the span.
+    ///
+    /// Errors: EBUSY where part of it is registered with another one, EINVAL where nothing or
+    /// something unfit is mapped, EPERM for files that may not be written.
+    pub fn register(&self, span: Span) -> io::Result<()> {
+        const MISSING: u64 = 1;
+        let mut register = Register {
+            range: range(span),
+            mode: MISSING,
+            ioctls: 0,
+        };
+        // SAFETY: the structure is what UFFDIO_REGISTER wants, and lives.
+        unsafe { self.ask(opcode::read_write::<Register>(GROUP, 0x00), &mut register) }
+    }
+
+    /// Nobody waits any more in the span: who does goes on, and meets what is there.
+    ///
+    /// Errors: EINVAL where nothing is mapped in part of it (the rest keeps its registration).
+    pub fn unregister(&self, span: Span) -> io::Result<()> {
+        let mut range = range(span);
+        // SAFETY: the structure is what UFFDIO_UNREGISTER wants, and lives.
+        unsafe { self.ask(opcode::read::<Range>(GROUP, 0x01), &mut range) }
+    }
+
+    /// Whoever waits in the span looks again.
+    pub fn wake(&self, span: Span) -> io::Result<()> {
+        let mut range = range(span);
+        // SAFETY: the structure is what UFFDIO_WAKE wants, and lives.
+        unsafe { self.ask(opcode::read::<Range>(GROUP, 0x02), &mut range) }
+    }
+
+    /// Takes pages of somebody's span out, with their frames, into absent pages of an area that is
+    /// registered here. Their place is absent afterwards.
+    ///
+    /// Post: the first `bytes` are out, all others where they were.
+    pub fn take(&self, from: Span, into: &mut Area, page: usize) -> Progress {
+        let to = into.part(page, from.bytes / PAGE);
+        self.move_pages(to, from.start)
+    }
+
+    /// Puts pages of an area, with their frames, into absent pages of a span that is registered
+    /// here, and wakes who waits for them. They are absent in the area afterwards.
+    ///
+    /// Post: the first `bytes` are in, all others where they were.
+    pub fn put(&self, from: &mut Area, page: usize, to: Span) -> Progress {
+        let from = from.part(page, to.bytes / PAGE);
+        self.move_pages(to, from.start)
+    }
+
+    fn move_pages(&self, to: Span, from: usize) -> Progress {
+        let request = opcode::read_write::<Transfer>(GROUP, 0x05);
+        self.transfer(request, to, from)
+    }
+
+    /// Fills absent pages of a span that is registered here with the content of an area's pages, in
+    /// frames of the kernel's choice, and wakes who waits for them.
+    pub fn copy(&self, from: &Area, page: usize, to: Span) -> Progress {
+        let from = from.part(page, to.bytes / PAGE);
+        let request = opcode::read_write::<Transfer>(GROUP, 0x03);
+        self.transfer(request, to, from.start)
+    }
+
+    fn transfer(&self, request: Opcode, to: Span, from: usize) -> Progress {
+        let mut bytes = 0;
+        for _ in 0..PATIENCE {
+            let mut transfer = Transfer {
+                to: (to.start + bytes) as u64,
+                from: (from + bytes) as u64,
+                bytes: (to.bytes - bytes) as u64,
+                mode: 0,
+                done: 0,
+            };
+            // SAFETY: the structure is what UFFDIO_MOVE and UFFDIO_COPY want; the kernel checks the
+            // addresses, of which one side is an area's, and fills absent pages only.
+            let asked = unsafe { self.ask(request, &mut transfer) };
+            bytes += usize::try_from(transfer.done).unwrap_or(0);
+            match asked {
+                Ok(()) => return Progress { bytes, stop: None },
+                Err(error) => match stop(&error) {
+                    // Part of it done, or not at all for now.
+                    Stop::Again if transfer.done > 0 => {}
+                    Stop::Again => std::thread::yield_now(),
+                    other => {
+                        return Progress {
+                            bytes,
+                            stop: Some(other),
+                        };
+                    }
+                },
+            }
+            if bytes == to.bytes {
+                return Progress { bytes, stop: None };
+            }
+        }
+        Progress {
+            bytes,
+            stop: Some(Stop::Again),
+        }
+    }
+
+    /// Fills absent pages of a span that is registered here with zeros, and wakes who waits.
+    pub fn zero(&self, span: Span) -> Progress {
+        let mut zero = Zero {
+            range: range(span),
+            mode: 0,
+            done: 0,
+        };
+        // SAFETY: the structure is what UFFDIO_ZEROPAGE wants; absent pages only are filled.
+        let asked = unsafe { self.ask(opcode::read_write::<Zero>(GROUP, 0x04), &mut zero) };
+        Progress {
+            bytes: usize::try_from(zero.done).unwrap_or(0),
+            stop: asked.err().map(|error| stop(&error)),
+        }
+    }
+
+    /// The next event, if there is one. Does not wait.
+    pub fn event(&self) -> io::Result<Option<Event>> {
+        let mut message = Message::default();
+        // SAFETY: room for one message, and the kernel writes whole ones of plain numbers.
+        let got = unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut message).cast(), size_of::<Message>()) };
+        if got < 0 {
+            let error = io::Error::last_os_error();
+            return match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(None),
+                _ => Err(error),
+            };
+        }
+        let [a, b, c] = message.arguments.map(|number| number as usize);
+        let span = Span::new(a, b.saturating_sub(a));
+        Ok(Some(match message.event {
+            0x12 => Event::Missing(b),
+            0x14 => Event::Moved {
+                from: a,
+                to: b,
+                bytes: c,
+            },
+            0x15 => Event::Emptied(span),
+            0x16 => Event::Unmapped(span),
+            other => Event::Other(other),
+        }))
+    }
+
+    /// # Safety
+    /// `structure` is what the request wants.
+    unsafe fn ask<T>(&self, request: Opcode, structure: &mut T) -> io::Result<()> {
+        // SAFETY: as our caller promises; the structure is borrowed for the call.
+        unsafe { ask(self.fd.as_fd(), request, structure) }
+    }
+}
+
+impl AsFd for Faults {
+    /// Readable when there is an event.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// # Safety
+/// `structure` is what the request wants.
+unsafe fn ask<T>(fd: BorrowedFd<'_>, request: Opcode, structure: &mut T) -> io::Result<()> {
+    // SAFETY: as our caller promises; the structure is borrowed for the call.
+    if unsafe { libc::ioctl(fd.as_raw_fd(), request as _, &raw mut *structure) } == 0 {
+        return Ok(());
+    }
+    Err(io::Error::last_os_error())
+}
+
+fn range(span: Span) -> Range {
+    Range {
+        start: span.start as u64,
+        bytes: span.bytes as u64,
+    }
+}
+
+fn stop(error: &io::Error) -> Stop {
+    match error.raw_os_error().unwrap_or(0) {
+        libc::ENOENT => Stop::Hole,
+        libc::EBUSY => Stop::Busy,
+        libc::EAGAIN => Stop::Again,
+        libc::EEXIST => Stop::Occupied,
+        libc::EINVAL => Stop::Unfit,
+        other => Stop::Other(other),
+    }
+}
+
+/// Opens one without a word said yet.
+fn descriptor(scope: Scope) -> io::Result<(OwnedFd, Door)> {
+    const USER_MODE_ONLY: libc::c_int = 1;
+    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
+    let extra = match scope {
+        Scope::Kernel => 0,
+        Scope::UserOnly => USER_MODE_ONLY,
+    };
+    // SAFETY: the call takes flags alone and returns a descriptor or an error.
+    let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, flags | extra) };
+    if fd >= 0 {
+        // SAFETY: a descriptor that the kernel has just given us.
+        return Ok((unsafe { OwnedFd::from_raw_fd(fd as i32) }, Door::SystemCall));
+    }
+    let refused = io::Error::last_os_error();
+    let Ok(device) = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_CLOEXEC)
+        .open("/dev/userfaultfd")
+    else {
+        return Err(refused);
+    };
+    // SAFETY: USERFAULTFD_IOC_NEW takes flags alone and returns a descriptor or an error.
+    let fd = unsafe { libc::ioctl(device.as_raw_fd(), opcode::none(GROUP, 0x00) as _, flags | extra) };
+    if fd < 0 {
+        return Err(refused);
+    }
+    // SAFETY: a descriptor that the kernel has just given us.
+    Ok((unsafe { OwnedFd::from_raw_fd(fd) }, Door::Device))
+}
+
+/// Agrees on features; returns those that the kernel has.
+fn handshake(fd: BorrowedFd<'_>, features: u64) -> io::Result<u64> {
+    let mut api = Api {
+        api: 0xaa,
+        features,
+        ioctls: 0,
+    };
+    // SAFETY: the structure is what UFFDIO_API wants, and lives.
+    unsafe { ask(fd, opcode::read_write::<Api>(GROUP, 0x3f), &mut api)? };
+    Ok(api.features)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Size;
+
+    fn areas(pages: usize) -> (Area, Area) {
+        let area = || Area::map(pages * PAGE, Size::Small).unwrap();
+        (area(), area())
+    }
+
+    #[test]
+    fn what_may_not_be_opened_says_why() {
+        for scope in [Scope::Kernel, Scope::UserOnly] {
+            match Faults::open_for(scope, true) {
+                Ok(faults) => assert_eq!(faults.scope(), scope),
+                Err(error) => assert!(matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS))),
+            }
+        }
+    }
+
+    #[test]
+    fn pages_keep_their_content_on_the_way_out_and_in() {
+        let Some(faults) = Faults::open(false).ok().filter(|faults| faults.features().moves()) else {
+            return;
+        };
+        let (theirs, mut area) = areas(8);
+        (0..8).for_each(|page| theirs.set_word(page, page, 100 + page as u64));
+        faults.register(area.span()).unwrap();
+        let all = Progress {
+            bytes: 8 * PAGE,
+            stop: None,
+        };
+        assert_eq!(faults.take(theirs.span(), &mut area, 0), all);
+        assert!((0..8).all(|page| area.word(page, page) == 100 + page as u64));
+        faults.register(theirs.span()).unwrap();
+        assert_eq!(faults.put(&mut area, 0, theirs.span()), all);
+        let nothing = |stop| Progress {
+            bytes: 0,
+            stop: Some(stop),
+        };
+        assert_eq!(faults.take(theirs.part(0, 1), &mut area, 0).bytes, PAGE);
+        assert_eq!(faults.take(theirs.part(0, 1), &mut area, 1), nothing(Stop::Hole));
+        assert_eq!(faults.put(&mut area, 0, theirs.part(0, 1)).bytes, PAGE);
+        faults.unregister(area.span()).unwrap();
+        area.set_word(0, 0, 5);
+        assert_eq!(faults.put(&mut area, 0, theirs.part(0, 1)), nothing(Stop::Occupied));
+        faults.unregister(theirs.span()).unwrap();
+        assert!((0..8).all(|page| theirs.word(page, page) == 100 + page as u64));
+        assert_eq!(faults.event().unwrap(), None);
+    }
+
+    #[test]
+    fn absent_pages_are_filled_with_copies_and_zeros() {
+        let Ok(faults) = Faults::open(false) else { return };
+        let (theirs, area) = areas(2);
+        area.set_word(0, 1, 3);
+        faults.register(theirs.span()).unwrap();
+        assert_eq!(faults.copy(&area, 0, theirs.part(1, 1)).stop, None);
+        assert_eq!(faults.zero(theirs.part(0, 1)).stop, None);
+        faults.unregister(theirs.span()).unwrap();
+        assert_eq!((theirs.word(1, 1), theirs.word(0, 1)), (3, 0));
+    }
+
+    #[test]
+    fn who_empties_pages_waits_until_it_is_heard() {
+        let Some(faults) = Faults::open(true).ok().filter(|faults| faults.features().events()) else {
+            return;
+        };
+        let (theirs, _) = areas(4);
+        theirs.set_word(2, 0, 1);
+        faults.register(theirs.span()).unwrap();
+        let part = theirs.part(1, 2);
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| crate::memory::discard(part));
+            let event = loop {
+                if let Some(event) = faults.event().unwrap() {
+                    break event;
+                }
+                std::thread::yield_now();
+            };
+            assert_eq!(event, Event::Emptied(part));
+            other.join().unwrap().unwrap();
+        });
+        faults.unregister(theirs.span()).unwrap();
+        assert_eq!(theirs.word(2, 0), 0);
+    }
+}

@@ -1,0 +1,134 @@
+//! Which frames stand behind pages: `/proc/PID/pagemap`, read in bulk.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use crate::memory::{PAGE, Span};
+
+/// What the kernel tells of one page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry(u64);
+
+impl Entry {
+    /// Whether the page has a frame.
+    pub fn present(self) -> bool {
+        self.0 >> 63 & 1 == 1
+    }
+
+    /// Whether its content lies in swap.
+    pub fn swapped(self) -> bool {
+        self.0 >> 62 & 1 == 1
+    }
+
+    /// Whether it belongs to a file or to shared memory.
+    pub fn of_file(self) -> bool {
+        self.0 >> 61 & 1 == 1
+    }
+
+    /// Whether no other mapping has this frame.
+    pub fn exclusive(self) -> bool {
+        self.0 >> 56 & 1 == 1
+    }
+
+    /// The frame's number (physical address / 4096); `None` where the page has none, or where the
+    /// kernel hides the numbers, which it does by telling 0 to whoever lacks CAP_SYS_ADMIN. Frame 0
+    /// is never given to a process.
+    pub fn frame(self) -> Option<u64> {
+        let frame = self.0 & ((1 << 55) - 1);
+        (self.present() && frame != 0).then_some(frame)
+    }
+}
+
+/// A process's page map, opened once.
+#[derive(Debug)]
+pub struct Pagemap {
+    file: File,
+}
+
+impl Pagemap {
+    /// Our own. A child of fork must open its own: this one stays with the parent.
+    pub fn own() -> io::Result<Pagemap> {
+        Ok(Pagemap {
+            file: File::open("/proc/self/pagemap")?,
+        })
+    }
+
+    /// Another process's, for those who may trace it.
+    pub fn of(process: u32) -> io::Result<Pagemap> {
+        Ok(Pagemap {
+            file: File::open(format!("/proc/{process}/pagemap"))?,
+        })
+    }
+
+    /// Fills `entries` with those of the pages from address `start` on.
+    ///
+    /// Pre: `start` is the address of a page. Pages where nothing is mapped come out as absent;
+    /// beyond the highest address of a process, and for a process that is gone, so do the rest.
+    pub fn read(&self, start: usize, entries: &mut [Entry]) -> io::Result<()> {
+        // SAFETY: `Entry` is one u64 in memory (checked below) and any bits are one.
+        let bytes: &mut [u8] =
+            unsafe { std::slice::from_raw_parts_mut(entries.as_mut_ptr().cast(), size_of_val(entries)) };
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = (start / PAGE * size_of::<Entry>() + done) as u64;
+            match self.file.read_at(&mut bytes[done..], at) {
+                Ok(0) => break,
+                Ok(more) => done += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        bytes[done..].fill(0);
+        Ok(())
+    }
+
+    /// The entries of all pages of a span.
+    pub fn entries(&self, span: Span) -> io::Result<Vec<Entry>> {
+        let mut entries = vec![Entry::default(); span.bytes.div_ceil(PAGE)];
+        self.read(span.start, &mut entries)?;
+        Ok(entries)
+    }
+
+    /// Whether frame numbers are shown: tried on a page of this process that has a frame.
+    pub fn own_numbers_visible() -> bool {
+        let here = [1u8; 8];
+        let page = std::hint::black_box(&here).as_ptr() as usize / PAGE * PAGE;
+        let entries = Pagemap::own().and_then(|map| map.entries(Span::new(page, PAGE)));
+        entries.is_ok_and(|entries| entries[0].frame().is_some())
+    }
+}
+
+const _: () = assert!(size_of::<Entry>() == 8 && align_of::<Entry>() == 8);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Area, Size};
+
+    #[test]
+    fn a_page_is_present_once_written_and_numbers_are_hidden_as_a_whole_or_not_at_all() {
+        let area = Area::map(4 * PAGE, Size::Small).unwrap();
+        area.set_word(1, 0, 1);
+        area.set_word(3, 0, 1);
+        let entries = Pagemap::own().unwrap().entries(area.span()).unwrap();
+        let present: Vec<bool> = entries.iter().map(|entry| entry.present()).collect();
+        assert_eq!(present, [false, true, false, true]);
+        assert!(entries[1].exclusive() && !entries[1].of_file() && !entries[1].swapped());
+        let visible = Pagemap::own_numbers_visible();
+        assert_eq!(entries[1].frame().is_some(), visible);
+        assert_eq!(entries[3].frame().is_some(), visible);
+        assert!(entries[0].frame().is_none());
+        assert!(!visible || entries[1] != entries[3]);
+    }
+
+    #[test]
+    fn our_own_map_by_number_is_the_same() {
+        let area = Area::map(PAGE, Size::Small).unwrap();
+        area.set_word(0, 0, 1);
+        let own = Pagemap::own().unwrap().entries(area.span()).unwrap();
+        let other = Pagemap::of(std::process::id()).unwrap().entries(area.span()).unwrap();
+        assert_eq!(own, other);
+        assert!(Pagemap::of(u32::MAX).is_err());
+    }
+}

@@ -1,0 +1,240 @@
+//! What is mapped in a process: `/proc/PID/maps`, and the flags and huge pages that
+//! `/proc/PID/smaps` tells.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+
+use crate::memory::Span;
+
+/// What stands behind a mapping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Memory without a file.
+    Anonymous,
+    /// `[heap]`: anonymous too.
+    Heap,
+    /// `[stack]`, of the first thread: anonymous too.
+    Stack,
+    /// Pages of a file, or of shared memory.
+    File(String),
+    /// What belongs to the kernel: `[vdso]`, `[vvar]`, `[vsyscall]` ...
+    Special(String),
+}
+
+/// One mapping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    pub span: Span,
+    pub read: bool,
+    pub write: bool,
+    pub execute: bool,
+    pub shared: bool,
+    pub kind: Kind,
+}
+
+impl Mapping {
+    /// A line of maps, or the first of an entry of smaps:
+    /// `7f..-7f.. rw-p 00000000 00:00 0    /path or [name]`.
+    fn parse(line: &str) -> Option<Mapping> {
+        let mut rest = line;
+        let mut word = || {
+            rest = rest.trim_start_matches(' ');
+            let (word, more) = rest.split_at(rest.find(' ').unwrap_or(rest.len()));
+            rest = more;
+            word
+        };
+        let (start, end) = word().split_once('-')?;
+        let address = |text: &str| usize::from_str_radix(text, 16).ok();
+        let (start, end) = (address(start)?, address(end)?);
+        let &[read, write, execute, shared] = word().as_bytes() else {
+            return None;
+        };
+        let _offset = word();
+        let _device = word();
+        let inode: u64 = word().parse().ok()?;
+        let name = rest.trim_start_matches(' ');
+        let kind = match name {
+            "[heap]" => Kind::Heap,
+            "[stack]" => Kind::Stack,
+            "" if inode == 0 => Kind::Anonymous,
+            // Names given by prctl(PR_SET_VMA_ANON_NAME).
+            _ if name.starts_with("[anon:") => Kind::Anonymous,
+            _ if inode != 0 || name.starts_with('/') || name.starts_with("[anon_shmem:") => {
+                Kind::File(name.to_string())
+            }
+            _ => Kind::Special(name.to_string()),
+        };
+        Some(Mapping {
+            span: Span::new(start, end.checked_sub(start)?),
+            read: read == b'r',
+            write: write == b'w',
+            execute: execute == b'x',
+            shared: shared == b's',
+            kind,
+        })
+    }
+
+    /// Whether its pages belong to this process alone and to no file.
+    pub fn private_anonymous(&self) -> bool {
+        !self.shared && matches!(self.kind, Kind::Anonymous | Kind::Heap | Kind::Stack)
+    }
+}
+
+/// The mappings of this process that have addresses in `span`, ascending.
+pub fn within(span: Span) -> io::Result<Vec<Mapping>> {
+    let mut found = Vec::new();
+    for line in lines(File::open("/proc/self/maps")?) {
+        let mapping = parsed(&line?)?;
+        if mapping.span.start >= span.end() {
+            break;
+        }
+        if mapping.span.meets(span) {
+            found.push(mapping);
+        }
+    }
+    Ok(found)
+}
+
+/// All mappings of a process, ascending; its own for `None`.
+pub fn all(process: Option<u32>) -> io::Result<Vec<Mapping>> {
+    let file = match process {
+        Some(process) => File::open(format!("/proc/{process}/maps"))?,
+        None => File::open("/proc/self/maps")?,
+    };
+    lines(file).map(|line| parsed(&line?)).collect()
+}
+
+/// How many mappings this process has.
+pub fn count() -> io::Result<usize> {
+    let mut count = 0;
+    for line in lines(File::open("/proc/self/maps")?) {
+        line?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// How many mappings a process may have (`vm.max_map_count`); the kernel's own choice of 65530
+/// where it does not tell.
+pub fn limit() -> usize {
+    let text = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap_or_default();
+    text.trim().parse().unwrap_or(65530)
+}
+
+/// A mapping as `smaps` tells it. The kernel walks the page tables of all memory that comes
+/// before: milliseconds for gigabytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Details {
+    pub mapping: Mapping,
+    /// The kernel's names of two letters: `lo` locked, `hg` and `nh` huge pages wished or not,
+    /// `um` and `uw` registered with a userfaultfd, `gd` a stack that grows down ...
+    pub flags: Vec<String>,
+    /// Bytes in transparent huge pages.
+    pub huge_bytes: u64,
+}
+
+impl Details {
+    pub fn has(&self, flag: &str) -> bool {
+        self.flags.iter().any(|has| has == flag)
+    }
+}
+
+/// The details of the mappings of this process that have addresses in `span`, ascending.
+pub fn details(span: Span) -> io::Result<Vec<Details>> {
+    let mut found: Vec<Details> = Vec::new();
+    let mut wanted = false;
+    for line in lines(File::open("/proc/self/smaps")?) {
+        let line = line?;
+        // A field's name begins with a capital letter, a mapping with lower-case hexadecimals.
+        if !line.starts_with(|c: char| c.is_ascii_uppercase()) {
+            let mapping = parsed(&line)?;
+            if mapping.span.start >= span.end() {
+                break;
+            }
+            wanted = mapping.span.meets(span);
+            if wanted {
+                found.push(Details {
+                    mapping,
+                    flags: Vec::new(),
+                    huge_bytes: 0,
+                });
+            }
+            continue;
+        }
+        let Some(last) = found.last_mut().filter(|_| wanted) else {
+            continue;
+        };
+        if let Some(flags) = line.strip_prefix("VmFlags:") {
+            last.flags = flags.split_whitespace().map(ToString::to_string).collect();
+        } else if let Some(rest) = line.strip_prefix("AnonHugePages:") {
+            let kib: Option<u64> = rest.split_whitespace().next().and_then(|kib| kib.parse().ok());
+            last.huge_bytes = kib.unwrap_or(0) * 1024;
+        }
+    }
+    Ok(found)
+}
+
+/// Lines as text; paths that are not UTF-8 lose what does not fit.
+fn lines(file: File) -> impl Iterator<Item = io::Result<String>> {
+    let mut reader = BufReader::with_capacity(1 << 16, file);
+    std::iter::from_fn(move || {
+        let mut line = Vec::new();
+        match reader.read_until(b'\n', &mut line) {
+            Ok(0) => None,
+            Ok(_) => Some(Ok(String::from_utf8_lossy(line.trim_ascii_end()).into_owned())),
+            Err(error) => Some(Err(error)),
+        }
+    })
+}
+
+fn parsed(line: &str) -> io::Result<Mapping> {
+    Mapping::parse(line).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("not a mapping: {line:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Area, PAGE, Size, lock};
+
+    #[test]
+    fn lines_of_every_kind() {
+        let kind = |line: &str| Mapping::parse(line).unwrap().kind;
+        let file = Mapping::parse("55d0c000-55d0d000 r-xp 00001000 fe:00 1234     /usr/bin/my prog (deleted)").unwrap();
+        assert_eq!(file.kind, Kind::File("/usr/bin/my prog (deleted)".into()));
+        assert_eq!(file.span, Span::new(0x55d0_c000, 0x1000));
+        assert!(file.read && !file.write && file.execute && !file.shared && !file.private_anonymous());
+        assert_eq!(kind("7f00-7f01 rw-p 00000000 00:00 0 "), Kind::Anonymous);
+        assert_eq!(kind("7f00-7f01 rw-p 00000000 00:00 0    [anon:arena]"), Kind::Anonymous);
+        assert_eq!(kind("7f00-7f01 rw-p 00000000 00:00 0    [heap]"), Kind::Heap);
+        assert_eq!(
+            kind("7f00-7f01 r--p 00000000 00:00 0    [vvar]"),
+            Kind::Special("[vvar]".into())
+        );
+        let memory = Mapping::parse("7f00-7f01 rw-s 00000000 00:01 77   /memfd:x (deleted)").unwrap();
+        assert!(memory.shared && matches!(memory.kind, Kind::File(_)));
+        for bad in [
+            "",
+            "7f00 rw-p 0 0:0 0",
+            "zz-7f rw-p 0 0:0 0",
+            "7f-7e rw-p 0 0:0 0",
+            "7e-7f rw 0 0:0 0",
+        ] {
+            assert!(Mapping::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_area_is_found_with_its_flags() {
+        let area = Area::map(3 * PAGE, Size::Small).unwrap();
+        lock(area.part(1, 1)).unwrap();
+        let found = details(area.span()).unwrap();
+        let locked: Vec<bool> = found.iter().map(|details| details.has("lo")).collect();
+        assert!(locked.contains(&true), "{found:?}");
+        let one = found.iter().find(|details| details.has("lo")).unwrap();
+        assert_eq!(one.mapping.span, area.part(1, 1));
+        assert!(one.mapping.private_anonymous() && one.mapping.write && one.has("nh"));
+        assert_eq!(within(area.part(1, 1)).unwrap(), std::slice::from_ref(&one.mapping));
+        assert!(all(None).unwrap().contains(&one.mapping));
+        assert!(count().unwrap() > 3 && limit() > 1000);
+    }
+}

@@ -1,0 +1,378 @@
+//! Memory by the page: areas that we map ourselves, and what the kernel can be asked to do with
+//! pages that somebody else owns.
+//!
+//! [`Area`] owns its mapping: its pages are read and written through it alone, so that nothing that
+//! is done to them can disturb anybody else. The functions that take a [`Span`] work on pages of
+//! whoever is the caller's client. Those that change no content can do no harm whatever the
+//! addresses; [`discard`], [`remap`] and [`write`] change content, and their callers answer for it
+//! as the writer of `/proc/self/mem` does.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of a small page.
+pub const PAGE: usize = 4096;
+/// Bytes of a transparent huge page.
+pub const HUGE: usize = 2 << 20;
+
+/// Addresses of this process, `start` up to `start + bytes`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Span {
+    pub start: usize,
+    pub bytes: usize,
+}
+
+impl Span {
+    pub fn new(start: usize, bytes: usize) -> Span {
+        Span { start, bytes }
+    }
+
+    /// The address behind the last byte; the highest there is where it would not fit.
+    pub fn end(self) -> usize {
+        self.start.saturating_add(self.bytes)
+    }
+
+    pub fn contains(self, address: usize) -> bool {
+        (self.start..self.end()).contains(&address)
+    }
+
+    pub fn meets(self, other: Span) -> bool {
+        self.start < other.end() && other.start < self.end()
+    }
+}
+
+/// Which pages an area is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// 4 KiB, and never merged to larger ones.
+    Small,
+    /// 2 MiB where the kernel has them at hand.
+    Huge,
+}
+
+/// Anonymous memory of our own, private, readable and writable, all zeros at first.
+///
+/// A child of fork finds it empty, all zeros (`MADV_WIPEONFORK`): its pages never become shared
+/// with the child, which would keep them from being moved.
+#[derive(Debug)]
+pub struct Area {
+    start: usize,
+    bytes: usize,
+}
+
+impl Area {
+    /// Maps whole pages; nothing is populated.
+    ///
+    /// Pre: `bytes` is positive; it is rounded up to whole pages of that size. Post: the start is a
+    /// multiple of the page size asked for.
+    pub fn map(bytes: usize, size: Size) -> io::Result<Area> {
+        let page = match size {
+            Size::Small => PAGE,
+            Size::Huge => HUGE,
+        };
+        let spare = page - PAGE;
+        let room = bytes
+            .checked_next_multiple_of(page)
+            .filter(|&bytes| bytes > 0)
+            .and_then(|bytes| Some((bytes, bytes.checked_add(spare)?)));
+        let Some((bytes, whole)) = room else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a size to map"));
+        };
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
+        let mapped = unsafe { libc::mmap(std::ptr::null_mut(), whole, access, flags, -1, 0) };
+        if mapped == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let mapped = mapped as usize;
+        let start = mapped.next_multiple_of(page);
+        let (before, after) = (start - mapped, mapped + whole - start - bytes);
+        if before > 0 {
+            // SAFETY: the first `before` bytes of what was just mapped; nobody knows of them.
+            unsafe { libc::munmap(mapped as *mut _, before) };
+        }
+        if after > 0 {
+            // SAFETY: the last `after` bytes of what was just mapped; nobody knows of them.
+            unsafe { libc::munmap((start + bytes) as *mut _, after) };
+        }
+        let area = Area { start, bytes };
+        advise(area.span(), libc::MADV_WIPEONFORK)?;
+        // Kernels without huge pages know neither advice, and need none.
+        let _ = match size {
+            Size::Small => no_huge(area.span()),
+            Size::Huge => huge(area.span()),
+        };
+        Ok(area)
+    }
+
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn pages(&self) -> usize {
+        self.bytes / PAGE
+    }
+
+    pub fn span(&self) -> Span {
+        Span::new(self.start, self.bytes)
+    }
+
+    /// `count` pages from page `page` on; panics where the area does not have them.
+    pub fn part(&self, page: usize, count: usize) -> Span {
+        assert!(page <= self.pages() && count <= self.pages() - page, "beyond the area");
+        Span::new(self.start + page * PAGE, count * PAGE)
+    }
+
+    /// Gives back the frames of some pages; they read as zeros afterwards.
+    pub fn discard(&self, page: usize, count: usize) -> io::Result<()> {
+        advise(self.part(page, count), libc::MADV_DONTNEED)
+    }
+
+    /// One word of a page, 0 to 511.
+    pub fn word(&self, page: usize, word: usize) -> u64 {
+        self.cell(page, word).load(Ordering::Relaxed)
+    }
+
+    pub fn set_word(&self, page: usize, word: usize, value: u64) {
+        self.cell(page, word).store(value, Ordering::Relaxed);
+    }
+
+    fn cell(&self, page: usize, word: usize) -> &AtomicU64 {
+        let at = self.part(page, 1).start;
+        assert!(word < PAGE / 8, "beyond the page");
+        // SAFETY: aligned, within the mapping, which lives as long as `self`; any bits are a u64,
+        // and nobody reads or writes it but through atomics or the copying below.
+        unsafe { &*((at + word * 8) as *const AtomicU64) }
+    }
+
+    /// Fills pages with zeros.
+    ///
+    /// Pre: no other thread uses these pages meanwhile: an area belongs to one owner, who shares it
+    /// by `&` only to name its parts.
+    pub fn clear(&mut self, page: usize, count: usize) {
+        let part = self.part(page, count);
+        // SAFETY: within the mapping; `&mut self` keeps others away.
+        unsafe { std::ptr::write_bytes(part.start as *mut u8, 0, part.bytes) };
+    }
+
+    /// Copies `count` pages of another area into this one.
+    pub fn copy(&mut self, page: usize, from: &Area, first: usize, count: usize) {
+        let (to, from) = (self.part(page, count), from.part(first, count));
+        // SAFETY: both lie within their mappings; two areas never overlap, and one area cannot be
+        // both `&mut` and `&`.
+        unsafe { std::ptr::copy_nonoverlapping(from.start as *const u8, to.start as *mut u8, to.bytes) };
+    }
+}
+
+impl Drop for Area {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and nothing borrowed from it is left.
+        unsafe { libc::munmap(self.start as *mut _, self.bytes) };
+    }
+}
+
+fn advise(span: Span, advice: libc::c_int) -> io::Result<()> {
+    // SAFETY: none of the advices used in this module lets the kernel write where nothing is
+    // mapped; what they do to content is said where they are called.
+    outcome(unsafe { libc::madvise(span.start as *mut _, span.bytes, advice) })
+}
+
+fn outcome(code: libc::c_int) -> io::Result<()> {
+    if code == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Gives each page a frame of its own as if it was written, and changes no content: absent pages
+/// get zeros, pages shared since a fork are copied, swapped ones fetched.
+///
+/// Errors: EINVAL where a page may not be written (or before Linux 5.14), ENOMEM where nothing is
+/// mapped.
+pub fn populate(span: Span) -> io::Result<()> {
+    loop {
+        match advise(span, libc::MADV_POPULATE_WRITE) {
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN)) => {}
+            other => return other,
+        }
+    }
+}
+
+/// Keeps the kernel from merging these pages to huge ones. Content stays.
+pub fn no_huge(span: Span) -> io::Result<()> {
+    advise(span, libc::MADV_NOHUGEPAGE)
+}
+
+/// Lets the kernel use huge pages here. Content stays.
+pub fn huge(span: Span) -> io::Result<()> {
+    advise(span, libc::MADV_HUGEPAGE)
+}
+
+/// Makes huge pages of these now (Linux 6.1). Content stays.
+///
+/// Errors: EINVAL where it is unknown or the span holds no whole huge page, ENOMEM and EAGAIN where
+/// no memory could be had.
+pub fn collapse(span: Span) -> io::Result<()> {
+    advise(span, libc::MADV_COLLAPSE)
+}
+
+/// Keeps the pages in memory, populating them. Content stays.
+///
+/// Errors: ENOMEM or EPERM beyond the limit of locked memory.
+pub fn lock(span: Span) -> io::Result<()> {
+    // SAFETY: content and access stay as they are.
+    outcome(unsafe { libc::mlock(span.start as *const _, span.bytes) })
+}
+
+/// Undoes [`lock`]. Content stays.
+pub fn unlock(span: Span) -> io::Result<()> {
+    // SAFETY: content and access stay as they are.
+    outcome(unsafe { libc::munlock(span.start as *const _, span.bytes) })
+}
+
+/// How many bytes this process may lock, `None` for no limit.
+pub fn lock_limit() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Memlock).current
+}
+
+/// Gives back the frames of private anonymous pages: they are absent afterwards and read as zeros.
+///
+/// Pre: whoever owns the pages needs their content no more.
+pub fn discard(span: Span) -> io::Result<()> {
+    advise(span, libc::MADV_DONTNEED)
+}
+
+/// Copies somebody's pages into an area, by way of the kernel: an address that cannot be read is
+/// an error (EFAULT), never a fault.
+///
+/// Pre: the span fits into the area from `page` on (else this panics).
+pub fn read(span: Span, into: &mut Area, page: usize) -> io::Result<()> {
+    let to = into.part(page, span.bytes.div_ceil(PAGE));
+    transfer(libc::SYS_process_vm_readv, Span::new(to.start, span.bytes), span)
+}
+
+/// Copies pages of an area over somebody's pages, by way of the kernel.
+///
+/// Pre: the owner of the pages agreed, and nobody holds a Rust reference to what changes. Errors:
+/// EFAULT where a page cannot be written; what lies before it has been written.
+pub fn write(span: Span, from: &Area, page: usize) -> io::Result<()> {
+    let from = from.part(page, span.bytes.div_ceil(PAGE));
+    transfer(libc::SYS_process_vm_writev, Span::new(from.start, span.bytes), span)
+}
+
+/// `process_vm_readv` or `process_vm_writev` upon ourselves.
+fn transfer(call: libc::c_long, mut ours: Span, mut theirs: Span) -> io::Result<()> {
+    while ours.bytes > 0 {
+        let vector = |span: Span| libc::iovec {
+            iov_base: span.start as *mut _,
+            iov_len: span.bytes,
+        };
+        let (local, remote) = (vector(ours), vector(theirs));
+        // SAFETY: `ours` lies in an area, whose owner is the caller; the kernel checks `theirs`,
+        // and the callers' contracts say who agreed to its being written.
+        let done = unsafe { libc::syscall(call, libc::getpid(), &local, 1, &remote, 1, 0) };
+        let done = match usize::try_from(done) {
+            Ok(0) => return Err(io::Error::from_raw_os_error(libc::EFAULT)),
+            Ok(done) => done.min(ours.bytes),
+            Err(_) => return Err(io::Error::last_os_error()),
+        };
+        for span in [&mut ours, &mut theirs] {
+            (span.start, span.bytes) = (span.start + done, span.bytes - done);
+        }
+    }
+    Ok(())
+}
+
+/// Puts pages of an area in the place of somebody's pages, whose mapping goes; `area` keeps its
+/// addresses, absent there (`MREMAP_DONTUNMAP`, Linux 5.7).
+///
+/// Pre: the owner needs the old content no more (it is in the area's pages), and `to` was private
+/// anonymous memory that may be read and written. Post: `to` is a mapping of its own.
+pub fn remap(area: &mut Area, page: usize, to: Span) -> io::Result<()> {
+    let from = area.part(page, to.bytes / PAGE);
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
+    // SAFETY: `from` lies in our area, which stays mapped; the owner of `to` agreed to its being
+    // replaced.
+    let at = unsafe {
+        libc::mremap(
+            from.start as *mut _,
+            to.bytes,
+            to.bytes,
+            flags,
+            to.start as *mut libc::c_void,
+        )
+    };
+    if at == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // What the area was told about forks and huge pages came along; only the first may not stay.
+    advise(to, libc::MADV_KEEPONFORK)
+}
+
+/// Places that this very thread cannot do without while it works: its stack and its own variables.
+pub fn own_places() -> [usize; 2] {
+    let here = 0u8;
+    // SAFETY: the function only returns the address of this thread's errno.
+    [&raw const here as usize, unsafe { libc::__errno_location() } as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_area_holds_what_is_written_until_it_is_discarded() {
+        let mut area = Area::map(3 * PAGE, Size::Small).unwrap();
+        area.set_word(1, 511, 7);
+        let mut other = Area::map(PAGE, Size::Small).unwrap();
+        other.copy(0, &area, 1, 1);
+        assert_eq!((other.word(0, 511), other.word(0, 0)), (7, 0));
+        area.clear(1, 1);
+        assert_eq!(area.word(1, 511), 0);
+        other.discard(0, 1).unwrap();
+        assert_eq!(other.word(0, 511), 0);
+        assert!(Area::map(0, Size::Small).is_err() && Area::map(usize::MAX, Size::Huge).is_err());
+    }
+
+    #[test]
+    fn huge_areas_are_aligned() {
+        let area = Area::map(HUGE + 1, Size::Huge).unwrap();
+        assert_eq!((area.start() % HUGE, area.bytes()), (0, 2 * HUGE));
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond the area")]
+    fn no_page_beyond_the_end() {
+        Area::map(PAGE, Size::Small).unwrap().word(1, 0);
+    }
+
+    #[test]
+    fn reading_what_is_not_mapped_is_an_error() {
+        // Below what a process may map.
+        let gone = Span::new(0, 2 * PAGE);
+        let mut area = Area::map(2 * PAGE, Size::Small).unwrap();
+        assert_eq!(read(gone, &mut area, 0).unwrap_err().raw_os_error(), Some(libc::EFAULT));
+        assert_eq!(populate(gone).unwrap_err().raw_os_error(), Some(libc::ENOMEM));
+    }
+
+    #[test]
+    fn pages_read_written_and_remapped() {
+        let theirs = Area::map(2 * PAGE, Size::Small).unwrap();
+        theirs.set_word(1, 3, 5);
+        let mut area = Area::map(2 * PAGE, Size::Small).unwrap();
+        read(theirs.span(), &mut area, 0).unwrap();
+        assert_eq!(area.word(1, 3), 5);
+        area.set_word(0, 0, 9);
+        write(theirs.part(0, 1), &area, 0).unwrap();
+        assert_eq!((theirs.word(0, 0), theirs.word(1, 3)), (9, 5));
+        area.set_word(1, 3, 6);
+        remap(&mut area, 1, theirs.part(1, 1)).unwrap();
+        assert_eq!((theirs.word(0, 0), theirs.word(1, 3), area.word(1, 3)), (9, 6, 0));
+    }
+}
