@@ -7,6 +7,8 @@
 
 mod colors;
 mod error;
+pub mod found;
+pub mod slots;
 mod supply;
 
 pub use colors::{Colors, Source};

@@ -4,10 +4,18 @@
 //! all that has weak locality. Pure: what colors exist and how many frames of each are at
 //! hand is told, and what comes back is a set of colors.
 
+mod allocator;
 mod caches;
+mod choose;
+mod decide;
+mod ids;
 mod plan;
+mod refused;
 mod set;
+mod used;
 
+pub use allocator::{Allocator, DataSet, Grant, OWNER_LIMIT, Owner, SetId, SlotId, Space};
 pub use caches::{Caches, InvalidCaches, Kind, Status};
 pub use plan::{Frame, Memory, PLAN_LIMIT, Place, Plan, PlanError, PlannedData, PlannedSlot, Site, Symbol, What};
+pub use refused::{Free, Refused};
 pub use set::ColorSet;

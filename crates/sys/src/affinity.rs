@@ -34,9 +34,39 @@ impl Drop for Pinned {
     }
 }
 
+/// The kernel's number of the calling thread.
+pub fn this_thread() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
+/// The cpus that a thread may run on, lowest first; `None` is the calling one, else the kernel's number of any
+/// thread.
+///
+/// Errors: ESRCH where there is no such thread.
+pub fn allowed(thread: Option<u32>) -> std::io::Result<Vec<u32>> {
+    let thread = match thread {
+        None => None,
+        Some(number) => {
+            let raw = i32::try_from(number).ok().and_then(rustix::thread::Pid::from_raw);
+            Some(raw.ok_or_else(|| std::io::Error::from(rustix::io::Errno::SRCH))?)
+        }
+    };
+    let set = sched_getaffinity(thread)?;
+    Ok((0..CpuSet::MAX_CPU as u32)
+        .filter(|&cpu| set.is_set(cpu as usize))
+        .collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_is_known_by_its_number() {
+        assert_eq!(allowed(None).unwrap(), allowed(Some(this_thread())).unwrap());
+        let error = allowed(Some(u32::MAX)).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
+    }
 
     #[test]
     fn a_pin_holds_until_it_is_dropped() {

@@ -17,6 +17,7 @@ pub mod memory;
 pub mod nodes;
 pub mod packet;
 pub mod pages;
+pub mod requests;
 mod root;
 pub mod shared;
 pub mod signals;

@@ -98,7 +98,7 @@ fn shuffled_pages(bytes: u64, page_bytes: u64, random: &mut Random) -> Vec<u32> 
 }
 
 /// Makes each index of the ring lead to the next, and the last to the first.
-fn link(room: &mut [u32], ring: &[u32]) {
+pub(super) fn link(room: &mut [u32], ring: &[u32]) {
     for (&from, &to) in ring.iter().zip(ring.iter().cycle().skip(1)) {
         room[from as usize] = to;
     }
@@ -120,7 +120,7 @@ fn time(room: &[u32], start: u32, lines: u64, most: u64) -> f64 {
     taken.as_secs_f64() * 1e9 / loads as f64
 }
 
-fn walk(room: &[u32], mut at: u32, loads: u64) -> u32 {
+pub(super) fn walk(room: &[u32], mut at: u32, loads: u64) -> u32 {
     for _ in 0..loads {
         at = room[at as usize];
     }
@@ -128,17 +128,17 @@ fn walk(room: &[u32], mut at: u32, loads: u64) -> u32 {
 }
 
 /// xorshift64 (Marsaglia 2003): an order that no prefetcher knows.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn below(&mut self, most: u64) -> u64 {
+    pub(super) fn below(&mut self, most: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % most
     }
 
-    fn shuffle(&mut self, items: &mut [u32]) {
+    pub(super) fn shuffle(&mut self, items: &mut [u32]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u64 + 1) as usize);
         }

@@ -10,6 +10,7 @@
 //! load rises are the capacities ([`knee`]).
 
 mod chase;
+mod colors;
 mod knee;
 mod saved;
 
@@ -17,6 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::host;
 use crate::model::Kind;
+
+pub use colors::{NotValidated, Validated, colors, kept_colors};
 
 /// One point of a curve: loads over a working set of so many bytes take so long each.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

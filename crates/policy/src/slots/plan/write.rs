@@ -98,7 +98,7 @@ fn string(text: &str) -> String {
 fn size(bytes: u64) -> String {
     match [("GiB", 30), ("MiB", 20), ("KiB", 10)]
         .iter()
-        .find(|(_, shift)| bytes > 0 && bytes % (1 << shift) == 0)
+        .find(|(_, shift)| bytes > 0 && bytes.is_multiple_of(1 << shift))
     {
         Some((unit, shift)) => format!("\"{} {unit}\"", bytes >> shift),
         None if bytes > i64::MAX as u64 => format!("\"{bytes} B\""),

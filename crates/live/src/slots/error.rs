@@ -1,0 +1,62 @@
+//! What can go wrong with slots, said so that a program can act on it and a person can mend it.
+
+use policy::slots::{InvalidCaches, Refused};
+
+/// Why something was not done. No data has changed, and no colors are held for what was refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There are no colors, or no means of moving pages; what to change is in the text.
+    #[error(transparent)]
+    Live(#[from] crate::Error),
+    /// The ledger of this process refuses; over-commitment tells what is free, and where.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The daemon's ledger refuses; `full`: because of over-commitment.
+    #[error("the daemon refuses: {text}")]
+    Daemon { full: bool, text: String },
+    #[error("caches that cannot be: {0}")]
+    Caches(#[from] InvalidCaches),
+    #[error("addresses {start:#x} to {end:#x}: {why}")]
+    Range {
+        start: usize,
+        end: usize,
+        why: &'static str,
+    },
+    /// All of its pages are shared with something else.
+    #[error(
+        "the data set covers no page whole ({bytes} bytes in {ranges} ranges): slots go by pages of 4096 bytes; allocate the data page-aligned, or put small data together"
+    )]
+    NoWholePage { ranges: usize, bytes: u64 },
+    #[error("addresses {start:#x} to {end:#x} are placed already, in another data set; free that one first")]
+    Overlap { start: usize, end: usize },
+    #[error("there is no thread {thread}: {source}")]
+    NoThread { thread: u32, source: std::io::Error },
+    #[error("the group has no threads and no cpus; add those that use the data, or take all of them")]
+    NoThreads,
+    #[error("{asked} processors are asked for; the process may use {there} shared caches ({cache})")]
+    Processors { asked: u32, there: u32, cache: String },
+    #[error("cpu {cpu} is none that the process may use: {allowed}")]
+    Cpu { cpu: u32, allowed: String },
+    #[error("the slot belongs to another application")]
+    OtherApplication,
+    #[error("the application has exited; its data sets and slots are gone")]
+    Exited,
+    /// A child of fork has neither frames of its parent nor its connections.
+    #[error("the application was started by process {parent}, before a fork; start one in this process")]
+    Forked { parent: u32 },
+}
+
+impl Error {
+    /// Whether less would have been granted: over-commitment, of cache or of frames.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Error::Daemon { full, .. } => *full,
+            Error::Refused(refused) => matches!(
+                refused,
+                Refused::Full { .. } | Refused::Taken { .. } | Refused::TooLarge { .. } | Refused::Frames { .. }
+            ),
+            _ => false,
+        }
+    }
+}

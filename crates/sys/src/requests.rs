@@ -1,0 +1,139 @@
+//! What a program tells the recorder about itself while it runs under `domicile record`: Valgrind's
+//! client requests, numbered as in `capture/valgrind/domicile-trace.h`.
+//!
+//! Each is a few instructions that do nothing on the bare processor. Slots and data sets have numbers of the
+//! caller's choice, below 2^48, each kind its own; a number can be used again after it was freed.
+
+/// The number of a request: 'D', 'M', and which one.
+const REQUESTS: u64 = 0x444d_0000;
+const SLOT: u64 = 5;
+const SLOT_FREE: u64 = 6;
+const DATA_RANGE: u64 = 7;
+const DATA_THREAD: u64 = 8;
+const ALLOCATE: u64 = 9;
+const DATA_FREE: u64 = 10;
+const RECORDING: u64 = 11;
+/// Stands for a slot: the data set is not worth caching.
+const NO_SLOT: u64 = u64::MAX;
+
+/// Whether `domicile record` listens.
+pub fn recording() -> bool {
+    ask(RECORDING, [0; 3]) == 1
+}
+
+/// A slot of so many bytes in each shared cache, of which the data sets given to it have the use for themselves
+/// (`private`) or together with all that has weak locality.
+pub fn slot(slot: u64, bytes: u64, private: bool) {
+    ask(SLOT, [slot, bytes, u64::from(private)]);
+}
+
+/// The slot is no more.
+pub fn slot_free(slot: u64) {
+    ask(SLOT_FREE, [slot, 0, 0]);
+}
+
+/// These addresses belong to a data set, which learns of it at its next allocation.
+pub fn data_range(set: u64, address: usize, bytes: usize) {
+    ask(DATA_RANGE, [set, address as u64, bytes as u64]);
+}
+
+/// A thread, by the kernel's number, uses a data set; a data set of which nothing is said is used by all threads.
+pub fn data_thread(set: u64, tid: u32) {
+    ask(DATA_THREAD, [set, u64::from(tid), 0]);
+}
+
+/// The data set gets the slot; none means that it is not worth caching.
+pub fn allocate(set: u64, slot: Option<u64>) {
+    ask(ALLOCATE, [set, slot.unwrap_or(NO_SLOT), 0]);
+}
+
+/// The data set is no more; its memory stays.
+pub fn data_free(set: u64) {
+    ask(DATA_FREE, [set, 0, 0]);
+}
+
+/// Asks Valgrind's tool; 0 where the program does not run under Valgrind, or under a tool that does not know the
+/// request.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+fn ask(request: u64, arguments: [u64; 3]) -> u64 {
+    let [first, second, third] = arguments;
+    let block = [REQUESTS + request, first, second, third, 0, 0];
+    let answer: u64;
+    // SAFETY: the rotations of rdi add up to 128 bits and the exchange is of a register with itself, so on the bare
+    // processor only the flags change, which the compiler expects. Valgrind reads the six words of `block`, which
+    // outlive the sequence, writes rdx, and touches no stack.
+    unsafe {
+        std::arch::asm!(
+            "rol rdi, 3",
+            "rol rdi, 13",
+            "rol rdi, 61",
+            "rol rdi, 51",
+            "xchg rbx, rbx",
+            in("rax") block.as_ptr(),
+            inlateout("rdx") 0_u64 => answer,
+            options(nostack),
+        );
+    }
+    answer
+}
+
+/// There is no recorder for this machine.
+#[cfg(any(not(target_arch = "x86_64"), miri))]
+fn ask(_request: u64, _arguments: [u64; 3]) -> u64 {
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_are_those_of_the_header() {
+        let header = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../capture/valgrind/domicile-trace.h");
+        let header = std::fs::read_to_string(header).unwrap();
+        for (name, number) in [
+            ("SLOT", SLOT),
+            ("SLOT_FREE", SLOT_FREE),
+            ("DATA_RANGE", DATA_RANGE),
+            ("DATA_THREAD", DATA_THREAD),
+            ("ALLOCATE", ALLOCATE),
+            ("DATA_FREE", DATA_FREE),
+            ("RECORDING", RECORDING),
+        ] {
+            let line = format!("DOMICILE_REQUEST_{name} = {number}");
+            let found = header.lines().any(|at| at.trim().trim_end_matches(',') == line);
+            assert!(found, "{line}");
+        }
+        assert!(header.contains("DOMICILE_REQUEST_(n) (0x444d0000ull + (n))"));
+        assert!(header.contains("DOMICILE_NO_SLOT (~0ull)"));
+    }
+
+    #[test]
+    fn the_bare_processor_has_nothing_to_say() {
+        assert!(!recording());
+        slot(1, 4096, true);
+        data_range(1, 4096, 4096);
+        data_thread(1, 0);
+        allocate(1, Some(1));
+        allocate(1, None);
+        data_free(1);
+        slot_free(1);
+        assert!(!recording());
+    }
+
+    /// The bytes by which Valgrind knows the sequence (`coregrind`'s decoder for amd64), looked for in what the
+    /// compiler made of it.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[test]
+    fn the_sequence_is_valgrinds() {
+        let bytes = [
+            0x48, 0xc1, 0xc7, 0x03, 0x48, 0xc1, 0xc7, 0x0d, 0x48, 0xc1, 0xc7, 0x3d, 0x48, 0xc1, 0xc7, 0x33, 0x48, 0x87,
+        ];
+        let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let sequences = program
+            .windows(bytes.len() + 1)
+            .filter(|at| at[..bytes.len()] == bytes && at[bytes.len()] == 0xdb)
+            .count();
+        assert!(sequences > 0);
+    }
+}
