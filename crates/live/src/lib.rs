@@ -6,11 +6,13 @@
 #![forbid(unsafe_code)]
 
 mod colors;
+pub mod engine;
 mod error;
 pub mod found;
 pub mod slots;
 mod supply;
 
 pub use colors::{Colors, Source};
+pub use engine::{Census, Config, Done, Engine, Knowledge, Left, Lock, Means, Others, Placing, Repaired, Why, Wish};
 pub use error::Error;
 pub use supply::{PAGE_BYTES, Pages, Supply};
