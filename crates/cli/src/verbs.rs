@@ -10,6 +10,7 @@ mod policy;
 mod record;
 mod report;
 mod reproduce;
+mod run;
 mod simulate;
 mod trace;
 
@@ -36,6 +37,7 @@ pub enum Verb {
     Simulate(simulate::Simulate),
     Advise(advise::Advise),
     Report(report::Report),
+    Run(run::Run),
     Reproduce(reproduce::Reproduce),
     Completions(completions::Completions),
     Man(man::Man),
@@ -52,6 +54,7 @@ impl Verb {
             Verb::Simulate(verb) => verb.run(console),
             Verb::Advise(verb) => verb.run(console),
             Verb::Report(verb) => verb.run(console),
+            Verb::Run(verb) => verb.run(console),
             Verb::Reproduce(verb) => verb.run(console),
             Verb::Completions(verb) => verb.run(console),
             Verb::Man(verb) => verb.run(console),

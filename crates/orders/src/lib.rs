@@ -214,7 +214,12 @@ mod tests {
         let mut other = orders();
         other.version = VERSION + 1;
         other.write(&path).unwrap();
-        assert!(Orders::read(&path).unwrap_err().to_string().contains("version 2, not 1"));
+        assert!(
+            Orders::read(&path)
+                .unwrap_err()
+                .to_string()
+                .contains("version 2, not 1")
+        );
         let mut astray = orders();
         astray.passed.push(Area {
             module: 1,

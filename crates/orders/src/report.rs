@@ -49,8 +49,8 @@ pub struct DataReport {
     pub allowed: u64,
     /// Pages whose frames nothing tells.
     pub unknown: u64,
-    /// Pages that the census was of may hold other data too.
-    pub shared_pages: u64,
+    /// Bytes on pages that hold other data too, which stay where they are.
+    pub left_out: u64,
     /// Why not all is as the plan wants.
     pub notes: Vec<String>,
 }

@@ -82,7 +82,8 @@ impl Arena {
     /// Pages without memory, their start a multiple of `alignment` bytes; the smallest place that fits.
     pub fn take(&mut self, count: usize, alignment: usize) -> Option<Pages> {
         let step = (alignment / PAGE_BYTES).max(1);
-        let aligned = |start: usize| ((self.start / PAGE_BYTES) + start).next_multiple_of(step) - self.start / PAGE_BYTES;
+        let aligned =
+            |start: usize| ((self.start / PAGE_BYTES) + start).next_multiple_of(step) - self.start / PAGE_BYTES;
         let place = self
             .by_size
             .range((count, 0)..)

@@ -178,7 +178,11 @@ impl Blocks {
     pub fn free(&mut self, address: usize, painter: &mut dyn Painter) -> Option<Owned> {
         let owned = self.owner(address)?;
         if owned.bytes <= SMALL {
-            self.shelves.entry((owned.target, owned.bytes)).or_default().free.push(address);
+            self.shelves
+                .entry((owned.target, owned.bytes))
+                .or_default()
+                .free
+                .push(address);
             return Some(owned);
         }
         let run = self.runs.remove(&address)?;
@@ -187,7 +191,9 @@ impl Blocks {
         rest.kept_pages += run.count;
         // The largest first: one call to the kernel frees most.
         while rest.kept_pages * PAGE_BYTES > MOST_KEPT {
-            let Some((count, start)) = rest.kept.pop_last() else { break };
+            let Some((count, start)) = rest.kept.pop_last() else {
+                break;
+            };
             rest.kept_pages -= count;
             let pages = Pages { start, count };
             painter.forget(run.data_set, pages);
@@ -247,10 +253,17 @@ mod tests {
             let bytes = 1 + random(1 << (4 + random(18)));
             let alignment = 16 << random(12);
             let target = random(3) as u32;
-            let block = blocks.take((target % 2, target), bytes, alignment, &mut canvas).unwrap();
+            let block = blocks
+                .take((target % 2, target), bytes, alignment, &mut canvas)
+                .unwrap();
             let (address, owned) = (block.address, blocks.owner(block.address).unwrap());
-            assert!(arena::holds(address) && address % alignment == 0 && owned.bytes >= bytes && owned.target == target);
-            assert!(live.iter().all(|(other, length, ..)| address + bytes <= *other || other + length <= address));
+            assert!(
+                arena::holds(address) && address % alignment == 0 && owned.bytes >= bytes && owned.target == target
+            );
+            assert!(
+                live.iter()
+                    .all(|(other, length, ..)| address + bytes <= *other || other + length <= address)
+            );
             for at in [address, address + bytes - 1] {
                 assert_eq!(canvas.0.get(&(at / PAGE_BYTES)), Some(&(target % 2)));
             }

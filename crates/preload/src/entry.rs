@@ -72,7 +72,7 @@ pub unsafe extern "C" fn posix_memalign(_into: *mut Pointer, _alignment: usize, 
     naked_asm!("mov x3, x30", "b {to}", to = sym posix_memalign_for)
 }
 
-/// The seventh argument goes on the stack.
+/// The seventh argument goes on the stack, and whoever walks the stack has to know.
 macro_rules! mappers {
     ($($symbol:ident),*) => {$(
         /// # Safety
@@ -82,12 +82,14 @@ macro_rules! mappers {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $symbol(_at: Pointer, _bytes: usize, _rights: c_int, _flags: c_int, _file: c_int, _offset: i64) -> Pointer {
             naked_asm!(
+                ".cfi_startproc",
                 "push [rsp]",
                 ".cfi_adjust_cfa_offset 8",
                 "call {to}",
                 "add rsp, 8",
                 ".cfi_adjust_cfa_offset -8",
                 "ret",
+                ".cfi_endproc",
                 to = sym mmap_for
             )
         }
@@ -199,7 +201,12 @@ unsafe extern "C-unwind" fn aligned_alloc_for(alignment: usize, bytes: usize, ca
     }
 }
 
-unsafe extern "C-unwind" fn posix_memalign_for(into: *mut Pointer, alignment: usize, bytes: usize, caller: usize) -> c_int {
+unsafe extern "C-unwind" fn posix_memalign_for(
+    into: *mut Pointer,
+    alignment: usize,
+    bytes: usize,
+    caller: usize,
+) -> c_int {
     match aligned(alignment, bytes, caller).filter(|_| alignment >= size_of::<Pointer>()) {
         Some(pointer) => {
             // SAFETY: the program's own place for the pointer.

@@ -8,7 +8,7 @@
 //! | `next` | the functions that they stand in front of |
 //! | `sites`, `callers` | whose call it is: by return address, by call stack where that is needed |
 //! | `blocks`, `arena` | blocks of the data sets: whole pages in a range of addresses of their own, so that they are known by address |
-//! | `placing` | the data sets as the library of slots has them |
+//! | `placing`, `canvas` | the data sets, and each as the library of slots has it |
 //! | `modules` | where the program's files lie |
 //! | `fork` | what a child of fork has |
 //!
@@ -19,6 +19,7 @@
 mod arena;
 mod blocks;
 mod callers;
+mod canvas;
 mod end;
 mod entry;
 mod fork;

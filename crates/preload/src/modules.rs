@@ -30,7 +30,11 @@ impl Modules {
         unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut loaded).cast()) };
         let found = wanted.iter().enumerate().map(|(number, module)| {
             let here = loaded.iter().find(|l| {
-                if number == 0 { l.path.as_os_str().is_empty() } else { same(&l.path, &module.path) }
+                if number == 0 {
+                    l.path.as_os_str().is_empty()
+                } else {
+                    same(&l.path, &module.path)
+                }
             })?;
             if !module.build_id.is_empty() && !here.build_id.is_empty() && here.build_id != module.build_id {
                 notes.push(format!(
@@ -86,8 +90,14 @@ unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, state: *mut c
         (start, start.wrapping_add(header.p_memsz as usize))
     };
     let loads = headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
-    let code = loads.clone().filter(|header| header.p_flags & libc::PF_X != 0).map(place).collect();
-    let span = loads.map(place).fold((usize::MAX, 0), |(from, to), (start, end)| (from.min(start), to.max(end)));
+    let code = loads
+        .clone()
+        .filter(|header| header.p_flags & libc::PF_X != 0)
+        .map(place)
+        .collect();
+    let span = loads.map(place).fold((usize::MAX, 0), |(from, to), (start, end)| {
+        (from.min(start), to.max(end))
+    });
     let mut build_id = String::new();
     for header in headers.iter().filter(|header| header.p_type == libc::PT_NOTE) {
         let (start, end) = place(header);

@@ -104,7 +104,10 @@ impl State {
     }
 
     fn data_set(&self, target: u32) -> u32 {
-        self.orders.targets.get(target as usize).map_or(0, |target| target.data_set)
+        self.orders
+            .targets
+            .get(target as usize)
+            .map_or(0, |target| target.data_set)
     }
 
     /// Brings the report up to date now and then.
@@ -237,7 +240,10 @@ pub fn room(block: *mut c_void) -> usize {
 pub enum Resized {
     InPlace,
     /// To a new block; the old one has room for so many bytes, the new one is this target's.
-    Move { room: usize, target: Option<u32> },
+    Move {
+        room: usize,
+        target: Option<u32>,
+    },
 }
 
 /// A block of the arena is to have `bytes`, more than 0, at the request of a target's site or of other code.

@@ -53,7 +53,10 @@ impl Code {
     pub fn of(elf: &Elf) -> Code {
         let (mut functions, mut files) = (Names::default(), Names::default());
         let mut rows = Vec::new();
-        let loader = elf.debug.as_deref().and_then(|debug| addr2line::Loader::new(debug).ok());
+        let loader = elf
+            .debug
+            .as_deref()
+            .and_then(|debug| addr2line::Loader::new(debug).ok());
         if let Some(loader) = &loader
             && let Ok(ranges) = loader.find_location_range(0, u64::MAX)
         {

@@ -58,7 +58,8 @@ impl Program {
             }
             path = interpreter?;
         }
-        let elf = Elf::open(&path).ok_or_else(|| not_fit(&path, "neither an ELF program nor a script that begins with #!"))?;
+        let elf = Elf::open(&path)
+            .ok_or_else(|| not_fit(&path, "neither an ELF program nor a script that begins with #!"))?;
         let script = (scripts > 0).then_some(asked);
         let linker = check(&path, &elf)?;
         let (libraries, missing) = libraries(&linker, &path)?;
@@ -96,10 +97,7 @@ fn not_fit(path: &Path, why: impl ToString) -> LocateError {
 }
 
 /// Who interprets a script; `None` if the file is none. `env` stands for the program that it is to find.
-fn interpreter(
-    path: &Path,
-    look: impl Fn(&OsStr) -> Option<PathBuf>,
-) -> Option<Result<PathBuf, LocateError>> {
+fn interpreter(path: &Path, look: impl Fn(&OsStr) -> Option<PathBuf>) -> Option<Result<PathBuf, LocateError>> {
     let mut line = Vec::new();
     File::open(path).ok()?.take(FIRST_LINE).read_to_end(&mut line).ok()?;
     let line = line.strip_prefix(b"#!")?;
@@ -116,7 +114,12 @@ fn interpreter(
         Some(program) if by_env => program,
         _ => first,
     };
-    let missing = || not_fit(path, format!("its interpreter {} does not exist", meant.to_string_lossy()));
+    let missing = || {
+        not_fit(
+            path,
+            format!("its interpreter {} does not exist", meant.to_string_lossy()),
+        )
+    };
     Some(look(meant).ok_or_else(missing))
 }
 
@@ -124,7 +127,9 @@ fn interpreter(
 fn check(path: &Path, elf: &Elf) -> Result<PathBuf, LocateError> {
     let about = path.metadata().map_err(|error| not_fit(path, error))?;
     // The owner of what the kernel tells of a process is its effective user.
-    let me = Path::new("/proc/self").metadata().map_err(|error| not_fit(Path::new("/proc/self"), error))?;
+    let me = Path::new("/proc/self")
+        .metadata()
+        .map_err(|error| not_fit(Path::new("/proc/self"), error))?;
     let other_user = about.mode() & 0o4000 != 0 && about.uid() != me.uid();
     let other_group = about.mode() & 0o2010 == 0o2010 && about.gid() != me.gid();
     if other_user || other_group {
@@ -154,7 +159,12 @@ fn libraries(linker: &Path, path: &Path) -> Result<(Vec<PathBuf>, Vec<String>), 
         .arg(&path)
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| not_fit(linker, format!("cannot list the libraries of {}: {error}", path.display())))?;
+        .map_err(|error| {
+            not_fit(
+                linker,
+                format!("cannot list the libraries of {}: {error}", path.display()),
+            )
+        })?;
     Ok(list(&String::from_utf8_lossy(&listed.stdout)))
 }
 
@@ -227,6 +237,9 @@ mod tests {
         assert!(found(&circle).unwrap_err().to_string().contains("too many"));
         let text = script("e", "echo no first line\n");
         assert!(found(&text).unwrap_err().to_string().contains("neither"));
-        assert!(matches!(found(Path::new("no-such-program")), Err(LocateError::NoProgram(_))));
+        assert!(matches!(
+            found(Path::new("no-such-program")),
+            Err(LocateError::NoProgram(_))
+        ));
     }
 }

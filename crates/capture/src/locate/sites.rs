@@ -61,7 +61,10 @@ impl Program {
     /// Finds code in the program, else in its libraries.
     fn code_named(&self, whole: &str, function: &str, place: Option<&Place>) -> Result<Vec<Range>, LocateError> {
         if let Some((file, at)) = offset(function)
-            && let Some(module) = self.modules.iter().position(|m| base(&m.path.to_string_lossy()) == file)
+            && let Some(module) = self
+                .modules
+                .iter()
+                .position(|m| base(&m.path.to_string_lossy()) == file)
         {
             return Ok(vec![Range {
                 module,
@@ -71,7 +74,10 @@ impl Program {
         }
         // Advice names what a library keeps for itself by the library.
         if place.is_none()
-            && let Some(module) = self.modules.iter().position(|m| base(&m.path.to_string_lossy()) == function)
+            && let Some(module) = self
+                .modules
+                .iter()
+                .position(|m| base(&m.path.to_string_lossy()) == function)
         {
             return Ok(vec![Range {
                 module,
@@ -198,7 +204,12 @@ int main(void) {
         std::fs::write(&source, SOURCE).unwrap();
         let build = |name: &str, flags: &[&str]| {
             let path = folder.path().join(name);
-            let done = Command::new("cc").args(flags).arg("-o").arg(&path).arg(&source).status();
+            let done = Command::new("cc")
+                .args(flags)
+                .arg("-o")
+                .arg(&path)
+                .arg(&source)
+                .status();
             assert!(done.unwrap().success());
             Program::find(path.as_os_str())
         };
@@ -230,11 +241,23 @@ int main(void) {
         assert!(unlike.ends_with("did you mean grow?"), "{unlike}");
 
         let plain = build("plain", &["-O0"]).unwrap();
-        let why = plain.site(&Site::parse("heap: main (sites.c:9)").unwrap()).unwrap_err().to_string();
+        let why = plain
+            .site(&Site::parse("heap: main (sites.c:9)").unwrap())
+            .unwrap_err()
+            .to_string();
         assert!(why.contains("no debug information"), "{why}");
-        assert!(plain.site(&Site::parse("heap: main (plain)").unwrap()).is_ok() && plain.data(&Symbol::parse("table"), None).is_ok());
+        assert!(
+            plain.site(&Site::parse("heap: main (plain)").unwrap()).is_ok()
+                && plain.data(&Symbol::parse("table"), None).is_ok()
+        );
         let stripped = build("bare", &["-s"]).unwrap();
-        assert!(stripped.data(&Symbol::parse("table"), None).unwrap_err().to_string().contains("stripped"));
+        assert!(
+            stripped
+                .data(&Symbol::parse("table"), None)
+                .unwrap_err()
+                .to_string()
+                .contains("stripped")
+        );
         let fixed = build("fixed", &["-static"]).err().unwrap().to_string();
         assert!(fixed.contains("statically linked"), "{fixed}");
         assert!(Program::find(OsStr::new("/dev/null")).is_err());
