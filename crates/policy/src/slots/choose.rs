@@ -1,8 +1,5 @@
 //! Which colors: the second step of Ding11 section 3.2.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use super::ColorSet;
 
 /// Colors as bits, one word for each 64.
@@ -22,7 +19,8 @@ pub(super) enum Prefer {
 #[derive(Debug, Default)]
 pub(super) struct Choice {
     open: Words,
-    order: Vec<Reverse<(u64, u32)>>,
+    /// Frames and color in one number, the best first.
+    order: Vec<u64>,
     touching: Vec<u32>,
 }
 
@@ -57,7 +55,16 @@ impl Choice {
         let apart = can_be_apart(&self.open, open, colors, count);
         let mut missing = count;
         self.touching.clear();
-        let mut order = Order::new(&mut self.order, eligible, frames, prefer);
+        // A color that is chosen closes at most three. Where so many are open, none of the best ones is passed over, and no
+        // other one is looked at.
+        let roomy = open >= 3 * count;
+        let (of, most) = if roomy {
+            (&self.open[..], 3 * count as usize)
+        } else {
+            (eligible, usize::MAX)
+        };
+        best(&mut self.order, of, frames, prefer, most);
+        let mut order = self.order.iter().map(|key| (key & COLOR_MASK) as u32);
         while missing > 0
             && let Some(color) = order.next()
         {
@@ -76,55 +83,37 @@ impl Choice {
             chosen.insert(color);
             missing -= 1;
         }
-        order.finish(&mut self.order);
         for &color in self.touching.iter().take(missing as usize) {
             chosen.insert(color);
         }
     }
 }
 
-/// The eligible colors, the best first.
-enum Order<'a> {
-    /// All alike: by number.
-    Numbers(&'a [u64], u32),
-    Heap(BinaryHeap<Reverse<(u64, u32)>>),
-}
+/// A color has 16 bits.
+const COLOR_MASK: u64 = 0xffff;
+/// More frames than any machine has.
+const FRAMES_MAX: u64 = u64::MAX >> 16;
 
-impl<'a> Order<'a> {
-    fn new(space: &mut Vec<Reverse<(u64, u32)>>, eligible: &'a [u64], frames: &[u64], prefer: Prefer) -> Order<'a> {
-        if frames.is_empty() {
-            return Order::Numbers(eligible, 0);
-        }
-        let mut keys = std::mem::take(space);
-        keys.clear();
-        keys.extend(members(eligible).map(|color| {
-            let at_hand = frames_of(frames, color);
-            let key = match prefer {
-                Prefer::Fewest => at_hand,
-                Prefer::Most => u64::MAX - at_hand,
-            };
-            Reverse((key, color))
-        }));
-        Order::Heap(BinaryHeap::from(keys))
+/// The best `most` of the eligible colors (all, where there are fewer), in order: keys whose lowest bits are the color.
+fn best(order: &mut Vec<u64>, eligible: &[u64], frames: &[u64], prefer: Prefer, most: usize) {
+    order.clear();
+    if frames.is_empty() {
+        order.extend(members(eligible).map(u64::from).take(most));
+        return;
     }
-
-    fn next(&mut self) -> Option<u32> {
-        match self {
-            Order::Numbers(words, from) => {
-                let color = members_from(words, *from)?;
-                *from = color + 1;
-                Some(color)
-            }
-            Order::Heap(heap) => heap.pop().map(|Reverse((_, color))| color),
-        }
+    order.extend(members(eligible).map(|color| {
+        let at_hand = frames_of(frames, color).min(FRAMES_MAX);
+        let key = match prefer {
+            Prefer::Fewest => at_hand,
+            Prefer::Most => FRAMES_MAX - at_hand,
+        };
+        key << 16 | u64::from(color)
+    }));
+    if most < order.len() {
+        order.select_nth_unstable(most);
+        order.truncate(most);
     }
-
-    /// Gives the space back for the next time.
-    fn finish(self, space: &mut Vec<Reverse<(u64, u32)>>) {
-        if let Order::Heap(heap) = self {
-            *space = heap.into_vec();
-        }
-    }
+    order.sort_unstable();
 }
 
 /// Frames at hand of a color; of what is not told, any number.
