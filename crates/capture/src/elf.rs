@@ -36,6 +36,8 @@ pub struct Elf {
     writable: Vec<(u64, u64)>,
     pub build_id: String,
     pub data: Vec<Named>,
+    /// Whether it, or the file with its debug information, has a table of all symbols.
+    pub has_symbols: bool,
     pub functions: Vec<Named>,
     /// The dynamic linker that a program asks for.
     pub linker: Option<PathBuf>,
@@ -122,6 +124,7 @@ impl Elf {
     }
 
     fn add_symbols(&mut self, file: &object::File<'_>) {
+        self.has_symbols |= file.symbol_table().is_some();
         for symbol in file.symbols().chain(file.dynamic_symbols()) {
             if symbol.is_undefined() || symbol.address() == 0 {
                 continue;

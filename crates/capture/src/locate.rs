@@ -82,14 +82,14 @@ impl Program {
         let own = self.modules.iter().take(1).flat_map(|m| &m.elf.data);
         let others = self.modules.iter().skip(1).flat_map(|m| &m.elf.data);
         let all = own.chain(others).map(|datum| datum.name.as_str());
-        let stripped = self.modules.first().is_some_and(|m| m.elf.data.is_empty());
+        let stripped = self.modules.first().is_some_and(|m| !m.elf.has_symbols);
         let program = self.path.display();
         Err(LocateError::NoName {
             name: name.to_string(),
             why: if let Some(only) = only {
                 format!("no such static data in {only}, or {program} does not come with that file")
             } else if stripped {
-                format!("no such static data: {program} has no table of symbols (it was stripped)")
+                format!("no such static data: {program} was stripped of its table of symbols")
             } else {
                 format!("no such static data in {program} or its libraries")
             },

@@ -134,14 +134,20 @@ fn place_static(state: &mut State, modules: &Modules) {
         for &(target, bytes) in &counted {
             state.count(target, bytes);
         }
+        let mut guarded = Vec::new();
         for &(start, bytes) in &ranges {
             let first = start.next_multiple_of(PAGE_BYTES);
             let last = (start + bytes) / PAGE_BYTES * PAGE_BYTES;
-            if let Err(why) = anonymous(first, last, alone) {
+            if let Err(why) = anonymous(first, last, alone, &mut guarded) {
                 state.canvas.note(entry, why);
             }
         }
         state.canvas.place_static(entry, &ranges, others);
+        for (pages, rights) in guarded {
+            let start = std::ptr::with_exposed_provenance_mut::<libc::c_void>(pages.start);
+            // SAFETY: the pages were taken from the program's file by `anonymous`, and had these rights there.
+            unsafe { libc::mprotect(start, pages.bytes(), rights) };
+        }
     }
 }
 
@@ -151,8 +157,14 @@ fn alone() -> bool {
 }
 
 /// Makes pages from address `first` up to `last` the process's own where they are a file's: initialised data is a private
-/// mapping of the program's file, and frames can only be exchanged under memory without a file. What they hold stays.
-fn anonymous(first: usize, last: usize, alone: bool) -> Result<(), String> {
+/// mapping of the program's file, and frames can only be exchanged under memory without a file, that may be written. What
+/// they hold stays. `guarded` gets the pages that could not be written before, and their rights.
+fn anonymous(
+    first: usize,
+    last: usize,
+    alone: bool,
+    guarded: &mut Vec<(Pages, libc::c_int)>,
+) -> Result<(), String> {
     if first >= last {
         return Ok(());
     }
@@ -170,13 +182,11 @@ fn anonymous(first: usize, last: usize, alone: bool) -> Result<(), String> {
             start,
             count: (end - start) / PAGE_BYTES,
         };
-        let mut rights = libc::PROT_READ;
-        for (has, right) in [(mapping.write, libc::PROT_WRITE), (mapping.execute, libc::PROT_EXEC)] {
-            if has {
-                rights |= right;
-            }
+        replace(pages).map_err(|error| format!("its pages cannot be taken from the file: {error}"))?;
+        if !mapping.write {
+            let rights = libc::PROT_READ | if mapping.execute { libc::PROT_EXEC } else { 0 };
+            guarded.push((pages, rights));
         }
-        replace(pages, rights).map_err(|error| format!("its pages cannot be taken from the file: {error}"))?;
     }
     Ok(())
 }
@@ -184,7 +194,7 @@ fn anonymous(first: usize, last: usize, alone: bool) -> Result<(), String> {
 /// Puts a copy without a file in the place of pages.
 ///
 /// Pre: this is the only thread, and the pages can be read.
-fn replace(pages: Pages, rights: libc::c_int) -> std::io::Result<()> {
+fn replace(pages: Pages) -> std::io::Result<()> {
     let failed = std::io::Error::last_os_error;
     let old = std::ptr::with_exposed_provenance_mut::<libc::c_void>(pages.start);
     // SAFETY: a new mapping, at addresses that the kernel chooses.
@@ -207,9 +217,6 @@ fn replace(pages: Pages, rights: libc::c_int) -> std::io::Result<()> {
     // runs, and what is called are system calls.
     let moved = unsafe {
         copy.cast::<u8>().copy_from_nonoverlapping(old.cast(), pages.bytes());
-        if rights != libc::PROT_READ | libc::PROT_WRITE {
-            libc::syscall(libc::SYS_mprotect, copy, pages.bytes(), rights);
-        }
         libc::syscall(
             libc::SYS_mremap,
             copy,
