@@ -250,7 +250,8 @@ mod tests {
                 assert!(bytes <= 2048 || blocks.owner(address).is_none());
                 continue;
             }
-            let bytes = 1 + random(1 << (4 + random(18)));
+            let shift = 4 + random(18);
+            let bytes = 1 + random(1 << shift);
             let alignment = 16 << random(12);
             let target = random(3) as u32;
             let block = blocks

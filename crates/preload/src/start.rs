@@ -159,12 +159,7 @@ fn alone() -> bool {
 /// Makes pages from address `first` up to `last` the process's own where they are a file's: initialised data is a private
 /// mapping of the program's file, and frames can only be exchanged under memory without a file, that may be written. What
 /// they hold stays. `guarded` gets the pages that could not be written before, and their rights.
-fn anonymous(
-    first: usize,
-    last: usize,
-    alone: bool,
-    guarded: &mut Vec<(Pages, libc::c_int)>,
-) -> Result<(), String> {
+fn anonymous(first: usize, last: usize, alone: bool, guarded: &mut Vec<(Pages, libc::c_int)>) -> Result<(), String> {
     if first >= last {
         return Ok(());
     }
