@@ -6,10 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod colors;
+pub mod daemon;
 pub mod engine;
 mod error;
 pub mod found;
 mod pool;
+pub mod resctrl;
 pub mod slots;
 mod supply;
 
