@@ -44,6 +44,9 @@ pub struct DataReport {
     pub granted: Vec<u32>,
     /// The names that were looked for, and what was found of each.
     pub names: Vec<Share>,
+    /// Pages that got a frame of its colors so far, and how many of these frames came from the daemon.
+    pub placed: u64,
+    pub supplied: u64,
     /// Pages that have memory now, and how many of them lie in frames of the granted colors.
     pub pages: u64,
     pub allowed: u64,

@@ -206,7 +206,12 @@ impl Blocks {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Mutex, PoisonError};
+
     use super::*;
+
+    /// There is one arena in a process.
+    static ALONE: Mutex<()> = Mutex::new(());
 
     /// Remembers which pages have which colors.
     #[derive(Default)]
@@ -230,6 +235,7 @@ mod tests {
 
     #[test]
     fn blocks_never_overlap_keep_their_bytes_and_lie_in_their_colors() {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut canvas = Canvas::default();
         let mut blocks = Blocks::new(Arena::reserve().unwrap());
         let mut live: Vec<(usize, usize, u32, u8)> = Vec::new();
@@ -271,10 +277,11 @@ mod tests {
             let memory = std::ptr::with_exposed_provenance_mut::<u8>(address);
             for at in [0, bytes / 2, bytes - 1] {
                 // SAFETY: the block just given has these bytes.
-                unsafe {
-                    assert!(!block.clean || memory.add(at).read() == 0);
-                    memory.add(at).write(round as u8 | 1);
-                }
+                assert!(!block.clean || unsafe { memory.add(at).read() } == 0);
+            }
+            for at in [0, bytes / 2, bytes - 1] {
+                // SAFETY: as above.
+                unsafe { memory.add(at).write(round as u8 | 1) };
             }
             live.push((address, bytes, target, round as u8 | 1));
         }
@@ -283,12 +290,12 @@ mod tests {
 
     #[test]
     fn what_is_not_kept_is_used_again() {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut canvas = Canvas::default();
         let mut blocks = Blocks::new(Arena::reserve().unwrap());
-        let mut take = |blocks: &mut Blocks, set, bytes| blocks.take((set, set), bytes, 16, &mut canvas).unwrap();
-        let small = take(&mut blocks, 0, 1 << 20);
-        let large = take(&mut blocks, 0, 200 << 20);
-        let _last = take(&mut blocks, 1, 1 << 20);
+        let small = blocks.take((0, 0), 1 << 20, 16, &mut canvas).unwrap();
+        let large = blocks.take((0, 0), 200 << 20, 16, &mut canvas).unwrap();
+        let _last = blocks.take((1, 1), 1 << 20, 16, &mut canvas).unwrap();
         assert_eq!(blocks.free(large.address, &mut canvas).unwrap().bytes, 200 << 20);
         assert_eq!(blocks.free(small.address, &mut canvas).unwrap().bytes, 1 << 20);
         assert_eq!(canvas.0.len(), 512, "the small run is kept, the large one is not");

@@ -4,18 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use live::slots::{Application, DataSet, Others, Slot, Start, ThreadGroup};
-use live::{Colors, PAGE_BYTES, Pages};
+use live::slots::{Application, DataSet, Slot, Start, ThreadGroup};
+use live::{Census, Colors, Others, Pages};
 use policy::slots::{ColorSet, Plan, What};
-use sys::frames::Pagemap;
-use sys::memory::Span;
 
 use crate::blocks::Painter;
 
 /// Reasons told of one data set.
 const MOST_NOTES: usize = 4;
-/// Entries of the page map read at once.
-const AT_ONCE: usize = 1 << 14;
 
 pub struct Canvas {
     application: Application,
@@ -26,23 +22,21 @@ pub struct Canvas {
 }
 
 /// An entry of the plan.
-struct Entry {
+pub struct Entry {
     group: ThreadGroup,
     slot: Option<Slot>,
-    slot_name: String,
-    name: String,
-    granted: ColorSet,
+    /// The slot's name.
+    pub slot_name: String,
+    pub name: String,
+    /// The colors that it has.
+    pub granted: ColorSet,
     /// Bytes on pages with other data.
-    left_out: u64,
-    notes: Vec<String>,
-}
-
-/// Which frames the pages of an entry have.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
-    pub pages: u64,
-    pub allowed: u64,
-    pub unknown: u64,
+    pub left_out: u64,
+    /// Pages that got a frame so far, and how many of these from the daemon.
+    pub placed: u64,
+    pub supplied: u64,
+    /// Why not all is as the plan wants.
+    pub notes: Vec<String>,
 }
 
 impl Canvas {
@@ -70,6 +64,8 @@ impl Canvas {
             },
             granted: ColorSet::default(),
             left_out: 0,
+            placed: 0,
+            supplied: 0,
             notes: Vec::new(),
         });
         Ok(Canvas {
@@ -84,18 +80,14 @@ impl Canvas {
         &self.application.means().colors
     }
 
-    /// Who keeps the ledger, and what moves pages.
+    /// What moves pages, and who keeps the ledger: a line each.
     pub fn means(&self) -> String {
         let means = self.application.means();
-        format!("{}; ledger: {}", means.engine, means.ledger)
+        format!("{}\nledger: {}", means.engine.trim_end(), means.ledger)
     }
 
-    /// The name and the slot of each entry, the colors it has, the bytes left where they are, and what there is to say.
-    pub fn entries(&self) -> impl Iterator<Item = (&str, &str, &ColorSet, u64, &[String])> {
-        self.entries.iter().map(|entry| {
-            let (name, slot) = (entry.name.as_str(), entry.slot_name.as_str());
-            (name, slot, &entry.granted, entry.left_out, entry.notes.as_slice())
-        })
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
     }
 
     /// Places ranges of static data: the pages that they cover whole.
@@ -123,8 +115,14 @@ impl Canvas {
         for (start, bytes) in ranges {
             set.add(*start, *bytes).map_err(text)?;
         }
-        let given = set.allocate(own.slot.as_ref(), others).map_err(text)?;
-        own.granted = given.colors.clone();
+        own.granted = set.allocate(own.slot.as_ref(), others).map_err(text)?.colors.clone();
+        if let Some(done) = set.done() {
+            own.placed += (done.filled + done.exchanged + done.kept) as u64;
+            own.supplied += done.supplied as u64;
+            if let Some(left) = done.left.first() {
+                own.note(format!("some pages stay where they are: {}", left.why));
+            }
+        }
         Ok(set)
     }
 
@@ -134,36 +132,27 @@ impl Canvas {
         }
     }
 
+    /// The pages of a mapping are the program's alone again. What they hold stays.
+    pub fn let_go(&mut self, pages: Pages) {
+        self.sets.remove(&pages.start);
+    }
+
     /// In a child of fork: what is placed is the parent's.
     pub fn leave_to_parent(&mut self) {
         self.ours = false;
     }
 
     /// Looks which frames the pages of an entry have. Pages without memory are not counted.
-    pub fn count(&self, number: u32) -> Counted {
-        let mut counted = Counted::default();
-        let Some(entry) = self.entries.get(number as usize) else {
-            return counted;
-        };
-        let Ok(map) = Pagemap::own() else { return counted };
-        let colors = self.colors();
+    pub fn count(&self, number: u32) -> Census {
+        let mut sum = Census::default();
         let sets = self.sets.values().filter(|(owner, _)| *owner == number);
-        let runs = sets.flat_map(|(_, set)| set.pages());
-        for run in runs {
-            for first in (0..run.count).step_by(AT_ONCE) {
-                let count = AT_ONCE.min(run.count - first);
-                let span = Span::new(run.start + first * PAGE_BYTES, count * PAGE_BYTES);
-                let Ok(pages) = map.entries(span) else { continue };
-                for page in pages.iter().filter(|page| page.present()) {
-                    counted.pages += 1;
-                    match page.frame() {
-                        None => counted.unknown += 1,
-                        Some(frame) => counted.allowed += u64::from(entry.granted.contains(colors.of(frame))),
-                    }
-                }
-            }
+        for census in sets.filter_map(|(_, set)| set.census().ok()) {
+            sum.pages += census.pages;
+            sum.right += census.right;
+            sum.absent += census.absent;
+            sum.unknown += census.unknown;
         }
-        counted
+        sum
     }
 }
 
@@ -191,6 +180,9 @@ impl Painter for Canvas {
 
     fn forget(&mut self, _: u32, pages: Pages) {
         // What was never placed is not there.
-        self.sets.remove(&pages.start);
+        if let Some((_, mut set)) = self.sets.remove(&pages.start) {
+            // Frames that cannot be given back the kernel gets with the pages.
+            let _ = set.discard();
+        }
     }
 }

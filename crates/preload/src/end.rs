@@ -91,25 +91,28 @@ pub fn write(state: &State, at_end: bool) {
              of any color; the child's memory has no slots"
         ));
     }
-    for (number, (name, slot, granted, left_out, notes)) in state.canvas.entries().enumerate() {
+    for (number, entry) in state.canvas.entries().iter().enumerate() {
         let number = number as u32;
         let targets = state.orders.targets.iter().zip(&state.shares);
         let own = targets.filter(|(target, _)| target.data_set == number);
         let mut data = DataReport {
-            name: name.to_string(),
-            slot: slot.to_string(),
-            granted: granted.iter().collect(),
+            name: entry.name.clone(),
+            slot: entry.slot_name.clone(),
+            granted: entry.granted.iter().collect(),
             names: own.map(|(_, (share, _))| share.clone()).collect(),
-            left_out,
-            notes: notes.to_vec(),
+            placed: entry.placed,
+            supplied: entry.supplied,
+            left_out: entry.left_out,
+            notes: entry.notes.clone(),
             ..DataReport::default()
         };
         if data.names.iter().all(|share| share.blocks == 0) {
             data.notes.push("no memory of that name so far".to_string());
         }
         if at_end {
-            let counted = state.canvas.count(number);
-            (data.pages, data.allowed, data.unknown) = (counted.pages, counted.allowed, counted.unknown);
+            let census = state.canvas.count(number);
+            data.pages = (census.pages - census.absent) as u64;
+            (data.allowed, data.unknown) = (census.right as u64, census.unknown as u64);
         }
         report.data_sets.push(data);
     }

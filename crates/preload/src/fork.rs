@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
+use crate::files;
 use crate::placing::{self, FORKS, State, Stay};
 
 thread_local! {
@@ -43,6 +44,7 @@ extern "C" fn in_child() {
         && let Some((mut state, stay)) = HELD.take()
     {
         placing::stop();
+        files::leave_to_parent();
         if let Some(state) = state.as_mut() {
             state.canvas.leave_to_parent();
         }

@@ -9,6 +9,7 @@
 //! | `sites`, `callers` | whose call it is: by return address, by call stack where that is needed |
 //! | `blocks`, `arena` | blocks of the data sets: whole pages in a range of addresses of their own, so that they are known by address |
 //! | `placing`, `canvas` | the data sets, and each as the library of slots has it |
+//! | `files` | the run-time's own files, out of the program's way |
 //! | `modules` | where the program's files lie |
 //! | `fork` | what a child of fork has |
 //!
@@ -22,6 +23,7 @@ mod callers;
 mod canvas;
 mod end;
 mod entry;
+mod files;
 mod fork;
 mod modules;
 mod next;

@@ -2,7 +2,7 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// A function of the next library, looked for once.
@@ -67,6 +67,7 @@ macro_rules! next {
 
 type Pointer = *mut c_void;
 type Nothing = ();
+const NOTHING: Nothing = ();
 const NULL: Pointer = std::ptr::null_mut();
 
 next! {
@@ -79,7 +80,7 @@ next! {
     posix_memalign(c"posix_memalign"): fn(into: *mut Pointer, alignment: usize, bytes: usize) -> c_int, else libc::ENOMEM;
     valloc(c"valloc"): fn(bytes: usize) -> Pointer, else first(bytes, 4096);
     pvalloc(c"pvalloc"): fn(bytes: usize) -> Pointer, else first(bytes, 4096);
-    free(c"free"): fn(block: Pointer) -> Nothing, else ();
+    free(c"free"): fn(block: Pointer) -> Nothing, else NOTHING;
     malloc_usable_size(c"malloc_usable_size"): fn(block: Pointer) -> usize, else 0;
     new(c"_Znwm"): fn(bytes: usize) -> Pointer, else NULL;
     new_array(c"_Znam"): fn(bytes: usize) -> Pointer, else NULL;
@@ -87,16 +88,18 @@ next! {
     new_array_or_null(c"_ZnamRKSt9nothrow_t"): fn(bytes: usize, tag: Pointer) -> Pointer, else NULL;
     new_aligned(c"_ZnwmSt11align_val_t"): fn(bytes: usize, alignment: usize) -> Pointer, else NULL;
     new_array_aligned(c"_ZnamSt11align_val_t"): fn(bytes: usize, alignment: usize) -> Pointer, else NULL;
-    delete(c"_ZdlPv"): fn(block: Pointer) -> Nothing, else ();
-    delete_array(c"_ZdaPv"): fn(block: Pointer) -> Nothing, else ();
-    delete_sized(c"_ZdlPvm"): fn(block: Pointer, bytes: usize) -> Nothing, else ();
-    delete_array_sized(c"_ZdaPvm"): fn(block: Pointer, bytes: usize) -> Nothing, else ();
-    delete_aligned(c"_ZdlPvSt11align_val_t"): fn(block: Pointer, alignment: usize) -> Nothing, else ();
-    delete_array_aligned(c"_ZdaPvSt11align_val_t"): fn(block: Pointer, alignment: usize) -> Nothing, else ();
-    delete_sized_aligned(c"_ZdlPvmSt11align_val_t"): fn(block: Pointer, bytes: usize, alignment: usize) -> Nothing, else ();
-    delete_array_sized_aligned(c"_ZdaPvmSt11align_val_t"): fn(block: Pointer, bytes: usize, alignment: usize) -> Nothing, else ();
-    delete_or_null(c"_ZdlPvRKSt9nothrow_t"): fn(block: Pointer, tag: Pointer) -> Nothing, else ();
-    delete_array_or_null(c"_ZdaPvRKSt9nothrow_t"): fn(block: Pointer, tag: Pointer) -> Nothing, else ();
+    delete(c"_ZdlPv"): fn(block: Pointer) -> Nothing, else NOTHING;
+    delete_array(c"_ZdaPv"): fn(block: Pointer) -> Nothing, else NOTHING;
+    delete_sized(c"_ZdlPvm"): fn(block: Pointer, bytes: usize) -> Nothing, else NOTHING;
+    delete_array_sized(c"_ZdaPvm"): fn(block: Pointer, bytes: usize) -> Nothing, else NOTHING;
+    delete_aligned(c"_ZdlPvSt11align_val_t"): fn(block: Pointer, alignment: usize) -> Nothing, else NOTHING;
+    delete_array_aligned(c"_ZdaPvSt11align_val_t"): fn(block: Pointer, alignment: usize) -> Nothing, else NOTHING;
+    delete_sized_aligned(c"_ZdlPvmSt11align_val_t"): fn(block: Pointer, bytes: usize, alignment: usize) -> Nothing, else NOTHING;
+    delete_array_sized_aligned(c"_ZdaPvmSt11align_val_t"): fn(block: Pointer, bytes: usize, alignment: usize) -> Nothing, else NOTHING;
+    delete_or_null(c"_ZdlPvRKSt9nothrow_t"): fn(block: Pointer, tag: Pointer) -> Nothing, else NOTHING;
+    delete_array_or_null(c"_ZdaPvRKSt9nothrow_t"): fn(block: Pointer, tag: Pointer) -> Nothing, else NOTHING;
+    close(c"close"): fn(file: c_int) -> c_int, else -1;
+    close_range(c"close_range"): fn(first: c_uint, last: c_uint, flags: c_int) -> c_int, else -1;
     mmap(c"mmap"): fn(at: Pointer, bytes: usize, rights: c_int, flags: c_int, file: c_int, offset: i64) -> Pointer, else libc::MAP_FAILED;
     munmap(c"munmap"): fn(at: Pointer, bytes: usize) -> c_int, else -1;
     mremap(c"mremap"): fn(at: Pointer, bytes: usize, wanted: usize, flags: c_int, new: Pointer) -> Pointer, else libc::MAP_FAILED;

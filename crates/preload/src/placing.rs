@@ -51,6 +51,11 @@ impl Drop for Stay {
     }
 }
 
+/// Whether the calling thread is in the run-time.
+pub fn inside() -> bool {
+    INSIDE.get()
+}
+
 /// Everything about the data sets.
 pub struct State {
     pub orders: Orders,
@@ -295,8 +300,7 @@ pub fn unmapped(at: *mut c_void, bytes: usize) {
             start,
             count: length / PAGE_BYTES,
         };
-        let data_set = state.data_set(target);
-        state.canvas.forget(data_set, pages);
+        state.canvas.let_go(pages);
         state.discount(target, length);
     }
 }

@@ -16,7 +16,7 @@ use crate::canvas::Canvas;
 use crate::modules::Modules;
 use crate::placing::{self, State, Stay};
 use crate::sites::Sites;
-use crate::{end, fork};
+use crate::{end, files, fork};
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -55,7 +55,7 @@ fn start() {
             orders.slate.display()
         );
     }
-    match open(&orders) {
+    match files::out_of_the_way(|| open(&orders)) {
         Ok(canvas) => arm(orders, canvas, began),
         Err(why) => end::put(&Report {
             state: Stage::Failed,

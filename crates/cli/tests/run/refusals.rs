@@ -25,10 +25,10 @@ fn names_that_mean_nothing_are_told_all_at_once() {
         return;
     };
     let program = program.to_str().unwrap();
-    let plan = data("symbol = \"zeroes\"") + "[[data]]\nsite = \"heap: frist\"\nslot = \"a\"\n";
+    let plan = data("symbol = \"zerso\"") + "[[data]]\nsite = \"heap: frist\"\nslot = \"a\"\n";
     let said = refusal(&shop, &plan, &[program]);
     assert!(
-        said.contains("zeroes: no such static data") && said.contains("did you mean zeros?"),
+        said.contains("zerso: no such static data") && said.contains("did you mean zeros?"),
         "{said}"
     );
     assert!(
@@ -40,7 +40,7 @@ fn names_that_mean_nothing_are_told_all_at_once() {
 
     let run = shop.run(&plan, &["--skip-missing"], &[program]);
     run.is_as(&plainly(&[program]));
-    assert!(run.said().contains("note: zeroes"), "{}", run.said());
+    assert!(run.said().contains("note: zerso"), "{}", run.said());
 }
 
 #[test]

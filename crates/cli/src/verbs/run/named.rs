@@ -90,6 +90,14 @@ impl Named {
         module: Option<&str>,
     ) -> Result<What, LocateError> {
         let found = program.data(symbol, module)?;
+        if let Some(other) = found.first().filter(|datum| datum.range.module > 0)
+            && let Some(module) = self.modules.get(other.range.module)
+        {
+            self.notes.push(format!(
+                "{symbol} is data of {}, not of the program",
+                module.path.display()
+            ));
+        }
         if found.len() > 1 {
             self.notes.push(format!(
                 "{} variables are named {symbol}: all of them are meant",

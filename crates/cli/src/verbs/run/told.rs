@@ -68,12 +68,10 @@ fn told(report: &Report) -> Vec<String> {
         State::Passive | State::Ended => {}
     }
     if report.state != State::Failed {
-        lines.push(format!(
-            "by {}; {} before main, {} in allocations",
-            report.means,
-            time(report.start_us),
-            time(report.allocation_us)
-        ));
+        let colors = &report.colors;
+        let (start, allocations) = (time(report.start_us), time(report.allocation_us));
+        lines.push(format!("{colors}; {start} before main, {allocations} in allocations"));
+        lines.extend(report.means.lines().map(|line| format!("  {line}")));
     }
     lines.extend(
         report
@@ -116,6 +114,13 @@ fn data_set(data: &DataReport, looked: bool) -> Vec<String> {
             let _ = write!(line, "; {} more got no pages of their own", report::count(name.refused));
         }
         lines.push(line);
+    }
+    if data.supplied > 0 {
+        lines.push(format!(
+            "  {} of {} frames came from the daemon",
+            report::count(data.supplied),
+            report::count(data.placed)
+        ));
     }
     if data.left_out > 0 {
         lines.push(format!(

@@ -54,11 +54,11 @@ int main(int count, char **words) {
     filled[i] += i % 3;
   }
   // Grows and shrinks, many times its first size.
+  size_t had = 0;
   for (size_t n = 100; n < N; n = n * 3 / 2) {
     g = resized(g, n);
-    for (size_t i = n * 2 / 3; i < n; i++) g[i] = 0;
-    g[n - 1] = n;
-    g[n * 2 / 3] += 1;
+    for (size_t i = had; i < n; i++) g[i] = i % 5;
+    had = n;
   }
   for (int i = 0; i < 10000; i++) sum += g[i];
   g = resized(g, 1000);
