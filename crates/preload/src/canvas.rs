@@ -83,7 +83,12 @@ impl Canvas {
     /// What moves pages, and who keeps the ledger: a line each.
     pub fn means(&self) -> String {
         let means = self.application.means();
-        format!("{}\nledger: {}", means.engine.trim_end(), means.ledger)
+        let engine = means.engine.trim_end();
+        // Where there is something to say of it, the library does.
+        if engine.contains("ledger: ") {
+            return engine.to_string();
+        }
+        format!("{engine}\nledger: {}", means.ledger)
     }
 
     pub fn entries(&self) -> &[Entry] {

@@ -72,9 +72,9 @@ pub fn write(state: &State, at_end: bool) {
         state: if at_end { Stage::Ended } else { Stage::Running },
         means: state.canvas.means(),
         colors: format!(
-            "{} colors of {} bytes of {}, from bit {} of the frames' addresses",
+            "{} colors of {} KiB each ({}, from bit {} of the frames' addresses)",
             colors.count(),
-            colors.color_bytes,
+            colors.color_bytes / 1024,
             colors.cache,
             colors.first_bit
         ),

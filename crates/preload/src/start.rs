@@ -55,14 +55,14 @@ fn start() {
             orders.slate.display()
         );
     }
-    match files::out_of_the_way(|| open(&orders)) {
+    files::out_of_the_way(|| match open(&orders) {
         Ok(canvas) => arm(orders, canvas, began),
         Err(why) => end::put(&Report {
             state: Stage::Failed,
             notes: vec![why],
             ..Report::default()
         }),
-    }
+    });
 }
 
 /// Whether this is the program that the names were found in, and not a shell on the way to it.

@@ -43,11 +43,7 @@ impl Outcome {
             );
         }
         if self.colors_forced {
-            lines.push(format!(
-                "{} colors of {}, forced: nothing says that they are colors here",
-                self.colors,
-                report::bytes(self.color_bytes)
-            ));
+            lines.push("the colors are forced: nothing says that they are any on this machine".to_string());
         }
         for process in &self.processes {
             lines.extend(told(process));
@@ -68,9 +64,11 @@ fn told(report: &Report) -> Vec<String> {
         State::Passive | State::Ended => {}
     }
     if report.state != State::Failed {
-        let colors = &report.colors;
         let (start, allocations) = (time(report.start_us), time(report.allocation_us));
-        lines.push(format!("{colors}; {start} before main, {allocations} in allocations"));
+        lines.push(format!(
+            "{}; placing took {start} before main, {allocations} in allocations",
+            report.colors
+        ));
         lines.extend(report.means.lines().map(|line| format!("  {line}")));
     }
     lines.extend(
