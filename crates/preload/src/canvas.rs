@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use live::slots::{Application, DataSet, Slot, Start, ThreadGroup};
 use live::{Census, Colors, Others, Pages};
 use policy::slots::{ColorSet, Plan, What};
+use sys::frames::Pagemap;
+use sys::memory::Span;
 
 use crate::blocks::Painter;
 
@@ -147,17 +149,38 @@ impl Canvas {
         self.ours = false;
     }
 
-    /// Looks which frames the pages of an entry have. Pages without memory are not counted.
+    /// Looks which frames the pages of an entry have.
     pub fn count(&self, number: u32) -> Census {
         let mut sum = Census::default();
-        let sets = self.sets.values().filter(|(owner, _)| *owner == number);
-        for census in sets.filter_map(|(_, set)| set.census().ok()) {
+        let Some(entry) = self.entries.get(number as usize) else {
+            return sum;
+        };
+        for (_, set) in self.sets.values().filter(|(owner, _)| *owner == number) {
+            // The engine looks only at pages that it could place; those that may not be written are some no more.
+            let census = set.census().or_else(|_| self.look(set, &entry.granted));
+            let Ok(census) = census else { continue };
             sum.pages += census.pages;
             sum.right += census.right;
             sum.absent += census.absent;
             sum.unknown += census.unknown;
         }
         sum
+    }
+
+    fn look(&self, set: &DataSet, granted: &ColorSet) -> std::io::Result<Census> {
+        let mut census = Census::default();
+        let map = Pagemap::own()?;
+        for run in set.pages() {
+            for page in map.entries(Span::new(run.start, run.bytes()))? {
+                census.pages += 1;
+                match page.frame() {
+                    _ if !page.present() => census.absent += 1,
+                    None => census.unknown += 1,
+                    Some(frame) => census.right += usize::from(granted.contains(self.colors().of(frame))),
+                }
+            }
+        }
+        Ok(census)
     }
 }
 

@@ -54,9 +54,12 @@ fn fill() -> Vec<OwnedFd> {
     let Ok(nothing) = std::fs::File::open("/dev/null") else {
         return fillers;
     };
+    let nothing = OwnedFd::from(nothing);
+    let number = nothing.as_raw_fd();
+    fillers.push(nothing);
     loop {
         // SAFETY: a new number for a file of ours.
-        let filler = unsafe { libc::fcntl(nothing.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 0) };
+        let filler = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 0) };
         if filler == -1 {
             // The limit is lower: then ours are where they can be.
             let keep = fillers.len() / 2;
