@@ -2,6 +2,7 @@
 
 mod advise;
 mod completions;
+mod daemon;
 mod import;
 mod machine;
 pub mod man;
@@ -39,6 +40,7 @@ pub enum Verb {
     Report(report::Report),
     Run(run::Run),
     Reproduce(reproduce::Reproduce),
+    Daemon(daemon::Daemon),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -56,6 +58,7 @@ impl Verb {
             Verb::Report(verb) => verb.run(console),
             Verb::Run(verb) => verb.run(console),
             Verb::Reproduce(verb) => verb.run(console),
+            Verb::Daemon(verb) => verb.run(console),
             Verb::Completions(verb) => verb.run(console),
             Verb::Man(verb) => verb.run(console),
         }

@@ -143,21 +143,21 @@ fn wait_for_stock(client: &mut Client) -> Result<(), Box<dyn Error>> {
 
 /// Plain page faults of the same number of small pages.
 fn faults() -> Result<Duration, Box<dyn Error>> {
-    let mut area = Area::map(BYTES, Size::Small)?;
+    let area = Area::map(BYTES, Size::Small)?;
     let begun = Instant::now();
-    touch(&mut area);
+    touch(&area);
     Ok(begun.elapsed())
 }
 
-fn touch(area: &mut Area) {
+fn touch(area: &Area) {
     for page in 0..area.pages() {
         area.set_word(page, 0, 1);
     }
 }
 
 fn copies() -> Result<Duration, Box<dyn Error>> {
-    let (mut from, mut to) = (Area::map(BYTES, Size::Small)?, Area::map(BYTES, Size::Small)?);
-    touch(&mut from);
+    let (from, mut to) = (Area::map(BYTES, Size::Small)?, Area::map(BYTES, Size::Small)?);
+    touch(&from);
     populate(to.span())?;
     let begun = Instant::now();
     to.copy(0, &from, 0, BYTES / PAGE_BYTES);

@@ -101,6 +101,12 @@ impl Engine {
         self.renew()?;
         self.trouble = None;
         let survey = survey(range)?;
+        if self.pool.as_ref().is_some_and(|pool| pool.meets(range.span())) {
+            return Err(Error::Unfit {
+                address: range.start,
+                why: "it, or a page behind it, belongs to the engine's own pool (was the range unmapped?)".into(),
+            });
+        }
         // Wishes are checked before anything is done.
         wish.targets(range.count, &self.config.colors, None)?;
         let others = self.allowed(&survey, others)?;
@@ -228,7 +234,7 @@ impl Engine {
             let part = &rest[..count];
             let moves = self.means.placing == Some(Placing::Move) && !piece.of_file;
             if moves {
-                self.exchange(range, part, others, done, wish)?;
+                self.exchange(range, piece.pages, part, others, done, wish)?;
             } else {
                 self.refill(range, part, done)?;
             }
@@ -240,7 +246,11 @@ impl Engine {
     /// Fills absent pages where they are.
     fn fill(&mut self, range: Pages, pages: Pages, targets: &[Target], done: &mut Done) -> Result<(), Error> {
         let want: Vec<u16> = targets.iter().map(|target| target.color).collect();
-        let furnished = self.furnish(pages, &want, Content::Zeros)?;
+        let way = match self.means.placing {
+            Some(Placing::Move) => Placing::Move,
+            _ => Placing::Refill,
+        };
+        let furnished = self.furnish(pages, &want, Content::Zeros, way)?;
         done.supplied += furnished.supplied;
         for (target, right) in targets.iter().zip(furnished.right) {
             if right {

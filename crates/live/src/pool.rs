@@ -181,6 +181,11 @@ impl Pool {
         area.expect("a chunk lives as long as a frame of it is out")
     }
 
+    /// Whether the pool's own pages lie in a range.
+    pub(crate) fn meets(&self, span: sys::memory::Span) -> bool {
+        self.chunks.iter().flatten().any(|area| area.span().meets(span))
+    }
+
     /// How many bytes of frames the pool holds.
     pub fn bytes(&self) -> u64 {
         self.free.iter().map(Vec::len).sum::<usize>() as u64 * PAGE_BYTES as u64
@@ -189,7 +194,7 @@ impl Pool {
 
 impl Supply for Pool {
     fn fill(&mut self, into: Pages, want: &[u16]) -> Result<Vec<Option<u16>>, Error> {
-        self.fill_with(into, want, Content::Zeros)
+        self.fill_with(into, want, Content::Zeros, self.placing)
     }
 
     /// The frames go back to the kernel.

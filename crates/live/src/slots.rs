@@ -29,6 +29,7 @@
 //! A page has one data set: what another one has already is refused.
 
 mod application;
+mod containers;
 mod data;
 mod error;
 mod ledger;
@@ -40,6 +41,7 @@ mod threads;
 
 pub use crate::Others;
 pub use application::{Application, Slot};
+pub use containers::{InSlot, Keeping};
 pub use data::DataSet;
 pub use error::Error;
 pub use ledger::{Given, Ledger};

@@ -116,7 +116,11 @@ mod tests {
         let memory = Memory::read(&Root::default()).unwrap();
         assert!(memory.total >= memory.available && memory.available > 0);
         match Alarm::set(Duration::from_millis(200), Duration::from_secs(2)) {
-            Ok(alarm) => assert!(crate::packet::wait(&[alarm.as_fd()], 0).is_ok()),
+            Ok(alarm) => {
+                assert!(crate::packet::wait(&[alarm.as_fd()], 0).is_ok());
+                // More waiting than there is time.
+                assert!(Alarm::set(Duration::from_secs(3), Duration::from_secs(2)).is_err());
+            }
             Err(error) => eprintln!("skipped: no alarm here: {error}"),
         }
     }

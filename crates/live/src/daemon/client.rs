@@ -27,7 +27,7 @@ pub const SOCKET_VARIABLE: &str = "DOMICILE_SOCKET";
 /// each cpu longer than it likes; measured from 128 to 1024, this is where it is flat.
 const BATCH: usize = 512;
 /// How often a page whose frame has the wrong color is tried again.
-const RETRIES: usize = 2;
+const RETRIES: usize = 3;
 /// How long an answer may take. The daemon needs less than a millisecond.
 const PATIENCE_MS: u32 = 5000;
 
@@ -298,8 +298,8 @@ impl Client {
                 .copied()
                 .filter(|&page| colors[page] != Some(want[page]))
                 .collect();
-            // Where most go wrong it is not a matter of luck.
-            if wrong.is_empty() || wrong.len() > met.len() / 2 {
+            // Where nearly all go wrong it is not a matter of luck.
+            if wrong.is_empty() || wrong.len() > met.len() / 8 * 7 {
                 break;
             }
             for run in neighbours(&wrong) {

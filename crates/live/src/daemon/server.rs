@@ -128,7 +128,8 @@ pub struct Server {
     desk: Desk,
     listener: Listener,
     door: Option<Door>,
-    alarm: Option<Alarm>,
+    /// Kept so that it stays set.
+    _alarm: Option<Alarm>,
     ready: Ready,
     sessions: HashMap<u64, Session>,
     scrapes: HashMap<u64, Scrape>,
@@ -220,7 +221,7 @@ impl Server {
             config: Config { clients, ..config },
             listener,
             door,
-            alarm,
+            _alarm: alarm,
             ready,
             sessions: HashMap::new(),
             scrapes: HashMap::new(),
@@ -621,9 +622,10 @@ fn clear(path: &Path) -> Result<(), ServerError> {
     })
 }
 
-/// The kernel's alarm for when tasks waited for memory for 150 ms within a second.
+/// The kernel's alarm for when tasks waited for memory for 200 ms within two seconds. Shorter windows are for those
+/// with CAP_SYS_RESOURCE.
 fn alarm(ready: &Ready) -> Option<Alarm> {
-    let alarm = Alarm::set(Duration::from_millis(150), Duration::from_secs(1));
+    let alarm = Alarm::set(Duration::from_millis(200), Duration::from_secs(2));
     let watched = alarm.and_then(|alarm| ready.watch(&alarm, ALARM, Wanted::Event).map(|()| alarm));
     if let Err(error) = &watched {
         tracing::warn!(%error, "no alarm from /proc/pressure/memory: memory is looked at once a second only");

@@ -17,6 +17,8 @@ use crate::Colors;
 
 /// Pages that are looked at together.
 const WINDOW: usize = 512;
+/// Pages of a round of collecting at least, beyond three times the stock: 32 MiB.
+const ROOM: usize = 8192;
 /// No frame, or one of no known color.
 const ABSENT: u16 = u16::MAX;
 
@@ -63,8 +65,9 @@ impl Stock {
     pub fn new(colors: Colors, target: usize) -> io::Result<Stock> {
         let count = colors.count() as usize;
         let wanted = target.div_ceil(count).max(1);
-        // Room for a round of collecting that finds too much of some colors before enough of others.
-        let pages = (2 * wanted * count).next_multiple_of(WINDOW);
+        // Room for a round of collecting that finds too much of some colors before enough of others: what programs
+        // have freed a moment ago, which the kernel gives out first, may be all of one color.
+        let pages = (3 * wanted * count + ROOM).next_multiple_of(WINDOW);
         if u32::try_from(pages).is_err() {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
@@ -335,17 +338,6 @@ impl Stock {
         self.flow.lost += before.saturating_sub(after);
         self.flow.collected += after.saturating_sub(before);
         Ok(())
-    }
-
-    /// The frame of each page on the lists, by color; for checks.
-    pub fn frames(&self) -> io::Result<Vec<(u16, Option<u64>)>> {
-        let mut entries = Vec::new();
-        self.shelf.entries(0..self.color_of.len(), &mut entries)?;
-        let listed = self.by_color.iter().enumerate();
-        Ok(listed
-            .flat_map(|(color, pages)| pages.iter().map(move |&page| (color as u16, page)))
-            .map(|(color, page)| (color, entries[page as usize].frame()))
-            .collect())
     }
 }
 

@@ -4,7 +4,7 @@ use sys::faults::Faults;
 use sys::memory::{Area, Size};
 
 use super::flight::{Exchange, State};
-use super::{Done, Engine, Others, Why, Wish};
+use super::{Done, Engine, Others, Placing, Why, Wish};
 use crate::engine::wish::Target;
 use crate::pool::Content;
 use crate::{Error, PAGE_BYTES, Pages};
@@ -16,18 +16,22 @@ const QUIET_BATCH: usize = 2048;
 
 impl Engine {
     /// Gives pages that are there other frames.
+    ///
+    /// The whole piece is registered meanwhile, so that a mapping that is colored as a whole is not
+    /// divided, and the program's `mremap` of it works.
     pub(super) fn exchange(
         &mut self,
         range: Pages,
+        piece: Pages,
         targets: &[Target],
         others: Others,
         done: &mut Done,
         wish: &Wish,
     ) -> Result<(), Error> {
-        let (Some(first), Some(last)) = (targets.first(), targets.last()) else {
+        if targets.is_empty() {
             return Ok(());
-        };
-        let span = range.part(first.page, last.page - first.page + 1);
+        }
+        let before = (piece.start - range.start) / PAGE_BYTES;
         let want: Vec<u16> = targets.iter().map(|target| target.color).collect();
         let map = || {
             let area = Area::map(targets.len() * PAGE_BYTES, Size::Small);
@@ -38,15 +42,15 @@ impl Engine {
             start: fresh.start(),
             count: targets.len(),
         };
-        let furnished = self.furnish(new, &want, Content::Any)?;
+        let furnished = self.furnish(new, &want, Content::Any, Placing::Move)?;
         let stage = self.another(false)?;
         let registered = stage.register(old.span());
         registered.map_err(Error::system("registering memory with a userfaultfd"))?;
         let pages = targets
             .iter()
             .zip(&furnished.right)
-            .map(|(target, &right)| (target.page - first.page, right));
-        let mut exchange = Exchange::new(span.span(), pages, stage, old, fresh);
+            .map(|(target, &right)| (target.page - before, right));
+        let mut exchange = Exchange::new(piece.span(), pages, stage, old, fresh);
         let batch = match others {
             Others::Absent => QUIET_BATCH,
             Others::Running => self.config.batch,
@@ -54,12 +58,12 @@ impl Engine {
         let mut relock = false;
         for round in 0..ROUNDS {
             let events = self.another(true)?;
-            if let Err(error) = events.register(span.span()) {
+            if let Err(error) = events.register(piece.span()) {
                 if round > 0 {
                     // Mapped anew meanwhile: what is there is the program's business.
                     break;
                 }
-                return Err(refused(span, error));
+                return Err(refused(piece, error));
             }
             exchange.events = Some(events);
             exchange.pass(batch);
@@ -67,24 +71,24 @@ impl Engine {
                 break;
             }
             if (0..exchange.len()).any(|at| exchange.state(at) == State::Unfit) {
-                relock |= self.unlock_program(span);
+                relock |= self.unlock_program(piece);
             }
             // Breaks the sharing with a child; fetches what was emptied. Where the program changed
             // something meanwhile this fails, and so will the next pass, page by page.
-            let _ = sys::memory::populate(span.span());
+            let _ = sys::memory::populate(piece.span());
             exchange.retry();
         }
         if relock {
             // The program's own lock; it was allowed before.
-            let _ = sys::memory::lock(span.span());
+            let _ = sys::memory::lock(piece.span());
         }
         let released = exchange.stage.unregister(exchange.old.span());
         released.map_err(Error::system("releasing memory from a userfaultfd"))?;
-        let seen = self.colors_of(span)?;
+        let seen = self.colors_of(piece)?;
         for (at, target) in targets.iter().enumerate() {
             let why = match exchange.state(at) {
                 State::Done => {
-                    let color = seen.as_ref().map(|seen| seen[target.page - first.page]);
+                    let color = seen.as_ref().map(|seen| seen[target.page - before]);
                     match color {
                         Some(Some(color)) if !wish.allows(color, target.color) => Some(Why::Miscolored),
                         _ => None,

@@ -4,10 +4,12 @@
 //! too. So nothing is touched here but the stack, areas of our own and the kernel: no heap, no
 //! static variable. What is known of each page lies in arrays that are mappings of their own.
 
+use std::time::Duration;
+
 use sys::arrays::Array;
 use sys::faults::{Event, Faults, Stop};
 use sys::forks::Flight;
-use sys::memory::{self, Area, PAGE, Span};
+use sys::memory::{Area, PAGE, Span};
 use sys::signals::Held;
 
 /// What became of a page.
@@ -69,10 +71,34 @@ impl State {
 
 /// There is a page already in the place that was to take one up.
 const EEXIST: i32 = 17;
-/// How often putting a page in is tried while the kernel is busy, before its content is copied.
-const TRIES: usize = 1_000;
 /// Events that are heard in a row.
 const EVENTS: usize = 1_000;
+
+/// How often something was tried.
+#[derive(Clone, Copy, Default)]
+struct Tries {
+    pauses: usize,
+    holes: usize,
+}
+
+impl Tries {
+    /// Lets others go on: shortly at first, then longer.
+    fn pause(&mut self) {
+        self.pauses += 1;
+        if self.pauses < 100 {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+
+    /// Whether a place that is not there is tried again. A mapping vanishes for us before we can
+    /// hear where it went; the next time the kernel says that there is something to be heard.
+    fn another_hole(&mut self) -> bool {
+        self.holes += 1;
+        self.holes < 3
+    }
+}
 
 /// All that is touched while pages are in flight. It must lie on the stack.
 pub(super) struct Exchange {
@@ -214,7 +240,7 @@ impl Exchange {
     }
 
     fn put(&mut self, start: usize, end: usize) {
-        let (mut at, mut tries) = (start, TRIES);
+        let (mut at, mut tries) = (start, Tries::default());
         while at < end {
             let count = self.run(&self.target, State::Taken, at, end);
             let Some(events) = self.events.as_ref().filter(|_| count > 0) else {
@@ -227,58 +253,42 @@ impl Exchange {
             for page in at..at + put {
                 self.set(page, State::Done);
             }
-            at += put;
+            if put > 0 {
+                (at, tries) = (at + put, Tries::default());
+            }
             match progress.stop.filter(|_| put < count) {
                 None => {}
-                Some(Stop::Again) if tries > 0 => {
-                    // Somebody changes the mappings and waits until we have heard of it.
-                    tries -= 1;
+                // Somebody changes the mappings and waits until we have heard of it.
+                Some(Stop::Again) => {
                     self.hear(start, end);
-                    std::thread::yield_now();
+                    tries.pause();
                 }
-                // No longer mapped, or no longer ours: the program put something else there.
-                Some(Stop::Hole | Stop::Occupied) => {
-                    self.set(at, State::Gone);
-                    at += 1;
-                }
-                Some(_) => {
-                    self.put_content(start, end, at);
-                    at += 1;
-                }
+                Some(Stop::Hole | Stop::Occupied) if tries.another_hole() => self.hear(start, end),
+                Some(_) => self.put_content(start, end, at),
             }
         }
     }
 
-    /// The last resort: brings the content back in whatever frame.
+    /// The last resort, where the new page cannot be put in (their mappings do not fit each other any
+    /// more, or the place is gone): brings the content back in whatever frame.
     fn put_content(&mut self, start: usize, end: usize, at: usize) {
-        for _ in 0..TRIES {
-            // Hearing may have told that the page is wanted no more, or elsewhere.
-            if self.state(at) != State::Taken {
-                return;
-            }
+        let mut tries = Tries::default();
+        // Hearing may tell that the page is wanted no more, or elsewhere.
+        while self.state(at) == State::Taken {
             let Some(events) = self.events.as_ref() else { return };
             let to = Span::new(self.target[at] as usize, PAGE);
             match events.copy(&self.fresh, at, to).stop {
-                None => return self.set(at, State::Elsewhere),
-                Some(Stop::Hole | Stop::Occupied) => return self.set(at, State::Gone),
-                Some(_) => {}
+                None => self.set(at, State::Elsewhere),
+                Some(_) if events.put(&mut self.old, at, to).stop.is_none() => self.set(at, State::Elsewhere),
+                // No longer mapped, or no longer ours: the program put something else there.
+                Some(Stop::Hole | Stop::Occupied) if !tries.another_hole() => self.set(at, State::Gone),
+                // Even without memory to copy to: the content is kept until it has its place.
+                Some(_) => {
+                    self.hear(start, end);
+                    tries.pause();
+                }
             }
-            if events.put(&mut self.old, at, to).stop.is_none() {
-                return self.set(at, State::Elsewhere);
-            }
-            self.hear(start, end);
-            std::thread::yield_now();
         }
-        // Nobody waits for this page any more, and it is written as the program would.
-        let to = Span::new(self.target[at] as usize, PAGE);
-        if let Some(events) = self.events.as_ref() {
-            let _ = events.unregister(to);
-        }
-        let error = memory::write(to, &self.fresh, at).err();
-        let state = error.map_or(State::Elsewhere, |error| {
-            State::Failed(error.raw_os_error().unwrap_or(0))
-        });
-        self.set(at, state);
     }
 
     /// Hears what happened to the range while `start..end` are in flight.

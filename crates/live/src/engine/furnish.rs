@@ -3,12 +3,12 @@
 
 use sys::memory;
 
-use super::Engine;
+use super::{Engine, Placing};
 use crate::pool::Content;
 use crate::{Error, PAGE_BYTES, Pages};
 
 /// How often a page is tried whose frame came out wrong.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 8;
 
 /// What came of it.
 #[derive(Clone, Debug, Default)]
@@ -22,13 +22,22 @@ pub(super) struct Furnished {
 impl Engine {
     /// Gives absent pages frames of the wanted colors.
     ///
+    /// `way`: how the own pool brings them there, [`Placing::Move`] or [`Placing::Refill`].
+    ///
     /// Pre: nobody touches the pages, which hold zeros only. Errors: where frames run out; some
     /// pages may have frames then, all of them still full of zeros.
-    pub(super) fn furnish(&mut self, into: Pages, want: &[u16], content: Content) -> Result<Furnished, Error> {
+    pub(super) fn furnish(
+        &mut self,
+        into: Pages,
+        want: &[u16],
+        content: Content,
+        way: Placing,
+    ) -> Result<Furnished, Error> {
         let mut done = Furnished {
             right: vec![false; into.count],
             supplied: 0,
         };
+        let asked = self.config.supply.is_some();
         if let Some(supply) = self.config.supply.as_mut() {
             match supply.fill(into, want) {
                 Ok(told) => {
@@ -50,11 +59,11 @@ impl Engine {
             }
             for part in wrong_parts(&done.right) {
                 let (pages, want) = (into.part(part.start, part.len()), &want[part.clone()]);
-                if done.supplied > 0 || round > 0 {
+                if asked || round > 0 {
                     empty(pages)?;
                 }
                 let Some(pool) = self.pool.as_mut() else { break };
-                let told = pool.fill_with(pages, want, content)?;
+                let told = pool.fill_with(pages, want, content, way)?;
                 let mut right = vec![false; part.len()];
                 self.look(pages, want, &told, &mut right)?;
                 done.right[part].copy_from_slice(&right);

@@ -4,7 +4,7 @@
 use sys::memory::{self, Area, Size};
 
 use super::wish::Target;
-use super::{Done, Engine, Why, run};
+use super::{Done, Engine, Placing, Why, run};
 use crate::pool::Content;
 use crate::{Error, PAGE_BYTES, Pages};
 
@@ -36,7 +36,7 @@ impl Engine {
         let mut saved = saved.map_err(Error::system("mapping memory to save pages"))?;
         memory::read(pages.span(), &mut saved, 0).map_err(Error::system("saving the content of pages"))?;
         memory::discard(pages.span()).map_err(Error::system("emptying pages"))?;
-        let furnished = self.furnish(pages, &want, Content::Zeros);
+        let furnished = self.furnish(pages, &want, Content::Zeros, Placing::Refill);
         // Whatever came of it, the content is written back; absent pages get frames by that.
         let written = memory::write(pages.span(), &saved, 0);
         written.map_err(Error::system("writing back the content of pages"))?;

@@ -7,13 +7,19 @@ use super::{Content, Frame, Pool, Soil};
 use crate::engine::Placing;
 use crate::{Error, Pages};
 
-/// Pages that are refilled at a time: no more than a cpu's list of free frames holds without
-/// handing some on.
-const REFILL: usize = 256;
+/// Pages that are refilled at a time: few, so that it is rare for another thread to take frames of
+/// the same cpu in between.
+const REFILL: usize = 64;
 
 impl Pool {
     /// As [`Supply::fill`](crate::Supply::fill); what lies in the frames is the caller's choice.
-    pub(crate) fn fill_with(&mut self, into: Pages, want: &[u16], content: Content) -> Result<Vec<Option<u16>>, Error> {
+    pub(crate) fn fill_with(
+        &mut self,
+        into: Pages,
+        want: &[u16],
+        content: Content,
+        way: Placing,
+    ) -> Result<Vec<Option<u16>>, Error> {
         if want.len() != into.count {
             return Err(Error::Wish(format!(
                 "{} colors were given for {} pages",
@@ -22,7 +28,7 @@ impl Pool {
             )));
         }
         let frames = self.take(want)?;
-        match self.placing {
+        match way {
             Placing::Move => self.fill_by_moving(into, want, &frames, content),
             Placing::Refill => self.refill(into, want, &frames),
             Placing::Remap => {
@@ -94,6 +100,8 @@ impl Pool {
     /// Frees the frames and populates the pages at once, on the same cpu: the frame freed last is
     /// handed out first. The page map tells what came of it.
     fn refill(&mut self, into: Pages, want: &[u16], frames: &[Frame]) -> Result<Vec<Option<u16>>, Error> {
+        // Where this is refused the page map shows what came of it, and wrong pages are tried again.
+        let _pinned = sys::affinity::pin_here();
         for (step, frames) in frames.chunks(REFILL).enumerate() {
             for &frame in frames.iter().rev() {
                 let freed = self.area(frame).discard(frame.page as usize, 1);

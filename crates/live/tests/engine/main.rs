@@ -4,7 +4,6 @@
 mod memory;
 
 mod changes;
-mod forks;
 mod means;
 mod ordinary;
 mod places;

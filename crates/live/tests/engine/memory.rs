@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use live::{Colors, Config, Engine, Lock, Means, PAGE_BYTES, Pages, Source};
+use live::{Colors, Config, Engine, Lock, PAGE_BYTES, Pages, Source};
 use policy::slots::ColorSet;
 use sys::frames::Pagemap;
 use sys::memory::Span;
@@ -158,8 +158,4 @@ pub fn assert_colored(pages: Pages, bits: u32, set: &ColorSet) {
     distinct.sort_unstable();
     distinct.dedup();
     assert_eq!(distinct.len(), frames.len(), "two pages have the same frame");
-}
-
-pub fn runs(means: &Means) -> bool {
-    means.running
 }

@@ -249,10 +249,14 @@ fn private_pages_of_a_file_are_filled_anew_or_refused() {
     memory.number();
     let chosen = set(&[12, 13]);
     match engine.color(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent) {
-        Ok(done) => {
-            assert!(done.complete(), "{done:?}");
-            assert_colored(memory.pages(), 4, &chosen);
+        // They are filled anew, which another thread of this cpu may disturb.
+        Ok(done) if !done.complete() => {
+            assert!(
+                done.left.iter().all(|left| left.why == live::Why::Miscolored),
+                "{done:?}"
+            );
         }
+        Ok(_) => assert_colored(memory.pages(), 4, &chosen),
         Err(error) => assert!(error.to_string().contains("CAP_SYS_ADMIN"), "{error}"),
     }
     memory.assert_numbered();
