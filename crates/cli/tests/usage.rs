@@ -13,11 +13,11 @@ fn an_unknown_verb_tells_the_verbs() {
         "{said}"
     );
     assert!(
-            said.contains(
-                "machine, policy, record, import, trace, simulate, advise, report, run, reproduce, daemon, completions, man"
-            ),
-            "{said}"
-        );
+        said.contains(
+            "machine, policy, record, import, trace, simulate, advise, report, run, reproduce, daemon, completions, man"
+        ),
+        "{said}"
+    );
 }
 
 #[test]

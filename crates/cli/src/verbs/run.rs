@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use capture::locate::Program;
 use clap::Args;
+use live::daemon::Client;
 use live::found::{self, Unknown};
 use live::{Colors, Source};
 use policy::slots::Plan;
@@ -128,7 +129,10 @@ impl Run {
 fn colors(forced: Option<&str>) -> Result<Colors, Failure> {
     let found = match forced {
         Some(forced) => found::forced(forced),
-        None => found::found(Unknown::Measure),
+        None => match daemons() {
+            Some(colors) => Ok(colors),
+            None => found::found(Unknown::Measure),
+        },
     };
     found.map_err(|error| {
         Failure::work(format!(
@@ -136,6 +140,14 @@ fn colors(forced: Option<&str>) -> Result<Colors, Failure> {
              the same, for instance 12:4:65536."
         ))
     })
+}
+
+/// Where nothing is forced and the daemon runs, its colors are everybody's.
+fn daemons() -> Option<Colors> {
+    if std::env::var_os(found::VARIABLE).is_some() {
+        return None;
+    }
+    Some(Client::find().ok()?.colors().clone())
 }
 
 /// Who says that these are the colors.
