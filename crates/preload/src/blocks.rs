@@ -277,7 +277,8 @@ mod tests {
             let memory = std::ptr::with_exposed_provenance_mut::<u8>(address);
             for at in [0, bytes / 2, bytes - 1] {
                 // SAFETY: the block just given has these bytes.
-                assert!(!block.clean || unsafe { memory.add(at).read() } == 0);
+                let byte = unsafe { memory.add(at).read() };
+                assert!(!block.clean || byte == 0);
             }
             for at in [0, bytes / 2, bytes - 1] {
                 // SAFETY: as above.

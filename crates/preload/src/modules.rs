@@ -138,3 +138,59 @@ fn build_id_in(mut notes: &[u8], alignment: usize) -> Option<String> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_build_id_is_found_among_other_notes() {
+        let note = |kind: u32, name: &[u8], body: &[u8]| {
+            let mut bytes = Vec::new();
+            for word in [name.len() as u32, body.len() as u32, kind] {
+                bytes.extend(word.to_ne_bytes());
+            }
+            for part in [name, body] {
+                bytes.extend(part);
+                bytes.resize(bytes.len().next_multiple_of(4), 0);
+            }
+            bytes
+        };
+        let mut notes = note(1, b"GNU\0", &[0; 16]);
+        notes.extend(note(3, b"Go\0", &[7; 5]));
+        assert_eq!(build_id_in(&notes, 4), None);
+        notes.extend(note(3, b"GNU\0", &[0xab, 0x01, 0xff]));
+        assert_eq!(build_id_in(&notes, 4).as_deref(), Some("ab01ff"));
+        for length in 0..notes.len() - 4 {
+            assert_eq!(build_id_in(&notes[..length], 4), None);
+        }
+        assert_eq!(build_id_in(&[0xff; 64], 4), None);
+    }
+
+    #[test]
+    fn this_program_is_where_it_is() {
+        let wanted = [orders::Module {
+            path: std::env::current_exe().unwrap(),
+            build_id: String::new(),
+            passed: false,
+        }];
+        let mut notes = Vec::new();
+        let modules = Modules::find(&wanted, &mut notes);
+        let loaded = modules.get(0).unwrap();
+        let here = this_program_is_where_it_is as fn() as usize;
+        assert!(loaded.code.iter().any(|(start, end)| (*start..*end).contains(&here)));
+        let area = |start, end| Area { module: 0, start, end };
+        let own = (here - loaded.bias) as u64;
+        assert_eq!(modules.place(&area(own, own + 8)), Some((here, here + 8)));
+        assert_eq!(modules.place(&area(u64::MAX - 8, u64::MAX)), None);
+        let other = [orders::Module {
+            build_id: "00".to_string(),
+            ..wanted[0].clone()
+        }];
+        let changed = Modules::find(&other, &mut notes);
+        assert_eq!(
+            (changed.get(0).is_none(), notes.len()),
+            (!loaded.build_id.is_empty(), usize::from(!loaded.build_id.is_empty()))
+        );
+    }
+}

@@ -100,3 +100,16 @@ fn programs_of_debian_are_unharmed() {
     run.is_as(&plainly(&sqlite));
     run.placed("heap: libsqlite3.so.0");
 }
+
+#[test]
+fn programs_that_the_program_starts_are_concerned_if_asked_for() {
+    let shop = Workshop::new();
+    let script = "sh -c 'echo inner'; echo ${LD_PRELOAD:+loaded}";
+    let processes = |options: &[&str], printed: &str| {
+        let run = shop.run(SLOT, options, &["sh", "-c", script]);
+        assert_eq!(run.printed(), printed, "{}", run.said());
+        run.report["processes"].as_array().unwrap().len()
+    };
+    assert_eq!(processes(&[], "inner\n\n"), 1);
+    assert_eq!(processes(&["--children"], "inner\nloaded\n"), 2);
+}
