@@ -17,7 +17,7 @@ help:
 	@echo 'make install PREFIX=D  the command, its Valgrind tool, the library, man pages and completions under D'
 
 build: tool
-	$(CARGO) build $(CARGO_FLAGS) --release -p domicile
+	$(CARGO) build $(CARGO_FLAGS) --release -p domicile -p domicile-preload
 
 tool:
 	@setup/debian build
@@ -65,6 +65,8 @@ install: build
 	$(MAKE) --no-print-directory -f crates/capi/Makefile \
 	  DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) CARGO="$(CARGO)" CARGO_FLAGS="$(CARGO_FLAGS)" install
 	install -Dm755 target/release/domicile $(DESTDIR)$(PREFIX)/bin/domicile
+	install -Dm755 target/release/libdomicile_preload.so $(DESTDIR)$(PREFIX)/lib/domicile/libdomicile_preload.so
+	@if command -v strip >/dev/null; then strip --strip-debug $(DESTDIR)$(PREFIX)/lib/domicile/libdomicile_preload.so; fi
 	$(MAKE) --no-print-directory -C capture/valgrind \
 	  DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 	@# The papers' programs, where they were built: `domicile reproduce` finds them there.

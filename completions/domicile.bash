@@ -49,6 +49,9 @@ _domicile() {
             domicile,reproduce)
                 cmd="domicile__subcmd__reproduce"
                 ;;
+            domicile,run)
+                cmd="domicile__subcmd__run"
+                ;;
             domicile,simulate)
                 cmd="domicile__subcmd__simulate"
                 ;;
@@ -99,6 +102,9 @@ _domicile() {
                 ;;
             domicile__subcmd__help,reproduce)
                 cmd="domicile__subcmd__help__subcmd__reproduce"
+                ;;
+            domicile__subcmd__help,run)
+                cmd="domicile__subcmd__help__subcmd__run"
                 ;;
             domicile__subcmd__help,simulate)
                 cmd="domicile__subcmd__help__subcmd__simulate"
@@ -188,7 +194,7 @@ _domicile() {
 
     case "${cmd}" in
         domicile)
-            opts="-h -V --json --help --version machine policy record import trace simulate advise report reproduce daemon completions man help"
+            opts="-h -V --json --help --version machine policy record import trace simulate advise report run reproduce daemon completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -372,7 +378,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__help)
-            opts="machine policy record import trace simulate advise report reproduce daemon completions man help"
+            opts="machine policy record import trace simulate advise report run reproduce daemon completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -596,6 +602,20 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__help__subcmd__reproduce)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        domicile__subcmd__help__subcmd__run)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -985,6 +1005,32 @@ _domicile() {
                     return 0
                     ;;
                 --plot)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        domicile__subcmd__run)
+            opts="-h --slots --report --force-colors --skip-missing --children --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --slots)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --report)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --force-colors)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -5,12 +5,19 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
+use object::{Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
 /// Larger files are left alone.
 const MOST_BYTES: u64 = 4 << 30;
 /// Named pieces of data taken from one file.
 const MOST_DATA: usize = 1 << 18;
+
+/// The processor that this was built for.
+const HERE: Architecture = if cfg!(target_arch = "aarch64") {
+    Architecture::Aarch64
+} else {
+    Architecture::X86_64
+};
 
 /// A piece of data or a function, in the file's own addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +36,13 @@ pub struct Elf {
     writable: Vec<(u64, u64)>,
     pub build_id: String,
     pub data: Vec<Named>,
-    functions: Vec<Named>,
+    /// Whether it, or the file with its debug information, has a table of all symbols.
+    pub has_symbols: bool,
+    pub functions: Vec<Named>,
+    /// The dynamic linker that a program asks for.
+    pub linker: Option<PathBuf>,
+    /// Whether it is for another kind of processor than this one.
+    foreign: bool,
     /// The file with the debug information: itself, or one beside it.
     pub debug: Option<PathBuf>,
 }
@@ -81,6 +94,12 @@ impl Elf {
                 .iter()
                 .map(|b| format!("{b:02x}"))
                 .collect(),
+            linker: file
+                .section_by_name(".interp")
+                .and_then(|section| section.data().ok())
+                .and_then(|name| std::ffi::CStr::from_bytes_until_nul(name).ok())
+                .map(|name| PathBuf::from(name.to_string_lossy().into_owned())),
+            foreign: file.architecture() != HERE,
             ..Elf::default()
         };
         elf.debug = if file.section_by_name(".debug_info").is_some() {
@@ -105,6 +124,7 @@ impl Elf {
     }
 
     fn add_symbols(&mut self, file: &object::File<'_>) {
+        self.has_symbols |= file.symbol_table().is_some();
         for symbol in file.symbols().chain(file.dynamic_symbols()) {
             if symbol.is_undefined() || symbol.address() == 0 {
                 continue;
@@ -173,6 +193,11 @@ impl Elf {
     /// Whether the file's own address `addr` can be written by the program.
     pub fn is_writable(&self, addr: u64) -> bool {
         self.writable.iter().any(|(from, to)| addr >= *from && addr < *to)
+    }
+
+    /// Whether this processor can run it.
+    pub fn is_of_this_machine(&self) -> bool {
+        !self.foreign
     }
 
     /// The function that holds the file's own address `addr`.

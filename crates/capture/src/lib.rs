@@ -24,6 +24,7 @@ mod elf;
 mod image;
 mod journal;
 mod launch;
+pub mod locate;
 mod module;
 mod options;
 mod output;

@@ -28,10 +28,10 @@ struct Place<'a> {
 
 /// What a file's own address is in the source.
 #[derive(Clone, Default)]
-struct Spot {
-    function: String,
-    file: Option<String>,
-    line: Option<u32>,
+pub(crate) struct Spot {
+    pub function: String,
+    pub file: Option<String>,
+    pub line: Option<u32>,
 }
 
 /// All that was asked of one file.
@@ -234,7 +234,7 @@ fn answer(path: &str, elf: &Elf, asked: &HashSet<u64>, with_variables: bool) -> 
 }
 
 /// The innermost function at an address, inlined ones included, and the line.
-fn look_up(loader: &addr2line::Loader, own: u64) -> Option<Spot> {
+pub(crate) fn look_up(loader: &addr2line::Loader, own: u64) -> Option<Spot> {
     let mut frames = loader.find_frames(own).ok()?;
     let frame = frames.next().ok()??;
     let function = frame

@@ -4,8 +4,8 @@
 //! completions all come from it. Each verb is one file in `verbs/`: its arguments, and what it does.
 //!
 //! Results go to standard output, everything else to standard error. The exit code is 0 when the
-//! work is done, 1 when it failed and 2 when the command line was wrong; `record` ends with the
-//! code of the program that it recorded.
+//! work is done, 1 when it failed and 2 when the command line was wrong; `record` and `run` end with the
+//! code of the program that they started.
 #![forbid(unsafe_code)]
 
 mod console;
@@ -50,7 +50,7 @@ Exit status:
   0  the work is done
   1  the work failed: a file that cannot be read or is damaged, a program that cannot be run
   2  the command line is wrong: an unknown verb, option, policy, parameter or machine
-`record` ends with the exit status of the program that it recorded.
+`record` and `run` end with the exit status of the program that they started.
 
 Environment:
   NO_COLOR        print without colors

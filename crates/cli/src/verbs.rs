@@ -13,6 +13,7 @@ mod probe;
 mod record;
 mod report;
 mod reproduce;
+mod run;
 mod simulate;
 mod slots;
 mod trace;
@@ -42,6 +43,7 @@ pub enum Verb {
     Simulate(simulate::Simulate),
     Advise(advise::Advise),
     Report(report::Report),
+    Run(run::Run),
     Reproduce(reproduce::Reproduce),
     Daemon(daemon::Daemon),
     Completions(completions::Completions),
@@ -61,6 +63,7 @@ impl Verb {
             Verb::Simulate(verb) => verb.run(console),
             Verb::Advise(verb) => verb.run(console),
             Verb::Report(verb) => verb.run(console),
+            Verb::Run(verb) => verb.run(console),
             Verb::Reproduce(verb) => verb.run(console),
             Verb::Daemon(verb) => verb.run(console),
             Verb::Completions(verb) => verb.run(console),

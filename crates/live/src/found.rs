@@ -66,7 +66,8 @@ const ADDRESS_BITS: u32 = 52;
 /// The number of a color is a `u16`.
 const BITS_MAX: u32 = 16;
 
-fn forced(value: &str) -> Result<Colors, Error> {
+/// What a value of the variable says.
+pub fn forced(value: &str) -> Result<Colors, Error> {
     let wrong = |why: String| Error::Unavailable {
         what: VARIABLE.into(),
         why: format!("{value:?}: {why}; it is written force:FIRST_BIT:BITS:BYTES, such as force:12:4:65536"),

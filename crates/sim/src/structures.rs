@@ -18,6 +18,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use trace::{Allocation, Array, Event, Location, Module, Process, Stack, Symbol, Thread};
 
+pub use sites::{is_library, is_passed_over};
+
 use blocks::{Blocks, Found, Span};
 use catalog::Catalog;
 

@@ -2,7 +2,7 @@
 
 use policy::slots::ColorSet;
 
-use crate::{Census, Done, Engine, Error, Others, Pages, Wish};
+use crate::{Census, Done, Engine, Error, Others, PAGE_BYTES, Pages, Wish};
 
 /// What moves pages.
 pub trait Place: Send {
@@ -26,7 +26,8 @@ pub trait Place: Send {
 impl Place for Engine {
     fn color(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<Done, Error> {
         let in_turn: Vec<u16> = colors.iter().map(|color| color as u16).collect();
-        let mut turn = 0;
+        // By address, so that neighbouring blocks that come one by one go on where the one before ended.
+        let mut turn = runs.first().map_or(0, |run| run.start / PAGE_BYTES);
         let mut sum = Done {
             locked: true,
             ..Done::default()

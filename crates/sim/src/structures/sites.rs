@@ -302,12 +302,18 @@ fn is_allocator(function: &str) -> bool {
         || INLINED.iter().any(|start| function.starts_with(start))
 }
 
+/// Whether a site is looked for behind a function of this name: an allocator, or a wrapper of one.
+pub fn is_passed_over(function: &str) -> bool {
+    is_allocator(function) || is_wrapper(function)
+}
+
 /// A program's own wrapper of the allocator, by its name.
 fn is_wrapper(function: &str) -> bool {
     function.to_ascii_lowercase().contains("alloc")
 }
 
-fn is_library(module: &str) -> bool {
+/// Whether a module, by the last part of its path, is the C or C++ library: never a site.
+pub fn is_library(module: &str) -> bool {
     [
         "libc.so",
         "libc-2",

@@ -1,0 +1,156 @@
+//! `domicile run`: a program with cache slots for its data, without a change to it.
+
+mod named;
+mod started;
+mod told;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use capture::locate::Program;
+use clap::Args;
+use live::daemon::Client;
+use live::found::{self, Unknown};
+use live::{Colors, Source};
+use policy::slots::Plan;
+
+use super::Done;
+use crate::console::Console;
+use crate::failure::Failure;
+
+/// Larger plans are not read.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Run a program with cache slots for its data
+///
+/// A plan (TOML) says which arrays, by the names that `domicile advise` has for them, get which slot of the shared cache;
+/// `domicile advise --policy slots` writes one. The names are looked up in the program's files before it
+/// starts; a run-time that is loaded into the program then gives the data frames of the slots' colors: static data
+/// before main, blocks of the heap as they are allocated. The program ends as it would by itself, and
+/// `domicile run` with its exit status, 128 and the number of the signal if one killed it; 1 if it could not be
+/// started so. Afterwards standard error tells what became of the plan.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  domicile run --slots cg.toml -- ./cg\n  \
+                  domicile run --slots cg.toml --report cg.json --json -- ./cg")]
+pub struct Run {
+    /// The plan: slots, and the data in each
+    #[arg(long, value_name = "FILE")]
+    slots: PathBuf,
+
+    /// Where to write what became of the plan; - is standard output [default: standard error]
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    /// Take these colors, whatever was found out about this machine: lowest bit of a frame's address, number of bits, bytes of
+    /// cache for each color
+    #[arg(long, value_name = "BIT:BITS:BYTES")]
+    force_colors: Option<String>,
+
+    /// Go on where the program has no data of a name in the plan
+    #[arg(long)]
+    skip_missing: bool,
+
+    /// Do the same in the processes that the program starts, where they are the same program
+    #[arg(long)]
+    children: bool,
+
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+impl Run {
+    pub fn run(&self, console: &mut Console) -> Done {
+        let (program, arguments) = self
+            .command
+            .split_first()
+            .ok_or_else(|| Failure::usage("no program was given"))?;
+        let text = self.plan_text()?;
+        let plan = Plan::read(&text, &self.slots.display().to_string()).map_err(Failure::work)?;
+        let forced = self.force_colors.as_ref().map(|colors| format!("force:{colors}"));
+        let found = Program::find(program).map_err(Failure::work)?;
+        let named = named::Named::find(&plan, &found, self.skip_missing)?;
+        let colors = colors(forced.as_deref())?;
+        if let Some(script) = &found.script {
+            anstream::eprintln!(
+                "domicile: note: {} is a script: names are those of its interpreter, {}",
+                script.display(),
+                found.path.display()
+            );
+        }
+        for note in &named.notes {
+            anstream::eprintln!("domicile: note: {note}");
+        }
+        let start = started::Start {
+            command: program,
+            arguments,
+            children: self.children,
+            forced,
+        };
+        let ended = start.run(&found, named, text)?;
+        self.tell(console, &told::Outcome::new(ended.code, &colors, ended.reports))?;
+        Ok(ExitCode::from(u8::try_from(ended.code).unwrap_or(1)))
+    }
+
+    fn plan_text(&self) -> Result<String, Failure> {
+        use std::io::Read;
+        let told = |error: std::io::Error| Failure::work(format!("cannot read {}: {error}", self.slots.display()));
+        let mut text = String::new();
+        let file = std::fs::File::open(&self.slots).map_err(told)?;
+        file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(told)?;
+        if text.len() as u64 > MOST_BYTES {
+            return Err(Failure::work(format!(
+                "{} is no plan: more than {MOST_BYTES} bytes",
+                self.slots.display()
+            )));
+        }
+        Ok(text)
+    }
+
+    fn tell(&self, console: &mut Console, outcome: &told::Outcome) -> Result<(), Failure> {
+        let text = if console.json() {
+            let line = serde_json::to_string(outcome);
+            line.map_err(|error| Failure::work(format!("cannot print JSON: {error}")))? + "\n"
+        } else {
+            outcome.text()
+        };
+        match &self.report {
+            None => anstream::eprint!("{text}"),
+            Some(path) if path.as_os_str() == "-" => console.text(&text)?,
+            Some(path) => std::fs::write(path, text)
+                .map_err(|error| Failure::work(format!("cannot write {}: {error}", path.display())))?,
+        }
+        Ok(())
+    }
+}
+
+/// The colors to be used, or why there are none.
+fn colors(forced: Option<&str>) -> Result<Colors, Failure> {
+    let found = match forced {
+        Some(forced) => found::forced(forced),
+        None => match daemons() {
+            Some(colors) => Ok(colors),
+            None => found::found(Unknown::Measure),
+        },
+    };
+    found.map_err(|error| {
+        Failure::work(format!(
+            "{error}\nThe program was not started. `domicile probe` tells more; --force-colors BIT:BITS:BYTES goes on all \
+             the same, for instance 12:4:65536."
+        ))
+    })
+}
+
+/// Where nothing is forced and the daemon runs, its colors are everybody's.
+fn daemons() -> Option<Colors> {
+    if std::env::var_os(found::VARIABLE).is_some() {
+        return None;
+    }
+    Some(Client::find().ok()?.colors().clone())
+}
+
+/// Who says that these are the colors.
+fn is_forced(colors: &Colors) -> bool {
+    colors.source == Source::Forced
+}

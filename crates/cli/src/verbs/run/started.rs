@@ -1,0 +1,158 @@
+//! The program, started with the run-time and waited for.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use capture::locate::Program;
+use orders::{Orders, Report, VERSION};
+
+use super::named::Named;
+use crate::failure::Failure;
+
+/// The run-time, where `DOMICILE_PRELOAD` does not name it.
+const NAME: &str = "libdomicile_preload.so";
+const ENVIRONMENT: &str = "DOMICILE_PRELOAD";
+/// Beside the executable: after `make install`, and in the folder that cargo builds in.
+const PLACES: [&str; 2] = ["../lib/domicile", "."];
+/// How long one wait for a signal takes at most, in milliseconds.
+const WAIT: u32 = 500;
+
+pub struct Start<'a> {
+    pub command: &'a OsStr,
+    pub arguments: &'a [OsString],
+    pub children: bool,
+    /// Colors for the run-time, as the environment has them.
+    pub forced: Option<String>,
+}
+
+/// How the program ended.
+pub struct Ended {
+    pub code: i32,
+    /// Of each process that is the program.
+    pub reports: Vec<Report>,
+}
+
+impl Start<'_> {
+    pub fn run(self, program: &Program, named: Named, plan: String) -> Result<Ended, Failure> {
+        let folder = tempfile::Builder::new()
+            .prefix("domicile-run-")
+            .tempdir()
+            .map_err(|error| Failure::work(format!("cannot make a folder for temporary files (TMPDIR): {error}")))?;
+        let told = |what: &str| {
+            let what = what.to_string();
+            move |error: std::io::Error| Failure::work(format!("{what}: {error}"))
+        };
+        let library = preloadable(runtime()?, folder.path())?;
+        let slate = folder.path().join("reports");
+        std::fs::create_dir(&slate).map_err(told("cannot make a folder for reports"))?;
+        let before = std::env::var("LD_PRELOAD").ok().filter(|before| !before.is_empty());
+        let path = folder.path().join("orders");
+        let orders = Orders {
+            version: VERSION,
+            program: program.path.clone(),
+            program_file: program.file().map_err(Failure::work)?,
+            preload_before: before.clone(),
+            children: self.children,
+            slate: slate.clone(),
+            plan,
+            modules: named.modules,
+            targets: named.targets,
+            passed: named.passed,
+        };
+        orders.write(&path).map_err(Failure::work)?;
+
+        let mut command = Command::new(self.command);
+        let preload = match before {
+            Some(before) => format!("{}:{before}", library.display()),
+            None => library.display().to_string(),
+        };
+        command
+            .args(self.arguments)
+            .env("LD_PRELOAD", preload)
+            .env(orders::ENVIRONMENT, &path);
+        if let Some(forced) = &self.forced {
+            command.env(live::found::VARIABLE, forced);
+        }
+        let status = supervised(command).map_err(told(&format!("cannot run {}", self.command.to_string_lossy())))?;
+        let mut reports = Vec::new();
+        for entry in std::fs::read_dir(&slate)
+            .map_err(told("cannot read the reports"))?
+            .flatten()
+        {
+            reports.extend(orders::read_slate(&entry.path()).map_err(Failure::work)?);
+        }
+        Ok(Ended {
+            code: code(status),
+            reports,
+        })
+    }
+}
+
+/// The run-time's file.
+fn runtime() -> Result<PathBuf, Failure> {
+    if let Some(path) = std::env::var_os(ENVIRONMENT).filter(|path| !path.is_empty()) {
+        return std::path::absolute(&path)
+            .ok()
+            .filter(|path| path.is_file())
+            .ok_or_else(|| Failure::work(format!("{ENVIRONMENT}: there is no file {}", path.to_string_lossy())));
+    }
+    let executable = std::env::current_exe().ok().and_then(|path| path.canonicalize().ok());
+    let folder = executable.as_deref().and_then(Path::parent).unwrap_or(Path::new("/"));
+    let places = PLACES.map(|place| folder.join(place).join(NAME));
+    let found = places.iter().find_map(|path| path.canonicalize().ok());
+    found.ok_or_else(|| {
+        let looked = places.map(|path| path.display().to_string()).join(" and ");
+        Failure::work(format!(
+            "there is no run-time: looked for {looked}; install Domicile, or name the file in {ENVIRONMENT}"
+        ))
+    })
+}
+
+/// `LD_PRELOAD` is a list of files between spaces or colons: other paths go by a link.
+fn preloadable(path: PathBuf, folder: &Path) -> Result<PathBuf, Failure> {
+    if !path.to_string_lossy().contains([' ', ':', '\u{fffd}', '$']) {
+        return Ok(path);
+    }
+    let link = folder.join(NAME);
+    std::os::unix::fs::symlink(&path, &link)
+        .map_err(|error| Failure::work(format!("cannot link to {}: {error}", path.display())))?;
+    Ok(link)
+}
+
+/// Runs a command to its end. Signals that ask us to end are the program's to answer; those from the terminal it gets
+/// by itself.
+fn supervised(mut command: Command) -> std::io::Result<ExitStatus> {
+    let mut caught = sys::signals::Caught::begin()?;
+    let mut child = command.spawn()?;
+    let process = child.id();
+    let over = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&over);
+    let watch = std::thread::spawn(move || {
+        use std::os::fd::AsFd;
+        while !seen.load(Ordering::Acquire) {
+            // Woken early or late, the next look tells.
+            let _ = sys::packet::wait(&[caught.as_fd()], WAIT);
+            while let Some(arrived) = caught.take() {
+                if !arrived.from_terminal && !seen.load(Ordering::Acquire) {
+                    let _ = sys::signals::send(process, arrived.number);
+                }
+            }
+        }
+    });
+    let status = child.wait();
+    over.store(true, Ordering::Release);
+    // It ends by itself; nobody waits for that.
+    drop(watch);
+    status
+}
+
+fn code(status: ExitStatus) -> i32 {
+    status
+        .code()
+        .or(status.signal().map(|signal| 128 + signal))
+        .unwrap_or(1)
+}

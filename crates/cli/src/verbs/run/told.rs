@@ -1,0 +1,151 @@
+//! What became of a plan, for people and for programs.
+
+use std::fmt::Write;
+
+use live::Colors;
+use orders::{DataReport, Report, State};
+use serde::Serialize;
+
+/// Names and reasons told of one data set.
+const MOST_LINES: usize = 8;
+
+/// The end of a run.
+#[derive(Serialize)]
+pub struct Outcome {
+    exit_code: i32,
+    /// The colors looked for beforehand.
+    colors: u32,
+    color_bytes: u64,
+    colors_forced: bool,
+    /// One for each process that is the program, one without `--children`.
+    processes: Vec<Report>,
+}
+
+impl Outcome {
+    pub fn new(exit_code: i32, colors: &Colors, processes: Vec<Report>) -> Outcome {
+        Outcome {
+            exit_code,
+            colors: colors.count(),
+            color_bytes: colors.color_bytes,
+            colors_forced: super::is_forced(colors),
+            processes,
+        }
+    }
+
+    /// Lines that each begin with `domicile: `.
+    pub fn text(&self) -> String {
+        let mut lines = Vec::new();
+        if self.processes.is_empty() {
+            lines.push(
+                "the run-time was not loaded, or the program never became the one that the names were found in: nothing was \
+                 placed (a program with capabilities of its own? one that starts the other in another process?)"
+                    .to_string(),
+            );
+        }
+        if self.colors_forced {
+            lines.push("the colors are forced: nothing says that they are any on this machine".to_string());
+        }
+        for process in &self.processes {
+            lines.extend(told(process));
+        }
+        lines.iter().map(|line| format!("domicile: {line}\n")).collect()
+    }
+}
+
+fn told(report: &Report) -> Vec<String> {
+    let mut lines = Vec::new();
+    match report.state {
+        State::Failed => lines.push("nothing was placed; the program ran as without a plan".to_string()),
+        State::Running => lines.push(
+            "the program ended without saying so (a signal, _exit, or another program in its place): its pages were not \
+             looked at"
+                .to_string(),
+        ),
+        State::Passive | State::Ended => {}
+    }
+    if report.state != State::Failed {
+        let (start, allocations) = (time(report.start_us), time(report.allocation_us));
+        lines.push(format!(
+            "{}; placing took {start} before main, {allocations} in allocations",
+            report.colors
+        ));
+        lines.extend(report.means.lines().map(|line| format!("  {line}")));
+    }
+    lines.extend(
+        report
+            .data_sets
+            .iter()
+            .flat_map(|data| data_set(data, report.state == State::Ended)),
+    );
+    lines.extend(report.notes.iter().map(|note| format!("note: {note}")));
+    lines
+}
+
+fn data_set(data: &DataReport, looked: bool) -> Vec<String> {
+    let mut line = format!("{} in {}", data.name, slot(data));
+    if looked {
+        let _ = match (data.pages, data.unknown) {
+            (0, _) => write!(line, ": no pages at the end"),
+            (pages, unknown) if unknown == pages => {
+                write!(
+                    line,
+                    ": {} pages at the end; only a privileged process sees their colors",
+                    report::count(pages)
+                )
+            }
+            (pages, _) => write!(
+                line,
+                ": {} of {} pages at the end have its colors",
+                report::count(data.allowed),
+                report::count(pages)
+            ),
+        };
+    }
+    let mut lines = vec![line];
+    for name in data.names.iter().take(MOST_LINES).filter(|name| name.blocks > 0) {
+        let mut line = format!(
+            "  {} blocks, {} at most at once",
+            report::count(name.blocks),
+            report::bytes(name.peak_bytes)
+        );
+        if name.refused > 0 {
+            let _ = write!(line, "; {} more got no pages of their own", report::count(name.refused));
+        }
+        lines.push(line);
+    }
+    if data.supplied > 0 {
+        lines.push(format!(
+            "  {} of {} frames came from the daemon",
+            report::count(data.supplied),
+            report::count(data.placed)
+        ));
+    }
+    if data.left_out > 0 {
+        lines.push(format!(
+            "  {} stay where they are, on pages shared with other data",
+            report::bytes(data.left_out)
+        ));
+    }
+    lines.extend(data.notes.iter().take(MOST_LINES).map(|note| format!("  {note}")));
+    lines
+}
+
+fn slot(data: &DataReport) -> String {
+    let slot = match data.slot.as_str() {
+        "none" => "no slot".to_string(),
+        name => format!("slot {name}"),
+    };
+    match data.granted.len() {
+        0 => slot,
+        1 => format!("{slot} (color {})", data.granted[0]),
+        count => format!("{slot} ({count} colors)"),
+    }
+}
+
+fn time(microseconds: u64) -> String {
+    if microseconds < 1000 {
+        format!("{microseconds} us")
+    } else {
+        format!("{:.1} ms", microseconds as f64 / 1000.0)
+    }
+}

@@ -1,0 +1,7 @@
+//! `domicile run` on programs in C, C++ and Fortran, and on Debian's own: nothing that they compute changes, and their
+//! data lies where the plan says.
+
+mod arrays;
+mod heap;
+mod refusals;
+mod workshop;

@@ -1,0 +1,200 @@
+//! Compiles the programs of these tests, runs them with a plan, and reads what is reported.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+/// 16 colors of 64 KiB, whatever this machine is.
+pub const COLORS: &str = "12:4:65536";
+
+/// The run-time, built: cargo builds no shared library for tests by itself.
+fn runtime() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let command = Path::new(env!("CARGO_BIN_EXE_domicile"));
+        let folder = command.parent().unwrap();
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        cargo.args(["build", "--locked", "--quiet", "-p", "domicile-preload"]);
+        if folder.ends_with("release") {
+            cargo.arg("--release");
+        }
+        cargo
+            .arg("--target-dir")
+            .arg(folder.parent().unwrap())
+            .current_dir(env!("CARGO_MANIFEST_DIR"));
+        assert!(cargo.status().unwrap().success(), "the run-time cannot be built");
+        folder.join("libdomicile_preload.so")
+    })
+}
+
+/// A folder for programs and plans; anybody may read it.
+pub struct Workshop(tempfile::TempDir);
+
+impl Workshop {
+    pub fn new() -> Workshop {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        Workshop(folder)
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Compiles one of the programs beside this file; `None` (told) without the compiler.
+    pub fn program(&self, source: &str, flags: &[&str]) -> Option<PathBuf> {
+        let compiler = match Path::new(source).extension().and_then(|end| end.to_str()) {
+            Some("cc") => "g++",
+            Some("f90") => "gfortran",
+            _ => "gcc",
+        };
+        let out = self.path(source.split('.').next().unwrap());
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/run/programs");
+        let mut command = Command::new(compiler);
+        // Where modules go.
+        command.current_dir(self.0.path());
+        command
+            .args(flags)
+            .args(["-g", "-pthread", "-o"])
+            .arg(&out)
+            .arg(folder.join(source));
+        match command.status() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                assert!(
+                    std::env::var_os("DOMICILE_PEERS").is_none_or(|peers| peers != "required"),
+                    "there is no {compiler}"
+                );
+                eprintln!("skipped: there is no {compiler}");
+                None
+            }
+            status => {
+                assert!(status.unwrap().success(), "{source} does not compile");
+                Some(out)
+            }
+        }
+    }
+
+    /// `domicile run` with a plan, options, and a command.
+    pub fn run(&self, plan: &str, options: &[&str], command: &[&str]) -> Run {
+        self.run_by(&[], plan, options, command)
+    }
+
+    /// The same, by a command that runs commands.
+    pub fn run_by(&self, by: &[&str], plan: &str, options: &[&str], command: &[&str]) -> Run {
+        let plan = self.file("plan.toml", plan);
+        let report = self.path("report.json");
+        let _ = std::fs::remove_file(&report);
+        // Who is somebody else has to be able to write it, and to run us.
+        let _ = std::fs::File::create(&report).map(|file| {
+            use std::os::unix::fs::PermissionsExt;
+            file.set_permissions(std::fs::Permissions::from_mode(0o666)).unwrap();
+        });
+        let (mut program, mut before) = (env!("CARGO_BIN_EXE_domicile").to_string(), Vec::new());
+        let mut library = runtime().to_path_buf();
+        if let [first, rest @ ..] = by {
+            let copies = ["domicile", "libdomicile_preload.so"].map(|name| self.path(name));
+            std::fs::copy(&program, &copies[0]).unwrap();
+            std::fs::copy(&library, &copies[1]).unwrap();
+            before.extend(rest.iter().map(|word| word.to_string()));
+            before.push(copies[0].display().to_string());
+            (program, library) = (first.to_string(), copies[1].clone());
+        }
+        let output = Command::new(program)
+            .args(before)
+            .args(["run", "--json", "--force-colors", COLORS, "--slots"])
+            .arg(plan)
+            .arg("--report")
+            .arg(&report)
+            .args(options)
+            .arg("--")
+            .args(command)
+            .env("DOMICILE_PRELOAD", library)
+            .env("DOMICILE_SOCKET", "/nonexistent/socket")
+            .env_remove("DOMICILE_COLORS")
+            .output()
+            .unwrap();
+        let report = std::fs::read_to_string(report).unwrap_or_default();
+        Run {
+            output,
+            report: serde_json::from_str(&report).unwrap_or(Value::Null),
+        }
+    }
+}
+
+/// A program, run without us.
+pub fn plainly(command: &[&str]) -> Output {
+    Command::new(command[0]).args(&command[1..]).output().unwrap()
+}
+
+/// What came of a run.
+pub struct Run {
+    pub output: Output,
+    pub report: Value,
+}
+
+impl Run {
+    pub fn printed(&self) -> String {
+        String::from_utf8_lossy(&self.output.stdout).into_owned()
+    }
+
+    pub fn said(&self) -> String {
+        String::from_utf8_lossy(&self.output.stderr).into_owned()
+    }
+
+    /// The program printed what it prints by itself, and ended so.
+    pub fn is_as(&self, plain: &Output) {
+        let said = self.said();
+        assert_eq!(self.printed(), String::from_utf8_lossy(&plain.stdout), "{said}");
+        assert_eq!(self.output.status.code(), plain.status.code(), "{said}");
+    }
+
+    /// What is reported of one data set of the only process.
+    pub fn data(&self, name: &str) -> &Value {
+        let processes = self.report["processes"].as_array().unwrap();
+        assert_eq!(processes.len(), 1, "{:#}\n{}", self.report, self.said());
+        assert_ne!(processes[0]["state"], "failed", "{:#}", self.report);
+        let all = processes[0]["data_sets"].as_array().unwrap();
+        let found = all.iter().find(|data| data["name"] == name);
+        found.unwrap_or_else(|| panic!("{name} is not reported: {:#}", self.report))
+    }
+
+    /// The data set has pages at the end, and all that anybody can tell of are in its colors. Their number.
+    pub fn placed(&self, name: &str) -> u64 {
+        let data = self.data(name);
+        let number = |key: &str| data[key].as_u64().unwrap();
+        let (pages, known) = (number("pages"), number("pages") - number("unknown"));
+        assert!(pages > 0 && number("allowed") == known, "{name}: {data:#}");
+        assert_eq!(data["notes"], serde_json::json!([]), "{name}");
+        pages
+    }
+
+    /// The colors that a program found its data in are granted ones. (None where the kernel hides frames.)
+    pub fn agrees(&self, name: &str, told: &str, colors: &str) {
+        let data = self.data(name);
+        let granted: Vec<u64> = data["granted"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(Value::as_u64)
+            .collect();
+        let line = colors.lines().find_map(|line| line.strip_prefix(&format!("{told}:")));
+        let line = line.unwrap_or_else(|| panic!("{told} is not told: {colors}"));
+        let seen: Vec<u64> = line.split_whitespace().map(|color| color.parse().unwrap()).collect();
+        assert!(
+            seen.iter().all(|color| granted.contains(color)),
+            "{name}: {seen:?} of {granted:?}"
+        );
+        if data["unknown"] == 0 {
+            assert_eq!(seen.len(), granted.len(), "{name}: {seen:?} of {granted:?}");
+        }
+    }
+}

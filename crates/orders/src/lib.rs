@@ -1,0 +1,236 @@
+//! What the command and the run-time inside a program say to each other.
+//!
+//! `domicile run` finds the names of a plan in the program's files before it starts, and writes
+//! [`Orders`]: addresses in files, nothing that needs debug information to be understood. The run-time,
+//! loaded into the program, reads them, gives the memory its colors and keeps a [`Report`] up to date
+//! in a file that both have mapped ([`Slate`]), so that it outlives the program however that ends.
+#![forbid(unsafe_code)]
+
+mod report;
+mod slate;
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub use report::{DataReport, Report, Share, State};
+pub use slate::{Slate, read_slate};
+
+/// Names the file of the orders to the run-time.
+pub const ENVIRONMENT: &str = "DOMICILE_ORDERS";
+
+/// Changes with the form of the orders: command and run-time are installed together.
+pub const VERSION: u32 = 1;
+
+/// Larger orders are not believed.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// All that the run-time is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Orders {
+    pub version: u32,
+    /// The program that the names were found in. In any other the run-time stays passive.
+    pub program: PathBuf,
+    /// Its device and number of the file.
+    pub program_file: (u64, u64),
+    /// What `LD_PRELOAD` was before; what is started by the program finds it so again.
+    pub preload_before: Option<String>,
+    /// Whether programs that this one starts are told the same.
+    pub children: bool,
+    /// Where the report goes: a file of [`slate::BYTES`](Slate) bytes.
+    pub slate: PathBuf,
+    /// The plan, as it was written.
+    pub plan: String,
+    pub modules: Vec<Module>,
+    /// One for each name of the plan's data sets that was found.
+    pub targets: Vec<Target>,
+    /// Code that a call stack's owner is looked for behind: allocators, their wrappers.
+    pub passed: Vec<Area>,
+}
+
+/// A file that will be in the program's address space.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Module {
+    pub path: PathBuf,
+    /// Hexadecimal; empty where the file has none.
+    pub build_id: String,
+    /// Whether all of it is passed over when a call stack's owner is looked for: the C library.
+    pub passed: bool,
+}
+
+/// Code or data of a module, in the file's own addresses: `start..end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Area {
+    pub module: u32,
+    pub start: u64,
+    pub end: u64,
+}
+
+/// One name of the plan, found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// The data set in the plan, by its place there.
+    pub data_set: u32,
+    /// As the plan names it.
+    pub name: String,
+    pub what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// Static data: one area for each place of that name.
+    Symbol(Vec<Area>),
+    Site(Site),
+}
+
+/// A place in the program that allocates.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Site {
+    /// Code that is on the call stack, from the inside out; the last is whose memory it is.
+    pub chain: Vec<Vec<Area>>,
+    /// `None`: either.
+    pub from: Option<From>,
+    /// Only blocks of at least, and of at most so many bytes.
+    pub bytes: (u64, u64),
+}
+
+/// Which calls give memory at a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum From {
+    /// `malloc` and its family.
+    Heap,
+    /// `mmap`, private and without a file.
+    Mmap,
+}
+
+/// Why orders cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OrdersError {
+    #[error("{path}: {error}")]
+    File { path: PathBuf, error: std::io::Error },
+    #[error("{path}: not orders of this version of Domicile: {why}")]
+    Form { path: PathBuf, why: String },
+}
+
+impl Orders {
+    pub fn write(&self, path: &Path) -> Result<(), OrdersError> {
+        let form = |error: serde_json::Error| OrdersError::Form {
+            path: path.to_path_buf(),
+            why: error.to_string(),
+        };
+        let text = serde_json::to_vec(self).map_err(form)?;
+        std::fs::write(path, text).map_err(|error| OrdersError::File {
+            path: path.to_path_buf(),
+            error,
+        })
+    }
+
+    pub fn read(path: &Path) -> Result<Orders, OrdersError> {
+        use std::io::Read;
+        let file = |error| OrdersError::File {
+            path: path.to_path_buf(),
+            error,
+        };
+        let form = |why: String| OrdersError::Form {
+            path: path.to_path_buf(),
+            why,
+        };
+        let mut text = Vec::new();
+        let opened = std::fs::File::open(path).map_err(file)?;
+        opened.take(MOST_BYTES + 1).read_to_end(&mut text).map_err(file)?;
+        if text.len() as u64 > MOST_BYTES {
+            return Err(form(format!("more than {MOST_BYTES} bytes")));
+        }
+        let orders: Orders = serde_json::from_slice(&text).map_err(|error| form(error.to_string()))?;
+        if orders.version != VERSION {
+            return Err(form(format!("version {}, not {VERSION}", orders.version)));
+        }
+        let known = |area: Area| (area.module as usize) < orders.modules.len() && area.start <= area.end;
+        let areas = orders.targets.iter().flat_map(|target| match &target.what {
+            What::Symbol(areas) => areas.clone(),
+            What::Site(site) => site.chain.concat(),
+        });
+        if !areas.chain(orders.passed.iter().copied()).all(known) {
+            return Err(form("an area is in no module, or ends before it begins".to_string()));
+        }
+        Ok(orders)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn orders() -> Orders {
+        Orders {
+            version: VERSION,
+            program: "/bin/x".into(),
+            program_file: (1, 2),
+            preload_before: None,
+            children: false,
+            slate: "/tmp/slate".into(),
+            plan: String::new(),
+            modules: vec![Module {
+                path: "/bin/x".into(),
+                build_id: "ab".into(),
+                passed: false,
+            }],
+            targets: vec![Target {
+                data_set: 0,
+                name: "heap: f (x.c:1)".into(),
+                what: What::Site(Site {
+                    chain: vec![vec![Area {
+                        module: 0,
+                        start: 16,
+                        end: 32,
+                    }]],
+                    from: Some(From::Heap),
+                    bytes: (0, u64::MAX),
+                }),
+            }],
+            passed: Vec::new(),
+        }
+    }
+
+    /// A file of its own for each test.
+    fn file(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("domicile-orders-{}-{name}", std::process::id()))
+    }
+
+    #[test]
+    fn orders_are_read_as_they_were_written() {
+        let path = file("whole");
+        orders().write(&path).unwrap();
+        assert_eq!(Orders::read(&path).unwrap(), orders());
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn what_is_not_orders_is_refused() {
+        let path = file("bad");
+        let mut other = orders();
+        other.version = VERSION + 1;
+        other.write(&path).unwrap();
+        assert!(
+            Orders::read(&path)
+                .unwrap_err()
+                .to_string()
+                .contains("version 2, not 1")
+        );
+        let mut astray = orders();
+        astray.passed.push(Area {
+            module: 1,
+            start: 0,
+            end: 1,
+        });
+        astray.write(&path).unwrap();
+        assert!(Orders::read(&path).unwrap_err().to_string().contains("no module"));
+        std::fs::write(&path, "{}").unwrap();
+        assert!(matches!(Orders::read(&path), Err(OrdersError::Form { .. })));
+        std::fs::remove_file(&path).unwrap();
+        assert!(matches!(Orders::read(&path), Err(OrdersError::File { .. })));
+    }
+}

@@ -1,0 +1,72 @@
+//! What became of a plan in a program.
+
+use serde::{Deserialize, Serialize};
+
+/// What the run-time has to say of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    pub state: State,
+    /// How pages get frames of a color here: the facilities in use.
+    pub means: String,
+    /// The colors: bits, number, bytes of cache each, who says so.
+    pub colors: String,
+    /// Whether the colors were forced, against or without the word of the probe.
+    pub forced: bool,
+    pub data_sets: Vec<DataReport>,
+    /// Microseconds before `main`, and in allocations.
+    pub start_us: u64,
+    pub allocation_us: u64,
+    pub notes: Vec<String>,
+}
+
+/// How far the run-time came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// The run-time was loaded, into a program that is not the one meant.
+    #[default]
+    Passive,
+    /// The program ran, or runs, with its slots.
+    Running,
+    /// It ended by itself, and its pages were looked at then.
+    Ended,
+    /// Nothing could be colored; the program ran as without a plan.
+    Failed,
+}
+
+/// What became of one data set of the plan.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DataReport {
+    pub name: String,
+    /// The slot's name in the plan.
+    pub slot: String,
+    /// The colors that it was granted.
+    pub granted: Vec<u32>,
+    /// The names that were looked for, and what was found of each.
+    pub names: Vec<Share>,
+    /// Pages that got a frame of its colors so far, and how many of these frames came from the daemon.
+    pub placed: u64,
+    pub supplied: u64,
+    /// Pages that have memory now, and how many of them lie in frames of the granted colors.
+    pub pages: u64,
+    pub allowed: u64,
+    /// Pages whose frames nothing tells.
+    pub unknown: u64,
+    /// Bytes on pages that hold other data too, which stay where they are.
+    pub left_out: u64,
+    /// Why not all is as the plan wants.
+    pub notes: Vec<String>,
+}
+
+/// What one name of a data set stands for in this run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Share {
+    pub name: String,
+    /// Blocks so far: static arrays, or allocations.
+    pub blocks: u64,
+    /// Bytes so far, and the most at once.
+    pub bytes: u64,
+    pub peak_bytes: u64,
+    /// Blocks that could not be given pages of their own.
+    pub refused: u64,
+}

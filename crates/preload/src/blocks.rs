@@ -1,0 +1,308 @@
+//! The blocks of the data sets: each a run of whole pages, small ones several to a run.
+//!
+//! A run that is freed keeps its colored memory for the data set's next block, up to a limit: programs that
+//! allocate and free the same array over and over would else pay for its colors every time.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use live::{PAGE_BYTES, Pages};
+
+use crate::arena::{self, Arena};
+
+/// Blocks up to so many bytes share runs.
+const SMALL: usize = 2048;
+const SMALLEST: usize = 16;
+/// Pages of a run of small blocks.
+const SHARED_PAGES: usize = 16;
+/// Memory of freed runs that one data set keeps.
+const MOST_KEPT: usize = 64 << 20;
+
+/// What gives a run its colors, and takes them back.
+pub trait Painter {
+    /// Pages without memory get frames of the data set's colors, where that works.
+    fn paint(&mut self, data_set: u32, pages: Pages);
+    /// The pages are nobody's any more; their memory may go.
+    fn forget(&mut self, data_set: u32, pages: Pages);
+}
+
+/// A run in use.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    count: usize,
+    data_set: u32,
+    target: u32,
+    /// Bytes of each block, where several share the run.
+    small: Option<usize>,
+}
+
+/// A block given out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    pub address: usize,
+    /// Whether it is full of zeros.
+    pub clean: bool,
+}
+
+/// Whose block an address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owned {
+    pub data_set: u32,
+    pub target: u32,
+    /// Bytes that may be used.
+    pub bytes: usize,
+}
+
+/// What a data set has besides its blocks.
+#[derive(Default)]
+struct Rest {
+    /// Runs freed, colored: number of pages and start.
+    kept: BTreeSet<(usize, usize)>,
+    kept_pages: usize,
+}
+
+/// Small blocks of one size of one target.
+#[derive(Default)]
+struct Shelf {
+    free: Vec<usize>,
+    /// Never given out yet: from, to; and whether these are zeros.
+    fresh: (usize, usize),
+    clean: bool,
+}
+
+pub struct Blocks {
+    arena: Arena,
+    runs: BTreeMap<usize, Run>,
+    rests: HashMap<u32, Rest>,
+    shelves: HashMap<(u32, usize), Shelf>,
+}
+
+impl Blocks {
+    pub fn new(arena: Arena) -> Blocks {
+        Blocks {
+            arena,
+            runs: BTreeMap::new(),
+            rests: HashMap::new(),
+            shelves: HashMap::new(),
+        }
+    }
+
+    /// A block of `bytes` at a multiple of `alignment`, a power of two; `None` where there is no place for it.
+    pub fn take(
+        &mut self,
+        (data_set, target): (u32, u32),
+        bytes: usize,
+        alignment: usize,
+        painter: &mut dyn Painter,
+    ) -> Option<Block> {
+        let small = bytes.max(alignment).max(SMALLEST).checked_next_power_of_two()?;
+        if small <= SMALL {
+            return self.take_small((data_set, target), small, painter);
+        }
+        let count = bytes.checked_add(PAGE_BYTES - 1)? / PAGE_BYTES;
+        let run = Run {
+            count,
+            data_set,
+            target,
+            small: None,
+        };
+        let (pages, clean) = self.run(run, alignment, painter)?;
+        Some(Block {
+            address: pages.start,
+            clean,
+        })
+    }
+
+    fn take_small(&mut self, (data_set, target): (u32, u32), bytes: usize, painter: &mut dyn Painter) -> Option<Block> {
+        let shelf = self.shelves.entry((target, bytes)).or_default();
+        if let Some(address) = shelf.free.pop() {
+            return Some(Block { address, clean: false });
+        }
+        if shelf.fresh.0 == shelf.fresh.1 {
+            let run = Run {
+                count: SHARED_PAGES,
+                data_set,
+                target,
+                small: Some(bytes),
+            };
+            let (pages, clean) = self.run(run, PAGE_BYTES, painter)?;
+            let shelf = self.shelves.entry((target, bytes)).or_default();
+            shelf.fresh = (pages.start, pages.end());
+            shelf.clean = clean;
+        }
+        let shelf = self.shelves.entry((target, bytes)).or_default();
+        let address = shelf.fresh.0;
+        shelf.fresh.0 += bytes;
+        Some(Block {
+            address,
+            clean: shelf.clean,
+        })
+    }
+
+    /// Pages with the data set's colors; whether they are full of zeros.
+    fn run(&mut self, run: Run, alignment: usize, painter: &mut dyn Painter) -> Option<(Pages, bool)> {
+        let rest = self.rests.entry(run.data_set).or_default();
+        // A kept run stays whole; one that is much longer than needed is left for who needs it.
+        let fits = rest
+            .kept
+            .range((run.count, 0)..=(run.count + run.count / 4 + 1, usize::MAX))
+            .find(|(_, start)| start % alignment.max(PAGE_BYTES) == 0)
+            .copied();
+        if let Some((count, start)) = fits {
+            rest.kept.remove(&(count, start));
+            rest.kept_pages -= count;
+            self.runs.insert(start, Run { count, ..run });
+            return Some((Pages { start, count }, false));
+        }
+        let pages = self.arena.take(run.count, alignment)?;
+        painter.paint(run.data_set, pages);
+        self.runs.insert(pages.start, run);
+        Some((pages, true))
+    }
+
+    /// Whose block it is that begins at `address`; `None` for what was never given out.
+    pub fn owner(&self, address: usize) -> Option<Owned> {
+        let (start, run) = self.runs.range(..=address).next_back()?;
+        let bytes = match run.small {
+            Some(bytes) if (address - start).is_multiple_of(bytes) && address < start + run.count * PAGE_BYTES => bytes,
+            None if address == *start => run.count * PAGE_BYTES,
+            _ => return None,
+        };
+        Some(Owned {
+            data_set: run.data_set,
+            target: run.target,
+            bytes,
+        })
+    }
+
+    /// Frees a block; whose it was, `None` for what is none.
+    pub fn free(&mut self, address: usize, painter: &mut dyn Painter) -> Option<Owned> {
+        let owned = self.owner(address)?;
+        if owned.bytes <= SMALL {
+            self.shelves
+                .entry((owned.target, owned.bytes))
+                .or_default()
+                .free
+                .push(address);
+            return Some(owned);
+        }
+        let run = self.runs.remove(&address)?;
+        let rest = self.rests.entry(run.data_set).or_default();
+        rest.kept.insert((run.count, address));
+        rest.kept_pages += run.count;
+        // The largest first: one call to the kernel frees most.
+        while rest.kept_pages * PAGE_BYTES > MOST_KEPT {
+            let Some((count, start)) = rest.kept.pop_last() else {
+                break;
+            };
+            rest.kept_pages -= count;
+            let pages = Pages { start, count };
+            painter.forget(run.data_set, pages);
+            arena::discard(pages);
+            self.arena.put(pages);
+        }
+        Some(owned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+
+    use super::*;
+
+    /// There is one arena in a process.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    /// Remembers which pages have which colors.
+    #[derive(Default)]
+    struct Canvas(HashMap<usize, u32>);
+
+    impl Painter for Canvas {
+        fn paint(&mut self, data_set: u32, pages: Pages) {
+            for page in 0..pages.count {
+                let before = self.0.insert(pages.start / PAGE_BYTES + page, data_set);
+                assert_eq!(before, None, "a page is painted once");
+            }
+        }
+
+        fn forget(&mut self, data_set: u32, pages: Pages) {
+            for page in 0..pages.count {
+                let before = self.0.remove(&(pages.start / PAGE_BYTES + page));
+                assert_eq!(before, Some(data_set));
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_never_overlap_keep_their_bytes_and_lie_in_their_colors() {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut canvas = Canvas::default();
+        let mut blocks = Blocks::new(Arena::reserve().unwrap());
+        let mut live: Vec<(usize, usize, u32, u8)> = Vec::new();
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as usize % below
+        };
+        for round in 0..6000 {
+            if live.len() > 60 || (!live.is_empty() && random(3) == 0) {
+                let (address, bytes, target, mark) = live.swap_remove(random(live.len()));
+                let memory = std::ptr::with_exposed_provenance::<u8>(address);
+                for at in [0, bytes / 2, bytes - 1] {
+                    // SAFETY: a block in use has these bytes.
+                    assert_eq!(unsafe { memory.add(at).read() }, mark);
+                }
+                assert_eq!(blocks.free(address, &mut canvas).unwrap().target, target);
+                assert!(bytes <= 2048 || blocks.owner(address).is_none());
+                continue;
+            }
+            let shift = 4 + random(18);
+            let bytes = 1 + random(1 << shift);
+            let alignment = 16 << random(12);
+            let target = random(3) as u32;
+            let block = blocks
+                .take((target % 2, target), bytes, alignment, &mut canvas)
+                .unwrap();
+            let (address, owned) = (block.address, blocks.owner(block.address).unwrap());
+            assert!(
+                arena::holds(address) && address % alignment == 0 && owned.bytes >= bytes && owned.target == target
+            );
+            assert!(
+                live.iter()
+                    .all(|(other, length, ..)| address + bytes <= *other || other + length <= address)
+            );
+            for at in [address, address + bytes - 1] {
+                assert_eq!(canvas.0.get(&(at / PAGE_BYTES)), Some(&(target % 2)));
+            }
+            let memory = std::ptr::with_exposed_provenance_mut::<u8>(address);
+            for at in [0, bytes / 2, bytes - 1] {
+                // SAFETY: the block just given has these bytes.
+                let byte = unsafe { memory.add(at).read() };
+                assert!(!block.clean || byte == 0);
+            }
+            for at in [0, bytes / 2, bytes - 1] {
+                // SAFETY: as above.
+                unsafe { memory.add(at).write(round as u8 | 1) };
+            }
+            live.push((address, bytes, target, round as u8 | 1));
+        }
+        assert!(blocks.owner(live[0].0 + 1).is_none_or(|owned| owned.bytes == 1));
+    }
+
+    #[test]
+    fn what_is_not_kept_is_used_again() {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut canvas = Canvas::default();
+        let mut blocks = Blocks::new(Arena::reserve().unwrap());
+        let small = blocks.take((0, 0), 1 << 20, 16, &mut canvas).unwrap();
+        let large = blocks.take((0, 0), 200 << 20, 16, &mut canvas).unwrap();
+        let _last = blocks.take((1, 1), 1 << 20, 16, &mut canvas).unwrap();
+        assert_eq!(blocks.free(large.address, &mut canvas).unwrap().bytes, 200 << 20);
+        assert_eq!(blocks.free(small.address, &mut canvas).unwrap().bytes, 1 << 20);
+        assert_eq!(canvas.0.len(), 512, "the small run is kept, the large one is not");
+        let again = blocks.take((0, 0), 1 << 20, 16, &mut canvas).unwrap();
+        assert_eq!((again.address, again.clean), (small.address, false));
+        let other = blocks.take((1, 1), 100 << 20, 16, &mut canvas).unwrap();
+        assert_eq!((other.address, other.clean), (large.address, true));
+    }
+}

@@ -1,0 +1,216 @@
+//! The data sets as the library of slots has them: each run of pages is one there, in its entry's slot.
+//!
+//! The data sets of a slot use the same colors, so that blocks may come and go one by one.
+
+use std::collections::BTreeMap;
+
+use live::slots::{Application, DataSet, Slot, Start, ThreadGroup};
+use live::{Census, Colors, Others, Pages};
+use policy::slots::{ColorSet, Plan, What};
+use sys::frames::Pagemap;
+use sys::memory::Span;
+
+use crate::blocks::Painter;
+
+/// Reasons told of one data set.
+const MOST_NOTES: usize = 4;
+
+pub struct Canvas {
+    application: Application,
+    entries: Vec<Entry>,
+    /// Placed runs by start, and the entry of each.
+    sets: BTreeMap<usize, (u32, DataSet)>,
+    ours: bool,
+}
+
+/// An entry of the plan.
+pub struct Entry {
+    group: ThreadGroup,
+    slot: Option<Slot>,
+    /// The slot's name.
+    pub slot_name: String,
+    pub name: String,
+    /// The colors that it has.
+    pub granted: ColorSet,
+    /// Bytes on pages with other data.
+    pub left_out: u64,
+    /// Pages that got a frame so far, and how many of these from the daemon.
+    pub placed: u64,
+    pub supplied: u64,
+    /// Why not all is as the plan wants.
+    pub notes: Vec<String>,
+}
+
+impl Canvas {
+    /// Defines the plan's slots.
+    pub fn open(plan: &Plan) -> Result<Canvas, String> {
+        let text = |error: live::slots::Error| error.to_string();
+        let application = Application::start(Start::default()).map_err(text)?;
+        let mut slots = Vec::new();
+        for slot in &plan.slots {
+            let defined = application.slot(slot.bytes, slot.kind);
+            slots.push(defined.map_err(|error| format!("slot {}: {error}", slot.name))?);
+        }
+        let entries = plan.data.iter().map(|data| Entry {
+            group: match data.cpus.as_slice() {
+                [] => ThreadGroup::all(),
+                cpus => ThreadGroup::on_cpus(cpus),
+            },
+            slot: data.slot.and_then(|slot| slots.get(slot).cloned()),
+            slot_name: data
+                .slot
+                .map_or("none".to_string(), |slot| plan.slots[slot].name.clone()),
+            name: match &data.what {
+                What::Symbol { symbol, .. } => symbol.to_string(),
+                What::Site { site, .. } => site.to_string(),
+            },
+            granted: ColorSet::default(),
+            left_out: 0,
+            placed: 0,
+            supplied: 0,
+            notes: Vec::new(),
+        });
+        Ok(Canvas {
+            entries: entries.collect(),
+            application,
+            sets: BTreeMap::new(),
+            ours: true,
+        })
+    }
+
+    pub fn colors(&self) -> &Colors {
+        &self.application.means().colors
+    }
+
+    /// What moves pages, and who keeps the ledger: a line each.
+    pub fn means(&self) -> String {
+        let means = self.application.means();
+        let engine = means.engine.trim_end();
+        // Where there is something to say of it, the library does.
+        if engine.contains("ledger: ") {
+            return engine.to_string();
+        }
+        format!("{engine}\nledger: {}", means.ledger)
+    }
+
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Places ranges of static data: the pages that they cover whole.
+    pub fn place_static(&mut self, entry: u32, ranges: &[(usize, usize)], others: Others) {
+        let Some(start) = ranges.iter().map(|range| range.0).min() else {
+            return;
+        };
+        let result = self.place(entry, ranges, others);
+        let Some(own) = self.entries.get_mut(entry as usize) else {
+            return;
+        };
+        match result {
+            Ok(set) => {
+                own.left_out += set.left_out();
+                self.sets.insert(start, (entry, set));
+            }
+            Err(error) => own.note(error),
+        }
+    }
+
+    fn place(&mut self, entry: u32, ranges: &[(usize, usize)], others: Others) -> Result<DataSet, String> {
+        let own = self.entries.get_mut(entry as usize).ok_or("no such data set")?;
+        let text = |error: live::slots::Error| error.to_string();
+        let mut set = self.application.data_set(&own.group).map_err(text)?;
+        for (start, bytes) in ranges {
+            set.add(*start, *bytes).map_err(text)?;
+        }
+        own.granted = set.allocate(own.slot.as_ref(), others).map_err(text)?.colors.clone();
+        if let Some(done) = set.done() {
+            own.placed += (done.filled + done.exchanged + done.kept) as u64;
+            own.supplied += done.supplied as u64;
+            if let Some(left) = done.left.first() {
+                own.note(format!("some pages stay where they are: {}", left.why));
+            }
+        }
+        Ok(set)
+    }
+
+    pub fn note(&mut self, entry: u32, note: String) {
+        if let Some(entry) = self.entries.get_mut(entry as usize) {
+            entry.note(note);
+        }
+    }
+
+    /// The pages of a mapping are the program's alone again. What they hold stays.
+    pub fn let_go(&mut self, pages: Pages) {
+        self.sets.remove(&pages.start);
+    }
+
+    /// In a child of fork: what is placed is the parent's.
+    pub fn leave_to_parent(&mut self) {
+        self.ours = false;
+    }
+
+    /// Looks which frames the pages of an entry have.
+    pub fn count(&self, number: u32) -> Census {
+        let mut sum = Census::default();
+        let Some(entry) = self.entries.get(number as usize) else {
+            return sum;
+        };
+        for (_, set) in self.sets.values().filter(|(owner, _)| *owner == number) {
+            // The engine looks only at pages that it could place; those that may not be written are some no more.
+            let census = set.census().or_else(|_| self.look(set, &entry.granted));
+            let Ok(census) = census else { continue };
+            sum.pages += census.pages;
+            sum.right += census.right;
+            sum.absent += census.absent;
+            sum.unknown += census.unknown;
+        }
+        sum
+    }
+
+    fn look(&self, set: &DataSet, granted: &ColorSet) -> std::io::Result<Census> {
+        let mut census = Census::default();
+        let map = Pagemap::own()?;
+        for run in set.pages() {
+            for page in map.entries(Span::new(run.start, run.bytes()))? {
+                census.pages += 1;
+                match page.frame() {
+                    _ if !page.present() => census.absent += 1,
+                    None => census.unknown += 1,
+                    Some(frame) => census.right += usize::from(granted.contains(self.colors().of(frame))),
+                }
+            }
+        }
+        Ok(census)
+    }
+}
+
+impl Entry {
+    fn note(&mut self, note: String) {
+        if self.notes.len() < MOST_NOTES && !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+}
+
+impl Painter for Canvas {
+    fn paint(&mut self, data_set: u32, pages: Pages) {
+        if !self.ours {
+            return;
+        }
+        // Nobody else knows the addresses of a block that is not given out yet.
+        match self.place(data_set, &[(pages.start, pages.bytes())], Others::Absent) {
+            Ok(set) => {
+                self.sets.insert(pages.start, (data_set, set));
+            }
+            Err(error) => self.note(data_set, error),
+        }
+    }
+
+    fn forget(&mut self, _: u32, pages: Pages) {
+        // What was never placed is not there.
+        if let Some((_, mut set)) = self.sets.remove(&pages.start) {
+            // Frames that cannot be given back the kernel gets with the pages.
+            let _ = set.discard();
+        }
+    }
+}

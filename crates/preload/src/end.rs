@@ -1,0 +1,143 @@
+//! The report: brought up to date while the program runs, and with a look at all pages when it ends.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use orders::{DataReport, Report, Slate, State as Stage};
+
+use crate::placing::{self, FORKS, State, Stay};
+
+/// The memory of the report's file, and the process that writes there.
+struct Sheet {
+    memory: &'static mut [u8],
+    slate: Slate,
+    process: u32,
+}
+
+static SHEET: Mutex<Option<Sheet>> = Mutex::new(None);
+
+/// How long the end waits for an allocation of another thread.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Makes the file of the report, in the folder of the orders, and maps it: what is written there is there, however
+/// the program ends, and whatever becomes of its files and its user.
+pub fn prepare(folder: &Path) -> std::io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let process = std::process::id();
+    let path = folder.join(process.to_string());
+    let mut options = std::fs::OpenOptions::new();
+    let file = options.read(true).write(true).create(true).truncate(true).open(path)?;
+    file.set_len(Slate::BYTES as u64)?;
+    // SAFETY: a new mapping of a file of that length, at addresses that the kernel chooses.
+    let start = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            Slate::BYTES,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            0,
+        )
+    };
+    if start == libc::MAP_FAILED {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: the mapping was made just now, for this slice alone, and stays until the process ends. The command reads
+    // the file only after that, or what it reads is checked.
+    let memory = unsafe { std::slice::from_raw_parts_mut(start.cast(), Slate::BYTES) };
+    let sheet = Sheet {
+        memory,
+        slate: Slate::default(),
+        process,
+    };
+    *SHEET.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(sheet);
+    Ok(())
+}
+
+/// Writes a report.
+pub fn put(report: &Report) {
+    let mut sheet = SHEET.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    // A child of fork has nothing to report.
+    if let Some(sheet) = sheet.as_mut().filter(|sheet| sheet.process == std::process::id()) {
+        sheet.slate.write(sheet.memory, report);
+    }
+}
+
+/// Writes how things stand; with a look at all pages at the end.
+pub fn write(state: &State, at_end: bool) {
+    let colors = state.canvas.colors();
+    let mut report = Report {
+        state: if at_end { Stage::Ended } else { Stage::Running },
+        means: state.canvas.means(),
+        colors: format!(
+            "{} colors of {} KiB each ({}, from bit {} of the frames' addresses)",
+            colors.count(),
+            colors.color_bytes / 1024,
+            colors.cache,
+            colors.first_bit
+        ),
+        forced: colors.source == live::Source::Forced,
+        data_sets: Vec::new(),
+        start_us: state.start_time.as_micros() as u64,
+        allocation_us: state.allocation_time.as_micros() as u64,
+        notes: state.notes.clone(),
+    };
+    let forks = FORKS.load(Ordering::Relaxed);
+    if forks > 0 {
+        report.notes.push(format!(
+            "the program forked {forks} times: pages that it wrote afterwards, while the child lived, were copied to frames \
+             of any color; the child's memory has no slots"
+        ));
+    }
+    for (number, entry) in state.canvas.entries().iter().enumerate() {
+        let number = number as u32;
+        let targets = state.orders.targets.iter().zip(&state.shares);
+        let own = targets.filter(|(target, _)| target.data_set == number);
+        let mut data = DataReport {
+            name: entry.name.clone(),
+            slot: entry.slot_name.clone(),
+            granted: entry.granted.iter().collect(),
+            names: own.map(|(_, (share, _))| share.clone()).collect(),
+            placed: entry.placed,
+            supplied: entry.supplied,
+            left_out: entry.left_out,
+            notes: entry.notes.clone(),
+            ..DataReport::default()
+        };
+        if data.names.iter().all(|share| share.blocks == 0) {
+            data.notes.push("no memory of that name so far".to_string());
+        }
+        if at_end {
+            let census = state.canvas.count(number);
+            data.pages = (census.pages - census.absent) as u64;
+            (data.allowed, data.unknown) = (census.right as u64, census.unknown as u64);
+        }
+        report.data_sets.push(data);
+    }
+    put(&report);
+}
+
+/// When the program ends by itself.
+extern "C" fn at_exit() {
+    let Some(_stay) = Stay::begin() else { return };
+    let began = Instant::now();
+    loop {
+        if let Some(state) = placing::state_now() {
+            if let Some(state) = state.as_ref() {
+                write(state, true);
+            }
+            return;
+        }
+        // Another thread is in the middle of an allocation, or was ended there.
+        if began.elapsed() > PATIENCE {
+            return;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: extern "C" fn() = at_exit;

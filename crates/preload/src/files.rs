@@ -1,0 +1,140 @@
+//! The run-time's own files, out of the program's way.
+//!
+//! Programs count on the numbers of the files that they open, close all that they do not know (daemons), and put files
+//! in the place of others by number (shells). So ours get high numbers, and closing them by a loop over all numbers
+//! does nothing: the program would else find its next file where the engine still looks for its own.
+
+use std::ffi::{c_int, c_uint};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use crate::placing;
+
+/// From this number on, where the limit of open files allows.
+const FROM: c_int = 400;
+/// Files of ours that are remembered.
+const MOST: usize = 32;
+
+static OURS: [AtomicI32; MOST] = [const { AtomicI32::new(-1) }; MOST];
+
+/// Files that are open.
+fn open() -> Vec<c_int> {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
+        return Vec::new();
+    };
+    let numbers = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.collect()
+}
+
+/// Does something that opens files for good, and remembers them as ours.
+pub fn out_of_the_way<T>(act: impl FnOnce() -> T) -> T {
+    let before = open();
+    let fillers = fill();
+    let done = act();
+    drop(fillers);
+    let new = open()
+        .into_iter()
+        .filter(|file| !before.contains(file) && is_open(*file));
+    for (place, file) in OURS.iter().zip(new) {
+        place.store(file, Ordering::Relaxed);
+    }
+    done
+}
+
+fn is_open(file: c_int) -> bool {
+    // SAFETY: asks for a number's flags, and changes nothing.
+    unsafe { libc::fcntl(file, libc::F_GETFD) != -1 }
+}
+
+/// Takes all numbers below `FROM`.
+fn fill() -> Vec<OwnedFd> {
+    let mut fillers = Vec::new();
+    let Ok(nothing) = std::fs::File::open("/dev/null") else {
+        return fillers;
+    };
+    let nothing = OwnedFd::from(nothing);
+    let number = nothing.as_raw_fd();
+    fillers.push(nothing);
+    loop {
+        // SAFETY: a new number for a file of ours.
+        let filler = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 0) };
+        if filler == -1 {
+            // The limit is lower: then ours are where they can be.
+            let keep = fillers.len() / 2;
+            fillers.truncate(keep);
+            return fillers;
+        }
+        // SAFETY: the number just made, nobody else's.
+        fillers.push(unsafe { OwnedFd::from_raw_fd(filler) });
+        if filler >= FROM {
+            return fillers;
+        }
+    }
+}
+
+/// In a child of fork: what is open for the parent is closed, so that who is at the other end sees when the parent ends.
+pub fn leave_to_parent() {
+    for ours in &OURS {
+        let file = ours.swap(-1, Ordering::Relaxed);
+        if file >= 0 {
+            // SAFETY: a file of the run-time, which a child has no use for.
+            unsafe { crate::next::close(file) };
+        }
+    }
+}
+
+/// Whether a file is ours, and it is the program that asks.
+fn guarded(file: c_int) -> bool {
+    OURS.iter().any(|ours| ours.load(Ordering::Relaxed) == file) && file >= 0 && !placing::inside()
+}
+
+/// # Safety
+/// As C's function of that name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn close(file: c_int) -> c_int {
+    if guarded(file) {
+        // SAFETY: the calling thread's own error number. The program never opened such a file.
+        unsafe { *libc::__errno_location() = libc::EBADF };
+        return -1;
+    }
+    // SAFETY: the program's own call.
+    unsafe { crate::next::close(file) }
+}
+
+/// # Safety
+/// As C's function of that name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    let mut ours: Vec<c_uint> = OURS
+        .iter()
+        .filter_map(|ours| c_uint::try_from(ours.load(Ordering::Relaxed)).ok())
+        .filter(|file| (first..=last).contains(file))
+        .collect();
+    ours.sort_unstable();
+    let mut from = first;
+    for file in ours {
+        if from < file {
+            // SAFETY: the program's own call, without what is ours.
+            let done = unsafe { crate::next::close_range(from, file - 1, flags) };
+            if done != 0 {
+                return done;
+            }
+        }
+        from = file + 1;
+    }
+    if from > last {
+        return 0;
+    }
+    // SAFETY: as above.
+    unsafe { crate::next::close_range(from, last, flags) }
+}
+
+/// # Safety
+/// As C's function of that name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn closefrom(first: c_int) {
+    // SAFETY: the same by another name.
+    unsafe { close_range(first.max(0) as c_uint, c_uint::MAX, 0) };
+}

@@ -1,0 +1,53 @@
+//! What a child of fork has: its parent's blocks, page by page copied when either writes, and no slots.
+//!
+//! The engine's means are the parent's own, and so are the colors. A child's new blocks are ordinary ones; a program
+//! that the child starts is not ours any more, or has the run-time anew.
+
+use std::cell::{Cell, RefCell};
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
+
+use crate::files;
+use crate::placing::{self, FORKS, State, Stay};
+
+thread_local! {
+    /// The state, while this thread forks: nobody is in the middle of a change when the copy is made.
+    static HELD: RefCell<Option<(MutexGuard<'static, Option<State>>, Stay)>> = const { RefCell::new(None) };
+    static ENTERED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Fork waits for us from now on.
+pub fn watch() {
+    // The engine's own handlers first, so that they run behind ours: fork must not wait for pages in flight while who
+    // moves them waits for the state.
+    drop(sys::forks::Flight::begin());
+    // SAFETY: the handlers are functions of this library, which is never unloaded.
+    unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+}
+
+extern "C" fn before() {
+    if let Some(stay) = Stay::begin() {
+        HELD.set(Some((placing::state(), stay)));
+        ENTERED.set(1);
+    }
+}
+
+extern "C" fn in_parent() {
+    if ENTERED.replace(0) == 1 {
+        FORKS.fetch_add(1, Ordering::Relaxed);
+        drop(HELD.take());
+    }
+}
+
+extern "C" fn in_child() {
+    if ENTERED.replace(0) == 1
+        && let Some((mut state, stay)) = HELD.take()
+    {
+        placing::stop();
+        files::leave_to_parent();
+        if let Some(state) = state.as_mut() {
+            state.canvas.leave_to_parent();
+        }
+        drop((state, stay));
+    }
+}

@@ -1,0 +1,32 @@
+//! The run-time of `domicile run`: loaded into a program before its libraries (`LD_PRELOAD`), it gives
+//! the program's data the cache slots of a plan, without a change to the program.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `start`, `end` | before `main`: orders, static data; the report, while the program runs and when it ends |
+//! | `entry` | the functions that take the place of `malloc` and its kin, `mmap`, `operator new` |
+//! | `next` | the functions that they stand in front of |
+//! | `sites`, `callers` | whose call it is: by return address, by call stack where that is needed |
+//! | `blocks`, `arena` | blocks of the data sets: whole pages in a range of addresses of their own, so that they are known by address |
+//! | `placing`, `canvas` | the data sets, and each as the library of slots has it |
+//! | `files` | the run-time's own files, out of the program's way |
+//! | `modules` | where the program's files lie |
+//! | `fork` | what a child of fork has |
+//!
+//! A call that is no data set's passes with two comparisons and a look into a table. What is unsafe about
+//! standing in front of the C library is here, each piece with its reason. The run-time's own memory comes
+//! from the next `malloc`, and whatever goes wrong leaves the program as it would be without it.
+
+mod arena;
+mod blocks;
+mod callers;
+mod canvas;
+mod end;
+mod entry;
+mod files;
+mod fork;
+mod modules;
+mod next;
+mod placing;
+mod sites;
+mod start;

@@ -1,0 +1,306 @@
+//! The data sets of a program that runs: which block belongs to which, and where it lies.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use live::{PAGE_BYTES, Pages};
+use orders::{From, Orders, Share};
+
+use crate::blocks::{Blocks, Owned, Painter};
+use crate::canvas::Canvas;
+use crate::end;
+use crate::sites::Sites;
+
+/// The sites, from the moment on that calls are looked at; null before, and in a child of fork.
+static SITES: AtomicPtr<Sites> = AtomicPtr::new(std::ptr::null_mut());
+static MAPS: AtomicBool = AtomicBool::new(false);
+static STATE: Mutex<Option<State>> = Mutex::new(None);
+/// Forks so far.
+pub static FORKS: AtomicU64 = AtomicU64::new(0);
+
+/// How often the report is brought up to date at most.
+const BETWEEN_REPORTS: Duration = Duration::from_millis(100);
+
+thread_local! {
+    /// Whether this thread is in the run-time: what it asks for meanwhile is no data set's.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A thread's stay in the run-time. What the program sees of it is not an error number.
+pub struct Stay(i32);
+
+impl Stay {
+    /// `None` if the thread is inside already.
+    pub fn begin() -> Option<Stay> {
+        (!INSIDE.replace(true)).then(|| {
+            // SAFETY: the calling thread's own error number.
+            Stay(unsafe { *libc::__errno_location() })
+        })
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        // SAFETY: the calling thread's own error number.
+        unsafe { *libc::__errno_location() = self.0 };
+        INSIDE.set(false);
+    }
+}
+
+/// Whether the calling thread is in the run-time.
+pub fn inside() -> bool {
+    INSIDE.get()
+}
+
+/// Everything about the data sets.
+pub struct State {
+    pub orders: Orders,
+    pub canvas: Canvas,
+    /// `None` where no addresses could be had.
+    pub blocks: Option<Blocks>,
+    /// What came of each target, and the bytes that it has now.
+    pub shares: Vec<(Share, u64)>,
+    /// Mappings placed: bytes and target.
+    maps: BTreeMap<usize, (usize, u32)>,
+    pub start_time: Duration,
+    pub allocation_time: Duration,
+    pub notes: Vec<String>,
+    reported: Option<Instant>,
+}
+
+impl State {
+    pub fn new(orders: Orders, canvas: Canvas, blocks: Option<Blocks>) -> State {
+        let share = |target: &orders::Target| Share {
+            name: target.name.clone(),
+            ..Share::default()
+        };
+        State {
+            shares: orders.targets.iter().map(|target| (share(target), 0)).collect(),
+            orders,
+            canvas,
+            blocks,
+            maps: BTreeMap::new(),
+            start_time: Duration::ZERO,
+            allocation_time: Duration::ZERO,
+            notes: Vec::new(),
+            reported: None,
+        }
+    }
+
+    /// One more block of a target.
+    pub fn count(&mut self, target: u32, bytes: usize) {
+        let Some((share, now)) = self.shares.get_mut(target as usize) else {
+            return;
+        };
+        *now += bytes as u64;
+        share.blocks += 1;
+        share.bytes += bytes as u64;
+        share.peak_bytes = share.peak_bytes.max(*now);
+    }
+
+    fn discount(&mut self, target: u32, bytes: usize) {
+        if let Some((_, now)) = self.shares.get_mut(target as usize) {
+            *now = now.saturating_sub(bytes as u64);
+        }
+    }
+
+    fn data_set(&self, target: u32) -> u32 {
+        self.orders
+            .targets
+            .get(target as usize)
+            .map_or(0, |target| target.data_set)
+    }
+
+    /// Brings the report up to date now and then.
+    fn report(&mut self) {
+        if self.reported.is_none_or(|at| at.elapsed() >= BETWEEN_REPORTS) {
+            end::write(self, false);
+            self.reported = Some(Instant::now());
+        }
+    }
+}
+
+/// The state, alone. Whoever holds it is inside.
+pub fn state() -> MutexGuard<'static, Option<State>> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The state, unless somebody has it.
+pub fn state_now() -> Option<MutexGuard<'static, Option<State>>> {
+    match STATE.try_lock() {
+        Ok(state) => Some(state),
+        Err(std::sync::TryLockError::Poisoned(state)) => Some(state.into_inner()),
+        Err(std::sync::TryLockError::WouldBlock) => None,
+    }
+}
+
+/// From now on calls are looked at.
+pub fn begin(sites: Sites) {
+    MAPS.store(sites.maps, Ordering::Relaxed);
+    SITES.store(Box::into_raw(Box::new(sites)), Ordering::Release);
+}
+
+/// From now on no call is looked at. Blocks that there are stay blocks.
+pub fn stop() {
+    SITES.store(std::ptr::null_mut(), Ordering::Release);
+    MAPS.store(false, Ordering::Relaxed);
+}
+
+/// Whether mappings matter.
+#[inline]
+pub fn maps() -> bool {
+    MAPS.load(Ordering::Relaxed)
+}
+
+/// The target of the call that returns to `caller`, if it is one's.
+#[inline]
+pub fn target(caller: usize, bytes: usize, from: From) -> Option<u32> {
+    let sites = SITES.load(Ordering::Acquire);
+    if sites.is_null() {
+        return None;
+    }
+    // SAFETY: once there, the sites are never freed nor changed.
+    let sites = unsafe { &*sites };
+    sites.of(caller, bytes, from)
+}
+
+/// A data set's block.
+pub struct Given {
+    pub pointer: *mut c_void,
+    pub clean: bool,
+}
+
+/// A block for a target; `None` where the program has to do with an ordinary one.
+#[cold]
+pub fn take(target: u32, bytes: usize, alignment: usize) -> Option<Given> {
+    let _stay = Stay::begin()?;
+    let mut guard = state();
+    let state = guard.as_mut()?;
+    let began = Instant::now();
+    let data_set = state.data_set(target);
+    let block = match &mut state.blocks {
+        Some(blocks) => blocks.take((data_set, target), bytes, alignment, &mut state.canvas),
+        None => None,
+    };
+    state.allocation_time += began.elapsed();
+    match block {
+        Some(block) => {
+            let owned = state.blocks.as_ref().and_then(|blocks| blocks.owner(block.address));
+            state.count(target, owned.map_or(bytes, |owned| owned.bytes));
+            state.report();
+            Some(Given {
+                pointer: std::ptr::with_exposed_provenance_mut(block.address),
+                clean: block.clean,
+            })
+        }
+        None => {
+            if let Some((share, _)) = state.shares.get_mut(target as usize) {
+                share.refused += 1;
+            }
+            None
+        }
+    }
+}
+
+/// Frees a block of the arena. What is none is left alone: the C library would end the program.
+#[cold]
+pub fn free(block: *mut c_void) {
+    let Some(_stay) = Stay::begin() else { return };
+    let mut guard = state();
+    let Some(state) = guard.as_mut() else { return };
+    let freed = match &mut state.blocks {
+        Some(blocks) => blocks.free(block.addr(), &mut state.canvas),
+        None => None,
+    };
+    match freed {
+        Some(owned) => state.discount(owned.target, owned.bytes),
+        None => {
+            drop(guard);
+            wrong_free(block);
+        }
+    }
+}
+
+/// As the C library does with what was never allocated, or is freed twice.
+fn wrong_free(block: *mut c_void) -> ! {
+    eprintln!("free(): invalid pointer {block:p}: not a block of domicile's data sets, or freed before");
+    std::process::abort()
+}
+
+fn owner(block: *mut c_void) -> Option<Owned> {
+    let _stay = Stay::begin()?;
+    state().as_ref()?.blocks.as_ref()?.owner(block.addr())
+}
+
+/// Bytes that may be used of a block of the arena.
+pub fn room(block: *mut c_void) -> usize {
+    owner(block).map_or(0, |owned| owned.bytes)
+}
+
+/// What is to become of a block that changes its size.
+pub enum Resized {
+    InPlace,
+    /// To a new block; the old one has room for so many bytes, the new one is this target's.
+    Move {
+        room: usize,
+        target: Option<u32>,
+    },
+}
+
+/// A block of the arena is to have `bytes`, more than 0, at the request of a target's site or of other code.
+#[cold]
+pub fn resize(block: *mut c_void, bytes: usize, target: Option<u32>) -> Resized {
+    let Some(owned) = owner(block) else { wrong_free(block) };
+    // An array that grows stays where it belongs.
+    let target = target.unwrap_or(owned.target);
+    let fits = bytes <= owned.bytes && (bytes > owned.bytes / 2 || owned.bytes <= PAGE_BYTES);
+    if fits && target == owned.target {
+        return Resized::InPlace;
+    }
+    Resized::Move {
+        room: owned.bytes,
+        target: Some(target),
+    }
+}
+
+/// A mapping that the program made for a target.
+pub fn mapped(target: u32, start: *mut c_void, bytes: usize) {
+    let Some(_stay) = Stay::begin() else { return };
+    let mut guard = state();
+    let Some(state) = guard.as_mut() else { return };
+    let began = Instant::now();
+    let pages = Pages {
+        start: start.addr(),
+        count: bytes.div_ceil(PAGE_BYTES),
+    };
+    let data_set = state.data_set(target);
+    state.canvas.paint(data_set, pages);
+    state.maps.insert(pages.start, (pages.bytes(), target));
+    state.count(target, pages.bytes());
+    state.allocation_time += began.elapsed();
+    state.report();
+}
+
+/// The program gives up addresses, or moves what is there.
+pub fn unmapped(at: *mut c_void, bytes: usize) {
+    let Some(_stay) = Stay::begin() else { return };
+    let mut guard = state();
+    let Some(state) = guard.as_mut() else { return };
+    let end = at.addr().saturating_add(bytes);
+    while let Some((&start, &(length, target))) = state.maps.range(..end).next_back() {
+        if start + length <= at.addr() {
+            break;
+        }
+        state.maps.remove(&start);
+        let pages = Pages {
+            start,
+            count: length / PAGE_BYTES,
+        };
+        state.canvas.let_go(pages);
+        state.discount(target, length);
+    }
+}

@@ -1,0 +1,231 @@
+//! Before `main`: reads the orders, places static data, and begins to look at allocations.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Instant;
+
+use live::slots::Others;
+use live::{PAGE_BYTES, Pages};
+use orders::{Orders, Report, State as Stage, What};
+use policy::slots::Plan;
+use sys::memory::Span;
+
+use crate::arena::Arena;
+use crate::blocks::Blocks;
+use crate::canvas::Canvas;
+use crate::modules::Modules;
+use crate::placing::{self, State, Stay};
+use crate::sites::Sites;
+use crate::{end, files, fork};
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = at_start;
+
+extern "C" fn at_start() {
+    let Some(_stay) = Stay::begin() else { return };
+    // A panic must not reach the dynamic linker; the program is then as without us.
+    let started = std::panic::catch_unwind(start);
+    if started.is_err() {
+        placing::stop();
+    }
+}
+
+fn start() {
+    let began = Instant::now();
+    let Some(path) = std::env::var_os(orders::ENVIRONMENT) else {
+        return;
+    };
+    let orders = match Orders::read(Path::new(&path)) {
+        Ok(orders) => orders,
+        Err(error) => {
+            eprintln!("domicile: the run-time cannot read its orders: {error}");
+            return;
+        }
+    };
+    if !is_meant(&orders) {
+        return;
+    }
+    if !orders.children {
+        leave_no_trace(&orders);
+    }
+    if let Err(error) = end::prepare(&orders.slate) {
+        eprintln!(
+            "domicile: the run-time cannot report to {}: {error}",
+            orders.slate.display()
+        );
+    }
+    files::out_of_the_way(|| match open(&orders) {
+        Ok(canvas) => arm(orders, canvas, began),
+        Err(why) => end::put(&Report {
+            state: Stage::Failed,
+            notes: vec![why],
+            ..Report::default()
+        }),
+    });
+}
+
+/// Whether this is the program that the names were found in, and not a shell on the way to it.
+fn is_meant(orders: &Orders) -> bool {
+    let file = Path::new("/proc/self/exe").metadata();
+    file.is_ok_and(|about| (about.dev(), about.ino()) == orders.program_file)
+}
+
+/// What the program starts is not concerned.
+fn leave_no_trace(orders: &Orders) {
+    // SAFETY: before `main`; if a library has started threads by now that read the environment, that is theirs to regret
+    // as with any `setenv`.
+    unsafe {
+        std::env::remove_var(orders::ENVIRONMENT);
+        match &orders.preload_before {
+            Some(before) => std::env::set_var("LD_PRELOAD", before),
+            None => std::env::remove_var("LD_PRELOAD"),
+        }
+    }
+}
+
+fn open(orders: &Orders) -> Result<Canvas, String> {
+    let plan = Plan::read(&orders.plan, "the plan").map_err(|error| error.to_string())?;
+    Canvas::open(&plan)
+}
+
+fn arm(orders: Orders, canvas: Canvas, began: Instant) {
+    let mut notes = Vec::new();
+    let modules = Modules::find(&orders.modules, &mut notes);
+    let sites = Sites::new(&orders, &modules);
+    let any_site = orders.targets.iter().any(|target| matches!(target.what, What::Site(_)));
+    let arena = if any_site { Arena::reserve() } else { None };
+    if any_site && arena.is_none() {
+        notes.push(
+            "no range of addresses to be had for the heap's data sets (ulimit -v): they are not placed".to_string(),
+        );
+    }
+    let mut state = State::new(orders, canvas, arena.map(Blocks::new));
+    place_static(&mut state, &modules);
+    state.notes.append(&mut notes);
+    state.start_time = began.elapsed();
+    end::write(&state, false);
+    *placing::state() = Some(state);
+    fork::watch();
+    if any_site {
+        placing::begin(sites);
+    }
+}
+
+/// Each entry's static data together.
+fn place_static(state: &mut State, modules: &Modules) {
+    let alone = alone();
+    let others = if alone { Others::Absent } else { Others::Running };
+    let entries = state.orders.targets.iter().map(|target| target.data_set);
+    let entries: std::collections::BTreeSet<u32> = entries.collect();
+    for entry in entries {
+        let mut ranges = Vec::new();
+        let mut counted = Vec::new();
+        for (number, target) in state.orders.targets.iter().enumerate() {
+            let What::Symbol(areas) = &target.what else { continue };
+            if target.data_set != entry {
+                continue;
+            }
+            for (start, end) in areas.iter().filter_map(|area| modules.place(area)) {
+                ranges.push((start, end - start));
+                counted.push((number as u32, end - start));
+            }
+        }
+        for &(target, bytes) in &counted {
+            state.count(target, bytes);
+        }
+        let mut guarded = Vec::new();
+        for &(start, bytes) in &ranges {
+            let first = start.next_multiple_of(PAGE_BYTES);
+            let last = (start + bytes) / PAGE_BYTES * PAGE_BYTES;
+            if let Err(why) = anonymous(first, last, alone, &mut guarded) {
+                state.canvas.note(entry, why);
+            }
+        }
+        state.canvas.place_static(entry, &ranges, others);
+        for (pages, rights) in guarded {
+            let start = std::ptr::with_exposed_provenance_mut::<libc::c_void>(pages.start);
+            // SAFETY: the pages were taken from the program's file by `anonymous`, and had these rights there.
+            unsafe { libc::mprotect(start, pages.bytes(), rights) };
+        }
+    }
+}
+
+/// Whether this thread is the only one.
+fn alone() -> bool {
+    std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1)
+}
+
+/// Makes pages from address `first` up to `last` the process's own where they are a file's: initialised data is a private
+/// mapping of the program's file, and frames can only be exchanged under memory without a file, that may be written. What
+/// they hold stays. `guarded` gets the pages that could not be written before, and their rights.
+fn anonymous(first: usize, last: usize, alone: bool, guarded: &mut Vec<(Pages, libc::c_int)>) -> Result<(), String> {
+    if first >= last {
+        return Ok(());
+    }
+    let mappings = sys::mappings::within(Span::new(first, last - first)).map_err(|error| error.to_string())?;
+    for mapping in mappings.iter().filter(|mapping| !mapping.private_anonymous()) {
+        if mapping.shared || !mapping.read {
+            return Err("it lies in memory that is shared, or cannot be read".to_string());
+        }
+        if !alone {
+            return Err("threads run before main, so that initialised data stays where it is".to_string());
+        }
+        let start = first.max(mapping.span.start);
+        let end = last.min(mapping.span.end());
+        let pages = Pages {
+            start,
+            count: (end - start) / PAGE_BYTES,
+        };
+        replace(pages).map_err(|error| format!("its pages cannot be taken from the file: {error}"))?;
+        if !mapping.write {
+            let rights = libc::PROT_READ | if mapping.execute { libc::PROT_EXEC } else { 0 };
+            guarded.push((pages, rights));
+        }
+    }
+    Ok(())
+}
+
+/// Puts a copy without a file in the place of pages.
+///
+/// Pre: this is the only thread, and the pages can be read.
+fn replace(pages: Pages) -> std::io::Result<()> {
+    let failed = std::io::Error::last_os_error;
+    let old = std::ptr::with_exposed_provenance_mut::<libc::c_void>(pages.start);
+    // SAFETY: a new mapping, at addresses that the kernel chooses.
+    let copy = unsafe {
+        libc::syscall(
+            libc::SYS_mmap,
+            0,
+            pages.bytes(),
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    if copy == -1 {
+        return Err(failed());
+    }
+    let copy = std::ptr::with_exposed_provenance_mut::<libc::c_void>(copy as usize);
+    // SAFETY: both have that many bytes; between here and the exchange nothing is written to the old pages: nobody else
+    // runs, and what is called are system calls.
+    let moved = unsafe {
+        copy.cast::<u8>().copy_from_nonoverlapping(old.cast(), pages.bytes());
+        libc::syscall(
+            libc::SYS_mremap,
+            copy,
+            pages.bytes(),
+            pages.bytes(),
+            libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED,
+            old,
+        )
+    };
+    if moved == -1 {
+        let error = failed();
+        // SAFETY: the copy is ours, and nobody knows of it.
+        unsafe { libc::syscall(libc::SYS_munmap, copy, pages.bytes()) };
+        return Err(error);
+    }
+    Ok(())
+}
