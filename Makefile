@@ -69,6 +69,8 @@ install: build
 	@# The papers' programs, where they were built: `domicile reproduce` finds them there.
 	@for build in count time; do for program in workloads/build/$$build/*-*; do if [ -x "$$program" ]; then \
 	  install -Dm755 "$$program" $(DESTDIR)$(PREFIX)/libexec/domicile/workloads/$$build/$${program##*/} || exit 1; fi; done; done
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|/usr/local/bin|$(PREFIX)/bin|' setup/systemd/domicile.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/domicile.service
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -Dm644 completions/domicile.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/domicile

@@ -22,6 +22,9 @@ _domicile() {
             domicile,completions)
                 cmd="domicile__subcmd__completions"
                 ;;
+            domicile,daemon)
+                cmd="domicile__subcmd__daemon"
+                ;;
             domicile,help)
                 cmd="domicile__subcmd__help"
                 ;;
@@ -52,11 +55,26 @@ _domicile() {
             domicile,trace)
                 cmd="domicile__subcmd__trace"
                 ;;
+            domicile__subcmd__daemon,help)
+                cmd="domicile__subcmd__daemon__subcmd__help"
+                ;;
+            domicile__subcmd__daemon,status)
+                cmd="domicile__subcmd__daemon__subcmd__status"
+                ;;
+            domicile__subcmd__daemon__subcmd__help,help)
+                cmd="domicile__subcmd__daemon__subcmd__help__subcmd__help"
+                ;;
+            domicile__subcmd__daemon__subcmd__help,status)
+                cmd="domicile__subcmd__daemon__subcmd__help__subcmd__status"
+                ;;
             domicile__subcmd__help,advise)
                 cmd="domicile__subcmd__help__subcmd__advise"
                 ;;
             domicile__subcmd__help,completions)
                 cmd="domicile__subcmd__help__subcmd__completions"
+                ;;
+            domicile__subcmd__help,daemon)
+                cmd="domicile__subcmd__help__subcmd__daemon"
                 ;;
             domicile__subcmd__help,help)
                 cmd="domicile__subcmd__help__subcmd__help"
@@ -87,6 +105,9 @@ _domicile() {
                 ;;
             domicile__subcmd__help,trace)
                 cmd="domicile__subcmd__help__subcmd__trace"
+                ;;
+            domicile__subcmd__help__subcmd__daemon,status)
+                cmd="domicile__subcmd__help__subcmd__daemon__subcmd__status"
                 ;;
             domicile__subcmd__help__subcmd__machine,host)
                 cmd="domicile__subcmd__help__subcmd__machine__subcmd__host"
@@ -167,7 +188,7 @@ _domicile() {
 
     case "${cmd}" in
         domicile)
-            opts="-h -V --json --help --version machine policy record import trace simulate advise report reproduce completions man help"
+            opts="-h -V --json --help --version machine policy record import trace simulate advise report reproduce daemon completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -256,8 +277,102 @@ _domicile() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        domicile__subcmd__daemon)
+            opts="-v -h --socket --stock --quota --metrics --log --verbose --json --help status help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --stock)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --quota)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --metrics)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        domicile__subcmd__daemon__subcmd__help)
+            opts="status help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        domicile__subcmd__daemon__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        domicile__subcmd__daemon__subcmd__help__subcmd__status)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        domicile__subcmd__daemon__subcmd__status)
+            opts="-h --socket --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         domicile__subcmd__help)
-            opts="machine policy record import trace simulate advise report reproduce completions man help"
+            opts="machine policy record import trace simulate advise report reproduce daemon completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -287,6 +402,34 @@ _domicile() {
         domicile__subcmd__help__subcmd__completions)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        domicile__subcmd__help__subcmd__daemon)
+            opts="status"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        domicile__subcmd__help__subcmd__daemon__subcmd__status)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

@@ -55,6 +55,7 @@ Exit status:
 Environment:
   NO_COLOR        print without colors
   CLICOLOR_FORCE  print with colors even where the output is not a terminal
+  DOMICILE_SOCKET the daemon's socket, where it is not /run/domicile/daemon.sock
 
 Example:
   domicile advise -- sqlite3 :memory: 'select count(*) from pragma_function_list'";

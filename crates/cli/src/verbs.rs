@@ -2,6 +2,7 @@
 
 mod advise;
 mod completions;
+mod daemon;
 mod import;
 mod machine;
 pub mod man;
@@ -38,6 +39,7 @@ pub enum Verb {
     Advise(advise::Advise),
     Report(report::Report),
     Reproduce(reproduce::Reproduce),
+    Daemon(daemon::Daemon),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -54,6 +56,7 @@ impl Verb {
             Verb::Advise(verb) => verb.run(console),
             Verb::Report(verb) => verb.run(console),
             Verb::Reproduce(verb) => verb.run(console),
+            Verb::Daemon(verb) => verb.run(console),
             Verb::Completions(verb) => verb.run(console),
             Verb::Man(verb) => verb.run(console),
         }

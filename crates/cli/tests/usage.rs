@@ -13,7 +13,9 @@ fn an_unknown_verb_tells_the_verbs() {
         "{said}"
     );
     assert!(
-        said.contains("machine, policy, record, import, trace, simulate, advise, report, reproduce, completions, man"),
+        said.contains(
+            "machine, policy, record, import, trace, simulate, advise, report, reproduce, daemon, completions, man"
+        ),
         "{said}"
     );
 }

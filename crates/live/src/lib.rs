@@ -6,11 +6,17 @@
 #![forbid(unsafe_code)]
 
 mod colors;
+pub mod daemon;
+pub mod engine;
 mod error;
 pub mod found;
+mod pool;
+pub mod resctrl;
 pub mod slots;
 mod supply;
 
 pub use colors::{Colors, Source};
+pub use engine::{Census, Config, Done, Engine, Knowledge, Left, Lock, Means, Others, Placing, Repaired, Why, Wish};
 pub use error::Error;
+pub use pool::Pool;
 pub use supply::{PAGE_BYTES, Pages, Supply};

@@ -29,19 +29,23 @@
 //! A page has one data set: what another one has already is refused.
 
 mod application;
+mod containers;
 mod data;
 mod error;
 mod ledger;
 mod place;
 mod ranges;
+mod served;
 mod start;
 mod threads;
 
+pub use crate::Others;
 pub use application::{Application, Slot};
+pub use containers::{InSlot, Keeping};
 pub use data::DataSet;
 pub use error::Error;
 pub use ledger::{Given, Ledger};
-pub use place::{Others, Place};
+pub use place::Place;
 pub use policy::slots::{Caches, ColorSet, Free, Kind, Refused, Space};
 pub use start::{ColorsFrom, Means, On, Start, Through};
 pub use threads::ThreadGroup;

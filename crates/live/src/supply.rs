@@ -18,6 +18,18 @@ impl Pages {
         self.count * PAGE_BYTES
     }
 
+    pub(crate) fn span(self) -> sys::memory::Span {
+        sys::memory::Span::new(self.start, self.bytes())
+    }
+
+    /// `count` pages from the one at `first` on.
+    pub(crate) fn part(self, first: usize, count: usize) -> Pages {
+        Pages {
+            start: self.start + first * PAGE_BYTES,
+            count,
+        }
+    }
+
     /// The address behind the last page.
     pub fn end(self) -> usize {
         self.start + self.bytes()

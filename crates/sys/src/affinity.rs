@@ -21,6 +21,72 @@ pub fn pin_to_last() -> Option<Pinned> {
     Some(Pinned { cpu, before })
 }
 
+/// The cpu that the calling thread is on, at the moment.
+pub fn here() -> usize {
+    rustix::thread::sched_getcpu()
+}
+
+/// Keeps the calling thread on the cpu that it is on.
+///
+/// Ensures: `None`, and nothing changed, where the kernel refuses.
+pub fn pin_here() -> Option<Pinned> {
+    let before = sched_getaffinity(None).ok()?;
+    let cpu = here();
+    let mut one = CpuSet::new();
+    if cpu >= CpuSet::MAX_CPU || !before.is_set(cpu) {
+        return None;
+    }
+    one.set(cpu);
+    sched_setaffinity(None, &one).ok()?;
+    // The thread may have been moved between the question and the answer; now it is there.
+    Some(Pinned { cpu, before })
+}
+
+/// A thread that goes from cpu to cpu as it is told.
+#[derive(Debug)]
+pub struct Wanderer {
+    home: CpuSet,
+    at: Option<usize>,
+}
+
+impl Wanderer {
+    /// The calling thread, which may run where it may now whenever it is not told otherwise.
+    pub fn new() -> std::io::Result<Wanderer> {
+        Ok(Wanderer {
+            home: sched_getaffinity(None)?,
+            at: None,
+        })
+    }
+
+    /// Whether the thread may go there.
+    pub fn may(&self, cpu: usize) -> bool {
+        cpu < CpuSet::MAX_CPU && self.home.is_set(cpu)
+    }
+
+    /// Takes the calling thread, which made this, to a cpu. Ensures: it runs there when this returns.
+    pub fn go(&mut self, cpu: usize) -> std::io::Result<()> {
+        if self.at == Some(cpu) {
+            return Ok(());
+        }
+        if !self.may(cpu) {
+            return Err(std::io::ErrorKind::InvalidInput.into());
+        }
+        let mut one = CpuSet::new();
+        one.set(cpu);
+        sched_setaffinity(None, &one)?;
+        self.at = Some(cpu);
+        Ok(())
+    }
+
+    /// Lets it run anywhere again.
+    pub fn rest(&mut self) {
+        if self.at.take().is_some() {
+            // A cpu that went away meanwhile leaves the thread where it is.
+            let _ = sched_setaffinity(None, &self.home);
+        }
+    }
+}
+
 impl Pinned {
     pub fn cpu(&self) -> usize {
         self.cpu
@@ -79,6 +145,18 @@ mod tests {
         assert_eq!(allowed(), [pinned.cpu()]);
         assert_eq!(Some(&pinned.cpu()), before.last());
         drop(pinned);
+        assert_eq!(allowed(), before);
+        let pinned = pin_here().unwrap();
+        assert_eq!(allowed(), [pinned.cpu()]);
+        drop(pinned);
+        let mut wanderer = Wanderer::new().unwrap();
+        for &cpu in &before {
+            assert!(wanderer.may(cpu));
+            wanderer.go(cpu).unwrap();
+            assert_eq!(rustix::thread::sched_getcpu(), cpu);
+        }
+        assert!(wanderer.go(CpuSet::MAX_CPU).is_err());
+        wanderer.rest();
         assert_eq!(allowed(), before);
     }
 }

@@ -153,8 +153,8 @@ struct Message {
     arguments: [u64; 3],
 }
 
-/// EAGAIN is given up after that many times: some milliseconds.
-const PATIENCE: usize = 10_000;
+/// EAGAIN is given up after that many times: the caller may have an event to read first.
+const PATIENCE: usize = 8;
 
 impl Faults {
     /// Opens one that makes kernel accesses wait too if this user may, by system call or device,
@@ -173,13 +173,24 @@ impl Faults {
         let offered = Features(handshake(first.as_fd(), 0)?);
         drop(first);
         let (fd, door) = descriptor(scope)?;
-        let wished = Features::MOVE | if events { Features::EVENTS } else { 0 };
-        handshake(fd.as_fd(), offered.0 & wished)?;
+        handshake(fd.as_fd(), offered.0 & wished(events))?;
         Ok(Faults {
             fd,
             scope,
             door,
             offered,
+        })
+    }
+
+    /// Another one of the same scope; `events` as for [`open`](Faults::open).
+    pub fn another(&self, events: bool) -> io::Result<Faults> {
+        let (fd, door) = descriptor(self.scope)?;
+        handshake(fd.as_fd(), self.offered.0 & wished(events))?;
+        Ok(Faults {
+            fd,
+            scope: self.scope,
+            door,
+            offered: self.offered,
         })
     }
 
@@ -259,7 +270,8 @@ impl Faults {
 
     fn transfer(&self, request: Opcode, to: Span, from: usize) -> Progress {
         let mut bytes = 0;
-        for _ in 0..PATIENCE {
+        let mut patience = PATIENCE;
+        loop {
             let mut transfer = Transfer {
                 to: (to.start + bytes) as u64,
                 from: (from + bytes) as u64,
@@ -276,7 +288,10 @@ impl Faults {
                 Err(error) => match stop(&error) {
                     // Part of it done, or not at all for now.
                     Stop::Again if transfer.done > 0 => {}
-                    Stop::Again => std::thread::yield_now(),
+                    Stop::Again if patience > 0 => {
+                        patience -= 1;
+                        std::thread::yield_now();
+                    }
                     other => {
                         return Progress {
                             bytes,
@@ -288,10 +303,6 @@ impl Faults {
             if bytes == to.bytes {
                 return Progress { bytes, stop: None };
             }
-        }
-        Progress {
-            bytes,
-            stop: Some(Stop::Again),
         }
     }
 
@@ -378,6 +389,11 @@ fn stop(error: &io::Error) -> Stop {
         libc::EINVAL => Stop::Unfit,
         other => Stop::Other(other),
     }
+}
+
+/// The features to ask for.
+fn wished(events: bool) -> u64 {
+    Features::MOVE | if events { Features::EVENTS } else { 0 }
 }
 
 /// Opens one without a word said yet.

@@ -8,8 +8,22 @@
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-static FLIGHTS: AtomicU32 = AtomicU32::new(0);
-static FORKS: AtomicU32 = AtomicU32::new(0);
+/// Within one page, whose address [`place`] tells.
+#[repr(align(64))]
+struct Counts {
+    flights: AtomicU32,
+    forks: AtomicU32,
+}
+
+static COUNTS: Counts = Counts {
+    flights: AtomicU32::new(0),
+    forks: AtomicU32::new(0),
+};
+
+/// Where the counts are.
+pub(crate) fn place() -> usize {
+    &raw const COUNTS as usize
+}
 
 /// While it lives no thread forks.
 #[must_use]
@@ -26,12 +40,12 @@ impl Flight {
             libc::pthread_atfork(Some(before), Some(after), Some(in_child));
         });
         loop {
-            FLIGHTS.fetch_add(1, Ordering::SeqCst);
-            if FORKS.load(Ordering::SeqCst) == 0 {
+            COUNTS.flights.fetch_add(1, Ordering::SeqCst);
+            if COUNTS.forks.load(Ordering::SeqCst) == 0 {
                 return Flight(());
             }
-            FLIGHTS.fetch_sub(1, Ordering::SeqCst);
-            while FORKS.load(Ordering::SeqCst) != 0 {
+            COUNTS.flights.fetch_sub(1, Ordering::SeqCst);
+            while COUNTS.forks.load(Ordering::SeqCst) != 0 {
                 rustix::thread::sched_yield();
             }
         }
@@ -40,23 +54,59 @@ impl Flight {
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        FLIGHTS.fetch_sub(1, Ordering::SeqCst);
+        COUNTS.flights.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
+/// Whether this process has one thread only, for now.
+pub fn alone() -> bool {
+    // A line such as `Threads:	1`.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let threads = status.lines().find_map(|line| line.strip_prefix("Threads:"));
+    threads.is_some_and(|threads| threads.trim() == "1")
+}
+
 extern "C" fn before() {
-    FORKS.fetch_add(1, Ordering::SeqCst);
-    while FLIGHTS.load(Ordering::SeqCst) != 0 {
+    COUNTS.forks.fetch_add(1, Ordering::SeqCst);
+    while COUNTS.flights.load(Ordering::SeqCst) != 0 {
         rustix::thread::sched_yield();
     }
 }
 
 extern "C" fn after() {
-    FORKS.fetch_sub(1, Ordering::SeqCst);
+    COUNTS.forks.fetch_sub(1, Ordering::SeqCst);
 }
 
 /// The child has one thread, and nothing in flight.
 extern "C" fn in_child() {
-    FORKS.store(0, Ordering::SeqCst);
-    FLIGHTS.store(0, Ordering::SeqCst);
+    COUNTS.forks.store(0, Ordering::SeqCst);
+    COUNTS.flights.store(0, Ordering::SeqCst);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn a_fork_waits_for_the_flight_and_the_next_flight_for_the_fork() {
+        let landed = AtomicBool::new(false);
+        let flight = Flight::begin();
+        std::thread::scope(|scope| {
+            let fork = scope.spawn(|| {
+                before();
+                let seen = landed.load(Ordering::SeqCst);
+                std::thread::yield_now();
+                after();
+                seen
+            });
+            while COUNTS.forks.load(Ordering::SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            landed.store(true, Ordering::SeqCst);
+            drop(flight);
+            drop(Flight::begin());
+            assert!(fork.join().unwrap(), "the fork went on while a page was in flight");
+        });
+    }
 }

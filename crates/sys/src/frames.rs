@@ -2,7 +2,10 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
+
+use rustix::ioctl::{Opcode, opcode};
 
 use crate::memory::{PAGE, Span};
 
@@ -90,6 +93,43 @@ impl Pagemap {
         Ok(entries)
     }
 
+    /// Which pages lie in transparent huge pages, a flag a page (Linux 6.7, for anybody).
+    ///
+    /// Errors: ENOTTY where the kernel cannot tell.
+    pub fn huge(&self, span: Span) -> io::Result<Vec<bool>> {
+        const HUGE: u64 = 1 << 6;
+        let mut huge = vec![false; span.bytes.div_ceil(PAGE)];
+        let mut at = span.start as u64;
+        while at < span.end() as u64 {
+            let mut regions = [Region::default(); 64];
+            let mut scan = Scan {
+                size: size_of::<Scan>() as u64,
+                start: at,
+                end: span.end() as u64,
+                regions: regions.as_mut_ptr() as u64,
+                regions_len: regions.len() as u64,
+                wanted: HUGE,
+                told: HUGE,
+                ..Scan::default()
+            };
+            const REQUEST: Opcode = opcode::read_write::<Scan>(b'f', 16);
+            // SAFETY: the structure is what PAGEMAP_SCAN wants, and names an array that lives and
+            // has that many places.
+            let found = unsafe { libc::ioctl(self.file.as_raw_fd(), REQUEST as _, &raw mut scan) };
+            let found = usize::try_from(found).map_err(|_| io::Error::last_os_error())?;
+            for region in &regions[..found.min(regions.len())] {
+                let page = |address: u64| (address as usize).saturating_sub(span.start) / PAGE;
+                let (first, end) = (page(region.start), page(region.end).min(huge.len()));
+                huge[first.min(end)..end].fill(true);
+            }
+            if scan.walked_to <= at {
+                break;
+            }
+            at = scan.walked_to;
+        }
+        Ok(huge)
+    }
+
     /// Whether frame numbers are shown: tried on a page of this process that has a frame.
     pub fn own_numbers_visible() -> bool {
         let here = [1u8; 8];
@@ -99,12 +139,39 @@ impl Pagemap {
     }
 }
 
+/// `struct pm_scan_arg`.
+#[repr(C)]
+#[derive(Default)]
+struct Scan {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walked_to: u64,
+    regions: u64,
+    regions_len: u64,
+    pages_max: u64,
+    inverted: u64,
+    wanted: u64,
+    any_of: u64,
+    told: u64,
+}
+
+/// `struct page_region`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Region {
+    start: u64,
+    end: u64,
+    categories: u64,
+}
+
 const _: () = assert!(size_of::<Entry>() == 8 && align_of::<Entry>() == 8);
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{Area, Size};
+    use crate::memory::{Area, HUGE, Size};
 
     #[test]
     fn a_page_is_present_once_written_and_numbers_are_hidden_as_a_whole_or_not_at_all() {
@@ -130,5 +197,20 @@ mod tests {
         let other = Pagemap::of(std::process::id()).unwrap().entries(area.span()).unwrap();
         assert_eq!(own, other);
         assert!(Pagemap::of(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn huge_pages_are_seen_where_the_kernel_tells() {
+        let area = Area::map(2 * HUGE, Size::Huge).unwrap();
+        area.set_word(600, 0, 1);
+        let Ok(huge) = Pagemap::own().unwrap().huge(area.span()) else {
+            return;
+        };
+        assert!(huge[..512].iter().all(|huge| !huge));
+        // All of it or nothing, as the kernel had a huge page at hand or not.
+        assert!(huge[512..].iter().all(|&at| at == huge[600]));
+        let small = Area::map(HUGE, Size::Small).unwrap();
+        small.set_word(0, 0, 1);
+        assert!(!Pagemap::own().unwrap().huge(small.span()).unwrap().contains(&true));
     }
 }

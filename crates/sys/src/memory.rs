@@ -241,6 +241,15 @@ pub fn lock_limit() -> Option<u64> {
     rustix::process::getrlimit(rustix::process::Resource::Memlock).current
 }
 
+/// Whether the limit does not hold for this process (CAP_IPC_LOCK).
+pub fn may_lock_all() -> bool {
+    const CAP_IPC_LOCK: u32 = 14;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    effective.is_some_and(|set| set >> CAP_IPC_LOCK & 1 == 1)
+}
+
 /// Gives back the frames of private anonymous pages: they are absent afterwards and read as zeros.
 ///
 /// Pre: whoever owns the pages needs their content no more.
@@ -254,7 +263,7 @@ pub fn discard(span: Span) -> io::Result<()> {
 /// Pre: the span fits into the area from `page` on (else this panics).
 pub fn read(span: Span, into: &mut Area, page: usize) -> io::Result<()> {
     let to = into.part(page, span.bytes.div_ceil(PAGE));
-    transfer(libc::SYS_process_vm_readv, Span::new(to.start, span.bytes), span)
+    transfer(libc::process_vm_readv, Span::new(to.start, span.bytes), span)
 }
 
 /// Copies pages of an area over somebody's pages, by way of the kernel.
@@ -263,11 +272,20 @@ pub fn read(span: Span, into: &mut Area, page: usize) -> io::Result<()> {
 /// EFAULT where a page cannot be written; what lies before it has been written.
 pub fn write(span: Span, from: &Area, page: usize) -> io::Result<()> {
     let from = from.part(page, span.bytes.div_ceil(PAGE));
-    transfer(libc::SYS_process_vm_writev, Span::new(from.start, span.bytes), span)
+    transfer(libc::process_vm_writev, Span::new(from.start, span.bytes), span)
 }
 
+type Transfer = unsafe extern "C" fn(
+    libc::pid_t,
+    *const libc::iovec,
+    libc::c_ulong,
+    *const libc::iovec,
+    libc::c_ulong,
+    libc::c_ulong,
+) -> isize;
+
 /// `process_vm_readv` or `process_vm_writev` upon ourselves.
-fn transfer(call: libc::c_long, mut ours: Span, mut theirs: Span) -> io::Result<()> {
+fn transfer(call: Transfer, mut ours: Span, mut theirs: Span) -> io::Result<()> {
     while ours.bytes > 0 {
         let vector = |span: Span| libc::iovec {
             iov_base: span.start as *mut _,
@@ -276,7 +294,7 @@ fn transfer(call: libc::c_long, mut ours: Span, mut theirs: Span) -> io::Result<
         let (local, remote) = (vector(ours), vector(theirs));
         // SAFETY: `ours` lies in an area, whose owner is the caller; the kernel checks `theirs`,
         // and the callers' contracts say who agreed to its being written.
-        let done = unsafe { libc::syscall(call, libc::getpid(), &local, 1, &remote, 1, 0) };
+        let done = unsafe { call(libc::getpid(), &local, 1, &remote, 1, 0) };
         let done = match usize::try_from(done) {
             Ok(0) => return Err(io::Error::from_raw_os_error(libc::EFAULT)),
             Ok(done) => done.min(ours.bytes),
@@ -315,11 +333,13 @@ pub fn remap(area: &mut Area, page: usize, to: Span) -> io::Result<()> {
     advise(to, libc::MADV_KEEPONFORK)
 }
 
-/// Places that this very thread cannot do without while it works: its stack and its own variables.
-pub fn own_places() -> [usize; 2] {
+/// Places that this very thread cannot do without while it works with pages in flight: its stack,
+/// its own variables, and what [`crate::forks`] counts with.
+pub fn own_places() -> [usize; 3] {
     let here = 0u8;
     // SAFETY: the function only returns the address of this thread's errno.
-    [&raw const here as usize, unsafe { libc::__errno_location() } as usize]
+    let errno = unsafe { libc::__errno_location() };
+    [&raw const here as usize, errno as usize, crate::forks::place()]
 }
 
 #[cfg(test)]

@@ -131,6 +131,38 @@ pub fn send(process: u32, number: i32) -> io::Result<()> {
     Ok(())
 }
 
+/// While it lives no handler runs on this thread: signals wait.
+#[must_use]
+pub struct Held {
+    old: libc::sigset_t,
+    /// The mask is the thread's own.
+    _here: std::marker::PhantomData<*const ()>,
+}
+
+impl Held {
+    pub fn begin() -> Held {
+        let (mut all, mut old) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+        // SAFETY: both sets have room, `all` is filled before it is read; with valid arguments the
+        // call cannot fail, and it fills `old`.
+        let old = unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), old.as_mut_ptr());
+            old.assume_init()
+        };
+        Held {
+            old,
+            _here: std::marker::PhantomData,
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: a mask that the thread had before.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.old, std::ptr::null_mut()) };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

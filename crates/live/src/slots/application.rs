@@ -12,6 +12,7 @@ use super::place::Place;
 use super::ranges::Taken;
 use super::start::Means;
 use super::threads::ThreadGroup;
+use crate::resctrl::{WaySlot, Ways};
 
 /// The use of slots in a process. Cloning gives another handle to the same application; when the last handle, slot
 /// and data set is dropped, it exits.
@@ -85,6 +86,28 @@ impl Application {
             bytes,
             kind,
         })))
+    }
+
+    /// Gives the threads of a group (of all: those that there are now, and those that they start) a slot's size and kind
+    /// in ways of their caches instead of colors, where resctrl is mounted: see [`crate::resctrl`]. `level` says which
+    /// caches. Needs no data sets; colors and ways of one slot know nothing of each other.
+    pub fn give_ways(&self, slot: &Slot, group: &ThreadGroup, level: u32) -> Result<WaySlot, Error> {
+        self.0.with(|_| Ok(()))?;
+        let cpus = group.clone().cpus(&self.0.cpus)?;
+        let ways = Ways::mounted(level)?.slot(slot.bytes(), slot.kind(), &cpus)?;
+        let threads = match group.threads() {
+            Some(threads) => threads,
+            None => sys::Root::default()
+                .numbered("proc/self/task", "")
+                .map_err(|error| crate::Error::Unavailable {
+                    what: "the threads of this process".to_string(),
+                    why: error.to_string(),
+                })?,
+        };
+        for thread in threads {
+            ways.add(thread)?;
+        }
+        Ok(ways)
     }
 
     /// A data set without data that the threads of `group` use.

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use super::Error;
 use super::application::{Defined, Shared, Slot, State};
 use super::ledger::Given;
-use super::place::Others;
 use super::ranges::Ranges;
 use super::threads::ThreadGroup;
-use crate::{PAGE_BYTES, Pages};
+use crate::{Census, Done, Others, PAGE_BYTES, Pages};
 
 /// Data that is used together. Dropping it gives its colors back; the data stays where it is and as it is.
 ///
@@ -24,6 +23,7 @@ pub struct DataSet {
 
 struct Placed {
     given: Given,
+    done: Done,
     runs: Vec<Pages>,
     /// Keeps the slot as long as the data is in it.
     slot: Option<Arc<Defined>>,
@@ -67,6 +67,11 @@ impl DataSet {
         self.placed.as_ref().map(|placed| &placed.given)
     }
 
+    /// What came of the last allocation: how many pages were moved or filled, and which could not be, and why.
+    pub fn done(&self) -> Option<&Done> {
+        self.placed.as_ref().map(|placed| &placed.done)
+    }
+
     /// Gives the data the colors of `slot` and moves its pages there; without a slot, as few shared colors as can be:
     /// data that is not worth caching then does the least harm. (Processors keep it in the cache all the same; who
     /// writes it best uses stores that bypass the caches, which is for the program to do.)
@@ -89,7 +94,7 @@ impl DataSet {
             });
         }
         let cpus = self.group.cpus(&application.cpus)?;
-        let given = application.with(|state| {
+        let (given, done) = application.with(|state| {
             state.taken.take(self.number, &runs)?;
             let given = self.give(state, slot, &runs, &cpus, others);
             if given.is_err() {
@@ -106,6 +111,7 @@ impl DataSet {
         }
         let placed = self.placed.insert(Placed {
             given,
+            done,
             runs,
             slot: slot.map(|slot| Arc::clone(&slot.0)),
         });
@@ -119,26 +125,29 @@ impl DataSet {
         runs: &[Pages],
         cpus: &[u32],
         others: Others,
-    ) -> Result<Given, Error> {
+    ) -> Result<(Given, Done), Error> {
         let slot = slot.map(|slot| slot.0.ledgers);
         let given = state.ledger.allocate(slot, pages_bytes(runs), cpus)?;
-        if let Err(error) = state.place.color(runs, &given.colors, others) {
-            match &self.placed {
-                Some(before) => {
-                    // Where the engine does not manage this either, pages stay where they are.
-                    let _ = state.place.color(&before.runs, &before.given.colors, others);
+        let done = match state.place.color(runs, &given.colors, others) {
+            Ok(done) => done,
+            Err(error) => {
+                match &self.placed {
+                    Some(before) => {
+                        // Where the engine does not manage this either, pages stay where they are.
+                        let _ = state.place.color(&before.runs, &before.given.colors, others);
+                    }
+                    None => runs.iter().for_each(|run| {
+                        let _ = state.place.release(*run);
+                    }),
                 }
-                None => runs.iter().for_each(|run| {
-                    let _ = state.place.release(*run);
-                }),
+                let _ = state.ledger.free(given.set);
+                return Err(error.into());
             }
-            let _ = state.ledger.free(given.set);
-            return Err(error.into());
-        }
+        };
         if let Some(before) = &self.placed {
             state.ledger.free(before.given.set)?;
         }
-        Ok(given)
+        Ok((given, done))
     }
 
     fn tell(&self, slot: Option<&Slot>) {
@@ -151,8 +160,38 @@ impl DataSet {
         sys::requests::allocate(self.number, slot.map(|slot| slot.0.number));
     }
 
-    /// Gives the colors back; the data stays as it is. A data set without colors is left alone.
+    /// Which of its pages have frames of its colors now; the kernel moves some, now and then. None before it was
+    /// allocated.
+    pub fn census(&self) -> Result<Census, Error> {
+        let Some(placed) = &self.placed else {
+            return Ok(Census::default());
+        };
+        let census = |state: &mut State| Ok(state.place.census(&placed.runs, &placed.given.colors)?);
+        self.application.with(census)
+    }
+
+    /// Gives those of its pages anew that the kernel has moved; how many those were, and what was done.
+    pub fn repair(&mut self, others: Others) -> Result<(usize, Done), Error> {
+        let Some(placed) = &self.placed else {
+            return Ok((0, Done::default()));
+        };
+        let repair = |state: &mut State| Ok(state.place.repair(&placed.runs, &placed.given.colors, others)?);
+        self.application.with(repair)
+    }
+
+    /// Gives the colors back; the data stays as it is, in the frames that it has. A data set without colors is left
+    /// alone.
     pub fn free(&mut self) -> Result<(), Error> {
+        self.leave(|state, run| state.place.release(run))
+    }
+
+    /// Gives the colors back, and the frames too: what the data set holds is needed no more, and reads as zeros
+    /// afterwards.
+    pub fn discard(&mut self) -> Result<(), Error> {
+        self.leave(|state, run| state.place.empty(run))
+    }
+
+    fn leave(&mut self, mut part: impl FnMut(&mut State, Pages) -> Result<(), crate::Error>) -> Result<(), Error> {
         let Some(placed) = self.placed.take() else {
             return Ok(());
         };
@@ -163,7 +202,7 @@ impl DataSet {
             state.taken.forget(self.number);
             let mut released = Ok(());
             for run in &placed.runs {
-                released = state.place.release(*run).and(released);
+                released = part(state, *run).and(released);
             }
             // Whatever became of the pages, the colors are free for others.
             state.ledger.free(placed.given.set)?;

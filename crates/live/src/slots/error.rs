@@ -2,6 +2,8 @@
 
 use policy::slots::{InvalidCaches, Refused};
 
+use crate::resctrl::WaysError;
+
 /// Why something was not done. No data has changed, and no colors are held for what was refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -15,6 +17,9 @@ pub enum Error {
     /// The daemon's ledger refuses; `full`: because of over-commitment.
     #[error("the daemon refuses: {text}")]
     Daemon { full: bool, text: String },
+    /// A slot of ways could not be had.
+    #[error(transparent)]
+    Ways(#[from] WaysError),
     #[error("caches that cannot be: {0}")]
     Caches(#[from] InvalidCaches),
     #[error("addresses {start:#x} to {end:#x}: {why}")]
@@ -52,6 +57,7 @@ impl Error {
     pub fn is_full(&self) -> bool {
         match self {
             Error::Daemon { full, .. } => *full,
+            Error::Ways(WaysError::Full { .. }) => true,
             Error::Refused(refused) => matches!(
                 refused,
                 Refused::Full { .. } | Refused::Taken { .. } | Refused::TooLarge { .. } | Refused::Frames { .. }

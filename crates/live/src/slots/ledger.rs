@@ -11,7 +11,7 @@ pub struct Given {
     pub set: u64,
     /// The same ones on all its caches.
     pub colors: ColorSet,
-    /// Places in [`Caches::cpus`], or the numbers that the daemon gives to its caches.
+    /// Places in [`Caches::cpus`].
     pub caches: Vec<usize>,
 }
 

@@ -1,37 +1,131 @@
-//! The engine as slots need it: puts pages into frames of given colors, and lets them go.
+//! The engine as slots need it: puts pages into frames of given colors, looks at them, and lets them go.
 
 use policy::slots::ColorSet;
 
-use crate::{Error, Pages};
-
-/// Who may touch a range while its pages move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Others {
-    /// Nobody: the caller promises it. The quick way.
-    Absent,
-    /// Threads of the program, and the kernel for them.
-    Running,
-}
+use crate::{Census, Done, Engine, Error, Others, Pages, Wish};
 
 /// What moves pages.
 pub trait Place: Send {
     /// Gives the pages of all runs frames of these colors, in turn from run to run. What they hold stays as it is,
     /// after an error too; some pages may then have moved.
-    fn color(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<(), Error>;
+    fn color(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<Done, Error>;
+
+    /// Which of the pages have frames of these colors.
+    fn census(&self, runs: &[Pages], colors: &ColorSet) -> Result<Census, Error>;
+
+    /// Gives those pages anew that the kernel has moved; how many had moved, and what was done.
+    fn repair(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<(usize, Done), Error>;
 
     /// The pages are nobody's data set any more: frees what was kept for them. What they hold stays.
     fn release(&mut self, run: Pages) -> Result<(), Error>;
+
+    /// What the pages hold is needed no more: their frames go back to where they came from.
+    fn empty(&mut self, run: Pages) -> Result<(), Error>;
+}
+
+impl Place for Engine {
+    fn color(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<Done, Error> {
+        let in_turn: Vec<u16> = colors.iter().map(|color| color as u16).collect();
+        let mut turn = 0;
+        let mut sum = Done {
+            locked: true,
+            ..Done::default()
+        };
+        for &run in runs {
+            // The engine begins each run with the same color: of many short ones the first color would get most.
+            let wish = if run.count >= LONG * in_turn.len() || in_turn.is_empty() {
+                Wish::Set(colors.clone())
+            } else {
+                let color = |page: usize| (page, in_turn[(turn + page) % in_turn.len()]);
+                Wish::Hints((0..run.count).map(color).collect())
+            };
+            turn += run.count;
+            add(&mut sum, Engine::color(self, run, &wish, others)?);
+        }
+        Ok(sum)
+    }
+
+    fn census(&self, runs: &[Pages], colors: &ColorSet) -> Result<Census, Error> {
+        let mut sum = Census::default();
+        for &run in runs {
+            let one = Engine::census(self, run, colors)?;
+            sum.pages += one.pages;
+            sum.right += one.right;
+            sum.wrong += one.wrong;
+            sum.absent += one.absent;
+            sum.unknown += one.unknown;
+            sum.by_color.resize(sum.by_color.len().max(one.by_color.len()), 0);
+            for (sum, pages) in sum.by_color.iter_mut().zip(one.by_color) {
+                *sum += pages;
+            }
+        }
+        Ok(sum)
+    }
+
+    fn repair(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<(usize, Done), Error> {
+        let mut sum = (0, Done::default());
+        for &run in runs {
+            let repaired = Engine::repair(self, run, colors, others)?;
+            sum.0 += repaired.wrong;
+            add(&mut sum.1, repaired.done);
+        }
+        Ok(sum)
+    }
+
+    fn release(&mut self, run: Pages) -> Result<(), Error> {
+        Engine::release(self, run)
+    }
+
+    fn empty(&mut self, run: Pages) -> Result<(), Error> {
+        Engine::empty(self, run)
+    }
+}
+
+/// Runs of so many pages a color are even enough by themselves; in them pages may keep frames that they have.
+const LONG: usize = 8;
+
+fn add(sum: &mut Done, one: Done) {
+    sum.pages += one.pages;
+    sum.kept += one.kept;
+    sum.filled += one.filled;
+    sum.exchanged += one.exchanged;
+    sum.supplied += one.supplied;
+    sum.left.extend(one.left);
+    sum.locked &= one.locked;
 }
 
 /// Moves nothing: under `domicile record`, where the trace is told instead.
 pub(super) struct Nothing;
 
 impl Place for Nothing {
-    fn color(&mut self, _: &[Pages], _: &ColorSet, _: Others) -> Result<(), Error> {
-        Ok(())
+    fn color(&mut self, runs: &[Pages], _: &ColorSet, _: Others) -> Result<Done, Error> {
+        Ok(Done {
+            pages: pages(runs),
+            ..Done::default()
+        })
+    }
+
+    fn census(&self, runs: &[Pages], _: &ColorSet) -> Result<Census, Error> {
+        Ok(Census {
+            pages: pages(runs),
+            unknown: pages(runs),
+            ..Census::default()
+        })
+    }
+
+    fn repair(&mut self, _: &[Pages], _: &ColorSet, _: Others) -> Result<(usize, Done), Error> {
+        Ok((0, Done::default()))
     }
 
     fn release(&mut self, _: Pages) -> Result<(), Error> {
         Ok(())
     }
+
+    fn empty(&mut self, _: Pages) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+fn pages(runs: &[Pages]) -> usize {
+    runs.iter().map(|run| run.count).sum()
 }

@@ -3,10 +3,12 @@
 use policy::slots::Caches;
 
 use super::ledger::{Ledger, Own, Recorded};
-use super::place::{Nothing, Place};
+use super::place::Nothing;
+use super::served::Served;
 use super::{Application, Error};
+use crate::daemon::{Client, SOCKET, SOCKET_VARIABLE};
 use crate::found::{self, Unknown};
-use crate::{Colors, PAGE_BYTES, Source};
+use crate::{Colors, Config, Engine, PAGE_BYTES, Source};
 
 /// How an application wants to start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,49 +72,101 @@ impl Application {
     /// Starts the use of slots in this process. Several applications in one process have nothing to do with
     /// one another; without the daemon, they do not know of each other's colors.
     pub fn start(start: Start) -> Result<Application, Error> {
-        let recording = sys::requests::recording();
-        let colors = match start.colors {
-            ColorsFrom::Given(colors) => colors,
-            ColorsFrom::Found if recording => found::found(Unknown::Refuse).or_else(|_| described())?,
-            ColorsFrom::Measured if recording => found::found(Unknown::Refuse).or_else(|_| described())?,
-            ColorsFrom::Found => found::found(Unknown::Refuse)?,
-            ColorsFrom::Measured => found::found(Unknown::Measure)?,
-        };
         let allowed = sys::affinity::allowed(Some(std::process::id())).map_err(|error| crate::Error::Unavailable {
             what: "the cpus of this process".to_string(),
             why: error.to_string(),
         })?;
+        if sys::requests::recording() {
+            let colors = match start.colors {
+                ColorsFrom::Given(colors) => colors,
+                _ => found::found(Unknown::Refuse).or_else(|_| described())?,
+            };
+            let (caches, cpus) = caches_and_cpus(&colors, &allowed, &start.on)?;
+            let ledger = Recorded(Own::new(caches.clone())?);
+            let engine = "none: the trace is told of slots and data sets".to_string();
+            let means = means(colors, caches, &ledger, engine, true);
+            return Ok(Application::with(means, cpus, Box::new(ledger), Box::new(Nothing)));
+        }
+        let (colors, served) = colors_and_daemon(start.colors, start.through)?;
         let (caches, cpus) = caches_and_cpus(&colors, &allowed, &start.on)?;
-        let (ledger, place, engine): (Box<dyn Ledger>, Box<dyn Place>, String) = if recording {
-            let told = "none: the trace is told of slots and data sets".to_string();
-            (Box::new(Recorded(Own::new(caches.clone())?)), Box::new(Nothing), told)
-        } else {
-            open(&colors, &caches, start.through)?
+        let mut config = Config::new(colors.clone());
+        let (ledger, why): (Box<dyn Ledger>, Option<String>) = match served {
+            Ok(served) => {
+                // Frames come over a connection of their own: an answer is never that to the other's request.
+                config.supply = Some(Box::new(Client::find().map_err(crate::Error::from)?));
+                (Box::new(served), None)
+            }
+            Err(why) => (Box::new(Own::new(caches.clone())?), Some(why)),
         };
-        let means = Means {
-            colors,
-            caches,
-            ledger: ledger.name(),
-            engine,
-            recording,
-        };
-        Ok(Application::with(means, cpus, ledger, place))
+        let engine = Engine::open(config)?;
+        let mut told = engine.means().to_string();
+        if let Some(why) = why {
+            told += &format!("ledger: this process's own; {why}\n");
+        }
+        let means = means(colors, caches, &*ledger, told, false);
+        Ok(Application::with(means, cpus, ledger, Box::new(engine)))
     }
 }
 
-type Opened = (Box<dyn Ledger>, Box<dyn Place>, String);
+fn means(colors: Colors, caches: Caches, ledger: &dyn Ledger, engine: String, recording: bool) -> Means {
+    Means {
+        colors,
+        caches,
+        ledger: ledger.name(),
+        engine,
+        recording,
+    }
+}
 
-/// The daemon's ledger and frames, or our own.
-fn open(_colors: &Colors, _caches: &Caches, _through: Through) -> Result<Opened, Error> {
-    Err(Error::Live(crate::Error::Unavailable {
-        what: "moving pages".to_string(),
-        why: "this build has no engine for it".to_string(),
-    }))
+/// The daemon's ledger, or why it is not used.
+type Daemons = Result<Served, String>;
+
+/// The colors, and the daemon if it is to be used and has the same ones. Where nothing else is said, the daemon's
+/// colors are everybody's.
+fn colors_and_daemon(from: ColorsFrom, through: Through) -> Result<(Colors, Daemons), Error> {
+    let client = match through {
+        Through::Own => Err("as it was asked for".to_string()),
+        Through::Daemon => Ok(Client::find().map_err(crate::Error::from)?),
+        Through::DaemonIfThere => Client::find().map_err(|error| error.to_string()),
+    };
+    let forced = std::env::var_os(found::VARIABLE).is_some();
+    let colors = match (from, &client) {
+        (ColorsFrom::Given(colors), _) => colors,
+        (_, Ok(client)) if !forced => client.colors().clone(),
+        (ColorsFrom::Found, _) => found::found(Unknown::Refuse)?,
+        (ColorsFrom::Measured, _) => found::found(Unknown::Measure)?,
+    };
+    let client = match client {
+        Ok(client) => client,
+        Err(why) => return Ok((colors, Err(why))),
+    };
+    let theirs = client.colors();
+    let same = |colors: &Colors| (colors.first_bit, colors.bits, colors.color_bytes);
+    if same(theirs) == same(&colors) {
+        let path = std::env::var_os(SOCKET_VARIABLE).unwrap_or_else(|| SOCKET.into());
+        let name = format!("the daemon's at {}", path.to_string_lossy());
+        return Ok((colors, Ok(Served::new(client, name))));
+    }
+    let why = format!(
+        "the daemon has other colors: {} bits from bit {} on, {} bytes each",
+        theirs.bits, theirs.first_bit, theirs.color_bytes
+    );
+    if through == Through::Daemon {
+        return Err(Error::Live(crate::Error::Unavailable {
+            what: "the daemon".to_string(),
+            why,
+        }));
+    }
+    Ok((colors, Err(why)))
 }
 
 /// The shared caches of these colors, and which cpus an application uses of those that it may.
 fn caches_and_cpus(colors: &Colors, allowed: &[u32], on: &On) -> Result<(Caches, Vec<u32>), Error> {
-    let shared = shared_by(&colors.cache, allowed);
+    let shared = crate::daemon::sharers(&sys::Root::default(), &colors.cache);
+    let shared = shared.map_err(|error| crate::Error::Unavailable {
+        what: "which cpus share a cache".to_string(),
+        why: error.to_string(),
+    })?;
     let caches = Caches {
         colors: colors.count(),
         color_bytes: colors.color_bytes,
@@ -134,7 +188,8 @@ fn caches_and_cpus(colors: &Colors, allowed: &[u32], on: &On) -> Result<(Caches,
         &On::Processors(asked) => {
             let mine =
                 |cpus: &Vec<u32>| -> Vec<u32> { cpus.iter().copied().filter(|cpu| allowed.contains(cpu)).collect() };
-            let processors: Vec<Vec<u32>> = caches.cpus.iter().map(mine).collect();
+            let mut processors: Vec<Vec<u32>> = caches.cpus.iter().map(mine).collect();
+            processors.retain(|cpus| !cpus.is_empty());
             if asked == 0 || asked as usize > processors.len() {
                 return Err(Error::Processors {
                     asked,
@@ -147,40 +202,6 @@ fn caches_and_cpus(colors: &Colors, allowed: &[u32], on: &On) -> Result<(Caches,
     };
     caches.check()?;
     Ok((caches, cpus))
-}
-
-/// The cpus of each cache named as `L2` (of the outermost one where the name is none), as far as it has one of
-/// `cpus`. Where Linux does not tell, all share one.
-fn shared_by(cache: &str, cpus: &[u32]) -> Vec<Vec<u32>> {
-    let level = cache.strip_prefix('L').and_then(|rest| rest.parse::<u32>().ok());
-    let mut instances: Vec<Vec<u32>> = Vec::new();
-    let mut untold = Vec::new();
-    for &cpu in cpus {
-        if instances.iter().any(|instance| instance.contains(&cpu)) {
-            continue;
-        }
-        let readings = sys::caches::caches(&sys::Root::default(), cpu).unwrap_or_default();
-        let mut candidates = readings.into_iter().filter(|reading| reading.kind != "Instruction");
-        let found = match level {
-            Some(level) => candidates.rfind(|reading| reading.level == level),
-            None => candidates.max_by_key(|reading| reading.level),
-        };
-        match found
-            .and_then(|reading| reading.sharers)
-            .filter(|sharers| sharers.contains(&cpu))
-        {
-            // No cpu twice, whatever a strange kernel says.
-            Some(mut sharers) => {
-                sharers.retain(|cpu| !instances.iter().any(|instance| instance.contains(cpu)) && !untold.contains(cpu));
-                instances.push(sharers);
-            }
-            None => untold.push(cpu),
-        }
-    }
-    if !untold.is_empty() {
-        instances.push(untold);
-    }
-    instances
 }
 
 /// Under `domicile record` colors decide nothing here, but a program may ask how much cache there is: then what

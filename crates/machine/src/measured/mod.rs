@@ -19,7 +19,10 @@ use serde::{Deserialize, Serialize};
 use crate::host;
 use crate::model::Kind;
 
-pub use colors::{NotValidated, Validated, colors, kept_colors};
+pub use colors::{
+    Bits, ColorReport, Effect, Finding, FrameSource, NotValidated, Step, Times, Translation, Validated, Verdict,
+    color_report, colors, kept_colors,
+};
 
 /// One point of a curve: loads over a working set of so many bytes take so long each.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,6 +61,8 @@ pub enum Effort {
     Careful,
 }
 
+const NAME: &str = "measured.toml";
+
 /// The figures of this machine: those kept since its last boot, else measured now and kept in
 /// `$XDG_CACHE_HOME/domicile` (`~/.cache/domicile`) where that can be written.
 ///
@@ -65,13 +70,16 @@ pub enum Effort {
 pub fn measured(effort: Effort) -> Measured {
     let machine = saved::Identity::of(&sys::Root::default());
     let folder = saved::folder();
-    if let Some(kept) = folder.as_ref().and_then(|folder| saved::load(folder, &machine, effort)) {
+    if let Some(kept) = folder
+        .as_ref()
+        .and_then(|folder| saved::load(folder, NAME, &machine, effort))
+    {
         return kept;
     }
     let fresh = measure(effort);
     if let Some(folder) = folder {
         // A figure that cannot be kept is measured again the next time: nothing is lost but time.
-        let _ = saved::store(&folder, &machine, effort, &fresh);
+        let _ = saved::store(&folder, NAME, &machine, effort, &fresh);
     }
     fresh
 }

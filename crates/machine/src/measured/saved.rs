@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Effort, Measured};
+use super::Effort;
 
 /// What figures belong to: another boot or another processor has others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,10 +16,10 @@ pub struct Identity {
 }
 
 #[derive(Serialize, Deserialize)]
-struct File {
+struct File<T> {
     machine: Identity,
     careful: bool,
-    measured: Measured,
+    measured: T,
 }
 
 impl Identity {
@@ -45,29 +46,33 @@ pub fn folder() -> Option<PathBuf> {
     Some(base.join("domicile"))
 }
 
-const NAME: &str = "measured.toml";
-
-/// What is kept for this machine, if it was measured with at least that effort. A machine that
+/// What is kept for this machine in the file `name`, if it was measured with at least that effort. A machine that
 /// does not tell its boot keeps nothing, because its figures would never grow old.
-pub fn load(folder: &Path, machine: &Identity, effort: Effort) -> Option<Measured> {
-    let text = std::fs::read_to_string(folder.join(NAME)).ok()?;
-    let file: File = toml::from_str(&text).ok()?;
+pub fn load<T: DeserializeOwned>(folder: &Path, name: &str, machine: &Identity, effort: Effort) -> Option<T> {
+    let text = std::fs::read_to_string(folder.join(name)).ok()?;
+    let file: File<T> = toml::from_str(&text).ok()?;
     let fits = !machine.boot.is_empty() && file.machine == *machine && (file.careful || effort == Effort::Quick);
     fits.then_some(file.measured)
 }
 
 /// Keeps figures; a reader sees the old file or the new one, never a part.
-pub fn store(folder: &Path, machine: &Identity, effort: Effort, measured: &Measured) -> std::io::Result<()> {
+pub fn store<T: Serialize>(
+    folder: &Path,
+    name: &str,
+    machine: &Identity,
+    effort: Effort,
+    measured: &T,
+) -> std::io::Result<()> {
     let file = File {
         machine: machine.clone(),
         careful: effort == Effort::Careful,
-        measured: measured.clone(),
+        measured,
     };
     let text = toml::to_string(&file).map_err(std::io::Error::other)?;
     std::fs::create_dir_all(folder)?;
-    let beside = folder.join(format!("{NAME}.{}", std::process::id()));
+    let beside = folder.join(format!("{name}.{}", std::process::id()));
     std::fs::write(&beside, text)?;
-    std::fs::rename(&beside, folder.join(NAME)).inspect_err(|_| {
+    std::fs::rename(&beside, folder.join(name)).inspect_err(|_| {
         // The half that could not take its place must not stay behind.
         let _ = std::fs::remove_file(&beside);
     })
@@ -76,7 +81,9 @@ pub fn store(folder: &Path, machine: &Identity, effort: Effort, measured: &Measu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measured::Point;
+    use crate::measured::{Measured, Point};
+
+    const NAME: &str = "measured.toml";
 
     fn identity(boot: &str) -> Identity {
         Identity {
@@ -102,17 +109,27 @@ mod tests {
     fn kept_until_the_next_boot() {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path().join("below");
-        assert_eq!(load(&at, &identity("a"), Effort::Quick), None);
-        store(&at, &identity("a"), Effort::Quick, &figures()).unwrap();
-        assert_eq!(load(&at, &identity("a"), Effort::Quick), Some(figures()));
-        assert_eq!(load(&at, &identity("b"), Effort::Quick), None, "another boot");
+        assert_eq!(load::<Measured>(&at, NAME, &identity("a"), Effort::Quick), None);
+        store(&at, NAME, &identity("a"), Effort::Quick, &figures()).unwrap();
         assert_eq!(
-            load(&at, &identity("a"), Effort::Careful),
+            load::<Measured>(&at, NAME, &identity("a"), Effort::Quick),
+            Some(figures())
+        );
+        assert_eq!(
+            load::<Measured>(&at, NAME, &identity("b"), Effort::Quick),
+            None,
+            "another boot"
+        );
+        assert_eq!(
+            load::<Measured>(&at, NAME, &identity("a"), Effort::Careful),
             None,
             "less effort than asked for"
         );
-        store(&at, &identity("a"), Effort::Careful, &figures()).unwrap();
-        assert_eq!(load(&at, &identity("a"), Effort::Quick), Some(figures()));
+        store(&at, NAME, &identity("a"), Effort::Careful, &figures()).unwrap();
+        assert_eq!(
+            load::<Measured>(&at, NAME, &identity("a"), Effort::Quick),
+            Some(figures())
+        );
         assert_eq!(std::fs::read_dir(&at).unwrap().count(), 1);
     }
 
@@ -120,13 +137,19 @@ mod tests {
     fn a_spoiled_file_is_measured_again() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(NAME), "careful = maybe").unwrap();
-        assert_eq!(load(folder.path(), &identity("a"), Effort::Quick), None);
+        assert_eq!(
+            load::<Measured>(folder.path(), NAME, &identity("a"), Effort::Quick),
+            None
+        );
     }
 
     #[test]
     fn an_unknown_boot_keeps_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        store(folder.path(), &identity(""), Effort::Careful, &figures()).unwrap();
-        assert_eq!(load(folder.path(), &identity(""), Effort::Quick), None);
+        store(folder.path(), NAME, &identity(""), Effort::Careful, &figures()).unwrap();
+        assert_eq!(
+            load::<Measured>(folder.path(), NAME, &identity(""), Effort::Quick),
+            None
+        );
     }
 }

@@ -2,7 +2,7 @@
 //! its sets, and do pages that differ not?
 //!
 //! All that is timed is the same number of pages with the same number of lines, once with every line
-//! of each page and once with a single one. The second time holds what translation costs for
+//! of each page and once with words of a single one. The second time holds what translation costs for
 //! these very pages, whose numbers may compete for sets of the TLB just as their lines do for sets of
 //! a cache, and is taken off the first.
 
@@ -15,9 +15,9 @@ use crate::measured::chase::Random;
 
 /// What times a walk: the machine, or in tests a model of one.
 pub trait Stopwatch {
-    /// Nanoseconds a load of going round these lines (page times 64, plus the line in the page), each
+    /// Nanoseconds a load of going round these words (page times 512, plus the word in the page), each
     /// load waiting for the one before, once all have been brought in.
-    fn time(&mut self, lines: &[u32]) -> f64;
+    fn time(&mut self, words: &[u32]) -> f64;
 }
 
 /// A cache that may have colors, as far as it is known where to look.
@@ -105,14 +105,27 @@ struct Plan {
 impl Plan {
     fn of(effort: Effort) -> Plan {
         match effort {
-            Effort::Quick => Plan { steps: 12, tests: 8, ladder: 3 },
-            Effort::Careful => Plan { steps: 30, tests: 24, ladder: 5 },
+            Effort::Quick => Plan {
+                steps: 12,
+                tests: 12,
+                ladder: 3,
+            },
+            Effort::Careful => Plan {
+                steps: 30,
+                tests: 30,
+                ladder: 5,
+            },
         }
     }
 }
 
-/// Pages in a set, up to several times the ways of any cache.
-const STEPS: [usize; 18] = [4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 36, 40, 48, 56, 64, 80];
+/// Pages in a set.
+const STEPS: [usize; 20] = [
+    3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 36, 40, 48, 56, 64, 80, 96,
+];
+/// The largest set has so many times the ways: a cache that takes what another one gives up holds the
+/// pages of both, and a sixteenth color's worth more than that may be too much for a small one as a whole.
+const WAYS_TIMES: usize = 4;
 /// Fewer pages of one color than this, and it is not the ways that were met.
 const PAGES_MIN: usize = 3;
 
@@ -212,7 +225,11 @@ impl<S: Stopwatch> Court<'_, S> {
             }
         } else {
             let times = Times { inside_ns, outside_ns };
-            finding.times = times.inside_ns.is_finite().then_some(times).filter(|times| times.outside_ns.is_finite());
+            finding.times = times
+                .inside_ns
+                .is_finite()
+                .then_some(times)
+                .filter(|times| times.outside_ns.is_finite());
             if times.differ() {
                 self.try_colors(suspect, times, &mut finding)
             } else {
@@ -230,7 +247,7 @@ impl<S: Stopwatch> Court<'_, S> {
     fn try_colors(&mut self, suspect: &Suspect, times: Times, finding: &mut Finding) -> Verdict {
         let sorted = Sorted::new(self.pages, finding.first_bit, finding.bits);
         let most = sorted.most();
-        let counts: Vec<usize> = STEPS.iter().copied().filter(|&count| count <= most).collect();
+        let counts = counts(most, suspect.ways);
         if most < suspect.ways as usize * 2 {
             return Verdict::Unclear {
                 reason: format!(
@@ -255,20 +272,21 @@ impl<S: Stopwatch> Court<'_, S> {
         let singles = (0..finding.bits).map(|bit| 1u64 << bit);
         let counts = beyond(pages, most);
         let mut separate = Vec::new();
-        let mut chances = 0.0;
+        let (mut chances, mut unclear) = (0.0, false);
         for mask in singles {
             let test = self.test(&sorted, mask, &counts, times);
             match test.effect {
-                Effect::Unclear => {
-                    finding.tests.push(test);
-                    return noise();
-                }
+                // Not to be relied on, and no reason to give up the bits that are clear.
+                Effect::Unclear => unclear = true,
                 Effect::Separates { chance } | Effect::Nothing { chance } => chances += chance,
             }
             separate.push(matches!(test.effect, Effect::Separates { .. }));
             finding.tests.push(test);
         }
         let Some((first, length)) = run(&separate) else {
+            if unclear {
+                return noise();
+            }
             return Verdict::Nothing {
                 reason: format!(
                     "pages that agree in bits {} compete for it, and pages that differ in one of them do so just as much",
@@ -277,16 +295,24 @@ impl<S: Stopwatch> Court<'_, S> {
                 confidence: 1.0 - chances,
             };
         };
-        self.confirm(first as u32, length as u32, most, times, chances, finding)
+        let run = (first as u32, length as u32);
+        self.confirm(suspect, run, times, chances, finding)
     }
 
     /// The bits that separate one by one must do so in pairs and all together, else their sum
     /// decides; and with the other bits free a color still has its share.
-    fn confirm(&mut self, first: u32, length: u32, most: usize, times: Times, mut chances: f64, finding: &mut Finding) -> Verdict {
+    fn confirm(
+        &mut self,
+        suspect: &Suspect,
+        (first, length): (u32, u32),
+        times: Times,
+        mut chances: f64,
+        finding: &mut Finding,
+    ) -> Verdict {
         let first_bit = finding.first_bit + first;
         let sorted = Sorted::new(self.pages, first_bit, length);
-        let counts: Vec<usize> = STEPS.iter().copied().filter(|&count| count <= most).collect();
-        let steps = self.steps(&sorted, &counts);
+        let most = sorted.most();
+        let steps = self.steps(&sorted, &counts(most, suspect.ways));
         let pages = match knee(&steps, times) {
             Knee::At(pages) if pages >= PAGES_MIN => pages,
             _ => {
@@ -377,6 +403,12 @@ impl<S: Stopwatch> Court<'_, S> {
     }
 }
 
+/// The numbers of pages to look at, of which there are at most so many.
+fn counts(most: usize, ways: u32) -> Vec<usize> {
+    let most = most.min(ways as usize * WAYS_TIMES);
+    STEPS.iter().copied().filter(|&count| count <= most).collect()
+}
+
 fn empty(counts: &[usize]) -> Vec<Trial> {
     let trial = |&pages: &usize| Trial {
         pages,
@@ -407,7 +439,8 @@ fn beyond(pages: usize, most: usize) -> Vec<usize> {
 
 fn noise() -> Verdict {
     Verdict::Unclear {
-        reason: "the times contradict each other: the machine is too busy to tell; try again with --careful --fresh".into(),
+        reason: "the times contradict each other: the machine is too busy to tell; try again with --careful --fresh"
+            .into(),
     }
 }
 

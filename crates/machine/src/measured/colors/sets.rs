@@ -8,6 +8,8 @@ use crate::measured::chase::Random;
 pub const FIRST_BIT: u32 = 12;
 /// Lines of 64 bytes in a page of 4 KiB.
 pub const LINES: u32 = 64;
+/// Words of 8 bytes in a line.
+pub const WORDS: u32 = 8;
 
 /// A page, and what is known of its frame's physical address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,27 +101,33 @@ impl Sorted {
     }
 }
 
-/// Every line of each page, all in random order: the next load's page says nothing of its line,
-/// and no prefetcher finds a pattern.
+/// The first word of every line of each page (words counted from the area's start), all in random
+/// order: the next load's page says nothing of its line, and no prefetcher finds a pattern.
 pub fn dense(pages: &[u32], random: &mut Random) -> Vec<u32> {
-    let mut lines: Vec<u32> = pages
+    let mut words: Vec<u32> = pages
         .iter()
-        .flat_map(|page| page * LINES..(page + 1) * LINES)
+        .flat_map(|page| (page * LINES..(page + 1) * LINES).map(|line| line * WORDS))
         .collect();
-    random.shuffle(&mut lines);
-    lines
+    random.shuffle(&mut words);
+    words
 }
 
-/// One line of each page, in random order, spread over the sets of the innermost cache: what the
-/// same pages cost in translation alone.
+/// Every word of one line of each page, all in random order, the lines spread over the sets of the
+/// innermost cache: what the same pages, visited again and again in random order, cost in translation alone.
+///
+/// One visit a page would not do: pages in a cycle are the worst that a TLB can meet, and pages at
+/// random are not.
 pub fn sparse(pages: &[u32], random: &mut Random) -> Vec<u32> {
-    let mut lines: Vec<u32> = pages
+    let mut words: Vec<u32> = pages
         .iter()
         .zip(0u32..)
-        .map(|(page, place)| page * LINES + place % LINES)
+        .flat_map(|(page, place)| {
+            let line = (page * LINES + place % LINES) * WORDS;
+            line..line + WORDS
+        })
         .collect();
-    random.shuffle(&mut lines);
-    lines
+    random.shuffle(&mut words);
+    words
 }
 
 #[cfg(test)]
@@ -161,7 +169,9 @@ mod tests {
         let sorted = Sorted::new(&pages, 12, 3);
         let set = sorted.mixed(40, &mut Random(4));
         for value in 0..8 {
-            let of = set.iter().filter(|&&page| pages[page as usize].address >> 12 & 7 == value);
+            let of = set
+                .iter()
+                .filter(|&&page| pages[page as usize].address >> 12 & 7 == value);
             assert_eq!(of.count(), 5);
         }
         assert_eq!(sorted.mixed(3, &mut Random(4)).len(), 3);
@@ -169,17 +179,28 @@ mod tests {
 
     #[test]
     fn a_value_that_no_page_has_allows_no_sets() {
-        let pages: Vec<Known> = pages().into_iter().filter(|known| known.address >> 12 & 3 != 2).collect();
+        let pages: Vec<Known> = pages()
+            .into_iter()
+            .filter(|known| known.address >> 12 & 3 != 2)
+            .collect();
         assert_eq!(Sorted::new(&pages, 12, 2).most(), 0);
     }
 
     #[test]
     fn walks_visit_what_they_should() {
-        let mut lines = dense(&[3, 9], &mut Random(5));
-        lines.sort_unstable();
-        assert_eq!(lines, (192..256).chain(576..640).collect::<Vec<u32>>());
-        let mut lines = sparse(&[3, 9, 4], &mut Random(5));
-        lines.sort_unstable();
-        assert_eq!(lines, [192, 258, 577]);
+        let mut words = dense(&[3, 9], &mut Random(5));
+        words.sort_unstable();
+        let lines: Vec<u32> = (192..256).chain(576..640).collect();
+        assert_eq!(words, lines.iter().map(|line| line * 8).collect::<Vec<u32>>());
+        let mut words = sparse(&[3, 9, 4], &mut Random(5));
+        words.sort_unstable();
+        let lines = [192, 258, 577];
+        assert_eq!(
+            words,
+            lines
+                .iter()
+                .flat_map(|line| line * 8..line * 8 + 8)
+                .collect::<Vec<u32>>()
+        );
     }
 }

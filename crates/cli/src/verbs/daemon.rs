@@ -1,0 +1,317 @@
+//! `domicile daemon`: the memory manager, as a service.
+
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::str::FromStr;
+
+use clap::{Args, Subcommand, ValueEnum};
+use live::daemon::{At, Client, Config, SOCKET, SOCKET_VARIABLE, Server, sharers};
+use live::found::{Unknown, found};
+use serde_json::json;
+use sys::signals::Caught;
+use sys::{Root, pressure, service};
+use tracing_subscriber::filter::LevelFilter;
+
+use super::Done;
+use crate::console::Console;
+use crate::failure::Failure;
+
+/// Hold page frames sorted by color, and hand them to programs
+///
+/// A service for programs that use cache slots: it hands them frames of the colors they ask for, so that they need not look
+/// for them themselves nor be allowed to see frames, and keeps the ledger of which program has which part of the shared
+/// caches. It needs to be root, or to have the capabilities of the systemd unit domicile.service. It serves until it
+/// gets SIGTERM or SIGINT. It may be killed at any moment: programs keep what they have, and go on without it.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = "Examples:\n  domicile daemon --stock 2G --metrics 127.0.0.1:9464\n  \
+                        domicile daemon status\n  curl --unix-socket /run/domicile/metrics.sock http://./metrics")]
+pub struct Daemon {
+    #[command(subcommand)]
+    ask: Option<Ask>,
+
+    #[command(flatten)]
+    serve: Serve,
+}
+
+#[derive(Subcommand)]
+enum Ask {
+    Status(Status),
+}
+
+/// Tell how the daemon fares
+#[derive(Args)]
+struct Status {
+    /// The daemon's socket [default: $DOMICILE_SOCKET, or /run/domicile/daemon.sock]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct Serve {
+    /// Socket to serve at [default: $DOMICILE_SOCKET, or /run/domicile/daemon.sock]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+
+    /// Memory to hold frames in: bytes, such as 512M or 4G, or a part of what is available at the start
+    #[arg(long, value_name = "BYTES|PERCENT", default_value = "25%")]
+    stock: Amount,
+
+    /// Memory of handed-out frames that one user may hold: bytes, or a part of the stock
+    #[arg(long, value_name = "BYTES|PERCENT", default_value = "50%")]
+    quota: Amount,
+
+    /// Where Prometheus finds metrics: a Unix socket, or an address of this machine such as 127.0.0.1:9464
+    #[arg(long, value_name = "PATH|ADDRESS")]
+    metrics: Option<At>,
+
+    /// How the log is written, on standard error
+    #[arg(long, value_enum, default_value_t = Log::Text)]
+    log: Log,
+
+    /// Log each connection, too
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Log {
+    /// A line for people
+    Text,
+    /// A JSON object a line
+    Json,
+}
+
+/// An amount of memory, of its own or as a part of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Amount {
+    Bytes(u64),
+    Percent(u64),
+}
+
+impl FromStr for Amount {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Amount, String> {
+        let wrong = || format!("{text:?} is no amount; write bytes, such as 67108864, 512M or 4G, or 1% to 100%");
+        if let Some(percent) = text.strip_suffix('%') {
+            let percent = percent.parse().ok().filter(|percent| (1..=100).contains(percent));
+            return percent.map(Amount::Percent).ok_or_else(wrong);
+        }
+        let units = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
+        let unit = units.iter().find(|(unit, _)| text.ends_with(*unit));
+        let (number, shift) = unit.map_or((text, 0), |(_, shift)| (&text[..text.len() - 1], *shift));
+        let bytes = number
+            .parse::<u64>()
+            .ok()
+            .and_then(|number| number.checked_mul(1 << shift));
+        bytes.map(Amount::Bytes).ok_or_else(wrong)
+    }
+}
+
+impl Amount {
+    fn of(self, whole: u64) -> u64 {
+        match self {
+            Amount::Bytes(bytes) => bytes,
+            Amount::Percent(percent) => (u128::from(whole) * u128::from(percent) / 100) as u64,
+        }
+    }
+}
+
+impl Daemon {
+    pub fn run(&self, console: &mut Console) -> Done {
+        match &self.ask {
+            Some(Ask::Status(status)) => status.run(console),
+            None => self.serve.run(),
+        }
+    }
+}
+
+fn socket(given: Option<&PathBuf>) -> PathBuf {
+    let named = || std::env::var_os(SOCKET_VARIABLE).map(PathBuf::from);
+    given.cloned().or_else(named).unwrap_or_else(|| SOCKET.into())
+}
+
+impl Serve {
+    fn run(&self) -> Done {
+        self.log();
+        let root = Root::default();
+        let colors = found(Unknown::Measure).map_err(|error| {
+            Failure::work(format!(
+                "{error}; DOMICILE_COLORS=force:FIRST_BIT:BITS:BYTES forces colors, such as force:12:4:65536"
+            ))
+        })?;
+        let caches = sharers(&root, &colors.cache).map_err(Failure::work)?;
+        let available = pressure::Memory::read(&root).map_err(Failure::work)?.available;
+        let stock = self.stock.of(available);
+        let socket = socket(self.socket.as_ref());
+        if socket == Path::new(SOCKET) {
+            // The folder lies on a file system that is empty after each start of the machine.
+            make_folder(&socket)?;
+        }
+        let mut config = Config::new(socket, colors, caches, stock);
+        config.quota = self.quota.of(stock);
+        config.metrics = self.metrics.clone();
+        let mut signals = Caught::begin().map_err(|error| Failure::work(format!("signals: {error}")))?;
+        let mut server = Server::start(config).map_err(Failure::work)?;
+        let told = |state| {
+            if let Err(error) = service::tell(state) {
+                tracing::warn!(%error, variable = service::VARIABLE, "the service manager cannot be told");
+            }
+        };
+        told("READY=1");
+        server
+            .run(signals.as_fd())
+            .map_err(|error| Failure::work(format!("the daemon cannot go on: {error}")))?;
+        told("STOPPING=1");
+        while signals.take().is_some() {}
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn log(&self) {
+        let level = if self.verbose {
+            LevelFilter::DEBUG
+        } else {
+            LevelFilter::INFO
+        };
+        let log = tracing_subscriber::fmt()
+            .with_writer(std::io::stderr)
+            .with_max_level(level)
+            .with_target(false);
+        match self.log {
+            Log::Json => log.json().flatten_event(true).init(),
+            // The journal has the time of each line itself.
+            Log::Text if std::env::var_os("JOURNAL_STREAM").is_some() => log.with_ansi(false).without_time().init(),
+            Log::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),
+        }
+    }
+}
+
+fn make_folder(socket: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::DirBuilderExt;
+    let Some(folder) = socket.parent() else { return Ok(()) };
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o755).create(folder);
+    made.map_err(|error| {
+        Failure::work(format!(
+            "cannot make {}: {error}; run the daemon as root, or name a socket with --socket",
+            folder.display()
+        ))
+    })
+}
+
+impl Status {
+    fn run(&self, console: &mut Console) -> Done {
+        let socket = socket(self.socket.as_ref());
+        let mut client = Client::connect(&socket).map_err(Failure::work)?;
+        let status = client.status().map_err(Failure::work)?;
+        let by_color = client.stock().map_err(Failure::work)?;
+        let (free, together) = client.available(&[]).map_err(Failure::work)?;
+        let colors = client.colors();
+        let source = format!("{:?}", colors.source).to_lowercase();
+        // Whoever asks has a connection, too.
+        let clients = status.clients.saturating_sub(1);
+        if console.json() {
+            console.line(&json!({
+                "socket": socket, "process": status.process, "up_seconds": status.up_seconds, "clients": clients,
+                "colors": {
+                    "count": colors.count(), "first_bit": colors.first_bit, "bytes": colors.color_bytes,
+                    "cache": colors.cache, "source": source,
+                },
+                "frames": {
+                    "at_hand": status.stock, "target": status.target, "by_color": by_color,
+                    "released": status.released, "hits": status.hits, "misses": status.misses,
+                    "returned": status.returned, "held": status.held,
+                },
+                "cache_free_bytes": {"private_slots": free, "one_slot_on_all_cpus": together},
+                "quota_bytes": status.quota,
+                "pressure": {"releases": status.pressure, "frames": status.pressure_frames},
+            }))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let mib = |frames: u64| format!("{:.1} MiB", frames as f64 / 256.0);
+        let (least, most) = (by_color.iter().min().unwrap_or(&0), by_color.iter().max().unwrap_or(&0));
+        let looked = status.hits + status.misses;
+        let rate = match looked {
+            0 => "none looked at yet".to_string(),
+            _ => format!("{:.1}% arrived", status.hits as f64 * 100.0 / looked as f64),
+        };
+        let lines = [
+            (
+                "socket",
+                format!(
+                    "{}, process {}, up {} s",
+                    socket.display(),
+                    status.process,
+                    status.up_seconds
+                ),
+            ),
+            (
+                "colors",
+                format!(
+                    "{} of {} KiB of cache {} ({source})",
+                    colors.count(),
+                    colors.color_bytes >> 10,
+                    colors.cache
+                ),
+            ),
+            (
+                "at hand",
+                format!(
+                    "{} of {}; {} to {} of a color",
+                    mib(status.stock),
+                    mib(status.target),
+                    mib(*least),
+                    mib(*most)
+                ),
+            ),
+            ("handed out", format!("{} in all, {rate}", mib(status.released))),
+            (
+                "held",
+                format!(
+                    "{} by {clients} programs; a user may hold {}",
+                    mib(status.held),
+                    mib(status.quota / 4096)
+                ),
+            ),
+            ("came back", mib(status.returned)),
+            (
+                "given up",
+                format!(
+                    "{} in {} times that memory was short",
+                    mib(status.pressure_frames),
+                    status.pressure
+                ),
+            ),
+            (
+                "cache free",
+                format!(
+                    "{} KiB for private slots, {} KiB for one on all cpus",
+                    free >> 10,
+                    together >> 10
+                ),
+            ),
+        ];
+        for (name, text) in lines {
+            console.text(&format!("{name:<11} {text}\n"))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts() {
+        assert_eq!("4G".parse(), Ok(Amount::Bytes(4 << 30)));
+        assert_eq!("65536".parse(), Ok(Amount::Bytes(65536)));
+        assert_eq!("25%".parse(), Ok(Amount::Percent(25)));
+        for wrong in ["", "G", "%", "0%", "101%", "-1", "4 G", "99999999999T", "4é"] {
+            assert!(wrong.parse::<Amount>().is_err(), "{wrong}");
+        }
+        assert_eq!(Amount::Percent(50).of(u64::MAX), u64::MAX / 2);
+    }
+}

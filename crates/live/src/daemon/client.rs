@@ -1,0 +1,471 @@
+//! The client's side of the daemon: a source of frames, and a ledger shared with all other programs.
+//!
+//! A client that loses its daemon loses nothing that it holds: its pages are ordinary anonymous memory. The next
+//! call after a loss connects anew; what the new daemon should know of (frames held, colors in use) is told by
+//! [`Client::adopt`] and [`Client::claim`]. A child of fork is a client of its own.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use policy::slots::{ColorSet, Kind};
+use sys::affinity;
+use sys::memory::{self, Span};
+use sys::packet::{self, Peer, Received};
+
+use super::wire::{
+    Answer, LOOK_PAGES, MESSAGE_BYTES, Malformed, Refusal, Request, Run, Status, UNKNOWN, VERSION, Want,
+};
+use crate::{Colors, Error, PAGE_BYTES, Pages, Supply};
+
+/// Where the daemon listens unless [`SOCKET_VARIABLE`] says otherwise.
+pub const SOCKET: &str = "/run/domicile/daemon.sock";
+/// Names the daemon's socket.
+pub const SOCKET_VARIABLE: &str = "DOMICILE_SOCKET";
+
+/// Pages in one request for frames. Fewer cost more turns of the two processes, more leave the kernel's list of
+/// each cpu longer than it likes; measured from 128 to 1024, this is where it is flat.
+const BATCH: usize = 512;
+/// How often a page whose frame has the wrong color is tried again.
+const RETRIES: usize = 3;
+/// How long an answer may take. The daemon needs less than a millisecond.
+const PATIENCE_MS: u32 = 5000;
+
+/// Why the daemon did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    #[error("no daemon answers at {}: {error}; start one with `domicile daemon`, or go without", .path.display())]
+    Absent { path: PathBuf, error: io::Error },
+    #[error("the daemon has gone away: {0}")]
+    Lost(io::Error),
+    #[error("the daemon did not answer in {} seconds", PATIENCE_MS / 1000)]
+    Slow,
+    #[error("{text}")]
+    Refused { why: Refusal, text: String },
+    #[error("the daemon's answer cannot be understood: {0}")]
+    Malformed(#[from] Malformed),
+    #[error("the daemon's answer is that to something else")]
+    Unexpected,
+    #[error("pages {start:#x} and {count} more: {error}")]
+    Pages {
+        start: usize,
+        count: usize,
+        error: io::Error,
+    },
+}
+
+impl From<ClientError> for Error {
+    fn from(error: ClientError) -> Error {
+        Error::Unavailable {
+            what: "the daemon".into(),
+            why: error.to_string(),
+        }
+    }
+}
+
+/// Colors that the ledger has written to a data set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Granted {
+    /// To free it by.
+    pub set: u64,
+    /// Its slot; 0 where it has none.
+    pub slot: u64,
+    pub colors: ColorSet,
+    /// In which caches, by their place in the daemon's list.
+    pub caches: Vec<usize>,
+}
+
+/// A connection to the daemon.
+pub struct Client {
+    path: PathBuf,
+    peer: Option<Peer>,
+    process: u32,
+    colors: Colors,
+    connections: u64,
+    buffer: Vec<u8>,
+}
+
+impl Client {
+    /// The daemon at the socket that the environment names, or at the usual one.
+    pub fn find() -> Result<Client, ClientError> {
+        let path = std::env::var_os(SOCKET_VARIABLE).map_or_else(|| SOCKET.into(), PathBuf::from);
+        Client::connect(&path)
+    }
+
+    pub fn connect(path: &Path) -> Result<Client, ClientError> {
+        let mut client = Client {
+            path: path.to_path_buf(),
+            peer: None,
+            process: 0,
+            colors: Colors {
+                first_bit: 12,
+                bits: 0,
+                color_bytes: 0,
+                cache: String::new(),
+                source: crate::Source::Forced,
+            },
+            connections: 0,
+            buffer: vec![0; MESSAGE_BYTES + 1],
+        };
+        client.greet()?;
+        Ok(client)
+    }
+
+    /// What the daemon calls a color.
+    pub fn colors(&self) -> &Colors {
+        &self.colors
+    }
+
+    /// How often this has connected. Where it has grown, the daemon knows nothing of what was before.
+    pub fn connections(&self) -> u64 {
+        self.connections
+    }
+
+    fn greet(&mut self) -> Result<(), ClientError> {
+        let absent = |error| ClientError::Absent {
+            path: self.path.clone(),
+            error,
+        };
+        self.peer = Some(Peer::connect(&self.path).map_err(absent)?);
+        self.process = std::process::id();
+        match self.exchange(&Request::Hello { version: VERSION })? {
+            Answer::Welcome { colors, .. } => self.colors = colors,
+            _ => return Err(ClientError::Unexpected),
+        }
+        self.connections += 1;
+        Ok(())
+    }
+
+    /// One request and its answer. After an error other than a refusal the connection is gone.
+    fn ask(&mut self, request: &Request) -> Result<Answer, ClientError> {
+        if self.peer.is_none() || self.process != std::process::id() {
+            self.greet()?;
+        }
+        self.exchange(request)
+    }
+
+    fn exchange(&mut self, request: &Request) -> Result<Answer, ClientError> {
+        let answer = self.try_to_exchange(request);
+        match &answer {
+            Ok(_) => {}
+            Err(ClientError::Refused { why, .. }) if *why != Refusal::Protocol => {}
+            Err(_) => self.peer = None,
+        }
+        answer
+    }
+
+    fn try_to_exchange(&mut self, request: &Request) -> Result<Answer, ClientError> {
+        let peer = self.peer.as_ref().ok_or(ClientError::Unexpected)?;
+        // What it had to say before it hung up is worth more than that it did.
+        let sent = peer.send(&request.encode());
+        let bytes = loop {
+            // A signal may end the wait early.
+            if !packet::wait(&[peer.as_fd()], PATIENCE_MS).map_err(ClientError::Lost)?[0] {
+                return Err(ClientError::Slow);
+            }
+            match peer.receive(&mut self.buffer).map_err(ClientError::Lost)? {
+                Received::Message(bytes) => break bytes,
+                Received::Nothing => {}
+                Received::End => {
+                    let why = sent.err().unwrap_or_else(|| io::ErrorKind::ConnectionReset.into());
+                    return Err(ClientError::Lost(why));
+                }
+            }
+        };
+        match Answer::decode(&self.buffer[..bytes])? {
+            Answer::Refused { why, text } => Err(ClientError::Refused { why, text }),
+            answer => Ok(answer),
+        }
+    }
+
+    /// How the daemon fares.
+    pub fn status(&mut self) -> Result<Status, ClientError> {
+        match self.ask(&Request::Status)? {
+            Answer::Status(status) => Ok(status),
+            _ => Err(ClientError::Unexpected),
+        }
+    }
+
+    /// Frames at hand by color.
+    pub fn stock(&mut self) -> Result<Vec<u64>, ClientError> {
+        match self.ask(&Request::Stock)? {
+            Answer::Stock { frames } => Ok(frames),
+            _ => Err(ClientError::Unexpected),
+        }
+    }
+
+    /// Bytes of cache for private slots that nobody has, on the caches of these cpus (none: all): in all of them
+    /// together, and for one slot on all of them in each.
+    pub fn available(&mut self, cpus: &[u32]) -> Result<(u64, u64), ClientError> {
+        match self.ask(&Request::Available { cpus: cpus.to_vec() })? {
+            Answer::Free { bytes, together } => Ok((bytes, together)),
+            _ => Err(ClientError::Unexpected),
+        }
+    }
+
+    /// A slot of so many bytes in each cache that it will be used on.
+    pub fn slot(&mut self, bytes: u64, kind: Kind) -> Result<u64, ClientError> {
+        let private = kind == Kind::Private;
+        match self.ask(&Request::Slot { bytes, private })? {
+            Answer::Slot { slot } => Ok(slot),
+            _ => Err(ClientError::Unexpected),
+        }
+    }
+
+    /// Colors for a data set of so many bytes that threads on `cpus` use, in a slot or with as little cache as can be.
+    pub fn allocate(&mut self, slot: Option<u64>, bytes: u64, cpus: &[u32]) -> Result<Granted, ClientError> {
+        let cpus = cpus.to_vec();
+        let answer = self.ask(&Request::Allocate { slot, bytes, cpus })?;
+        granted(answer)
+    }
+
+    /// Has the ledger write down colors that a daemon which is gone had granted.
+    pub fn claim(&mut self, kind: Kind, cpus: &[u32], colors: &ColorSet) -> Result<Granted, ClientError> {
+        let answer = self.ask(&Request::Claim {
+            private: kind == Kind::Private,
+            cpus: cpus.to_vec(),
+            colors: colors.iter().map(|color| color as u16).collect(),
+        })?;
+        granted(answer)
+    }
+
+    /// A data set is gone; its frames are given back apart from this ([`Supply::give_back`]).
+    pub fn free(&mut self, set: u64) -> Result<(), ClientError> {
+        self.done(&Request::Free { set })
+    }
+
+    /// A slot without data sets is needed no more.
+    pub fn close(&mut self, slot: u64) -> Result<(), ClientError> {
+        self.done(&Request::Close { slot })
+    }
+
+    fn done(&mut self, request: &Request) -> Result<(), ClientError> {
+        match self.ask(request)? {
+            Answer::Done => Ok(()),
+            _ => Err(ClientError::Unexpected),
+        }
+    }
+
+    /// Tells of pages whose frames a daemon which is gone had handed over; how many count now.
+    pub fn adopt(&mut self, pages: Pages) -> Result<u64, ClientError> {
+        let mut sum = 0;
+        for run in runs(pages) {
+            sum += u64::from(self.count(&Request::Adopt { run })?);
+        }
+        Ok(sum)
+    }
+
+    fn count(&mut self, request: &Request) -> Result<u32, ClientError> {
+        match self.ask(request)? {
+            Answer::Count { pages } => Ok(pages),
+            _ => Err(ClientError::Unexpected),
+        }
+    }
+
+    /// The colors of pages that hold frames from the daemon, wherever they were moved to; `None` of others.
+    pub fn look(&mut self, pages: Pages) -> Result<Vec<Option<u16>>, ClientError> {
+        let mut colors = Vec::with_capacity(pages.count);
+        for run in runs(pages) {
+            match self.ask(&Request::Look { run })? {
+                Answer::Colors { of } if of.len() == run.count as usize => {
+                    colors.extend(of.into_iter().map(|color| (color != UNKNOWN).then_some(color)));
+                }
+                _ => return Err(ClientError::Unexpected),
+            }
+        }
+        Ok(colors)
+    }
+
+    /// See [`Supply::fill`]. Pre: none of the pages may become part of a huge one ([`memory::no_huge`]).
+    fn fill_pages(&mut self, into: Pages, want: &[u16]) -> Result<Vec<Option<u16>>, ClientError> {
+        // The frames are on the list of one cpu: stay there.
+        let pinned = affinity::pin_here();
+        let cpu = pinned.as_ref().map_or_else(affinity::here, affinity::Pinned::cpu) as u32;
+        let all: Vec<usize> = (0..into.count).collect();
+        let mut met = match self.take(cpu, into, want, &all) {
+            Ok(met) => met,
+            Err(error) => {
+                // Some pages were filled already; the caller has no use for half of them.
+                let _ = self.give_back_pages(into);
+                return Err(error);
+            }
+        };
+        let mut colors = self.look(into)?;
+        for _ in 0..RETRIES {
+            let wrong: Vec<usize> = met
+                .iter()
+                .copied()
+                .filter(|&page| colors[page] != Some(want[page]))
+                .collect();
+            // Where nearly all go wrong it is not a matter of luck.
+            if wrong.is_empty() || wrong.len() > met.len() / 8 * 7 {
+                break;
+            }
+            for run in neighbours(&wrong) {
+                discard(part(into, run))?;
+            }
+            let taken = self.take(cpu, into, want, &wrong);
+            for (page, color) in wrong.iter().zip(self.look_at(into, &wrong)?) {
+                colors[*page] = color;
+            }
+            match taken {
+                Ok(taken) => met = taken,
+                Err(_) => break,
+            }
+        }
+        Ok(colors)
+    }
+
+    fn look_at(&mut self, into: Pages, pages: &[usize]) -> Result<Vec<Option<u16>>, ClientError> {
+        let (Some(first), Some(last)) = (pages.first(), pages.last()) else {
+            return Ok(Vec::new());
+        };
+        let colors = self.look(part(into, *first..last + 1))?;
+        Ok(pages.iter().map(|page| colors[page - first]).collect())
+    }
+
+    /// Gives frames to `pages` of `into`, ascending, which have none; tells for which the daemon had some. Whatever
+    /// happens, all have frames afterwards, if the kernel has any.
+    fn take(&mut self, cpu: u32, into: Pages, want: &[u16], pages: &[usize]) -> Result<Vec<usize>, ClientError> {
+        let mut all_met = Vec::with_capacity(pages.len());
+        for (number, batch) in pages.chunks(BATCH).enumerate() {
+            let first = batch[0];
+            let request = Request::Take {
+                cpu,
+                start: part(into, first..first + 1).start as u64,
+                wants: batch
+                    .iter()
+                    .map(|&page| Want {
+                        page: (page - first) as u32,
+                        color: want[page],
+                    })
+                    .collect(),
+            };
+            let met = match self.ask(&request) {
+                Ok(Answer::Released { met }) if met.len() == batch.len() => met,
+                Ok(_) => return Err(ClientError::Unexpected),
+                Err(error) => {
+                    for run in neighbours(&pages[number * BATCH..]) {
+                        populate(part(into, run))?;
+                    }
+                    return Err(error);
+                }
+            };
+            let before = all_met.len();
+            all_met.extend(batch.iter().zip(&met).filter(|(_, met)| **met).map(|(page, _)| *page));
+            for run in neighbours(&all_met[before..]) {
+                populate(part(into, run))?;
+            }
+            if all_met.len() - before < batch.len() {
+                // The daemon had too few: the kernel's choice for the others.
+                for run in neighbours(batch) {
+                    populate(part(into, run))?;
+                }
+            }
+        }
+        Ok(all_met)
+    }
+
+    fn give_back_pages(&mut self, pages: Pages) -> Result<(), ClientError> {
+        let pinned = affinity::pin_here();
+        let cpu = pinned.as_ref().map_or_else(affinity::here, affinity::Pinned::cpu) as u32;
+        let mut told = Ok(());
+        for run in runs(pages) {
+            let ours = match &told {
+                Ok(()) => self.count(&Request::Leave { run }),
+                Err(_) => Ok(0),
+            };
+            discard(Pages {
+                start: run.start as usize,
+                count: run.count as usize,
+            })?;
+            told = match ours {
+                Ok(0) => told,
+                Ok(_) => self.count(&Request::Left { cpu }).map(drop),
+                Err(error) => Err(error),
+            };
+        }
+        match told {
+            // It keeps no books on whom it has lost.
+            Err(ClientError::Lost(_) | ClientError::Absent { .. }) => Ok(()),
+            told => told,
+        }
+    }
+}
+
+impl Supply for Client {
+    /// Pre: besides what the trait says, none of the pages may become part of a huge one ([`memory::no_huge`]).
+    ///
+    /// Errors: no daemon; a refusal, for one of the quota. Then the pages are absent, or hold zeros.
+    fn fill(&mut self, into: Pages, want: &[u16]) -> Result<Vec<Option<u16>>, Error> {
+        assert_eq!(into.count, want.len(), "one color for each page");
+        if want.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(self.fill_pages(into, want)?)
+    }
+
+    fn give_back(&mut self, pages: Pages) -> Result<(), Error> {
+        Ok(self.give_back_pages(pages)?)
+    }
+
+    fn by_color(&mut self) -> Result<Vec<u64>, Error> {
+        Ok(self.stock()?)
+    }
+}
+
+fn granted(answer: Answer) -> Result<Granted, ClientError> {
+    match answer {
+        Answer::Granted {
+            set,
+            slot,
+            colors,
+            caches,
+        } => Ok(Granted {
+            set,
+            slot,
+            colors: colors.into_iter().map(u32::from).collect(),
+            caches: caches.into_iter().map(|cache| cache as usize).collect(),
+        }),
+        _ => Err(ClientError::Unexpected),
+    }
+}
+
+fn part(pages: Pages, part: std::ops::Range<usize>) -> Pages {
+    Pages {
+        start: pages.start + part.start * PAGE_BYTES,
+        count: part.len(),
+    }
+}
+
+/// As many pages as one request speaks of, again and again.
+fn runs(pages: Pages) -> impl Iterator<Item = Run> {
+    (0..pages.count).step_by(LOOK_PAGES).map(move |first| Run {
+        start: (pages.start + first * PAGE_BYTES) as u64,
+        count: (pages.count - first).min(LOOK_PAGES) as u32,
+    })
+}
+
+/// Ascending numbers as ranges.
+fn neighbours(numbers: &[usize]) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
+    numbers
+        .chunk_by(|a, b| a + 1 == *b)
+        .map(|chunk| chunk[0]..chunk[chunk.len() - 1] + 1)
+}
+
+fn populate(pages: Pages) -> Result<(), ClientError> {
+    memory::populate(Span::new(pages.start, pages.bytes())).map_err(|error| trouble(pages, error))
+}
+
+fn discard(pages: Pages) -> Result<(), ClientError> {
+    memory::discard(Span::new(pages.start, pages.bytes())).map_err(|error| trouble(pages, error))
+}
+
+fn trouble(pages: Pages, error: io::Error) -> ClientError {
+    ClientError::Pages {
+        start: pages.start,
+        count: pages.count,
+        error,
+    }
+}

@@ -1,0 +1,181 @@
+//! What all connections share, and the requests that concern colors: the ledger.
+//!
+//! The ledger says which application has which colors of the machine's shared caches. What is decided there is
+//! [`policy::slots`]'s business; here each connection is an application, and loses all it had when it ends.
+
+use std::time::{Duration, Instant};
+
+use policy::slots::{Allocator, DataSet, Kind, Owner, SetId, SlotId};
+use sys::affinity::Wanderer;
+
+use super::metrics::{Metrics, Now};
+use super::stock::Stock;
+use super::users::Users;
+use super::wire::{Answer, Refusal, Status};
+use crate::PAGE_BYTES;
+
+/// How long after frames were released nothing else is done that might take them from the client.
+const CALM: Duration = Duration::from_millis(10);
+
+/// Why a request is not met, and what the client is told.
+pub type Refused = (Refusal, String);
+
+pub struct Desk {
+    pub stock: Stock,
+    pub users: Users,
+    pub metrics: Metrics,
+    pub ledger: Allocator,
+    pub wanderer: Wanderer,
+    pub started: Instant,
+    pub clients: u32,
+    /// Whether frames that clients free are wanted: not while memory is short.
+    pub takes_back: bool,
+    /// Until when a client is probably at work on frames that were just released.
+    pub calm_until: Instant,
+    /// What was given up under pressure, for the status.
+    pub pressure_frames: u64,
+}
+
+impl Desk {
+    /// Goes to the client's cpu and stays there for a moment.
+    pub fn attend(&mut self, cpu: u32, now: Instant) -> Result<(), Refused> {
+        self.calm_until = now + CALM;
+        let cpu = cpu as usize;
+        if !self.wanderer.may(cpu) {
+            return Err((Refusal::Invalid, format!("the daemon may not run on cpu {cpu}")));
+        }
+        self.wanderer.go(cpu).map_err(failed)
+    }
+
+    pub fn status(&self, now: Instant) -> Status {
+        Status {
+            process: std::process::id(),
+            up_seconds: now.saturating_duration_since(self.started).as_secs(),
+            clients: self.clients,
+            stock: self.stock.len() as u64,
+            target: self.stock.target() as u64,
+            released: self.stock.flow().released,
+            hits: self.metrics.hits,
+            misses: self.metrics.misses,
+            returned: self.stock.flow().taken_back,
+            held: self.users.held(),
+            pressure: self.metrics.pressure,
+            pressure_frames: self.pressure_frames,
+            quota: self.users.limits().frames.saturating_mul(PAGE_BYTES as u64),
+        }
+    }
+
+    /// The page of metrics.
+    pub fn page(&self, now: Instant) -> String {
+        self.metrics.page(&Now {
+            by_color: self.stock.by_color().collect(),
+            target: self.stock.target() as u64,
+            held: self.users.held(),
+            clients: self.clients.into(),
+            flow: self.stock.flow(),
+            up: now.saturating_duration_since(self.started),
+        })
+    }
+
+    /// Cache that is free on these cpus, or on all.
+    pub fn available(&mut self, cpus: &[u32]) -> Result<Answer, Refused> {
+        let all;
+        let cpus = if cpus.is_empty() {
+            all = self.ledger.caches().cpus.concat();
+            &all
+        } else {
+            cpus
+        };
+        let space = self.ledger.available(cpus).map_err(no_cache)?;
+        Ok(Answer::Free {
+            bytes: space.bytes,
+            together: space.together,
+        })
+    }
+
+    pub fn slot(&mut self, owner: Owner, bytes: u64, private: bool) -> Result<Answer, Refused> {
+        let slot = self.ledger.slot(owner, bytes, kind(private)).map_err(no_cache)?;
+        Ok(Answer::Slot { slot: slot.number() })
+    }
+
+    pub fn allocate(&mut self, owner: Owner, slot: Option<u64>, bytes: u64, cpus: &[u32]) -> Result<Answer, Refused> {
+        let frames = self.frames_to_count_on();
+        let data = DataSet {
+            bytes,
+            cpus,
+            slot: slot.map(SlotId::from_number),
+        };
+        let grant = self.ledger.allocate(owner, data, &frames).map_err(no_cache)?;
+        Ok(granted(grant, slot.unwrap_or(0)))
+    }
+
+    /// The allocator refuses colors of which too few frames are at hand. Where the whole stock is low, after a start or
+    /// under pressure, that says nothing about colors, and clients collect for themselves.
+    fn frames_to_count_on(&self) -> Vec<u64> {
+        if self.stock.len() < self.stock.target() / 2 {
+            return Vec::new();
+        }
+        self.stock.by_color().collect()
+    }
+
+    /// Gives an application exactly these colors, which it had before the daemon was started anew.
+    pub fn claim(&mut self, owner: Owner, private: bool, cpus: &[u32], colors: &[u16]) -> Result<Answer, Refused> {
+        let caches = self.ledger.caches();
+        if colors.is_empty() || colors.iter().any(|color| u32::from(*color) >= caches.colors) {
+            return Err((Refusal::Invalid, "no colors, or colors that there are not".into()));
+        }
+        // The allocator takes only colors that have frames: let it see frames of these alone.
+        let mut frames = vec![0; caches.colors as usize];
+        colors.iter().for_each(|color| frames[usize::from(*color)] = u64::MAX);
+        let count = frames.iter().filter(|frames| **frames > 0).count() as u64;
+        let (bytes, page_bytes) = (count * caches.color_bytes, caches.page_bytes);
+        let slot = self.ledger.slot(owner, bytes, kind(private)).map_err(no_cache)?;
+        let data = DataSet {
+            bytes: count * page_bytes,
+            cpus,
+            slot: Some(slot),
+        };
+        match self.ledger.allocate(owner, data, &frames) {
+            Ok(grant) => Ok(granted(grant, slot.number())),
+            Err(refused) => {
+                // It has no data set.
+                let _ = self.ledger.free_slot(owner, slot);
+                Err(no_cache(refused))
+            }
+        }
+    }
+
+    pub fn free(&mut self, owner: Owner, set: u64) -> Result<Answer, Refused> {
+        self.ledger.free(owner, SetId::from_number(set)).map_err(no_cache)?;
+        Ok(Answer::Done)
+    }
+
+    pub fn close(&mut self, owner: Owner, slot: u64) -> Result<Answer, Refused> {
+        self.ledger
+            .free_slot(owner, SlotId::from_number(slot))
+            .map_err(no_cache)?;
+        Ok(Answer::Done)
+    }
+}
+
+fn kind(private: bool) -> Kind {
+    if private { Kind::Private } else { Kind::Shared }
+}
+
+fn granted(grant: policy::slots::Grant, slot: u64) -> Answer {
+    Answer::Granted {
+        set: grant.set.number(),
+        slot,
+        colors: grant.colors.iter().map(|color| color as u16).collect(),
+        caches: grant.caches.iter().map(|cache| *cache as u32).collect(),
+    }
+}
+
+fn no_cache(refused: policy::slots::Refused) -> Refused {
+    (Refusal::Cache, refused.to_string())
+}
+
+pub fn failed(error: std::io::Error) -> Refused {
+    tracing::error!(%error, "a request failed");
+    (Refusal::Failed, format!("the daemon could not do it: {error}"))
+}

@@ -1,0 +1,151 @@
+//! When the stock gives up memory, and when it may grow again (Ding11, section 3.4).
+//!
+//! Pure: what the machine says comes in, what to do comes out. Giving up begins at a low mark of available memory,
+//! or when tasks had to wait for memory, and goes on up to a high mark; collecting begins only some time
+//! after the last such moment, and above the high mark.
+
+use std::time::{Duration, Instant};
+
+/// What the machine says of its memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Signs {
+    pub memory: sys::pressure::Memory,
+    /// Percent of the last ten seconds in which some task waited for memory; 0 where the kernel does not tell.
+    pub stalled: f64,
+    /// Whether the kernel has just raised its alarm.
+    pub alarm: bool,
+}
+
+/// What to do about it, in frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Give so many back to the kernel.
+    GiveUp(usize),
+    /// So many may be collected until the next look; 0 while memory is scarce or was a moment ago.
+    Collect(usize),
+}
+
+/// Percent of waiting that counts as pressure.
+const STALLED: f64 = 10.0;
+/// Of a stock under pressure, the part that goes at a time.
+const PART: usize = 4;
+/// The least that goes at a time, in frames: 16 MiB.
+const LEAST: usize = 4096;
+/// How long memory must have been at ease before more is collected.
+const EASE: Duration = Duration::from_secs(10);
+/// Between two times of giving up because of waiting: what the last one did must show first, in the average over
+/// ten seconds later than at the next alarm.
+const TURN: Duration = Duration::from_secs(5);
+const TURN_OF_ALARM: Duration = Duration::from_millis(500);
+
+/// Looks at the machine's memory again and again.
+#[derive(Debug, Default)]
+pub struct Watch {
+    last: Option<Instant>,
+}
+
+impl Watch {
+    /// Below a twentieth of all memory available, memory is given up; above a tenth, it may be collected.
+    pub fn look(&mut self, now: Instant, signs: Signs, stock: usize) -> Verdict {
+        let (low, high) = (signs.memory.total / 20, signs.memory.total / 10);
+        let available = signs.memory.available;
+        let since = self.last.map(|last| now.saturating_duration_since(last));
+        if available < low {
+            self.last = Some(now);
+            let lacking = frames(high - available);
+            return Verdict::GiveUp(lacking.max(LEAST).min(stock));
+        }
+        if signs.alarm || signs.stalled > STALLED {
+            let turn = if signs.alarm { TURN_OF_ALARM } else { TURN };
+            if since.is_some_and(|since| since < turn) {
+                return Verdict::Collect(0);
+            }
+            self.last = Some(now);
+            return Verdict::GiveUp((stock / PART).max(LEAST).min(stock));
+        }
+        if since.is_some_and(|since| since < EASE) {
+            return Verdict::Collect(0);
+        }
+        Verdict::Collect(frames(available.saturating_sub(high)))
+    }
+}
+
+fn frames(bytes: u64) -> usize {
+    usize::try_from(bytes / 4096).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn signs(available: u64, stalled: f64, alarm: bool) -> Signs {
+        let memory = sys::pressure::Memory {
+            total: 20 * GIB,
+            available,
+        };
+        Signs { memory, stalled, alarm }
+    }
+
+    #[test]
+    fn scarce_memory_is_given_up_to_the_high_mark_and_not_collected_at_once() {
+        let (mut watch, start) = (Watch::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(
+            watch.look(at(0), signs(12 * GIB, 0.0, false), 1 << 20),
+            Verdict::Collect(10 << 18)
+        );
+        // 1 GiB is the low mark, 2 GiB the high one.
+        assert_eq!(
+            watch.look(at(1), signs(GIB / 2, 0.0, false), 1 << 20),
+            Verdict::GiveUp(3 << 17)
+        );
+        assert_eq!(watch.look(at(2), signs(GIB / 2, 0.0, false), 100), Verdict::GiveUp(100));
+        // Between the marks nothing happens; above, only after a while.
+        assert_eq!(watch.look(at(3), signs(3 * GIB, 0.0, false), 0), Verdict::Collect(0));
+        assert_eq!(
+            watch.look(at(13), signs(3 * GIB / 2, 0.0, false), 0),
+            Verdict::Collect(0)
+        );
+        assert_eq!(
+            watch.look(at(13), signs(3 * GIB, 0.0, false), 0),
+            Verdict::Collect(1 << 18)
+        );
+    }
+
+    #[test]
+    fn waiting_tasks_get_a_part_at_a_time() {
+        let (mut watch, start) = (Watch::default(), Instant::now());
+        let at = |milliseconds| start + Duration::from_millis(milliseconds);
+        assert_eq!(
+            watch.look(at(0), signs(12 * GIB, 0.0, true), 80_000),
+            Verdict::GiveUp(20_000)
+        );
+        assert_eq!(
+            watch.look(at(10), signs(12 * GIB, 50.0, true), 60_000),
+            Verdict::Collect(0)
+        );
+        assert_eq!(
+            watch.look(at(600), signs(12 * GIB, 50.0, true), 60_000),
+            Verdict::GiveUp(15_000)
+        );
+        // The average lags behind: without an alarm it takes longer.
+        assert_eq!(
+            watch.look(at(1200), signs(12 * GIB, 50.0, false), 5000),
+            Verdict::Collect(0)
+        );
+        assert_eq!(
+            watch.look(at(5700), signs(12 * GIB, 50.0, false), 5000),
+            Verdict::GiveUp(4096)
+        );
+        assert_eq!(
+            watch.look(at(11_000), signs(12 * GIB, 50.0, false), 904),
+            Verdict::GiveUp(904)
+        );
+        assert_eq!(
+            watch.look(at(15_000), signs(12 * GIB, 9.0, false), 0),
+            Verdict::Collect(0)
+        );
+    }
+}

@@ -1,0 +1,634 @@
+//! The daemon's one thread: it waits, answers, and in between looks after the stock.
+//!
+//! One thread is enough, as no request takes longer than a fraction of a millisecond, and it keeps the promise of
+//! the handing over simple: nothing of the daemon itself comes between the release of frames and the client who is
+//! to get them. Nothing here waits for a client: who does not take its answer, or says what is no message, is
+//! hung up on; who asks too much waits.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use policy::slots::{Allocator, Caches, InvalidCaches};
+use sys::Root;
+use sys::affinity::Wanderer;
+use sys::packet::{Listener, Peer, Received};
+use sys::peer::Identity;
+use sys::pressure::{Alarm, Memory, stalled};
+use sys::ready::{Ready, Wanted};
+
+use super::desk::Desk;
+use super::metrics::Metrics;
+use super::pressure::{Signs, Verdict, Watch};
+use super::scrape::{At, Door, Next, Scrape};
+use super::session::Session;
+use super::stock::Stock;
+use super::users::{Limits, Users};
+use super::wire::{Answer, COLORS, MESSAGE_BYTES, Refusal, Request};
+use crate::{Colors, PAGE_BYTES};
+
+/// How the daemon is to run.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub socket: PathBuf,
+    pub colors: Colors,
+    /// Cpus of each cache that has these colors.
+    pub caches: Vec<Vec<u32>>,
+    /// Bytes of frames to keep at hand.
+    pub stock: u64,
+    /// Bytes of frames that one user may hold.
+    pub quota: u64,
+    /// Where metrics are to be had.
+    pub metrics: Option<At>,
+    /// Connections in all, and of one user.
+    pub clients: u32,
+    pub clients_of_user: u32,
+    /// Where `/proc` is read.
+    pub root: Root,
+    /// Between two looks at the machine's memory.
+    pub every: Duration,
+}
+
+impl Config {
+    /// A daemon at `socket` for these colors, with everything else as usual: half of the stock for one user, 1024
+    /// connections and 64 of a user.
+    pub fn new(socket: PathBuf, colors: Colors, caches: Vec<Vec<u32>>, stock: u64) -> Config {
+        Config {
+            socket,
+            colors,
+            caches,
+            stock,
+            quota: stock / 2,
+            metrics: None,
+            clients: 1024,
+            clients_of_user: 64,
+            root: Root::default(),
+            every: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Why the daemon cannot run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    #[error(
+        "frame numbers are hidden from this process: it needs CAP_SYS_ADMIN; run it as root, or by the systemd unit domicile.service"
+    )]
+    Unprivileged,
+    #[error("a daemon answers at {} already; stop it, or name another socket", .0.display())]
+    Running(PathBuf),
+    #[error("{} exists and is no socket; remove it, or name another one", .0.display())]
+    InTheWay(PathBuf),
+    #[error("{what} {}: {error}", .path.display())]
+    Path {
+        what: &'static str,
+        path: PathBuf,
+        error: io::Error,
+    },
+    #[error("{0} colors are more than the daemon can speak of, {COLORS}")]
+    Colors(u32),
+    #[error("the caches: {0}")]
+    Caches(#[from] InvalidCaches),
+    #[error("a stock of {0} bytes; allowed: from 1 MiB up to all memory")]
+    Stock(u64),
+    #[error("{0}: {1}")]
+    System(&'static str, io::Error),
+}
+
+/// What is ready has a name: these, and from [`FIRST`] on two for each connection.
+const LISTENER: u64 = 0;
+const STOP: u64 = 1;
+const ALARM: u64 = 2;
+const DOOR: u64 = 3;
+const FIRST: u64 = 16;
+/// Names of those who ask for metrics have this bit.
+const SCRAPE: u64 = 1 << 63;
+
+/// Who connects must greet, and who asks for metrics must be done, in this time.
+const MANNERS: Duration = Duration::from_secs(5);
+/// Those who ask for metrics at a time.
+const SCRAPES: usize = 16;
+/// Windows of the stock that are checked at a time: 64 Mi pages an hour, for a thousandth of a cpu.
+const CHECKED: usize = 32;
+/// Frames given up at a time; some milliseconds.
+const GIVEN_UP: usize = 16_384;
+/// Between two rounds of collecting that did not find enough, at first and at most.
+const REST: Duration = Duration::from_secs(2);
+const REST_MOST: Duration = Duration::from_secs(300);
+/// However busy the daemon is, it looks after the stock this often.
+const CHORES: Duration = Duration::from_millis(50);
+
+pub struct Server {
+    config: Config,
+    desk: Desk,
+    listener: Listener,
+    door: Option<Door>,
+    /// Kept so that it stays set.
+    _alarm: Option<Alarm>,
+    ready: Ready,
+    sessions: HashMap<u64, Session>,
+    scrapes: HashMap<u64, Scrape>,
+    next_name: u64,
+    /// Connections that asked too much, and when they are listened to again.
+    waiting: Vec<(Instant, u64)>,
+    watch: Watch,
+    alarmed: bool,
+    next_look: Instant,
+    next_chore: Instant,
+    /// Frames that may be collected until the next look, and that are to be given up.
+    allowance: usize,
+    excess: usize,
+    rest: Duration,
+    collect_from: Instant,
+    next_complaint: Instant,
+}
+
+impl Server {
+    /// Opens the socket; clients may connect from now on, and are answered once [`Server::run`] runs.
+    pub fn start(config: Config) -> Result<Server, ServerError> {
+        let now = Instant::now();
+        let count = config.colors.count();
+        if count as usize > COLORS {
+            return Err(ServerError::Colors(count));
+        }
+        let frames = config.stock / PAGE_BYTES as u64;
+        let total = Memory::read(&config.root).map_or(u64::MAX, |memory| memory.total);
+        let target = usize::try_from(frames).map_err(|_| ServerError::Stock(config.stock))?;
+        if config.stock < 1 << 20 || config.stock > total {
+            return Err(ServerError::Stock(config.stock));
+        }
+        let stock = Stock::new(config.colors.clone(), target).map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => ServerError::Unprivileged,
+            _ => ServerError::System("the stock", error),
+        })?;
+        let ledger = Allocator::new(Caches {
+            colors: count,
+            color_bytes: config.colors.color_bytes,
+            page_bytes: PAGE_BYTES as u64,
+            cpus: config.caches.clone(),
+        })?;
+        let listener = listen(&config.socket)?;
+        let door = match &config.metrics {
+            None => None,
+            Some(at) => {
+                let path = match at {
+                    At::Path(path) => path.clone(),
+                    At::Loopback(address) => address.to_string().into(),
+                };
+                if let At::Path(path) = at {
+                    clear(path)?;
+                }
+                let opened = Door::open(at);
+                Some(opened.map_err(|error| ServerError::Path {
+                    what: "metrics at",
+                    path,
+                    error,
+                })?)
+            }
+        };
+        let ready = Ready::new().map_err(|error| ServerError::System("epoll", error))?;
+        let watched = |error| ServerError::System("watching the socket", error);
+        ready.watch(&listener, LISTENER, Wanted::Read).map_err(watched)?;
+        if let Some(door) = &door {
+            ready.watch(door, DOOR, Wanted::Read).map_err(watched)?;
+        }
+        // Three descriptors for each connection.
+        let room = Ready::room_for(u64::from(config.clients) * 3 + 64);
+        let clients = config.clients.min(room.saturating_sub(64) / 3);
+        let alarm = if config.root.is_live() { alarm(&ready) } else { None };
+        let limits = Limits {
+            frames: config.quota / PAGE_BYTES as u64,
+            connections: config.clients_of_user,
+        };
+        Ok(Server {
+            desk: Desk {
+                stock,
+                users: Users::new(limits),
+                metrics: Metrics::default(),
+                ledger,
+                wanderer: Wanderer::new().map_err(|error| ServerError::System("the cpus to run on", error))?,
+                started: now,
+                clients: 0,
+                takes_back: true,
+                calm_until: now,
+                pressure_frames: 0,
+            },
+            config: Config { clients, ..config },
+            listener,
+            door,
+            _alarm: alarm,
+            ready,
+            sessions: HashMap::new(),
+            scrapes: HashMap::new(),
+            next_name: FIRST,
+            waiting: Vec::new(),
+            watch: Watch::default(),
+            alarmed: false,
+            next_look: now,
+            next_chore: now,
+            allowance: 0,
+            excess: 0,
+            rest: REST,
+            collect_from: now,
+            next_complaint: now,
+        })
+    }
+
+    /// Serves until `stop` has something to read.
+    pub fn run(&mut self, stop: BorrowedFd<'_>) -> io::Result<()> {
+        self.ready.watch(&stop, STOP, Wanted::Read)?;
+        tracing::info!(
+            socket = %self.config.socket.display(),
+            colors = self.config.colors.count(),
+            source = ?self.config.colors.source,
+            stock_bytes = self.config.stock,
+            quota_bytes = self.config.quota,
+            "serving"
+        );
+        let mut names = Vec::new();
+        let mut buffer = vec![0; MESSAGE_BYTES + 1];
+        loop {
+            let now = Instant::now();
+            if now >= self.next_look {
+                self.look_around(now);
+            }
+            self.ready.wait(self.patience(now), &mut names)?;
+            let now = Instant::now();
+            for &name in &names {
+                match name {
+                    STOP => {
+                        tracing::info!("stopping");
+                        return Ok(());
+                    }
+                    LISTENER => self.welcome(now),
+                    ALARM => {
+                        self.alarmed = true;
+                        self.next_look = now;
+                    }
+                    DOOR => self.open_door(now),
+                    name if name & SCRAPE != 0 => self.scrape(name, now),
+                    name if name % 2 == 0 => self.serve(name, &mut buffer),
+                    // The process ended.
+                    name => self.hang_up(name - 1, "its process ended"),
+                }
+            }
+            self.listen_again(now);
+            if (names.is_empty() || now >= self.next_chore) && now >= self.desk.calm_until {
+                self.chore(now);
+            }
+        }
+    }
+
+    /// How long may be waited: not at all while there is something to do.
+    fn patience(&self, now: Instant) -> Duration {
+        let mut until = self.next_look;
+        if self.excess > 0 || self.may_collect() {
+            until = until.min(self.desk.calm_until.max(self.collect_from));
+        }
+        if self.excess > 0 {
+            until = until.min(self.desk.calm_until);
+        }
+        if let Some(first) = self.waiting.iter().map(|(at, _)| *at).min() {
+            until = until.min(first);
+        }
+        until.saturating_duration_since(now)
+    }
+
+    fn may_collect(&self) -> bool {
+        self.allowance > 0 && self.desk.stock.hungry()
+    }
+
+    /// Looks at the machine's memory, and for clients without manners.
+    fn look_around(&mut self, now: Instant) {
+        self.next_look = now + self.config.every;
+        let memory = match Memory::read(&self.config.root) {
+            Ok(memory) => memory,
+            Err(error) => {
+                self.complain(now, &format!("memory cannot be watched, so none is collected: {error}"));
+                self.allowance = 0;
+                return;
+            }
+        };
+        let signs = Signs {
+            memory,
+            stalled: stalled(&self.config.root).unwrap_or(0.0),
+            alarm: std::mem::take(&mut self.alarmed),
+        };
+        match self.watch.look(now, signs, self.desk.stock.len()) {
+            Verdict::GiveUp(frames) => {
+                if frames > 0 {
+                    tracing::warn!(
+                        frames,
+                        available_bytes = memory.available,
+                        stalled_percent = signs.stalled,
+                        alarm = signs.alarm,
+                        "memory is short: giving up frames"
+                    );
+                    self.desk.metrics.pressure += 1;
+                }
+                self.excess = frames;
+                self.allowance = 0;
+                self.desk.takes_back = false;
+                if let Err(error) = self.desk.stock.stop_collecting() {
+                    self.complain(now, &format!("frames cannot be let go: {error}"));
+                }
+            }
+            Verdict::Collect(frames) => {
+                self.allowance = frames;
+                self.desk.takes_back = frames > 0;
+            }
+        }
+        self.desk.users.forget_the_gone(now);
+        let rude: Vec<u64> = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| !session.greeted && now.saturating_duration_since(session.since) > MANNERS)
+            .map(|(name, _)| *name)
+            .collect();
+        for name in rude {
+            self.hang_up(name, "it did not greet");
+        }
+        self.scrapes
+            .retain(|_, scrape| now.saturating_duration_since(scrape.since) < MANNERS);
+        if let Err(error) = self.desk.stock.check(CHECKED) {
+            self.complain(now, &format!("the stock cannot be checked: {error}"));
+        }
+    }
+
+    /// A little work on the stock.
+    fn chore(&mut self, now: Instant) {
+        self.next_chore = now + CHORES;
+        self.desk.wanderer.rest();
+        if self.excess > 0 {
+            let some = self.excess.min(GIVEN_UP);
+            match self.desk.stock.give_up(some) {
+                Ok(went) => {
+                    self.desk.pressure_frames += went as u64;
+                    self.excess = if went < some { 0 } else { self.excess - some };
+                }
+                Err(error) => {
+                    self.excess = 0;
+                    self.complain(now, &format!("frames cannot be given up: {error}"));
+                }
+            }
+        } else if self.may_collect() && now >= self.collect_from {
+            match self.desk.stock.collect() {
+                Ok((got, over)) => {
+                    self.allowance = self.allowance.saturating_sub(got);
+                    if over && self.desk.stock.hungry() {
+                        // The kernel has too few frames of some color: give it time.
+                        self.collect_from = now + self.rest;
+                        self.rest = (self.rest * 2).min(REST_MOST);
+                    } else if over {
+                        tracing::debug!(frames = self.desk.stock.len(), "the stock is full");
+                        self.rest = REST;
+                    }
+                }
+                Err(error) => {
+                    self.allowance = 0;
+                    self.collect_from = now + REST;
+                    self.complain(now, &format!("no frames can be collected: {error}"));
+                }
+            }
+        }
+    }
+
+    fn welcome(&mut self, now: Instant) {
+        // A few at a time: those who are in already have their turn, too.
+        for _ in 0..16 {
+            match self.listener.accept() {
+                Ok(Some(peer)) => {
+                    if let Err(why) = self.take_in(peer, now) {
+                        self.desk.metrics.turned_away += 1;
+                        tracing::debug!(why, "turned a connection away");
+                    }
+                }
+                Ok(None) => return,
+                Err(error) => return self.complain(now, &format!("connections cannot be accepted: {error}")),
+            }
+        }
+    }
+
+    fn take_in(&mut self, peer: Peer, now: Instant) -> Result<(), &'static str> {
+        let who = Identity::of(&peer).map_err(|_| "its process is gone")?;
+        let turn_away = |text: &str| {
+            let refused = Answer::Refused {
+                why: Refusal::Crowded,
+                text: text.into(),
+            };
+            // It may not even listen.
+            let _ = peer.send(&refused.encode());
+        };
+        if self.sessions.len() >= self.config.clients as usize {
+            turn_away("the daemon has as many connections as it can have; try again later");
+            return Err("too many connections");
+        }
+        let user = who.user;
+        if self.desk.users.connect(user, now).is_none() {
+            turn_away("this user has as many connections as one may have; close some");
+            return Err("too many connections of the user");
+        }
+        let owner = self.desk.ledger.join();
+        let process = who.process;
+        let session = Session::new(peer, who, owner, now).and_then(|session| {
+            self.ready.watch(&session.peer, self.next_name, Wanted::Read)?;
+            self.ready.watch(&session.who, self.next_name + 1, Wanted::Read)?;
+            Ok(session)
+        });
+        let session = session.map_err(|_| {
+            self.desk.users.disconnect(user, 0);
+            let _ = self.desk.ledger.leave(owner);
+            "its pages cannot be seen"
+        })?;
+        tracing::debug!(process, user, name = self.next_name, "connected");
+        self.sessions.insert(self.next_name, session);
+        self.next_name += 2;
+        self.desk.metrics.connections += 1;
+        self.desk.clients = self.sessions.len() as u32;
+        Ok(())
+    }
+
+    /// Answers one message of a connection.
+    fn serve(&mut self, name: u64, buffer: &mut [u8]) {
+        let Some(session) = self.sessions.get_mut(&name) else {
+            return;
+        };
+        let begun = Instant::now();
+        let message = match session.peer.receive(buffer) {
+            Ok(Received::Message(bytes)) => &buffer[..bytes],
+            Ok(Received::Nothing) => return,
+            Ok(Received::End) => return self.hang_up(name, "it hung up"),
+            Err(_) => return self.hang_up(name, "it cannot be heard"),
+        };
+        let request = match Request::decode(message) {
+            Ok(request) => request,
+            Err(malformed) => {
+                self.desk.metrics.malformed += 1;
+                let refused = Answer::Refused {
+                    why: Refusal::Protocol,
+                    text: malformed.to_string(),
+                };
+                let _ = session.peer.send(&refused.encode());
+                let (process, user) = (session.who.process, session.who.user);
+                self.complain(begun, &format!("process {process} of user {user}: {malformed}"));
+                return self.hang_up(name, "it sent what is no message");
+            }
+        };
+        let kind = request.kind();
+        let work = 1 + message.len() as u64 / 128;
+        let (answer, why) = match session.answer(&mut self.desk, request, begun) {
+            Ok(answer) => (answer, None),
+            Err((why, text)) => (Answer::Refused { why, text }, Some(why)),
+        };
+        let sent = session.peer.send(&answer.encode());
+        let user = session.who.user;
+        let done = Instant::now();
+        let took = done.saturating_duration_since(begun);
+        self.desk.metrics.answered(kind, why, took);
+        if sent.is_err() {
+            return self.hang_up(name, "it does not take its answers");
+        }
+        if why == Some(Refusal::Protocol) {
+            return self.hang_up(name, "it did not keep to the protocol");
+        }
+        // What takes long counts for more, at a microsecond a piece.
+        let work = work.max(took.as_micros() as u64 / 16);
+        let debt = self.desk.users.of(user).map(|user| user.work.owe(work, done));
+        if let Some(debt) = debt.filter(|debt| !debt.is_zero())
+            && let Some(session) = self.sessions.get(&name)
+            && self.ready.forget(&session.peer).is_ok()
+        {
+            self.waiting.push((done + debt, name));
+        }
+    }
+
+    /// Listens again to those who have waited long enough.
+    fn listen_again(&mut self, now: Instant) {
+        let (due, waiting) = self.waiting.drain(..).partition::<Vec<_>, _>(|(at, _)| *at <= now);
+        self.waiting = waiting;
+        for (_, name) in due {
+            let Some(session) = self.sessions.get(&name) else {
+                continue;
+            };
+            if self.ready.watch(&session.peer, name, Wanted::Read).is_err() {
+                self.hang_up(name, "it cannot be watched");
+            }
+        }
+    }
+
+    /// Ends a connection: what it had is free again.
+    fn hang_up(&mut self, name: u64, why: &'static str) {
+        let Some(session) = self.sessions.remove(&name) else {
+            return;
+        };
+        // The descriptors may live on in a child of fork: closing alone would not do.
+        let _ = self.ready.forget(&session.peer);
+        let _ = self.ready.forget(&session.who);
+        self.desk.users.disconnect(session.who.user, session.charged());
+        let _ = self.desk.ledger.leave(session.owner);
+        self.desk.clients = self.sessions.len() as u32;
+        tracing::debug!(
+            process = session.who.process,
+            user = session.who.user,
+            name,
+            frames = session.charged(),
+            why,
+            "disconnected"
+        );
+    }
+
+    fn open_door(&mut self, now: Instant) {
+        let Some(door) = &self.door else { return };
+        let scrape = match door.accept(now) {
+            Ok(Some(scrape)) => scrape,
+            Ok(None) => return,
+            Err(error) => return self.complain(now, &format!("metrics: {error}")),
+        };
+        if self.scrapes.len() >= SCRAPES {
+            return;
+        }
+        let name = SCRAPE | self.next_name;
+        self.next_name += 2;
+        if self.ready.watch(&scrape, name, Wanted::Read).is_ok() {
+            self.scrapes.insert(name, scrape);
+        }
+    }
+
+    fn scrape(&mut self, name: u64, now: Instant) {
+        let Some(scrape) = self.scrapes.get_mut(&name) else {
+            return;
+        };
+        let wanted = match scrape.go_on(|| self.desk.page(now)) {
+            Next::Read => Wanted::Read,
+            Next::Write => Wanted::Write,
+            Next::Over => {
+                self.scrapes.remove(&name);
+                return;
+            }
+        };
+        if self.ready.change(scrape, name, wanted).is_err() {
+            self.scrapes.remove(&name);
+        }
+    }
+
+    /// Logs a trouble, but not as often as somebody may make it.
+    fn complain(&mut self, now: Instant, what: &str) {
+        if now >= self.next_complaint {
+            self.next_complaint = now + Duration::from_secs(1);
+            tracing::warn!("{what}");
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.config.socket);
+    }
+}
+
+/// Opens the socket for all users.
+fn listen(path: &Path) -> Result<Listener, ServerError> {
+    clear(path)?;
+    let fail = |error| ServerError::Path {
+        what: "the socket",
+        path: path.to_path_buf(),
+        error,
+    };
+    let listener = Listener::bind(path).map_err(fail)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o666)).map_err(fail)?;
+    Ok(listener)
+}
+
+/// Removes the socket that a daemon which was killed has left, and nothing else.
+fn clear(path: &Path) -> Result<(), ServerError> {
+    let Ok(there) = fs::symlink_metadata(path) else {
+        return Ok(());
+    };
+    if !there.file_type().is_socket() {
+        return Err(ServerError::InTheWay(path.to_path_buf()));
+    }
+    if Peer::connect(path).is_ok() || std::os::unix::net::UnixStream::connect(path).is_ok() {
+        return Err(ServerError::Running(path.to_path_buf()));
+    }
+    fs::remove_file(path).map_err(|error| ServerError::Path {
+        what: "removing the old socket",
+        path: path.to_path_buf(),
+        error,
+    })
+}
+
+/// The kernel's alarm for when tasks waited for memory for 200 ms within two seconds. Shorter windows are for those
+/// with CAP_SYS_RESOURCE.
+fn alarm(ready: &Ready) -> Option<Alarm> {
+    let alarm = Alarm::set(Duration::from_millis(200), Duration::from_secs(2));
+    let watched = alarm.and_then(|alarm| ready.watch(&alarm, ALARM, Wanted::Event).map(|()| alarm));
+    if let Err(error) = &watched {
+        tracing::warn!(%error, "no alarm from /proc/pressure/memory: memory is looked at once a second only");
+    }
+    watched.ok()
+}

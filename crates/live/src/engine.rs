@@ -1,0 +1,310 @@
+//! The engine: gives the pages of a range frames of chosen colors, and loses nothing on the way.
+//!
+//! How pages are exchanged while the program runs, and what each error means for them, is told in
+//! the README beside this crate.
+
+mod exchange;
+mod flight;
+mod furnish;
+mod keeping;
+mod means;
+mod open;
+mod outcome;
+mod refill;
+mod remap;
+mod survey;
+mod verify;
+mod wish;
+
+pub use means::{Config, Knowledge, Lock, Means, Placing};
+pub use outcome::{Census, Done, Left, Repaired, Why};
+pub use wish::Wish;
+
+use sys::faults::{Faults, Scope};
+use sys::frames::{Entry, Pagemap};
+use sys::memory;
+
+use crate::pool::{Content, Pool};
+use crate::{Error, PAGE_BYTES, Pages, Supply};
+use survey::{Piece, Survey, survey};
+use wish::Target;
+
+/// Who else may touch the range meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    /// Nobody, neither a thread nor the kernel: the caller promises it.
+    Absent,
+    /// Threads of the program, and the kernel on their behalf.
+    Running,
+}
+
+/// See the module's documentation.
+pub struct Engine {
+    config: Config,
+    means: Means,
+    /// A child of fork opens everything anew.
+    process: u32,
+    pagemap: Pagemap,
+    /// Whether the page map shows frame numbers.
+    visible: bool,
+    /// For [`Placing::Move`]: takes up old pages, and is the pattern of those for ranges.
+    stage: Option<Faults>,
+    /// `None` where the colors of our own frames are not known.
+    pool: Option<Pool>,
+    /// Ranges that we locked; they do not meet.
+    locked: Vec<Pages>,
+    /// Whether locks have no limit for this user.
+    may_lock: bool,
+    /// What the supply last complained of.
+    trouble: Option<String>,
+}
+
+/// Pages that are worked on at a time; twice as much memory is needed besides.
+const ROUND: usize = 8192;
+
+/// How often a range is gone through, until nothing is left to do.
+const ATTEMPTS: usize = 3;
+
+impl Engine {
+    /// What is in use, and why.
+    pub fn means(&self) -> &Means {
+        &self.means
+    }
+
+    /// Why the supply did not serve the last time, if it did not.
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    /// How many frames of each color are at hand without collecting: the supply's, else the own
+    /// pool's.
+    pub fn by_color(&mut self) -> Result<Vec<u64>, Error> {
+        if let Some(supply) = self.config.supply.as_mut() {
+            return supply.by_color();
+        }
+        match self.pool.as_mut() {
+            Some(pool) => pool.by_color(),
+            None => Ok(vec![0; self.config.colors.count() as usize]),
+        }
+    }
+
+    /// Gives the pages of a range frames of the colors wished for. Their content stays.
+    ///
+    /// The engine does not move pages that it needs itself (this thread's stack and variables);
+    /// these and all others that could not be colored are told in [`Done::left`].
+    ///
+    /// Errors: whatever is returned, the content of the range is intact. [`Error::Unfit`] and
+    /// [`Error::Wish`] before anything was done; after others some pages may be colored.
+    /// [`Error::Unavailable`] for [`Others::Running`] where threads or system calls could meet a
+    /// page on its way and fail.
+    pub fn color(&mut self, range: Pages, wish: &Wish, others: Others) -> Result<Done, Error> {
+        self.renew()?;
+        self.trouble = None;
+        let survey = survey(range)?;
+        if self.pool.as_ref().is_some_and(|pool| pool.meets(range.span())) {
+            return Err(Error::Unfit {
+                address: range.start,
+                why: "it, or a page behind it, belongs to the engine's own pool (was the range unmapped?)".into(),
+            });
+        }
+        // Wishes are checked before anything is done.
+        wish.targets(range.count, &self.config.colors, None)?;
+        let others = self.allowed(&survey, others)?;
+        self.unlock(range);
+        self.keep_small(range, &survey)?;
+        let mut done = Done::default();
+        let outcome = self.color_pieces(range, &survey, wish, others, &mut done);
+        if let Some(pool) = self.pool.as_mut() {
+            pool.settle();
+        }
+        done.locked = self.lock(range, &survey);
+        outcome.map(|()| done)
+    }
+
+    /// Who else is there, in truth, and whether that can be done.
+    fn allowed(&self, survey: &Survey, others: Others) -> Result<Others, Error> {
+        let refuse = |why: &str| {
+            Err(Error::Unavailable {
+                what: "coloring pages that others may touch".into(),
+                why: format!("{why}; stop the others and say so, or color before they start"),
+            })
+        };
+        // A thread that is alone is not interrupted: signals wait.
+        if others == Others::Absent || sys::forks::alone() {
+            return Ok(Others::Absent);
+        }
+        if survey.pieces.iter().any(|piece| piece.of_file) {
+            return refuse("part of the range is a private copy of a file, which cannot be moved");
+        }
+        let Some(stage) = self.stage.as_ref().filter(|stage| stage.features().events()) else {
+            return refuse("it needs UFFDIO_MOVE (Linux 6.8) and userfaultfd");
+        };
+        if stage.scope() != Scope::Kernel {
+            return refuse(
+                "without CAP_SYS_PTRACE (or vm.unprivileged_userfaultfd=1, or access to /dev/userfaultfd) a system \
+                 call that meets a page on its way would fail",
+            );
+        }
+        Ok(Others::Running)
+    }
+
+    fn color_pieces(
+        &mut self,
+        range: Pages,
+        survey: &Survey,
+        wish: &Wish,
+        others: Others,
+        done: &mut Done,
+    ) -> Result<(), Error> {
+        for attempt in 0..ATTEMPTS {
+            // What is absent stays so for the supply to fill, but where somebody may touch it.
+            let fills = others == Others::Absent && self.entries(range)?.iter().any(|entry| !entry.present());
+            for piece in &survey.pieces {
+                if fills && !piece.of_file {
+                    self.populate_present(piece.pages)?;
+                } else {
+                    self.populate(piece.pages)?;
+                }
+            }
+            let entries = self.entries(range)?;
+            let now: Option<Vec<Option<u16>>> = self.visible.then(|| {
+                let color = |entry: &Entry| entry.frame().map(|frame| self.config.colors.of(frame) as u16);
+                entries.iter().map(color).collect()
+            });
+            let (mut targets, kept) = wish.targets(range.count, &self.config.colors, now.as_deref())?;
+            if attempt == 0 {
+                done.pages = targets.len() + kept;
+                done.kept = kept;
+                let own = |target: &mut Target| survey.is_own(range.start + target.page * PAGE_BYTES);
+                let own: Vec<Target> = targets.extract_if(.., own).collect();
+                done.leave(range, &own, Why::Own);
+            } else {
+                targets.retain(|target| !done.has_left(range.start + target.page * PAGE_BYTES));
+                done.kept = done.kept.saturating_sub(targets.len());
+            }
+            for piece in &survey.pieces {
+                let first = (piece.pages.start - range.start) / PAGE_BYTES;
+                let before = |page: usize| targets.partition_point(|target| target.page < page);
+                let part = &targets[before(first)..before(first + piece.pages.count)];
+                for round in part.chunks(ROUND) {
+                    self.color_round(range, *piece, round, &entries, others, done, wish)?;
+                }
+            }
+            // When a huge page is divided, parts of it full of zeros lose their frames, and these may
+            // have been right ones. So it is looked at again, where that can be seen.
+            if targets.is_empty() || !self.visible {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Some pages of one piece.
+    #[allow(clippy::too_many_arguments)]
+    fn color_round(
+        &mut self,
+        range: Pages,
+        piece: Piece,
+        targets: &[Target],
+        entries: &[Entry],
+        others: Others,
+        done: &mut Done,
+        wish: &Wish,
+    ) -> Result<(), Error> {
+        let remaps = self.means.placing == Some(Placing::Remap) && self.config.supply.is_none();
+        if remaps {
+            return self.remap(range, targets, done);
+        }
+        let absent = |target: &Target| {
+            let entry = entries[target.page];
+            others == Others::Absent && !piece.of_file && !entry.present() && !entry.swapped()
+        };
+        let mut rest = targets;
+        while let Some(first) = rest.first() {
+            // A run of absent pages is filled in place; all that is there up to the next such run is
+            // exchanged. Short runs are not worth their system calls.
+            let fill = run(rest, absent);
+            if fill > 0 {
+                let pages = range.part(first.page, fill);
+                self.fill(range, pages, &rest[..fill], done)?;
+                rest = &rest[fill..];
+                continue;
+            }
+            let count = rest.iter().take_while(|target| !absent(target)).count();
+            let part = &rest[..count];
+            let moves = self.means.placing == Some(Placing::Move) && !piece.of_file;
+            if moves {
+                self.exchange(range, piece.pages, part, others, done, wish)?;
+            } else {
+                self.refill(range, part, done)?;
+            }
+            rest = &rest[count..];
+        }
+        Ok(())
+    }
+
+    /// Fills absent pages where they are.
+    fn fill(&mut self, range: Pages, pages: Pages, targets: &[Target], done: &mut Done) -> Result<(), Error> {
+        let want: Vec<u16> = targets.iter().map(|target| target.color).collect();
+        let way = match self.means.placing {
+            Some(Placing::Move) => Placing::Move,
+            _ => Placing::Refill,
+        };
+        let furnished = self.furnish(pages, &want, Content::Zeros, way)?;
+        done.supplied += furnished.supplied;
+        for (target, right) in targets.iter().zip(furnished.right) {
+            if right {
+                done.filled += 1;
+            } else {
+                done.leave(range, &[*target], Why::Miscolored);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives every page a frame of its own.
+    fn populate(&self, pages: Pages) -> Result<(), Error> {
+        memory::populate(pages.span()).map_err(Error::system("populating the range"))
+    }
+
+    /// Makes pages that are there, or swapped, the process's own; absent ones stay so.
+    fn populate_present(&self, pages: Pages) -> Result<(), Error> {
+        let entries = self.entries(pages)?;
+        let there = |entry: &Entry| entry.present() || entry.swapped();
+        let mut at = 0;
+        while at < entries.len() {
+            let count = entries[at..].iter().take_while(|entry| there(entry)).count();
+            if count > 0 {
+                self.populate(pages.part(at, count))?;
+            }
+            at += count + 1;
+        }
+        Ok(())
+    }
+
+    /// The range needs its colors no more: our locks are undone. The pages keep their frames.
+    pub fn release(&mut self, range: Pages) -> Result<(), Error> {
+        self.renew()?;
+        self.unlock(range);
+        Ok(())
+    }
+
+    /// The range's content is needed no more: its frames go back to where they came from, and its
+    /// pages are absent, full of zeros.
+    pub fn empty(&mut self, range: Pages) -> Result<(), Error> {
+        self.renew()?;
+        survey(range)?;
+        self.unlock(range);
+        match self.config.supply.as_mut() {
+            Some(supply) => supply.give_back(range),
+            None => memory::discard(range.span()).map_err(Error::system("giving back frames")),
+        }
+    }
+}
+
+/// How many targets from the first on are on neighbouring pages, and such.
+fn run(targets: &[Target], such: impl Fn(&Target) -> bool) -> usize {
+    let first = targets.first().map_or(0, |first| first.page);
+    let next = |(at, target): &(usize, &Target)| target.page == first + at && such(target);
+    targets.iter().enumerate().take_while(next).count()
+}

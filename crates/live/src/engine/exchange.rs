@@ -1,0 +1,151 @@
+//! Exchanging the frames of pages that have content, by UFFDIO_MOVE.
+
+use sys::faults::Faults;
+use sys::memory::{Area, Size};
+
+use super::flight::{Exchange, State};
+use super::{Done, Engine, Others, Placing, Why, Wish};
+use crate::engine::wish::Target;
+use crate::pool::Content;
+use crate::{Error, PAGE_BYTES, Pages};
+
+/// How often pages are tried that the kernel was busy with, or shares since a fork.
+const ROUNDS: usize = 4;
+/// Pages in flight at a time while nobody waits for them.
+const QUIET_BATCH: usize = 2048;
+
+impl Engine {
+    /// Gives pages that are there other frames.
+    ///
+    /// The whole piece is registered meanwhile, so that a mapping that is colored as a whole is not
+    /// divided, and the program's `mremap` of it works.
+    pub(super) fn exchange(
+        &mut self,
+        range: Pages,
+        piece: Pages,
+        targets: &[Target],
+        others: Others,
+        done: &mut Done,
+        wish: &Wish,
+    ) -> Result<(), Error> {
+        if targets.is_empty() {
+            return Ok(());
+        }
+        let before = (piece.start - range.start) / PAGE_BYTES;
+        let want: Vec<u16> = targets.iter().map(|target| target.color).collect();
+        let map = || {
+            let area = Area::map(targets.len() * PAGE_BYTES, Size::Small);
+            area.map_err(Error::system("mapping memory to exchange pages"))
+        };
+        let (old, fresh) = (map()?, map()?);
+        let new = Pages {
+            start: fresh.start(),
+            count: targets.len(),
+        };
+        let furnished = self.furnish(new, &want, Content::Any, Placing::Move)?;
+        let stage = self.another(false)?;
+        let registered = stage.register(old.span());
+        registered.map_err(Error::system("registering memory with a userfaultfd"))?;
+        let pages = targets
+            .iter()
+            .zip(&furnished.right)
+            .map(|(target, &right)| (target.page - before, right));
+        let mut exchange = Exchange::new(piece.span(), pages, stage, old, fresh);
+        let batch = match others {
+            Others::Absent => QUIET_BATCH,
+            Others::Running => self.config.batch,
+        };
+        let mut relock = false;
+        for round in 0..ROUNDS {
+            let events = self.another(true)?;
+            if let Err(error) = events.register(piece.span()) {
+                if round > 0 {
+                    // Mapped anew meanwhile: what is there is the program's business.
+                    break;
+                }
+                return Err(refused(piece, error));
+            }
+            exchange.events = Some(events);
+            exchange.pass(batch);
+            if round + 1 == ROUNDS || !exchange.unfinished() {
+                break;
+            }
+            if (0..exchange.len()).any(|at| exchange.state(at) == State::Unfit) {
+                relock |= self.unlock_program(piece);
+            }
+            // Breaks the sharing with a child; fetches what was emptied. Where the program changed
+            // something meanwhile this fails, and so will the next pass, page by page.
+            let _ = sys::memory::populate(piece.span());
+            exchange.retry();
+        }
+        if relock {
+            // The program's own lock; it was allowed before.
+            let _ = sys::memory::lock(piece.span());
+        }
+        let released = exchange.stage.unregister(exchange.old.span());
+        released.map_err(Error::system("releasing memory from a userfaultfd"))?;
+        let seen = self.colors_of(piece)?;
+        for (at, target) in targets.iter().enumerate() {
+            let why = match exchange.state(at) {
+                State::Done => {
+                    let color = seen.as_ref().map(|seen| seen[target.page - before]);
+                    match color {
+                        Some(Some(color)) if !wish.allows(color, target.color) => Some(Why::Miscolored),
+                        _ => None,
+                    }
+                }
+                State::Unserved => Some(Why::Miscolored),
+                State::Busy => Some(Why::Pinned),
+                State::Failed(error) => Some(Why::Kernel(error)),
+                State::Todo | State::Taken | State::Again | State::Unfit | State::Gone | State::Elsewhere => {
+                    Some(Why::Changed)
+                }
+            };
+            match why {
+                None => done.exchanged += 1,
+                Some(why) => done.leave(range, &[*target], why),
+            }
+        }
+        done.supplied += furnished.supplied;
+        if let Some(pool) = self.pool.as_mut() {
+            pool.adopt(exchange.old);
+            pool.adopt(exchange.fresh);
+        }
+        Ok(())
+    }
+
+    fn another(&self, events: bool) -> Result<Faults, Error> {
+        let Some(stage) = self.stage.as_ref() else {
+            return Err(Error::Unavailable {
+                what: "exchanging pages".into(),
+                why: "it needs UFFDIO_MOVE".into(),
+            });
+        };
+        stage.another(events).map_err(Error::system("opening a userfaultfd"))
+    }
+}
+
+fn refused(pages: Pages, error: std::io::Error) -> Error {
+    if error.kind() == std::io::ErrorKind::ResourceBusy {
+        return Error::Unfit {
+            address: pages.start,
+            why: format!(
+                "it, or one of the {} pages behind it, is registered with another userfaultfd",
+                pages.count
+            ),
+        };
+    }
+    Error::System {
+        doing: "registering the range with a userfaultfd",
+        error,
+    }
+}
+
+impl Done {
+    pub(super) fn leave(&mut self, range: Pages, targets: &[Target], why: Why) {
+        self.left.extend(targets.iter().map(|target| super::Left {
+            address: range.start + target.page * PAGE_BYTES,
+            why,
+        }));
+    }
+}

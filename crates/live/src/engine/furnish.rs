@@ -1,0 +1,118 @@
+//! Bringing frames of the wanted colors to absent pages: from the supply, then from the own pool,
+//! and looked at afterwards.
+
+use sys::memory;
+
+use super::{Engine, Placing};
+use crate::pool::Content;
+use crate::{Error, PAGE_BYTES, Pages};
+
+/// How often a page is tried whose frame came out wrong.
+const ROUNDS: usize = 8;
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Furnished {
+    /// Whether each page has a frame of the wanted color.
+    pub right: Vec<bool>,
+    /// How many frames came from the first supply.
+    pub supplied: usize,
+}
+
+impl Engine {
+    /// Gives absent pages frames of the wanted colors.
+    ///
+    /// `way`: how the own pool brings them there, [`Placing::Move`] or [`Placing::Refill`].
+    ///
+    /// Pre: nobody touches the pages, which hold zeros only. Errors: where frames run out; some
+    /// pages may have frames then, all of them still full of zeros.
+    pub(super) fn furnish(
+        &mut self,
+        into: Pages,
+        want: &[u16],
+        content: Content,
+        way: Placing,
+    ) -> Result<Furnished, Error> {
+        let mut done = Furnished {
+            right: vec![false; into.count],
+            supplied: 0,
+        };
+        let asked = self.config.supply.is_some();
+        if let Some(supply) = self.config.supply.as_mut() {
+            match supply.fill(into, want) {
+                Ok(told) => {
+                    self.look(into, want, &told, &mut done.right)?;
+                    done.supplied = done.right.iter().filter(|&&right| right).count();
+                }
+                Err(error) => {
+                    self.trouble = Some(error.to_string());
+                    empty(into)?;
+                }
+            }
+        }
+        for round in 0..ROUNDS {
+            if !done.right.contains(&false) {
+                break;
+            }
+            if self.pool.is_none() {
+                break;
+            }
+            for part in wrong_parts(&done.right) {
+                let (pages, want) = (into.part(part.start, part.len()), &want[part.clone()]);
+                if asked || round > 0 {
+                    empty(pages)?;
+                }
+                let Some(pool) = self.pool.as_mut() else { break };
+                let told = pool.fill_with(pages, want, content, way)?;
+                let mut right = vec![false; part.len()];
+                self.look(pages, want, &told, &mut right)?;
+                done.right[part].copy_from_slice(&right);
+            }
+        }
+        Ok(done)
+    }
+
+    /// Which pages have the wanted color: by the page map where it shows frames, else as told.
+    fn look(&self, pages: Pages, want: &[u16], told: &[Option<u16>], right: &mut [bool]) -> Result<(), Error> {
+        let seen = self.colors_of(pages)?;
+        for (at, right) in right.iter_mut().enumerate() {
+            let color = match &seen {
+                Some(seen) => seen[at],
+                None => told.get(at).copied().flatten(),
+            };
+            *right = color == Some(want[at]);
+        }
+        Ok(())
+    }
+
+    /// The colors of pages, where the page map tells.
+    pub(super) fn colors_of(&self, pages: Pages) -> Result<Option<Vec<Option<u16>>>, Error> {
+        if !self.visible {
+            return Ok(None);
+        }
+        let entries = self.entries(pages)?;
+        let color = |frame| self.config.colors.of(frame) as u16;
+        Ok(Some(
+            entries.into_iter().map(|entry| entry.frame().map(color)).collect(),
+        ))
+    }
+}
+
+/// Frees the frames of pages that hold zeros.
+fn empty(pages: Pages) -> Result<(), Error> {
+    memory::discard(pages.span()).map_err(Error::system("freeing frames of the wrong color"))
+}
+
+/// The parts without a right page.
+fn wrong_parts(right: &[bool]) -> Vec<std::ops::Range<usize>> {
+    let mut parts: Vec<std::ops::Range<usize>> = Vec::new();
+    for at in (0..right.len()).filter(|&at| !right[at]) {
+        match parts.last_mut().filter(|last| last.end == at) {
+            Some(last) => last.end = at + 1,
+            None => parts.push(at..at + 1),
+        }
+    }
+    parts
+}
+
+const _: () = assert!(PAGE_BYTES == sys::memory::PAGE);

@@ -1,0 +1,94 @@
+//! Which facilities the engine uses, and why these.
+
+use std::fmt;
+
+use crate::{Colors, Supply};
+
+/// What the engine is to use. [`Config::new`] leaves every choice to what works best here.
+pub struct Config {
+    pub colors: Colors,
+    /// Asked for frames before the process's own pool: the daemon.
+    pub supply: Option<Box<dyn Supply>>,
+    /// Only this way of bringing frames into place.
+    pub placing: Option<Placing>,
+    /// Only this way of knowing the colors of our own frames.
+    pub knowledge: Option<Knowledge>,
+    /// Whether colored ranges are locked in memory.
+    pub lock: Lock,
+    /// Bytes of frames that the own pool keeps for later.
+    pub reserve_bytes: u64,
+    /// Bytes of frames that the own pool may hold while it looks for those it needs; half of the
+    /// memory that is available, if that is less.
+    pub collect_bytes: u64,
+    /// How many mappings the process may have after [`Placing::Remap`]; never more than
+    /// `vm.max_map_count`.
+    pub mappings: usize,
+    /// How many pages are in flight at a time while others run.
+    pub batch: usize,
+}
+
+impl Config {
+    pub fn new(colors: Colors) -> Config {
+        Config {
+            colors,
+            supply: None,
+            placing: None,
+            knowledge: None,
+            lock: Lock::default(),
+            reserve_bytes: 32 << 20,
+            collect_bytes: 8 << 30,
+            mappings: 32_000,
+            batch: 32,
+        }
+    }
+}
+
+/// Whether pages are locked once they are colored. Only swapping is kept away by that; against
+/// moves for compaction see [`repair`](crate::Engine::repair).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lock {
+    Never,
+    /// Where the limit of locked memory allows and no mapping has to be divided for it.
+    #[default]
+    Free,
+    /// Where the limit of locked memory allows.
+    Allowed,
+}
+
+/// How frames come into place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placing {
+    /// `UFFDIO_MOVE`: the page keeps its address, no mapping is added (Linux 6.8).
+    Move,
+    /// The frames wanted are freed and at once taken again at their place, from the cpu's own list
+    /// of free frames, which hands out first what came last. Needs a page map that shows frames.
+    Refill,
+    /// `mremap` of pool pages that the content was copied to: a mapping more for each run.
+    Remap,
+}
+
+/// How the colors of our own frames are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Knowledge {
+    /// `/proc/self/pagemap` shows frame numbers (CAP_SYS_ADMIN).
+    Pagemap,
+    /// A transparent huge page fixes bits 12 to 20 of the addresses of its frames.
+    HugePages,
+}
+
+/// What is in use; each line with its reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Means {
+    pub placing: Option<Placing>,
+    pub knowledge: Option<Knowledge>,
+    /// Whether ranges that others use may be colored.
+    pub running: bool,
+    /// What and why, a sentence for each facility.
+    pub reasons: Vec<String>,
+}
+
+impl fmt::Display for Means {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reasons.iter().try_for_each(|reason| writeln!(f, "{reason}"))
+    }
+}

@@ -1,0 +1,91 @@
+//! What came of it.
+
+use std::fmt;
+
+/// What [`color`](crate::Engine::color) did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Pages that were to have a color.
+    pub pages: usize,
+    /// Of these, pages that had a color wished for already and kept their frames.
+    pub kept: usize,
+    /// Pages that were absent and got a frame of a color wished for.
+    pub filled: usize,
+    /// Pages that got a frame of a color wished for in exchange for theirs.
+    pub exchanged: usize,
+    /// Of `filled` and `exchanged`, pages whose frames came from the first supply (the daemon).
+    pub supplied: usize,
+    /// Pages that do not have a color wished for, and why; their content is right.
+    pub left: Vec<Left>,
+    /// Whether the range is locked in memory.
+    pub locked: bool,
+}
+
+impl Done {
+    /// Whether every page has a color wished for.
+    pub fn complete(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    pub(super) fn has_left(&self, address: usize) -> bool {
+        self.left.iter().any(|left| left.address == address)
+    }
+}
+
+/// A page that could not be colored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    pub address: usize,
+    pub why: Why,
+}
+
+/// Why a page has no color wished for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// A device or the kernel holds its frame (direct I/O, io_uring, vmsplice).
+    Pinned,
+    /// The program unmapped, moved, emptied or protected it meanwhile.
+    Changed,
+    /// The engine itself lives there: this thread's stack and variables, or the engine's.
+    Own,
+    /// The frame that came was of another color, and so were those tried after it.
+    Miscolored,
+    /// Another error of the kernel, by its number.
+    Kernel(i32),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Pinned => f.write_str("a device or the kernel holds its frame"),
+            Why::Changed => f.write_str("the program unmapped, moved, emptied or protected it meanwhile"),
+            Why::Own => f.write_str("what does the work lives there itself"),
+            Why::Miscolored => f.write_str("no frame of the right color could be brought there"),
+            Why::Kernel(number) => write!(f, "{}", std::io::Error::from_raw_os_error(*number)),
+        }
+    }
+}
+
+/// What colors the pages of a range have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    pub pages: usize,
+    /// Pages of a color of the set.
+    pub right: usize,
+    /// Pages of another color.
+    pub wrong: usize,
+    /// Pages without a frame: never touched, or swapped.
+    pub absent: usize,
+    /// Pages whose color is not known: the page map hides frames, and nobody else can tell.
+    pub unknown: usize,
+    /// Pages of each color.
+    pub by_color: Vec<u64>,
+}
+
+/// What [`repair`](crate::Engine::repair) found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Repaired {
+    /// Pages that had a frame of another color.
+    pub wrong: usize,
+    pub done: Done,
+}

@@ -1,0 +1,54 @@
+//! Giving pages with content other frames without moving any: the content is saved, the pages are
+//! emptied and filled anew, and the content is written back. For nobody else's eyes meanwhile.
+
+use sys::memory::{self, Area, Size};
+
+use super::wish::Target;
+use super::{Done, Engine, Placing, Why, run};
+use crate::pool::Content;
+use crate::{Error, PAGE_BYTES, Pages};
+
+impl Engine {
+    /// Works for private pages of files, too, which cannot be moved.
+    pub(super) fn refill(&mut self, range: Pages, targets: &[Target], done: &mut Done) -> Result<(), Error> {
+        let possible = self.visible || self.config.supply.is_some();
+        if let Some(first) = targets.first().filter(|_| !possible) {
+            return Err(Error::Unfit {
+                address: range.start + first.page * PAGE_BYTES,
+                why:
+                    "it is a private copy of a file's page; such pages can only be filled anew, which needs a page map \
+                      that shows frames (CAP_SYS_ADMIN) or the daemon"
+                        .into(),
+            });
+        }
+        let mut rest = targets;
+        while let Some(first) = rest.first() {
+            let count = run(rest, |_| true);
+            self.refill_run(range, range.part(first.page, count), &rest[..count], done)?;
+            rest = &rest[count..];
+        }
+        Ok(())
+    }
+
+    fn refill_run(&mut self, range: Pages, pages: Pages, targets: &[Target], done: &mut Done) -> Result<(), Error> {
+        let want: Vec<u16> = targets.iter().map(|target| target.color).collect();
+        let saved = Area::map(pages.bytes(), Size::Small);
+        let mut saved = saved.map_err(Error::system("mapping memory to save pages"))?;
+        memory::read(pages.span(), &mut saved, 0).map_err(Error::system("saving the content of pages"))?;
+        memory::discard(pages.span()).map_err(Error::system("emptying pages"))?;
+        let furnished = self.furnish(pages, &want, Content::Zeros, Placing::Refill);
+        // Whatever came of it, the content is written back; absent pages get frames by that.
+        let written = memory::write(pages.span(), &saved, 0);
+        written.map_err(Error::system("writing back the content of pages"))?;
+        let furnished = furnished?;
+        done.supplied += furnished.supplied;
+        for (target, right) in targets.iter().zip(furnished.right) {
+            if right {
+                done.exchanged += 1;
+            } else {
+                done.leave(range, &[*target], Why::Miscolored);
+            }
+        }
+        Ok(())
+    }
+}

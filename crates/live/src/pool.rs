@@ -1,0 +1,208 @@
+//! Frames of known color that the process collects for itself.
+//!
+//! Memory is populated until there are enough frames of each color wanted (Ding11, section 3.3).
+//! What is not wanted is held until the collecting ends: the kernel hands out first what was freed
+//! last, so that frames freed too early would come back. Afterwards a reserve is kept and the
+//! rest freed.
+
+mod collect;
+mod placing;
+
+pub(crate) use placing::runs;
+
+use sys::faults::Faults;
+use sys::frames::Pagemap;
+use sys::memory::Area;
+
+use crate::engine::{Knowledge, Placing};
+use crate::{Colors, Error, PAGE_BYTES, Pages, Supply};
+
+/// See the module's documentation.
+pub struct Pool {
+    colors: Colors,
+    knowledge: Knowledge,
+    placing: Placing,
+    pagemap: Pagemap,
+    /// For [`Placing::Move`].
+    faults: Option<Faults>,
+    /// Where the pages are. A place whose area is gone is used again.
+    chunks: Vec<Option<Area>>,
+    /// By color; what was found last is used first.
+    free: Vec<Vec<Frame>>,
+    reserve_bytes: u64,
+    collect_bytes: u64,
+}
+
+/// A page of a chunk, with its frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Frame {
+    pub chunk: u32,
+    pub page: u32,
+    pub soil: Soil,
+}
+
+/// What a frame holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Soil {
+    /// Zeros.
+    Clean,
+    /// Zeros but for the first word.
+    Word,
+    /// Anything.
+    Whole,
+}
+
+/// Whether who gets the frames needs zeros in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    Zeros,
+    /// They will be written over as a whole.
+    Any,
+}
+
+impl Pool {
+    /// An empty one.
+    ///
+    /// Errors: where the page map or, for [`Placing::Move`], userfaultfd cannot be opened.
+    pub(crate) fn open(
+        colors: Colors,
+        knowledge: Knowledge,
+        placing: Placing,
+        reserve_bytes: u64,
+        collect_bytes: u64,
+    ) -> Result<Pool, Error> {
+        let faults = match placing {
+            Placing::Move => Some(Faults::open(false).map_err(Error::system("opening a userfaultfd"))?),
+            Placing::Refill | Placing::Remap => None,
+        };
+        Ok(Pool {
+            free: vec![Vec::new(); colors.count() as usize],
+            colors,
+            knowledge,
+            placing,
+            pagemap: Pagemap::own().map_err(Error::system("opening /proc/self/pagemap"))?,
+            faults,
+            chunks: Vec::new(),
+            reserve_bytes,
+            collect_bytes,
+        })
+    }
+
+    /// Takes frames of these colors out of the pool, collecting what is missing. They belong to
+    /// the caller, who brings them into place or gives them [back](Pool::put_back).
+    pub(crate) fn take(&mut self, want: &[u16]) -> Result<Vec<Frame>, Error> {
+        let mut need = vec![0u64; self.free.len()];
+        for &color in want {
+            let Some(need) = need.get_mut(usize::from(color)) else {
+                return Err(Error::Wish(format!(
+                    "color {color} does not exist: there are {}",
+                    self.colors.count()
+                )));
+            };
+            *need += 1;
+        }
+        self.collect(&need)?;
+        let mut pop = |&color: &u16| self.free[usize::from(color)].pop();
+        let frames: Vec<Frame> = want.iter().filter_map(&mut pop).collect();
+        debug_assert_eq!(frames.len(), want.len());
+        Ok(frames)
+    }
+
+    /// What [`take`](Pool::take) gave and nobody used.
+    pub(crate) fn put_back(&mut self, want: &[u16], frames: &[Frame]) {
+        for (&color, &frame) in want.iter().zip(frames) {
+            self.free[usize::from(color)].push(frame);
+        }
+    }
+
+    /// Takes over an area's pages whose frames are of known color; their content is no matter.
+    pub(crate) fn adopt(&mut self, area: Area) {
+        let known = self.knowledge == Knowledge::Pagemap;
+        let Some(entries) = known.then(|| self.pagemap.entries(area.span()).ok()).flatten() else {
+            return;
+        };
+        let chunk = self.place(area);
+        for (page, entry) in (0..).zip(entries) {
+            // The shared page of zeros is not exclusive.
+            let Some(frame) = entry.frame().filter(|_| entry.exclusive()) else {
+                continue;
+            };
+            let color = self.colors.of(frame) as usize;
+            let soil = Soil::Whole;
+            self.free[color].push(Frame { chunk, page, soil });
+        }
+    }
+
+    /// Frees what goes beyond the reserve: the same number of frames of each color stays.
+    pub(crate) fn settle(&mut self) {
+        let reserve = usize::try_from(self.reserve_bytes).unwrap_or(usize::MAX) / PAGE_BYTES;
+        let total: usize = self.free.iter().map(Vec::len).sum();
+        if total > reserve {
+            let each = reserve / self.free.len();
+            for frames in &mut self.free {
+                frames.drain(..frames.len().saturating_sub(each));
+            }
+        }
+        let mut kept: Vec<Vec<u32>> = vec![Vec::new(); self.chunks.len()];
+        for frame in self.free.iter().flatten() {
+            kept[frame.chunk as usize].push(frame.page);
+        }
+        for (chunk, mut kept) in self.chunks.iter_mut().zip(kept) {
+            let Some(area) = chunk.as_ref() else { continue };
+            if kept.is_empty() {
+                *chunk = None;
+                continue;
+            }
+            kept.sort_unstable();
+            let mut next = 0;
+            for page in kept.into_iter().map(|page| page as usize).chain([area.pages()]) {
+                if page > next {
+                    // What cannot be freed now is freed with the area.
+                    let _ = area.discard(next, page - next);
+                }
+                next = page + 1;
+            }
+        }
+    }
+
+    fn place(&mut self, area: Area) -> u32 {
+        let free = self.chunks.iter().position(Option::is_none);
+        let at = free.unwrap_or_else(|| {
+            self.chunks.push(None);
+            self.chunks.len() - 1
+        });
+        self.chunks[at] = Some(area);
+        at as u32
+    }
+
+    /// The area of a frame that came from this pool.
+    pub(crate) fn area(&mut self, frame: Frame) -> &mut Area {
+        let area = self.chunks[frame.chunk as usize].as_mut();
+        area.expect("a chunk lives as long as a frame of it is out")
+    }
+
+    /// Whether the pool's own pages lie in a range.
+    pub(crate) fn meets(&self, span: sys::memory::Span) -> bool {
+        self.chunks.iter().flatten().any(|area| area.span().meets(span))
+    }
+
+    /// How many bytes of frames the pool holds.
+    pub fn bytes(&self) -> u64 {
+        self.free.iter().map(Vec::len).sum::<usize>() as u64 * PAGE_BYTES as u64
+    }
+}
+
+impl Supply for Pool {
+    fn fill(&mut self, into: Pages, want: &[u16]) -> Result<Vec<Option<u16>>, Error> {
+        self.fill_with(into, want, Content::Zeros, self.placing)
+    }
+
+    /// The frames go back to the kernel.
+    fn give_back(&mut self, pages: Pages) -> Result<(), Error> {
+        sys::memory::discard(pages.span()).map_err(Error::system("giving back frames"))
+    }
+
+    fn by_color(&mut self) -> Result<Vec<u64>, Error> {
+        Ok(self.free.iter().map(|frames| frames.len() as u64).collect())
+    }
+}

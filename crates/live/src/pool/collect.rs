@@ -1,0 +1,184 @@
+//! Populating memory until there are enough frames of each color.
+
+use sys::memory::{self, Area, HUGE, PAGE, Size};
+
+use super::{Frame, Pool, Soil};
+use crate::Error;
+use crate::engine::{Knowledge, Placing};
+
+/// Bytes that are populated at a time.
+const STEP_MIN: u64 = 2 << 20;
+const STEP_MAX: u64 = 64 << 20;
+/// Pages of a transparent huge page.
+const BLOCK: usize = HUGE / PAGE;
+
+impl Pool {
+    /// Collects until there are `need` frames free of each color.
+    ///
+    /// Errors: [`Error::NoFrames`] at the limit of what may be held; what was found stays here.
+    pub(super) fn collect(&mut self, need: &[u64]) -> Result<(), Error> {
+        let limit = self.collect_bytes.min(available_bytes() / 2);
+        let mut looked = 0;
+        loop {
+            let short = |(color, &need): (usize, &u64)| (need.saturating_sub(self.free[color].len() as u64), color);
+            let Some((short, color)) = need.iter().enumerate().map(short).max() else {
+                return Ok(());
+            };
+            if short == 0 {
+                return Ok(());
+            }
+            let expected = short.saturating_mul(u64::from(self.colors.count()) * PAGE as u64);
+            let room = limit.saturating_sub(looked);
+            if room < STEP_MIN {
+                return Err(Error::NoFrames {
+                    color: color as u32,
+                    wanted: need[color],
+                    found: self.free[color].len() as u64,
+                    looked: looked / PAGE as u64,
+                    advice: format!(
+                        "no more than {} MiB may be held at a time: free memory, allow more, wish for more colors, or run the daemon",
+                        limit >> 20
+                    ),
+                });
+            }
+            // In whole huge pages; the memory found is held, so that it is not found again.
+            let bytes = expected.clamp(STEP_MIN, STEP_MAX).min(room) / STEP_MIN * STEP_MIN;
+            match self.knowledge {
+                Knowledge::Pagemap => self.gather_small(bytes as usize)?,
+                Knowledge::HugePages => self.gather_huge(bytes as usize)?,
+            }
+            looked += bytes;
+        }
+    }
+
+    /// Small pages whose frames the page map tells.
+    fn gather_small(&mut self, bytes: usize) -> Result<(), Error> {
+        let area = Area::map(bytes, Size::Small).map_err(Error::system("mapping memory to collect frames"))?;
+        memory::populate(area.span()).map_err(Error::system("populating memory to collect frames"))?;
+        let entries = self.pagemap.entries(area.span());
+        let entries = entries.map_err(Error::system("reading /proc/self/pagemap"))?;
+        let chunk = self.place(area);
+        for (page, entry) in (0..).zip(entries) {
+            if let Some(frame) = entry.frame() {
+                let soil = Soil::Clean;
+                self.free[self.colors.of(frame) as usize].push(Frame { chunk, page, soil });
+            }
+        }
+        Ok(())
+    }
+
+    /// Huge pages, within which the order of frames is known. Each of their 4 KiB gets a word that
+    /// is not zero: when the kernel divides a huge page it replaces parts full of zeros by its shared
+    /// page of zeros, and their frames would be lost.
+    fn gather_huge(&mut self, bytes: usize) -> Result<(), Error> {
+        let area = Area::map(bytes, Size::Huge).map_err(Error::system("mapping memory to collect frames"))?;
+        for page in 0..area.pages() {
+            area.set_word(page, 0, 1);
+        }
+        let mut huge = self.huge_blocks(&area);
+        if huge.contains(&false) {
+            for block in (0..huge.len()).filter(|&block| !huge[block]) {
+                // Refused where no huge page is to be had, which is seen next.
+                let _ = memory::collapse(area.part(block * BLOCK, BLOCK));
+            }
+            huge = self.huge_blocks(&area);
+        }
+        let blocks: Vec<usize> = (0..huge.len()).filter(|&block| huge[block]).collect();
+        if blocks.is_empty() {
+            return Err(Error::Unavailable {
+                what: "frames of known color".into(),
+                why: "the kernel made no huge page: /sys/kernel/mm/transparent_hugepage/enabled must be `madvise` or \
+                      `always` and memory not be fragmented; or give the process CAP_SYS_ADMIN, or run the daemon"
+                    .into(),
+            });
+        }
+        let mut frames = Vec::with_capacity(blocks.len() * BLOCK);
+        let chunk = self.place(area);
+        let soil = Soil::Word;
+        let all = |block: usize, from: usize| {
+            (block * BLOCK + from..(block + 1) * BLOCK).map(move |page| Frame {
+                chunk,
+                page: page as u32,
+                soil,
+            })
+        };
+        match self.placing {
+            Placing::Move => {
+                let (heads, divided) = self.divide(chunk, &blocks)?;
+                frames.extend(heads.map(|frame| (0, frame)));
+                for block in divided {
+                    frames.extend(all(block, 1).map(|frame| (frame.page as usize % BLOCK, frame)));
+                }
+            }
+            Placing::Refill | Placing::Remap => {
+                for block in blocks {
+                    frames.extend(all(block, 0).map(|frame| (frame.page as usize % BLOCK, frame)));
+                }
+            }
+        }
+        for (page, frame) in frames {
+            self.free[self.colors.of(page as u64) as usize].push(frame);
+        }
+        Ok(())
+    }
+
+    /// Makes small pages of huge ones, by taking the first small page out of each; returns these,
+    /// now in an area of their own, and the blocks that were divided.
+    fn divide(&mut self, chunk: u32, blocks: &[usize]) -> Result<(impl Iterator<Item = Frame>, Vec<usize>), Error> {
+        let Some(faults) = self.faults.as_ref() else {
+            return Err(Error::Unavailable {
+                what: "dividing huge pages".into(),
+                why: "it needs UFFDIO_MOVE".into(),
+            });
+        };
+        let heads = Area::map(blocks.len() * PAGE, Size::Small);
+        let mut heads = heads.map_err(Error::system("mapping memory to collect frames"))?;
+        let registered = faults.register(heads.span());
+        registered.map_err(Error::system("registering memory with a userfaultfd"))?;
+        let area = self.chunks[chunk as usize].as_ref();
+        let mut divided = Vec::new();
+        for &block in blocks {
+            let Some(area) = area else { break };
+            let page = divided.len();
+            if faults
+                .take(area.part(block * BLOCK, 1), &mut heads, page)
+                .stop
+                .is_none()
+            {
+                divided.push(block);
+            }
+        }
+        let released = faults.unregister(heads.span());
+        released.map_err(Error::system("releasing memory from a userfaultfd"))?;
+        let heads = self.place(heads);
+        let frames = (0..divided.len() as u32).map(move |page| Frame {
+            chunk: heads,
+            page,
+            soil: Soil::Word,
+        });
+        Ok((frames, divided))
+    }
+
+    /// Which blocks of an area are huge pages.
+    fn huge_blocks(&self, area: &Area) -> Vec<bool> {
+        if let Ok(huge) = self.pagemap.huge(area.span()) {
+            return huge.chunks(BLOCK).map(|block| !block.contains(&false)).collect();
+        }
+        // Before Linux 6.7 only the sum over a mapping is told.
+        let details = sys::mappings::details(area.span()).unwrap_or_default();
+        let whole = !details.is_empty()
+            && details
+                .iter()
+                .all(|details| details.huge_bytes == details.mapping.span.bytes as u64);
+        vec![whole; area.pages() / BLOCK]
+    }
+}
+
+/// Bytes of memory that can be had without swapping; without a word of the kernel, as much as
+/// nobody would call too much.
+fn available_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    kib.map_or(1 << 30, |kib| kib.saturating_mul(1024))
+}

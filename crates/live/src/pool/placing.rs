@@ -1,0 +1,146 @@
+//! Bringing the pool's frames to absent pages.
+
+use sys::faults::Stop;
+use sys::memory::{self, PAGE, Span};
+
+use super::{Content, Frame, Pool, Soil};
+use crate::engine::Placing;
+use crate::{Error, Pages};
+
+/// Pages that are refilled at a time: few, so that it is rare for another thread to take frames of
+/// the same cpu in between.
+const REFILL: usize = 64;
+
+impl Pool {
+    /// As [`Supply::fill`](crate::Supply::fill); what lies in the frames is the caller's choice.
+    pub(crate) fn fill_with(
+        &mut self,
+        into: Pages,
+        want: &[u16],
+        content: Content,
+        way: Placing,
+    ) -> Result<Vec<Option<u16>>, Error> {
+        if want.len() != into.count {
+            return Err(Error::Wish(format!(
+                "{} colors were given for {} pages",
+                want.len(),
+                into.count
+            )));
+        }
+        let frames = self.take(want)?;
+        match way {
+            Placing::Move => self.fill_by_moving(into, want, &frames, content),
+            Placing::Refill => self.refill(into, want, &frames),
+            Placing::Remap => {
+                self.put_back(want, &frames);
+                Err(Error::Unavailable {
+                    what: "filling absent pages".into(),
+                    why: "pages of the pool can only be remapped here".into(),
+                })
+            }
+        }
+    }
+
+    /// Makes zeros of what a frame holds.
+    pub(crate) fn clean(&mut self, frame: Frame) {
+        let page = frame.page as usize;
+        match frame.soil {
+            Soil::Clean => {}
+            Soil::Word => self.area(frame).set_word(page, 0, 0),
+            Soil::Whole => self.area(frame).clear(page, 1),
+        }
+    }
+
+    fn fill_by_moving(
+        &mut self,
+        into: Pages,
+        want: &[u16],
+        frames: &[Frame],
+        content: Content,
+    ) -> Result<Vec<Option<u16>>, Error> {
+        if content == Content::Zeros {
+            for &frame in frames {
+                self.clean(frame);
+            }
+        }
+        let colors = want.iter().copied().map(Some).collect();
+        let runs = runs(frames);
+        let (Some(faults), chunks) = (self.faults.as_ref(), &mut self.chunks) else {
+            return Err(Error::Unavailable {
+                what: "moving pages".into(),
+                why: "userfaultfd is not open".into(),
+            });
+        };
+        let registered = faults.register(into.span());
+        registered.map_err(Error::system("registering memory with a userfaultfd"))?;
+        // From here to the release nothing is allocated: it might lie in the pages concerned.
+        let (mut done, mut stop) = (0, None);
+        for &(first, count) in &runs {
+            let at = frames[first];
+            let to = Span::new(into.start + first * PAGE, count * PAGE);
+            let Some(area) = chunks[at.chunk as usize].as_mut() else {
+                break;
+            };
+            let progress = faults.put(area, at.page as usize, to);
+            done += progress.bytes / PAGE;
+            if progress.stop.is_some() {
+                stop = progress.stop;
+                break;
+            }
+        }
+        let released = faults.unregister(into.span());
+        self.put_back(&want[done..], &frames[done..]);
+        released.map_err(Error::system("releasing memory from a userfaultfd"))?;
+        match stop {
+            None => Ok(colors),
+            Some(stop) => Err(refused(into.start + done * PAGE, stop)),
+        }
+    }
+
+    /// Frees the frames and populates the pages at once, on the same cpu: the frame freed last is
+    /// handed out first. The page map tells what came of it.
+    fn refill(&mut self, into: Pages, want: &[u16], frames: &[Frame]) -> Result<Vec<Option<u16>>, Error> {
+        // Where this is refused the page map shows what came of it, and wrong pages are tried again.
+        let _pinned = sys::affinity::pin_here();
+        for (step, frames) in frames.chunks(REFILL).enumerate() {
+            for &frame in frames.iter().rev() {
+                let freed = self.area(frame).discard(frame.page as usize, 1);
+                freed.map_err(Error::system("freeing a frame"))?;
+            }
+            let part = Span::new(into.start + step * REFILL * PAGE, frames.len() * PAGE);
+            memory::populate(part).map_err(Error::system("populating pages"))?;
+        }
+        debug_assert_eq!(want.len(), frames.len());
+        let entries = self.pagemap.entries(into.span());
+        let entries = entries.map_err(Error::system("reading /proc/self/pagemap"))?;
+        let color = |frame| self.colors.of(frame) as u16;
+        Ok(entries.into_iter().map(|entry| entry.frame().map(color)).collect())
+    }
+}
+
+/// Frames that lie one behind the other: first and number.
+pub(crate) fn runs(frames: &[Frame]) -> Vec<(usize, usize)> {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for (at, frame) in frames.iter().enumerate() {
+        match runs.last_mut() {
+            Some((first, count)) if follows(frames[*first], *count, *frame) => *count += 1,
+            _ => runs.push((at, 1)),
+        }
+    }
+    runs
+}
+
+fn follows(first: Frame, count: usize, frame: Frame) -> bool {
+    first.chunk == frame.chunk && first.page as usize + count == frame.page as usize
+}
+
+fn refused(address: usize, stop: Stop) -> Error {
+    let why = match stop {
+        Stop::Occupied => "it has a frame already".to_string(),
+        Stop::Unfit => "its mapping cannot take moved pages (locked, read-only, or not anonymous)".to_string(),
+        Stop::Hole => "it is not mapped any more".to_string(),
+        Stop::Busy | Stop::Again => "the kernel is busy with it".to_string(),
+        Stop::Other(number) => std::io::Error::from_raw_os_error(number).to_string(),
+    };
+    Error::Unfit { address, why }
+}

@@ -1,0 +1,172 @@
+//! Quotas, numbers of connections, and a machine that is short of memory.
+
+use live::Supply;
+use live::daemon::wire::{Answer, Refusal};
+use live::daemon::{Client, ClientError};
+
+use crate::house::*;
+
+/// A process of nobody that takes so many frames and holds them; what it was told.
+fn grabber(daemon: &Daemon, pages: usize) -> (Running, String) {
+    let mut grabber = command("grabber", &NOBODY);
+    grabber
+        .env("TEST_SOCKET", &daemon.socket)
+        .env("TEST_PAGES", pages.to_string());
+    let mut grabber = Running::new(grabber);
+    let said = grabber.line().unwrap();
+    (grabber, said)
+}
+
+#[test]
+fn a_quota_is_a_users_and_not_a_connections() {
+    if !privileged() {
+        return;
+    }
+    let daemon = Daemon::new(Wish {
+        quota: 4 * MIB,
+        ..Wish::default()
+    });
+    let mut watcher = daemon.client_of_full();
+    // 700 of 1024 pages, and 700 more by another process of the same user.
+    let (first, said) = grabber(&daemon, 700);
+    assert_eq!(said, "700");
+    let (second, said) = grabber(&daemon, 700);
+    assert!(said.contains("user 65534") && said.contains("4 MiB"), "{said}");
+    assert_eq!(watcher.status().unwrap().held, 700);
+    // Another user has a quota of its own.
+    let raw = Raw::greeted(&daemon);
+    assert!(matches!(raw.ask(&grab(1000)), Some(Answer::Released { .. })));
+    assert!(matches!(raw.ask(&grab(24)), Some(Answer::Released { .. })));
+    match raw.ask(&grab(1)) {
+        Some(Answer::Refused { why, text }) => assert!(why == Refusal::Quota && text.contains("user 0"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(watcher.status().unwrap().held, 1724);
+    drop(raw);
+    // It comes back with the process that had it.
+    drop(first);
+    eventually("the quota is free", || watcher.status().unwrap().held == 0);
+    drop(second);
+    let (_third, said) = grabber(&daemon, 300);
+    assert_eq!(said, "300");
+}
+
+#[test]
+fn frames_are_not_taken_faster_than_they_can_be_collected() {
+    if !privileged() {
+        return;
+    }
+    let daemon = Daemon::new(Wish {
+        quota: 4 * MIB,
+        ..Wish::default()
+    });
+    daemon.client_of_full();
+    // Takes, and forgets without a word, by ending.
+    for round in 0..20 {
+        match Raw::greeted(&daemon).ask(&grab(512)) {
+            Some(Answer::Released { .. }) => {}
+            Some(Answer::Refused { why, .. }) => {
+                assert_eq!(why, Refusal::Pace);
+                assert!(round >= 2, "the quota itself is 1024 frames");
+                return;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("it went on for ever");
+}
+
+#[test]
+fn connections_of_a_user_are_bounded() {
+    if !privileged() {
+        return;
+    }
+    let daemon = Daemon::new(Wish {
+        clients: 5,
+        ..Wish::default()
+    });
+    let clients: Vec<Client> = (0..5).map(|_| daemon.client()).collect();
+    match Client::connect(&daemon.socket) {
+        Err(ClientError::Refused { text, .. }) => assert!(text.contains("user"), "{text}"),
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("one too many"),
+    }
+    // Another user's are not concerned.
+    let (_other, said) = grabber(&daemon, 0);
+    assert!(said.contains("range"), "{said}");
+    drop(clients);
+    eventually("there is room again", || Client::connect(&daemon.socket).is_ok());
+}
+
+fn machine(folder: &std::path::Path, available_mib: u64, stalled: &str) {
+    let write = |name: &str, text: String| {
+        // Whole, or as it was: the daemon may read at any moment.
+        let fresh = folder.join("proc/fresh");
+        std::fs::write(&fresh, text).unwrap();
+        std::fs::rename(&fresh, folder.join("proc").join(name)).unwrap();
+    };
+    std::fs::create_dir_all(folder.join("proc/pressure")).unwrap();
+    write(
+        "meminfo",
+        format!(
+            "MemTotal: {} kB\nMemAvailable: {} kB\n",
+            4096 << 10,
+            available_mib << 10
+        ),
+    );
+    write(
+        "pressure/memory",
+        format!("some avg10={stalled} avg60=0.00 avg300=0.00 total=0\n"),
+    );
+}
+
+#[test]
+fn memory_is_given_up_when_the_machine_is_short_of_it() {
+    if !privileged() {
+        return;
+    }
+    let tree = tempfile::tempdir_in("/tmp").unwrap();
+    machine(tree.path(), 3000, "0.00");
+    let daemon = Daemon::new(Wish {
+        root: Some(tree.path().into()),
+        ..Wish::default()
+    });
+    let mut client = daemon.client_of_full();
+    let full = client.status().unwrap();
+    let (_area, into) = area(100);
+    client.fill(into, &[0; 100]).unwrap();
+    // Tasks wait: a part of it goes.
+    machine(tree.path(), 3000, "40.00");
+    eventually("a part is given up", || client.status().unwrap().pressure >= 1);
+    machine(tree.path(), 3000, "0.00");
+    eventually("it was", || client.status().unwrap().pressure_frames >= 4096);
+    let part = client.status().unwrap();
+    assert!(part.stock >= full.stock / 2, "{part:?}");
+    // Memory runs out: all of it goes. 4 GiB in all: the low mark is at 204 MiB.
+    machine(tree.path(), 50, "0.00");
+    eventually("all is given up", || client.status().unwrap().stock == 0);
+    // What clients have stays theirs, and can be given back.
+    let before = frames_of(std::process::id(), into);
+    assert!(before.iter().all(|frame| frame.is_some()));
+    client.give_back(into).unwrap();
+    let status = client.status().unwrap();
+    assert_eq!((status.held, status.stock), (0, 0));
+    // Nothing is collected while it lasts: frames asked for are the kernel's choice, and said to be unknown.
+    let got = client.fill(into, &[0; 100]).unwrap();
+    assert_eq!(got, vec![None; 100]);
+    assert!(frames_of(std::process::id(), into).iter().all(|frame| frame.is_some()));
+}
+
+#[test]
+fn without_privilege_it_does_not_start() {
+    if !privileged() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let said = start(&folder.path().join("s"), &Wish::default(), &NOBODY)
+        .err()
+        .unwrap();
+    assert!(said.contains("CAP_SYS_ADMIN") && said.contains("root"), "{said}");
+    assert!(!folder.path().join("s").exists());
+}

@@ -1,0 +1,9 @@
+//! The daemon and its clients as processes: what is handed over, what hostile and dying ones can do.
+//!
+//! These need root, as the daemon does; elsewhere they assert its refusal.
+
+mod deaths;
+mod handing;
+mod hostile;
+mod house;
+mod limits;

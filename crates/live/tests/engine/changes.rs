@@ -1,0 +1,170 @@
+//! The program changes the mapping of a range while its pages get other frames.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use live::{Engine, Error, Others, PAGE_BYTES, Pages, Why, Wish};
+
+use crate::memory::{Memory, engine, protect, set};
+
+const MIB: usize = 1 << 20;
+
+struct Finally<'a>(&'a AtomicBool);
+
+impl Drop for Finally<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Colors pages over and over while `change` runs. Pages may be left, since they changed, and
+/// the range may be refused for what it is at the moment.
+fn against(engine: &mut Engine, pages: Pages, change: impl FnOnce() + Send) {
+    if !engine.means().running {
+        return;
+    }
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _over = Finally(&over);
+            change();
+        });
+        let sets = [set(&[0, 1]), set(&[2, 3]), set(&[4])];
+        for chosen in sets.iter().cycle() {
+            if over.load(Ordering::Relaxed) {
+                break;
+            }
+            match engine.color(pages, &Wish::Set(chosen.clone()), Others::Running) {
+                Ok(done) => {
+                    let expected = |why| matches!(why, Why::Changed | Why::Pinned | Why::Miscolored);
+                    assert!(done.left.iter().all(|left| expected(left.why)), "{done:?}");
+                }
+                // Unmapped or protected just now.
+                Err(Error::Unfit { .. } | Error::System { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    });
+}
+
+#[test]
+fn what_madvise_empties_is_empty_and_stays_so() {
+    let Some(mut engine) = engine() else { return };
+    let memory = Memory::alone(2 * MIB);
+    memory.number();
+    against(&mut engine, memory.pages(), || {
+        let words = memory.words();
+        for round in 0..3000u64 {
+            let first = (round as usize * 37) % 480;
+            let part = &words[first * 512..(first + 32) * 512];
+            for (at, word) in part.iter().enumerate() {
+                word.store(round + at as u64 + 1, Ordering::Relaxed);
+            }
+            let emptied = sys::memory::discard(sys::memory::Span::new(
+                memory.start + first * PAGE_BYTES,
+                32 * PAGE_BYTES,
+            ));
+            emptied.unwrap();
+            for (at, word) in part.iter().enumerate() {
+                assert_eq!(
+                    word.load(Ordering::Relaxed),
+                    0,
+                    "round {round}, word {at}: content came back"
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn unmapping_and_mapping_anew() {
+    let Some(mut engine) = engine() else { return };
+    let memory = Memory::alone(2 * MIB);
+    memory.number();
+    against(&mut engine, memory.pages(), || {
+        for round in 0..1500usize {
+            let at = memory.start + (round * 29) % 400 * PAGE_BYTES;
+            let bytes = 16 * PAGE_BYTES;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+            // SAFETY: pages of our own memory; no other test can map in the hole that MAP_FIXED
+            // leaves none of.
+            let new = unsafe { libc::mmap(at as *mut _, bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+            assert_eq!(new as usize, at);
+            let first = (at - memory.start) / 8;
+            let part = &memory.words()[first..first + bytes / 8];
+            for word in part {
+                assert_eq!(
+                    word.load(Ordering::Relaxed),
+                    0,
+                    "round {round}: content of what was unmapped"
+                );
+            }
+            part.iter().for_each(|word| word.store(7, Ordering::Relaxed));
+            assert!(part.iter().all(|word| word.load(Ordering::Relaxed) == 7));
+        }
+    });
+}
+
+#[test]
+fn unmapping_for_good() {
+    let Some(mut engine) = engine() else { return };
+    for round in 0..20 {
+        let memory = Memory::alone(2 * MIB);
+        memory.number();
+        against(&mut engine, memory.pages(), || {
+            let at = memory.start + (100 + round) * PAGE_BYTES;
+            // SAFETY: our own memory; kept from others by an inaccessible mapping in its place.
+            let hole = unsafe {
+                libc::mmap(
+                    at as *mut _,
+                    64 * PAGE_BYTES,
+                    libc::PROT_NONE,
+                    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
+                    -1,
+                    0,
+                )
+            };
+            assert_eq!(hole as usize, at);
+        });
+        for (at, word) in memory.words().iter().enumerate() {
+            if !(100 + round..164 + round).contains(&(at / 512)) {
+                assert_eq!(word.load(Ordering::Relaxed), at as u64 * 3 + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn protecting_and_allowing_again() {
+    let Some(mut engine) = engine() else { return };
+    let memory = Memory::alone(2 * MIB);
+    memory.number();
+    against(&mut engine, memory.pages(), || {
+        for round in 0..3000usize {
+            let at = memory.start + (round * 31) % 480 * PAGE_BYTES;
+            protect(at, 8 * PAGE_BYTES, libc::PROT_READ);
+            let first = (at - memory.start) / 8;
+            let part = &memory.words()[first..first + 4096];
+            for (word, number) in part.iter().zip(first as u64..) {
+                assert_eq!(word.load(Ordering::Relaxed), number * 3 + 1, "round {round}");
+            }
+            protect(at, 8 * PAGE_BYTES, libc::PROT_NONE);
+            protect(at, 8 * PAGE_BYTES, libc::PROT_READ | libc::PROT_WRITE);
+        }
+    });
+    memory.assert_numbered();
+}
+
+#[test]
+fn locking_and_unlocking() {
+    let Some(mut engine) = engine() else { return };
+    let memory = Memory::alone(2 * MIB);
+    memory.number();
+    against(&mut engine, memory.pages(), || {
+        for round in 0..1000usize {
+            let part = sys::memory::Span::new(memory.start + (round * 31) % 480 * PAGE_BYTES, 8 * PAGE_BYTES);
+            sys::memory::lock(part).unwrap();
+            sys::memory::unlock(part).unwrap();
+        }
+    });
+    memory.assert_numbered();
+}

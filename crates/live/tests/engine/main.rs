@@ -1,0 +1,10 @@
+//! The engine on real memory, with every means that works for this user; what does not work must be
+//! refused clearly. Run as root, the whole suite is run once more as an ordinary user.
+
+mod memory;
+
+mod changes;
+mod means;
+mod ordinary;
+mod places;
+mod writers;

@@ -1,0 +1,203 @@
+//! Every means, forced; and what is said where one does not work.
+
+use live::{Config, Error, Knowledge, Others, Placing, Supply, Wish};
+
+use crate::memory::{Memory, assert_colored, config, open, set};
+
+const MIB: usize = 1 << 20;
+
+fn forced(placing: Option<Placing>, knowledge: Option<Knowledge>) -> Config {
+    let mut config = config(3);
+    (config.placing, config.knowledge) = (placing, knowledge);
+    config
+}
+
+#[test]
+fn each_means_alone_colors_pages_and_keeps_their_content() {
+    for placing in [Placing::Move, Placing::Refill, Placing::Remap] {
+        for knowledge in [Knowledge::Pagemap, Knowledge::HugePages] {
+            let Some(mut engine) = open(forced(Some(placing), Some(knowledge))) else {
+                continue;
+            };
+            assert_eq!(engine.means().placing, Some(placing));
+            assert_eq!(engine.means().knowledge, Some(knowledge));
+            assert!(engine.means().to_string().contains("forced"));
+            let memory = Memory::alone(2 * MIB);
+            let untouched = Memory::alone(MIB);
+            memory.number();
+            for chosen in [set(&[2]), set(&[0, 1, 5])] {
+                for memory in [&memory, &untouched] {
+                    let done = engine.color(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent);
+                    let done = done.unwrap_or_else(|error| panic!("{placing:?} {knowledge:?}: {error}"));
+                    if placing == Placing::Refill && !done.complete() {
+                        // Another thread of this cpu took frames in between, each time.
+                        assert!(done.left.iter().all(|left| left.why == live::Why::Miscolored));
+                        continue;
+                    }
+                    assert!(done.complete(), "{placing:?} {knowledge:?}: {done:?}");
+                    assert_colored(memory.pages(), 3, &chosen);
+                }
+                memory.assert_numbered();
+                untouched.assert_zero();
+            }
+        }
+    }
+}
+
+#[test]
+fn remapping_stays_within_its_budget_of_mappings() {
+    let mut config = forced(Some(Placing::Remap), None);
+    config.mappings = sys::mappings::count().unwrap() + 200;
+    let Some(mut engine) = open(config) else { return };
+    let memory = Memory::alone(4 * MIB);
+    memory.number();
+    let error = engine
+        .color(memory.pages(), &Wish::Set(set(&[1])), Others::Absent)
+        .unwrap_err();
+    assert!(
+        matches!(error, Error::Mappings { wanted, .. } if wanted > 500),
+        "{error}"
+    );
+    memory.assert_numbered();
+    assert_eq!(sys::mappings::within(memory.span()).unwrap().len(), 1);
+}
+
+#[test]
+fn ranges_in_use_are_refused_where_pages_cannot_be_moved() {
+    for placing in [Placing::Refill, Placing::Remap] {
+        let Some(mut engine) = open(forced(Some(placing), None)) else {
+            continue;
+        };
+        assert!(!engine.means().running);
+        let memory = Memory::alone(MIB);
+        memory.number();
+        // The harness runs tests on threads of their own, so that there are others.
+        let error = engine
+            .color(memory.pages(), &Wish::Set(set(&[1])), Others::Running)
+            .unwrap_err();
+        assert!(error.to_string().contains("UFFDIO_MOVE"), "{error}");
+        memory.assert_numbered();
+    }
+}
+
+#[test]
+fn colors_beyond_a_huge_page_need_the_page_map() {
+    let mut config = forced(None, Some(Knowledge::HugePages));
+    (config.colors.first_bit, config.colors.bits) = (18, 4);
+    let error = live::Engine::open(config).err().unwrap();
+    assert!(error.to_string().contains("bits 12 to 20"), "{error}");
+}
+
+#[test]
+fn frames_run_out_at_the_limit_and_the_content_stays() {
+    let mut config = config(8);
+    config.collect_bytes = 8 << 20;
+    let Some(mut engine) = open(config) else { return };
+    let memory = Memory::alone(4 * MIB);
+    memory.number();
+    let error = engine
+        .color(memory.pages(), &Wish::Set(set(&[77])), Others::Absent)
+        .unwrap_err();
+    let Error::NoFrames {
+        color, wanted, found, ..
+    } = &error
+    else {
+        panic!("{error}")
+    };
+    assert!(*color == 77 && *wanted > 900 && found < wanted, "{error}");
+    memory.assert_numbered();
+}
+
+#[test]
+fn colors_that_do_not_exist_are_no_wish() {
+    let Some(mut engine) = open(config(3)) else { return };
+    let memory = Memory::alone(MIB);
+    let wish = |engine: &mut live::Engine, wish| engine.color(memory.pages(), &wish, Others::Absent).unwrap_err();
+    assert!(matches!(wish(&mut engine, Wish::Set(set(&[8]))), Error::Wish(_)));
+    assert!(matches!(wish(&mut engine, Wish::Hints(vec![(256, 1)])), Error::Wish(_)));
+}
+
+/// A supply that lies, fails, or serves only some.
+struct Odd {
+    calls: usize,
+}
+
+impl Supply for Odd {
+    fn fill(&mut self, into: live::Pages, want: &[u16]) -> Result<Vec<Option<u16>>, Error> {
+        self.calls += 1;
+        match self.calls % 3 {
+            0 => Err(Error::Unavailable {
+                what: "the supply".into(),
+                why: "it is tired".into(),
+            }),
+            // Whatever frames the kernel has, with a lie about every second one.
+            1 => {
+                sys::memory::populate(sys::memory::Span::new(into.start, into.bytes())).unwrap();
+                Ok((0..)
+                    .zip(want)
+                    .map(|(at, &want)| (at % 2 == 0).then_some(want))
+                    .collect())
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn give_back(&mut self, _: live::Pages) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn by_color(&mut self) -> Result<Vec<u64>, Error> {
+        Ok(vec![1; 8])
+    }
+}
+
+#[test]
+fn what_a_supply_gets_wrong_comes_from_the_own_pool() {
+    let mut config = config(3);
+    config.supply = Some(Box::new(Odd { calls: 0 }));
+    let Some(mut engine) = open(config) else { return };
+    let memory = Memory::alone(MIB);
+    memory.number();
+    let chosen = [
+        set(&[1]),
+        set(&[2, 3]),
+        set(&[4]),
+        set(&[5, 6, 7]),
+        set(&[0]),
+        set(&[1]),
+    ];
+    for (call, chosen) in chosen.into_iter().enumerate() {
+        let untouched = Memory::alone(MIB / 4);
+        for memory in [&memory, &untouched] {
+            let done = engine
+                .color(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent)
+                .unwrap();
+            assert!(done.complete(), "{call}: {done:?}");
+            // An ordinary user believes the lies.
+            if engine.means().knowledge == Some(Knowledge::Pagemap) {
+                assert_colored(memory.pages(), 3, &chosen);
+            }
+        }
+        memory.assert_numbered();
+        untouched.assert_zero();
+    }
+    assert_eq!(engine.by_color().unwrap(), [1; 8]);
+}
+
+#[test]
+fn the_pool_keeps_no_more_than_its_reserve() {
+    let mut config = config(3);
+    config.reserve_bytes = 2 << 20;
+    let Some(mut engine) = open(config) else { return };
+    let memory = Memory::alone(4 * MIB);
+    memory.number();
+    for color in 0..8 {
+        let done = engine
+            .color(memory.pages(), &Wish::Set(set(&[color])), Others::Absent)
+            .unwrap();
+        assert!(done.complete());
+        let held: u64 = engine.by_color().unwrap().iter().sum();
+        assert!(held <= (2 << 20) / 4096, "{held}");
+    }
+    memory.assert_numbered();
+}

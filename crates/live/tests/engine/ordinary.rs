@@ -1,0 +1,40 @@
+//! The whole suite once more as an ordinary user.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+/// Set in the second run, which must not run itself again.
+const SECOND: &str = "DOMICILE_TEST_ORDINARY_USER";
+
+#[test]
+fn all_of_this_as_an_ordinary_user() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let root = status.lines().any(|line| line.starts_with("Uid:\t0\t0"));
+    if !root || std::env::var_os(SECOND).is_some() {
+        return;
+    }
+    // Where an ordinary user may read it.
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let binary = directory.path().join("engine");
+    std::fs::copy(std::env::current_exe().unwrap(), &binary).unwrap();
+    std::fs::set_permissions(&binary, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let run = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&binary)
+        .arg("--test-threads=2")
+        .env(SECOND, "1")
+        .current_dir("/")
+        .output();
+    let Ok(run) = run else {
+        eprintln!("without setpriv there is no second run");
+        return;
+    };
+    let text = String::from_utf8_lossy(&run.stdout);
+    let errors = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{text}\n{errors}");
+    assert!(
+        text.contains("places::touched_pages_keep_their_content ... ok"),
+        "{text}"
+    );
+}

@@ -1,0 +1,201 @@
+//! Slots of several programs that share a daemon's ledger: this test program plays all of them.
+//!
+//! They need root, as the daemon does.
+
+#[allow(dead_code)]
+#[path = "daemon/house.rs"]
+mod house;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use house::{Daemon, Wish, eventually, privileged};
+use live::PAGE_BYTES;
+use live::slots::{Application, DataSet, Error, Kind, Others, Start, ThreadGroup, Through};
+
+/// A program that does what it is told, line by line.
+struct Program {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Program {
+    fn new(daemon: &Daemon, before: &[&str]) -> Program {
+        let mut words: Vec<&std::ffi::OsStr> = before.iter().map(std::ffi::OsStr::new).collect();
+        words.push(house::program().as_os_str());
+        let mut child = Command::new(words[0])
+            .args(&words[1..])
+            .args(["program", "--exact", "--nocapture", "--test-threads=1"])
+            .env("TEST_PROGRAM", "1")
+            .env("DOMICILE_SOCKET", &daemon.socket)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Program {
+            input: child.stdin.take().unwrap(),
+            output: BufReader::new(child.stdout.take().unwrap()),
+            child,
+        }
+    }
+
+    fn ask(&mut self, what: &str) -> String {
+        writeln!(self.input, "{what}").unwrap();
+        let mut line = String::new();
+        loop {
+            line.clear();
+            assert!(
+                self.output.read_line(&mut line).unwrap() > 0,
+                "it said nothing to {what}"
+            );
+            if let Some(at) = line.find("said: ") {
+                return line[at + 6..].trim().to_string();
+            }
+        }
+    }
+
+    /// The colors of a new data set in a private slot of so many colors.
+    fn colors(&mut self, count: u32) -> Result<BTreeSet<u32>, String> {
+        let said = self.ask(&format!("private {count}"));
+        let colors = said.strip_prefix("colors ").ok_or(said.clone())?;
+        Ok(colors.split(' ').map(|color| color.parse().unwrap()).collect())
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+type Sets = Vec<(DataSet, Vec<u8>)>;
+
+/// A data set in a private slot of so many bytes, or in none, and what came of it.
+fn place(application: &Application, bytes: Option<u64>, sets: &mut Sets) -> String {
+    let memory = vec![7u8; 64 * PAGE_BYTES];
+    let placed = || -> Result<DataSet, Error> {
+        let slot = bytes.map(|bytes| application.slot(bytes, Kind::Private)).transpose()?;
+        let mut set = application.data_set(&ThreadGroup::all())?;
+        set.add(memory.as_ptr() as usize, memory.len())?;
+        set.allocate(slot.as_ref(), Others::Absent)?;
+        Ok(set)
+    };
+    let set = match placed() {
+        Ok(set) => set,
+        Err(error) => return format!("full {}: {error}", error.is_full()),
+    };
+    assert!(memory.iter().all(|&byte| byte == 7));
+    assert!(set.done().unwrap().left.is_empty(), "{:?}", set.done());
+    assert_eq!(set.census().unwrap().wrong, 0);
+    let colors: Vec<String> = set
+        .given()
+        .unwrap()
+        .colors
+        .iter()
+        .map(|color| color.to_string())
+        .collect();
+    sets.push((set, memory));
+    format!("colors {}", colors.join(" "))
+}
+
+#[test]
+fn program() {
+    if std::env::var_os("TEST_PROGRAM").is_none() {
+        return;
+    }
+    let start = Start {
+        through: Through::Daemon,
+        ..Start::default()
+    };
+    let application = Application::start(start).unwrap();
+    assert!(application.means().ledger.contains("daemon"));
+    let mut sets = Sets::new();
+    for line in std::io::stdin().lines() {
+        let line = line.unwrap();
+        let (what, number) = line.split_once(' ').unwrap_or((&line, "0"));
+        let number: u64 = number.parse().unwrap();
+        let said = match what {
+            "private" => place(&application, Some(number << 16), &mut sets),
+            "weak" => place(&application, None, &mut sets),
+            "supplied" => sets
+                .iter()
+                .map(|(set, _)| set.done().unwrap().supplied)
+                .sum::<usize>()
+                .to_string(),
+            "free" => {
+                sets.clear();
+                "freed".to_string()
+            }
+            "available" => application.available().unwrap().together.to_string(),
+            other => other.to_string(),
+        };
+        println!("said: {said}");
+    }
+}
+
+#[test]
+fn private_colors_are_one_programs() {
+    if !privileged() {
+        return;
+    }
+    let daemon = Daemon::new(Wish::default());
+    daemon.client_of_full();
+    let mut one = Program::new(&daemon, &[]);
+    let mut other = Program::new(&daemon, &house::NOBODY);
+    let mine = one.colors(6).unwrap();
+    let theirs = other.colors(6).unwrap();
+    assert_eq!((mine.len(), theirs.len()), (6, 6));
+    assert!(mine.is_disjoint(&theirs), "{mine:?} {theirs:?}");
+    // Frames come from the daemon; where others on this machine were faster, the next time.
+    for program in [&mut one, &mut other] {
+        eventually("frames come from the daemon", || {
+            program.ask("weak");
+            program.ask("supplied").parse::<usize>().unwrap() > 0
+        });
+    }
+    let refused = other.colors(5).unwrap_err();
+    assert!(
+        refused.contains("full true") && refused.contains("the slot could have 3"),
+        "{refused}"
+    );
+    assert_eq!(other.ask("available"), (3 << 16).to_string());
+    // A program that is killed has nothing any more.
+    one.child.kill().unwrap();
+    one.child.wait().unwrap();
+    eventually("the dead one's colors are free", || {
+        other.ask("available") == (9 << 16).to_string()
+    });
+    assert_eq!(other.colors(9).unwrap().len(), 9);
+    other.ask("free");
+    assert_eq!(other.ask("available"), (16 << 16).to_string());
+}
+
+#[test]
+fn a_daemon_that_came_back_is_told_what_programs_have() {
+    if !privileged() {
+        return;
+    }
+    let mut daemon = Daemon::new(Wish::default());
+    daemon.client_of_full();
+    let mut one = Program::new(&daemon, &[]);
+    let before = one.colors(6).unwrap();
+    daemon.kill_and_restart();
+    // Its next request finds the new daemon, and tells it of the six colors first.
+    let after = one.colors(4).unwrap();
+    assert!(before.is_disjoint(&after), "{before:?} {after:?}");
+    assert_eq!(one.ask("available"), (6 << 16).to_string());
+    let mut other = Program::new(&daemon, &[]);
+    let theirs = other.colors(6).unwrap();
+    assert!(theirs.is_disjoint(&before) && theirs.is_disjoint(&after));
+    // Without a daemon what was placed stays, and can be freed.
+    daemon.kill();
+    assert_eq!(one.ask("free"), "freed");
+    let refused = one.colors(1).unwrap_err();
+    assert!(
+        refused.contains("no daemon answers") || refused.contains("daemon"),
+        "{refused}"
+    );
+}

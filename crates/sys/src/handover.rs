@@ -1,0 +1,166 @@
+//! Handing page frames from one process to another.
+//!
+//! Linux keeps the frames that were freed last on a list of each cpu, and gives them out again last in,
+//! first out (`mm/page_alloc.c`, per-cpu pages). So a process that gives up frames on a cpu chooses what
+//! whoever faults next on that cpu gets: the same frames in reverse order. Nothing is promised: another
+//! process may come in between, and so both sides look afterwards at what became of it.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::process::PidfdFlags;
+
+use crate::frames::{Entry, Pagemap};
+use crate::memory::{self, Area, PAGE, Size, Span};
+
+/// As many ranges as one system call takes (`UIO_MAXIOV`).
+const MOST_RANGES: usize = 1024;
+
+/// An area of memory whose pages come and go for the sake of their frames; nobody reads or writes them.
+pub struct Shelf {
+    area: Area,
+    map: Pagemap,
+    /// Ourselves, for the system call that gives up many ranges at once; `None` where it is refused.
+    own: Option<OwnedFd>,
+}
+
+impl Shelf {
+    /// Address space for so many pages, none of which has a frame. Frames will be single ones, never pieces
+    /// of a huge page: those cannot be freed one by one.
+    ///
+    /// They are not locked in memory on purpose: the kernel takes locked pages off its list in batches, and
+    /// frees them out of order. Whether one was swapped out or moved shows in [`Shelf::entries`].
+    pub fn reserve(pages: usize) -> io::Result<Shelf> {
+        let bytes = pages.checked_mul(PAGE).ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(Shelf {
+            area: Area::map(bytes, Size::Small)?,
+            map: Pagemap::own()?,
+            own: rustix::process::pidfd_open(rustix::process::getpid(), PidfdFlags::empty()).ok(),
+        })
+    }
+
+    pub fn pages(&self) -> usize {
+        self.area.pages()
+    }
+
+    /// Gives frames to those of `pages` that have none. An error, for want of memory, leaves some with and some
+    /// without.
+    pub fn collect(&mut self, pages: Range<usize>) -> io::Result<()> {
+        memory::populate(self.span(pages)?)
+    }
+
+    /// Frees the frames of these pages in this order, on the cpu that the calling thread is on.
+    ///
+    /// Pre: each lies on the shelf. After an error some are freed, the first ones.
+    pub fn let_go(&mut self, pages: &[u32]) -> io::Result<()> {
+        let mut vector = Vec::with_capacity(pages.len().min(MOST_RANGES));
+        for pages in pages.chunks(MOST_RANGES) {
+            vector.clear();
+            for &page in pages {
+                vector.push(libc::iovec {
+                    iov_base: self.span(page as usize..page as usize + 1)?.start as *mut libc::c_void,
+                    iov_len: PAGE,
+                });
+            }
+            if !self.let_go_at_once(&vector)? {
+                for &page in pages {
+                    self.area.discard(page as usize, 1)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the kernel takes many ranges in one call: Linux 6.13 and later allow it on oneself. A third of
+    /// the time of single calls.
+    fn let_go_at_once(&mut self, vector: &[libc::iovec]) -> io::Result<bool> {
+        let Some(own) = &self.own else {
+            return Ok(false);
+        };
+        // SAFETY: each range is a page of the shelf, whose content nobody refers to; `vector` outlives the call.
+        let done = unsafe {
+            libc::syscall(
+                libc::SYS_process_madvise,
+                own.as_raw_fd(),
+                vector.as_ptr(),
+                vector.len(),
+                libc::MADV_DONTNEED,
+                0,
+            )
+        };
+        if usize::try_from(done) == Ok(vector.len() * PAGE) {
+            return Ok(true);
+        }
+        if done < 0 {
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::EINVAL | libc::ENOSYS | libc::EPERM) => self.own = None,
+                _ => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Replaces what `entries` holds by what the kernel tells of `pages`, one entry each.
+    pub fn entries(&self, pages: Range<usize>, entries: &mut Vec<Entry>) -> io::Result<()> {
+        let span = self.span(pages)?;
+        entries.clear();
+        entries.resize(span.bytes / PAGE, Entry::default());
+        self.map.read(span.start, entries)
+    }
+
+    fn span(&self, pages: Range<usize>) -> io::Result<Span> {
+        if pages.start > pages.end || pages.end > self.pages() {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        }
+        Ok(self.area.part(pages.start, pages.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn there(shelf: &Shelf) -> Vec<usize> {
+        let mut entries = Vec::new();
+        shelf.entries(0..shelf.pages(), &mut entries).unwrap();
+        (0..entries.len()).filter(|&page| entries[page].present()).collect()
+    }
+
+    #[test]
+    fn pages_come_and_go() {
+        let mut shelf = Shelf::reserve(64).unwrap();
+        assert!(there(&shelf).is_empty());
+        shelf.collect(8..40).unwrap();
+        assert_eq!(there(&shelf), (8..40).collect::<Vec<_>>());
+        shelf.let_go(&[9, 39, 12]).unwrap();
+        assert_eq!(
+            there(&shelf),
+            (8..39).filter(|page| ![9, 12].contains(page)).collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn nothing_beyond_the_shelf_is_touched() {
+        let mut shelf = Shelf::reserve(4).unwrap();
+        assert!(shelf.collect(3..5).is_err());
+        assert!(shelf.let_go(&[4]).is_err());
+        assert!(shelf.entries(usize::MAX - 1..usize::MAX, &mut Vec::new()).is_err());
+        assert!(Shelf::reserve(0).is_err() && Shelf::reserve(usize::MAX).is_err());
+    }
+
+    #[test]
+    fn both_ways_free_the_same() {
+        for single in [false, true] {
+            let mut shelf = Shelf::reserve(2500).unwrap();
+            if single {
+                shelf.own = None;
+            }
+            shelf.collect(0..2500).unwrap();
+            let pages: Vec<u32> = (0..2500).step_by(2).collect();
+            shelf.let_go(&pages).unwrap();
+            assert_eq!(there(&shelf), (1..2500).step_by(2).collect::<Vec<_>>());
+        }
+    }
+}
