@@ -4,8 +4,11 @@
 //! structure's part of that stream, instance by instance of the cache, is a stream of its own
 //! ([`crate::distance`]). Parts are counted in colors, as cache slots are.
 //!
-//! Structures here are what a slot can be given: variables, and blocks of some pages by where they were allocated. Smaller
+//! Structures here are what a slot can be given: variables, and blocks of some pages by where they were asked for (the
+//! caller too, where one place of the program allocates for several) and by their size. Smaller
 //! blocks share their pages with others, and arrays that the program declared lie in one of the former.
+
+mod blocks;
 
 use std::collections::HashMap;
 
@@ -14,7 +17,8 @@ use trace::{Allocation, Event};
 
 use crate::distance::Distances;
 use crate::pieces::Access;
-use crate::structures::{Description, StructureId, StructureKind, Structures, Tables};
+use crate::structures::{Description, StructureKind, Structures, Tables};
+use blocks::Blocks;
 
 /// Pages that a block or variable must have to be told apart.
 pub const CURVE_PAGES: u64 = 4;
@@ -40,6 +44,8 @@ pub struct CurvesOutcome {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CurveOutcome {
     pub what: Description,
+    /// Of blocks: the sizes by which they are told from others of the same name, both included.
+    pub sizes: Option<(u64, u64)>,
     /// Times it was looked up in the outermost caches, and missed there in this run.
     pub accesses: u64,
     pub misses: u64,
@@ -52,12 +58,20 @@ pub struct CurveOutcome {
 pub struct Curves {
     caches: Caches,
     structures: Structures,
+    blocks: Blocks,
     /// The kind of cache, by its place in the machine's list.
     kind: u16,
     line_bits: u8,
-    rows: HashMap<(StructureId, u32), Row>,
+    rows: HashMap<(Owner, u32), Row>,
     accesses: u64,
     misses: u64,
+}
+
+/// A structure, or a class of blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Owner {
+    Structure(u32),
+    Blocks(u32),
 }
 
 struct Row {
@@ -70,6 +84,7 @@ impl Curves {
         let tables = Tables { arrays: &[], ..*tables };
         Curves {
             structures: Structures::new(&tables),
+            blocks: Blocks::new(&tables),
             caches,
             kind,
             line_bits,
@@ -86,8 +101,11 @@ impl Curves {
         }
         self.accesses += 1;
         self.misses += u64::from(!hit);
-        let structure = self.structures.lookup(a.who.space, a.virtual_address);
-        let key = (structure, instance);
+        let owner = match self.blocks.find(a.who.space, a.virtual_address) {
+            Some(class) => Owner::Blocks(class),
+            None => Owner::Structure(self.structures.lookup(a.who.space, a.virtual_address)),
+        };
+        let key = (owner, instance);
         if self.rows.len() >= ROWS && !self.rows.contains_key(&key) {
             return;
         }
@@ -104,22 +122,34 @@ impl Curves {
     /// Memory was allocated or freed, or a process began.
     pub fn apply(&mut self, space: u32, thread: u32, event: &Event) {
         let small = CURVE_PAGES * self.caches.page_bytes;
-        match event {
+        match *event {
             Event::Alloc {
+                addr,
                 bytes,
-                kind: Allocation::Heap | Allocation::Map,
-                ..
-            } if *bytes < small => {}
-            event => self.structures.apply(space, thread, event),
+                stack,
+                kind: kind @ (Allocation::Heap | Allocation::Map),
+            } if bytes >= small => self.blocks.alloc(space, addr, bytes, stack, kind),
+            Event::Alloc { .. } => {}
+            Event::Free { addr } => self.blocks.free(space, addr),
+            _ => self.structures.apply(space, thread, event),
         }
     }
 
     pub fn tell(self) -> CurvesOutcome {
-        let mut sums: HashMap<StructureId, CurveOutcome> = HashMap::new();
-        for ((structure, _), row) in self.rows {
+        let small = CURVE_PAGES * self.caches.page_bytes;
+        let mut sums: HashMap<Owner, CurveOutcome> = HashMap::new();
+        for ((owner, _), row) in self.rows {
             let alone = row.distances.misses();
-            let sum = sums.entry(structure).or_insert_with(|| CurveOutcome {
-                what: self.structures.describe(structure),
+            let (what, sizes) = match owner {
+                Owner::Structure(structure) => (self.structures.describe(structure), None),
+                Owner::Blocks(class) => {
+                    let (what, from, to) = self.blocks.describe(class, small);
+                    (what, Some((from, to)))
+                }
+            };
+            let sum = sums.entry(owner).or_insert_with(|| CurveOutcome {
+                what,
+                sizes,
                 accesses: 0,
                 misses: 0,
                 cold: 0,
@@ -132,12 +162,14 @@ impl Curves {
                 *sum += misses.round() as u64;
             }
         }
-        let small = CURVE_PAGES * self.caches.page_bytes;
         let named = |curve: &CurveOutcome| {
             matches!(curve.what.kind, StructureKind::Symbol | StructureKind::Heap) && curve.what.bytes >= small
         };
         let mut structures: Vec<_> = sums.into_values().filter(named).collect();
-        structures.sort_by(|a, b| b.misses.cmp(&a.misses).then_with(|| a.what.name.cmp(&b.what.name)));
+        structures.sort_by(|a, b| {
+            let names = || (&a.what.name, a.sizes).cmp(&(&b.what.name, b.sizes));
+            b.misses.cmp(&a.misses).then_with(names)
+        });
         CurvesOutcome {
             line_bytes: 1 << self.line_bits,
             caches: self.caches,

@@ -344,6 +344,23 @@ impl Structures {
     }
 }
 
+/// For each stack, what people call the place that allocates, with its caller where one place does so for several. All
+/// blocks of one name are asked for at the same place.
+pub(crate) fn places(tables: &Tables) -> Vec<Option<Description>> {
+    let describe = |site: sites::Site| Description {
+        name: site.name,
+        kind: StructureKind::Heap,
+        file: site.file,
+        line: site.line,
+        bytes: 0,
+        blocks: 0,
+    };
+    let sites = sites::find_callers(tables).into_iter();
+    sites
+        .map(|site| site.filter(|site| site.name != sites::MALLOC).map(describe))
+        .collect()
+}
+
 #[inline]
 fn slot(space: u32, addr: u64) -> usize {
     ((addr / SLOT_BYTES) as usize).wrapping_add(space as usize * 37) % SLOTS

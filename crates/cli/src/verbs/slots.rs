@@ -74,14 +74,7 @@ impl<'a> Partition<'a> {
             },
             ..SlotAdvice::default()
         };
-        let (kept, measured): (Vec<_>, Vec<_>) = {
-            let block = sim::CURVE_PAGES * curves.caches.page_bytes;
-            curves
-                .structures
-                .iter()
-                .filter_map(|curve| measured(curve, block))
-                .unzip()
-        };
+        let (kept, measured): (Vec<_>, Vec<_>) = curves.structures.iter().filter_map(measured).unzip();
         let proposals = match propose(&curves.caches, curves.misses, &measured) {
             Ok(proposals) => proposals,
             Err(nothing) => {
@@ -97,8 +90,9 @@ impl<'a> Partition<'a> {
         advice.policy.clone_from(&policy);
         let data = |part: &Part| {
             let before: &CurveOutcome = kept[part.at];
-            let same =
-                |other: &&CurveOutcome| other.what.name == before.what.name && other.what.kind == before.what.kind;
+            let same = |other: &&CurveOutcome| {
+                (&other.what.name, other.what.kind, other.sizes) == (&before.what.name, before.what.kind, before.sizes)
+            };
             let after = after.and_then(|after| after.structures.iter().find(same));
             SlotData {
                 name: measured[part.at].name.clone(),
@@ -211,9 +205,9 @@ impl<'a> Partition<'a> {
     }
 }
 
-/// A structure as a plan can name it; `block`: the smallest block that its curve is of.
-fn measured(curve: &CurveOutcome, block: u64) -> Option<(&CurveOutcome, Measured)> {
-    let (name, what) = named(&curve.what, block)?;
+/// A structure as a plan can name it.
+fn measured(curve: &CurveOutcome) -> Option<(&CurveOutcome, Measured)> {
+    let (name, what) = named(&curve.what, curve.sizes)?;
     let measured = Measured {
         name,
         what,
@@ -226,9 +220,9 @@ fn measured(curve: &CurveOutcome, block: u64) -> Option<(&CurveOutcome, Measured
     Some((curve, measured))
 }
 
-fn named(of: &Description, block: u64) -> Option<(String, What)> {
-    match of.kind {
-        StructureKind::Symbol => {
+fn named(of: &Description, sizes: Option<(u64, u64)>) -> Option<(String, What)> {
+    match (of.kind, sizes) {
+        (StructureKind::Symbol, _) => {
             let mut symbol = Symbol::parse(&of.name);
             let place = of.file.as_ref().zip(of.line);
             symbol.place = place.map(|(file, line)| (base(file).to_string(), line));
@@ -236,14 +230,20 @@ fn named(of: &Description, block: u64) -> Option<(String, What)> {
             let module = None;
             Some((name, What::Symbol { symbol, module }))
         }
-        StructureKind::Heap => {
+        (StructureKind::Heap, Some((at_least, at_most))) => {
             let site = Site::parse(&of.name)?;
             let what = What::Site {
                 site,
-                at_least: block,
-                at_most: u64::MAX,
+                at_least,
+                at_most,
             };
-            Some((of.name.clone(), what))
+            // Blocks of other sizes have the same name.
+            let name = match (at_most, of.blocks) {
+                (u64::MAX, _) => of.name.clone(),
+                (_, 1) => format!("{} of {}", of.name, report::bytes(of.bytes)),
+                _ => format!("{} up to {}", of.name, report::bytes(at_most)),
+            };
+            Some((name, what))
         }
         _ => None,
     }

@@ -55,6 +55,28 @@ pub fn find(tables: &Tables) -> (Vec<Site>, Vec<u32>) {
     (sites, site_of)
 }
 
+/// The same, but blocks that different places ask one place for are told apart by who asked:
+/// `team_memory ← make_matrix (makea.c:31)`. Stacks without a site have none.
+pub fn find_callers(tables: &Tables) -> Vec<Option<Site>> {
+    let names = Names::new(tables);
+    let sites: Vec<_> = tables.stacks.iter().map(|stack| names.site(stack)).collect();
+    let callers: Vec<_> = tables.stacks.iter().map(|stack| names.caller(stack)).collect();
+    let mut askers: HashMap<(&Site, u32), HashSet<&Option<Site>>> = HashMap::new();
+    for ((site, caller), stack) in sites.iter().zip(&callers).zip(tables.stacks) {
+        if let Some(site) = site {
+            askers.entry((site, stack.process)).or_default().insert(caller);
+        }
+    }
+    let one = |((site, caller), stack): ((&Option<Site>, &Option<Site>), &Stack)| {
+        let site = site.as_ref()?;
+        let several = askers
+            .get(&(site, stack.process))
+            .is_some_and(|askers| askers.len() > 1);
+        Some(caller.as_ref().filter(|_| several).unwrap_or(site).clone())
+    };
+    sites.iter().zip(&callers).zip(tables.stacks).map(one).collect()
+}
+
 /// The last part of a path.
 pub fn base(path: &str) -> &str {
     path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
@@ -156,6 +178,29 @@ impl<'a> Names<'a> {
         };
         Some(Site {
             name,
+            file: Some(path.clone()),
+            line: location.line,
+        })
+    }
+
+    /// The site with the place of the program that called there.
+    fn caller(&self, stack: &Stack) -> Option<Site> {
+        let parts = self.parts(stack);
+        let chosen = parts.iter().position(|part| *part == Part::Program)?;
+        let known = |at: &usize| self.location(stack.process, stack.frames[*at].pc).is_some();
+        let caller = (chosen + 1..parts.len()).find(|at| parts[*at] == Part::Program && known(at))?;
+        let location = self.location(stack.process, stack.frames[caller].pc)?;
+        let path = location.file.as_ref()?;
+        let place = match location.line {
+            Some(line) => format!("{}:{line}", base(path)),
+            None => base(path).to_string(),
+        };
+        Some(Site {
+            name: format!(
+                "{} ← {} ({place})",
+                self.function(stack, chosen),
+                self.function(stack, caller)
+            ),
             file: Some(path.clone()),
             line: location.line,
         })
