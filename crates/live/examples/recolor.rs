@@ -63,6 +63,8 @@ fn under_writers(colors: &Colors, time: Duration) -> Result<(), Box<dyn std::err
             std::thread::sleep(time / 4);
             Ok(0)
         })?;
+        // The longest flight of each call.
+        let mut flights: Vec<Duration> = Vec::new();
         let busy = written(&area, || {
             let (start, mut exchanged) = (Instant::now(), 0);
             for half in halves.iter().cycle() {
@@ -75,13 +77,15 @@ fn under_writers(colors: &Colors, time: Duration) -> Result<(), Box<dyn std::err
             }
             Ok(exchanged)
         })?;
+        flights.sort_unstable();
         println!(
-            "{batch:>8} {:>12.0} {:>12.2} {:>14} {:>16} {:>14}",
+            "{batch:>8} {:>12.0} {:>12.2} {:>14} {:>16} {:>14} {:>16}",
             busy.done as f64 / busy.seconds,
             busy.cpu * 1e6 / busy.done as f64,
             micros(busy.longest),
             micros(idle.longest),
-            busy.long
+            micros(flights.last().copied().unwrap_or_default()),
+            micros(flights.get(flights.len() / 2).copied().unwrap_or_default())
         );
     }
     Ok(())
@@ -93,7 +97,6 @@ struct Written {
     /// Of the thread that colors.
     cpu: f64,
     longest: Duration,
-    long: usize,
 }
 
 /// Does something while two threads increment words at random and clock each increment.
@@ -107,7 +110,7 @@ fn written(
             .map(|thread| {
                 let stop = &stop;
                 scope.spawn(move || {
-                    let (mut longest, mut long) = (Duration::ZERO, 0);
+                    let mut longest = Duration::ZERO;
                     let mut random = thread * 7919 + 88172645463325252;
                     let mut before = Instant::now();
                     while !stop.load(Ordering::Relaxed) {
@@ -120,10 +123,9 @@ fn written(
                         let now = Instant::now();
                         let took = now - before;
                         longest = longest.max(took);
-                        long += usize::from(took > Duration::from_millis(1));
                         before = now;
                     }
-                    (longest, long)
+                    longest
                 })
             })
             .collect();
@@ -132,17 +134,15 @@ fn written(
         let cpu = (thread_time() - cpu).as_secs_f64();
         let seconds = start.elapsed().as_secs_f64();
         stop.store(true, Ordering::Relaxed);
-        let (mut longest, mut long) = (Duration::ZERO, 0);
+        let mut longest = Duration::ZERO;
         for writer in writers {
-            let (one, times) = writer.join().map_err(|_| "a writer failed")?;
-            (longest, long) = (longest.max(one), long + times);
+            longest = longest.max(writer.join().map_err(|_| "a writer failed")?);
         }
         Ok(Written {
             done: done?,
             seconds,
             cpu,
             longest,
-            long,
         })
     })
 }

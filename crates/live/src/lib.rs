@@ -20,3 +20,9 @@ pub use engine::{Census, Config, Done, Engine, Knowledge, Left, Lock, Means, Oth
 pub use error::Error;
 pub use pool::Pool;
 pub use supply::{PAGE_BYTES, Pages, Supply};
+
+// An engine may be handed to another thread.
+const _: () = {
+    const fn sent<T: Send>() {}
+    sent::<Engine>();
+};

@@ -17,6 +17,9 @@ use sys::memory::Area;
 use crate::engine::{Knowledge, Placing};
 use crate::{Colors, Error, PAGE_BYTES, Pages, Supply};
 
+/// How many areas the reserve may be spread over.
+const CHUNKS: usize = 6;
+
 /// See the module's documentation.
 pub struct Pool {
     colors: Colors,
@@ -143,9 +146,16 @@ impl Pool {
                 frames.drain(..frames.len().saturating_sub(each));
             }
         }
-        let mut kept: Vec<Vec<u32>> = vec![Vec::new(); self.chunks.len()];
-        for frame in self.free.iter().flatten() {
-            kept[frame.chunk as usize].push(frame.page);
+        let mut kept = self.pages_of_chunks();
+        let mut fullest: Vec<usize> = (0..kept.len()).filter(|&chunk| !kept[chunk].is_empty()).collect();
+        if fullest.len() > CHUNKS {
+            // Each is a mapping.
+            fullest.sort_by_key(|&chunk| std::cmp::Reverse(kept[chunk].len()));
+            fullest.truncate(CHUNKS);
+            for frames in &mut self.free {
+                frames.retain(|frame| fullest.contains(&(frame.chunk as usize)));
+            }
+            kept = self.pages_of_chunks();
         }
         for (chunk, mut kept) in self.chunks.iter_mut().zip(kept) {
             let Some(area) = chunk.as_ref() else { continue };
@@ -163,6 +173,15 @@ impl Pool {
                 next = page + 1;
             }
         }
+    }
+
+    /// The pages of the frames that are free, by chunk.
+    fn pages_of_chunks(&self) -> Vec<Vec<u32>> {
+        let mut pages: Vec<Vec<u32>> = vec![Vec::new(); self.chunks.len()];
+        for frame in self.free.iter().flatten() {
+            pages[frame.chunk as usize].push(frame.page);
+        }
+        pages
     }
 
     fn place(&mut self, area: Area) -> u32 {

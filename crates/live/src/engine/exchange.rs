@@ -114,6 +114,7 @@ impl Engine {
             }
         }
         done.supplied += furnished.supplied;
+        done.longest = done.longest.max(exchange.longest());
         // With a supply behind us the old frames are better left to the kernel.
         let keeps = self.config.supply.is_none();
         if let Some(pool) = self.pool.as_mut().filter(|_| keeps) {

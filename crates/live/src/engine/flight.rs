@@ -4,7 +4,7 @@
 //! too. So nothing is touched here but the stack, areas of our own and the kernel: no heap, no
 //! static variable. What is known of each page lies in arrays that are mappings of their own.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sys::arrays::Array;
 use sys::faults::{Event, Faults, Stop};
@@ -116,6 +116,8 @@ pub(super) struct Exchange {
     /// Where it is to be put: at home, but after a `mremap`.
     target: Array<u64>,
     state: Array<u32>,
+    /// The longest that pages were in flight.
+    longest: Duration,
 }
 
 impl Exchange {
@@ -143,7 +145,13 @@ impl Exchange {
             home,
             target: Array::new(count),
             state,
+            longest: Duration::ZERO,
         }
+    }
+
+    /// The longest that pages were in flight: no touch of them waited longer.
+    pub fn longest(&self) -> Duration {
+        self.longest
     }
 
     /// Whether anything that is touched while pages are in flight lies in a range: where the program
@@ -196,9 +204,11 @@ impl Exchange {
             self.hear(at, at);
             let end = (at + batch.max(1)).min(count);
             let flight = Flight::begin();
+            let start = Instant::now();
             self.take(at, end);
             self.copy(at, end);
             self.put(at, end);
+            self.longest = self.longest.max(start.elapsed());
             drop(flight);
             at = end;
         }

@@ -1,6 +1,7 @@
 //! What came of it.
 
 use std::fmt;
+use std::time::Duration;
 
 /// What [`color`](crate::Engine::color) did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct Done {
     pub left: Vec<Left>,
     /// Whether the range is locked in memory.
     pub locked: bool,
+    /// The longest that pages were on their way, while whoever touched them waited.
+    pub longest: Duration,
 }
 
 impl Done {

@@ -4,6 +4,8 @@
 #[allow(dead_code)]
 #[path = "../engine/memory.rs"]
 mod memory;
+#[path = "../engine/ordinary.rs"]
+mod ordinary;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
