@@ -108,12 +108,12 @@ impl Plan {
             Effort::Quick => Plan {
                 steps: 12,
                 tests: 12,
-                ladder: 3,
+                ladder: 5,
             },
             Effort::Careful => Plan {
                 steps: 30,
                 tests: 30,
-                ladder: 5,
+                ladder: 9,
             },
         }
     }
@@ -126,6 +126,8 @@ const STEPS: [usize; 20] = [
 /// The largest set has so many times the ways: a cache that takes what another one gives up holds the
 /// pages of both, and a sixteenth color's worth more than that may be too much for a small one as a whole.
 const WAYS_TIMES: usize = 4;
+/// A load from behind a cache is taken to cost at most so many times one that it serves.
+const OUTSIDE_MAX: f64 = 6.0;
 /// Fewer pages of one color than this, and it is not the ways that were met.
 const PAGES_MIN: usize = 3;
 
@@ -191,7 +193,9 @@ impl<S: Stopwatch> Court<'_, S> {
                 times.push(self.beyond_translation(&pages));
             }
         }
-        seen.iter().map(|times| median(times)).collect()
+        // What disturbs a walk only makes it longer, and a time too long would hide thrashing.
+        let least = |times: &Vec<f64>| times.iter().copied().reduce(f64::min).unwrap_or(f64::NAN);
+        seen.iter().map(least).collect()
     }
 
     /// Pages of any frames.
@@ -224,7 +228,12 @@ impl<S: Stopwatch> Court<'_, S> {
                 confidence: 1.0,
             }
         } else {
-            let times = Times { inside_ns, outside_ns };
+            // On a busy machine what lies behind may be far slower than it is for small sets, and their
+            // thrashing would look like little.
+            let times = Times {
+                inside_ns,
+                outside_ns: outside_ns.min(inside_ns * OUTSIDE_MAX),
+            };
             finding.times = times
                 .inside_ns
                 .is_finite()

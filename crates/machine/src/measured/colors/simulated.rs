@@ -265,8 +265,8 @@ fn a_part_of_the_ways_is_what_a_color_is_worth() {
 
 #[test]
 fn noise_may_hide_colors_but_makes_none() {
-    for seed in 1..4 {
-        for slower in [0.3, 2.0, 20.0] {
+    for (seed, slower) in [(1, 0.3), (2, 2.0), (3, 20.0)] {
+        {
             for finding in tried(Model::new().scattered().noisy(slower, seed)) {
                 assert_eq!(is_colors(&finding), None, "{finding:#?}");
             }
