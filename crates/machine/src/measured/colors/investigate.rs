@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::sets::{FIRST_BIT, Known, LINES, Sorted, dense, sparse};
-use super::verdict::{CHANCE_MAX, Effect, Knee, Times, Trial, effect, knee, median, run};
+use super::verdict::{CHANCE_MAX, Effect, Knee, Times, Trial, effect, knee, median, run, telling};
 use crate::measured::Effort;
 use crate::measured::chase::Random;
 
@@ -232,7 +232,10 @@ impl<S: Stopwatch> Court<'_, S> {
             // thrashing would look like little.
             let times = Times {
                 inside_ns,
-                outside_ns: outside_ns.min(inside_ns * OUTSIDE_MAX),
+                outside_ns: match outside_ns.is_nan() {
+                    true => outside_ns,
+                    false => outside_ns.min(inside_ns * OUTSIDE_MAX),
+                },
             };
             finding.times = times
                 .inside_ns
@@ -268,8 +271,8 @@ impl<S: Stopwatch> Court<'_, S> {
         }
         let steps = self.steps(&sorted, &counts);
         finding.steps = steps.iter().map(summary).collect();
-        let pages = match knee(&steps, times) {
-            Knee::At(pages) if pages >= PAGES_MIN => pages,
+        match knee(&steps, times) {
+            Knee::At(pages) if pages >= PAGES_MIN => {}
             Knee::At(_) | Knee::AtOnce => {
                 return Verdict::Unclear {
                     reason: "even the smallest sets of pages do not stay in it: others use it at the same time".into(),
@@ -277,9 +280,12 @@ impl<S: Stopwatch> Court<'_, S> {
             }
             Knee::Noise => return noise(),
             Knee::Never => return never(&sorted, &steps, suspect, times),
-        };
+        }
         let singles = (0..finding.bits).map(|bit| 1u64 << bit);
-        let counts = beyond(pages, most);
+        let counts = telling(&steps, times);
+        if counts.is_empty() {
+            return noise();
+        }
         let mut separate = Vec::new();
         let (mut chances, mut unclear) = (0.0, false);
         for mask in singles {
@@ -334,7 +340,10 @@ impl<S: Stopwatch> Court<'_, S> {
                 };
             }
         };
-        let counts = beyond(pages, most);
+        let counts = telling(&steps, times);
+        if counts.is_empty() {
+            return noise();
+        }
         let pairs = (0..length).flat_map(|low| (low + 1..length).map(move |high| 1u64 << low | 1 << high));
         let all = (length > 2).then_some((1u64 << length) - 1);
         for mask in (0..length).map(|bit| 1u64 << bit).chain(pairs).chain(all) {
@@ -433,17 +442,6 @@ fn summary(trial: &Trial) -> Step {
         same_ns: median(&trial.same),
         mixed_ns: median(&trial.other),
     }
-}
-
-/// Numbers of pages that outgrow one color, but not two.
-fn beyond(pages: usize, most: usize) -> Vec<usize> {
-    let mut counts: Vec<usize> = [pages * 3 / 2, pages * 7 / 4]
-        .into_iter()
-        .map(|count| count.clamp(pages + 1, (2 * pages).saturating_sub(1)).min(most))
-        .filter(|&count| count > pages)
-        .collect();
-    counts.dedup();
-    counts
 }
 
 fn noise() -> Verdict {
