@@ -43,7 +43,7 @@ const OUTGROWN: f64 = 0.15;
 /// by a half miss a third of their loads at least, whatever is replaced.
 const LIMIT: f64 = 0.15;
 /// A claim that chance alone would make more often than this is not made.
-pub const CHANCE_MAX: f64 = 1e-3;
+const CHANCE_MAX: f64 = 1e-3;
 
 /// What the difference between two kinds of sets amounts to.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
