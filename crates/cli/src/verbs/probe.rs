@@ -7,7 +7,7 @@ use ::machine::measured::{
 };
 use anstyle::{AnsiColor, Style};
 use clap::Args;
-use report::{Cell, Column, Table};
+use report::{Column, Table};
 use serde::Serialize;
 
 use super::Done;

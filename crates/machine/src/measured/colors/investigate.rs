@@ -239,8 +239,8 @@ impl<S: Stopwatch> Court<'_, S> {
         self.confirm(suspect, run, times, chances, finding)
     }
 
-    /// The bits that separate one by one must do so in pairs and all together, else their sum
-    /// decides; and with the other bits free a color still has its share.
+    /// With the other bits free a color must still have its share; and the bits that separate one by
+    /// one must do so in pairs and all together, else it is their sum that decides.
     fn confirm(
         &mut self,
         suspect: &Suspect,
@@ -255,6 +255,7 @@ impl<S: Stopwatch> Court<'_, S> {
         let steps = self.steps(&sorted, &counts(most, suspect.ways));
         let pages = match knee(&steps, times) {
             Knee::At(pages) if pages >= PAGES_MIN => pages,
+            Knee::Noise => return noise(),
             _ => {
                 return Verdict::Nothing {
                     reason: format!(
