@@ -22,6 +22,9 @@ _domicile() {
             domicile,completions)
                 cmd="domicile__subcmd__completions"
                 ;;
+            domicile,doctor)
+                cmd="domicile__subcmd__doctor"
+                ;;
             domicile,help)
                 cmd="domicile__subcmd__help"
                 ;;
@@ -36,6 +39,9 @@ _domicile() {
                 ;;
             domicile,policy)
                 cmd="domicile__subcmd__policy"
+                ;;
+            domicile,probe)
+                cmd="domicile__subcmd__probe"
                 ;;
             domicile,record)
                 cmd="domicile__subcmd__record"
@@ -58,6 +64,9 @@ _domicile() {
             domicile__subcmd__help,completions)
                 cmd="domicile__subcmd__help__subcmd__completions"
                 ;;
+            domicile__subcmd__help,doctor)
+                cmd="domicile__subcmd__help__subcmd__doctor"
+                ;;
             domicile__subcmd__help,help)
                 cmd="domicile__subcmd__help__subcmd__help"
                 ;;
@@ -72,6 +81,9 @@ _domicile() {
                 ;;
             domicile__subcmd__help,policy)
                 cmd="domicile__subcmd__help__subcmd__policy"
+                ;;
+            domicile__subcmd__help,probe)
+                cmd="domicile__subcmd__help__subcmd__probe"
                 ;;
             domicile__subcmd__help,record)
                 cmd="domicile__subcmd__help__subcmd__record"
@@ -167,7 +179,7 @@ _domicile() {
 
     case "${cmd}" in
         domicile)
-            opts="-h -V --json --help --version machine policy record import trace simulate advise report reproduce completions man help"
+            opts="-h -V --json --help --version machine probe doctor policy record import trace simulate advise report reproduce completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -256,8 +268,22 @@ _domicile() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        domicile__subcmd__doctor)
+            opts="-h --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         domicile__subcmd__help)
-            opts="machine policy record import trace simulate advise report reproduce completions man help"
+            opts="machine probe doctor policy record import trace simulate advise report reproduce completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -285,6 +311,20 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__help__subcmd__completions)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        domicile__subcmd__help__subcmd__doctor)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -413,6 +453,20 @@ _domicile() {
         domicile__subcmd__help__subcmd__policy__subcmd__list)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        domicile__subcmd__help__subcmd__probe)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -751,6 +805,20 @@ _domicile() {
         domicile__subcmd__policy__subcmd__list)
             opts="-h --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        domicile__subcmd__probe)
+            opts="-h --quick --careful --fresh --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
