@@ -91,7 +91,11 @@ mod tests {
         if let Ok(faults) = count(Event::PageFaults, touch) {
             assert!(faults >= pages as u64, "{faults}");
         }
-        let spin = || (0..1000u64).for_each(|i| drop(std::hint::black_box(i)));
+        let spin = || {
+            for step in 0..1000u64 {
+                std::hint::black_box(step);
+            }
+        };
         if let Ok(instructions) = count(Event::Instructions, spin) {
             assert!(instructions >= 1000, "{instructions}");
         }

@@ -7,7 +7,7 @@ use ::machine::measured::{
 };
 use anstyle::{AnsiColor, Style};
 use clap::Args;
-use report::{Cell, Column, Table};
+use report::{Column, Table};
 use serde::Serialize;
 
 use super::Done;
@@ -106,7 +106,8 @@ fn text(outcome: &Outcome, width: usize) -> String {
             "  The TLB reaches {} of small pages; beyond, translation adds {refill:.1} ns to a load of another page.",
             report::bytes(reach)
         ),
-        _ => "  Translation of small pages costs no more than a load from the last cache, as far as was looked at.".into(),
+        _ => "  Translation of small pages costs no more than a load from the last cache, as far as was looked at."
+            .into(),
     };
     text += &wrapped(&tlb, width);
     text + "\n" + &colors(&outcome.colors, width)
@@ -124,7 +125,10 @@ fn colors(colors: &ColorReport, width: usize) -> String {
         } else {
             "not all in huge pages"
         };
-        let tried = format!("  Tried with {} {made}; frames are {known}.", report::bytes(colors.bytes));
+        let tried = format!(
+            "  Tried with {} {made}; frames are {known}.",
+            report::bytes(colors.bytes)
+        );
         text += &wrapped(&tried, width);
     }
     if let Some(translation) = colors.translation {
@@ -145,8 +149,14 @@ fn colors(colors: &ColorReport, width: usize) -> String {
     }
     text += "\n";
     text += &match colors.outcome() {
-        Ok(validated) => wrapped(&format!("{GOOD}Colors are real here{GOOD:#}: {}.", sentence(&validated)), width),
-        Err(not) => wrapped(&format!("{BAD}No colors are used here{BAD:#}: {}.", not.reason), width),
+        Ok(validated) => wrapped(
+            &format!(
+                "{GOOD}Conclusion{GOOD:#}: colors are real here: {}.",
+                sentence(&validated)
+            ),
+            width,
+        ),
+        Err(not) => wrapped(&format!("{BAD}Conclusion{BAD:#}: {}.", not.reason), width),
     };
     text
 }
@@ -353,8 +363,11 @@ mod tests {
             frames: FrameSource::HugePages,
         };
         let told = plain(&outcome(verdict, Some(validated), None));
+        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
-            told.contains("Colors are real here: 16 of 64.0 KB each in L2 (private to a cpu), by bits 12 to 15"),
+            told.contains(
+                "Conclusion: colors are real here: 16 of 64.0 KB each in L2 (private to a cpu), by bits 12 to 15"
+            ),
             "{told}"
         );
         assert!(
@@ -373,10 +386,7 @@ mod tests {
         };
         let told = plain(&outcome(verdict, None, Some(reason)));
         let flat = told.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(
-            flat.contains("No colors are used here: pages that agree in bits 12-15"),
-            "{told}"
-        );
+        assert!(flat.contains("Conclusion: pages that agree in bits 12-15"), "{told}");
         assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
         assert_eq!(wrapped("  a b", 4), "  a b\n");
     }

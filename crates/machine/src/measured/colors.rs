@@ -8,6 +8,7 @@
 //! each other, there are no colors, and the reason is told: refusing is always safe.
 
 mod area;
+mod finding;
 mod investigate;
 mod sets;
 #[cfg(test)]
@@ -21,8 +22,8 @@ use crate::model::{Index, Kind};
 use crate::{HostReport, host};
 
 pub use area::{Source as FrameSource, Translation};
-use investigate::Suspect;
-pub use investigate::{Bits, Finding, Step, Verdict};
+use finding::Suspect;
+pub use finding::{Bits, Finding, Step, Verdict};
 pub use verdict::{Effect, Times};
 
 /// Colors that are real on this machine, as far as timing can tell.

@@ -99,10 +99,10 @@ fn judge_colors(found: Result<Colors, live::Error>, looked: bool) -> Facility {
         }
         Err(error) if looked => (
             Works::No,
-            error.to_string(),
+            reason(error),
             Some("nothing, if the machine is as the reason says; else look again, longer: domicile probe --careful --fresh".into()),
         ),
-        Err(error) => (Works::No, error.to_string(), Some("domicile probe".into())),
+        Err(error) => (Works::No, reason(error), Some("domicile probe".into())),
     };
     Facility {
         facility: "page colors",
@@ -110,6 +110,13 @@ fn judge_colors(found: Result<Colors, live::Error>, looked: bool) -> Facility {
         found: text,
         purpose: "slots: parts of a cache for chosen data",
         change,
+    }
+}
+
+fn reason(error: live::Error) -> String {
+    match error {
+        live::Error::Unavailable { why, .. } => why,
+        other => other.to_string(),
     }
 }
 

@@ -98,7 +98,11 @@ fn judge_resctrl(state: &Resctrl) -> Facility {
 }
 
 pub fn counters() -> Facility {
-    let work = || (0..1000u64).for_each(|step| drop(std::hint::black_box(step)));
+    let work = || {
+        for step in 0..1000u64 {
+            std::hint::black_box(step);
+        }
+    };
     judge_counters(
         sys::perf::count(Event::Instructions, work),
         sys::perf::count(Event::CacheMisses, work),

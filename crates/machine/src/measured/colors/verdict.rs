@@ -43,7 +43,7 @@ const OUTGROWN: f64 = 0.15;
 /// by a half miss a third of their loads at least, whatever is replaced.
 const LIMIT: f64 = 0.15;
 /// A claim that chance alone would make more often than this is not made.
-pub const CHANCE_MAX: f64 = 1e-3;
+const CHANCE_MAX: f64 = 1e-3;
 
 /// What the difference between two kinds of sets amounts to.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -131,6 +131,27 @@ pub fn knee(trials: &[Trial], times: Times) -> Knee {
             }
         }
     }
+}
+
+/// Numbers of pages at which a flipped bit, which halves the pages of each color, tells the most: those
+/// where the share of misses is farthest above that of half as many pages. At most two; none where no number
+/// tells more than [`LIMIT`].
+pub fn telling(trials: &[Trial], times: Times) -> Vec<usize> {
+    let missed = |trial: &Trial| times.missed(median(&trial.same)).clamp(0.0, 1.0);
+    let mut gains: Vec<(f64, usize)> = trials
+        .iter()
+        .filter_map(|trial| {
+            // The larger half, or a little more than that: rather too little is promised.
+            let half = trials.iter().find(|half| half.pages >= trial.pages.div_ceil(2))?;
+            let gain = missed(trial) - missed(half);
+            (gain > LIMIT).then_some((gain, trial.pages))
+        })
+        .collect();
+    // Numbers that tell about the same: the one in their middle is the farthest from either edge.
+    let most = gains.iter().map(|(gain, _)| *gain).fold(0.0, f64::max);
+    gains.retain(|(gain, _)| *gain > most - LIMIT / 2.0);
+    let middle = gains.len().saturating_sub(1) / 2;
+    gains.iter().skip(middle).take(2).map(|(_, pages)| *pages).collect()
 }
 
 /// The middle of some values; not a number where there are none.
@@ -229,6 +250,27 @@ mod tests {
         let wild = sweep(&[(8, 9.0), (12, 3.0), (16, 9.0), (20, 3.0), (24, 9.0), (28, 3.0)]);
         assert_eq!(knee(&wild, TIMES), Knee::Noise);
         assert_eq!(knee(&[], TIMES), Knee::Never);
+    }
+
+    #[test]
+    fn the_sets_that_tell_the_most_fill_one_color_and_not_two() {
+        let rising = sweep(&[
+            (8, 3.0),
+            (12, 3.0),
+            (16, 3.3),
+            (20, 12.0),
+            (24, 12.5),
+            (28, 12.8),
+            (32, 13.0),
+            (48, 13.0),
+        ]);
+        let counts = telling(&rising, TIMES);
+        assert_eq!(counts, [24, 28]);
+        // Replacement at random: slow to rise.
+        let slow = sweep(&[(4, 3.2), (6, 5.0), (8, 7.0), (12, 10.0), (16, 12.0), (24, 13.0)]);
+        assert!(telling(&slow, TIMES).iter().all(|count| (8..=16).contains(count)));
+        assert!(telling(&sweep(&[(8, 3.0), (16, 3.1), (24, 3.0)]), TIMES).is_empty());
+        assert!(telling(&[], TIMES).is_empty());
     }
 
     #[test]
