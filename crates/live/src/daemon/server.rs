@@ -140,6 +140,8 @@ pub struct Server {
     excess: usize,
     rest: Duration,
     collect_from: Instant,
+    /// Frames released up to the last look.
+    seen_released: u64,
     next_complaint: Instant,
 }
 
@@ -231,6 +233,7 @@ impl Server {
             excess: 0,
             rest: REST,
             collect_from: now,
+            seen_released: 0,
             next_complaint: now,
         })
     }

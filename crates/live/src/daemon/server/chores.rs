@@ -58,6 +58,13 @@ impl Server {
                 self.desk.takes_back = frames > 0;
             }
         }
+        let released = self.desk.stock.flow().released;
+        if released != self.seen_released {
+            // Other colors are wanted than those that were not to be had.
+            self.seen_released = released;
+            self.rest = REST;
+            self.collect_from = self.collect_from.min(now + REST);
+        }
         if self.deaf && self.ready.watch(&self.listener, LISTENER, Wanted::Read).is_ok() {
             self.deaf = false;
         }
