@@ -96,7 +96,6 @@ impl Model {
             plan: plan.clone().filter(|_| gives_slots(&name)),
             name,
             sets: self.sets.clone(),
-            plan: None,
         };
         Ok(names.into_iter().map(spec).collect())
     }
