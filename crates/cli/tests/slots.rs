@@ -120,7 +120,7 @@ fn a_partition_is_proposed_written_and_simulated_again() {
     assert_eq!(misses(slots, "before"), l2(named("random")));
 
     // The same for people.
-    let (text, _) = output(&advise, 0);
+    let (text, _) = output(&[&advise[..], &["-o", &room.path("advice.json")]].concat(), 0);
     assert!(text.contains("Cache slots: a partition of L2"), "{text}");
     assert!(text.contains("protect") && text.contains("confine") && text.contains("heap: make (sparse.c:"));
 }
