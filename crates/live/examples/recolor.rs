@@ -3,14 +3,15 @@
 //! copying 32 MiB.
 //!
 //! `cargo run --release -p domicile-live --example recolor`; `DOMICILE_COLORS` is not asked, colors
-//! are forced: 6 bits from 12, 32 KiB each. Times are wall-clock and CPU; medians of interleaved
-//! rounds.
+//! are forced: 6 bits from 12, 32 KiB each. Rates and waits are wall-clock, costs the thread's
+//! CPU time, medians of interleaved rounds.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use live::{Colors, Config, Engine, Lock, Others, Pages, Source, Wish};
 use policy::slots::ColorSet;
+use sys::clock::thread_time;
 use sys::memory::{self, Area, Size};
 
 const MIB: usize = 1 << 20;
@@ -75,8 +76,9 @@ fn under_writers(colors: &Colors, time: Duration) -> Result<(), Box<dyn std::err
             Ok(exchanged)
         })?;
         println!(
-            "{batch:>8} {:>12.0} {:>14} {:>16} {:>14}",
+            "{batch:>8} {:>12.0} {:>12.2} {:>14} {:>16} {:>14}",
             busy.done as f64 / busy.seconds,
+            busy.cpu * 1e6 / busy.done as f64,
             micros(busy.longest),
             micros(idle.longest),
             busy.long
@@ -88,6 +90,8 @@ fn under_writers(colors: &Colors, time: Duration) -> Result<(), Box<dyn std::err
 struct Written {
     done: usize,
     seconds: f64,
+    /// Of the thread that colors.
+    cpu: f64,
     longest: Duration,
     long: usize,
 }
@@ -123,8 +127,9 @@ fn written(
                 })
             })
             .collect();
-        let start = Instant::now();
+        let (start, cpu) = (Instant::now(), thread_time());
         let done = work();
+        let cpu = (thread_time() - cpu).as_secs_f64();
         let seconds = start.elapsed().as_secs_f64();
         stop.store(true, Ordering::Relaxed);
         let (mut longest, mut long) = (Duration::ZERO, 0);
@@ -135,6 +140,7 @@ fn written(
         Ok(Written {
             done: done?,
             seconds,
+            cpu,
             longest,
             long,
         })
@@ -144,7 +150,7 @@ fn written(
 /// 32 MiB into slots, touched and untouched, beside plain faults and a copy.
 fn slots(colors: &Colors) -> Result<(), Box<dyn std::error::Error>> {
     const ROUNDS: usize = 7;
-    println!("32 MiB into a slot without a daemon, ms: medians of {ROUNDS}");
+    println!("32 MiB into a slot without a daemon, ms of CPU: medians of {ROUNDS}");
     println!(
         "{:>9} {:>8} {:>8} {:>12} {:>10} {:>12} {:>10}",
         "slot KiB", "faults", "copy", "untouched", "ratio", "touched", "ratio"
@@ -156,9 +162,9 @@ fn slots(colors: &Colors) -> Result<(), Box<dyn std::error::Error>> {
         let mut times: [Vec<Duration>; 4] = Default::default();
         for _ in 0..ROUNDS {
             let clock = |into: &mut Vec<Duration>, work: &mut dyn FnMut() -> Result<(), Box<dyn std::error::Error>>| {
-                let start = Instant::now();
+                let start = thread_time();
                 work()?;
-                into.push(start.elapsed());
+                into.push(thread_time() - start);
                 Ok::<(), Box<dyn std::error::Error>>(())
             };
             let source = Area::map(32 * MIB, Size::Small)?;

@@ -20,6 +20,8 @@ pub use means::{Config, Knowledge, Lock, Means, Placing};
 pub use outcome::{Census, Done, Left, Repaired, Why};
 pub use wish::Wish;
 
+use std::collections::HashSet;
+
 use sys::faults::{Faults, Scope};
 use sys::frames::{Entry, Pagemap};
 use sys::memory;
@@ -63,7 +65,7 @@ pub struct Engine {
 const ROUND: usize = 8192;
 
 /// How often a range is gone through, until nothing is left to do.
-const ATTEMPTS: usize = 3;
+const ATTEMPTS: usize = 4;
 
 impl Engine {
     /// What is in use, and why.
@@ -156,9 +158,14 @@ impl Engine {
         others: Others,
         done: &mut Done,
     ) -> Result<(), Error> {
+        let mut first_targets: Vec<usize> = Vec::new();
         for attempt in 0..ATTEMPTS {
-            // What is absent stays so for the supply to fill, but where somebody may touch it.
-            let fills = others == Others::Absent && self.entries(range)?.iter().any(|entry| !entry.present());
+            // What is absent stays so for the supply to fill, but where somebody may touch it. Without a
+            // supply it is cheaper to take what the kernel gives and to exchange what is wrong, if
+            // that can be seen.
+            let fills = others == Others::Absent
+                && (self.config.supply.is_some() || !self.visible)
+                && self.entries(range)?.iter().any(|entry| !entry.present());
             for piece in &survey.pieces {
                 if fills && !piece.of_file {
                     self.populate_present(piece.pages)?;
@@ -178,9 +185,14 @@ impl Engine {
                 let own = |target: &mut Target| survey.is_own(range.start + target.page * PAGE_BYTES);
                 let own: Vec<Target> = targets.extract_if(.., own).collect();
                 done.leave(range, &own, Why::Own);
+                first_targets.extend(targets.iter().map(|target| target.page));
             } else {
-                targets.retain(|target| !done.has_left(range.start + target.page * PAGE_BYTES));
-                done.kept = done.kept.saturating_sub(targets.len());
+                // Frames that the kernel has just moved are worth another try, others are not.
+                done.left.retain(|left| left.why != Why::Miscolored);
+                let left: HashSet<usize> = done.left.iter().map(|left| left.address).collect();
+                targets.retain(|target| !left.contains(&(range.start + target.page * PAGE_BYTES)));
+                let was_kept = |target: &&Target| first_targets.binary_search(&target.page).is_err();
+                done.kept = done.kept.saturating_sub(targets.iter().filter(was_kept).count());
             }
             for piece in &survey.pieces {
                 let first = (piece.pages.start - range.start) / PAGE_BYTES;
@@ -196,6 +208,9 @@ impl Engine {
                 break;
             }
         }
+        // A page that was exchanged twice counts once.
+        let colored = done.pages.saturating_sub(done.kept + done.filled + done.left.len());
+        done.exchanged = done.exchanged.min(colored);
         Ok(())
     }
 

@@ -277,3 +277,67 @@ fn a_container_lives_in_a_slot() {
     assert!(refused.try_reserve(1).is_err());
     assert!(memory.keeper().trouble().unwrap().is_full());
 }
+
+#[test]
+fn threads_that_write_meanwhile_lose_nothing() {
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+    let Some(program) = start() else { return };
+    let words: Vec<AtomicU64> = (0..PAGES * 512).map(|_| AtomicU64::new(0)).collect();
+    let stop = AtomicBool::new(false);
+    let written = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut written = 0u64;
+            while !stop.load(Relaxed) {
+                words[written as usize * 7919 % words.len()].fetch_add(1, Relaxed);
+                written += 1;
+            }
+            written
+        });
+        let mut set = program.data_set(&ThreadGroup::all()).unwrap();
+        set.add(words.as_ptr() as usize, words.len() * 8).unwrap();
+        for colors in [1, 2, 4, 8] {
+            let slot = program.slot(colors << 16, Kind::Private).unwrap();
+            match set.allocate(Some(&slot), Others::Running) {
+                Ok(given) => assert_eq!(u64::from(given.colors.len()), colors),
+                // This user may not make system calls wait.
+                Err(Error::Live(live::Error::Unavailable { .. })) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        stop.store(true, Relaxed);
+        writer.join().unwrap()
+    });
+    assert_eq!(words.iter().map(|word| word.load(Relaxed)).sum::<u64>(), written);
+}
+
+#[test]
+fn a_child_of_fork_has_no_part_in_its_parents_slots() {
+    let Some(program) = start() else { return };
+    let slot = program.slot(1 << 16, Kind::Private).unwrap();
+    let data = Data::new(8);
+    let mut set = program.data_set(&ThreadGroup::all()).unwrap();
+    set.add(data.address(), data.len()).unwrap();
+    set.allocate(Some(&slot), Others::Absent).unwrap();
+    // SAFETY: the child only looks at what it has, asks for what is refused before any lock is taken, and ends without
+    // coming back.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let refused = matches!(program.available(), Err(Error::Forked { .. }))
+            && matches!(set.free(), Err(Error::Forked { .. }))
+            && matches!(program.exit(), Err(Error::Forked { .. }));
+        let code = if refused && data.is_whole() { 0 } else { 1 };
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(code) };
+    }
+    assert!(child > 0);
+    let mut status = 0;
+    // SAFETY: waits for our own child.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    assert_eq!(status, 0);
+    // The parent's are as they were.
+    assert_eq!(set.census().unwrap().wrong, 0);
+    set.free().unwrap();
+    assert!(data.is_whole());
+    assert_eq!(program.available().unwrap().together, 1 << 20);
+}

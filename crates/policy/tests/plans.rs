@@ -241,6 +241,15 @@ proptest! {
     }
 
     #[test]
+    fn names_that_were_understood_are_understood_again(text in "(heap: |mmap: )?[a-z:← ()\\[\\]0-9/.+<-]{0,24}") {
+        let symbol = Symbol::parse(&text);
+        prop_assert_eq!(Symbol::parse(&symbol.to_string()), symbol);
+        if let Some(site) = Site::parse(&text) {
+            prop_assert_eq!(Site::parse(&site.to_string()), Some(site));
+        }
+    }
+
+    #[test]
     fn nothing_that_is_read_panics(text in "(\\[\\[(slot|data)\\]\\]\n|(name|bytes|kind|slot|site|symbol|cpus|at_least) = (\"[a-z0-9 ()←:+]{0,9}\"|[0-9-]{1,9}|\\[1\\])\n){0,9}", junk in "\\PC{0,40}") {
         let _ = Plan::read(&text, "plan.toml");
         let _ = Plan::read(&junk, "plan.toml");

@@ -21,8 +21,7 @@ const MOST_RANGES: usize = 1024;
 pub struct Shelf {
     area: Area,
     map: Pagemap,
-    /// Ourselves, for the system call that gives up many ranges at once; `None` where it is refused.
-    own: Option<OwnedFd>,
+    own: Own,
 }
 
 impl Shelf {
@@ -36,7 +35,7 @@ impl Shelf {
         Ok(Shelf {
             area: Area::map(bytes, Size::Small)?,
             map: Pagemap::own()?,
-            own: rustix::process::pidfd_open(rustix::process::getpid(), PidfdFlags::empty()).ok(),
+            own: Own::new(),
         })
     }
 
@@ -54,52 +53,8 @@ impl Shelf {
     ///
     /// Pre: each lies on the shelf. After an error some are freed, the first ones.
     pub fn let_go(&mut self, pages: &[u32]) -> io::Result<()> {
-        let mut vector = Vec::with_capacity(pages.len().min(MOST_RANGES));
-        for pages in pages.chunks(MOST_RANGES) {
-            vector.clear();
-            for &page in pages {
-                vector.push(libc::iovec {
-                    iov_base: self.span(page as usize..page as usize + 1)?.start as *mut libc::c_void,
-                    iov_len: PAGE,
-                });
-            }
-            if !self.let_go_at_once(&vector)? {
-                for &page in pages {
-                    self.area.discard(page as usize, 1)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the kernel takes many ranges in one call: Linux 6.13 and later allow it on oneself. A third of
-    /// the time of single calls.
-    fn let_go_at_once(&mut self, vector: &[libc::iovec]) -> io::Result<bool> {
-        let Some(own) = &self.own else {
-            return Ok(false);
-        };
-        // SAFETY: each range is a page of the shelf, whose content nobody refers to; `vector` outlives the call.
-        let done = unsafe {
-            libc::syscall(
-                libc::SYS_process_madvise,
-                own.as_raw_fd(),
-                vector.as_ptr(),
-                vector.len(),
-                libc::MADV_DONTNEED,
-                0,
-            )
-        };
-        if usize::try_from(done) == Ok(vector.len() * PAGE) {
-            return Ok(true);
-        }
-        if done < 0 {
-            let error = io::Error::last_os_error();
-            match error.raw_os_error() {
-                Some(libc::EINVAL | libc::ENOSYS | libc::EPERM) => self.own = None,
-                _ => return Err(error),
-            }
-        }
-        Ok(false)
+        self.span(0..pages.iter().max().map_or(0, |page| *page as usize + 1))?;
+        self.own.each(self.area.span(), pages, libc::MADV_DONTNEED)
     }
 
     /// Replaces what `entries` holds by what the kernel tells of `pages`, one entry each.
@@ -115,6 +70,93 @@ impl Shelf {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
         Ok(self.area.part(pages.start, pages.len()))
+    }
+}
+
+/// This process, for the system call that advises of many ranges at once; none where it is refused.
+struct Own(Option<OwnedFd>);
+
+impl Own {
+    fn new() -> Own {
+        Own(rustix::process::pidfd_open(rustix::process::getpid(), PidfdFlags::empty()).ok())
+    }
+
+    /// Advises of each page of `within`, in order. Pre: they lie within; the advice changes no content that anybody
+    /// needs.
+    fn each(&mut self, within: Span, pages: &[u32], advice: libc::c_int) -> io::Result<()> {
+        let mut vector = Vec::with_capacity(pages.len().min(MOST_RANGES));
+        for pages in pages.chunks(MOST_RANGES) {
+            vector.clear();
+            vector.extend(pages.iter().map(|&page| libc::iovec {
+                iov_base: (within.start + page as usize * PAGE) as *mut libc::c_void,
+                iov_len: PAGE,
+            }));
+            if self.at_once(&vector, advice)? {
+                continue;
+            }
+            for range in &vector {
+                // SAFETY: as the caller says; addresses where nothing is mapped are an error.
+                if unsafe { libc::madvise(range.iov_base, range.iov_len, advice) } != 0 {
+                    return Err(io::Error::last_os_error());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the kernel took all ranges in one call: Linux 6.13 and later allow it on oneself. A third of the time
+    /// of single calls.
+    fn at_once(&mut self, vector: &[libc::iovec], advice: libc::c_int) -> io::Result<bool> {
+        let Some(own) = &self.0 else {
+            return Ok(false);
+        };
+        // SAFETY: as the caller of `each` says; `vector` outlives the call.
+        let done = unsafe {
+            libc::syscall(
+                libc::SYS_process_madvise,
+                own.as_raw_fd(),
+                vector.as_ptr(),
+                vector.len(),
+                advice,
+                0,
+            )
+        };
+        if usize::try_from(done) == Ok(vector.len() * PAGE) {
+            return Ok(true);
+        }
+        if done < 0 {
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::EINVAL | libc::ENOSYS | libc::EPERM) => self.0 = None,
+                Some(libc::EINTR | libc::EAGAIN) => {}
+                _ => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Gives pages frames in an order of one's choice, as if each was written; changes no content.
+pub struct Populate(Own);
+
+impl Populate {
+    pub fn new() -> Populate {
+        Populate(Own::new())
+    }
+
+    /// `pages` are counted from the start of `within`. Errors: as of [`memory::populate`]; a page beyond.
+    pub fn each(&mut self, within: Span, pages: &[u32]) -> io::Result<()> {
+        let beyond = |page: &u32| *page as usize >= within.bytes / PAGE;
+        if pages.iter().any(beyond) || within.start.checked_add(within.bytes).is_none() {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        }
+        self.0.each(within, pages, libc::MADV_POPULATE_WRITE)
+    }
+}
+
+impl Default for Populate {
+    fn default() -> Populate {
+        Populate::new()
     }
 }
 
@@ -155,12 +197,31 @@ mod tests {
         for single in [false, true] {
             let mut shelf = Shelf::reserve(2500).unwrap();
             if single {
-                shelf.own = None;
+                shelf.own.0 = None;
             }
             shelf.collect(0..2500).unwrap();
             let pages: Vec<u32> = (0..2500).step_by(2).collect();
             shelf.let_go(&pages).unwrap();
             assert_eq!(there(&shelf), (1..2500).step_by(2).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn pages_are_populated_in_any_order_and_keep_what_they_hold() {
+        for single in [false, true] {
+            let area = Area::map(1500 * PAGE, Size::Small).unwrap();
+            area.set_word(3, 5, 77);
+            let mut populate = Populate::new();
+            if single {
+                populate.0.0 = None;
+            }
+            let pages: Vec<u32> = (0..1500).rev().filter(|page| page % 3 == 0).collect();
+            populate.each(area.span(), &pages).unwrap();
+            let entries = Pagemap::own().unwrap().entries(area.span()).unwrap();
+            assert!((0..1500).all(|page| entries[page].present() == (page % 3 == 0)));
+            assert_eq!(area.word(3, 5), 77);
+            assert!(populate.each(area.span(), &[1500]).is_err());
+        }
+        assert!(Populate::new().each(Span::new(0x1000, PAGE), &[0]).is_err());
     }
 }

@@ -7,15 +7,14 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use policy::slots::{ColorSet, Kind};
-use sys::affinity;
-use sys::memory::{self, Span};
 use sys::packet::{self, Peer, Received};
 
-use super::wire::{
-    Answer, LOOK_PAGES, MESSAGE_BYTES, Malformed, Refusal, Request, Run, Status, UNKNOWN, VERSION, Want,
-};
+mod fill;
+
+use super::wire::{Answer, LOOK_PAGES, MESSAGE_BYTES, Malformed, Refusal, Request, Run, Status, UNKNOWN, VERSION};
 use crate::{Colors, Error, PAGE_BYTES, Pages, Supply};
 
 /// Where the daemon listens unless [`SOCKET_VARIABLE`] says otherwise.
@@ -23,13 +22,8 @@ pub const SOCKET: &str = "/run/domicile/daemon.sock";
 /// Names the daemon's socket.
 pub const SOCKET_VARIABLE: &str = "DOMICILE_SOCKET";
 
-/// Pages in one request for frames. Fewer cost more turns of the two processes, more leave the kernel's list of
-/// each cpu longer than it likes; measured from 128 to 1024, this is where it is flat.
-const BATCH: usize = 512;
-/// How often a page whose frame has the wrong color is tried again.
-const RETRIES: usize = 3;
-/// How long an answer may take. The daemon needs less than a millisecond.
-const PATIENCE_MS: u32 = 5000;
+/// How long an answer may take. The daemon needs less than a millisecond, but must get a cpu first.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why the daemon did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +33,7 @@ pub enum ClientError {
     Absent { path: PathBuf, error: io::Error },
     #[error("the daemon has gone away: {0}")]
     Lost(io::Error),
-    #[error("the daemon did not answer in {} seconds", PATIENCE_MS / 1000)]
+    #[error("the daemon did not answer in {} seconds", PATIENCE.as_secs())]
     Slow,
     #[error("{text}")]
     Refused { why: Refusal, text: String },
@@ -159,10 +153,16 @@ impl Client {
         let peer = self.peer.as_ref().ok_or(ClientError::Unexpected)?;
         // What it had to say before it hung up is worth more than that it did.
         let sent = peer.send(&request.encode());
+        let until = Instant::now() + PATIENCE;
         let bytes = loop {
-            // A signal may end the wait early.
-            if !packet::wait(&[peer.as_fd()], PATIENCE_MS).map_err(ClientError::Lost)?[0] {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
                 return Err(ClientError::Slow);
+            }
+            // A signal may end the wait early.
+            let milliseconds = left.as_millis().max(1) as u32;
+            if !packet::wait(&[peer.as_fd()], milliseconds).map_err(ClientError::Lost)?[0] {
+                continue;
             }
             match peer.receive(&mut self.buffer).map_err(ClientError::Lost)? {
                 Received::Message(bytes) => break bytes,
@@ -276,126 +276,10 @@ impl Client {
         }
         Ok(colors)
     }
-
-    /// See [`Supply::fill`]. Pre: none of the pages may become part of a huge one ([`memory::no_huge`]).
-    fn fill_pages(&mut self, into: Pages, want: &[u16]) -> Result<Vec<Option<u16>>, ClientError> {
-        // The frames are on the list of one cpu: stay there.
-        let pinned = affinity::pin_here();
-        let cpu = pinned.as_ref().map_or_else(affinity::here, affinity::Pinned::cpu) as u32;
-        let all: Vec<usize> = (0..into.count).collect();
-        let mut met = match self.take(cpu, into, want, &all) {
-            Ok(met) => met,
-            Err(error) => {
-                // Some pages were filled already; the caller has no use for half of them.
-                let _ = self.give_back_pages(into);
-                return Err(error);
-            }
-        };
-        let mut colors = self.look(into)?;
-        for _ in 0..RETRIES {
-            let wrong: Vec<usize> = met
-                .iter()
-                .copied()
-                .filter(|&page| colors[page] != Some(want[page]))
-                .collect();
-            // Where nearly all go wrong it is not a matter of luck.
-            if wrong.is_empty() || wrong.len() > met.len() / 8 * 7 {
-                break;
-            }
-            for run in neighbours(&wrong) {
-                discard(part(into, run))?;
-            }
-            let taken = self.take(cpu, into, want, &wrong);
-            for (page, color) in wrong.iter().zip(self.look_at(into, &wrong)?) {
-                colors[*page] = color;
-            }
-            match taken {
-                Ok(taken) => met = taken,
-                Err(_) => break,
-            }
-        }
-        Ok(colors)
-    }
-
-    fn look_at(&mut self, into: Pages, pages: &[usize]) -> Result<Vec<Option<u16>>, ClientError> {
-        let (Some(first), Some(last)) = (pages.first(), pages.last()) else {
-            return Ok(Vec::new());
-        };
-        let colors = self.look(part(into, *first..last + 1))?;
-        Ok(pages.iter().map(|page| colors[page - first]).collect())
-    }
-
-    /// Gives frames to `pages` of `into`, ascending, which have none; tells for which the daemon had some. Whatever
-    /// happens, all have frames afterwards, if the kernel has any.
-    fn take(&mut self, cpu: u32, into: Pages, want: &[u16], pages: &[usize]) -> Result<Vec<usize>, ClientError> {
-        let mut all_met = Vec::with_capacity(pages.len());
-        for (number, batch) in pages.chunks(BATCH).enumerate() {
-            let first = batch[0];
-            let request = Request::Take {
-                cpu,
-                start: part(into, first..first + 1).start as u64,
-                wants: batch
-                    .iter()
-                    .map(|&page| Want {
-                        page: (page - first) as u32,
-                        color: want[page],
-                    })
-                    .collect(),
-            };
-            let met = match self.ask(&request) {
-                Ok(Answer::Released { met }) if met.len() == batch.len() => met,
-                Ok(_) => return Err(ClientError::Unexpected),
-                Err(error) => {
-                    for run in neighbours(&pages[number * BATCH..]) {
-                        populate(part(into, run))?;
-                    }
-                    return Err(error);
-                }
-            };
-            let before = all_met.len();
-            all_met.extend(batch.iter().zip(&met).filter(|(_, met)| **met).map(|(page, _)| *page));
-            for run in neighbours(&all_met[before..]) {
-                populate(part(into, run))?;
-            }
-            if all_met.len() - before < batch.len() {
-                // The daemon had too few: the kernel's choice for the others.
-                for run in neighbours(batch) {
-                    populate(part(into, run))?;
-                }
-            }
-        }
-        Ok(all_met)
-    }
-
-    fn give_back_pages(&mut self, pages: Pages) -> Result<(), ClientError> {
-        let pinned = affinity::pin_here();
-        let cpu = pinned.as_ref().map_or_else(affinity::here, affinity::Pinned::cpu) as u32;
-        let mut told = Ok(());
-        for run in runs(pages) {
-            let ours = match &told {
-                Ok(()) => self.count(&Request::Leave { run }),
-                Err(_) => Ok(0),
-            };
-            discard(Pages {
-                start: run.start as usize,
-                count: run.count as usize,
-            })?;
-            told = match ours {
-                Ok(0) => told,
-                Ok(_) => self.count(&Request::Left { cpu }).map(drop),
-                Err(error) => Err(error),
-            };
-        }
-        match told {
-            // It keeps no books on whom it has lost.
-            Err(ClientError::Lost(_) | ClientError::Absent { .. }) => Ok(()),
-            told => told,
-        }
-    }
 }
 
 impl Supply for Client {
-    /// Pre: besides what the trait says, none of the pages may become part of a huge one ([`memory::no_huge`]).
+    /// Pre: besides what the trait says, none of the pages may become part of a huge one ([`sys::memory::no_huge`]).
     ///
     /// Errors: no daemon; a refusal, for one of the quota. Then the pages are absent, or hold zeros.
     fn fill(&mut self, into: Pages, want: &[u16]) -> Result<Vec<Option<u16>>, Error> {
@@ -432,40 +316,10 @@ fn granted(answer: Answer) -> Result<Granted, ClientError> {
     }
 }
 
-fn part(pages: Pages, part: std::ops::Range<usize>) -> Pages {
-    Pages {
-        start: pages.start + part.start * PAGE_BYTES,
-        count: part.len(),
-    }
-}
-
 /// As many pages as one request speaks of, again and again.
 fn runs(pages: Pages) -> impl Iterator<Item = Run> {
     (0..pages.count).step_by(LOOK_PAGES).map(move |first| Run {
         start: (pages.start + first * PAGE_BYTES) as u64,
         count: (pages.count - first).min(LOOK_PAGES) as u32,
     })
-}
-
-/// Ascending numbers as ranges.
-fn neighbours(numbers: &[usize]) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
-    numbers
-        .chunk_by(|a, b| a + 1 == *b)
-        .map(|chunk| chunk[0]..chunk[chunk.len() - 1] + 1)
-}
-
-fn populate(pages: Pages) -> Result<(), ClientError> {
-    memory::populate(Span::new(pages.start, pages.bytes())).map_err(|error| trouble(pages, error))
-}
-
-fn discard(pages: Pages) -> Result<(), ClientError> {
-    memory::discard(Span::new(pages.start, pages.bytes())).map_err(|error| trouble(pages, error))
-}
-
-fn trouble(pages: Pages, error: io::Error) -> ClientError {
-    ClientError::Pages {
-        start: pages.start,
-        count: pages.count,
-        error,
-    }
 }

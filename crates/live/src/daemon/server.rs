@@ -16,19 +16,21 @@ use std::time::{Duration, Instant};
 use policy::slots::{Allocator, Caches, InvalidCaches};
 use sys::Root;
 use sys::affinity::Wanderer;
-use sys::packet::{Listener, Peer, Received};
-use sys::peer::Identity;
-use sys::pressure::{Alarm, Memory, stalled};
+use sys::packet::{Listener, Peer};
+use sys::pressure::{Alarm, Memory};
 use sys::ready::{Ready, Wanted};
+
+mod callers;
+mod chores;
 
 use super::desk::Desk;
 use super::metrics::Metrics;
-use super::pressure::{Signs, Verdict, Watch};
-use super::scrape::{At, Door, Next, Scrape};
+use super::pressure::Watch;
+use super::scrape::{At, Door, Scrape};
 use super::session::Session;
 use super::stock::Stock;
 use super::users::{Limits, Users};
-use super::wire::{Answer, COLORS, MESSAGE_BYTES, Refusal, Request};
+use super::wire::{COLORS, MESSAGE_BYTES};
 use crate::{Colors, PAGE_BYTES};
 
 /// How the daemon is to run.
@@ -111,17 +113,8 @@ const SCRAPE: u64 = 1 << 63;
 
 /// Who connects must greet, and who asks for metrics must be done, in this time.
 const MANNERS: Duration = Duration::from_secs(5);
-/// Those who ask for metrics at a time.
-const SCRAPES: usize = 16;
-/// Windows of the stock that are checked at a time: 64 Mi pages an hour, for a thousandth of a cpu.
-const CHECKED: usize = 32;
-/// Frames given up at a time; some milliseconds.
-const GIVEN_UP: usize = 16_384;
 /// Between two rounds of collecting that did not find enough, at first and at most.
 const REST: Duration = Duration::from_secs(2);
-const REST_MOST: Duration = Duration::from_secs(300);
-/// However busy the daemon is, it looks after the stock this often.
-const CHORES: Duration = Duration::from_millis(50);
 
 pub struct Server {
     config: Config,
@@ -136,6 +129,8 @@ pub struct Server {
     next_name: u64,
     /// Connections that asked too much, and when they are listened to again.
     waiting: Vec<(Instant, u64)>,
+    /// Whether the listener is not watched at the moment.
+    deaf: bool,
     watch: Watch,
     alarmed: bool,
     next_look: Instant,
@@ -227,6 +222,7 @@ impl Server {
             scrapes: HashMap::new(),
             next_name: FIRST,
             waiting: Vec::new(),
+            deaf: false,
             watch: Watch::default(),
             alarmed: false,
             next_look: now,
@@ -250,6 +246,8 @@ impl Server {
             quota_bytes = self.config.quota,
             "serving"
         );
+        // A client that waits for frames should not wait for others' turns on its cpu, which may take frames themselves.
+        let _brisk = sys::affinity::brisk();
         let mut names = Vec::new();
         let mut buffer = vec![0; MESSAGE_BYTES + 1];
         loop {
@@ -301,279 +299,6 @@ impl Server {
 
     fn may_collect(&self) -> bool {
         self.allowance > 0 && self.desk.stock.hungry()
-    }
-
-    /// Looks at the machine's memory, and for clients without manners.
-    fn look_around(&mut self, now: Instant) {
-        self.next_look = now + self.config.every;
-        let memory = match Memory::read(&self.config.root) {
-            Ok(memory) => memory,
-            Err(error) => {
-                self.complain(now, &format!("memory cannot be watched, so none is collected: {error}"));
-                self.allowance = 0;
-                return;
-            }
-        };
-        let signs = Signs {
-            memory,
-            stalled: stalled(&self.config.root).unwrap_or(0.0),
-            alarm: std::mem::take(&mut self.alarmed),
-        };
-        match self.watch.look(now, signs, self.desk.stock.len()) {
-            Verdict::GiveUp(frames) => {
-                if frames > 0 {
-                    tracing::warn!(
-                        frames,
-                        available_bytes = memory.available,
-                        stalled_percent = signs.stalled,
-                        alarm = signs.alarm,
-                        "memory is short: giving up frames"
-                    );
-                    self.desk.metrics.pressure += 1;
-                }
-                self.excess = frames;
-                self.allowance = 0;
-                self.desk.takes_back = false;
-                if let Err(error) = self.desk.stock.stop_collecting() {
-                    self.complain(now, &format!("frames cannot be let go: {error}"));
-                }
-            }
-            Verdict::Collect(frames) => {
-                self.allowance = frames;
-                self.desk.takes_back = frames > 0;
-            }
-        }
-        self.desk.users.forget_the_gone(now);
-        let rude: Vec<u64> = self
-            .sessions
-            .iter()
-            .filter(|(_, session)| !session.greeted && now.saturating_duration_since(session.since) > MANNERS)
-            .map(|(name, _)| *name)
-            .collect();
-        for name in rude {
-            self.hang_up(name, "it did not greet");
-        }
-        self.scrapes
-            .retain(|_, scrape| now.saturating_duration_since(scrape.since) < MANNERS);
-        if let Err(error) = self.desk.stock.check(CHECKED) {
-            self.complain(now, &format!("the stock cannot be checked: {error}"));
-        }
-    }
-
-    /// A little work on the stock.
-    fn chore(&mut self, now: Instant) {
-        self.next_chore = now + CHORES;
-        self.desk.wanderer.rest();
-        if self.excess > 0 {
-            let some = self.excess.min(GIVEN_UP);
-            match self.desk.stock.give_up(some) {
-                Ok(went) => {
-                    self.desk.pressure_frames += went as u64;
-                    self.excess = if went < some { 0 } else { self.excess - some };
-                }
-                Err(error) => {
-                    self.excess = 0;
-                    self.complain(now, &format!("frames cannot be given up: {error}"));
-                }
-            }
-        } else if self.may_collect() && now >= self.collect_from {
-            match self.desk.stock.collect() {
-                Ok((got, over)) => {
-                    self.allowance = self.allowance.saturating_sub(got);
-                    if over && self.desk.stock.hungry() {
-                        // The kernel has too few frames of some color: give it time.
-                        self.collect_from = now + self.rest;
-                        self.rest = (self.rest * 2).min(REST_MOST);
-                    } else if over {
-                        tracing::debug!(frames = self.desk.stock.len(), "the stock is full");
-                        self.rest = REST;
-                    }
-                }
-                Err(error) => {
-                    self.allowance = 0;
-                    self.collect_from = now + REST;
-                    self.complain(now, &format!("no frames can be collected: {error}"));
-                }
-            }
-        }
-    }
-
-    fn welcome(&mut self, now: Instant) {
-        // A few at a time: those who are in already have their turn, too.
-        for _ in 0..16 {
-            match self.listener.accept() {
-                Ok(Some(peer)) => {
-                    if let Err(why) = self.take_in(peer, now) {
-                        self.desk.metrics.turned_away += 1;
-                        tracing::debug!(why, "turned a connection away");
-                    }
-                }
-                Ok(None) => return,
-                Err(error) => return self.complain(now, &format!("connections cannot be accepted: {error}")),
-            }
-        }
-    }
-
-    fn take_in(&mut self, peer: Peer, now: Instant) -> Result<(), &'static str> {
-        let who = Identity::of(&peer).map_err(|_| "its process is gone")?;
-        let turn_away = |text: &str| {
-            let refused = Answer::Refused {
-                why: Refusal::Crowded,
-                text: text.into(),
-            };
-            // It may not even listen.
-            let _ = peer.send(&refused.encode());
-        };
-        if self.sessions.len() >= self.config.clients as usize {
-            turn_away("the daemon has as many connections as it can have; try again later");
-            return Err("too many connections");
-        }
-        let user = who.user;
-        if self.desk.users.connect(user, now).is_none() {
-            turn_away("this user has as many connections as one may have; close some");
-            return Err("too many connections of the user");
-        }
-        let owner = self.desk.ledger.join();
-        let process = who.process;
-        let session = Session::new(peer, who, owner, now).and_then(|session| {
-            self.ready.watch(&session.peer, self.next_name, Wanted::Read)?;
-            self.ready.watch(&session.who, self.next_name + 1, Wanted::Read)?;
-            Ok(session)
-        });
-        let session = session.map_err(|_| {
-            self.desk.users.disconnect(user, 0);
-            let _ = self.desk.ledger.leave(owner);
-            "its pages cannot be seen"
-        })?;
-        tracing::debug!(process, user, name = self.next_name, "connected");
-        self.sessions.insert(self.next_name, session);
-        self.next_name += 2;
-        self.desk.metrics.connections += 1;
-        self.desk.clients = self.sessions.len() as u32;
-        Ok(())
-    }
-
-    /// Answers one message of a connection.
-    fn serve(&mut self, name: u64, buffer: &mut [u8]) {
-        let Some(session) = self.sessions.get_mut(&name) else {
-            return;
-        };
-        let begun = Instant::now();
-        let message = match session.peer.receive(buffer) {
-            Ok(Received::Message(bytes)) => &buffer[..bytes],
-            Ok(Received::Nothing) => return,
-            Ok(Received::End) => return self.hang_up(name, "it hung up"),
-            Err(_) => return self.hang_up(name, "it cannot be heard"),
-        };
-        let request = match Request::decode(message) {
-            Ok(request) => request,
-            Err(malformed) => {
-                self.desk.metrics.malformed += 1;
-                let refused = Answer::Refused {
-                    why: Refusal::Protocol,
-                    text: malformed.to_string(),
-                };
-                let _ = session.peer.send(&refused.encode());
-                let (process, user) = (session.who.process, session.who.user);
-                self.complain(begun, &format!("process {process} of user {user}: {malformed}"));
-                return self.hang_up(name, "it sent what is no message");
-            }
-        };
-        let kind = request.kind();
-        let work = 1 + message.len() as u64 / 128;
-        let (answer, why) = match session.answer(&mut self.desk, request, begun) {
-            Ok(answer) => (answer, None),
-            Err((why, text)) => (Answer::Refused { why, text }, Some(why)),
-        };
-        let sent = session.peer.send(&answer.encode());
-        let user = session.who.user;
-        let done = Instant::now();
-        let took = done.saturating_duration_since(begun);
-        self.desk.metrics.answered(kind, why, took);
-        if sent.is_err() {
-            return self.hang_up(name, "it does not take its answers");
-        }
-        if why == Some(Refusal::Protocol) {
-            return self.hang_up(name, "it did not keep to the protocol");
-        }
-        // What takes long counts for more, at a microsecond a piece.
-        let work = work.max(took.as_micros() as u64 / 16);
-        let debt = self.desk.users.of(user).map(|user| user.work.owe(work, done));
-        if let Some(debt) = debt.filter(|debt| !debt.is_zero())
-            && let Some(session) = self.sessions.get(&name)
-            && self.ready.forget(&session.peer).is_ok()
-        {
-            self.waiting.push((done + debt, name));
-        }
-    }
-
-    /// Listens again to those who have waited long enough.
-    fn listen_again(&mut self, now: Instant) {
-        let (due, waiting) = self.waiting.drain(..).partition::<Vec<_>, _>(|(at, _)| *at <= now);
-        self.waiting = waiting;
-        for (_, name) in due {
-            let Some(session) = self.sessions.get(&name) else {
-                continue;
-            };
-            if self.ready.watch(&session.peer, name, Wanted::Read).is_err() {
-                self.hang_up(name, "it cannot be watched");
-            }
-        }
-    }
-
-    /// Ends a connection: what it had is free again.
-    fn hang_up(&mut self, name: u64, why: &'static str) {
-        let Some(session) = self.sessions.remove(&name) else {
-            return;
-        };
-        // The descriptors may live on in a child of fork: closing alone would not do.
-        let _ = self.ready.forget(&session.peer);
-        let _ = self.ready.forget(&session.who);
-        self.desk.users.disconnect(session.who.user, session.charged());
-        let _ = self.desk.ledger.leave(session.owner);
-        self.desk.clients = self.sessions.len() as u32;
-        tracing::debug!(
-            process = session.who.process,
-            user = session.who.user,
-            name,
-            frames = session.charged(),
-            why,
-            "disconnected"
-        );
-    }
-
-    fn open_door(&mut self, now: Instant) {
-        let Some(door) = &self.door else { return };
-        let scrape = match door.accept(now) {
-            Ok(Some(scrape)) => scrape,
-            Ok(None) => return,
-            Err(error) => return self.complain(now, &format!("metrics: {error}")),
-        };
-        if self.scrapes.len() >= SCRAPES {
-            return;
-        }
-        let name = SCRAPE | self.next_name;
-        self.next_name += 2;
-        if self.ready.watch(&scrape, name, Wanted::Read).is_ok() {
-            self.scrapes.insert(name, scrape);
-        }
-    }
-
-    fn scrape(&mut self, name: u64, now: Instant) {
-        let Some(scrape) = self.scrapes.get_mut(&name) else {
-            return;
-        };
-        let wanted = match scrape.go_on(|| self.desk.page(now)) {
-            Next::Read => Wanted::Read,
-            Next::Write => Wanted::Write,
-            Next::Over => {
-                self.scrapes.remove(&name);
-                return;
-            }
-        };
-        if self.ready.change(scrape, name, wanted).is_err() {
-            self.scrapes.remove(&name);
-        }
     }
 
     /// Logs a trouble, but not as often as somebody may make it.

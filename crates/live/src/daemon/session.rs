@@ -164,7 +164,7 @@ impl Session {
         let user = self.user(desk)?;
         let count = wants.len() as u64;
         if user.held + count > limit {
-            let mib = |frames: u64| frames * PAGE_BYTES as u64 >> 20;
+            let mib = |frames: u64| (frames * PAGE_BYTES as u64) >> 20;
             let text = format!(
                 "user {} holds {} MiB of frames from the daemon and may hold {} MiB",
                 self.who.user,

@@ -7,9 +7,13 @@
 //! A client of a user sees colors, never frame numbers.
 
 mod bytes;
+mod refusal;
+mod status;
 
 pub use bytes::Malformed;
 use bytes::{Reader, Writer};
+pub use refusal::Refusal;
+pub use status::Status;
 
 use crate::{Colors, PAGE_BYTES, Source};
 
@@ -51,7 +55,10 @@ pub enum Request {
     /// Comes first. Answered by [`Answer::Welcome`].
     Hello { version: u16 },
     /// Frees frames of these colors on `cpu`, so that the client, which runs there, gets them by faulting the
-    /// pages in, in ascending order and at once. Answered by [`Answer::Released`].
+    /// pages in, in this order and at once. Ascending by color, then by page. Answered by [`Answer::Released`].
+    ///
+    /// By color, because it may happen that somebody else takes a few frames first: then each page gets the frame of a
+    /// later one, and most of those have the same color.
     Take { cpu: u32, start: u64, wants: Vec<Want> },
     /// What colors the pages have that were taken last, or that hold frames that were. Answered by [`Answer::Colors`].
     Look { run: Run },
@@ -132,73 +139,6 @@ pub enum Answer {
         why: Refusal,
         text: String,
     },
-}
-
-/// The daemon in numbers. Frames of 4096 bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Status {
-    pub process: u32,
-    pub up_seconds: u64,
-    pub clients: u32,
-    /// Frames at hand, and as many as there should be.
-    pub stock: u64,
-    pub target: u64,
-    /// Frames released for clients; of those looked at, how many arrived and how many went elsewhere.
-    pub released: u64,
-    pub hits: u64,
-    pub misses: u64,
-    /// Frames that came back from data sets that were freed.
-    pub returned: u64,
-    /// Frames that clients hold now.
-    pub held: u64,
-    /// How often memory was given up because the machine was short of it, and how many frames in all.
-    pub pressure: u64,
-    pub pressure_frames: u64,
-    /// Of one user, in bytes.
-    pub quota: u64,
-}
-
-/// Why a request was not met. The connection stays usable, but for [`Refusal::Protocol`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Refusal {
-    /// Not a message, or not its turn: the daemon hangs up.
-    Protocol = 1,
-    /// The message is one, but what it says cannot be.
-    Invalid = 2,
-    /// The user would hold more than the quota.
-    Quota = 3,
-    /// Too much in too short a time.
-    Pace = 4,
-    /// Too many connections, slots or data sets.
-    Crowded = 5,
-    /// The allocator has no such cache to give; the text says what is free.
-    Cache = 6,
-    /// Something failed on the daemon's side.
-    Failed = 7,
-}
-
-impl Refusal {
-    pub const ALL: [Refusal; 7] = [
-        Refusal::Protocol,
-        Refusal::Invalid,
-        Refusal::Quota,
-        Refusal::Pace,
-        Refusal::Crowded,
-        Refusal::Cache,
-        Refusal::Failed,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Refusal::Protocol => "protocol",
-            Refusal::Invalid => "invalid",
-            Refusal::Quota => "quota",
-            Refusal::Pace => "pace",
-            Refusal::Crowded => "crowded",
-            Refusal::Cache => "cache",
-            Refusal::Failed => "failed",
-        }
-    }
 }
 
 impl Request {
@@ -290,7 +230,7 @@ impl Request {
     /// Reads a message of a client that may be hostile.
     ///
     /// Ensures: lists are within the limits above; runs are not empty, begin at a page and end within the address
-    /// space; wants are ascending.
+    /// space; wants are ascending by color and page.
     pub fn decode(message: &[u8]) -> Result<Request, Malformed> {
         let (tag, mut from) = Reader::new(message)?;
         let request = match tag {
@@ -303,11 +243,11 @@ impl Request {
                         color: from.u16()?,
                     })
                 })?;
-                let last = wants.last().ok_or(Malformed::Range)?;
-                if !wants.is_sorted_by(|a, b| a.page < b.page) {
+                let last = wants.iter().map(|want| want.page).max().ok_or(Malformed::Range)?;
+                if !wants.is_sorted_by(|a, b| (a.color, a.page) < (b.color, b.page)) {
                     return Err(Malformed::Range);
                 }
-                address(start + u64::from(last.page) * PAGE_BYTES as u64)?;
+                address(start + u64::from(last) * PAGE_BYTES as u64)?;
                 Request::Take { cpu, start, wants }
             }
             3 => Request::Look { run: run(&mut from)? },
@@ -461,57 +401,6 @@ impl Answer {
         };
         from.end()?;
         Ok(answer)
-    }
-}
-
-impl Status {
-    const NUMBERS: usize = 11;
-
-    fn numbers(&self) -> [u64; Status::NUMBERS] {
-        [
-            self.up_seconds,
-            self.stock,
-            self.target,
-            self.released,
-            self.hits,
-            self.misses,
-            self.returned,
-            self.held,
-            self.pressure,
-            self.pressure_frames,
-            self.quota,
-        ]
-    }
-
-    fn new(process: u32, clients: u32, numbers: [u64; Status::NUMBERS]) -> Status {
-        let [
-            up_seconds,
-            stock,
-            target,
-            released,
-            hits,
-            misses,
-            returned,
-            held,
-            pressure,
-            pressure_frames,
-            quota,
-        ] = numbers;
-        Status {
-            process,
-            up_seconds,
-            clients,
-            stock,
-            target,
-            released,
-            hits,
-            misses,
-            returned,
-            held,
-            pressure,
-            pressure_frames,
-            quota,
-        }
     }
 }
 

@@ -55,6 +55,13 @@ impl Engine {
             Others::Absent => QUIET_BATCH,
             Others::Running => self.config.batch,
         };
+        let pool = self.pool.as_ref().is_some_and(|pool| pool.meets(piece.span()));
+        if pool || exchange.meets(piece.span()) {
+            return Err(Error::Unfit {
+                address: piece.start,
+                why: "the program unmapped it, or pages behind it, meanwhile".into(),
+            });
+        }
         let mut relock = false;
         for round in 0..ROUNDS {
             let events = self.another(true)?;
@@ -107,7 +114,9 @@ impl Engine {
             }
         }
         done.supplied += furnished.supplied;
-        if let Some(pool) = self.pool.as_mut() {
+        // With a supply behind us the old frames are better left to the kernel.
+        let keeps = self.config.supply.is_none();
+        if let Some(pool) = self.pool.as_mut().filter(|_| keeps) {
             pool.adopt(exchange.old);
             pool.adopt(exchange.fresh);
         }

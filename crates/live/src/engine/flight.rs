@@ -146,6 +146,19 @@ impl Exchange {
         }
     }
 
+    /// Whether anything that is touched while pages are in flight lies in a range: where the program
+    /// unmapped it a moment ago, our own new mappings may have taken its place.
+    pub fn meets(&self, range: Span) -> bool {
+        let places = [
+            self.old.span(),
+            self.fresh.span(),
+            Span::new(self.home.as_ptr() as usize, size_of_val(&*self.home)),
+            Span::new(self.target.as_ptr() as usize, size_of_val(&*self.target)),
+            Span::new(self.state.as_ptr() as usize, size_of_val(&*self.state)),
+        ];
+        places.iter().any(|place| place.meets(range))
+    }
+
     pub fn len(&self) -> usize {
         self.state.len()
     }

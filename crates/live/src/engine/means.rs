@@ -38,7 +38,7 @@ impl Config {
             reserve_bytes: 32 << 20,
             collect_bytes: 8 << 30,
             mappings: 32_000,
-            batch: 32,
+            batch: 64,
         }
     }
 }

@@ -26,10 +26,6 @@ impl Done {
     pub fn complete(&self) -> bool {
         self.left.is_empty()
     }
-
-    pub(super) fn has_left(&self, address: usize) -> bool {
-        self.left.iter().any(|left| left.address == address)
-    }
 }
 
 /// A page that could not be colored.

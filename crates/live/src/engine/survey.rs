@@ -108,9 +108,17 @@ pub(super) fn survey(range: Pages) -> Result<Survey, Error> {
 }
 
 fn own() -> Vec<Span> {
-    let [stack, variables, counts] = sys::memory::own_places();
+    let [here, variables, counts] = sys::memory::own_places();
     let page = |address: usize| Span::new(address / PAGE * PAGE, PAGE);
-    let stack = Span::new(stack.saturating_sub(STACK_BELOW), STACK_BELOW + STACK_ABOVE);
+    let mut stack = Span::new(here.saturating_sub(STACK_BELOW), STACK_BELOW + STACK_ABOVE);
+    // What lies beside the stack's mapping is no stack.
+    if let Some(mapping) = mappings::within(page(here))
+        .ok()
+        .and_then(|found| found.into_iter().next())
+    {
+        let (start, end) = (stack.start.max(mapping.span.start), stack.end().min(mapping.span.end()));
+        stack = Span::new(start, end.saturating_sub(start));
+    }
     vec![stack, page(variables), page(counts)]
 }
 

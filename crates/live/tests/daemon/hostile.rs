@@ -33,7 +33,7 @@ fn take(start: u64, wants: &[(u32, u16)]) -> Request {
     Request::Take {
         cpu: 0,
         start,
-        wants: wants.iter().map(|&(page, color)| Want { page, color }).collect(),
+        wants: in_order(wants.iter().copied()),
     }
 }
 

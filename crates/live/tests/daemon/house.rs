@@ -330,17 +330,19 @@ fn part() {
     }
 }
 
+/// Wants as a request has them.
+pub fn in_order(wants: impl Iterator<Item = (u32, u16)>) -> Vec<Want> {
+    let mut wants: Vec<Want> = wants.map(|(page, color)| Want { page, color }).collect();
+    wants.sort_by_key(|want| (want.color, want.page));
+    wants
+}
+
 /// Takes so many frames of all colors for pages that will never be.
 pub fn grab(pages: u32) -> Request {
     Request::Take {
         cpu: 0,
         start: 0x1000,
-        wants: (0..pages)
-            .map(|page| Want {
-                page,
-                color: (page as usize % COLORS) as u16,
-            })
-            .collect(),
+        wants: in_order((0..pages).map(|page| (page, (page as usize % COLORS) as u16))),
     }
 }
 

@@ -167,7 +167,7 @@ fn no_mapping_is_added() {
     let untouched = Memory::alone(8 * MIB);
     memory.number();
     // Other tests map memory at the same time: those that lie in ours are counted, and all of them
-    // in a process of its own (means.rs).
+    // in a process of its own (tests/alone).
     let count = |memory: &Memory| mappings::within(memory.span()).unwrap().len();
     assert_eq!((count(&memory), count(&untouched)), (1, 1));
     for chosen in [set(&[1]), set(&[2, 3]), set(&[4])] {
@@ -284,19 +284,6 @@ fn what_cannot_be_colored_is_refused_with_its_address_and_untouched() {
     protect(middle, PAGE_BYTES, libc::PROT_READ);
     refused(&mut engine, guarded.pages(), middle, "written");
     guarded.assert_numbered();
-    // SAFETY: ours, and not touched afterwards.
-    assert_eq!(unsafe { libc::munmap(middle as *mut _, PAGE_BYTES) }, 0);
-    // Another test's mapping may take the place at once, so that what is told is left open.
-    let _ = engine
-        .color(
-            Pages {
-                start: middle,
-                count: 0,
-            },
-            &wish,
-            Others::Absent,
-        )
-        .unwrap_err();
     let shared = Memory::mapped(MIB, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1);
     shared.number();
     refused(&mut engine, shared.pages(), shared.start, "shared");

@@ -85,7 +85,8 @@ fn a_child_made_afterwards_writes_for_itself_and_its_engine_works() {
             return false;
         }
         memory.words()[9].store(77, Ordering::Relaxed);
-        let Ok(done) = engine.color(memory.pages(), &Wish::Set(set(&[2])), Others::Absent) else {
+        // The child has one thread, so that nobody can meet a page on its way, whatever is allowed.
+        let Ok(done) = engine.color(memory.pages(), &Wish::Set(set(&[2])), Others::Running) else {
             return false;
         };
         memory.words()[9].store(9 * 3 + 1, Ordering::Relaxed);

@@ -50,7 +50,10 @@ impl Writer {
 
     /// As much of the text as fits into `most` bytes.
     pub fn text(&mut self, text: &str, most: usize) {
-        let end = text.floor_char_boundary(most);
+        let end = (0..=most.min(text.len()))
+            .rev()
+            .find(|end| text.is_char_boundary(*end))
+            .unwrap_or(0);
         self.list(&text.as_bytes()[..end], |to, byte| to.0.push(*byte));
     }
 

@@ -10,10 +10,10 @@ fn runs() -> impl Strategy<Value = Run> {
 }
 
 fn requests() -> impl Strategy<Value = Request> {
-    let wants = vec((0..100_000u32, 0..2048u16), 1..300).prop_map(|mut wants| {
+    let wants = vec((0..2048u16, 0..100_000u32), 1..300).prop_map(|mut wants| {
         wants.sort_unstable();
-        wants.dedup_by_key(|want| want.0);
-        wants.into_iter().map(|(page, color)| Want { page, color }).collect()
+        wants.dedup();
+        wants.into_iter().map(|(color, page)| Want { page, color }).collect()
     });
     prop_oneof![
         any::<u16>().prop_map(|version| Request::Hello { version }),
@@ -135,7 +135,7 @@ fn lies_about_lengths_take_no_memory() {
 
 #[test]
 fn addresses_are_pages_of_user_space() {
-    for start in [1, 0x1001, 1 << 57, u64::MAX & !0xfff] {
+    for start in [1, 0x1001, 1 << 57, !0xfff] {
         let message = Request::Look {
             run: Run { start, count: 1 },
         };

@@ -100,25 +100,24 @@ pub enum Place {
 impl Site {
     /// `None` where nothing is named.
     pub fn parse(text: &str) -> Option<Site> {
-        let text = text.trim();
+        let text = trim_arrows(text);
         let (memory, rest) = match (text.strip_prefix("heap: "), text.strip_prefix("mmap: ")) {
-            (Some(rest), _) => (Some(Memory::Heap), rest.trim()),
-            (_, Some(rest)) => (Some(Memory::Map), rest.trim()),
+            (Some(rest), _) => (Some(Memory::Heap), trim_arrows(rest)),
+            (_, Some(rest)) => (Some(Memory::Map), trim_arrows(rest)),
             _ => (None, text),
         };
         let (rest, place) = match split_brackets(rest, '(', ')') {
-            Some((rest, inner)) if rest.is_empty() || !inner.is_empty() => {
+            Some((rest, inner)) if !base(inner).trim().is_empty() => {
                 let place = match file_and_line(inner) {
                     Some((file, line)) => Place::Line { file, line },
-                    None => Place::File(base(inner).to_string()),
+                    None => Place::File(base(inner).trim().to_string()),
                 };
                 (rest, Some(place))
             }
             _ => (rest, None),
         };
-        if place.is_none()
-            && let Some((file, line)) = file_and_line(rest)
-        {
+        let alone = place.is_none() && !rest.contains('←') && !rest.contains("<-");
+        if alone && let Some((file, line)) = file_and_line(rest) {
             return Some(Site {
                 memory,
                 chain: Vec::new(),
@@ -183,6 +182,20 @@ impl fmt::Display for Site {
     }
 }
 
+/// Arrows without a function at their ends say nothing.
+fn trim_arrows(text: &str) -> &str {
+    let mut text = text.trim();
+    loop {
+        let shorter = text.trim_matches(|c: char| c == '←' || c.is_whitespace());
+        let shorter = shorter.strip_prefix("<-").unwrap_or(shorter);
+        let shorter = shorter.strip_suffix("<-").unwrap_or(shorter);
+        if shorter == text {
+            return text;
+        }
+        text = shorter;
+    }
+}
+
 fn is_function(frame: &Frame, name: &str) -> bool {
     if frame.function.is_some_and(|function| plain(function) == plain(name)) {
         return true;
@@ -206,14 +219,17 @@ fn split_brackets(text: &str, open: char, close: char) -> Option<(&str, &str)> {
     let inside = text.strip_suffix(close)?;
     let at = inside.rfind(open)?;
     let before = &inside[..at];
-    (before.is_empty() || before.ends_with(' ')).then(|| (before.trim(), inside[at + open.len_utf8()..].trim()))
+    (before.is_empty() || before.ends_with([' ', '←']) || before.ends_with("<-"))
+        .then(|| (before.trim(), inside[at + open.len_utf8()..].trim()))
 }
 
 fn file_and_line(text: &str) -> Option<(String, u32)> {
     let (file, line) = text.trim().rsplit_once(':')?;
-    // `std::vector` has no number behind its last colon.
-    (!file.is_empty() && !file.ends_with(':')).then_some(())?;
-    Some((base(file).to_string(), line.parse().ok()?))
+    let file = base(file).trim();
+    // `std::vector` has no number behind its last colon; arrows stand between functions.
+    let is_file = !file.is_empty() && !file.ends_with(':') && !file.contains('←') && !file.contains("<-");
+    is_file.then_some(())?;
+    Some((file.to_string(), line.parse().ok()?))
 }
 
 /// The last part of a path.

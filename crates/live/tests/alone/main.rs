@@ -1,20 +1,25 @@
-//! The program moves a range while its pages get other frames. In a process of its own: what a test
-//! maps next takes the place that was left, while the engine may still be asked to color it.
+//! What needs a process of its own, one test after the other: counting all mappings; and moving a
+//! range elsewhere, since what is mapped next takes the place that was left.
 
 #[allow(dead_code)]
 #[path = "../engine/memory.rs"]
 mod memory;
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use live::{Error, Others, Why, Wish};
+use live::{Error, Lock, Others, Placing, Why, Wish};
 
-use memory::{Memory, engine, set};
+use memory::{Memory, assert_colored, config, engine, open, set};
 
 const MIB: usize = 1 << 20;
 
+/// The tests of this file run one after the other.
+static ONE: Mutex<()> = Mutex::new(());
+
 #[test]
 fn moving_elsewhere_takes_the_content_along() {
+    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let Some(mut engine) = engine() else { return };
     if !engine.means().running {
         return;
@@ -58,5 +63,39 @@ fn moving_elsewhere_takes_the_content_along() {
         elsewhere.assert_numbered();
         // Its place may be another's by now.
         std::mem::forget(memory);
+    }
+}
+
+#[test]
+fn the_process_has_no_more_mappings_than_before() {
+    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    for (reserve_bytes, lock) in [(0, Lock::Never), (0, Lock::Free), (8 << 20, Lock::Free)] {
+        let mut config = config(5);
+        (config.reserve_bytes, config.lock) = (reserve_bytes, lock);
+        let Some(mut engine) = open(config) else { return };
+        if engine.means().placing != Some(Placing::Move) {
+            return;
+        }
+        let (touched, untouched) = (Memory::alone(8 * MIB), Memory::alone(8 * MIB));
+        touched.number();
+        // Allocates what this thread needs from the C library, once.
+        let count = || sys::mappings::count().unwrap();
+        count();
+        let before = count();
+        for turn in 0..4u32 {
+            let chosen = set(&[turn, turn + 8]);
+            for memory in [&touched, &untouched] {
+                let done = engine
+                    .color(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent)
+                    .unwrap();
+                assert!(done.left.len() < 100, "{:?}", done.left);
+                assert_colored(memory.pages(), 5, &chosen);
+            }
+            // The reserve lies in a few areas of its own, however often colors change.
+            let reserve = if reserve_bytes == 0 { 0 } else { 8 };
+            assert!(count() <= before + reserve, "{} mappings were {before} before", count());
+        }
+        touched.assert_numbered();
+        untouched.assert_zero();
     }
 }

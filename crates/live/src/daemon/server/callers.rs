@@ -1,0 +1,199 @@
+//! Those who connect: taken in, answered, made to wait, hung up on.
+
+use std::time::Instant;
+
+use sys::packet::{Peer, Received};
+use sys::peer::Identity;
+use sys::ready::Wanted;
+
+use super::{SCRAPE, Server};
+use crate::daemon::scrape::Next;
+use crate::daemon::session::Session;
+use crate::daemon::wire::{Answer, Refusal, Request};
+
+/// Those who ask for metrics at a time.
+const SCRAPES: usize = 16;
+
+impl Server {
+    pub(super) fn welcome(&mut self, now: Instant) {
+        // A few at a time: those who are in already have their turn, too.
+        for _ in 0..16 {
+            match self.listener.accept() {
+                Ok(Some(peer)) => {
+                    if let Err(why) = self.take_in(peer, now) {
+                        self.desk.metrics.turned_away += 1;
+                        tracing::debug!(why, "turned a connection away");
+                    }
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    // It would be told again and again: until the next look around.
+                    self.deaf = self.ready.forget(&self.listener).is_ok();
+                    return self.complain(now, &format!("connections cannot be accepted: {error}"));
+                }
+            }
+        }
+    }
+
+    fn take_in(&mut self, peer: Peer, now: Instant) -> Result<(), &'static str> {
+        let who = Identity::of(&peer).map_err(|_| "its process is gone")?;
+        let turn_away = |text: &str| {
+            let refused = Answer::Refused {
+                why: Refusal::Crowded,
+                text: text.into(),
+            };
+            // It may not even listen.
+            let _ = peer.send(&refused.encode());
+        };
+        if self.sessions.len() >= self.config.clients as usize {
+            turn_away("the daemon has as many connections as it can have; try again later");
+            return Err("too many connections");
+        }
+        let user = who.user;
+        if self.desk.users.connect(user, now).is_none() {
+            turn_away("this user has as many connections as one may have; close some");
+            return Err("too many connections of the user");
+        }
+        let owner = self.desk.ledger.join();
+        let process = who.process;
+        let session = Session::new(peer, who, owner, now).and_then(|session| {
+            self.ready.watch(&session.peer, self.next_name, Wanted::Read)?;
+            self.ready.watch(&session.who, self.next_name + 1, Wanted::Read)?;
+            Ok(session)
+        });
+        let session = session.map_err(|_| {
+            self.desk.users.disconnect(user, 0);
+            let _ = self.desk.ledger.leave(owner);
+            "its pages cannot be seen"
+        })?;
+        tracing::debug!(process, user, name = self.next_name, "connected");
+        self.sessions.insert(self.next_name, session);
+        self.next_name += 2;
+        self.desk.metrics.connections += 1;
+        self.desk.clients = self.sessions.len() as u32;
+        Ok(())
+    }
+
+    /// Answers one message of a connection.
+    pub(super) fn serve(&mut self, name: u64, buffer: &mut [u8]) {
+        let Some(session) = self.sessions.get_mut(&name) else {
+            return;
+        };
+        let begun = Instant::now();
+        let message = match session.peer.receive(buffer) {
+            Ok(Received::Message(bytes)) => &buffer[..bytes],
+            Ok(Received::Nothing) => return,
+            Ok(Received::End) => return self.hang_up(name, "it hung up"),
+            Err(_) => return self.hang_up(name, "it cannot be heard"),
+        };
+        let request = match Request::decode(message) {
+            Ok(request) => request,
+            Err(malformed) => {
+                self.desk.metrics.malformed += 1;
+                let refused = Answer::Refused {
+                    why: Refusal::Protocol,
+                    text: malformed.to_string(),
+                };
+                let _ = session.peer.send(&refused.encode());
+                let (process, user) = (session.who.process, session.who.user);
+                self.complain(begun, &format!("process {process} of user {user}: {malformed}"));
+                return self.hang_up(name, "it sent what is no message");
+            }
+        };
+        let kind = request.kind();
+        let work = 1 + message.len() as u64 / 128;
+        let (answer, why) = match session.answer(&mut self.desk, request, begun) {
+            Ok(answer) => (answer, None),
+            Err((why, text)) => (Answer::Refused { why, text }, Some(why)),
+        };
+        let sent = session.peer.send(&answer.encode());
+        let user = session.who.user;
+        let done = Instant::now();
+        let took = done.saturating_duration_since(begun);
+        self.desk.metrics.answered(kind, why, took);
+        if sent.is_err() {
+            return self.hang_up(name, "it does not take its answers");
+        }
+        if why == Some(Refusal::Protocol) {
+            return self.hang_up(name, "it did not keep to the protocol");
+        }
+        // What takes long counts for more, at a microsecond a piece.
+        let work = work.max(took.as_micros() as u64 / 16);
+        let debt = self.desk.users.of(user).map(|user| user.work.owe(work, done));
+        if let Some(debt) = debt.filter(|debt| !debt.is_zero())
+            && let Some(session) = self.sessions.get(&name)
+            && self.ready.forget(&session.peer).is_ok()
+        {
+            self.waiting.push((done + debt, name));
+        }
+    }
+
+    /// Listens again to those who have waited long enough.
+    pub(super) fn listen_again(&mut self, now: Instant) {
+        let (due, waiting) = self.waiting.drain(..).partition::<Vec<_>, _>(|(at, _)| *at <= now);
+        self.waiting = waiting;
+        for (_, name) in due {
+            let Some(session) = self.sessions.get(&name) else {
+                continue;
+            };
+            if self.ready.watch(&session.peer, name, Wanted::Read).is_err() {
+                self.hang_up(name, "it cannot be watched");
+            }
+        }
+    }
+
+    /// Ends a connection: what it had is free again.
+    pub(super) fn hang_up(&mut self, name: u64, why: &'static str) {
+        let Some(session) = self.sessions.remove(&name) else {
+            return;
+        };
+        // A connection that waits is not watched.
+        let _ = self.ready.forget(&session.peer);
+        let _ = self.ready.forget(&session.who);
+        self.desk.users.disconnect(session.who.user, session.charged());
+        let _ = self.desk.ledger.leave(session.owner);
+        self.desk.clients = self.sessions.len() as u32;
+        tracing::debug!(
+            process = session.who.process,
+            user = session.who.user,
+            name,
+            frames = session.charged(),
+            why,
+            "disconnected"
+        );
+    }
+
+    pub(super) fn open_door(&mut self, now: Instant) {
+        let Some(door) = &self.door else { return };
+        let scrape = match door.accept(now) {
+            Ok(Some(scrape)) => scrape,
+            Ok(None) => return,
+            Err(error) => return self.complain(now, &format!("metrics: {error}")),
+        };
+        if self.scrapes.len() >= SCRAPES {
+            return;
+        }
+        let name = SCRAPE | self.next_name;
+        self.next_name += 2;
+        if self.ready.watch(&scrape, name, Wanted::Read).is_ok() {
+            self.scrapes.insert(name, scrape);
+        }
+    }
+
+    pub(super) fn scrape(&mut self, name: u64, now: Instant) {
+        let Some(scrape) = self.scrapes.get_mut(&name) else {
+            return;
+        };
+        let wanted = match scrape.go_on(|| self.desk.page(now)) {
+            Next::Read => Wanted::Read,
+            Next::Write => Wanted::Write,
+            Next::Over => {
+                self.scrapes.remove(&name);
+                return;
+            }
+        };
+        if self.ready.change(scrape, name, wanted).is_err() {
+            self.scrapes.remove(&name);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What the daemon does in between: looks at the machine's memory, gives up frames or collects some, and sees to
+//! clients without manners.
+
+use std::time::{Duration, Instant};
+
+use sys::pressure::{Memory, stalled};
+use sys::ready::Wanted;
+
+use super::{LISTENER, MANNERS, REST, Server};
+use crate::daemon::pressure::{Signs, Verdict};
+
+/// Windows of the stock that are checked at a time: 64 Mi pages an hour, for a thousandth of a cpu.
+const CHECKED: usize = 32;
+/// Frames given up at a time; some milliseconds.
+const GIVEN_UP: usize = 16_384;
+const REST_MOST: Duration = Duration::from_secs(300);
+/// However busy the daemon is, it looks after the stock this often.
+const CHORES: Duration = Duration::from_millis(50);
+
+impl Server {
+    /// Looks at the machine's memory, and for clients without manners.
+    pub(super) fn look_around(&mut self, now: Instant) {
+        self.next_look = now + self.config.every;
+        let memory = match Memory::read(&self.config.root) {
+            Ok(memory) => memory,
+            Err(error) => {
+                self.complain(now, &format!("memory cannot be watched, so none is collected: {error}"));
+                self.allowance = 0;
+                return;
+            }
+        };
+        let signs = Signs {
+            memory,
+            stalled: stalled(&self.config.root).unwrap_or(0.0),
+            alarm: std::mem::take(&mut self.alarmed),
+        };
+        match self.watch.look(now, signs, self.desk.stock.len()) {
+            Verdict::GiveUp(frames) => {
+                if frames > 0 {
+                    tracing::warn!(
+                        frames,
+                        available_bytes = memory.available,
+                        stalled_percent = signs.stalled,
+                        alarm = signs.alarm,
+                        "memory is short: giving up frames"
+                    );
+                    self.desk.metrics.pressure += 1;
+                }
+                self.excess = frames;
+                self.allowance = 0;
+                self.desk.takes_back = false;
+                if let Err(error) = self.desk.stock.stop_collecting() {
+                    self.complain(now, &format!("frames cannot be let go: {error}"));
+                }
+            }
+            Verdict::Collect(frames) => {
+                self.allowance = frames;
+                self.desk.takes_back = frames > 0;
+            }
+        }
+        if self.deaf && self.ready.watch(&self.listener, LISTENER, Wanted::Read).is_ok() {
+            self.deaf = false;
+        }
+        self.desk.users.forget_the_gone(now);
+        let rude: Vec<u64> = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| !session.greeted && now.saturating_duration_since(session.since) > MANNERS)
+            .map(|(name, _)| *name)
+            .collect();
+        for name in rude {
+            self.hang_up(name, "it did not greet");
+        }
+        self.scrapes
+            .retain(|_, scrape| now.saturating_duration_since(scrape.since) < MANNERS);
+        if let Err(error) = self.desk.stock.check(CHECKED) {
+            self.complain(now, &format!("the stock cannot be checked: {error}"));
+        }
+    }
+
+    /// A little work on the stock.
+    pub(super) fn chore(&mut self, now: Instant) {
+        self.next_chore = now + CHORES;
+        self.desk.wanderer.rest();
+        if self.excess > 0 {
+            let some = self.excess.min(GIVEN_UP);
+            match self.desk.stock.give_up(some) {
+                Ok(went) => {
+                    self.desk.pressure_frames += went as u64;
+                    self.excess = if went < some { 0 } else { self.excess - some };
+                }
+                Err(error) => {
+                    self.excess = 0;
+                    self.complain(now, &format!("frames cannot be given up: {error}"));
+                }
+            }
+        } else if self.may_collect() && now >= self.collect_from {
+            match self.desk.stock.collect() {
+                Ok((got, over)) => {
+                    self.allowance = self.allowance.saturating_sub(got);
+                    if over && self.desk.stock.hungry() {
+                        // The kernel has too few frames of some color: give it time.
+                        self.collect_from = now + self.rest;
+                        self.rest = (self.rest * 2).min(REST_MOST);
+                    } else if over {
+                        tracing::debug!(frames = self.desk.stock.len(), "the stock is full");
+                        self.rest = REST;
+                    }
+                }
+                Err(error) => {
+                    self.allowance = 0;
+                    self.collect_from = now + REST;
+                    self.complain(now, &format!("no frames can be collected: {error}"));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! How the daemon fares, as a message tells it.
+
+/// The daemon in numbers. Frames of 4096 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    pub process: u32,
+    pub up_seconds: u64,
+    pub clients: u32,
+    /// Frames at hand, and as many as there should be.
+    pub stock: u64,
+    pub target: u64,
+    /// Frames released for clients; of those looked at, how many arrived and how many went elsewhere.
+    pub released: u64,
+    pub hits: u64,
+    pub misses: u64,
+    /// Frames that came back from data sets that were freed.
+    pub returned: u64,
+    /// Frames that clients hold now.
+    pub held: u64,
+    /// How often memory was given up because the machine was short of it, and how many frames in all.
+    pub pressure: u64,
+    pub pressure_frames: u64,
+    /// Of one user, in bytes.
+    pub quota: u64,
+}
+
+impl Status {
+    pub(super) const NUMBERS: usize = 11;
+
+    pub(super) fn numbers(&self) -> [u64; Status::NUMBERS] {
+        [
+            self.up_seconds,
+            self.stock,
+            self.target,
+            self.released,
+            self.hits,
+            self.misses,
+            self.returned,
+            self.held,
+            self.pressure,
+            self.pressure_frames,
+            self.quota,
+        ]
+    }
+
+    pub(super) fn new(process: u32, clients: u32, numbers: [u64; Status::NUMBERS]) -> Status {
+        let [
+            up_seconds,
+            stock,
+            target,
+            released,
+            hits,
+            misses,
+            returned,
+            held,
+            pressure,
+            pressure_frames,
+            quota,
+        ] = numbers;
+        Status {
+            process,
+            up_seconds,
+            clients,
+            stock,
+            target,
+            released,
+            hits,
+            misses,
+            returned,
+            held,
+            pressure,
+            pressure_frames,
+            quota,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+use super::*;
+use crate::memory::Size;
+
+fn areas(pages: usize) -> (Area, Area) {
+    let area = || Area::map(pages * PAGE, Size::Small).unwrap();
+    (area(), area())
+}
+
+#[test]
+fn what_may_not_be_opened_says_why() {
+    for scope in [Scope::Kernel, Scope::UserOnly] {
+        match Faults::open_for(scope, true) {
+            Ok(faults) => assert_eq!(faults.scope(), scope),
+            Err(error) => assert!(matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS))),
+        }
+    }
+}
+
+#[test]
+fn pages_keep_their_content_on_the_way_out_and_in() {
+    let Some(faults) = Faults::open(false).ok().filter(|faults| faults.features().moves()) else {
+        return;
+    };
+    let (theirs, mut area) = areas(8);
+    (0..8).for_each(|page| theirs.set_word(page, page, 100 + page as u64));
+    faults.register(area.span()).unwrap();
+    let all = Progress {
+        bytes: 8 * PAGE,
+        stop: None,
+    };
+    assert_eq!(faults.take(theirs.span(), &mut area, 0), all);
+    assert!((0..8).all(|page| area.word(page, page) == 100 + page as u64));
+    faults.register(theirs.span()).unwrap();
+    assert_eq!(faults.put(&mut area, 0, theirs.span()), all);
+    let nothing = |stop| Progress {
+        bytes: 0,
+        stop: Some(stop),
+    };
+    assert_eq!(faults.take(theirs.part(0, 1), &mut area, 0).bytes, PAGE);
+    assert_eq!(faults.take(theirs.part(0, 1), &mut area, 1), nothing(Stop::Hole));
+    assert_eq!(faults.put(&mut area, 0, theirs.part(0, 1)).bytes, PAGE);
+    faults.unregister(area.span()).unwrap();
+    area.set_word(0, 0, 5);
+    assert_eq!(faults.put(&mut area, 0, theirs.part(0, 1)), nothing(Stop::Occupied));
+    faults.unregister(theirs.span()).unwrap();
+    assert!((0..8).all(|page| theirs.word(page, page) == 100 + page as u64));
+    assert_eq!(faults.event().unwrap(), None);
+}
+
+#[test]
+fn absent_pages_are_filled_with_copies_and_zeros() {
+    let Ok(faults) = Faults::open(false) else { return };
+    let (theirs, area) = areas(2);
+    area.set_word(0, 1, 3);
+    faults.register(theirs.span()).unwrap();
+    assert_eq!(faults.copy(&area, 0, theirs.part(1, 1)).stop, None);
+    assert_eq!(faults.zero(theirs.part(0, 1)).stop, None);
+    faults.unregister(theirs.span()).unwrap();
+    assert_eq!((theirs.word(1, 1), theirs.word(0, 1)), (3, 0));
+}
+
+#[test]
+fn who_empties_pages_waits_until_it_is_heard() {
+    let Some(faults) = Faults::open(true).ok().filter(|faults| faults.features().events()) else {
+        return;
+    };
+    let (theirs, _) = areas(4);
+    theirs.set_word(2, 0, 1);
+    faults.register(theirs.span()).unwrap();
+    let part = theirs.part(1, 2);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| crate::memory::discard(part));
+        let event = loop {
+            if let Some(event) = faults.event().unwrap() {
+                break event;
+            }
+            std::thread::yield_now();
+        };
+        assert_eq!(event, Event::Emptied(part));
+        other.join().unwrap().unwrap();
+    });
+    faults.unregister(theirs.span()).unwrap();
+    assert_eq!(theirs.word(2, 0), 0);
+}
