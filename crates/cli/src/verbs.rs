@@ -2,8 +2,8 @@
 
 mod advise;
 mod completions;
-mod doctor;
 mod daemon;
+mod doctor;
 mod import;
 mod machine;
 pub mod man;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::application::Application;
 use super::structures::domicile_slot_kind;
 use super::{code, domicile_slot, domicile_slots, handles, make, told};
+use crate::error::domicile_error::DOMICILE_INVALID;
 use crate::error::{Failure, domicile_error};
 
 /// A part of the shared caches.
@@ -19,6 +20,10 @@ pub fn create(
     kind: domicile_slot_kind,
 ) -> Result<*mut domicile_slot, Failure> {
     let application = handles::find::<Application, _>(slots)?;
+    if bytes == 0 {
+        let text = c"a slot of 0 bytes; give it the bytes of cache that its data should have";
+        return Err(Failure::new(DOMICILE_INVALID, text));
+    }
     let live = application.live().slot(bytes, kind.into())?;
     Ok(handles::give(Arc::new(Slot { application, live })))
 }

@@ -103,6 +103,8 @@ pub fn state(application: &live::slots::Application) -> Result<domicile_slots_st
     use domicile_colors_source::{DOMICILE_COLORS_FORCED, DOMICILE_COLORS_NONE, DOMICILE_COLORS_VALIDATED};
     let space = application.available()?;
     let means = application.means();
+    let used = |cache: &&Vec<u32>| cache.iter().any(|cpu| application.cpus().contains(cpu));
+    let caches = means.caches.cpus.iter().filter(used).count();
     let source = match means.colors.source {
         _ if means.recording => DOMICILE_COLORS_NONE,
         Source::Validated => DOMICILE_COLORS_VALIDATED,
@@ -111,7 +113,7 @@ pub fn state(application: &live::slots::Application) -> Result<domicile_slots_st
     Ok(domicile_slots_state {
         size: size_of::<domicile_slots_state>(),
         colors: means.colors.count(),
-        caches: space.caches.len() as u32,
+        caches: caches as u32,
         color_bytes: means.colors.color_bytes,
         available: space.bytes,
         source: source as u32,
