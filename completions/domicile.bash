@@ -25,6 +25,9 @@ _domicile() {
             domicile,daemon)
                 cmd="domicile__subcmd__daemon"
                 ;;
+            domicile,doctor)
+                cmd="domicile__subcmd__doctor"
+                ;;
             domicile,help)
                 cmd="domicile__subcmd__help"
                 ;;
@@ -39,6 +42,9 @@ _domicile() {
                 ;;
             domicile,policy)
                 cmd="domicile__subcmd__policy"
+                ;;
+            domicile,probe)
+                cmd="domicile__subcmd__probe"
                 ;;
             domicile,record)
                 cmd="domicile__subcmd__record"
@@ -79,6 +85,9 @@ _domicile() {
             domicile__subcmd__help,daemon)
                 cmd="domicile__subcmd__help__subcmd__daemon"
                 ;;
+            domicile__subcmd__help,doctor)
+                cmd="domicile__subcmd__help__subcmd__doctor"
+                ;;
             domicile__subcmd__help,help)
                 cmd="domicile__subcmd__help__subcmd__help"
                 ;;
@@ -93,6 +102,9 @@ _domicile() {
                 ;;
             domicile__subcmd__help,policy)
                 cmd="domicile__subcmd__help__subcmd__policy"
+                ;;
+            domicile__subcmd__help,probe)
+                cmd="domicile__subcmd__help__subcmd__probe"
                 ;;
             domicile__subcmd__help,record)
                 cmd="domicile__subcmd__help__subcmd__record"
@@ -194,7 +206,7 @@ _domicile() {
 
     case "${cmd}" in
         domicile)
-            opts="-h -V --json --help --version machine policy record import trace simulate advise report run reproduce daemon completions man help"
+            opts="-h -V --json --help --version machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -208,7 +220,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__advise)
-            opts="-o -h --machine --policy --set --cpus --seed --order --window --windows --skip --fetches --no-pcs --no-children --output --keep --json --help"
+            opts="-o -h --machine --policy --set --slots --cpus --seed --order --window --windows --skip --fetches --no-pcs --no-children --output --write-slots --keep --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -223,6 +235,10 @@ _domicile() {
                     return 0
                     ;;
                 --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --slots)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -255,6 +271,10 @@ _domicile() {
                     return 0
                     ;;
                 -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --write-slots)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -377,8 +397,22 @@ _domicile() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        domicile__subcmd__doctor)
+            opts="-h --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         domicile__subcmd__help)
-            opts="machine policy record import trace simulate advise report run reproduce daemon completions man help"
+            opts="machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -436,6 +470,20 @@ _domicile() {
         domicile__subcmd__help__subcmd__daemon__subcmd__status)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        domicile__subcmd__help__subcmd__doctor)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -562,6 +610,20 @@ _domicile() {
         domicile__subcmd__help__subcmd__policy__subcmd__list)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        domicile__subcmd__help__subcmd__probe)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -925,6 +987,20 @@ _domicile() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        domicile__subcmd__probe)
+            opts="-h --quick --careful --fresh --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         domicile__subcmd__record)
             opts="-o -h --window --windows --skip --fetches --no-pcs --no-children --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -978,7 +1054,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__reproduce)
-            opts="-h --full --rounds --cache --size --programs --kept --keep-traces --afresh --plot --json --help philbin96"
+            opts="-h --full --rounds --cache --size --programs --kept --keep-traces --afresh --plot --json --help philbin96 ding11"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1042,7 +1118,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__simulate)
-            opts="-h --machine --policy --set --cpus --seed --order --by --no-classes --json --help"
+            opts="-h --machine --policy --set --slots --cpus --seed --order --by --no-classes --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1057,6 +1133,10 @@ _domicile() {
                     return 0
                     ;;
                 --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --slots)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -28,6 +28,8 @@ complete -c domicile -n "__fish_domicile_needs_command" -l json -d 'Print the re
 complete -c domicile -n "__fish_domicile_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_needs_command" -s V -l version -d 'Print version'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "machine" -d 'The machines that programs can be simulated on'
+complete -c domicile -n "__fish_domicile_needs_command" -f -a "probe" -d 'Measure the caches that this process really gets, and validate page colors by timing'
+complete -c domicile -n "__fish_domicile_needs_command" -f -a "doctor" -d 'Try every facility of Linux that Domicile can use, and tell what to change where one does not work'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "policy" -d 'The placement policies and their parameters'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "record" -d 'Record which memory a program touches'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "import" -d 'Import a trace of another tool'
@@ -58,6 +60,13 @@ complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_se
 complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show a machine\'s description, as a machine file that can be changed'
 complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from help" -f -a "host" -d 'Show the machine that this runs on, as far as Linux tells'
 complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c domicile -n "__fish_domicile_using_subcommand probe" -l quick -d 'Take about two seconds'
+complete -c domicile -n "__fish_domicile_using_subcommand probe" -l careful -d 'Take more rounds, some ten seconds (as without --quick)'
+complete -c domicile -n "__fish_domicile_using_subcommand probe" -l fresh -d 'Measure again what has been measured since the last boot'
+complete -c domicile -n "__fish_domicile_using_subcommand probe" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand probe" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c domicile -n "__fish_domicile_using_subcommand doctor" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand policy; and not __fish_seen_subcommand_from list help" -l json -d 'Print the result as JSON, for other programs to read'
 complete -c domicile -n "__fish_domicile_using_subcommand policy; and not __fish_seen_subcommand_from list help" -s h -l help -d 'Print help'
 complete -c domicile -n "__fish_domicile_using_subcommand policy; and not __fish_seen_subcommand_from list help" -f -a "list" -d 'List the policies with their parameters, ranges and sources'
@@ -101,6 +110,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l machine -d 'A machine\'s name (see `domicile machine list`), a machine file, or `host`' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l policy -d 'A policy, or several joined by `+` (see `domicile policy list`); can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l set -d 'Set a parameter of a policy, as in random.seed=7; can be repeated' -r
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l slots -d 'A plan of cache slots (TOML, as `advise --write-slots` writes it) for policy `slots`, in the place of what the program itself says of slots' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l cpus -d 'Give the machine this many cpus' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l seed -d 'Seed of everything that is random in the simulation' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l order -d 'How threads are replayed against each other' -r -f -a "clock\t'By the simulated cpus\' own clocks'
@@ -114,6 +124,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand simulate" -s h -l help
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l machine -d 'A machine\'s name (see `domicile machine list`), a machine file, or `host`' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l policy -d 'A policy, or several joined by `+` (see `domicile policy list`); can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l set -d 'Set a parameter of a policy, as in random.seed=7; can be repeated' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l slots -d 'A plan of cache slots (TOML, as `advise --write-slots` writes it) for policy `slots`, in the place of what the program itself says of slots' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l cpus -d 'Give the machine this many cpus' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l seed -d 'Seed of everything that is random in the simulation' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l order -d 'How threads are replayed against each other' -r -f -a "clock\t'By the simulated cpus\' own clocks'
@@ -122,6 +133,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand advise" -l window -d '
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l windows -d 'Record K windows, spread over the run' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l skip -d 'Pass over the first N references' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -s o -l output -d 'Where to write the full result (JSON) [default: domicile-advice.json; none with --json]' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l write-slots -d 'Write the partition by cache slots that gains most, if any gains, for `domicile run --slots` and for `--slots`' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l keep -d 'Keep the recorded trace in this file' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l fetches -d 'Record instruction fetches too'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l no-pcs -d 'Leave out the program counters: a smaller trace, but no source lines for references'
@@ -144,7 +156,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l size -d 
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l programs -d 'Folder of the programs, with count/ and time/ in it [default: beside the command, or the source tree\'s]' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l kept -d 'Where counts are kept [default: $XDG_CACHE_HOME/domicile/reproduce]' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l plot -d 'Draw figure4 into this file (SVG)' -r -F
-complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l full -d 'More rounds of everything that is timed'
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l full -d 'More rounds of everything that is timed; of ding11 also the paper\'s whole sizes, which takes hours'
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l keep-traces -d 'Keep the recorded traces there, too, and use them again'
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l afresh -d 'Count anew what was counted before'
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l json -d 'Print the result as JSON, for other programs to read'
@@ -169,20 +181,22 @@ complete -c domicile -n "__fish_domicile_using_subcommand completions" -l json -
 complete -c domicile -n "__fish_domicile_using_subcommand completions" -s h -l help -d 'Print help'
 complete -c domicile -n "__fish_domicile_using_subcommand man" -l json -d 'Print the result as JSON, for other programs to read'
 complete -c domicile -n "__fish_domicile_using_subcommand man" -s h -l help -d 'Print help'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "machine" -d 'The machines that programs can be simulated on'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "policy" -d 'The placement policies and their parameters'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "record" -d 'Record which memory a program touches'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "import" -d 'Import a trace of another tool'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "trace" -d 'Look into a trace'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "simulate" -d 'Simulate a trace on a machine under placement policies'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "advise" -d 'Tell where a program\'s memory time goes, and what placing its pages would gain'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "report" -d 'Show a saved result as tables or as one HTML page'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "run" -d 'Run a program with cache slots for its data'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "reproduce" -d 'Reproduce the tables and figures of a paper'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "daemon" -d 'Hold page frames sorted by color, and hand them to programs'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "completions" -d 'Print the completion script of a shell'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "man" -d 'Print the manual page, or write all of them to a folder'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "machine" -d 'The machines that programs can be simulated on'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "probe" -d 'Measure the caches that this process really gets, and validate page colors by timing'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "doctor" -d 'Try every facility of Linux that Domicile can use, and tell what to change where one does not work'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "policy" -d 'The placement policies and their parameters'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "record" -d 'Record which memory a program touches'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "import" -d 'Import a trace of another tool'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "trace" -d 'Look into a trace'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "simulate" -d 'Simulate a trace on a machine under placement policies'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "advise" -d 'Tell where a program\'s memory time goes, and what placing its pages would gain'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "report" -d 'Show a saved result as tables or as one HTML page'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "run" -d 'Run a program with cache slots for its data'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "reproduce" -d 'Reproduce the tables and figures of a paper'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "daemon" -d 'Hold page frames sorted by color, and hand them to programs'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "completions" -d 'Print the completion script of a shell'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "man" -d 'Print the manual page, or write all of them to a folder'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and __fish_seen_subcommand_from machine" -f -a "list" -d 'List the machines that come with Domicile'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and __fish_seen_subcommand_from machine" -f -a "show" -d 'Show a machine\'s description, as a machine file that can be changed'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and __fish_seen_subcommand_from machine" -f -a "host" -d 'Show the machine that this runs on, as far as Linux tells'
