@@ -100,9 +100,12 @@ impl FromStr for Amount {
             let percent = percent.parse().ok().filter(|percent| (1..=100).contains(percent));
             return percent.map(Amount::Percent).ok_or_else(wrong);
         }
-        let units = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
-        let unit = units.iter().find(|(unit, _)| text.ends_with(*unit));
-        let (number, shift) = unit.map_or((text, 0), |(_, shift)| (&text[..text.len() - 1], *shift));
+        // 4G, 4GiB and 4 GiB are the same, as in a plan of slots.
+        let units = [("K", 10), ("M", 20), ("G", 30), ("T", 40)];
+        let short = text.strip_suffix("iB").unwrap_or(text);
+        let number_of = |unit: &str| short.strip_suffix(unit).map(str::trim_end);
+        let with_unit = units.iter().find_map(|(unit, shift)| Some((number_of(unit)?, *shift)));
+        let (number, shift) = with_unit.unwrap_or((text, 0));
         let bytes = number
             .parse::<u64>()
             .ok()
@@ -306,10 +309,12 @@ mod tests {
 
     #[test]
     fn amounts() {
-        assert_eq!("4G".parse(), Ok(Amount::Bytes(4 << 30)));
+        for same in ["4G", "4GiB", "4 GiB", "4 G"] {
+            assert_eq!(same.parse(), Ok(Amount::Bytes(4 << 30)));
+        }
         assert_eq!("65536".parse(), Ok(Amount::Bytes(65536)));
         assert_eq!("25%".parse(), Ok(Amount::Percent(25)));
-        for wrong in ["", "G", "%", "0%", "101%", "-1", "4 G", "99999999999T", "4é"] {
+        for wrong in ["", "G", "%", "0%", "101%", "-1", "4 X", "4iB", "99999999999T", "4é"] {
             assert!(wrong.parse::<Amount>().is_err(), "{wrong}");
         }
         assert_eq!(Amount::Percent(50).of(u64::MAX), u64::MAX / 2);

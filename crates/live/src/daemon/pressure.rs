@@ -46,6 +46,9 @@ pub struct Watch {
 
 impl Watch {
     /// Below a twentieth of all memory available, memory is given up; above a tenth, it may be collected.
+    ///
+    /// With three quarters available, tasks that wait do so for something that frames here and there do not give: a whole
+    /// huge page, or the limit of their own group.
     pub fn look(&mut self, now: Instant, signs: Signs, stock: usize) -> Verdict {
         let (low, high) = (signs.memory.total / 20, signs.memory.total / 10);
         let available = signs.memory.available;
@@ -55,7 +58,8 @@ impl Watch {
             let lacking = frames(high - available);
             return Verdict::GiveUp(lacking.max(LEAST).min(stock));
         }
-        if signs.alarm || signs.stalled > STALLED {
+        let plenty = available > signs.memory.total / 4 * 3;
+        if (signs.alarm || signs.stalled > STALLED) && !plenty {
             let turn = if signs.alarm { TURN_OF_ALARM } else { TURN };
             if since.is_some_and(|since| since < turn) {
                 return Verdict::Collect(0);
@@ -112,6 +116,13 @@ mod tests {
             watch.look(at(13), signs(3 * GIB, 0.0, false), 0),
             Verdict::Collect(1 << 18)
         );
+    }
+
+    #[test]
+    fn who_waits_amid_plenty_does_not_wait_for_the_stock() {
+        let mut watch = Watch::default();
+        let verdict = watch.look(Instant::now(), signs(18 * GIB, 50.0, true), 80_000);
+        assert_eq!(verdict, Verdict::Collect(16 << 18));
     }
 
     #[test]
