@@ -24,7 +24,8 @@ pub(super) struct Target {
 
 impl Wish {
     /// The pages to color, ascending, and their colors. Pages whose color is in the set already
-    /// keep it; the others get the colors that the fewest pages have, in turn.
+    /// keep it, up to the color's even share; the others get the colors that the fewest pages have,
+    /// in turn.
     ///
     /// `now`: the color of each page where it is known. Also returns how many pages may keep
     /// their frames.
@@ -47,14 +48,19 @@ impl Wish {
                 if members.is_empty() {
                     return Err(Error::Wish("the set of colors is empty".into()));
                 }
-                let keeps = |page: usize| has(page).filter(|&color| set.contains(u32::from(color)));
+                // Frames come in runs: without a limit a slot of many colors could be left with one.
+                let (limit, mut over) = (pages / members.len(), pages % members.len());
                 let mut share = vec![0usize; colors.count() as usize];
-                let mut kept = 0;
-                for color in (0..pages).filter_map(keeps) {
-                    share[usize::from(color)] += 1;
-                    kept += 1;
-                }
-                let rest: Vec<usize> = (0..pages).filter(|&page| keeps(page).is_none()).collect();
+                let mut keeps = |page: &usize| {
+                    let color = has(*page).filter(|&color| set.contains(u32::from(color)))?;
+                    let share = &mut share[usize::from(color)];
+                    if *share == limit {
+                        over = over.checked_sub(1)?;
+                    }
+                    (*share <= limit).then(|| *share += 1)
+                };
+                let rest: Vec<usize> = (0..pages).filter(|page| keeps(page).is_none()).collect();
+                let kept = pages - rest.len();
                 let turns = turns(&members, &mut share, rest.len());
                 let targets = rest.into_iter().zip(turns).map(|(page, color)| Target { page, color });
                 Ok((targets.collect(), kept))
@@ -120,6 +126,15 @@ mod tests {
     }
 
     #[test]
+    fn no_color_keeps_more_than_its_share() {
+        let (now, set) = (vec![Some(0); 8], Wish::Set([0, 1, 2, 3].into_iter().collect()));
+        let (targets, kept) = set.targets(8, &colors(2), Some(&now)).unwrap();
+        assert_eq!(kept, 2);
+        let given: Vec<u16> = targets.iter().map(|target| target.color).collect();
+        assert_eq!(given, [1, 2, 3, 1, 2, 3]);
+    }
+
+    #[test]
     fn what_cannot_be_wished_for_is_told() {
         let wrong = |wish: Wish| matches!(wish.targets(4, &colors(2), None), Err(Error::Wish(_)));
         assert!(wrong(Wish::Set(ColorSet::new())));
@@ -148,17 +163,19 @@ mod tests {
             prop_assert_eq!(targets.len() + kept, now.len());
             let mut after = now.clone();
             for target in &targets {
-                prop_assert!(now[target.page].is_none_or(|color| !set.contains(u32::from(color))));
+                prop_assert!(now[target.page] != Some(target.color));
                 after[target.page] = Some(target.color);
             }
             prop_assert!(after.iter().all(|color| color.is_some_and(|color| set.contains(u32::from(color)))));
-            // No color was dealt to that had more than another that might have had the page.
             let count = |color: u32| after.iter().filter(|&&has| has == Some(color as u16)).count();
-            let dealt = |color: u32| targets.iter().any(|target| u32::from(target.color) == color);
-            let most = members.iter().filter(|&&color| dealt(color)).map(|&color| count(color)).max();
-            let least = members.iter().map(|&color| count(color)).min();
-            if let (Some(most), Some(least)) = (most, least) {
-                prop_assert!(most <= least + 1);
+            let most = members.iter().map(|&color| count(color)).max().unwrap_or(0);
+            let least = members.iter().map(|&color| count(color)).min().unwrap_or(0);
+            prop_assert!(most <= least + 1);
+            // A page goes only where its color has more than its share.
+            for target in &targets {
+                if let Some(color) = now[target.page].filter(|&color| set.contains(u32::from(color))) {
+                    prop_assert!(count(u32::from(color)) >= now.len() / members.len());
+                }
             }
         }
     }
