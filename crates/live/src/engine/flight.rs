@@ -202,7 +202,7 @@ impl Exchange {
                 continue;
             }
             self.hear(at, at);
-            let end = (at + batch.max(1)).min(count);
+            let end = at.saturating_add(batch.max(1)).min(count);
             let flight = Flight::begin();
             let start = Instant::now();
             self.take(at, end);

@@ -87,6 +87,13 @@ fn a_child_made_afterwards_writes_for_itself_and_its_engine_works() {
             return false;
         }
         memory.words()[9].store(77, Ordering::Relaxed);
+        // The child's own page has another frame now, and the census looks at the child's.
+        let own = Memory::alone(MIB / 2);
+        own.number();
+        let census = engine.census(own.pages(), &set(&[1])).unwrap();
+        if (census.pages, census.absent) != (128, 0) {
+            return false;
+        }
         // The child has one thread, so that nobody can meet a page on its way, whatever is allowed.
         let Ok(done) = engine.color(memory.pages(), &Wish::Set(set(&[2])), Others::Running) else {
             return false;
