@@ -1,5 +1,13 @@
 //! What a color is on this machine, and who says so.
 
+use crate::Error;
+
+/// The lowest bit of a frame's address, and the bits that any physical address has.
+pub(crate) const FIRST_BIT_MIN: u32 = 12;
+pub(crate) const ADDRESS_BITS: u32 = 52;
+/// The number of a color is a `u16`.
+pub(crate) const BITS_MAX: u32 = 16;
+
 /// Which bits of a frame's physical address choose among the sets of a cache, and what a color is
 /// worth.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +33,25 @@ pub enum Source {
 }
 
 impl Colors {
-    /// How many colors there are.
+    /// Whether there can be such colors.
+    ///
+    /// Errors: [`Error::Unavailable`] for bits that no frame's address has, and for more colors than
+    /// a `u16` numbers.
+    pub fn check(&self) -> Result<(), Error> {
+        let fits = self.bits <= BITS_MAX && (FIRST_BIT_MIN..=ADDRESS_BITS - self.bits).contains(&self.first_bit);
+        if fits {
+            return Ok(());
+        }
+        Err(Error::Unavailable {
+            what: format!("colors of {} bits from bit {} on", self.bits, self.first_bit),
+            why: format!(
+                "a color has at most {BITS_MAX} bits of a physical address, from bit {FIRST_BIT_MIN} to bit {}",
+                ADDRESS_BITS - 1
+            ),
+        })
+    }
+
+    /// How many colors there are. Pre: [`check`](Colors::check) passes, as for all that an engine has.
     pub fn count(&self) -> u32 {
         1 << self.bits
     }

@@ -13,6 +13,7 @@ mod outcome;
 mod refill;
 mod remap;
 mod survey;
+mod tally;
 mod verify;
 mod wish;
 
@@ -29,6 +30,7 @@ use sys::memory;
 use crate::pool::{Content, Pool};
 use crate::{Error, PAGE_BYTES, Pages, Supply};
 use survey::{Piece, Survey, survey};
+use tally::Tally;
 use wish::Target;
 
 /// Who else may touch the range meanwhile.
@@ -81,6 +83,7 @@ impl Engine {
     /// How many frames of each color are at hand without collecting: the supply's, else the own
     /// pool's.
     pub fn by_color(&mut self) -> Result<Vec<u64>, Error> {
+        self.renew()?;
         if let Some(supply) = self.config.supply.as_mut() {
             return supply.by_color();
         }
@@ -158,7 +161,7 @@ impl Engine {
         others: Others,
         done: &mut Done,
     ) -> Result<(), Error> {
-        let mut first_targets: Vec<usize> = Vec::new();
+        let mut tally = Tally::new(wish, &self.entries(range)?);
         for attempt in 0..ATTEMPTS {
             // What is absent stays so for the supply to fill, but where somebody may touch it. Without a
             // supply it is cheaper to take what the kernel gives and to exchange what is wrong, if
@@ -181,19 +184,17 @@ impl Engine {
             let (mut targets, kept) = wish.targets(range.count, &self.config.colors, now.as_deref())?;
             if attempt == 0 {
                 done.pages = targets.len() + kept;
-                done.kept = kept;
                 let own = |target: &mut Target| survey.is_own(range.start + target.page * PAGE_BYTES);
                 let own: Vec<Target> = targets.extract_if(.., own).collect();
+                tally.exchange(&own);
                 done.leave(range, &own, Why::Own);
-                first_targets.extend(targets.iter().map(|target| target.page));
             } else {
                 // Frames that the kernel has just moved are worth another try, others are not.
                 done.left.retain(|left| left.why != Why::Miscolored);
                 let left: HashSet<usize> = done.left.iter().map(|left| left.address).collect();
                 targets.retain(|target| !left.contains(&(range.start + target.page * PAGE_BYTES)));
-                let was_kept = |target: &&Target| first_targets.binary_search(&target.page).is_err();
-                done.kept = done.kept.saturating_sub(targets.iter().filter(was_kept).count());
             }
+            tally.exchange(&targets);
             for piece in &survey.pieces {
                 let first = (piece.pages.start - range.start) / PAGE_BYTES;
                 let before = |page: usize| targets.partition_point(|target| target.page < page);
@@ -208,9 +209,7 @@ impl Engine {
                 break;
             }
         }
-        // A page that was exchanged twice counts once.
-        let colored = done.pages.saturating_sub(done.kept + done.filled + done.left.len());
-        done.exchanged = done.exchanged.min(colored);
+        tally.tell(range, done);
         Ok(())
     }
 
@@ -268,9 +267,7 @@ impl Engine {
         let furnished = self.furnish(pages, &want, Content::Zeros, way)?;
         done.supplied += furnished.supplied;
         for (target, right) in targets.iter().zip(furnished.right) {
-            if right {
-                done.filled += 1;
-            } else {
+            if !right {
                 done.leave(range, &[*target], Why::Miscolored);
             }
         }

@@ -6,6 +6,7 @@
 
 use machine::measured::{self, Effort, NotValidated, Validated};
 
+use crate::colors::{ADDRESS_BITS, BITS_MAX, FIRST_BIT_MIN};
 use crate::{Colors, Error, Source};
 
 /// Forces colors, without or against the word of the probe: `force:FIRST_BIT:BITS:BYTES`, where
@@ -59,12 +60,6 @@ fn refusal(why: &str) -> Error {
         why: why.into(),
     }
 }
-
-/// The lowest bit of a frame's address, and the bits that any physical address has.
-const FIRST_BIT_MIN: u32 = 12;
-const ADDRESS_BITS: u32 = 52;
-/// The number of a color is a `u16`.
-const BITS_MAX: u32 = 16;
 
 /// What a value of the variable says.
 pub fn forced(value: &str) -> Result<Colors, Error> {

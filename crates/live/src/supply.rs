@@ -48,6 +48,12 @@ pub trait Supply: Send {
     /// Takes the frames of pages that nobody needs any more; the pages are absent afterwards.
     fn give_back(&mut self, pages: Pages) -> Result<(), Error>;
 
+    /// The colors of pages, one for each, `None` where it is not known: for who cannot see frames. A supply
+    /// that keeps no books knows of none.
+    fn look(&mut self, pages: Pages) -> Result<Vec<Option<u16>>, Error> {
+        Ok(vec![None; pages.count])
+    }
+
     /// How many frames of each color are at hand without collecting more.
     fn by_color(&mut self) -> Result<Vec<u64>, Error>;
 }

@@ -13,6 +13,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use house::{Daemon, Wish, eventually, privileged};
 use live::PAGE_BYTES;
 use live::slots::{Application, DataSet, Error, Kind, Others, Start, ThreadGroup, Through};
+use sys::memory::{self, Area, Size, Span};
 
 /// A program that does what it is told, line by line.
 struct Program {
@@ -101,6 +102,43 @@ fn place(application: &Application, bytes: Option<u64>, sets: &mut Sets) -> Stri
     format!("colors {}", colors.join(" "))
 }
 
+/// What is known of all data sets: right, wrong, absent, unknown.
+fn census(sets: &Sets) -> String {
+    let mut sum = [0; 4];
+    for (set, _) in sets {
+        let one = set.census().unwrap();
+        for (sum, one) in sum.iter_mut().zip([one.right, one.wrong, one.absent, one.unknown]) {
+            *sum += one;
+        }
+    }
+    sum.map(|sum| sum.to_string()).join(" ")
+}
+
+/// Has the kernel choose other frames for 16 pages of the last data set, as when it moves some.
+fn spoil(sets: &mut Sets) -> String {
+    let (_, memory) = sets.last_mut().unwrap();
+    let start = (memory.as_ptr() as usize).next_multiple_of(PAGE_BYTES) + 8 * PAGE_BYTES;
+    let pages = Span::new(start, 16 * PAGE_BYTES);
+    let first = start - memory.as_ptr() as usize;
+    // Frames that nobody gave back stay away from what is freed last.
+    let elsewhere = Area::map(64 * PAGE_BYTES, Size::Small).unwrap();
+    memory::discard(pages).unwrap();
+    memory::populate(elsewhere.span()).unwrap();
+    memory[first..first + pages.bytes].fill(7);
+    format!("spoiled {}", pages.bytes / PAGE_BYTES)
+}
+
+fn repair(sets: &mut Sets) -> String {
+    let mut wrong = 0;
+    for (set, memory) in sets {
+        let (found, done) = set.repair(Others::Absent).unwrap();
+        assert!(memory.iter().all(|&byte| byte == 7));
+        assert!(done.kept >= done.pages.saturating_sub(found), "{done:?}");
+        wrong += found;
+    }
+    wrong.to_string()
+}
+
 #[test]
 fn program() {
     if std::env::var_os("TEST_PROGRAM").is_none() {
@@ -125,6 +163,9 @@ fn program() {
                 .map(|(set, _)| set.done().unwrap().supplied)
                 .sum::<usize>()
                 .to_string(),
+            "census" => census(&sets),
+            "spoil" => spoil(&mut sets),
+            "repair" => repair(&mut sets),
             "free" => {
                 sets.clear();
                 "freed".to_string()
@@ -171,6 +212,40 @@ fn private_colors_are_one_programs() {
     assert_eq!(other.colors(9).unwrap().len(), 9);
     other.ask("free");
     assert_eq!(other.ask("available"), (16 << 16).to_string());
+}
+
+#[test]
+fn who_may_not_see_frames_verifies_and_repairs_through_the_daemon() {
+    if !privileged() {
+        return;
+    }
+    let daemon = Daemon::new(Wish::default());
+    daemon.client_of_full();
+    for before in [&house::NOBODY[..], &[]] {
+        let mut program = Program::new(&daemon, before);
+        program.colors(6).unwrap();
+        // Frames of the program's own, where the daemon's went elsewhere, are unknown to it: until all came from it.
+        let right = |program: &mut Program| {
+            eventually("every page is known to be right", || {
+                program.ask("repair");
+                let said = program.ask("census");
+                let right: usize = said.split(' ').next().unwrap().parse().unwrap();
+                right >= 63 && said.ends_with(" 0 0 0")
+            });
+        };
+        right(&mut program);
+        assert_eq!(program.ask("repair"), "0");
+        eventually(
+            "the kernel chose frames that are not the daemon's, or not of the slot",
+            || {
+                assert_eq!(program.ask("spoil"), "spoiled 16");
+                !program.ask("census").ends_with(" 0 0 0")
+            },
+        );
+        let found: usize = program.ask("repair").parse().unwrap();
+        assert!((1..=16).contains(&found), "{found}");
+        right(&mut program);
+    }
 }
 
 #[test]

@@ -30,25 +30,22 @@ pub(crate) fn place() -> usize {
 pub struct Flight(());
 
 impl Flight {
-    /// Waits until nobody forks.
+    /// One now, unless somebody forks.
+    ///
+    /// Who forks may itself wait for something: for a lock of the allocator whose holder waits for a page, or
+    /// for a change of its mappings to be heard. So whoever serves such waits goes on serving them before it
+    /// tries again.
     ///
     /// Pre: the flight is short (it keeps `fork` waiting), and whoever holds it does not fork.
-    pub fn begin() -> Flight {
+    pub fn try_begin() -> Option<Flight> {
         static HANDLERS: Once = Once::new();
         // SAFETY: the handlers touch nothing but two atomics.
         HANDLERS.call_once(|| unsafe {
             libc::pthread_atfork(Some(before), Some(after), Some(in_child));
         });
-        loop {
-            COUNTS.flights.fetch_add(1, Ordering::SeqCst);
-            if COUNTS.forks.load(Ordering::SeqCst) == 0 {
-                return Flight(());
-            }
-            COUNTS.flights.fetch_sub(1, Ordering::SeqCst);
-            while COUNTS.forks.load(Ordering::SeqCst) != 0 {
-                rustix::thread::sched_yield();
-            }
-        }
+        COUNTS.flights.fetch_add(1, Ordering::SeqCst);
+        let flight = Flight(());
+        (COUNTS.forks.load(Ordering::SeqCst) == 0).then_some(flight)
     }
 }
 
@@ -91,7 +88,7 @@ mod tests {
     #[test]
     fn a_fork_waits_for_the_flight_and_the_next_flight_for_the_fork() {
         let landed = AtomicBool::new(false);
-        let flight = Flight::begin();
+        let flight = Flight::try_begin().unwrap();
         std::thread::scope(|scope| {
             let fork = scope.spawn(|| {
                 before();
@@ -103,9 +100,12 @@ mod tests {
             while COUNTS.forks.load(Ordering::SeqCst) == 0 {
                 std::thread::yield_now();
             }
+            assert!(Flight::try_begin().is_none(), "a flight began while somebody forks");
             landed.store(true, Ordering::SeqCst);
             drop(flight);
-            drop(Flight::begin());
+            while Flight::try_begin().is_none() {
+                std::thread::yield_now();
+            }
             assert!(fork.join().unwrap(), "the fork went on while a page was in flight");
         });
     }

@@ -327,10 +327,33 @@ pub fn remap(area: &mut Area, page: usize, to: Span) -> io::Result<()> {
         )
     };
     if at == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
+        let error = io::Error::last_os_error();
+        restore(area, page, to)?;
+        return Err(error);
     }
-    // What the area was told about forks and huge pages came along; only the first may not stay.
-    advise(to, libc::MADV_KEEPONFORK)
+    // What the area was told about forks and huge pages came along; only the first may not stay. The
+    // kernel never refuses this to private anonymous memory, and the pages are in place whatever it says.
+    let _ = advise(to, libc::MADV_KEEPONFORK);
+    Ok(())
+}
+
+/// The kernel unmaps the place before it moves pages there, and may run out of memory in between: maps the
+/// place anew, if it is gone, with the content that is still in the area.
+fn restore(area: &Area, page: usize, to: Span) -> io::Result<()> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+    // SAFETY: with this flag nothing that is mapped is replaced.
+    let at = unsafe { libc::mmap(to.start as *mut _, to.bytes, access, flags, -1, 0) };
+    if at == libc::MAP_FAILED {
+        let error = io::Error::last_os_error();
+        // It was never unmapped.
+        return if error.raw_os_error() == Some(libc::EEXIST) {
+            Ok(())
+        } else {
+            Err(error)
+        };
+    }
+    write(to, area, page)
 }
 
 /// Places that this very thread cannot do without while it works with pages in flight: its stack,
@@ -379,6 +402,23 @@ mod tests {
         let mut area = Area::map(2 * PAGE, Size::Small).unwrap();
         assert_eq!(read(gone, &mut area, 0).unwrap_err().raw_os_error(), Some(libc::EFAULT));
         assert_eq!(populate(gone).unwrap_err().raw_os_error(), Some(libc::ENOMEM));
+    }
+
+    #[test]
+    fn a_place_that_was_unmapped_on_the_way_gets_its_content_back() {
+        let mut area = Area::map(2 * PAGE, Size::Small).unwrap();
+        area.set_word(1, 3, 5);
+        let place = Area::map(PAGE, Size::Small).unwrap();
+        let to = place.span();
+        place.set_word(0, 3, 9);
+        restore(&area, 1, to).unwrap();
+        assert_eq!(place.word(0, 3), 9, "what is mapped stays");
+        // SAFETY: the area's own mapping, which nobody uses until it is mapped again.
+        assert_eq!(unsafe { libc::munmap(to.start as *mut _, to.bytes) }, 0);
+        restore(&area, 1, to).unwrap();
+        assert_eq!(place.word(0, 3), 5);
+        area.clear(1, 1);
+        assert_eq!(place.word(0, 3), 5);
     }
 
     #[test]

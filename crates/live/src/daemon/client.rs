@@ -294,6 +294,11 @@ impl Supply for Client {
         Ok(self.give_back_pages(pages)?)
     }
 
+    /// As [`Client::look`]: the daemon tells of frames that it handed out, and of no others.
+    fn look(&mut self, pages: Pages) -> Result<Vec<Option<u16>>, Error> {
+        Ok(Client::look(self, pages)?)
+    }
+
     fn by_color(&mut self) -> Result<Vec<u64>, Error> {
         Ok(self.stock()?)
     }

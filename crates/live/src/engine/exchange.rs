@@ -62,9 +62,14 @@ impl Engine {
                 why: "the program unmapped it, or pages behind it, meanwhile".into(),
             });
         }
-        let mut relock = false;
+        let mut unlocked = Vec::new();
         for round in 0..ROUNDS {
-            let events = self.another(true)?;
+            let events = match self.another(true) {
+                Ok(events) => events,
+                // Some pages are done, and what was unlocked must be locked again.
+                Err(_) if round > 0 => break,
+                Err(error) => return Err(error),
+            };
             if let Err(error) = events.register(piece.span()) {
                 if round > 0 {
                     // Mapped anew meanwhile: what is there is the program's business.
@@ -78,17 +83,14 @@ impl Engine {
                 break;
             }
             if (0..exchange.len()).any(|at| exchange.state(at) == State::Unfit) {
-                relock |= self.unlock_program(piece);
+                unlocked.extend(self.unlock_program(piece));
             }
             // Breaks the sharing with a child; fetches what was emptied. Where the program changed
             // something meanwhile this fails, and so will the next pass, page by page.
             let _ = sys::memory::populate(piece.span());
             exchange.retry();
         }
-        if relock {
-            // The program's own lock; it was allowed before.
-            let _ = sys::memory::lock(piece.span());
-        }
+        self.relock(&unlocked);
         let released = exchange.stage.unregister(exchange.old.span());
         released.map_err(Error::system("releasing memory from a userfaultfd"))?;
         let seen = self.colors_of(piece)?;

@@ -201,9 +201,8 @@ impl Exchange {
                 at += 1;
                 continue;
             }
-            self.hear(at, at);
-            let end = (at + batch.max(1)).min(count);
-            let flight = Flight::begin();
+            let end = at.saturating_add(batch.max(1)).min(count);
+            let flight = self.begin(at);
             let start = Instant::now();
             self.take(at, end);
             self.copy(at, end);
@@ -219,6 +218,18 @@ impl Exchange {
         self.hear(count, count);
         self.events = None;
         drop(held);
+    }
+
+    /// A flight as soon as nobody forks. Who forks may wait for a lock (the allocator's, say) whose holder waits
+    /// for a page that was never used, or for its `munmap` to be heard: these are served meanwhile.
+    fn begin(&mut self, at: usize) -> Flight {
+        loop {
+            self.hear(at, at);
+            if let Some(flight) = Flight::try_begin() {
+                return flight;
+            }
+            std::thread::yield_now();
+        }
     }
 
     fn take(&mut self, start: usize, end: usize) {

@@ -63,11 +63,23 @@ impl Engine {
         }
     }
 
-    /// Undoes the locks of the program itself; whether there were any.
-    pub(super) fn unlock_program(&self, range: Pages) -> bool {
+    /// Undoes the locks of the program itself; which parts of the range were locked, for
+    /// [`relock`](Engine::relock).
+    pub(super) fn unlock_program(&self, range: Pages) -> Vec<Span> {
         let details = sys::mappings::details(range.span()).unwrap_or_default();
-        let locked = details.iter().any(|details| details.has("lo"));
-        locked && memory::unlock(range.span()).is_ok()
+        let locked = details.iter().filter(|details| details.has("lo")).map(|details| {
+            let span = details.mapping.span;
+            let (start, end) = (span.start.max(range.start), span.end().min(range.end()));
+            Span::new(start, end.saturating_sub(start))
+        });
+        locked.filter(|&part| memory::unlock(part).is_ok()).collect()
+    }
+
+    /// Gives the program its own locks back; they were allowed before.
+    pub(super) fn relock(&self, parts: &[Span]) {
+        for &part in parts {
+            let _ = memory::lock(part);
+        }
     }
 }
 

@@ -15,6 +15,7 @@ impl Engine {
     /// Finds out what works here. Fails where no means at all is left, or where a means that the
     /// configuration forces does not work.
     pub fn open(config: Config) -> Result<Engine, Error> {
+        config.colors.check()?;
         let pagemap = Pagemap::own().map_err(Error::system("opening /proc/self/pagemap"))?;
         let visible = Pagemap::own_numbers_visible() && config.knowledge != Some(Knowledge::HugePages);
         let mut means = Means::default();

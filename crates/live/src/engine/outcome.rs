@@ -8,9 +8,11 @@ use std::time::Duration;
 pub struct Done {
     /// Pages that were to have a color.
     pub pages: usize,
-    /// Of these, pages that had a color wished for already and kept their frames.
+    /// Of these, pages that had frames of a color wished for already and kept them.
     pub kept: usize,
-    /// Pages that were absent and got a frame of a color wished for.
+    /// Pages that were absent before the call and have a frame of a color wished for now. Whether they had
+    /// another in between is no matter: without a supply it is often cheaper to take what the kernel
+    /// gives and to exchange what is wrong.
     pub filled: usize,
     /// Pages that got a frame of a color wished for in exchange for theirs.
     pub exchanged: usize,
@@ -75,7 +77,7 @@ pub struct Census {
     pub wrong: usize,
     /// Pages without a frame: never touched, or swapped.
     pub absent: usize,
-    /// Pages whose color is not known: the page map hides frames, and nobody else can tell.
+    /// Pages whose color is not known: the page map hides frames, and the supply does not know them.
     pub unknown: usize,
     /// Pages of each color.
     pub by_color: Vec<u64>,
@@ -84,7 +86,7 @@ pub struct Census {
 /// What [`repair`](crate::Engine::repair) found and did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repaired {
-    /// Pages that had a frame of another color.
+    /// Pages that had a frame of another color, or one that the supply does not know of.
     pub wrong: usize,
     pub done: Done,
 }

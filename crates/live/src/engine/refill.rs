@@ -35,10 +35,20 @@ impl Engine {
         let saved = Area::map(pages.bytes(), Size::Small);
         let mut saved = saved.map_err(Error::system("mapping memory to save pages"))?;
         memory::read(pages.span(), &mut saved, 0).map_err(Error::system("saving the content of pages"))?;
-        memory::discard(pages.span()).map_err(Error::system("emptying pages"))?;
-        let furnished = self.furnish(pages, &want, Content::Zeros, Placing::Refill);
+        // Where one mapping is refused, those before it have been emptied all the same: from here on nothing
+        // returns before the content is back.
+        let mut unlocked = Vec::new();
+        let mut emptied = memory::discard(pages.span());
+        if emptied.is_err() {
+            // Locked pages cannot be emptied.
+            unlocked = self.unlock_program(pages);
+            emptied = memory::discard(pages.span());
+        }
+        let emptied = emptied.map_err(Error::system("emptying pages"));
+        let furnished = emptied.and_then(|()| self.furnish(pages, &want, Content::Zeros, Placing::Refill));
         // Whatever came of it, the content is written back; absent pages get frames by that.
         let written = memory::write(pages.span(), &saved, 0);
+        self.relock(&unlocked);
         written.map_err(Error::system("writing back the content of pages"))?;
         let furnished = furnished?;
         done.supplied += furnished.supplied;

@@ -7,28 +7,36 @@ use super::{Census, Engine, Others, Repaired, Wish};
 use crate::{Error, Pages};
 
 impl Engine {
-    /// Looks which pages have a color of the set. Needs a page map that shows frames; without it
-    /// the pages count as unknown.
-    pub fn census(&self, range: Pages, set: &ColorSet) -> Result<Census, Error> {
-        let survey = super::survey::survey(range)?;
+    /// Looks which pages have a color of the set: by the page map where it shows frames, else as the
+    /// supply tells; where neither knows (the daemon of frames that are not its own) pages count as unknown.
+    ///
+    /// A supply that does not answer knows nothing; [`Engine::trouble`] says why.
+    pub fn census(&mut self, range: Pages, set: &ColorSet) -> Result<Census, Error> {
+        self.renew()?;
+        super::survey::survey(range)?;
+        self.trouble = None;
+        let entries = self.entries(range)?;
+        let known = self.known(range).unwrap_or_else(|error| {
+            self.trouble = Some(error.to_string());
+            vec![None; range.count]
+        });
         let mut census = Census {
+            pages: range.count,
             by_color: vec![0; self.config.colors.count() as usize],
             ..Census::default()
         };
-        for piece in survey.pieces {
-            for entry in self.entries(piece.pages)? {
-                census.pages += 1;
-                match entry.frame() {
-                    _ if !entry.present() => census.absent += 1,
-                    None => census.unknown += 1,
-                    Some(frame) => {
-                        let color = self.config.colors.of(frame);
-                        census.by_color[color as usize] += 1;
-                        if set.contains(color) {
-                            census.right += 1;
-                        } else {
-                            census.wrong += 1;
-                        }
+        for (entry, color) in entries.into_iter().zip(known) {
+            match color {
+                _ if !entry.present() => census.absent += 1,
+                None => census.unknown += 1,
+                Some(color) => {
+                    if let Some(pages) = census.by_color.get_mut(usize::from(color)) {
+                        *pages += 1;
+                    }
+                    if set.contains(u32::from(color)) {
+                        census.right += 1;
+                    } else {
+                        census.wrong += 1;
                     }
                 }
             }
@@ -37,25 +45,52 @@ impl Engine {
     }
 
     /// Finds the pages of a range whose frames have no color of the set (any more), and colors
-    /// these alone; absent pages count as wrong.
+    /// these alone; absent pages count as wrong, and so do those that the supply does not know of:
+    /// a frame that the kernel chose is not the supply's.
     ///
-    /// Errors: [`Error::Unavailable`] where frames are hidden, so that right pages cannot be told
-    /// from wrong ones.
+    /// Errors: [`Error::Unavailable`] where frames are hidden and there is no supply to ask, so that right
+    /// pages cannot be told from wrong ones; the supply's where it does not answer.
     pub fn repair(&mut self, range: Pages, set: &ColorSet, others: Others) -> Result<Repaired, Error> {
-        if !self.visible {
+        self.renew()?;
+        if !self.visible && self.config.supply.is_none() {
             return Err(Error::Unavailable {
                 what: "finding pages whose frames were moved".into(),
-                why: "/proc/self/pagemap hides frame numbers from this user; give the process CAP_SYS_ADMIN, or color \
-                      the range anew"
+                why: "/proc/self/pagemap hides frame numbers from this user and there is no daemon to ask; give the \
+                      process CAP_SYS_ADMIN, run the daemon, or color the range anew"
                     .into(),
             });
         }
-        let census = self.census(range, set)?;
-        let done = self.color(range, &Wish::Set(set.clone()), others)?;
-        Ok(Repaired {
-            wrong: census.wrong,
-            done,
-        })
+        super::survey::survey(range)?;
+        let known = self.known(range)?;
+        let entries = self.entries(range)?;
+        let right = |color: &Option<u16>| color.is_some_and(|color| set.contains(u32::from(color)));
+        let wrong = entries.iter().zip(&known);
+        let wrong = wrong.filter(|(entry, color)| entry.present() && !right(color)).count();
+        let wish = Wish::Set(set.clone());
+        if self.visible {
+            let done = self.color(range, &wish, others)?;
+            return Ok(Repaired { wrong, done });
+        }
+        let (targets, kept) = wish.targets(range.count, &self.config.colors, Some(&known))?;
+        let hints = targets.iter().map(|target| (target.page, target.color)).collect();
+        let mut done = self.color(range, &Wish::Hints(hints), others)?;
+        (done.pages, done.kept) = (done.pages + kept, done.kept + kept);
+        Ok(Repaired { wrong, done })
+    }
+
+    /// The color of each page where anybody can tell.
+    fn known(&mut self, pages: Pages) -> Result<Vec<Option<u16>>, Error> {
+        if let Some(seen) = self.colors_of(pages)? {
+            return Ok(seen);
+        }
+        let known = match self.config.supply.as_mut() {
+            Some(supply) => supply.look(pages)?,
+            None => Vec::new(),
+        };
+        // One for each, whatever the supply says.
+        Ok((0..pages.count)
+            .map(|page| known.get(page).copied().flatten())
+            .collect())
     }
 
     /// What the page map tells of pages.

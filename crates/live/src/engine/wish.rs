@@ -86,6 +86,22 @@ impl Wish {
         }
     }
 
+    /// Which of so many pages are to have a color.
+    pub(super) fn pages(&self, pages: usize) -> Vec<bool> {
+        match self {
+            Wish::Set(_) => vec![true; pages],
+            Wish::Hints(hints) => {
+                let mut wished = vec![false; pages];
+                for &(page, _) in hints {
+                    if let Some(wished) = wished.get_mut(page) {
+                        *wished = true;
+                    }
+                }
+                wished
+            }
+        }
+    }
+
     pub(super) fn allows(&self, color: u16, wanted: u16) -> bool {
         match self {
             Wish::Set(set) => set.contains(u32::from(color)),

@@ -11,7 +11,7 @@ pub trait Place: Send {
     fn color(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<Done, Error>;
 
     /// Which of the pages have frames of these colors.
-    fn census(&self, runs: &[Pages], colors: &ColorSet) -> Result<Census, Error>;
+    fn census(&mut self, runs: &[Pages], colors: &ColorSet) -> Result<Census, Error>;
 
     /// Gives those pages anew that the kernel has moved; how many had moved, and what was done.
     fn repair(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<(usize, Done), Error>;
@@ -46,7 +46,7 @@ impl Place for Engine {
         Ok(sum)
     }
 
-    fn census(&self, runs: &[Pages], colors: &ColorSet) -> Result<Census, Error> {
+    fn census(&mut self, runs: &[Pages], colors: &ColorSet) -> Result<Census, Error> {
         let mut sum = Census::default();
         for &run in runs {
             let one = Engine::census(self, run, colors)?;
@@ -64,7 +64,13 @@ impl Place for Engine {
     }
 
     fn repair(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<(usize, Done), Error> {
-        let mut sum = (0, Done::default());
+        let mut sum = (
+            0,
+            Done {
+                locked: true,
+                ..Done::default()
+            },
+        );
         for &run in runs {
             let repaired = Engine::repair(self, run, colors, others)?;
             sum.0 += repaired.wrong;
@@ -93,6 +99,7 @@ fn add(sum: &mut Done, one: Done) {
     sum.supplied += one.supplied;
     sum.left.extend(one.left);
     sum.locked &= one.locked;
+    sum.longest = sum.longest.max(one.longest);
 }
 
 /// Moves nothing: under `domicile record`, where the trace is told instead.
@@ -106,7 +113,7 @@ impl Place for Nothing {
         })
     }
 
-    fn census(&self, runs: &[Pages], _: &ColorSet) -> Result<Census, Error> {
+    fn census(&mut self, runs: &[Pages], _: &ColorSet) -> Result<Census, Error> {
         Ok(Census {
             pages: pages(runs),
             unknown: pages(runs),

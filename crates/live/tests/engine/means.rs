@@ -89,6 +89,36 @@ fn colors_beyond_a_huge_page_need_the_page_map() {
 }
 
 #[test]
+fn colors_that_no_address_has_are_refused() {
+    for (first_bit, bits) in [(11, 4), (0, 1), (12, 17), (12, 32), (12, 64), (50, 3), (u32::MAX, 1)] {
+        let mut config = config(4);
+        (config.colors.first_bit, config.colors.bits) = (first_bit, bits);
+        let error = live::Engine::open(config).err().unwrap();
+        assert!(error.to_string().contains("from bit 12 to bit 51"), "{error}");
+    }
+}
+
+#[test]
+fn pages_that_the_program_locked_keep_content_and_lock_when_they_are_filled_anew() {
+    let Some(mut engine) = open(forced(Some(Placing::Refill), None)) else {
+        return;
+    };
+    let memory = Memory::alone(MIB);
+    memory.number();
+    // Two mappings, of which the kernel refuses to empty the second after it has emptied the first.
+    let half = sys::memory::Span::new(memory.start + MIB / 2, MIB / 4);
+    sys::memory::lock(half).unwrap();
+    let done = engine
+        .color(memory.pages(), &Wish::Set(set(&[1])), Others::Absent)
+        .unwrap();
+    memory.assert_numbered();
+    assert!(done.exchanged > 0, "{done:?}");
+    let details = sys::mappings::details(memory.span()).unwrap();
+    let locked: Vec<_> = details.iter().filter(|details| details.has("lo")).collect();
+    assert!(locked.len() == 1 && locked[0].mapping.span == half, "{details:?}");
+}
+
+#[test]
 fn frames_run_out_at_the_limit_and_the_content_stays() {
     let mut config = config(8);
     config.collect_bytes = 8 << 20;

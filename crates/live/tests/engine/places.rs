@@ -18,6 +18,7 @@ fn untouched_pages_are_filled_with_zeros_in_place() {
         .color(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent)
         .unwrap();
     assert!(done.complete() && done.pages == 1024, "{done:?}");
+    assert_eq!((done.filled, done.kept, done.exchanged), (1024, 0, 0));
     memory.assert_zero();
     assert_colored(memory.pages(), 4, &chosen);
 }
@@ -49,6 +50,8 @@ fn a_range_half_touched() {
         .color(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent)
         .unwrap();
     assert!(done.complete(), "{done:?}");
+    let untouched = (0..512).filter(|page| page % 7 >= 3).count();
+    assert_eq!((done.filled, done.kept + done.exchanged), (untouched, 512 - untouched));
     for page in 0..512 {
         let word = memory.words()[page * 512].load(std::sync::atomic::Ordering::Relaxed);
         assert_eq!(word, if page % 7 < 3 { page as u64 } else { 0 });

@@ -7,7 +7,7 @@ mod memory;
 #[path = "../engine/ordinary.rs"]
 mod ordinary;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use live::{Others, Why, Wish};
 
@@ -17,6 +17,27 @@ use memory::{Memory, assert_colored, engine, set};
 static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 const MIB: usize = 1 << 20;
+
+/// Address of a page that each fork empties and writes before it goes on; 0 for none.
+static EMPTIED: AtomicUsize = AtomicUsize::new(0);
+
+/// As an allocator that gives memory back while a fork waits for its lock.
+extern "C" fn empty_and_write() {
+    let at = EMPTIED.load(Ordering::SeqCst);
+    if at != 0 {
+        let emptied = sys::memory::discard(sys::memory::Span::new(at, 4096));
+        // SAFETY: the test's own memory, mapped as long as this address is told, and no thread else uses this page.
+        unsafe { (*(at as *const AtomicUsize)).store(usize::from(emptied.is_ok()), Ordering::SeqCst) };
+    }
+}
+
+/// The tests' turn; the handler above comes before the engine's, and so runs after it.
+fn one() -> std::sync::MutexGuard<'static, ()> {
+    static HANDLER: std::sync::Once = std::sync::Once::new();
+    // SAFETY: the handler is a function for good.
+    HANDLER.call_once(|| assert_eq!(unsafe { libc::pthread_atfork(Some(empty_and_write), None, None) }, 0));
+    ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
 
 /// Runs something in a child; whether it returned true there.
 fn child(work: impl FnOnce() -> bool) -> libc::pid_t {
@@ -49,7 +70,7 @@ fn numbered(memory: &Memory) -> bool {
 
 #[test]
 fn a_child_that_lives_meanwhile_keeps_its_own_content() {
-    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _one = one();
     let Some(mut engine) = engine() else { return };
     let memory = Memory::alone(2 * MIB);
     memory.number();
@@ -75,7 +96,7 @@ fn a_child_that_lives_meanwhile_keeps_its_own_content() {
 
 #[test]
 fn a_child_made_afterwards_writes_for_itself_and_its_engine_works() {
-    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _one = one();
     let Some(mut engine) = engine() else { return };
     let memory = Memory::alone(MIB);
     memory.number();
@@ -87,6 +108,13 @@ fn a_child_made_afterwards_writes_for_itself_and_its_engine_works() {
             return false;
         }
         memory.words()[9].store(77, Ordering::Relaxed);
+        // The child's own page has another frame now, and the census looks at the child's.
+        let own = Memory::alone(MIB / 2);
+        own.number();
+        let census = engine.census(own.pages(), &set(&[1])).unwrap();
+        if (census.pages, census.absent) != (128, 0) {
+            return false;
+        }
         // The child has one thread, so that nobody can meet a page on its way, whatever is allowed.
         let Ok(done) = engine.color(memory.pages(), &Wish::Set(set(&[2])), Others::Running) else {
             return false;
@@ -106,7 +134,7 @@ fn a_child_made_afterwards_writes_for_itself_and_its_engine_works() {
 
 #[test]
 fn children_made_in_the_middle_have_all_content() {
-    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _one = one();
     let Some(mut engine) = engine() else { return };
     if !engine.means().running {
         return;
@@ -142,8 +170,55 @@ fn children_made_in_the_middle_have_all_content() {
 }
 
 #[test]
+fn a_fork_that_waits_for_the_range_itself_does_not_wait_for_ever() {
+    let _one = one();
+    let Some(mut engine) = engine() else { return };
+    if !engine.means().running {
+        return;
+    }
+    let memory = Memory::alone(4 * MIB);
+    memory.number();
+    let last = memory.start + memory.bytes - 4096;
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let over = &over;
+        let forks = scope.spawn(move || {
+            EMPTIED.store(last, Ordering::SeqCst);
+            let all = (0..60).all(|_| worked(child(|| true)));
+            EMPTIED.store(0, Ordering::SeqCst);
+            over.store(true, Ordering::SeqCst);
+            all
+        });
+        scope.spawn(move || {
+            let start = std::time::Instant::now();
+            while !over.load(Ordering::SeqCst) {
+                if start.elapsed().as_secs() > 100 {
+                    eprintln!("the fork and the engine wait for each other");
+                    std::process::abort();
+                }
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+        });
+        for color in (0..16).cycle() {
+            if over.load(Ordering::SeqCst) {
+                break;
+            }
+            let done = engine.color(memory.pages(), &Wish::Set(set(&[color])), Others::Running);
+            done.unwrap();
+        }
+        assert!(forks.join().unwrap());
+    });
+    let words = memory.words();
+    let untouched = words.len() - 512;
+    let right = |at: usize| words[at].load(Ordering::Relaxed) == at as u64 * 3 + 1;
+    assert!((0..untouched).all(right));
+    assert_eq!(words[untouched].load(Ordering::Relaxed), 1);
+    assert!((untouched + 1..words.len()).all(|at| words[at].load(Ordering::Relaxed) == 0));
+}
+
+#[test]
 fn programs_can_be_started_in_the_middle() {
-    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _one = one();
     let Some(mut engine) = engine() else { return };
     if !engine.means().running {
         return;
