@@ -55,7 +55,7 @@ struct Serve {
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 
-    /// Memory to hold frames in: bytes, such as 512M or 4G, or a part of what is available at the start
+    /// Memory to hold frames in: bytes, such as 512M or 4GiB, or a part of what is available at the start
     #[arg(long, value_name = "BYTES|PERCENT", default_value = "25%")]
     stock: Amount,
 
@@ -101,9 +101,14 @@ impl FromStr for Amount {
             return percent.map(Amount::Percent).ok_or_else(wrong);
         }
         let units = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
-        let unit = units.iter().find(|(unit, _)| text.ends_with(*unit));
-        let (number, shift) = unit.map_or((text, 0), |(_, shift)| (&text[..text.len() - 1], *shift));
+        // As a plan of slots has them (256 MiB) they are good too.
+        let short = text.strip_suffix("iB").unwrap_or(text);
+        let unit = units
+            .iter()
+            .find_map(|(unit, shift)| Some((short.strip_suffix(*unit)?, *shift)));
+        let (number, shift) = unit.unwrap_or((text, 0));
         let bytes = number
+            .trim_end()
             .parse::<u64>()
             .ok()
             .and_then(|number| number.checked_mul(1 << shift));
@@ -307,9 +312,11 @@ mod tests {
     #[test]
     fn amounts() {
         assert_eq!("4G".parse(), Ok(Amount::Bytes(4 << 30)));
+        assert_eq!("256MiB".parse(), Ok(Amount::Bytes(256 << 20)));
+        assert_eq!("256 MiB".parse(), Ok(Amount::Bytes(256 << 20)));
         assert_eq!("65536".parse(), Ok(Amount::Bytes(65536)));
         assert_eq!("25%".parse(), Ok(Amount::Percent(25)));
-        for wrong in ["", "G", "%", "0%", "101%", "-1", "4 G", "99999999999T", "4é"] {
+        for wrong in ["", "G", "%", "0%", "101%", "-1", "4iB", "iB", "4GB", "99999999999T", "4é"] {
             assert!(wrong.parse::<Amount>().is_err(), "{wrong}");
         }
         assert_eq!(Amount::Percent(50).of(u64::MAX), u64::MAX / 2);

@@ -25,7 +25,7 @@ const MOST_BYTES: u64 = 1 << 20;
 /// Run a program with cache slots for its data
 ///
 /// A plan (TOML) says which arrays, by the names that `domicile advise` has for them, get which slot of the shared cache;
-/// `domicile advise --policy slots` writes one. The names are looked up in the program's files before it
+/// `domicile advise --write-slots FILE` writes one. The names are looked up in the program's files before it
 /// starts; a run-time that is loaded into the program then gives the data frames of the slots' colors: static data
 /// before main, blocks of the heap as they are allocated. The program ends as it would by itself, and
 /// `domicile run` with its exit status, 128 and the number of the signal if one killed it; 1 if it could not be
@@ -66,12 +66,13 @@ impl Run {
             .command
             .split_first()
             .ok_or_else(|| Failure::usage("no program was given"))?;
+        let given = self.given_colors()?;
         let text = self.plan_text()?;
         let plan = Plan::read(&text, &self.slots.display().to_string()).map_err(Failure::work)?;
-        let forced = self.force_colors.as_ref().map(|colors| format!("force:{colors}"));
         let found = Program::find(program).map_err(Failure::work)?;
         let named = named::Named::find(&plan, &found, self.skip_missing)?;
-        let colors = colors(forced.as_deref())?;
+        let forced = self.force_colors.as_ref().map(|colors| format!("force:{colors}"));
+        let colors = given.map_or_else(colors, Ok)?;
         if let Some(script) = &found.script {
             anstream::eprintln!(
                 "domicile: note: {} is a script: names are those of its interpreter, {}",
@@ -91,6 +92,19 @@ impl Run {
         let ended = start.run(&found, named, text)?;
         self.tell(console, &told::Outcome::new(ended.code, &colors, ended.reports))?;
         Ok(ExitCode::from(u8::try_from(ended.code).unwrap_or(1)))
+    }
+
+    /// What is wrong with them is told before anything is looked at.
+    fn given_colors(&self) -> Result<Option<Colors>, Failure> {
+        let Some(text) = &self.force_colors else {
+            return Ok(None);
+        };
+        let colors = found::given(text).map_err(|why| {
+            Failure::usage(format!(
+                "`--force-colors {text}`: {why}; it is written BIT:BITS:BYTES, such as 12:4:65536"
+            ))
+        });
+        colors.map(Some)
     }
 
     fn plan_text(&self) -> Result<String, Failure> {
@@ -126,14 +140,8 @@ impl Run {
 }
 
 /// The colors to be used, or why there are none.
-fn colors(forced: Option<&str>) -> Result<Colors, Failure> {
-    let found = match forced {
-        Some(forced) => found::forced(forced),
-        None => match daemons() {
-            Some(colors) => Ok(colors),
-            None => found::found(Unknown::Measure),
-        },
-    };
+fn colors() -> Result<Colors, Failure> {
+    let found = daemons().map_or_else(|| found::found(Unknown::Measure), Ok);
     found.map_err(|error| {
         Failure::work(format!(
             "{error}\nThe program was not started. `domicile probe` tells more; --force-colors BIT:BITS:BYTES goes on all \

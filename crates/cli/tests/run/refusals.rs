@@ -105,6 +105,32 @@ fn without_colors_nothing_is_started() {
 }
 
 #[test]
+fn wrong_colors_on_the_command_line_are_bad_usage() {
+    let shop = Workshop::new();
+    let plan = shop.file("slots.toml", SLOT);
+    for (colors, about) in [
+        ("12:4", "not three numbers"),
+        ("force:12:4:65536", "not three numbers"),
+        ("12:x:65536", "no number"),
+        ("3:4:65536", "from bit 12"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_domicile"))
+            .args(["run", "--force-colors", colors, "--slots", plan.to_str().unwrap(), "--"])
+            .args(["echo", "started"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(output.stdout.is_empty(), "it was started");
+        assert!(
+            said.contains(&format!("`--force-colors {colors}`")) && said.contains(about),
+            "{said}"
+        );
+        assert!(!said.contains("DOMICILE_COLORS"), "{said}");
+    }
+}
+
+#[test]
 fn more_private_cache_than_there_is_leaves_the_program_as_it_was() {
     let shop = Workshop::new();
     let Some(program) = shop.program("arrays.c", &["-O1", "-fno-inline", "-fno-optimize-sibling-calls"]) else {
