@@ -202,3 +202,28 @@ unsafe impl GlobalAlloc for Own {
         new
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_looks_keeps_no_other_from_finding() {
+        static OWN_CALL: Next = Next::new(c"getenv");
+        // As where dlsym asks for memory.
+        LOOKING.set(true);
+        let within = OWN_CALL.address();
+        let elsewhere = std::thread::spawn(|| {
+            static OTHER: Next = Next::new(c"setenv");
+            OTHER.address().is_null()
+        });
+        let elsewhere = elsewhere.join();
+        LOOKING.set(false);
+        assert!(within.is_null(), "a question within the question is not asked");
+        assert!(
+            !elsewhere.unwrap(),
+            "another thread is told that there is no such function"
+        );
+        assert!(!OWN_CALL.address().is_null());
+    }
+}

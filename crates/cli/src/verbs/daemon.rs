@@ -316,7 +316,19 @@ mod tests {
         assert_eq!("256 MiB".parse(), Ok(Amount::Bytes(256 << 20)));
         assert_eq!("65536".parse(), Ok(Amount::Bytes(65536)));
         assert_eq!("25%".parse(), Ok(Amount::Percent(25)));
-        for wrong in ["", "G", "%", "0%", "101%", "-1", "4iB", "iB", "4GB", "99999999999T", "4é"] {
+        for wrong in [
+            "",
+            "G",
+            "%",
+            "0%",
+            "101%",
+            "-1",
+            "4iB",
+            "iB",
+            "4GB",
+            "99999999999T",
+            "4é",
+        ] {
             assert!(wrong.parse::<Amount>().is_err(), "{wrong}");
         }
         assert_eq!(Amount::Percent(50).of(u64::MAX), u64::MAX / 2);

@@ -70,9 +70,6 @@ impl Run {
         let text = self.plan_text()?;
         let plan = Plan::read(&text, &self.slots.display().to_string()).map_err(Failure::work)?;
         let found = Program::find(program).map_err(Failure::work)?;
-        let named = named::Named::find(&plan, &found, self.skip_missing)?;
-        let forced = self.force_colors.as_ref().map(|colors| format!("force:{colors}"));
-        let colors = given.map_or_else(colors, Ok)?;
         if let Some(script) = &found.script {
             anstream::eprintln!(
                 "domicile: note: {} is a script: names are those of its interpreter, {}",
@@ -80,6 +77,9 @@ impl Run {
                 found.path.display()
             );
         }
+        let named = named::Named::find(&plan, &found, self.skip_missing)?;
+        let forced = self.force_colors.as_ref().map(|colors| format!("force:{colors}"));
+        let colors = given.map_or_else(colors, Ok)?;
         for note in &named.notes {
             anstream::eprintln!("domicile: note: {note}");
         }

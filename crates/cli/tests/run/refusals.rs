@@ -69,6 +69,11 @@ fn programs_that_no_library_can_be_loaded_into() {
     assert!(said.contains("neither an ELF program nor a script"), "{said}");
     let said = refusal(&shop, SLOT, &["/no/such/program"]);
     assert!(said.contains("there is no such program"), "{said}");
+    let said = refusal(&shop, SLOT, &["/"]);
+    assert!(said.contains("a folder, and no program"), "{said}");
+    let plain = shop.file("plain", "hello\n");
+    let said = refusal(&shop, SLOT, &[plain.to_str().unwrap()]);
+    assert!(said.contains("not executable"), "{said}");
 }
 
 #[test]
@@ -84,6 +89,9 @@ fn a_script_stands_for_its_interpreter() {
         run.said()
     );
     assert_eq!(run.report["processes"].as_array().unwrap().len(), 1, "{:#}", run.report);
+    // Whose names were looked up is told where one is missing, too.
+    let said = refusal(&shop, &data("symbol = \"nowhere_at_all\""), &[script.to_str().unwrap()]);
+    assert!(said.contains("names are those of its interpreter"), "{said}");
 }
 
 #[test]
