@@ -5,7 +5,9 @@ mod started;
 mod told;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use capture::locate::Program;
@@ -83,6 +85,8 @@ impl Run {
         for note in &named.notes {
             anstream::eprintln!("domicile: note: {note}");
         }
+        // A report that cannot be written is told before a program runs for hours.
+        let report = self.report_file()?;
         let start = started::Start {
             command: program,
             arguments,
@@ -90,7 +94,7 @@ impl Run {
             forced,
         };
         let ended = start.run(&found, named, text)?;
-        self.tell(console, &told::Outcome::new(ended.code, &colors, ended.reports))?;
+        self.tell(console, report, &told::Outcome::new(ended.code, &colors, ended.reports))?;
         Ok(ExitCode::from(u8::try_from(ended.code).unwrap_or(1)))
     }
 
@@ -111,7 +115,7 @@ impl Run {
         use std::io::Read;
         let told = |error: std::io::Error| Failure::work(format!("cannot read {}: {error}", self.slots.display()));
         let mut text = String::new();
-        let file = std::fs::File::open(&self.slots).map_err(told)?;
+        let file = File::open(&self.slots).map_err(told)?;
         file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(told)?;
         if text.len() as u64 > MOST_BYTES {
             return Err(Failure::work(format!(
@@ -122,21 +126,33 @@ impl Run {
         Ok(text)
     }
 
-    fn tell(&self, console: &mut Console, outcome: &told::Outcome) -> Result<(), Failure> {
+    /// Where the report goes, if it is a file.
+    fn report_file(&self) -> Result<Option<File>, Failure> {
+        let path = self.report.as_ref().filter(|path| path.as_os_str() != "-");
+        let made = path.map(|path| File::create(path).map_err(|error| unwritten(path, &error)));
+        made.transpose()
+    }
+
+    fn tell(&self, console: &mut Console, report: Option<File>, outcome: &told::Outcome) -> Result<(), Failure> {
         let text = if console.json() {
             let line = serde_json::to_string(outcome);
             line.map_err(|error| Failure::work(format!("cannot print JSON: {error}")))? + "\n"
         } else {
             outcome.text()
         };
-        match &self.report {
-            None => anstream::eprint!("{text}"),
-            Some(path) if path.as_os_str() == "-" => console.text(&text)?,
-            Some(path) => std::fs::write(path, text)
-                .map_err(|error| Failure::work(format!("cannot write {}: {error}", path.display())))?,
+        match (&self.report, report) {
+            (Some(path), Some(mut file)) => file.write_all(text.as_bytes()).map_err(|error| unwritten(path, &error)),
+            (Some(_), None) => console.text(&text),
+            (None, _) => {
+                anstream::eprint!("{text}");
+                Ok(())
+            }
         }
-        Ok(())
     }
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::work(format!("cannot write {}: {error}", path.display()))
 }
 
 /// The colors to be used, or why there are none.

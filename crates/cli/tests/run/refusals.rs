@@ -139,6 +139,21 @@ fn wrong_colors_on_the_command_line_are_bad_usage() {
 }
 
 #[test]
+fn a_report_that_cannot_be_written_is_told_beforehand() {
+    let shop = Workshop::new();
+    let plan = shop.file("slots.toml", SLOT);
+    let output = Command::new(env!("CARGO_BIN_EXE_domicile"))
+        .args(["run", "--force-colors", "12:4:65536", "--slots", plan.to_str().unwrap()])
+        .args(["--report", "/no/such/folder/report", "--", "echo", "started"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(output.stdout.is_empty(), "it was started");
+    assert!(said.contains("cannot write /no/such/folder/report"), "{said}");
+}
+
+#[test]
 fn more_private_cache_than_there_is_leaves_the_program_as_it_was() {
     let shop = Workshop::new();
     let Some(program) = shop.program("arrays.c", &["-O1", "-fno-inline", "-fno-optimize-sibling-calls"]) else {
