@@ -209,6 +209,9 @@ fn what_is_wrong_is_said() {
     let plan = room.path("none.toml");
     let (_, said) = output(&["advise", &trace, "--machine", &plain, "--write-slots", &plan], 2);
     assert!(said.contains("outermost cache has colors"), "{said}");
+    let write = ["--write-slots", &plan, "--policy", "slots"];
+    let (_, said) = output(&[&["advise", &trace, "--machine", &machine], &write[..]].concat(), 2);
+    assert!(said.contains("goes without `--policy`"), "{said}");
     let advice = &json(&["advise", &trace, "--machine", &plain, "--json"])[0];
     assert!(advice.get("slots").is_none());
 }

@@ -63,34 +63,39 @@ fn refusal(why: &str) -> Error {
 
 /// What a value of the variable says.
 pub fn forced(value: &str) -> Result<Colors, Error> {
-    let wrong = |why: String| Error::Unavailable {
+    let numbers = value.strip_prefix("force:").filter(|rest| rest.split(':').count() == 3);
+    let colors = match numbers {
+        Some(numbers) => given(numbers),
+        None => Err("not four parts of which the first is `force`".into()),
+    };
+    colors.map_err(|why| Error::Unavailable {
         what: VARIABLE.into(),
         why: format!("{value:?}: {why}; it is written force:FIRST_BIT:BITS:BYTES, such as force:12:4:65536"),
-    };
-    let mut parts = value.split(':');
-    let (Some("force"), Some(first_bit), Some(bits), Some(bytes), None) =
-        (parts.next(), parts.next(), parts.next(), parts.next(), parts.next())
+    })
+}
+
+/// What FIRST_BIT:BITS:BYTES says, or what is wrong with it.
+pub fn given(numbers: &str) -> Result<Colors, String> {
+    let mut parts = numbers.split(':');
+    let (Some(first_bit), Some(bits), Some(bytes), None) = (parts.next(), parts.next(), parts.next(), parts.next())
     else {
-        return Err(wrong("not four parts of which the first is `force`".into()));
+        return Err("not three numbers".into());
     };
-    let number = |text: &str, what: &str| {
-        text.parse::<u64>()
-            .map_err(|_| wrong(format!("{what} {text:?} is no number")))
-    };
+    let number = |text: &str, what: &str| text.parse::<u64>().map_err(|_| format!("{what} {text:?} is no number"));
     let first_bit = number(first_bit, "the first bit")?;
     let bits = number(bits, "the number of bits")?;
     let color_bytes = number(bytes, "the bytes of a color")?;
     if !(1..=u64::from(BITS_MAX)).contains(&bits) {
-        return Err(wrong(format!("a color has 1 to {BITS_MAX} bits")));
+        return Err(format!("a color has 1 to {BITS_MAX} bits"));
     }
     if first_bit < u64::from(FIRST_BIT_MIN) || first_bit > u64::from(ADDRESS_BITS) - bits {
-        return Err(wrong(format!(
+        return Err(format!(
             "the bits of a color lie from bit {FIRST_BIT_MIN} to bit {}",
             ADDRESS_BITS - 1
-        )));
+        ));
     }
     if color_bytes == 0 {
-        return Err(wrong("a color of no bytes holds nothing".into()));
+        return Err("a color of no bytes holds nothing".into());
     }
     Ok(Colors {
         // Both were found to be small.

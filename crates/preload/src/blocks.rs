@@ -98,7 +98,8 @@ impl Blocks {
         if small <= SMALL {
             return self.take_small((data_set, target), small, painter);
         }
-        let count = bytes.checked_add(PAGE_BYTES - 1)? / PAGE_BYTES;
+        // A block of no bytes has an address of its own, too.
+        let count = bytes.max(1).checked_add(PAGE_BYTES - 1)? / PAGE_BYTES;
         let run = Run {
             count,
             data_set,
@@ -287,6 +288,20 @@ mod tests {
             live.push((address, bytes, target, round as u8 | 1));
         }
         assert!(blocks.owner(live[0].0 + 1).is_none_or(|owned| owned.bytes == 1));
+    }
+
+    #[test]
+    fn blocks_of_no_bytes_have_addresses_of_their_own() {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut canvas = Canvas::default();
+        let mut blocks = Blocks::new(Arena::reserve().unwrap());
+        for alignment in [16, PAGE_BYTES, 1 << 16] {
+            let mut take = |bytes| blocks.take((0, 0), bytes, alignment, &mut canvas).unwrap().address;
+            let (nothing, one) = (take(0), take(1));
+            assert_ne!(nothing, one);
+            blocks.free(nothing, &mut canvas).unwrap();
+            assert!(blocks.owner(one).is_some(), "alignment {alignment}");
+        }
     }
 
     #[test]

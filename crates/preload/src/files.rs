@@ -107,12 +107,16 @@ pub unsafe extern "C" fn close(file: c_int) -> c_int {
 /// As C's function of that name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
-    let mut ours: Vec<c_uint> = OURS
-        .iter()
-        .filter_map(|ours| c_uint::try_from(ours.load(Ordering::Relaxed)).ok())
-        .filter(|file| (first..=last).contains(file))
-        .collect();
+    // It is called between fork and exec, where other threads may have left the heap in any state: nothing is asked of it.
+    let mut ours = [c_uint::MAX; MOST];
+    for (place, file) in ours.iter_mut().zip(&OURS) {
+        *place = c_uint::try_from(file.load(Ordering::Relaxed)).unwrap_or(c_uint::MAX);
+    }
     ours.sort_unstable();
+    // Where there is none of ours is the highest number, which is no file's.
+    let ours = ours
+        .into_iter()
+        .filter(|file| *file != c_uint::MAX && (first..=last).contains(file));
     let mut from = first;
     for file in ours {
         if from < file {
@@ -124,7 +128,8 @@ pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
         }
         from = file + 1;
     }
-    if from > last {
+    // A range that ends before it begins is for the kernel to refuse.
+    if from > last && from > first {
         return 0;
     }
     // SAFETY: as above.

@@ -1,9 +1,9 @@
 //! The functions that ours stand in front of: those of the next library that has them.
 
 use std::alloc::{GlobalAlloc, Layout};
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::ffi::{CStr, c_int, c_uint, c_void};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// A function of the next library, looked for once.
 pub struct Next {
@@ -28,19 +28,23 @@ impl Next {
 
     #[cold]
     fn look(&self) -> *mut c_void {
-        // dlsym may ask for memory itself: it then comes from `FIRST`.
-        if LOOKING.swap(true, Ordering::Acquire) {
+        // dlsym may ask for memory itself: it then comes from `FIRST`. Only this thread's question is that: another
+        // thread's call, of whatever function, looks for itself, and is not told that there is none.
+        if LOOKING.replace(true) {
             return std::ptr::null_mut();
         }
         // SAFETY: RTLD_NEXT and a string that ends in a zero are what dlsym is for.
         let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
         self.address.store(found, Ordering::Relaxed);
-        LOOKING.store(false, Ordering::Release);
+        LOOKING.set(false);
         found
     }
 }
 
-static LOOKING: AtomicBool = AtomicBool::new(false);
+thread_local! {
+    /// Whether this thread is looking for a function. (Nothing to initialise or to drop: it can be asked at any time.)
+    static LOOKING: Cell<bool> = const { Cell::new(false) };
+}
 
 macro_rules! next {
     ($($(#[$about:meta])* $name:ident($symbol:literal): fn($($argument:ident: $kind:ty),*) -> $result:ty, else $otherwise:expr;)*) => {$(
@@ -196,5 +200,30 @@ unsafe impl GlobalAlloc for Own {
             unsafe { self.dealloc(block, layout) };
         }
         new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_looks_keeps_no_other_from_finding() {
+        static OWN_CALL: Next = Next::new(c"getenv");
+        // As where dlsym asks for memory.
+        LOOKING.set(true);
+        let within = OWN_CALL.address();
+        let elsewhere = std::thread::spawn(|| {
+            static OTHER: Next = Next::new(c"setenv");
+            OTHER.address().is_null()
+        });
+        let elsewhere = elsewhere.join();
+        LOOKING.set(false);
+        assert!(within.is_null(), "a question within the question is not asked");
+        assert!(
+            !elsewhere.unwrap(),
+            "another thread is told that there is no such function"
+        );
+        assert!(!OWN_CALL.address().is_null());
     }
 }

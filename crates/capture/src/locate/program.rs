@@ -48,7 +48,7 @@ impl Program {
     pub fn find(name: &OsStr) -> Result<Program, LocateError> {
         let search = std::env::var_os("PATH").unwrap_or_default();
         let look = |name: &OsStr| tool::lookup(name, &search);
-        let asked = look(name).ok_or_else(|| LocateError::NoProgram(name.to_string_lossy().into_owned()))?;
+        let asked = look(name).ok_or_else(|| absent(name))?;
         let mut path = asked.clone();
         let mut scripts = 0;
         while let Some(interpreter) = interpreter(&path, look) {
@@ -58,6 +58,7 @@ impl Program {
             }
             path = interpreter?;
         }
+        File::open(&path).map_err(|error| not_fit(&path, format!("names cannot be looked up in it: {error}")))?;
         let elf = Elf::open(&path)
             .ok_or_else(|| not_fit(&path, "neither an ELF program nor a script that begins with #!"))?;
         let script = (scripts > 0).then_some(asked);
@@ -86,6 +87,22 @@ impl Program {
     pub fn file(&self) -> Result<(u64, u64), LocateError> {
         let about = self.path.metadata().map_err(|error| not_fit(&self.path, error))?;
         Ok((about.dev(), about.ino()))
+    }
+}
+
+/// Why there is no program of a name: a file that nobody may run looks like one.
+fn absent(name: &OsStr) -> LocateError {
+    let path = Path::new(name);
+    match path.metadata() {
+        Ok(about) if name.as_bytes().contains(&b'/') => {
+            let why = if about.is_dir() {
+                "a folder, and no program"
+            } else {
+                "not executable: chmod +x makes it so, if it is a program"
+            };
+            not_fit(path, why)
+        }
+        _ => LocateError::NoProgram(name.to_string_lossy().into_owned()),
     }
 }
 

@@ -83,9 +83,14 @@ impl Advise {
         self.model
             .policies(Plan::new(&machine, true, self.model.slots.is_some()).policies)?;
 
-        if self.write_slots.is_some() && (sim::slot_caches(&machine).is_none() || !self.model.policies.is_empty()) {
+        if self.write_slots.is_some() && !self.model.policies.is_empty() {
             return Err(Failure::usage(
-                "`--write-slots` needs a machine whose outermost cache has colors, and no `--policy`; see `domicile machine`",
+                "`--write-slots` goes without `--policy`: a partition is proposed, and compared, where all policies are simulated",
+            ));
+        }
+        if self.write_slots.is_some() && sim::slot_caches(&machine).is_none() {
+            return Err(Failure::usage(
+                "`--write-slots` needs a machine whose outermost cache has colors; see `domicile machine`",
             ));
         }
 

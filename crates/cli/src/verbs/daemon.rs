@@ -55,7 +55,7 @@ struct Serve {
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 
-    /// Memory to hold frames in: bytes, such as 512M or 4G, or a part of what is available at the start
+    /// Memory to hold frames in: bytes, such as 512M or 4GiB, or a part of what is available at the start
     #[arg(long, value_name = "BYTES|PERCENT", default_value = "25%")]
     stock: Amount,
 
@@ -100,13 +100,15 @@ impl FromStr for Amount {
             let percent = percent.parse().ok().filter(|percent| (1..=100).contains(percent));
             return percent.map(Amount::Percent).ok_or_else(wrong);
         }
-        // 4G, 4GiB and 4 GiB are the same, as in a plan of slots.
-        let units = [("K", 10), ("M", 20), ("G", 30), ("T", 40)];
+        let units = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
+        // As a plan of slots has them (256 MiB) they are good too.
         let short = text.strip_suffix("iB").unwrap_or(text);
-        let number_of = |unit: &str| short.strip_suffix(unit).map(str::trim_end);
-        let with_unit = units.iter().find_map(|(unit, shift)| Some((number_of(unit)?, *shift)));
-        let (number, shift) = with_unit.unwrap_or((text, 0));
+        let unit = units
+            .iter()
+            .find_map(|(unit, shift)| Some((short.strip_suffix(*unit)?, *shift)));
+        let (number, shift) = unit.unwrap_or((text, 0));
         let bytes = number
+            .trim_end()
             .parse::<u64>()
             .ok()
             .and_then(|number| number.checked_mul(1 << shift));
@@ -309,12 +311,24 @@ mod tests {
 
     #[test]
     fn amounts() {
-        for same in ["4G", "4GiB", "4 GiB", "4 G"] {
-            assert_eq!(same.parse(), Ok(Amount::Bytes(4 << 30)));
-        }
+        assert_eq!("4G".parse(), Ok(Amount::Bytes(4 << 30)));
+        assert_eq!("256MiB".parse(), Ok(Amount::Bytes(256 << 20)));
+        assert_eq!("256 MiB".parse(), Ok(Amount::Bytes(256 << 20)));
         assert_eq!("65536".parse(), Ok(Amount::Bytes(65536)));
         assert_eq!("25%".parse(), Ok(Amount::Percent(25)));
-        for wrong in ["", "G", "%", "0%", "101%", "-1", "4 X", "4iB", "99999999999T", "4é"] {
+        for wrong in [
+            "",
+            "G",
+            "%",
+            "0%",
+            "101%",
+            "-1",
+            "4iB",
+            "iB",
+            "4GB",
+            "99999999999T",
+            "4é",
+        ] {
             assert!(wrong.parse::<Amount>().is_err(), "{wrong}");
         }
         assert_eq!(Amount::Percent(50).of(u64::MAX), u64::MAX / 2);

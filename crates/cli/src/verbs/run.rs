@@ -5,7 +5,9 @@ mod started;
 mod told;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use capture::locate::Program;
@@ -25,7 +27,7 @@ const MOST_BYTES: u64 = 1 << 20;
 /// Run a program with cache slots for its data
 ///
 /// A plan (TOML) says which arrays, by the names that `domicile advise` has for them, get which slot of the shared cache;
-/// `domicile advise --policy slots` writes one. The names are looked up in the program's files before it
+/// `domicile advise --write-slots FILE` writes one. The names are looked up in the program's files before it
 /// starts; a run-time that is loaded into the program then gives the data frames of the slots' colors: static data
 /// before main, blocks of the heap as they are allocated. The program ends as it would by itself, and
 /// `domicile run` with its exit status, 128 and the number of the signal if one killed it; 1 if it could not be
@@ -66,12 +68,10 @@ impl Run {
             .command
             .split_first()
             .ok_or_else(|| Failure::usage("no program was given"))?;
+        let given = self.given_colors()?;
         let text = self.plan_text()?;
         let plan = Plan::read(&text, &self.slots.display().to_string()).map_err(Failure::work)?;
-        let forced = self.force_colors.as_ref().map(|colors| format!("force:{colors}"));
         let found = Program::find(program).map_err(Failure::work)?;
-        let named = named::Named::find(&plan, &found, self.skip_missing)?;
-        let colors = colors(forced.as_deref())?;
         if let Some(script) = &found.script {
             anstream::eprintln!(
                 "domicile: note: {} is a script: names are those of its interpreter, {}",
@@ -79,9 +79,14 @@ impl Run {
                 found.path.display()
             );
         }
+        let named = named::Named::find(&plan, &found, self.skip_missing)?;
+        let forced = self.force_colors.as_ref().map(|colors| format!("force:{colors}"));
+        let colors = given.map_or_else(colors, Ok)?;
         for note in &named.notes {
             anstream::eprintln!("domicile: note: {note}");
         }
+        // A report that cannot be written is told before a program runs for hours.
+        let report = self.report_file()?;
         let start = started::Start {
             command: program,
             arguments,
@@ -89,15 +94,28 @@ impl Run {
             forced,
         };
         let ended = start.run(&found, named, text)?;
-        self.tell(console, &told::Outcome::new(ended.code, &colors, ended.reports))?;
+        self.tell(console, report, &told::Outcome::new(ended.code, &colors, ended.reports))?;
         Ok(ExitCode::from(u8::try_from(ended.code).unwrap_or(1)))
+    }
+
+    /// What is wrong with them is told before anything is looked at.
+    fn given_colors(&self) -> Result<Option<Colors>, Failure> {
+        let Some(text) = &self.force_colors else {
+            return Ok(None);
+        };
+        let colors = found::given(text).map_err(|why| {
+            Failure::usage(format!(
+                "`--force-colors {text}`: {why}; it is written BIT:BITS:BYTES, such as 12:4:65536"
+            ))
+        });
+        colors.map(Some)
     }
 
     fn plan_text(&self) -> Result<String, Failure> {
         use std::io::Read;
         let told = |error: std::io::Error| Failure::work(format!("cannot read {}: {error}", self.slots.display()));
         let mut text = String::new();
-        let file = std::fs::File::open(&self.slots).map_err(told)?;
+        let file = File::open(&self.slots).map_err(told)?;
         file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(told)?;
         if text.len() as u64 > MOST_BYTES {
             return Err(Failure::work(format!(
@@ -108,32 +126,38 @@ impl Run {
         Ok(text)
     }
 
-    fn tell(&self, console: &mut Console, outcome: &told::Outcome) -> Result<(), Failure> {
+    /// Where the report goes, if it is a file.
+    fn report_file(&self) -> Result<Option<File>, Failure> {
+        let path = self.report.as_ref().filter(|path| path.as_os_str() != "-");
+        let made = path.map(|path| File::create(path).map_err(|error| unwritten(path, &error)));
+        made.transpose()
+    }
+
+    fn tell(&self, console: &mut Console, report: Option<File>, outcome: &told::Outcome) -> Result<(), Failure> {
         let text = if console.json() {
             let line = serde_json::to_string(outcome);
             line.map_err(|error| Failure::work(format!("cannot print JSON: {error}")))? + "\n"
         } else {
             outcome.text()
         };
-        match &self.report {
-            None => anstream::eprint!("{text}"),
-            Some(path) if path.as_os_str() == "-" => console.text(&text)?,
-            Some(path) => std::fs::write(path, text)
-                .map_err(|error| Failure::work(format!("cannot write {}: {error}", path.display())))?,
+        match (&self.report, report) {
+            (Some(path), Some(mut file)) => file.write_all(text.as_bytes()).map_err(|error| unwritten(path, &error)),
+            (Some(_), None) => console.text(&text),
+            (None, _) => {
+                anstream::eprint!("{text}");
+                Ok(())
+            }
         }
-        Ok(())
     }
 }
 
+fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::work(format!("cannot write {}: {error}", path.display()))
+}
+
 /// The colors to be used, or why there are none.
-fn colors(forced: Option<&str>) -> Result<Colors, Failure> {
-    let found = match forced {
-        Some(forced) => found::forced(forced),
-        None => match daemons() {
-            Some(colors) => Ok(colors),
-            None => found::found(Unknown::Measure),
-        },
-    };
+fn colors() -> Result<Colors, Failure> {
+    let found = daemons().map_or_else(|| found::found(Unknown::Measure), Ok);
     found.map_err(|error| {
         Failure::work(format!(
             "{error}\nThe program was not started. `domicile probe` tells more; --force-colors BIT:BITS:BYTES goes on all \

@@ -69,6 +69,11 @@ fn programs_that_no_library_can_be_loaded_into() {
     assert!(said.contains("neither an ELF program nor a script"), "{said}");
     let said = refusal(&shop, SLOT, &["/no/such/program"]);
     assert!(said.contains("there is no such program"), "{said}");
+    let said = refusal(&shop, SLOT, &["/"]);
+    assert!(said.contains("a folder, and no program"), "{said}");
+    let plain = shop.file("plain", "hello\n");
+    let said = refusal(&shop, SLOT, &[plain.to_str().unwrap()]);
+    assert!(said.contains("not executable"), "{said}");
 }
 
 #[test]
@@ -84,6 +89,9 @@ fn a_script_stands_for_its_interpreter() {
         run.said()
     );
     assert_eq!(run.report["processes"].as_array().unwrap().len(), 1, "{:#}", run.report);
+    // Whose names were looked up is told where one is missing, too.
+    let said = refusal(&shop, &data("symbol = \"nowhere_at_all\""), &[script.to_str().unwrap()]);
+    assert!(said.contains("names are those of its interpreter"), "{said}");
 }
 
 #[test]
@@ -102,6 +110,47 @@ fn without_colors_nothing_is_started() {
         said.contains("DOMICILE_COLORS") && said.contains("was not started"),
         "{said}"
     );
+}
+
+#[test]
+fn wrong_colors_on_the_command_line_are_bad_usage() {
+    let shop = Workshop::new();
+    let plan = shop.file("slots.toml", SLOT);
+    for (colors, about) in [
+        ("12:4", "not three numbers"),
+        ("force:12:4:65536", "not three numbers"),
+        ("12:x:65536", "no number"),
+        ("3:4:65536", "from bit 12"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_domicile"))
+            .args(["run", "--force-colors", colors, "--slots", plan.to_str().unwrap(), "--"])
+            .args(["echo", "started"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(output.stdout.is_empty(), "it was started");
+        assert!(
+            said.contains(&format!("`--force-colors {colors}`")) && said.contains(about),
+            "{said}"
+        );
+        assert!(!said.contains("DOMICILE_COLORS"), "{said}");
+    }
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_told_beforehand() {
+    let shop = Workshop::new();
+    let plan = shop.file("slots.toml", SLOT);
+    let output = Command::new(env!("CARGO_BIN_EXE_domicile"))
+        .args(["run", "--force-colors", "12:4:65536", "--slots", plan.to_str().unwrap()])
+        .args(["--report", "/no/such/folder/report", "--", "echo", "started"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(output.stdout.is_empty(), "it was started");
+    assert!(said.contains("cannot write /no/such/folder/report"), "{said}");
 }
 
 #[test]

@@ -136,7 +136,10 @@ impl<'a> Names<'a> {
         }
         let wrappers = || (0..parts.len()).filter(|&at| parts[at] == Part::Wrapper);
         let wrapper = wrappers().find(known).or(wrappers().next());
-        let Some(chosen) = parts.iter().position(|part| *part == Part::Program).or(wrapper) else {
+        let program = parts.iter().position(|part| *part == Part::Program);
+        // Where a wrapper was inlined into main, what called main is next; it wants no memory.
+        let program = program.filter(|&at| wrapper.is_none() || self.function(stack, at) != START);
+        let Some(chosen) = program.or(wrapper) else {
             // The libraries' own: which one says enough.
             let place = (0..parts.len()).find(|&at| parts[at] != Part::Nowhere)?;
             let module = self.module(stack.process, stack.frames[place].pc);
@@ -299,6 +302,9 @@ impl<'a> Names<'a> {
         (module.process == process && pc - module.start < module.bytes).then_some(module)
     }
 }
+
+/// Where a program begins, which is the C library's code linked into it.
+const START: &str = "_start";
 
 /// What asks the kernel for memory.
 const MAPPERS: &[&str] = &["mmap", "mmap64", "mremap", "brk", "sbrk"];

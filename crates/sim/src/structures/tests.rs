@@ -154,6 +154,29 @@ fn all_blocks_of_a_site_are_one_structure() {
 }
 
 #[test]
+fn a_wrapper_inlined_into_main_is_not_called_by_the_start_of_the_program() {
+    let modules = [
+        module("/src/product", 0x1000, 0x1000),
+        module("/lib/libc.so.6", 0x8000, 0x1000),
+    ];
+    let locations = [
+        location(0x8010, "malloc", None),
+        location(0x1010, "xmalloc", Some(("/src/product.c", 10))),
+        location(0x8020, "__libc_start_main", None),
+        location(0x1020, "_start", None),
+        location(0x1030, "main", Some(("/src/product.c", 30))),
+    ];
+    let stacks = [
+        stack(&[0x8010, 0x1010, 0x8020, 0x1020]),
+        stack(&[0x8010, 0x1010, 0x1030, 0x8020, 0x1020]),
+    ];
+    assert_eq!(
+        site_names(&modules, &locations, &stacks),
+        ["heap: xmalloc (product.c:10)", "heap: xmalloc ← main (product.c:30)"]
+    );
+}
+
+#[test]
 fn sites_without_debug_information_tell_wrapper_caller_and_module() {
     let modules = [
         module("/lib/libsqlite3.so.0", 0x1000, 0x1000),

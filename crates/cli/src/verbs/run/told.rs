@@ -104,8 +104,9 @@ fn data_set(data: &DataReport, looked: bool) -> Vec<String> {
     let mut lines = vec![line];
     for name in data.names.iter().take(MOST_LINES).filter(|name| name.blocks > 0) {
         let mut line = format!(
-            "  {} blocks, {} at most at once",
+            "  {} block{}, {} at most at once",
             report::count(name.blocks),
+            if name.blocks == 1 { "" } else { "s" },
             report::bytes(name.peak_bytes)
         );
         if name.refused > 0 {
