@@ -54,6 +54,18 @@ pub struct Account {
 }
 
 impl Account {
+    pub fn new(map: Pagemap) -> Account {
+        Account {
+            map,
+            held: Frames::default(),
+            charged: 0,
+        }
+    }
+
+    pub fn charge(&mut self, frames: u64) {
+        self.charged += frames;
+    }
+
     pub fn charged(&self) -> u64 {
         self.charged
     }
@@ -87,11 +99,7 @@ impl Session {
             owner,
             taken: VecDeque::new(),
             taken_pages: 0,
-            account: Account {
-                map,
-                held: Frames::default(),
-                charged: 0,
-            },
+            account: Account::new(map),
             strange: Frames::default(),
             leaving: None,
             things: 0,
@@ -249,7 +257,7 @@ impl Session {
         let there = met.iter().filter(|met| **met).count() as u64;
         user.frames.put(count - there);
         user.held += there;
-        self.account.charged += there;
+        self.account.charge(there);
         let mut each = met.iter();
         wants.retain(|_| each.next() == Some(&true));
         self.taken_pages += wants.len();
@@ -397,7 +405,7 @@ impl Session {
             return Err((Refusal::Quota, "more frames than a user may hold".into()));
         }
         user.held += count;
-        self.account.charged += count;
+        self.account.charge(count);
         self.account.held.extend(fresh);
         Ok(Answer::Count { pages: count as u32 })
     }

@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(users.held(), 300);
         users.disconnect(7, 300);
         users.disconnect(8, 0);
-        users.forget_the_gone(now);
+        users.forget_the_gone(now + Duration::from_millis(1));
         // Who has just emptied the stock is remembered for a while.
         assert_eq!(users.by_number.len(), 1);
         users.forget_the_gone(now + Duration::from_secs(10));

@@ -47,7 +47,7 @@ impl Server {
             let _ = peer.send(&refused.encode());
         };
         // What it kept from an earlier connection is its own again.
-        let kept = self.keepers.take(&who, &mut self.desk.users);
+        let kept = self.keepers.take(&who, &mut self.desk.users, now);
         if self.sessions.len() + self.keepers.len() >= self.config.clients as usize {
             self.keepers.put_back(kept, &mut self.desk.users);
             turn_away("the daemon has as many connections as it can have; try again later");
@@ -183,7 +183,7 @@ impl Server {
             why,
             "disconnected"
         );
-        self.keepers.add(session, &mut self.desk.users);
+        self.keepers.add(session, &mut self.desk.users, Instant::now());
     }
 
     pub(super) fn open_door(&mut self, now: Instant) {

@@ -74,7 +74,7 @@ impl Server {
         {
             self.shut = self.ready.watch(door, DOOR, Wanted::Read).is_err();
         }
-        self.keepers.look(&mut self.desk.users);
+        self.keepers.look(&mut self.desk.users, now);
         self.desk.users.forget_the_gone(now);
         let rude: Vec<u64> = self
             .sessions
