@@ -30,6 +30,34 @@ fn without_a_daemon_the_status_says_how_to_start_one() {
 }
 
 #[test]
+fn a_socket_whose_folder_is_missing_is_neither_found_nor_made() {
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let socket = folder.path().join("missing/s");
+    let domicile = |arguments: &[&str]| {
+        let done = Command::new(env!("CARGO_BIN_EXE_domicile"))
+            .args(arguments)
+            .env("DOMICILE_COLORS", "force:12:4:65536")
+            .env("DOMICILE_SOCKET", &socket)
+            .output()
+            .unwrap();
+        assert_eq!(done.status.code(), Some(1));
+        String::from_utf8_lossy(&done.stderr).into_owned()
+    };
+    let said = domicile(&["daemon", "status"]);
+    assert!(
+        said.contains("no daemon answers") && said.contains("missing/s"),
+        "{said}"
+    );
+    let said = domicile(&["daemon", "--stock", "16M"]);
+    let wanted = match sys::frames::Pagemap::own_numbers_visible() {
+        true => "missing/s is missing; make it",
+        false => "CAP_SYS_ADMIN",
+    };
+    assert!(said.contains(wanted), "{said}");
+    assert!(!folder.path().join("missing").exists());
+}
+
+#[test]
 fn it_serves_until_it_is_told_to_stop() {
     // TMPDIR may be too long a path for a socket.
     let folder = tempfile::tempdir_in("/tmp").unwrap();

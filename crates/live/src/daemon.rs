@@ -22,6 +22,7 @@
 
 mod client;
 mod desk;
+mod keepers;
 mod metrics;
 mod places;
 mod pressure;

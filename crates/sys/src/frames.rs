@@ -86,6 +86,13 @@ impl Pagemap {
         Ok(())
     }
 
+    /// Whether the address space that this was opened for is still there: it ends with its last process, or an exec.
+    pub fn lives(&self) -> bool {
+        let mut entry = [0; size_of::<Entry>()];
+        let page = size_of::<Entry>() as u64;
+        self.file.read_at(&mut entry, page).is_ok_and(|bytes| bytes > 0)
+    }
+
     /// The entries of all pages of a span.
     pub fn entries(&self, span: Span) -> io::Result<Vec<Entry>> {
         let mut entries = vec![Entry::default(); span.bytes.div_ceil(PAGE)];

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -107,6 +107,20 @@ impl Peer {
     }
 }
 
+/// Sets who may connect to a socket, as file permissions. Whoever may write to its folder cannot have those of another
+/// file changed: what is at `path` now must itself be a socket.
+pub fn open_to(path: &Path, mode: u32) -> io::Result<()> {
+    use rustix::fs::{FileType, Mode, OFlags};
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::Socket {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // The name of what was opened, and of nothing that came in its place.
+    let opened = format!("/proc/self/fd/{}", file.as_raw_fd());
+    std::fs::set_permissions(opened, std::os::unix::fs::PermissionsExt::from_mode(mode))
+}
+
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
@@ -140,6 +154,25 @@ pub fn wait(sources: &[BorrowedFd<'_>], milliseconds: u32) -> io::Result<Vec<boo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn permissions_are_those_of_the_socket_and_of_nothing_else() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir_in("/tmp").unwrap();
+        let (path, secret) = (folder.path().join("socket"), folder.path().join("secret"));
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let _listener = Listener::bind(&path).unwrap();
+        for wanted in [0o666, 0o660] {
+            open_to(&path, wanted).unwrap();
+            assert_eq!(mode(&path), wanted);
+        }
+        std::fs::write(&secret, "x").unwrap();
+        std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&secret, &path).unwrap();
+        assert!(open_to(&path, 0o666).is_err() && open_to(&secret, 0o666).is_err());
+        assert_eq!(mode(&secret), 0o600);
+    }
 
     #[test]
     fn messages_keep_their_boundaries_and_the_end_shows() {

@@ -30,20 +30,55 @@ pub struct Desk {
     pub clients: u32,
     /// Whether frames that clients free are wanted: not while memory is short.
     pub takes_back: bool,
-    /// Until when a client is probably at work on frames that were just released.
-    pub calm_until: Instant,
+    /// While a client is probably at work on frames that were just released.
+    pub calm: Calm,
     /// What was given up under pressure, for the status.
     pub pressure_frames: u64,
+}
+
+/// A time in which nothing is done that might take frames from a client. Clients can prolong it only so far: under
+/// pressure memory must go, however many ask.
+#[derive(Clone, Copy, Debug)]
+pub struct Calm {
+    since: Instant,
+    until: Instant,
+}
+
+/// How long it lasts at most.
+const CALM_MOST: Duration = Duration::from_millis(200);
+
+impl Calm {
+    pub fn over(now: Instant) -> Calm {
+        Calm { since: now, until: now }
+    }
+
+    /// Frames are released.
+    pub fn begin(&mut self, now: Instant) {
+        if now >= self.until && !self.used_up() {
+            self.since = now;
+        }
+        self.until = (now + CALM).min(self.since + CALM_MOST);
+    }
+
+    /// Whether the daemon's own turn comes before there is another one.
+    fn used_up(&self) -> bool {
+        self.until >= self.since + CALM_MOST
+    }
+
+    /// When it is over unless it is prolonged.
+    pub fn until(&self) -> Instant {
+        self.until
+    }
 }
 
 impl Desk {
     /// Goes to the client's cpu and stays there for a moment.
     pub fn attend(&mut self, cpu: u32, now: Instant) -> Result<(), Refused> {
-        self.calm_until = now + CALM;
         let cpu = cpu as usize;
         if !self.wanderer.may(cpu) {
             return Err((Refusal::Invalid, format!("the daemon may not run on cpu {cpu}")));
         }
+        self.calm.begin(now);
         self.wanderer.go(cpu).map_err(failed)
     }
 
@@ -176,6 +211,35 @@ fn no_cache(refused: policy::slots::Refused) -> Refused {
 }
 
 pub fn failed(error: std::io::Error) -> Refused {
-    tracing::error!(%error, "a request failed");
     (Refusal::Failed, format!("the daemon could not do it: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_cannot_keep_the_daemon_from_its_chores() {
+        let start = Instant::now();
+        let at = |milliseconds| start + Duration::from_millis(milliseconds);
+        let mut calm = Calm::over(start);
+        assert_eq!(calm.until(), start);
+        // One who asks every five milliseconds.
+        let chores: Vec<u64> = (0..1000)
+            .step_by(5)
+            .filter(|&time| {
+                // The order of the daemon's turns: clients first, then chores.
+                calm.begin(at(time));
+                let over = at(time) >= calm.until();
+                if over {
+                    calm = Calm::over(at(time));
+                }
+                over
+            })
+            .collect();
+        assert_eq!(chores, [200, 405, 610, 815]);
+        // One who asks once is left alone for a while.
+        calm.begin(at(2000));
+        assert_eq!(calm.until(), at(2010));
+    }
 }

@@ -5,7 +5,6 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -60,7 +59,7 @@ impl Door {
             At::Path(path) => {
                 let listener = UnixListener::bind(path)?;
                 listener.set_nonblocking(true)?;
-                fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
+                sys::packet::open_to(path, 0o660)?;
                 Door::Path(listener, path.clone())
             }
             At::Loopback(address) => {

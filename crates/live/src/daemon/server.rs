@@ -9,21 +9,23 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use policy::slots::{Allocator, Caches, InvalidCaches};
 use sys::Root;
 use sys::affinity::Wanderer;
-use sys::packet::{Listener, Peer};
+use sys::packet::{Listener, Peer, open_to};
 use sys::pressure::{Alarm, Memory};
 use sys::ready::{Ready, Wanted};
 
 mod callers;
 mod chores;
 
-use super::desk::Desk;
+use super::desk::{Calm, Desk};
+use super::keepers::Keepers;
 use super::metrics::Metrics;
 use super::pressure::Watch;
 use super::scrape::{At, Door, Scrape};
@@ -86,6 +88,8 @@ pub enum ServerError {
     Running(PathBuf),
     #[error("{} exists and is no socket; remove it, or name another one", .0.display())]
     InTheWay(PathBuf),
+    #[error("the folder of the socket {} is missing; make it first, or name another socket", .0.display())]
+    NoFolder(PathBuf),
     #[error("{what} {}: {error}", .path.display())]
     Path {
         what: &'static str,
@@ -143,6 +147,14 @@ pub struct Server {
     /// Frames released up to the last look.
     seen_released: u64,
     next_complaint: Instant,
+    /// Apart from the daemon's own: who makes trouble shall not hide any.
+    next_of_client: Instant,
+    /// Processes that hung up and keep their frames.
+    keepers: Keepers,
+    /// The socket as it was made.
+    made: Option<(u64, u64)>,
+    /// Whether the door is not watched at the moment.
+    shut: bool,
 }
 
 impl Server {
@@ -170,6 +182,7 @@ impl Server {
             cpus: config.caches.clone(),
         })?;
         let listener = listen(&config.socket)?;
+        let made = identity(&config.socket);
         let door = match &config.metrics {
             None => None,
             Some(at) => {
@@ -212,7 +225,7 @@ impl Server {
                 started: now,
                 clients: 0,
                 takes_back: true,
-                calm_until: now,
+                calm: Calm::over(now),
                 pressure_frames: 0,
             },
             config: Config { clients, ..config },
@@ -235,6 +248,10 @@ impl Server {
             collect_from: now,
             seen_released: 0,
             next_complaint: now,
+            next_of_client: now,
+            keepers: Keepers::default(),
+            made,
+            shut: false,
         })
     }
 
@@ -279,7 +296,7 @@ impl Server {
                 }
             }
             self.listen_again(now);
-            if (names.is_empty() || now >= self.next_chore) && now >= self.desk.calm_until {
+            if (names.is_empty() || now >= self.next_chore) && now >= self.desk.calm.until() {
                 self.chore(now);
             }
         }
@@ -289,10 +306,10 @@ impl Server {
     fn patience(&self, now: Instant) -> Duration {
         let mut until = self.next_look;
         if self.excess > 0 || self.may_collect() {
-            until = until.min(self.desk.calm_until.max(self.collect_from));
+            until = until.min(self.desk.calm.until().max(self.collect_from));
         }
         if self.excess > 0 {
-            until = until.min(self.desk.calm_until);
+            until = until.min(self.desk.calm.until());
         }
         if let Some(first) = self.waiting.iter().map(|(at, _)| *at).min() {
             until = until.min(first);
@@ -311,16 +328,31 @@ impl Server {
             tracing::warn!("{what}");
         }
     }
+
+    /// The same for what clients may cause.
+    fn complain_of(&mut self, now: Instant, process: u32, user: u32, what: &str) {
+        if now >= self.next_of_client {
+            self.next_of_client = now + Duration::from_secs(1);
+            tracing::warn!(process, user, "a client: {what}");
+        }
+    }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.config.socket);
+        // It may be another daemon's by now.
+        if self.made.is_some() && self.made == identity(&self.config.socket) {
+            let _ = fs::remove_file(&self.config.socket);
+        }
     }
 }
 
 /// Opens the socket for all users.
 fn listen(path: &Path) -> Result<Listener, ServerError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if folder.is_some_and(|folder| !folder.is_dir()) {
+        return Err(ServerError::NoFolder(path.to_path_buf()));
+    }
     clear(path)?;
     let fail = |error| ServerError::Path {
         what: "the socket",
@@ -328,11 +360,16 @@ fn listen(path: &Path) -> Result<Listener, ServerError> {
         error,
     };
     let listener = Listener::bind(path).map_err(fail)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o666)).map_err(fail)?;
+    open_to(path, 0o666).map_err(fail)?;
     Ok(listener)
 }
 
-/// Removes the socket that a daemon which was killed has left, and nothing else.
+/// Which file it is, whatever it is called.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|there| (there.dev(), there.ino()))
+}
+
+/// Removes the socket that a daemon which was killed has left, and nothing else: one at which nobody listens.
 fn clear(path: &Path) -> Result<(), ServerError> {
     let Ok(there) = fs::symlink_metadata(path) else {
         return Ok(());
@@ -340,7 +377,9 @@ fn clear(path: &Path) -> Result<(), ServerError> {
     if !there.file_type().is_socket() {
         return Err(ServerError::InTheWay(path.to_path_buf()));
     }
-    if Peer::connect(path).is_ok() || std::os::unix::net::UnixStream::connect(path).is_ok() {
+    // Sockets of another kind cannot be told apart from dead ones but by trying that kind.
+    let nobody = |tried: io::Result<()>| tried.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+    if !nobody(Peer::connect(path).map(drop)) && !nobody(UnixStream::connect(path).map(drop)) {
         return Err(ServerError::Running(path.to_path_buf()));
     }
     fs::remove_file(path).map_err(|error| ServerError::Path {

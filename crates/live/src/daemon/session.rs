@@ -15,7 +15,7 @@ use sys::packet::Peer;
 use sys::peer::Identity;
 
 use super::desk::{Desk, Refused, failed};
-use super::users::User;
+use super::users::{User, Users};
 use super::wire::{Answer, Refusal, Request, Run, UNKNOWN, VERSION, Want};
 use crate::PAGE_BYTES;
 
@@ -23,6 +23,8 @@ use crate::PAGE_BYTES;
 const UNSEEN_PAGES: usize = 1 << 16;
 /// Slots and data sets of one connection, at most.
 const THINGS: u32 = 4096;
+/// Slots and data sets of one user, at most.
+const THINGS_OF_USER: u32 = 16_384;
 
 pub struct Session {
     pub peer: Peer,
@@ -30,21 +32,54 @@ pub struct Session {
     pub since: Instant,
     pub greeted: bool,
     pub owner: Owner,
-    map: Pagemap,
     /// What was released for it and not looked at yet.
     taken: VecDeque<Taken>,
     taken_pages: usize,
-    /// Frames that it got, and how many it is charged for.
-    held: Frames,
-    charged: u64,
+    account: Account,
     /// Frames that it got in place of others: their colors may be asked for, no more.
     strange: Frames,
     /// What it is about to free.
     leaving: Option<(Run, Vec<Option<u64>>)>,
-    /// Frames that it freed as far as could be seen, but that did not come back.
-    unseen: u64,
     things: u32,
     entries: Vec<Entry>,
+}
+
+/// What an address space holds.
+#[derive(Debug)]
+pub struct Account {
+    map: Pagemap,
+    /// Frames that it got, and how many it is charged for.
+    held: Frames,
+    charged: u64,
+}
+
+impl Account {
+    pub fn new(map: Pagemap) -> Account {
+        Account {
+            map,
+            held: Frames::default(),
+            charged: 0,
+        }
+    }
+
+    pub fn charge(&mut self, frames: u64) {
+        self.charged += frames;
+    }
+
+    pub fn charged(&self) -> u64 {
+        self.charged
+    }
+
+    /// Whether there is nothing to answer for any more, or nobody.
+    pub fn is_settled(&self) -> bool {
+        self.charged == 0 || !self.map.lives()
+    }
+
+    /// Pre: of the same address space.
+    pub fn add(&mut self, other: Account) {
+        self.held.extend(other.held);
+        self.charged += other.charged;
+    }
 }
 
 struct Taken {
@@ -62,14 +97,11 @@ impl Session {
             since: now,
             greeted: false,
             owner,
-            map,
             taken: VecDeque::new(),
             taken_pages: 0,
-            held: Frames::default(),
-            charged: 0,
+            account: Account::new(map),
             strange: Frames::default(),
             leaving: None,
-            unseen: 0,
             things: 0,
             entries: Vec::new(),
         })
@@ -77,7 +109,20 @@ impl Session {
 
     /// Frames that count against its user's quota.
     pub fn charged(&self) -> u64 {
-        self.charged
+        self.account.charged
+    }
+
+    /// Answers for what the process has kept from an earlier connection.
+    pub fn resume(&mut self, kept: Account) {
+        self.account.add(kept);
+    }
+
+    /// Ends it; what it leaves behind.
+    pub fn close(self, users: &mut Users) -> Account {
+        if let Some(user) = users.of(self.who.user) {
+            user.things = user.things.saturating_sub(self.things);
+        }
+        self.account
     }
 
     pub fn answer(&mut self, desk: &mut Desk, request: Request, now: Instant) -> Result<Answer, Refused> {
@@ -101,7 +146,7 @@ impl Session {
         match request {
             Request::Hello { .. } => Err((Refusal::Protocol, "the greeting comes once".into())),
             Request::Take { cpu, start, wants } => self.take(desk, cpu, start, wants, now),
-            Request::Look { run } => self.look(desk, run),
+            Request::Look { run } => self.look(desk, run, now),
             Request::Leave { run } => self.leave(run),
             Request::Left { cpu } => self.left(desk, cpu, now),
             Request::Adopt { run } => self.adopt(desk, run),
@@ -110,30 +155,50 @@ impl Session {
             }),
             Request::Status => Ok(Answer::Status(desk.status(now))),
             Request::Available { cpus } => desk.available(&cpus),
-            Request::Slot { bytes, private } => self.thing(1, |owner| desk.slot(owner, bytes, private)),
-            Request::Allocate { slot, bytes, cpus } => self.thing(1, |owner| desk.allocate(owner, slot, bytes, &cpus)),
-            Request::Claim { private, cpus, colors } => {
-                self.thing(2, |owner| desk.claim(owner, private, &cpus, &colors))
+            Request::Slot { bytes, private } => self.thing(desk, 1, |desk, owner| desk.slot(owner, bytes, private)),
+            Request::Allocate { slot, bytes, cpus } => {
+                self.thing(desk, 1, |desk, owner| desk.allocate(owner, slot, bytes, &cpus))
             }
-            Request::Free { set } => self.nothing(desk.free(self.owner, set)),
-            Request::Close { slot } => self.nothing(desk.close(self.owner, slot)),
+            Request::Claim { private, cpus, colors } => {
+                self.thing(desk, 2, |desk, owner| desk.claim(owner, private, &cpus, &colors))
+            }
+            Request::Free { set } => {
+                let done = desk.free(self.owner, set);
+                self.nothing(desk, done)
+            }
+            Request::Close { slot } => {
+                let done = desk.close(self.owner, slot);
+                self.nothing(desk, done)
+            }
         }
     }
 
     /// Something that adds `count` to what the ledger keeps for this connection.
-    fn thing(&mut self, count: u32, make: impl FnOnce(Owner) -> Result<Answer, Refused>) -> Result<Answer, Refused> {
+    fn thing(
+        &mut self,
+        desk: &mut Desk,
+        count: u32,
+        make: impl FnOnce(&mut Desk, Owner) -> Result<Answer, Refused>,
+    ) -> Result<Answer, Refused> {
         if self.things + count > THINGS {
             let text = format!("an application may have {THINGS} slots and data sets; free some");
             return Err((Refusal::Crowded, text));
         }
-        let answer = make(self.owner)?;
+        if self.user(desk)?.things + count > THINGS_OF_USER {
+            let text = format!("a user may have {THINGS_OF_USER} slots and data sets; free some");
+            return Err((Refusal::Crowded, text));
+        }
+        let answer = make(desk, self.owner)?;
         self.things += count;
+        self.user(desk)?.things += count;
         Ok(answer)
     }
 
-    fn nothing(&mut self, done: Result<Answer, Refused>) -> Result<Answer, Refused> {
+    fn nothing(&mut self, desk: &mut Desk, done: Result<Answer, Refused>) -> Result<Answer, Refused> {
         if done.is_ok() {
             self.things = self.things.saturating_sub(1);
+            let user = self.user(desk)?;
+            user.things = user.things.saturating_sub(1);
         }
         done
     }
@@ -192,7 +257,7 @@ impl Session {
         let there = met.iter().filter(|met| **met).count() as u64;
         user.frames.put(count - there);
         user.held += there;
-        self.charged += there;
+        self.account.charge(there);
         let mut each = met.iter();
         wants.retain(|_| each.next() == Some(&true));
         self.taken_pages += wants.len();
@@ -206,10 +271,13 @@ impl Session {
     fn read(&mut self, run: Run) -> Result<(), Refused> {
         self.entries.clear();
         self.entries.resize(run.count as usize, Entry::default());
-        self.map.read(run.start as usize, &mut self.entries).map_err(failed)
+        self.account
+            .map
+            .read(run.start as usize, &mut self.entries)
+            .map_err(failed)
     }
 
-    fn look(&mut self, desk: &mut Desk, run: Run) -> Result<Answer, Refused> {
+    fn look(&mut self, desk: &mut Desk, run: Run, now: Instant) -> Result<Answer, Refused> {
         self.read(run)?;
         let color = |frame: u64| desk.stock.colors().of(frame) as u16;
         let mut of: Vec<u16> = vec![UNKNOWN; self.entries.len()];
@@ -229,7 +297,7 @@ impl Session {
                 match frame.filter(|frame| color(*frame) == want.color) {
                     Some(frame) => {
                         hits += 1;
-                        self.held.insert(frame);
+                        self.account.held.insert(frame);
                     }
                     // It has a frame of the kernel's choice, or none: ours went elsewhere.
                     None => {
@@ -246,7 +314,7 @@ impl Session {
         self.taken.retain(|taken| !taken.wants.is_empty());
         for (color_of, entry) in of.iter_mut().zip(&self.entries).filter(|(color, _)| **color == UNKNOWN) {
             if let Some(frame) = entry.frame()
-                && (self.held.contains(&frame) || self.strange.contains(&frame))
+                && (self.account.held.contains(&frame) || self.strange.contains(&frame))
             {
                 *color_of = color(frame);
             }
@@ -254,14 +322,19 @@ impl Session {
         desk.metrics.hits += hits;
         desk.metrics.misses += misses;
         self.taken_pages -= (hits + misses) as usize;
-        self.discharge(desk, misses)?;
+        // A frame that went elsewhere may have gone to another page of the same client. For misses there is as much trust as
+        // for frames that are freed unseen, and a client that gets its frames earns more.
+        let user = self.user(desk)?;
+        user.trust.put(hits / 2);
+        let believed = user.trust.take_some(misses, now);
+        self.discharge(desk, believed)?;
         Ok(Answer::Colors { of })
     }
 
     /// So many frames count no more.
     fn discharge(&mut self, desk: &mut Desk, frames: u64) -> Result<(), Refused> {
-        let frames = frames.min(self.charged);
-        self.charged -= frames;
+        let frames = frames.min(self.account.charged);
+        self.account.charged -= frames;
         let user = self.user(desk)?;
         user.held = user.held.saturating_sub(frames);
         Ok(())
@@ -272,7 +345,7 @@ impl Session {
         let frames: Vec<_> = self
             .entries
             .iter()
-            .map(|entry| entry.frame().filter(|frame| self.held.contains(frame)))
+            .map(|entry| entry.frame().filter(|frame| self.account.held.contains(frame)))
             .collect();
         let pages = frames.iter().flatten().count() as u32;
         self.leaving = Some((run, frames));
@@ -289,6 +362,8 @@ impl Session {
             .zip(&self.entries)
             .filter(|(frame, entry)| entry.frame() != **frame)
             .filter_map(|(frame, _)| *frame)
+            // Many pages may show one frame, as all that are full of zeros do: it counts once.
+            .filter(|frame| self.account.held.remove(frame))
             .collect();
         let mut seen = 0;
         if desk.takes_back && !gone.is_empty() {
@@ -300,13 +375,14 @@ impl Session {
         desk.metrics.unseen += unseen;
         // A page that is gone here may have been moved elsewhere. What came back proves itself; for the rest
         // there is a measure of trust.
-        let trust = (desk.users.limits().frames / 8).saturating_sub(self.unseen);
-        let believed = if desk.takes_back { unseen.min(trust) } else { unseen };
-        self.unseen += unseen;
-        gone.iter().for_each(|frame| {
-            self.held.remove(frame);
-        });
-        self.user(desk)?.frames.put(seen);
+        let takes_back = desk.takes_back;
+        let user = self.user(desk)?;
+        let believed = if takes_back {
+            user.trust.take_some(unseen, now)
+        } else {
+            unseen
+        };
+        user.frames.put(seen);
         self.discharge(desk, seen + believed)?;
         Ok(Answer::Count {
             pages: (seen + believed) as u32,
@@ -320,7 +396,7 @@ impl Session {
             .iter()
             .filter(|entry| !entry.of_file())
             .filter_map(|entry| entry.frame())
-            .filter(|frame| !self.held.contains(frame))
+            .filter(|frame| !self.account.held.contains(frame))
             .collect();
         let limit = desk.users.limits().frames;
         let user = self.user(desk)?;
@@ -329,8 +405,8 @@ impl Session {
             return Err((Refusal::Quota, "more frames than a user may hold".into()));
         }
         user.held += count;
-        self.charged += count;
-        self.held.extend(fresh);
+        self.account.charge(count);
+        self.account.held.extend(fresh);
         Ok(Answer::Count { pages: count as u32 })
     }
 }

@@ -18,6 +18,14 @@ pub struct Limits {
 /// Work that a user may ask for at once, and a second: a message is 1 and what its pages add.
 const WORK_AT_ONCE: i64 = 20_000;
 const WORK_A_SECOND: i64 = 20_000;
+/// What taking in a connection and ending it costs.
+const CONNECTING: u64 = 2;
+/// Who owes more than this may not connect; less is made up for by waiting.
+const DEBT_MOST: Duration = Duration::from_secs(1);
+/// Part of the quota that a user is believed to have lost or freed without it showing, and seconds in which that
+/// trust is there again.
+const TRUST: u64 = 8;
+const TRUST_SECONDS: i64 = 600;
 /// A user's frames come back in this time if they were never freed: a client that takes frames and drops them empties
 /// the stock no faster.
 const REFILL_SECONDS: i64 = 10;
@@ -31,6 +39,19 @@ pub struct User {
     pub work: Bucket,
     /// What may be taken of its frames.
     pub frames: Bucket,
+    /// Frames that are believed to be gone without proof.
+    pub trust: Bucket,
+    /// Slots and data sets of all connections.
+    pub things: u32,
+}
+
+/// Why a user may not connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// As many connections as may be.
+    Full,
+    /// Too much work asked for already.
+    Busy,
 }
 
 #[derive(Debug)]
@@ -51,20 +72,27 @@ impl Users {
         self.limits
     }
 
-    /// A connection more; `None` where the user has as many as may be.
-    pub fn connect(&mut self, number: u32, now: Instant) -> Option<()> {
+    /// A connection more.
+    pub fn connect(&mut self, number: u32, now: Instant) -> Result<(), Closed> {
         let frames = i64::try_from(self.limits.frames).unwrap_or(i64::MAX);
+        let trust = frames / TRUST as i64;
         let user = self.by_number.entry(number).or_insert_with(|| User {
             connections: 0,
             held: 0,
             work: Bucket::full(WORK_AT_ONCE, WORK_A_SECOND, now),
             frames: Bucket::full(frames, (frames / REFILL_SECONDS).max(1), now),
+            trust: Bucket::full(trust, (trust / TRUST_SECONDS).max(1), now),
+            things: 0,
         });
+        // Who connects again and again pays for it as for any other work.
+        if user.work.owe(CONNECTING, now) > DEBT_MOST {
+            return Err(Closed::Busy);
+        }
         if user.connections >= self.limits.connections {
-            return None;
+            return Err(Closed::Full);
         }
         user.connections += 1;
-        Some(())
+        Ok(())
     }
 
     /// A connection less, that held so many frames.
@@ -72,6 +100,13 @@ impl Users {
         if let Some(user) = self.by_number.get_mut(&number) {
             user.connections = user.connections.saturating_sub(1);
             user.held = user.held.saturating_sub(held);
+        }
+    }
+
+    /// A place for what a user has besides its connections, whether or not there is one.
+    pub fn keep_place(&mut self, number: u32) {
+        if let Some(user) = self.by_number.get_mut(&number) {
+            user.connections += 1;
         }
     }
 
@@ -87,8 +122,9 @@ impl Users {
 
     /// Forgets users who are gone and have nothing to answer for.
     pub fn forget_the_gone(&mut self, now: Instant) {
-        self.by_number
-            .retain(|_, user| user.connections > 0 || !user.work.is_full(now) || !user.frames.is_full(now));
+        self.by_number.retain(|_, user| {
+            user.connections > 0 || !user.work.is_full(now) || !user.frames.is_full(now) || !user.trust.is_full(now)
+        });
     }
 }
 
@@ -129,6 +165,14 @@ impl Bucket {
             self.left -= amount;
         }
         there
+    }
+
+    /// Takes so much, or what there is; how much that was.
+    pub fn take_some(&mut self, amount: u64, now: Instant) -> u64 {
+        self.flow(now);
+        let taken = i64::try_from(amount).unwrap_or(i64::MAX).min(self.left.max(0));
+        self.left -= taken;
+        taken.unsigned_abs()
     }
 
     /// Takes so much, and tells how long it takes until that is there.
@@ -181,8 +225,9 @@ mod tests {
             frames: 1000,
             connections: 2,
         });
-        assert!(users.connect(7, now).is_some() && users.connect(7, now).is_some());
-        assert!(users.connect(7, now).is_none() && users.connect(8, now).is_some());
+        assert!(users.connect(7, now).is_ok() && users.connect(7, now).is_ok());
+        assert_eq!(users.connect(7, now), Err(Closed::Full));
+        assert!(users.connect(8, now).is_ok());
         let user = users.of(7).unwrap();
         user.held = 500;
         assert!(user.frames.take(500, now));
@@ -190,10 +235,41 @@ mod tests {
         assert_eq!(users.held(), 300);
         users.disconnect(7, 300);
         users.disconnect(8, 0);
-        users.forget_the_gone(now);
+        users.forget_the_gone(now + Duration::from_millis(1));
         // Who has just emptied the stock is remembered for a while.
         assert_eq!(users.by_number.len(), 1);
         users.forget_the_gone(now + Duration::from_secs(10));
         assert!(users.by_number.is_empty());
+    }
+
+    #[test]
+    fn connecting_again_and_again_is_work() {
+        let now = Instant::now();
+        let mut users = Users::new(Limits {
+            frames: 1000,
+            connections: 2,
+        });
+        let mut turns = 0;
+        while users.connect(7, now) != Err(Closed::Busy) {
+            users.disconnect(7, 0);
+            turns += 1;
+            assert!(turns <= 2 * WORK_AT_ONCE);
+        }
+        assert_eq!(turns, (WORK_AT_ONCE + WORK_A_SECOND) / CONNECTING as i64);
+        // Others are not concerned, and it has an end.
+        assert!(users.connect(8, now).is_ok());
+        assert!(users.connect(7, now + Duration::from_secs(1)).is_ok());
+    }
+
+    #[test]
+    fn trust_has_an_end_and_comes_back() {
+        let start = Instant::now();
+        let mut bucket = Bucket::full(100, 10, start);
+        assert_eq!(bucket.take_some(60, start), 60);
+        assert_eq!(bucket.take_some(60, start), 40);
+        assert_eq!(bucket.take_some(u64::MAX, start), 0);
+        assert_eq!(bucket.take_some(60, start + Duration::from_secs(2)), 20);
+        bucket.owe(50, start + Duration::from_secs(2));
+        assert_eq!(bucket.take_some(1, start + Duration::from_secs(2)), 0);
     }
 }

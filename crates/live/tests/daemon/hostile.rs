@@ -181,6 +181,62 @@ fn lies_about_freed_frames_gain_nothing() {
 }
 
 #[test]
+fn frames_that_went_elsewhere_are_not_believed_for_ever() {
+    if !privileged() {
+        return;
+    }
+    // 1024 frames, of which an eighth is trusted.
+    let daemon = Daemon::new(Wish {
+        quota: 4 * MIB,
+        ..Wish::default()
+    });
+    let mut watcher = daemon.client_of_full();
+    let raw = Raw::greeted(&daemon);
+    let (_nothing, into) = area(512);
+    let wants: Vec<(u32, u16)> = (0..512).map(|page| (page, (page % 16) as u16)).collect();
+    raw.ask(&take(into.start as u64, &wants));
+    let run = Run {
+        start: into.start as u64,
+        count: 512,
+    };
+    // It faults in other pages than it said, for all that the daemon can see.
+    raw.ask(&Request::Look { run });
+    let held = watcher.status().unwrap().held;
+    assert!((300..=512 - 128).contains(&held), "{held}");
+}
+
+#[test]
+fn one_frame_at_many_pages_is_given_back_once() {
+    if !privileged() {
+        return;
+    }
+    let daemon = Daemon::new(Wish::default());
+    let mut watcher = daemon.client_of_full();
+    let raw = Raw::greeted(&daemon);
+    let wants: Vec<(u32, u16)> = (0..100).map(|page| (page, (page % 16) as u16)).collect();
+    raw.ask(&take(0x1000_0000, &wants));
+    // Pages that were only read show the kernel's one page of zeros.
+    let (mine, into) = area(64);
+    assert_eq!((0..64).map(|page| mine.word(page, 0)).sum::<u64>(), 0);
+    let run = |count| Run {
+        start: into.start as u64,
+        count,
+    };
+    assert_eq!(
+        raw.ask(&Request::Adopt { run: run(64) }),
+        Some(Answer::Count { pages: 1 })
+    );
+    assert_eq!(watcher.status().unwrap().held, 101);
+    assert_eq!(
+        raw.ask(&Request::Leave { run: run(64) }),
+        Some(Answer::Count { pages: 64 })
+    );
+    sys::memory::discard(mine.span()).unwrap();
+    assert_eq!(raw.ask(&Request::Left { cpu: 0 }), Some(Answer::Count { pages: 1 }));
+    assert_eq!(watcher.status().unwrap().held, 100);
+}
+
+#[test]
 fn a_client_that_takes_all_and_never_looks_leaves_the_rest_in_peace() {
     if !privileged() {
         return;
@@ -206,12 +262,9 @@ fn a_client_that_takes_all_and_never_looks_leaves_the_rest_in_peace() {
     let (_area, into) = area(64);
     assert_eq!(good.fill(into, &[4; 64]).unwrap().len(), 64);
     drop(raw);
-    let (mut held, mut stock) = (met as u64, 0);
-    eventually("it is all there again", || {
-        let status = good.status().unwrap();
-        (held, stock) = (status.held, good.stock().unwrap()[3]);
-        held <= 64 && stock >= 1024
-    });
+    // The process lives, so it may have them still; others of that color are collected.
+    eventually("there are frames again", || good.stock().unwrap()[3] >= 1024);
+    assert!(good.status().unwrap().held >= met as u64);
 }
 
 #[test]

@@ -42,10 +42,22 @@ fn a_quota_is_a_users_and_not_a_connections() {
         other => panic!("{other:?}"),
     }
     assert_eq!(watcher.status().unwrap().held, 1724);
+    // Connecting again gains nothing, and costs nothing: the process has its frames still.
     drop(raw);
+    for _ in 0..3 {
+        let again = Raw::greeted(&daemon);
+        assert!(matches!(
+            again.ask(&grab(1)),
+            Some(Answer::Refused {
+                why: Refusal::Quota,
+                ..
+            })
+        ));
+        assert_eq!(watcher.status().unwrap().held, 1724);
+    }
     // It comes back with the process that had it.
     drop(first);
-    eventually("the quota is free", || watcher.status().unwrap().held == 0);
+    eventually("the quota is free", || watcher.status().unwrap().held == 1024);
     drop(second);
     let (_third, said) = grabber(&daemon, 300);
     assert_eq!(said, "300");
@@ -60,20 +72,60 @@ fn frames_are_not_taken_faster_than_they_can_be_collected() {
         quota: 4 * MIB,
         ..Wish::default()
     });
-    daemon.client_of_full();
+    let mut watcher = daemon.client_of_full();
     // Takes, and forgets without a word, by ending.
     for round in 0..20 {
-        match Raw::greeted(&daemon).ask(&grab(512)) {
-            Some(Answer::Released { .. }) => {}
-            Some(Answer::Refused { why, .. }) => {
-                assert_eq!(why, Refusal::Pace);
-                assert!(round >= 2, "the quota itself is 1024 frames");
-                return;
-            }
-            other => panic!("{other:?}"),
+        let (taker, said) = grabber(&daemon, 512);
+        if said != "512" {
+            assert!(said.contains("faster than they are collected"), "{said}");
+            assert!(round >= 2, "the quota itself is 1024 frames");
+            return;
         }
+        drop(taker);
+        eventually("it is gone", || watcher.status().unwrap().held == 0);
     }
     panic!("it went on for ever");
+}
+
+#[test]
+fn only_a_dead_socket_is_removed() {
+    if !privileged() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let socket = folder.path().join("s");
+    let refused = |wanted: &str| {
+        let said = start(&socket, &Wish::default(), &[]).err().unwrap();
+        assert!(said.contains(wanted), "{said}");
+        assert!(std::fs::symlink_metadata(&socket).is_ok(), "it was removed");
+        std::fs::remove_file(&socket).unwrap();
+    };
+    // Of another kind, and in use.
+    let _datagrams = std::os::unix::net::UnixDatagram::bind(&socket).unwrap();
+    refused("answers at");
+    let _streams = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    refused("answers at");
+    // A link, even to a dead socket, is not followed.
+    let elsewhere = folder.path().join("elsewhere");
+    drop(std::os::unix::net::UnixListener::bind(&elsewhere).unwrap());
+    std::os::unix::fs::symlink(&elsewhere, &socket).unwrap();
+    refused("no socket");
+    // A daemon whose socket was taken away leaves its successor's alone.
+    let first = start(&socket, &Wish::default(), &[]).unwrap_or_else(|said| panic!("{said}"));
+    std::fs::remove_file(&socket).unwrap();
+    let second = start(&socket, &Wish::default(), &[]).unwrap_or_else(|said| panic!("{said}"));
+    drop(first);
+    assert_eq!(
+        Client::connect(&socket).unwrap().status().unwrap().process,
+        second.process()
+    );
+    drop(second);
+    assert!(!socket.exists());
+    let said = start(&folder.path().join("none/s"), &Wish::default(), &[])
+        .err()
+        .unwrap();
+    assert!(said.contains("none/s is missing; make it"), "{said}");
+    assert!(!folder.path().join("none").exists());
 }
 
 #[test]

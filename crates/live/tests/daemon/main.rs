@@ -2,6 +2,7 @@
 //!
 //! These need root, as the daemon does; elsewhere they assert its refusal.
 
+mod children;
 mod deaths;
 mod handing;
 mod hostile;

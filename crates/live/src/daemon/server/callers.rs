@@ -9,6 +9,7 @@ use sys::ready::Wanted;
 use super::{SCRAPE, Server};
 use crate::daemon::scrape::Next;
 use crate::daemon::session::Session;
+use crate::daemon::users::Closed;
 use crate::daemon::wire::{Answer, Refusal, Request};
 
 /// Those who ask for metrics at a time.
@@ -45,13 +46,20 @@ impl Server {
             // It may not even listen.
             let _ = peer.send(&refused.encode());
         };
-        if self.sessions.len() >= self.config.clients as usize {
+        // What it kept from an earlier connection is its own again.
+        let kept = self.keepers.take(&who, &mut self.desk.users, now);
+        if self.sessions.len() + self.keepers.len() >= self.config.clients as usize {
+            self.keepers.put_back(kept, &mut self.desk.users);
             turn_away("the daemon has as many connections as it can have; try again later");
             return Err("too many connections");
         }
         let user = who.user;
-        if self.desk.users.connect(user, now).is_none() {
-            turn_away("this user has as many connections as one may have; close some");
+        if let Err(closed) = self.desk.users.connect(user, now) {
+            self.keepers.put_back(kept, &mut self.desk.users);
+            turn_away(match closed {
+                Closed::Full => "this user has as many connections as one may have; close some",
+                Closed::Busy => "this user asks for too much; try again later",
+            });
             return Err("too many connections of the user");
         }
         let owner = self.desk.ledger.join();
@@ -61,11 +69,16 @@ impl Server {
             self.ready.watch(&session.who, self.next_name + 1, Wanted::Read)?;
             Ok(session)
         });
-        let session = session.map_err(|_| {
+        let mut session = session.map_err(|_| {
             self.desk.users.disconnect(user, 0);
             let _ = self.desk.ledger.leave(owner);
             "its pages cannot be seen"
-        })?;
+        });
+        match &mut session {
+            Ok(session) => kept.into_iter().for_each(|kept| session.resume(kept.into())),
+            Err(_) => self.keepers.put_back(kept, &mut self.desk.users),
+        }
+        let session = session?;
         tracing::debug!(process, user, name = self.next_name, "connected");
         self.sessions.insert(self.next_name, session);
         self.next_name += 2;
@@ -96,7 +109,7 @@ impl Server {
                 };
                 let _ = session.peer.send(&refused.encode());
                 let (process, user) = (session.who.process, session.who.user);
-                self.complain(begun, &format!("process {process} of user {user}: {malformed}"));
+                self.complain_of(begun, process, user, &malformed.to_string());
                 return self.hang_up(name, "it sent what is no message");
             }
         };
@@ -106,11 +119,21 @@ impl Server {
             Ok(answer) => (answer, None),
             Err((why, text)) => (Answer::Refused { why, text }, Some(why)),
         };
+        let failed = match &answer {
+            Answer::Refused {
+                why: Refusal::Failed,
+                text,
+            } => Some((session.who.process, text.clone())),
+            _ => None,
+        };
         let sent = session.peer.send(&answer.encode());
         let user = session.who.user;
         let done = Instant::now();
         let took = done.saturating_duration_since(begun);
         self.desk.metrics.answered(kind, why, took);
+        if let Some((process, text)) = failed {
+            self.complain_of(done, process, user, &text);
+        }
         if sent.is_err() {
             return self.hang_up(name, "it does not take its answers");
         }
@@ -150,7 +173,6 @@ impl Server {
         // A connection that waits is not watched.
         let _ = self.ready.forget(&session.peer);
         let _ = self.ready.forget(&session.who);
-        self.desk.users.disconnect(session.who.user, session.charged());
         let _ = self.desk.ledger.leave(session.owner);
         self.desk.clients = self.sessions.len() as u32;
         tracing::debug!(
@@ -161,6 +183,7 @@ impl Server {
             why,
             "disconnected"
         );
+        self.keepers.add(session, &mut self.desk.users, Instant::now());
     }
 
     pub(super) fn open_door(&mut self, now: Instant) {
@@ -168,7 +191,11 @@ impl Server {
         let scrape = match door.accept(now) {
             Ok(Some(scrape)) => scrape,
             Ok(None) => return,
-            Err(error) => return self.complain(now, &format!("metrics: {error}")),
+            Err(error) => {
+                // As above.
+                self.shut = self.ready.forget(door).is_ok();
+                return self.complain(now, &format!("metrics: {error}"));
+            }
         };
         if self.scrapes.len() >= SCRAPES {
             return;

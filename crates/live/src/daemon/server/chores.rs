@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use sys::pressure::{Memory, stalled};
 use sys::ready::Wanted;
 
-use super::{LISTENER, MANNERS, REST, Server};
+use super::{DOOR, LISTENER, MANNERS, REST, Server};
+use crate::daemon::desk::Calm;
 use crate::daemon::pressure::{Signs, Verdict};
 
 /// Windows of the stock that are checked at a time: 64 Mi pages an hour, for a thousandth of a cpu.
@@ -68,6 +69,12 @@ impl Server {
         if self.deaf && self.ready.watch(&self.listener, LISTENER, Wanted::Read).is_ok() {
             self.deaf = false;
         }
+        if self.shut
+            && let Some(door) = &self.door
+        {
+            self.shut = self.ready.watch(door, DOOR, Wanted::Read).is_err();
+        }
+        self.keepers.look(&mut self.desk.users, now);
         self.desk.users.forget_the_gone(now);
         let rude: Vec<u64> = self
             .sessions
@@ -89,6 +96,7 @@ impl Server {
     pub(super) fn chore(&mut self, now: Instant) {
         self.next_chore = now + CHORES;
         self.desk.wanderer.rest();
+        self.desk.calm = Calm::over(now);
         if self.excess > 0 {
             let some = self.excess.min(GIVEN_UP);
             match self.desk.stock.give_up(some) {
