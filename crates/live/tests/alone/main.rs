@@ -91,8 +91,9 @@ fn the_process_has_no_more_mappings_than_before() {
                 assert!(done.left.len() < 100, "{:?}", done.left);
                 assert_colored(memory.pages(), 5, &chosen);
             }
-            // The reserve lies in a few areas of its own, however often colors change.
-            let reserve = if reserve_bytes == 0 { 0 } else { 8 };
+            // The reserve lies in a few areas of its own, however often colors change. The thread that runs the
+            // tests may need something of the C library meanwhile; eight calls that each left one would show.
+            let reserve = if reserve_bytes == 0 { 2 } else { 8 };
             assert!(count() <= before + reserve, "{} mappings were {before} before", count());
         }
         touched.assert_numbered();
