@@ -114,11 +114,14 @@ fn census(sets: &Sets) -> String {
     sum.map(|sum| sum.to_string()).join(" ")
 }
 
-/// Has the kernel choose other frames for 16 pages of the last data set, as when it moves some.
+/// Pages that `spoil` spoils.
+const SPOILED: usize = 16;
+
+/// Has the kernel choose other frames for some pages of the last data set, as when it moves some.
 fn spoil(sets: &mut Sets) -> String {
     let (_, memory) = sets.last_mut().unwrap();
     let start = (memory.as_ptr() as usize).next_multiple_of(PAGE_BYTES) + 8 * PAGE_BYTES;
-    let pages = Span::new(start, 16 * PAGE_BYTES);
+    let pages = Span::new(start, SPOILED * PAGE_BYTES);
     let first = start - memory.as_ptr() as usize;
     // Frames that nobody gave back stay away from what is freed last.
     let elsewhere = Area::map(64 * PAGE_BYTES, Size::Small).unwrap();
@@ -133,7 +136,8 @@ fn repair(sets: &mut Sets) -> String {
     for (set, memory) in sets {
         let (found, done) = set.repair(Others::Absent).unwrap();
         assert!(memory.iter().all(|&byte| byte == 7));
-        assert!(done.kept >= done.pages.saturating_sub(found), "{done:?}");
+        // What the kernel chose may be allowed, but more of one color than is its share: that is exchanged as well.
+        assert!(done.kept + SPOILED >= done.pages.saturating_sub(found), "{done:?}");
         wrong += found;
     }
     wrong.to_string()
