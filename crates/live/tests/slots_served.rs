@@ -262,6 +262,7 @@ fn a_daemon_that_came_back_is_told_what_programs_have() {
     let mut one = Program::new(&daemon, &[]);
     let before = one.colors(6).unwrap();
     daemon.kill_and_restart();
+    daemon.client_of_full();
     // Its next request finds the new daemon, and tells it of the six colors first.
     let after = one.colors(4).unwrap();
     assert!(before.is_disjoint(&after), "{before:?} {after:?}");
