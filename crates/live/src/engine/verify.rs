@@ -45,8 +45,9 @@ impl Engine {
     }
 
     /// Finds the pages of a range whose frames have no color of the set (any more), and colors
-    /// these alone; absent pages count as wrong, and so do those that the supply does not know of:
-    /// a frame that the kernel chose is not the supply's.
+    /// these; absent pages count as wrong, and so do those that the supply does not know of:
+    /// a frame that the kernel chose is not the supply's. Pages that the kernel moved to a color of the
+    /// set which then has more than its even share get other ones as well.
     ///
     /// Errors: [`Error::Unavailable`] where frames are hidden and there is no supply to ask, so that right
     /// pages cannot be told from wrong ones; the supply's where it does not answer.
