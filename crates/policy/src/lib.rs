@@ -20,6 +20,7 @@ mod seam;
 pub mod slots;
 mod work;
 
+pub use color::cdpc;
 pub use combine::Combined;
 pub use random::Random;
 pub use registry::{Entry, Kind, Param, PolicyError, Range, Settings, build, entry, registry, work_order};

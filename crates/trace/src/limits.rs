@@ -15,6 +15,8 @@ pub const CHUNK_BYTES: usize = 8 << 20;
 /// Bytes of a name inside an event, and number of hints of a work item.
 pub const NAME_BYTES: usize = 1 << 16;
 pub const HINTS: usize = 1 << 12;
+/// Bytes of a summary of a parallel loop.
+pub const SUMMARY_BYTES: usize = 1 << 20;
 
 /// Bytes of one header or table block before zstd.
 pub const TABLE_BYTES: usize = 16 << 20;

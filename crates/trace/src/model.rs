@@ -142,6 +142,11 @@ pub enum Event {
     DataFree {
         set: u64,
     },
+    /// What the program's compiler says of the arrays of one parallel loop (Bugnion96, section 5.1): a
+    /// `policy::cdpc::Loop` as JSON. Said before the loop runs for the first time with these arrays and bounds.
+    Summary {
+        text: String,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -284,6 +284,8 @@ impl Writer {
             Event::Phase { name } if name.len() > limits::NAME_BYTES => "a name of over 64 KiB",
             Event::WorkBegin { hints } if hints.len() > limits::HINTS => "over 4096 hints",
             Event::Phase { name } => return Ok(40 + name.len()),
+            Event::Summary { text } if text.len() <= limits::SUMMARY_BYTES => return Ok(40 + text.len()),
+            Event::Summary { .. } => "a summary of over 1 MiB",
             Event::WorkBegin { hints } => return Ok(40 + hints.len() * 10),
             _ => return Ok(40),
         };

@@ -234,11 +234,11 @@ fn a_damaged_schedule_is_passed_over_when_salvaging() {
     assert!(trace.order().all(|run| run.is_ok()));
 }
 
-/// Version 1 had the same file but for the events of cache slots.
+/// Version 1 had the same file but for the events of cache slots, version 2 but for summaries.
 #[test]
 fn files_of_version_1_are_read() {
     let mut old = small_bytes();
-    assert_eq!(old[8], 2);
+    assert_eq!(old[8], 3);
     old[8] = 1;
     let crc = crc32fast::hash(&old[..12]);
     old[12..16].copy_from_slice(&crc.to_le_bytes());

@@ -79,6 +79,7 @@ fn event() -> impl Strategy<Value = Event> {
         (any::<u64>(), 0..THREADS).prop_map(|(set, thread)| Event::DataThread { set, thread }),
         (any::<u64>(), any::<Option<u64>>()).prop_map(|(set, slot)| Event::Allocate { set, slot }),
         any::<u64>().prop_map(|set| Event::DataFree { set }),
+        ".{0,200}".prop_map(|text| Event::Summary { text }),
     ]
 }
 

@@ -82,7 +82,8 @@ impl Marks {
             | Event::DataRange { .. }
             | Event::DataThread { .. }
             | Event::Allocate { .. }
-            | Event::DataFree { .. } => {
+            | Event::DataFree { .. }
+            | Event::Summary { .. } => {
                 self.fixed += u64::from(self.open.take().is_some());
                 self.end_run(runs)?;
             }

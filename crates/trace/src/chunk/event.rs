@@ -50,6 +50,7 @@ fn kind(event: &Event) -> u8 {
         Event::DataThread { .. } => 18,
         Event::Allocate { .. } => 19,
         Event::DataFree { .. } => 20,
+        Event::Summary { .. } => 21,
     }
 }
 
@@ -112,6 +113,10 @@ fn fields(event: &Event, before: &mut Before, out: &mut Vec<u8>) {
             slot.iter().for_each(|slot| put(out, *slot));
         }
         Event::DataFree { set } => put(out, *set),
+        Event::Summary { text } => {
+            put(out, text.len() as u64);
+            out.extend_from_slice(text.as_bytes());
+        }
     }
 }
 
@@ -208,6 +213,9 @@ fn one(cursor: &mut Cursor<'_>, before: &mut Before) -> Option<Timed> {
             },
         },
         20 => Event::DataFree { set: cursor.number()? },
+        21 => Event::Summary {
+            text: text(cursor, limits::SUMMARY_BYTES)?,
+        },
         _ => return None,
     };
     Some(Timed { at, order, event })
@@ -228,8 +236,10 @@ fn truth(byte: u8) -> Option<bool> {
 }
 
 fn name(cursor: &mut Cursor<'_>) -> Option<String> {
-    let length = usize::try_from(cursor.number()?)
-        .ok()
-        .filter(|&n| n <= limits::NAME_BYTES)?;
+    text(cursor, limits::NAME_BYTES)
+}
+
+fn text(cursor: &mut Cursor<'_>, most: usize) -> Option<String> {
+    let length = usize::try_from(cursor.number()?).ok().filter(|&n| n <= most)?;
     String::from_utf8(cursor.bytes(length)?.to_vec()).ok()
 }
