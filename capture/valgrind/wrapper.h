@@ -66,6 +66,9 @@ static inline int wrapper_enter(char** state, char* frame)
    return 1;
 }
 
+/* Of the allocator: what is allocated within is not told. */
+extern __thread char* heap_busy_;
+
 #define WRAPPER_ENTER(state)                                                                     \
    int outermost = wrapper_enter(&(state), (char*)__builtin_frame_address(0))
 #define WRAPPER_LEAVE(state)                                                                     \
