@@ -230,7 +230,7 @@ fn users(loops: &[Loop], machine: &Machine) -> Result<Vec<(Range<u64>, u128)>, M
         join(touched);
         turns.extend(touched.iter().flat_map(|pages| [(pages.start, cpu), (pages.end, cpu)]));
     }
-    turns.sort_unstable();
+    turns.sort();
     let mut users: Vec<(Range<u64>, u128)> = Vec::new();
     let (mut cpus, mut since) = (0u128, 0);
     for (page, cpu) in turns {
