@@ -21,10 +21,7 @@ const MACHINE: Machine = Machine {
 };
 
 fn main() {
-    let rounds = std::env::args()
-        .nth(1)
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(3);
+    let rounds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(3);
     let programs: [(&str, fn(u64) -> Vec<Loop>); 3] = [
         ("stencil, even parts", even),
         ("pieces of 4 pages, dealt in turn", dealt),

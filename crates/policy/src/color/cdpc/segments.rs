@@ -230,6 +230,7 @@ fn users(loops: &[Loop], machine: &Machine) -> Result<Vec<(Range<u64>, u128)>, M
         join(touched);
         turns.extend(touched.iter().flat_map(|pages| [(pages.start, cpu), (pages.end, cpu)]));
     }
+    // The sort that makes use of what is in order already: the turns of each cpu are.
     turns.sort();
     let mut users: Vec<(Range<u64>, u128)> = Vec::new();
     let (mut cpus, mut since) = (0u128, 0);
