@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde::{Serialize, Serializer};
 
+use super::fit::fit;
 use super::segments::{Segment, segments};
 use super::sets::{group, in_order};
 use super::together::{Together, arranged};
@@ -43,6 +44,11 @@ pub struct Hints {
     pub pages: Vec<Hint>,
     /// The first so many of `pages` are touched by some cpu.
     pub used: usize,
+    /// Pages that have changed places with others, so that cpus that fit have no color twice.
+    pub exchanged: usize,
+    /// Cpus whose pages are no more than the colors, and yet have a color twice: no exchange was found that helps.
+    #[serde(serialize_with = "as_list")]
+    pub crowded: u128,
 }
 
 /// A stretch of memory that summaries tell of.
@@ -76,7 +82,7 @@ pub struct Placed {
     #[serde(serialize_with = "as_list")]
     pub cpus: u128,
     pub pages: Range<u64>,
-    /// Position of the segment in the coloring order: of the page that is laid out first.
+    /// Position of the segment in the coloring order: of the page that is laid out first, before pages changed places.
     pub position: u64,
     /// The page that is laid out first. Those after it follow, and then those before it.
     pub begin: u64,
@@ -135,13 +141,18 @@ pub fn order(segments: &[Segment], together: &[Vec<u32>], machine: &Machine) -> 
         });
     }
     cyclic::begin(&mut placed, &together, machine.colors);
+    let mut pages = colors::in_turn(&placed, machine.colors);
+    let in_use = placed.partition_point(|segment| (segment.position as usize) < used);
+    let fitted = fit(&mut pages[..used], &placed[..in_use], machine.colors);
     Ok(Hints {
         machine: *machine,
         arrays: Vec::new(),
         sets: described,
-        pages: colors::in_turn(&placed, machine.colors),
         segments: placed,
+        pages,
         used,
+        exchanged: fitted.exchanged,
+        crowded: fitted.crowded,
     })
 }
 
