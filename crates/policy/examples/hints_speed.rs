@@ -22,18 +22,25 @@ const MACHINE: Machine = Machine {
 
 fn main() {
     let rounds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(3);
-    let programs: [(&str, fn(u64) -> Vec<Loop>); 3] = [
-        ("stencil, even parts", even),
-        ("pieces of 4 pages, dealt in turn", dealt),
-        ("pieces of 1 page, dealt in turn", single),
+    let programs: [(&str, fn(u64) -> Vec<Loop>, fn(u64) -> u32); 4] = [
+        ("stencil, even parts", even, |_| MACHINE.colors),
+        ("pieces of 4 pages, dealt in turn", dealt, |_| MACHINE.colors),
+        ("pieces of 1 page, dealt in turn", single, |_| MACHINE.colors),
+        ("a ring that fits the caches", ring, |pages| {
+            (pages / u64::from(CPUS) + 100) as u32
+        }),
     ];
     let mut results: BTreeMap<&str, BTreeMap<u64, Vec<f64>>> = BTreeMap::new();
     for _ in 0..rounds {
-        for (name, program) in programs {
+        for (name, program, colors) in programs {
             for pages in SIZES {
                 let loops = program(pages);
+                let machine = Machine {
+                    colors: colors(pages),
+                    ..MACHINE
+                };
                 let began = processor_time();
-                let hints = hints(&loops, &MACHINE).expect("loops that can be");
+                let hints = hints(&loops, &machine).expect("loops that can be");
                 let took = processor_time() - began;
                 assert!(hints.pages.len() as u64 >= pages - ARRAYS, "a hint for each page");
                 let of_size = results.entry(name).or_default().entry(pages).or_default();
@@ -58,6 +65,15 @@ fn dealt(pages: u64) -> Vec<Loop> {
 /// As many segments as pages.
 fn single(pages: u64) -> Vec<Loop> {
     vec![a_loop(pages, 0..7, Schedule::Chunked(1), 0, PAGE)]
+}
+
+/// Each cpu uses the ends of its neighbours' parts, the first and the last cpu too: pages have to exchange their colors.
+fn ring(pages: u64) -> Vec<Loop> {
+    let mut a_loop = a_loop(pages, 0..7, Schedule::Even, 0, PAGE);
+    for (at, summary) in a_loop.summaries.iter_mut().enumerate() {
+        summary.communication = Communication::Rotate([0, 1, -1][at % 3]);
+    }
+    vec![a_loop]
 }
 
 fn a_loop(pages: u64, arrays: std::ops::Range<u64>, schedule: Schedule, shift: i64, unit: u64) -> Loop {

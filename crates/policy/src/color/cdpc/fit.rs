@@ -37,7 +37,8 @@ pub(super) struct Fitted {
 pub(super) fn fit(pages: &mut [Hint], segments: &[Placed], colors: u32) -> Fitted {
     let fits = fitting(segments, colors);
     let bound = bound(pages, segments, fits);
-    if crowded(&bound, colors) == 0 {
+    let before = conflicts(&bound, colors);
+    if before.pages == 0 {
         return Fitted::default();
     }
     let mut coloring = Coloring::new(&bound, colors, pages.len());
@@ -50,9 +51,17 @@ pub(super) fn fit(pages: &mut [Hint], segments: &[Placed], colors: u32) -> Fitte
         .zip(&chosen)
         .map(|(page, &color)| Bound { color, ..*page })
         .collect();
-    Fitted {
-        exchanged: exchange(pages, &after, colors),
-        crowded: crowded(&after, colors),
+    let left = conflicts(&after, colors);
+    // Exchanges that gain nothing are not worth leaving the order of the path.
+    match left.pages < before.pages {
+        true => Fitted {
+            exchanged: exchange(pages, &after, colors),
+            crowded: left.cpus,
+        },
+        false => Fitted {
+            exchanged: 0,
+            crowded: before.cpus,
+        },
     }
 }
 
@@ -93,16 +102,24 @@ fn bound(pages: &[Hint], segments: &[Placed], fits: u128) -> Vec<Bound> {
     bound.collect()
 }
 
-/// Cpus that have two pages of one color.
-fn crowded(bound: &[Bound], colors: u32) -> u128 {
-    let mut seen = vec![0u128; colors as usize];
-    let mut crowded = 0;
+/// What is wrong with the colors of pages.
+struct Conflicts {
+    /// Pages whose color one of their cpus has already.
+    pages: usize,
+    /// Cpus that have two pages of one color.
+    cpus: u128,
+}
+
+fn conflicts(bound: &[Bound], colors: u32) -> Conflicts {
+    let mut seen = vec![0u128; if bound.is_empty() { 0 } else { colors as usize }];
+    let mut conflicts = Conflicts { pages: 0, cpus: 0 };
     for page in bound {
         let seen = &mut seen[page.color as usize];
-        crowded |= *seen & page.cpus;
+        conflicts.pages += usize::from(*seen & page.cpus != 0);
+        conflicts.cpus |= *seen & page.cpus;
         *seen |= page.cpus;
     }
-    crowded
+    conflicts
 }
 
 /// Gives the pages of cpus that fit their colors, and what these had to others. A page of the color of its place stays
