@@ -20,29 +20,59 @@ const MACHINE: Machine = Machine {
     cpus: CPUS,
 };
 
+struct Program {
+    name: &'static str,
+    loops: fn(u64) -> Vec<Loop>,
+    /// Whether the caches are so large that each cpu's pages fit.
+    fits: bool,
+}
+
+const PROGRAMS: [Program; 4] = [
+    Program {
+        name: "stencil, even parts",
+        loops: even,
+        fits: false,
+    },
+    Program {
+        name: "pieces of 4 pages, dealt in turn",
+        loops: dealt,
+        fits: false,
+    },
+    Program {
+        name: "pieces of 1 page, dealt in turn",
+        loops: single,
+        fits: false,
+    },
+    Program {
+        name: "a ring that fits the caches",
+        loops: ring,
+        fits: true,
+    },
+];
+
 fn main() {
     let rounds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(3);
-    let programs: [(&str, fn(u64) -> Vec<Loop>, fn(u64) -> u32); 4] = [
-        ("stencil, even parts", even, |_| MACHINE.colors),
-        ("pieces of 4 pages, dealt in turn", dealt, |_| MACHINE.colors),
-        ("pieces of 1 page, dealt in turn", single, |_| MACHINE.colors),
-        ("a ring that fits the caches", ring, |pages| {
-            (pages / u64::from(CPUS) + 100) as u32
-        }),
-    ];
     let mut results: BTreeMap<&str, BTreeMap<u64, Vec<f64>>> = BTreeMap::new();
     for _ in 0..rounds {
-        for (name, program, colors) in programs {
+        for Program { name, loops, fits } in PROGRAMS {
             for pages in SIZES {
-                let loops = program(pages);
+                let loops = loops(pages);
                 let machine = Machine {
-                    colors: colors(pages),
+                    colors: if fits {
+                        (pages / u64::from(CPUS)) as u32 + 100
+                    } else {
+                        MACHINE.colors
+                    },
                     ..MACHINE
                 };
                 let began = processor_time();
                 let hints = hints(&loops, &machine).expect("loops that can be");
                 let took = processor_time() - began;
                 assert!(hints.pages.len() as u64 >= pages - ARRAYS, "a hint for each page");
+                assert!(
+                    !fits || (hints.exchanged > 0 && hints.crowded == 0),
+                    "the ring is closed"
+                );
                 let of_size = results.entry(name).or_default().entry(pages).or_default();
                 of_size.push(took.as_secs_f64() * 1e3);
             }

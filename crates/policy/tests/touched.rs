@@ -176,6 +176,66 @@ proptest! {
     }
 }
 
+/// From nothing to what a summary cannot say.
+fn any_size() -> impl Strategy<Value = u64> {
+    (any::<u64>(), 0u32..64).prop_map(|(size, smaller)| size >> smaller)
+}
+
+fn any_distance() -> impl Strategy<Value = i64> {
+    (any::<i64>(), 0u32..64).prop_map(|(distance, smaller)| distance >> smaller)
+}
+
+fn any_loop() -> impl Strategy<Value = Loop> {
+    let inner = (any_distance(), any_size()).prop_map(|(stride, count)| Inner { stride, count });
+    let summary = (
+        (any_size(), any_size(), any_distance(), any_distance(), any_size()),
+        prop::collection::vec(inner, 0..3),
+        (0u8..3, any_distance()),
+    );
+    let summary = summary.prop_map(|((start, bytes, offset, unit, span), inner, (how, distance))| Summary {
+        name: "any".into(),
+        start,
+        bytes,
+        offset,
+        unit,
+        span,
+        inner,
+        communication: match how {
+            0 => Communication::None,
+            1 => Communication::Shift(distance),
+            _ => Communication::Rotate(distance),
+        },
+        access: Access::ReadWrite,
+    });
+    let schedule = prop_oneof![
+        Just(Schedule::Even),
+        Just(Schedule::Blocked),
+        any_size().prop_map(Schedule::Chunked)
+    ];
+    (0u32..200, any_size(), schedule, prop::collection::vec(summary, 0..3)).prop_map(
+        |(threads, iterations, schedule, summaries)| Loop {
+            place: "any".into(),
+            threads,
+            iterations,
+            schedule,
+            direction: Direction::Reverse,
+            summaries,
+        },
+    )
+}
+
+proptest! {
+    /// Numbers that no program has: an error or an answer.
+    #[test]
+    fn nothing_that_can_be_said_is_a_panic(loops in prop::collection::vec(any_loop(), 0..3), bits in 28u32..64) {
+        let machine = Machine { page_bytes: 1 << bits, colors: 256, cpus: 128 };
+        match policy::cdpc::hints(&loops, &machine) {
+            Ok(hints) => prop_assert!(loops.iter().all(|a_loop| a_loop.check().is_ok()) && hints.used <= hints.pages.len()),
+            Err(refused) => prop_assert!(!refused.why.is_empty()),
+        }
+    }
+}
+
 /// A plane of columns of 513 doubles, of which the loop leaves out the first and the last.
 fn columns(iterations: u64, threads: u32) -> Loop {
     Loop {
