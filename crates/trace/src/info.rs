@@ -19,6 +19,8 @@ pub struct Info {
     pub writes: u64,
     pub modifies: u64,
     pub fetches: u64,
+    /// Software prefetches; they are references, but touch no page.
+    pub prefetches: u64,
     /// `None` where the trace does not count them.
     pub instructions: Option<u64>,
     pub events: u64,
@@ -61,6 +63,7 @@ pub struct ThreadInfo {
     pub writes: u64,
     pub modifies: u64,
     pub fetches: u64,
+    pub prefetches: u64,
     pub events: u64,
 }
 
@@ -81,6 +84,7 @@ pub fn info(trace: &Trace) -> Result<Info, TraceError> {
         writes: 0,
         modifies: 0,
         fetches: 0,
+        prefetches: 0,
         instructions: trace.instructions(),
         events: 0,
         barriers: 0,
@@ -116,15 +120,18 @@ pub fn info(trace: &Trace) -> Result<Info, TraceError> {
         let mut stream = trace.thread(id as u32)?;
         while stream.next(&mut batch)? {
             info.chunks += 1;
-            let mut by_op = [0u64; 4];
+            let mut by_op = [0u64; 5];
             for r in &batch.refs {
                 by_op[r.op as usize] += 1;
-                pages.touch(thread.process, r.addr, r.size, r.op == Op::Fetch);
+                if r.op != Op::Prefetch {
+                    pages.touch(thread.process, r.addr, r.size, r.op == Op::Fetch);
+                }
             }
             counts.reads += by_op[Op::Read as usize];
             counts.writes += by_op[Op::Write as usize];
             counts.modifies += by_op[Op::Modify as usize];
             counts.fetches += by_op[Op::Fetch as usize];
+            counts.prefetches += by_op[Op::Prefetch as usize];
             counts.references += batch.refs.len() as u64;
             counts.events += batch.events.len() as u64;
             for timed in &batch.events {
@@ -136,6 +143,7 @@ pub fn info(trace: &Trace) -> Result<Info, TraceError> {
         info.writes += counts.writes;
         info.modifies += counts.modifies;
         info.fetches += counts.fetches;
+        info.prefetches += counts.prefetches;
         info.references += counts.references;
         info.events += counts.events;
         info.threads.push(counts);

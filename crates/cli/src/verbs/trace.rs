@@ -124,6 +124,7 @@ fn op_name(op: Op) -> (&'static str, &'static str) {
         Op::Write => ("w", "write"),
         Op::Modify => ("m", "modify"),
         Op::Fetch => ("i", "fetch"),
+        Op::Prefetch => ("p", "prefetch"),
     }
 }
 
