@@ -1,10 +1,13 @@
 //! The part of a run that placement decides, for one policy: the caches beyond the first, and
 //! memory.
 
+use std::sync::Arc;
+
 use machine::Machine;
 use policy::Policy;
 
 use crate::cache::Cache;
+use crate::cdpc::Told;
 use crate::clock::Units;
 use crate::config::Config;
 use crate::counts::CacheCounts;
@@ -42,7 +45,7 @@ pub struct Back {
 }
 
 impl Back {
-    pub fn new(config: &Config, policy: Box<dyn Policy>) -> Result<Self, SimError> {
+    pub fn new(config: &Config, policy: Box<dyn Policy>, told: Option<Arc<Told>>) -> Result<Self, SimError> {
         let machine: &Machine = &config.machine;
         let layout = Layout::new(machine)?;
         let steps = Steps::new(&layout);
@@ -70,7 +73,10 @@ impl Back {
         // Kinds are numbered by level.
         filters.sort_by_key(|(kind, _)| *kind);
         Ok(Back {
-            homes: Homes::new(machine, policy),
+            homes: Homes {
+                told,
+                ..Homes::new(machine, policy)
+            },
             frames: Vec::new(),
             virtual_pages: Vec::new(),
             nodes: Vec::new(),

@@ -73,4 +73,7 @@ pub struct PageCounts {
     pub hints_placed: u64,
     /// Of those, the ones whose frame is of that color and node.
     pub hints_honoured: u64,
+    /// Pages that had a hint of color, and those whose frame is of it.
+    pub colors_asked: u64,
+    pub colors_honoured: u64,
 }

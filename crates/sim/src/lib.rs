@@ -8,6 +8,7 @@ mod acting;
 mod back;
 mod beyond;
 mod cache;
+mod cdpc;
 mod clock;
 mod coherence;
 mod config;
@@ -44,6 +45,7 @@ mod verdicts;
 mod warm;
 mod work;
 
+pub use cdpc::CdpcOutcome;
 pub use config::{Config, Costs, Detail, Order, PolicySpec, VERGHESE96};
 pub use curves::{CURVE_PAGES, CurveOutcome, CurvesOutcome};
 pub use detail::{CollisionOutcome, MissesOutcome, PageOutcome, SideOutcome, StructureOutcome, ThreadOutcome};

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::cdpc::CdpcOutcome;
 use crate::clock::{Spent, whole_ns};
 use crate::config::Config;
 use crate::counts::{CLASSES, CacheCounts, CpuCounts};
@@ -31,6 +32,9 @@ pub struct Outcome {
     /// What became of cache slots, where policy `slots` is part of the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<policy::SlotsTold>,
+    /// What policy `cdpc` was told, where it is part of the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cdpc: Option<CdpcOutcome>,
     /// Each structure's misses alone in a part of the outermost cache, where asked for.
     #[serde(skip)]
     pub curves: Option<CurvesOutcome>,
@@ -220,6 +224,7 @@ pub fn outcome(tally: &Tally, policy: &str, config: &Config, used: &[bool]) -> O
         order: None,
         curves: None,
         slots: tally.homes.policy.slots(),
+        cdpc: tally.homes.cdpc(),
         threads: None,
         structures: None,
         pages: None,
