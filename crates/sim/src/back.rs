@@ -75,6 +75,7 @@ impl Back {
         Ok(Back {
             homes: Homes {
                 told,
+                placements: config.detail.placements.then(Vec::new),
                 ..Homes::new(machine, policy)
             },
             frames: Vec::new(),

@@ -5,12 +5,13 @@
 //! coloring", tells the rules.
 
 mod arrays;
+mod explain;
+mod gather;
+mod map;
 mod replay;
 mod teams;
-mod touches;
-
-mod gather;
 mod told;
+mod touches;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,12 +19,15 @@ use std::sync::Arc;
 use policy::cdpc::{Machine, Source};
 use trace::Event;
 
+pub use explain::{Explained, ExplainedProcess, ExplainedSegment, ExplainedSet};
+pub use map::{MappedArray, MappedPage, PageMap};
 pub use told::{CdpcOutcome, Told};
 
 use crate::config::Config;
 use crate::error::SimError;
 use crate::input::Input;
 use crate::layout::Layout;
+use crate::outcome::Outcome;
 use gather::gather;
 use touches::{Window, touches};
 
@@ -63,6 +67,16 @@ impl Prepared {
     pub fn get(&self, source: Source) -> Option<&Arc<Told>> {
         self.told.get(&source)
     }
+}
+
+/// The page access map of what is counted of a run, with the outcomes of its policies, which kept
+/// [`crate::Detail::placements`].
+pub fn page_map(config: &Config, material: &dyn Material, outcomes: &[Outcome]) -> Result<PageMap, SimError> {
+    Layout::new(&config.machine)?;
+    let machine = &config.machine;
+    let mut input = material.open()?;
+    let touches = touches(input.as_mut(), machine.page_bytes, machine.cpus, &Window::default())?;
+    Ok(map::map(config, &touches, outcomes))
 }
 
 fn make(source: Source, config: &Config, material: &dyn Material) -> Result<Arc<Told>, SimError> {

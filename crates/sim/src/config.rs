@@ -53,6 +53,8 @@ pub struct Detail {
     pub curves: bool,
     /// The totals cpu by cpu (machines with several cpus).
     pub per_cpu: bool,
+    /// Which color each page got when it was first touched.
+    pub placements: bool,
 }
 
 impl Detail {
@@ -66,6 +68,7 @@ impl Detail {
     pub fn of_totals(&self) -> Detail {
         Detail {
             per_cpu: self.per_cpu,
+            placements: self.placements,
             ..Detail::default()
         }
     }
@@ -80,6 +83,7 @@ impl Default for Detail {
             false_sharing: 0,
             curves: false,
             per_cpu: true,
+            placements: false,
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct Homes {
     pub pressed: Vec<u32>,
     /// The hints that the policy was handed.
     pub told: Option<Arc<Told>>,
+    /// Each page's first color, where that is asked for.
+    pub placements: Option<Vec<(Page, u32)>>,
 }
 
 impl Homes {
@@ -43,6 +45,7 @@ impl Homes {
             counts: PageCounts::default(),
             pressed: Vec::new(),
             told: None,
+            placements: None,
         }
     }
 
@@ -68,6 +71,9 @@ impl Homes {
         {
             self.counts.colors_asked += 1;
             self.counts.colors_honoured += u64::from(self.frames.color_of(frame) == color);
+        }
+        if let Some(placements) = &mut self.placements {
+            placements.push((touch.page, self.frames.color_of(frame)));
         }
         self.took(frame);
         Ok(frame)

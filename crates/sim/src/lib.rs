@@ -45,7 +45,9 @@ mod verdicts;
 mod warm;
 mod work;
 
-pub use cdpc::CdpcOutcome;
+pub use cdpc::{
+    CdpcOutcome, Explained, ExplainedProcess, ExplainedSegment, ExplainedSet, MappedArray, MappedPage, PageMap, Told,
+};
 pub use config::{Config, Costs, Detail, Order, PolicySpec, VERGHESE96};
 pub use curves::{CURVE_PAGES, CurveOutcome, CurvesOutcome};
 pub use detail::{CollisionOutcome, MissesOutcome, PageOutcome, SideOutcome, StructureOutcome, ThreadOutcome};
@@ -55,6 +57,6 @@ pub use input::{Item, Run, Streams};
 pub use outcome::{
     CacheOutcome, CpuMemory, CpuOutcome, Hints, MemoryOutcome, Outcome, StallOutcome, TimeOutcome, TlbOutcome,
 };
-pub use simulate::{Named, Progress, simulate, simulate_refs, simulate_with};
+pub use simulate::{Named, Progress, page_map, page_map_of_refs, simulate, simulate_refs, simulate_with};
 pub use slots::caches as slot_caches;
 pub use work::WorkOutcome;

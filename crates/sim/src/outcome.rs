@@ -1,8 +1,11 @@
 //! What a simulation found: exactly the JSON object of the contract, one for each policy.
 
+use std::sync::Arc;
+
+use policy::Page;
 use serde::Serialize;
 
-use crate::cdpc::CdpcOutcome;
+use crate::cdpc::{CdpcOutcome, Told};
 use crate::clock::{Spent, whole_ns};
 use crate::config::Config;
 use crate::counts::{CLASSES, CacheCounts, CpuCounts};
@@ -35,6 +38,12 @@ pub struct Outcome {
     /// What policy `cdpc` was told, where it is part of the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cdpc: Option<CdpcOutcome>,
+    /// The hints that it was told, and how they came about.
+    #[serde(skip)]
+    pub told: Option<Arc<Told>>,
+    /// Which color each page had at first, in the order in which they were touched, where asked for.
+    #[serde(skip)]
+    pub placements: Vec<(Page, u32)>,
     /// Each structure's misses alone in a part of the outermost cache, where asked for.
     #[serde(skip)]
     pub curves: Option<CurvesOutcome>,
@@ -225,6 +234,8 @@ pub fn outcome(tally: &Tally, policy: &str, config: &Config, used: &[bool]) -> O
         curves: None,
         slots: tally.homes.policy.slots(),
         cdpc: tally.homes.cdpc(),
+        told: tally.homes.told.clone(),
+        placements: tally.homes.placements.clone().unwrap_or_default(),
         threads: None,
         structures: None,
         pages: None,

@@ -8,7 +8,7 @@ use policy::{Interest, Policy, WorkOrder};
 use rayon::prelude::*;
 use trace::{Event, Trace};
 
-use crate::cdpc::{Material, Prepared, Told};
+use crate::cdpc::{self, Material, PageMap, Prepared, Told};
 use crate::clock::Units;
 use crate::config::{Config, Order, PolicySpec};
 use crate::counts::Class;
@@ -30,7 +30,13 @@ pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
 /// Simulates a trace; one outcome for each policy of `config`, in their order.
 pub fn simulate(trace: &Trace, config: &Config, progress: Progress) -> Result<Vec<Outcome>, SimError> {
     let spawned = trace.spawned()?;
-    let hints = prepared(config, &OfTrace { trace, spawned: &spawned })?;
+    let hints = prepared(
+        config,
+        &OfTrace {
+            trace,
+            spawned: &spawned,
+        },
+    )?;
     let prepare = |order: &WorkOrder, config: &Config| Reordered::new(trace, order, config);
     by_order_of_work(config, &prepare, &|reordered, config| match reordered {
         None => {
@@ -135,6 +141,24 @@ pub fn simulate_refs(streams: &Streams, config: &Config) -> Result<Vec<Outcome>,
         None => in_memory(streams, config, built(config, &hints)?),
         Some((streams, work)) => Ok(with_work(in_memory(&streams, config, built(config, &hints)?)?, &work)),
     })
+}
+
+/// The page access map of a trace, with the outcomes of a simulation of it that kept [`crate::Detail::placements`].
+pub fn page_map(trace: &Trace, config: &Config, outcomes: &[Outcome]) -> Result<PageMap, SimError> {
+    let spawned = trace.spawned()?;
+    cdpc::page_map(
+        config,
+        &OfTrace {
+            trace,
+            spawned: &spawned,
+        },
+        outcomes,
+    )
+}
+
+/// The same for streams in memory.
+pub fn page_map_of_refs(streams: &Streams, config: &Config, outcomes: &[Outcome]) -> Result<PageMap, SimError> {
+    cdpc::page_map(config, streams, outcomes)
 }
 
 /// Simulates policies over the work as it is, or over what was made of it.
@@ -290,6 +314,7 @@ fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> R
     let mut input = open()?;
     let mut engine = Engine::new(config, one.policy, input.traits())?;
     engine.homes.told = one.told;
+    engine.homes.placements = config.detail.placements.then(Vec::new);
     engine.begin_slots(one.plan, &input.names())?;
     engine.detail = Detail::new(config, &engine.layout, &input.names());
     let threads = input.threads().len();

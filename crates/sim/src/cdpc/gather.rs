@@ -59,7 +59,8 @@ pub fn gather(
         match read(text) {
             Err(why) => said.malformed.add(why),
             Ok(a_loop) if known.len() >= LOOPS && !known.contains(&(space, a_loop.clone())) => {
-                said.malformed.add(format!("{}: one of more than {LOOPS} loops", a_loop.place));
+                said.malformed
+                    .add(format!("{}: one of more than {LOOPS} loops", a_loop.place));
             }
             Ok(a_loop) => {
                 if known.insert((space, a_loop.clone())) {
@@ -76,7 +77,9 @@ pub fn gather(
         let inherited = parent.and_then(|parent| said.loops.iter().find(|(of, _)| *of == parent));
         let mut loops: Vec<Loop> = inherited.map_or_else(Vec::new, |(_, loops)| loops.clone());
         let of_parent: HashSet<Loop> = loops.iter().cloned().collect();
-        let own = own.iter().filter(|(of, a_loop)| *of == space && !of_parent.contains(a_loop));
+        let own = own
+            .iter()
+            .filter(|(of, a_loop)| *of == space && !of_parent.contains(a_loop));
         loops.extend(own.map(|(_, a_loop)| a_loop.clone()));
         if !loops.is_empty() {
             said.loops.push((space, loops));

@@ -36,7 +36,7 @@ pub struct CdpcOutcome {
 }
 
 /// The hints of all processes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Told {
     pub from: &'static str,
     pub loops: u64,
@@ -44,7 +44,7 @@ pub struct Told {
     /// By process.
     pub spaces: Vec<(u32, Hints)>,
     pub colors: Arc<PageColors>,
-    machine_colors: u32,
+    pub(super) machine: cdpc::Machine,
 }
 
 impl Told {
@@ -61,7 +61,7 @@ impl Told {
             malformed: Malformed::default(),
             colors: Arc::new(colors.collect()),
             spaces,
-            machine_colors: machine.colors,
+            machine: *machine,
         }
     }
 
@@ -131,7 +131,7 @@ impl Told {
             segments: sum(&|hints| hints.segments.len()),
             sets: sum(&|hints| hints.sets.len()),
             pages: self.colors.len() as u64,
-            colors: self.machine_colors,
+            colors: self.machine.colors,
             asked,
             honoured,
             malformed: self.malformed.told.clone(),
@@ -217,8 +217,7 @@ fn of_process(pages: &[&Touched], touches: &Touches, machine: &cdpc::Machine) ->
         known.collect()
     });
     let together: Vec<Vec<u32>> = together.collect();
-    let mut hints =
-        cdpc::order(&segments, &together, machine).map_err(|error| SimError::Hints(error.to_string()))?;
+    let mut hints = cdpc::order(&segments, &together, machine).map_err(|error| SimError::Hints(error.to_string()))?;
     hints.arrays = arrays;
     Ok(Some(hints))
 }
