@@ -91,14 +91,12 @@ fn make(source: Source, config: &Config, material: &dyn Material) -> Result<Arc<
     let mut malformed = gather::Malformed::default();
     if source != Source::Trace {
         let said = gather(&input.names().tables, |visit| material.each_event(visit))?;
-        malformed = said.malformed.clone();
-        if !said.loops.is_empty() {
-            let told = Told::of_summaries(said, &machine)?;
-            if source == Source::Summaries || !told.is_empty() {
-                return Ok(Arc::new(told));
-            }
-            malformed = told.malformed;
-        } else if source == Source::Summaries {
+        let told = Told::of_summaries(said, &machine)?;
+        if !told.is_empty() {
+            return Ok(Arc::new(told));
+        }
+        malformed = told.malformed;
+        if source == Source::Summaries {
             return Err(SimError::NoSummaries {
                 malformed: malformed.told.first().cloned(),
             });

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use trace::Event;
 
-use crate::structures::{Extent, StructureId, StructureKind, Structures, Tables};
+use crate::structures::{Extent, StructureId, StructureKind, Structures, Tables, UNKNOWN};
 
 /// Number of an array, in the order in which they were found.
 pub type ArrayId = u32;
@@ -71,19 +71,18 @@ impl Arrays {
 
     /// Follows allocations.
     pub fn apply(&mut self, space: u32, thread: u32, event: &Event) {
+        let large = match *event {
+            Event::Alloc { bytes, .. } => bytes >= self.page_bytes,
+            Event::Free { addr } => {
+                let block = self.structures.extent(space, addr);
+                block.structure != UNKNOWN && block.end.saturating_sub(addr) >= self.page_bytes
+            }
+            _ => false,
+        };
         self.structures.apply(space, thread, event);
-        match *event {
-            Event::Alloc { bytes, .. } if bytes >= self.page_bytes => self.epoch = self.epoch.wrapping_add(1).max(1),
-            // The block may have been large.
-            Event::Free { addr } if self.is_large(space, addr) => self.epoch = self.epoch.wrapping_add(1).max(1),
-            _ => {}
+        if large {
+            self.epoch = self.epoch.wrapping_add(1).max(1);
         }
-    }
-
-    fn is_large(&mut self, space: u32, addr: u64) -> bool {
-        // It is gone by now: what is there instead reaches at least as far.
-        let now = self.structures.extent(space, addr);
-        now.end.saturating_sub(addr) >= self.page_bytes
     }
 
     /// Whose a page is now.

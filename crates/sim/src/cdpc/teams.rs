@@ -86,6 +86,9 @@ impl Teams {
     /// A thread came to an event. Locks hold nobody here: who waits for one is at work with its holder.
     pub fn event(&mut self, number: u32, event: &Event) {
         let thread = &mut self.threads[number as usize];
+        if thread.state == State::Ended {
+            return;
+        }
         let process = &mut self.processes[thread.space as usize];
         match *event {
             Event::TeamBegin { threads, .. } => {

@@ -144,6 +144,7 @@ impl Visitor for Pass {
         if parallel != self.threads[thread as usize].parallel {
             self.meet(thread);
             self.threads[thread as usize].parallel = parallel;
+            self.stamp += 1;
         }
         for r in refs {
             if matches!(r.op, Op::Fetch | Op::Prefetch) {

@@ -1,5 +1,6 @@
 //! The engine under test: a program as streams in memory or as a trace, its answers as JSON.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use machine::Machine;
@@ -102,6 +103,26 @@ fn streams(program: &Program) -> Streams {
         threads,
         order,
     }
+}
+
+/// The color of each page (process and number) under one policy, when it was placed.
+pub fn colors(machine: &Machine, program: &Program, policy: &str) -> BTreeMap<(u32, u64), u32> {
+    colors_with(machine, program, policy, &Setup::default())
+}
+
+pub fn colors_with(machine: &Machine, program: &Program, policy: &str, setup: &Setup) -> BTreeMap<(u32, u64), u32> {
+    let config = Config {
+        detail: Detail {
+            placements: true,
+            ..Detail::default()
+        },
+        ..config(machine, &[policy], setup)
+    };
+    let outcomes = sim::simulate_refs(&streams(program), &config).expect("the engine runs");
+    let placements = outcomes[0].placements.iter();
+    placements
+        .map(|(page, color)| ((page.space, page.number), *color))
+        .collect()
 }
 
 /// A trace under one policy.

@@ -5,6 +5,7 @@
 //! since they are inputs to both.
 #![allow(dead_code)] // Each test file uses its part.
 
+pub mod cdpc;
 pub mod classes;
 pub mod hierarchy;
 pub mod instance;
@@ -18,8 +19,11 @@ pub mod slots;
 pub mod streams;
 pub mod tlb;
 
+use std::sync::Arc;
+
 use machine::Machine;
 use policy::{Page, Policy};
+use serde_json::{Value, json};
 use trace::{Event, Op};
 
 pub use program::{Item, Program};
@@ -87,6 +91,8 @@ pub struct Outcome {
     pub wall: u64,
     /// Whether the program tells how many instructions it executed.
     pub knows_instructions: bool,
+    /// What is told of hints, where the policy takes them.
+    pub hints: Option<Value>,
 }
 
 struct Model<'a> {
@@ -107,6 +113,13 @@ pub fn simulate(
     policy: Box<dyn Policy>,
     choices: &Choices,
 ) -> Result<Outcome, OutOfFrames> {
+    let mut policy = policy;
+    let hints = policy.hints_from().map(|source| {
+        let cdpc::Made { colors, told } = cdpc::make(source, program, machine);
+        let colors = Arc::new(colors);
+        policy.take_hints(&colors);
+        (colors, told)
+    });
     let innermost = machine.caches.iter().filter(|cache| cache.level == 1);
     let mut model = Model {
         machine,
@@ -134,7 +147,16 @@ pub fn simulate(
             schedule.after(cpu, thread, item.as_ref());
         }
     }
-    Ok(model.finish(&schedule))
+    let hints = hints.map(|(colors, mut told)| {
+        let (asked, honoured) = model.pages.followed(&colors);
+        told["asked"] = json!(asked);
+        told["honoured"] = json!(honoured);
+        told
+    });
+    Ok(Outcome {
+        hints,
+        ..model.finish(&schedule)
+    })
 }
 
 impl Model<'_> {
@@ -238,6 +260,7 @@ impl Model<'_> {
             pages: self.pages.count(),
             wall,
             knows_instructions: self.program.counts_instructions || self.program.has_fetches,
+            hints: None,
         }
     }
 }

@@ -51,6 +51,9 @@ impl Outcome {
             true => json!(total(|cpu| cpu.instructions)),
             false => Value::Null,
         };
+        if let Some(hints) = &self.hints {
+            all["cdpc"] = hints.clone();
+        }
         if machine.cpus > 1 {
             let each = self.cpus.iter();
             all["per_cpu"] = each

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use machine::{Index, Machine};
+use policy::cdpc::PageColors;
 use policy::{Action, Observation, Page, Placement, Policy, Touch, World};
 
 pub struct Pages {
@@ -76,6 +77,21 @@ impl Pages {
             }
         };
         Ok(frame * self.page_bytes + address % self.page_bytes)
+    }
+
+    /// Pages in use that have a hint, and those in a frame of that color. Where nothing moves.
+    pub fn followed(&self, hints: &PageColors) -> (u64, u64) {
+        let colors = self
+            .table
+            .iter()
+            .filter_map(|(page, frame)| Some((hints.of(*page)?, *frame)));
+        let honoured: Vec<bool> = colors
+            .map(|(color, frame)| u64::from(color) % self.colors == frame % self.colors)
+            .collect();
+        (
+            honoured.len() as u64,
+            honoured.iter().filter(|honoured| **honoured).count() as u64,
+        )
     }
 
     fn place(&mut self, touch: &Touch, now_ns: u64) -> Result<u64, OutOfFrames> {
