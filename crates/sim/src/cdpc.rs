@@ -29,7 +29,7 @@ use crate::input::Input;
 use crate::layout::Layout;
 use crate::outcome::Outcome;
 use gather::gather;
-use touches::{Window, touches};
+use touches::touches;
 
 /// What hints can be made from: a trace, or streams in memory.
 pub trait Material: Sync {
@@ -75,7 +75,7 @@ pub fn page_map(config: &Config, material: &dyn Material, outcomes: &[Outcome]) 
     Layout::new(&config.machine)?;
     let machine = &config.machine;
     let mut input = material.open()?;
-    let touches = touches(input.as_mut(), machine.page_bytes, machine.cpus, &Window::default())?;
+    let touches = touches(input.as_mut(), machine.page_bytes, machine.cpus, config.window.as_ref())?;
     Ok(map::map(config, &touches, outcomes))
 }
 
@@ -102,6 +102,6 @@ fn make(source: Source, config: &Config, material: &dyn Material) -> Result<Arc<
             });
         }
     }
-    let touches = touches(input.as_mut(), machine.page_bytes, machine.cpus, &Window::default())?;
+    let touches = touches(input.as_mut(), machine.page_bytes, machine.cpus, config.window.as_ref())?;
     Ok(Arc::new(Told::of_touches(touches, malformed, &machine)?))
 }

@@ -37,6 +37,9 @@ pub enum SimError {
     NoSummaries { malformed: Option<String> },
     #[error("no page coloring hints can be made: {0}")]
     Hints(String),
+    /// The part of the run that is to be counted is not there.
+    #[error("the window cannot be simulated: {0}")]
+    Window(String),
     /// Policy `order` cannot be carried out.
     #[error("{0}")]
     Order(String),

@@ -9,18 +9,11 @@ use trace::{Event, Op, Ref};
 use super::arrays::{Array, ArrayId, Arrays, Owner};
 use super::replay::{Visitor, replay};
 use super::teams::Teams;
+use crate::config::Window;
 use crate::error::SimError;
 use crate::input::Input;
 use crate::pages::PageTable;
-
-/// The part of a run that counts, by the phases that the program named.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Window {
-    /// From the first time that a phase of this name begins; `None`: from the start.
-    pub from: Option<String>,
-    /// Until a phase of this name begins after that; `None`: to the end.
-    pub to: Option<String>,
-}
+use crate::window::{Passes, Progress};
 
 /// A page and who touched it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,15 +73,20 @@ struct Pass {
     threads: Vec<Thread>,
     /// In what was done alone, and together.
     groups: [Groups; 2],
-    window: Window,
+    /// What is counted, and whether that is now.
+    window: Progress,
     open: bool,
-    ended: bool,
     /// What was noted before this changed is to be noted again.
     stamp: u64,
 }
 
 /// Goes through a trace. `page_bytes` is a power of two; thread `t` is on cpu `t mod cpus`.
-pub fn touches(input: &mut dyn Input, page_bytes: u64, cpus: u32, window: &Window) -> Result<Touches, SimError> {
+pub fn touches(
+    input: &mut dyn Input,
+    page_bytes: u64,
+    cpus: u32,
+    window: Option<&Window>,
+) -> Result<Touches, SimError> {
     let thread = |(number, about): (usize, &crate::input::ThreadAbout)| Thread {
         space: about.space,
         bit: 1 << (number as u32 % cpus.clamp(1, 128)),
@@ -105,9 +103,8 @@ pub fn touches(input: &mut dyn Input, page_bytes: u64, cpus: u32, window: &Windo
         teams: Teams::new(input.threads()),
         threads: input.threads().iter().enumerate().map(thread).collect(),
         groups: Default::default(),
-        open: window.from.is_none(),
-        ended: false,
-        window: window.clone(),
+        open: window.is_none_or(|window| window.from_phase.is_none()),
+        window: Progress::new(window),
         stamp: 1,
     };
     replay(input, &mut pass)?;
@@ -191,11 +188,10 @@ impl Visitor for Pass {
 
 impl Pass {
     fn phase(&mut self, name: &str) {
-        let is = |wanted: &Option<String>| wanted.as_deref() == Some(name);
-        if self.open && is(&self.window.to) {
-            (self.open, self.ended) = (false, true);
-        } else if !self.open && !self.ended && is(&self.window.from) {
-            self.open = true;
+        match self.window.enters(name) {
+            Passes::Begins => self.open = true,
+            Passes::Ends => self.open = false,
+            Passes::Nothing => {}
         }
     }
 

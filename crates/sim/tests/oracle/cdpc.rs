@@ -565,8 +565,14 @@ proptest! {
     #![proptest_config(cases(150))]
 
     #[test]
-    fn both_simulators_agree_on_what_a_trace_shows(machine in machines(vec![1, 2, 3]), program in sweeping()) {
-        let setup = Setup::default();
+    fn both_simulators_agree_on_what_a_trace_shows(
+        machine in machines(vec![1, 2, 3]),
+        program in sweeping(),
+        part: bool,
+    ) {
+        let has_phase = program.items.iter().any(|(_, item)| matches!(item, Item::Event(Event::Phase { .. })));
+        let from_phase = (part && has_phase).then_some("next");
+        let setup = Setup { from_phase, ..Setup::default() };
         let model = both::model(&machine, &program, "cdpc", &setup);
         let outcome = engine::simulate(&machine, &program, &["cdpc"], &setup);
         let (Some(model), Ok(outcome)) = (&model, &outcome) else {

@@ -8,6 +8,7 @@ use policy::cdpc::{self, Hints, Loop, PageColors, Segment, Source};
 use serde_json::{Value, json};
 use trace::{Event, Op};
 
+use super::Choices;
 use super::program::{Item, Program};
 
 /// Hints, and what is told of them.
@@ -17,7 +18,7 @@ pub struct Made {
 }
 
 /// What a policy is handed. The program is one without names: heap blocks are all of one site.
-pub fn make(source: Source, program: &Program, machine: &Machine) -> Made {
+pub fn make(source: Source, program: &Program, machine: &Machine, choices: &Choices) -> Made {
     let of = cdpc::Machine {
         page_bytes: machine.page_bytes,
         colors: super::pages::colors(machine) as u32,
@@ -38,7 +39,7 @@ pub fn make(source: Source, program: &Program, machine: &Machine) -> Made {
     let from = match hints.values().all(|hints| hints.pages.is_empty()) {
         true if source != Source::Summaries => {
             loops.clear();
-            hints = derived(program, &of);
+            hints = derived(program, &of, choices);
             "trace"
         }
         _ => "summaries",
@@ -130,9 +131,12 @@ struct Pass<'a> {
     posted: HashSet<u64>,
     pages: BTreeMap<(u32, u64), Seen>,
     groups: [BTreeSet<BTreeSet<Array>>; 2],
+    /// The phases that have begun, in recorded order, and those between which is counted.
+    phases: Vec<String>,
+    choices: &'a Choices,
 }
 
-fn derived(program: &Program, machine: &cdpc::Machine) -> BTreeMap<u32, Hints> {
+fn derived(program: &Program, machine: &cdpc::Machine, choices: &Choices) -> BTreeMap<u32, Hints> {
     let spawned: HashSet<u32> = program
         .items
         .iter()
@@ -155,6 +159,8 @@ fn derived(program: &Program, machine: &cdpc::Machine) -> BTreeMap<u32, Hints> {
         posted: HashSet::new(),
         pages: BTreeMap::new(),
         groups: Default::default(),
+        phases: Vec::new(),
+        choices,
     };
     for space in program.spaces.iter().copied().collect::<BTreeSet<_>>() {
         pass.note_meeting(space);
@@ -221,8 +227,21 @@ impl Pass<'_> {
         self.note_meeting(self.space(number));
     }
 
+    /// Whether the phase to count from has begun, and the one to count to has not begun after that.
+    fn counts(&self) -> bool {
+        let mut phases = self.phases.iter();
+        let begun = match &self.choices.from_phase {
+            None => true,
+            Some(from) => phases.any(|phase| phase == from),
+        };
+        begun && !phases.any(|phase| Some(phase) == self.choices.to_phase.as_ref())
+    }
+
     fn reference(&mut self, thread: u32, op: Op, addr: u64, size: u16) {
         self.shows_itself(thread);
+        if !self.counts() {
+            return;
+        }
         let parallel = self.works_in_parallel(thread);
         if self.threads[thread as usize].parallel != parallel {
             self.flush(thread);
@@ -285,6 +304,9 @@ impl Pass<'_> {
 
     fn event(&mut self, number: u32, event: &Event) {
         let page_bytes = self.machine.page_bytes;
+        if let Event::Phase { name } = event {
+            self.phases.push(name.clone());
+        }
         match *event {
             Event::Alloc { addr, bytes, .. } => {
                 if self.space(number) == 0 {
