@@ -66,7 +66,7 @@ pub fn segments(loops: &[Loop], machine: &Machine) -> Result<Segments, Malformed
     together.sort_unstable();
     together.dedup();
     Ok(Segments {
-        segments: cut(&owners, &users, &arrays),
+        segments: cut(&owners, &users),
         arrays,
         together,
     })
@@ -176,8 +176,11 @@ fn used_by(a_loop: &Loop, covering: &BTreeMap<Id, Range<u32>>) -> Vec<u32> {
     arrays
 }
 
+/// Pages of one array, and whether any array of known size has a part of them.
+type Owned = (Range<u64>, u32, bool);
+
 /// The pages of each array, by page: a page that several arrays have is with the one that has most of it.
-fn owners(arrays: &[Array], page_bytes: u64) -> Vec<(Range<u64>, u32)> {
+fn owners(arrays: &[Array], page_bytes: u64) -> Vec<Owned> {
     let mut owners = Vec::with_capacity(arrays.len());
     // Pages of which an array has a part: page, bytes that are not its own, array.
     let mut parts = Vec::new();
@@ -193,13 +196,16 @@ fn owners(arrays: &[Array], page_bytes: u64) -> Vec<(Range<u64>, u32)> {
             part(last);
         }
         if last > first + 1 {
-            owners.push((first + 1..last, number));
+            owners.push((first + 1..last, number, array.known));
         }
     }
     parts.sort_unstable();
-    parts.dedup_by_key(|(page, ..)| *page);
-    owners.extend(parts.into_iter().map(|(page, _, number)| (page..page + 1, number)));
-    owners.sort_unstable_by_key(|(pages, _)| pages.start);
+    for parts in parts.chunk_by(|a, b| a.0 == b.0) {
+        let (page, _, most) = parts[0];
+        let known = parts.iter().any(|&(.., number)| arrays[number as usize].known);
+        owners.push((page..page + 1, most, known));
+    }
+    owners.sort_unstable_by_key(|(pages, ..)| pages.start);
     owners
 }
 
@@ -224,7 +230,8 @@ fn users(loops: &[Loop], machine: &Machine) -> Result<Vec<(Range<u64>, u128)>, M
         join(touched);
         turns.extend(touched.iter().flat_map(|pages| [(pages.start, cpu), (pages.end, cpu)]));
     }
-    turns.sort_unstable();
+    // The sort that makes use of what is in order already: the turns of each cpu are.
+    turns.sort();
     let mut users: Vec<(Range<u64>, u128)> = Vec::new();
     let (mut cpus, mut since) = (0u128, 0);
     for (page, cpu) in turns {
@@ -238,10 +245,10 @@ fn users(loops: &[Loop], machine: &Machine) -> Result<Vec<(Range<u64>, u128)>, M
 }
 
 /// Both cuts at once: at boundaries of arrays, and where the cpus change.
-fn cut(owners: &[(Range<u64>, u32)], users: &[(Range<u64>, u128)], arrays: &[Array]) -> Vec<Segment> {
+fn cut(owners: &[Owned], users: &[(Range<u64>, u128)]) -> Vec<Segment> {
     let mut segments: Vec<Segment> = Vec::new();
     let mut push = |pages: Range<u64>, array: u32, cpus: u128| {
-        if pages.is_empty() || (cpus == 0 && !arrays[array as usize].known) {
+        if pages.is_empty() {
             return;
         }
         match segments.last_mut() {
@@ -252,13 +259,15 @@ fn cut(owners: &[(Range<u64>, u32)], users: &[(Range<u64>, u128)], arrays: &[Arr
         }
     };
     let mut users = users.iter().peekable();
-    for (owned, array) in owners {
+    for (owned, array, known) in owners {
         let mut page = owned.start;
         while let Some((used, cpus)) = users.peek() {
             if used.start >= owned.end {
                 break;
             }
-            push(page..used.start.max(page), *array, 0);
+            if *known {
+                push(page..used.start.max(page), *array, 0);
+            }
             let (from, to) = (used.start.max(page), used.end.min(owned.end));
             push(from..to, *array, *cpus);
             page = to.max(page);
@@ -267,7 +276,9 @@ fn cut(owners: &[(Range<u64>, u32)], users: &[(Range<u64>, u128)], arrays: &[Arr
             }
             users.next();
         }
-        push(page..owned.end, *array, 0);
+        if *known {
+            push(page..owned.end, *array, 0);
+        }
     }
     segments
 }

@@ -9,6 +9,9 @@
 //! and on the side where the neighbour has more in common with it. They are inserted from few cpus to many, and those
 //! inserted before count too. A set without cpus comes last.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use super::path::path;
 use super::segments::Segment;
 
@@ -24,16 +27,18 @@ pub(super) struct Members {
 /// last ones before it, which are those of about as many cpus.
 const COMPARED: usize = 1024;
 
-/// The segments, which are sorted by address, grouped by their cpus.
+/// The segments, which are sorted by address, grouped by their cpus; the sets in the order of preference.
 pub(super) fn group(segments: &[Segment]) -> Vec<Members> {
-    let mut by_cpus: Vec<usize> = (0..segments.len()).collect();
-    by_cpus.sort_by_key(|&index| (preference(segments[index].cpus), index));
-    let groups = by_cpus.chunk_by(|&a, &b| segments[a].cpus == segments[b].cpus);
-    let members = groups.map(|group| Members {
-        cpus: segments[group[0]].cpus,
-        segments: group.to_vec(),
-    });
-    members.collect()
+    let mut sets: BTreeMap<u128, Vec<usize>> = BTreeMap::new();
+    for (index, segment) in segments.iter().enumerate() {
+        sets.entry(segment.cpus).or_default().push(index);
+    }
+    let mut sets: Vec<Members> = sets
+        .into_iter()
+        .map(|(cpus, segments)| Members { cpus, segments })
+        .collect();
+    sets.sort_by_key(|set| preference(set.cpus));
+    sets
 }
 
 /// Fewest cpus first, then the lowest; no cpus at all last.
@@ -59,13 +64,9 @@ fn places(cpus: &[u128]) -> Vec<usize> {
     // The path as a ring of links, in which `end` stands for both ends.
     let end = cpus.len();
     let (mut next, mut last) = (vec![end; end + 1], vec![end; end + 1]);
-    let mut link = |before: usize, after: usize, set: usize| {
-        (next[before], last[set], next[set], last[after]) = (set, before, after, set);
-    };
-    let mut tail = end;
     for &set in &path {
-        link(tail, end, set);
-        tail = set;
+        let tail = last[end];
+        (next[tail], last[set], next[set], last[end]) = (set, tail, end, set);
     }
     for set in few..untouched {
         let common = |other: usize| match other == end {
@@ -85,7 +86,7 @@ fn places(cpus: &[u128]) -> Vec<usize> {
 }
 
 /// The first set with the most cpus in common, if any has one in common.
-fn nearest(path: &[usize], inserted: std::ops::Range<usize>, common: impl Fn(usize) -> u32) -> Option<usize> {
+fn nearest(path: &[usize], inserted: Range<usize>, common: impl Fn(usize) -> u32) -> Option<usize> {
     let mut best = None;
     let mut most = 0;
     for &set in path {
