@@ -99,6 +99,7 @@ pub fn start(options: &Options, tool: &Tool, room: &Room) -> Result<Child, Captu
     command
         .env("VALGRIND_LIB", room.library(&tool.folder)?)
         .env_remove("VALGRIND_OPTS")
+        .envs(patience())
         .arg("--tool=domicile")
         .arg(prefixed("--domicile-socket=", &room.socket()))
         .arg(prefixed("--log-file=", &room.folder.path().join("log.%p")))
@@ -125,6 +126,14 @@ pub fn start(options: &Options, tool: &Tool, room: &Room) -> Result<Child, Captu
     command.spawn().map_err(|e| CaptureError::NoValgrind {
         what: format!("{}: {e}", tool.valgrind.display()),
     })
+}
+
+/// Has the threads of OpenMP sleep while they wait, unless the user has chosen: they run one at a time, and those that
+/// spin take the time of those that they wait for.
+fn patience() -> impl Iterator<Item = (&'static str, &'static str)> {
+    [("OMP_WAIT_POLICY", "passive"), ("KMP_BLOCKTIME", "0")]
+        .into_iter()
+        .filter(|(name, _)| std::env::var_os(name).is_none())
 }
 
 fn prefixed(option: &str, path: &Path) -> std::ffi::OsString {

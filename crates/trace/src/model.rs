@@ -150,8 +150,9 @@ pub enum Event {
     Summary {
         text: String,
     },
-    /// The thread, a master, begins a parallel region with a team of `threads`, itself among them (0 where that is
-    /// not known). What makes the others start is the [`Event::Post`] that follows. Teams nest.
+    /// The thread, a master, begins its part of a parallel region with a team of `threads`, itself among them (0
+    /// where that is not known; 1 where it is alone). What makes the others start is the [`Event::Post`] before it.
+    /// Teams nest.
     TeamBegin {
         object: u64,
         threads: u32,
