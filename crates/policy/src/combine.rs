@@ -1,5 +1,8 @@
 //! A color policy and a home policy at work together: `first-touch+page-coloring`.
 
+use std::sync::Arc;
+
+use crate::cdpc::{PageColors, Source};
 use crate::{Action, Interest, Observation, Placement, Policy, SlotsTold, Touch, World};
 
 /// Each part decides what it has an opinion on, the first part that has one prevails; each sees
@@ -34,6 +37,16 @@ impl Policy for Combined {
     fn observe(&mut self, observation: &Observation, world: &World, actions: &mut Vec<Action>) {
         for part in &mut self.parts {
             part.observe(observation, world, actions);
+        }
+    }
+
+    fn hints_from(&self) -> Option<Source> {
+        self.parts.iter().find_map(|part| part.hints_from())
+    }
+
+    fn take_hints(&mut self, hints: &Arc<PageColors>) {
+        for part in &mut self.parts {
+            part.take_hints(hints);
         }
     }
 

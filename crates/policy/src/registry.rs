@@ -78,14 +78,24 @@ const REGISTRY: &[Entry] = &[
         kind: Kind::Color,
         summary: "the colors in turn, in the order of page faults",
         source: "Bugnion96, section 2.1 (Digital UNIX)",
-        params: &[Param {
-            name: "start",
-            summary: "color of the first page touched",
-            unit: "colors",
-            range: ANY,
-            default: 0,
-            names: &[],
-        }],
+        params: &[
+            Param {
+                name: "start",
+                summary: "color of the first page touched",
+                unit: "colors",
+                range: ANY,
+                default: 0,
+                names: &[],
+            },
+            Param {
+                name: "race",
+                summary: "seed of the race of cpus that fault together; 0: decided by the order of their clocks",
+                unit: "",
+                range: ANY,
+                default: 0,
+                names: &[],
+            },
+        ],
         build: color::bin_hopping::build,
     },
     Entry {
@@ -102,6 +112,32 @@ const REGISTRY: &[Entry] = &[
             names: &[],
         }],
         build: color::random::build,
+    },
+    Entry {
+        name: "cdpc",
+        kind: Kind::Color,
+        summary: "compiler-directed page coloring: each cpu's part of all arrays lies together in the cache",
+        source: "Bugnion96, section 5",
+        params: &[
+            Param {
+                name: "from",
+                summary: "where the hints come from: what the compiler said of each parallel loop, or which cpus touch which \
+                          pages; auto: from what the compiler said, if it said anything",
+                unit: "",
+                range: Range { least: 0, most: 2 },
+                default: 0,
+                names: color::cdpc::FROM,
+            },
+            Param {
+                name: "rest",
+                summary: "colors for pages without a hint",
+                unit: "",
+                range: Range { least: 0, most: 1 },
+                default: 0,
+                names: color::cdpc::REST,
+            },
+        ],
+        build: color::cdpc::build,
     },
     Entry {
         name: "slots",

@@ -5,8 +5,11 @@
 //! The policy answers with a [`Placement`], or with [`Action`]s. A world carries out what it can,
 //! charges what it costs, and tells a policy of nothing that it did not ask for.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
+use crate::cdpc::{PageColors, Source};
 use crate::slots::{Caches, Kind};
 
 /// A virtual page: the address space it belongs to, and its number (address / page size).
@@ -249,6 +252,15 @@ pub trait Policy: Send {
 
     /// Called at the moments asked for; what is to be done is pushed onto `actions`.
     fn observe(&mut self, _observation: &Observation, _world: &World, _actions: &mut Vec<Action>) {}
+
+    /// Where the hints are to come from that [`Policy::take_hints`] is given. `None`: the policy takes no hints. Asked once,
+    /// before the run.
+    fn hints_from(&self) -> Option<Source> {
+        None
+    }
+
+    /// The colors that pages should have, before the run.
+    fn take_hints(&mut self, _hints: &Arc<PageColors>) {}
 
     /// What became of cache slots, where the policy gives them colors. Asked after the run.
     fn slots(&self) -> Option<SlotsTold> {

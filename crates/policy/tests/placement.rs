@@ -1,5 +1,6 @@
 //! What the placement policies decide, as a reader of the papers would expect it.
 
+use policy::cdpc::Source;
 use policy::{Page, PolicyError, Touch, World, build};
 
 fn world() -> World {
@@ -48,6 +49,66 @@ fn page_coloring_maps_consecutive_pages_to_consecutive_colors() {
 fn bin_hopping_cycles_in_the_order_of_faults_whatever_the_address() {
     assert_eq!(colors("bin-hopping", &[], &[0, 4, 8, 12, 16]), [0, 1, 2, 3, 0]);
     assert_eq!(colors("bin-hopping", &["bin-hopping.start=2"], &[7, 7000]), [2, 3]);
+}
+
+/// Eight cpus that fault in turn, and one that faults alone.
+#[test]
+fn the_race_of_bin_hopping_is_among_cpus_that_fault_together() {
+    let draw = |race: u64, cpus: &dyn Fn(u64) -> u32| -> Vec<u32> {
+        let mut policy = build("bin-hopping", &[format!("bin-hopping.race={race}")]).unwrap();
+        let mut world = world();
+        world.colors = 64;
+        let place = |page| policy.place(&touch(page, cpus(page)), &world).color.unwrap();
+        (0..640).map(place).collect()
+    };
+    let together = |page| (page % 8) as u32;
+    let in_turn: Vec<u32> = (0..640).map(|page| page % 64).collect();
+    assert_eq!(draw(0, &together), in_turn);
+    assert_eq!(draw(7, &|_| 3), in_turn);
+    let first = draw(7, &together);
+    assert_eq!(first, draw(7, &together));
+    assert_ne!(first, draw(8, &together));
+    assert_ne!(first, in_turn);
+    for color in 0..64 {
+        let given = first.iter().filter(|&&given| given == color).count();
+        // At most seven turns are open at the end.
+        assert!((9..=11).contains(&given), "color {color} was given {given} times");
+    }
+}
+
+#[test]
+fn hints_prevail_and_the_rest_falls_to_a_kernels_way() {
+    let hints: policy::cdpc::PageColors = [(7, 3), (8, 9)]
+        .map(|(number, color)| (Page { space: 0, number }, color))
+        .into_iter()
+        .collect();
+    let hints = std::sync::Arc::new(hints);
+    let colors = |sets: &[&str], pages: &[u64]| -> Vec<u32> {
+        let sets: Vec<String> = sets.iter().map(|s| s.to_string()).collect();
+        let mut policy = build("first-touch+cdpc", &sets).unwrap();
+        policy.take_hints(&hints);
+        let place = |&page| policy.place(&touch(page, 0), &world()).color.unwrap();
+        pages.iter().map(place).collect()
+    };
+    assert_eq!(colors(&[], &[7, 8, 9, 10]), [3, 1, 1, 2]);
+    assert_eq!(colors(&["cdpc.rest=bin-hopping"], &[9, 7, 8, 13, 100]), [0, 3, 1, 1, 2]);
+    // Another address space has no hints.
+    let mut policy = build("cdpc", &[]).unwrap();
+    policy.take_hints(&hints);
+    let mut other = touch(7, 0);
+    other.page.space = 1;
+    assert_eq!(policy.place(&other, &world()).color, Some(3));
+    other.page.number = 8;
+    assert_eq!(policy.place(&other, &world()).color, Some(0));
+    for (from, source) in [
+        ("auto", Source::Auto),
+        ("summaries", Source::Summaries),
+        ("trace", Source::Trace),
+    ] {
+        let policy = build("cdpc+round-robin", &[format!("cdpc.from={from}")]).unwrap();
+        assert_eq!(policy.hints_from(), Some(source));
+    }
+    assert_eq!(build("random", &[]).unwrap().hints_from(), None);
 }
 
 #[test]

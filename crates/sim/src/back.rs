@@ -1,11 +1,14 @@
 //! The part of a run that placement decides, for one policy: the caches beyond the first, and
 //! memory.
 
+use std::sync::Arc;
+
 use machine::Machine;
 use policy::Policy;
 
 use crate::cache::Cache;
-use crate::clock::Units;
+use crate::cdpc::Told;
+use crate::clock::{UNCLASSED, Units};
 use crate::config::Config;
 use crate::counts::CacheCounts;
 use crate::engine::Cpu;
@@ -42,7 +45,7 @@ pub struct Back {
 }
 
 impl Back {
-    pub fn new(config: &Config, policy: Box<dyn Policy>) -> Result<Self, SimError> {
+    pub fn new(config: &Config, policy: Box<dyn Policy>, told: Option<Arc<Told>>) -> Result<Self, SimError> {
         let machine: &Machine = &config.machine;
         let layout = Layout::new(machine)?;
         let steps = Steps::new(&layout);
@@ -70,7 +73,11 @@ impl Back {
         // Kinds are numbered by level.
         filters.sort_by_key(|(kind, _)| *kind);
         Ok(Back {
-            homes: Homes::new(machine, policy),
+            homes: Homes {
+                told,
+                placements: config.detail.placements.then(Vec::new),
+                ..Homes::new(machine, policy)
+            },
             frames: Vec::new(),
             virtual_pages: Vec::new(),
             nodes: Vec::new(),
@@ -128,7 +135,7 @@ impl Back {
             let home = u32::from(self.nodes[(entry.piece >> page_pieces) as usize]);
             if entry.what & LOOKUP == 0 {
                 if entry.what & (WRITE_BACK | FILLED) != 0 || self.filled {
-                    self.memory.transfer(home, self.moment);
+                    self.memory.write_back(home, self.moment);
                 }
                 continue;
             }
@@ -144,6 +151,7 @@ impl Back {
             if entry.what & PASSED_ON == 0 {
                 *spent += stall;
                 self.after += stall;
+                self.cpu.spent.beyond[entry.class().map_or(UNCLASSED, |class| class as usize)] += stall;
                 entry.blame(&mut self.counts, stall);
             }
         }
@@ -160,6 +168,8 @@ impl Back {
             counts: &self.counts,
             cpus: std::slice::from_ref(&self.cpu),
             homes: &self.homes,
+            memory: &self.memory,
+            ahead: &[],
             pages: self.frames.len(),
             classes: config.classes,
             knows_instructions: front.knows_instructions(),

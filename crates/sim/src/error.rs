@@ -29,6 +29,17 @@ pub enum SimError {
     NoWork,
     #[error("the plan of cache slots cannot be simulated: {0}")]
     Slots(String),
+    #[error(
+        "cdpc.from is summaries, and the trace has none that can be used{}: build the program with domicile-cc, domicile-c++ or \
+         domicile-fc and record it again, or use `--set cdpc.from=trace`",
+        malformed.as_ref().map_or_else(String::new, |what| format!(" ({what})"))
+    )]
+    NoSummaries { malformed: Option<String> },
+    #[error("no page coloring hints can be made: {0}")]
+    Hints(String),
+    /// The part of the run that is to be counted is not there.
+    #[error("the window cannot be simulated: {0}")]
+    Window(String),
     /// Policy `order` cannot be carried out.
     #[error("{0}")]
     Order(String),

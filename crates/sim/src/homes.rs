@@ -1,8 +1,11 @@
 //! Where pages are put: the policy's wish on first touch, and the frame that there is.
 
+use std::sync::Arc;
+
 use machine::Machine;
 use policy::{Interest, Page, Placement, Policy, Touch, World};
 
+use crate::cdpc::{CdpcOutcome, Told};
 use crate::counts::PageCounts;
 use crate::error::SimError;
 use crate::frames::{Frames, colors};
@@ -16,6 +19,10 @@ pub struct Homes {
     pub counts: PageCounts,
     /// Nodes that have become short of frames, to be told.
     pub pressed: Vec<u32>,
+    /// The hints that the policy was handed.
+    pub told: Option<Arc<Told>>,
+    /// Each page's first color, where that is asked for.
+    pub placements: Option<Vec<(Page, u32)>>,
 }
 
 impl Homes {
@@ -37,6 +44,8 @@ impl Homes {
             frames,
             counts: PageCounts::default(),
             pressed: Vec::new(),
+            told: None,
+            placements: None,
         }
     }
 
@@ -57,8 +66,23 @@ impl Homes {
             self.counts.hints_placed += 1;
             self.counts.hints_honoured += u64::from(fits);
         }
+        if let Some(told) = &self.told
+            && told.colors.of(touch.page).is_some()
+        {
+            self.counts.colors_asked += 1;
+            self.counts.colors_honoured += u64::from(self.frames.color_of(frame) == color);
+        }
+        if let Some(placements) = &mut self.placements {
+            placements.push((touch.page, self.frames.color_of(frame)));
+        }
         self.took(frame);
         Ok(frame)
+    }
+
+    /// What policy `cdpc` was told, and what came of it.
+    pub fn cdpc(&self) -> Option<CdpcOutcome> {
+        let told = self.told.as_ref()?;
+        Some(told.outcome(self.counts.colors_asked, self.counts.colors_honoured))
     }
 
     /// A policy's wish, within the machine: node and color; 0 where there is none.

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
+use policy::cdpc::Source;
 use policy::slots::Plan;
 use policy::{Interest, Policy, WorkOrder};
 use rayon::prelude::*;
-use trace::Trace;
+use trace::{Event, Trace};
 
-use crate::clock::Units;
+use crate::cdpc::{self, Material, PageMap, Prepared, Told};
 use crate::config::{Config, Order, PolicySpec};
 use crate::counts::Class;
 use crate::detail::Detail;
 use crate::engine::Engine;
 use crate::error::SimError;
 use crate::front;
-use crate::input::{Input, Streams};
+use crate::input::{Input, Item, Streams};
 use crate::outcome::{Outcome, outcome};
 use crate::schedule::Schedule;
 use crate::split;
@@ -27,16 +28,26 @@ pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
 
 /// Simulates a trace; one outcome for each policy of `config`, in their order.
 pub fn simulate(trace: &Trace, config: &Config, progress: Progress) -> Result<Vec<Outcome>, SimError> {
+    if let Some(window) = &config.window {
+        window.is_of(&trace.phases()?)?;
+    }
     let spawned = trace.spawned()?;
+    let hints = prepared(
+        config,
+        &OfTrace {
+            trace,
+            spawned: &spawned,
+        },
+    )?;
     let prepare = |order: &WorkOrder, config: &Config| Reordered::new(trace, order, config);
     by_order_of_work(config, &prepare, &|reordered, config| match reordered {
         None => {
             let open = || Ok(Box::new(TraceInput::new(trace, &spawned)) as Box<dyn Input>);
-            side_by_side(&open, config, built(config)?, progress)
+            side_by_side(&open, config, built(config, &hints)?, progress)
         }
         Some(reordered) => {
             let open = || Ok(Box::new(ReorderedInput::new(&reordered, &spawned)) as Box<dyn Input>);
-            let outcomes = side_by_side(&open, config, built(config)?, progress)?;
+            let outcomes = side_by_side(&open, config, built(config, &hints)?, progress)?;
             Ok(with_work(outcomes, reordered.outcome()))
         }
     })
@@ -50,26 +61,109 @@ pub struct Candidate {
     pub name: String,
     pub policy: Box<dyn Policy>,
     plan: Option<Arc<Plan>>,
+    /// The hints that it was handed, where it takes any.
+    pub told: Option<Arc<Told>>,
 }
 
-fn built(config: &Config) -> Result<Vec<Candidate>, SimError> {
+impl Candidate {
+    /// Hands the policy the hints that it wants.
+    fn new(name: &str, mut policy: Box<dyn Policy>, plan: Option<Arc<Plan>>, hints: &Prepared) -> Candidate {
+        let told = policy.hints_from().and_then(|source| hints.get(source)).cloned();
+        if let Some(told) = &told {
+            policy.take_hints(&told.colors);
+        }
+        Candidate {
+            name: name.to_string(),
+            policy,
+            plan,
+            told,
+        }
+    }
+}
+
+fn built(config: &Config, hints: &Prepared) -> Result<Vec<Candidate>, SimError> {
     let build = |spec: &PolicySpec| {
-        Ok(Candidate {
-            name: spec.name.clone(),
-            policy: policy::build(&spec.name, &spec.sets)?,
-            plan: spec.plan.clone(),
-        })
+        let policy = policy::build(&spec.name, &spec.sets)?;
+        Ok(Candidate::new(&spec.name, policy, spec.plan.clone(), hints))
     };
     config.policies.iter().map(build).collect()
 }
 
+/// The hints that the policies of `config` want.
+fn prepared(config: &Config, material: &dyn Material) -> Result<Prepared, SimError> {
+    let wanted = config.policies.iter().map(|spec| {
+        let policy = policy::build(&spec.name, &spec.sets)?;
+        Ok(policy.hints_from())
+    });
+    let wanted: Vec<Option<Source>> = wanted.collect::<Result<_, SimError>>()?;
+    Prepared::new(wanted.into_iter().flatten(), config, material)
+}
+
+struct OfTrace<'a> {
+    trace: &'a Trace,
+    spawned: &'a [bool],
+}
+
+impl Material for OfTrace<'_> {
+    fn open(&self) -> Result<Box<dyn Input + '_>, SimError> {
+        Ok(Box::new(TraceInput::new(self.trace, self.spawned)))
+    }
+
+    fn each_event(&self, visit: &mut dyn FnMut(u32, &Event)) -> Result<(), SimError> {
+        for (number, thread) in (0u32..).zip(self.trace.threads()) {
+            self.trace.each_event(number, |_, event| visit(thread.process, event))?;
+        }
+        Ok(())
+    }
+}
+
+impl Material for Streams {
+    fn open(&self) -> Result<Box<dyn Input + '_>, SimError> {
+        Ok(Box::new(self.input()))
+    }
+
+    fn each_event(&self, visit: &mut dyn FnMut(u32, &Event)) -> Result<(), SimError> {
+        for (number, items) in self.threads.iter().enumerate() {
+            let space = self.spaces.get(number).copied().unwrap_or(0);
+            for item in items {
+                if let Item::Event(event) = item {
+                    visit(space, event);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Simulates streams in memory; one outcome for each policy of `config`, in their order.
 pub fn simulate_refs(streams: &Streams, config: &Config) -> Result<Vec<Outcome>, SimError> {
+    if let Some(window) = &config.window {
+        window.is_of(&streams.phases())?;
+    }
+    let hints = prepared(config, streams)?;
     let prepare = |order: &WorkOrder, config: &Config| reordered_streams(streams, order, config);
     by_order_of_work(config, &prepare, &|reordered, config| match reordered {
-        None => in_memory(streams, config, built(config)?),
-        Some((streams, work)) => Ok(with_work(in_memory(&streams, config, built(config)?)?, &work)),
+        None => in_memory(streams, config, built(config, &hints)?),
+        Some((streams, work)) => Ok(with_work(in_memory(&streams, config, built(config, &hints)?)?, &work)),
     })
+}
+
+/// The page access map of a trace, with the outcomes of a simulation of it that kept [`crate::Detail::placements`].
+pub fn page_map(trace: &Trace, config: &Config, outcomes: &[Outcome]) -> Result<PageMap, SimError> {
+    let spawned = trace.spawned()?;
+    cdpc::page_map(
+        config,
+        &OfTrace {
+            trace,
+            spawned: &spawned,
+        },
+        outcomes,
+    )
+}
+
+/// The same for streams in memory.
+pub fn page_map_of_refs(streams: &Streams, config: &Config, outcomes: &[Outcome]) -> Result<PageMap, SimError> {
+    cdpc::page_map(config, streams, outcomes)
 }
 
 /// Simulates policies over the work as it is, or over what was made of it.
@@ -90,8 +184,6 @@ fn by_order_of_work<P: Send>(
             None => groups.push((order, vec![place])),
         }
     }
-    // What cannot be done is told before the first run.
-    built(config)?;
     let prepared = groups
         .iter()
         .map(|(order, _)| order.map(|order| prepare(&order, config)).transpose());
@@ -131,11 +223,9 @@ fn with_work(mut outcomes: Vec<Outcome>, work: &WorkOutcome) -> Vec<Outcome> {
 /// The same for policies that were made by hand, with the names to report; those of `config`
 /// are not looked at.
 pub fn simulate_with(streams: &Streams, config: &Config, policies: Vec<Named>) -> Result<Vec<Outcome>, SimError> {
-    let candidate = |(name, policy)| Candidate {
-        name,
-        policy,
-        plan: None,
-    };
+    let wanted = policies.iter().filter_map(|(_, policy)| policy.hints_from());
+    let hints = Prepared::new(wanted, config, streams)?;
+    let candidate = |(name, policy): Named| Candidate::new(&name, policy, None, &hints);
     in_memory(streams, config, policies.into_iter().map(candidate).collect())
 }
 
@@ -187,7 +277,8 @@ fn side_by_side(
 /// All policies without detail: those that move nothing share what does not depend on placement.
 fn totals(open: Open, config: &Config, policies: Vec<Candidate>, progress: Progress) -> Result<Vec<Outcome>, SimError> {
     let input = open()?;
-    if !front::can_split(&config.machine, config.order, input.threads().len(), input.traits()) {
+    let closely = config.window.is_some() || config.barrier_ns > 0.0;
+    if closely || !front::can_split(&config.machine, config.order, input.threads().len(), input.traits()) {
         drop(input);
         return whole(open, config, policies, progress);
     }
@@ -228,36 +319,28 @@ pub fn pool(config: &Config) -> Result<rayon::ThreadPool, SimError> {
 fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> Result<Outcome, SimError> {
     let mut input = open()?;
     let mut engine = Engine::new(config, one.policy, input.traits())?;
+    engine.homes.told = one.told;
+    engine.homes.placements = config.detail.placements.then(Vec::new);
     engine.begin_slots(one.plan, &input.names())?;
     engine.detail = Detail::new(config, &engine.layout, &input.names());
     let threads = input.threads().len();
     if let Some(acting) = &mut engine.acting {
         acting.set_threads(threads as u32);
     }
-    let slice = config.slice_ns.saturating_mul(1 << 20) as Units;
-    let schedule = Schedule::new(&mut engine, input.as_mut(), slice, progress);
+    let schedule = Schedule::new(&mut engine, input.as_mut(), config, progress);
     let used = match config.order {
         Order::Clock => schedule.by_clock()?,
         Order::Recorded => schedule.recorded()?,
     };
-    finish(&mut engine, &used);
+    // What is undecided at the end was false sharing.
+    for pending in engine.directory.records.undecided() {
+        engine.decide(pending, Class::FalseSharing);
+    }
     let mut outcome = outcome(&engine.tally(), &one.name, config, &used);
     if let Some(detail) = engine.detail.take() {
         detail.tell(&mut outcome, &engine.layout, &engine.table, &input.names());
     }
     Ok(outcome)
-}
-
-/// The end of the run: cpus wait for the last, and undecided sharing was false.
-pub fn finish(engine: &mut Engine, used: &[bool]) {
-    let wall = engine.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(0);
-    for (cpu, _) in engine.cpus.iter_mut().zip(used).filter(|(_, used)| **used) {
-        cpu.spent.imbalance += wall - cpu.clock;
-        cpu.clock = wall;
-    }
-    for pending in engine.directory.records.undecided() {
-        engine.decide(pending, Class::FalseSharing);
-    }
 }
 
 #[cfg(test)]
@@ -329,7 +412,7 @@ mod tests {
         assert!(front::can_split(machine, order, input.threads().len(), input.traits()));
         let split = simulate_refs(streams, &config).unwrap();
         let open = || Ok(Box::new(streams.input()) as Box<dyn Input>);
-        let whole = whole(&open, &config, built(&config).unwrap(), &|_| {}).unwrap();
+        let whole = whole(&open, &config, built(&config, &Prepared::default()).unwrap(), &|_| {}).unwrap();
         assert_eq!(json(&split), json(&whole));
         let one = Config {
             policies: config.policies[2..3].to_vec(),

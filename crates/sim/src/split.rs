@@ -29,7 +29,7 @@ pub fn run(
     let mut names = Vec::new();
     let mut backs = Vec::new();
     for one in policies {
-        backs.push(Back::new(config, one.policy)?);
+        backs.push(Back::new(config, one.policy, one.told)?);
         names.push(one.name);
     }
     let used = !input.threads().is_empty();

@@ -80,6 +80,14 @@ pub struct Place {
     pub name: String,
 }
 
+/// `[start, end)`, and what owns it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub start: u64,
+    pub end: u64,
+    pub structure: StructureId,
+}
+
 /// Pages that [`Structures::lookup`] remembers.
 const SLOTS: usize = 512;
 /// Bytes of what one slot covers.
@@ -181,6 +189,17 @@ impl Structures {
             return self.last.span.structure;
         }
         self.search(space, addr)
+    }
+
+    /// What owns an address, from where to where: a symbol, an array, one block, one mapping; cut where something more
+    /// telling lies within. Memory that nothing names reaches up to what has a name.
+    pub(crate) fn extent(&mut self, space: u32, addr: u64) -> Extent {
+        self.begin(space);
+        let (start, end, structure) = match self.layers(space, addr) {
+            Found::Span(span) => (span.start, span.end, span.structure),
+            Found::Gap { start, end } => (start, end, UNKNOWN),
+        };
+        Extent { start, end, structure }
     }
 
     /// What people call a structure.
@@ -342,6 +361,11 @@ impl Structures {
             }
         }
     }
+}
+
+/// For each process the one that it was forked from, whose names are its own; such a parent comes before it.
+pub(crate) fn forked_from(tables: &Tables) -> Vec<Option<u32>> {
+    catalog::parents(tables)
 }
 
 /// For each stack, what people call the place that allocates, with its caller where one place does so for several. All

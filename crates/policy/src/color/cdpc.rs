@@ -24,6 +24,7 @@ mod hints;
 mod iterations;
 mod nest;
 mod path;
+mod placing;
 mod segments;
 mod sets;
 mod summary;
@@ -31,6 +32,8 @@ mod together;
 mod touched;
 
 pub use hints::{Array, Hint, Hints, Machine, Placed, Set, hints, order};
+pub(crate) use placing::{FROM, REST, build};
+pub use placing::{PageColors, Source};
 pub use segments::{Segment, Segments, segments};
 pub use summary::{Access, Communication, Direction, Inner, Loop, Malformed, Schedule, Summary};
 pub use touched::{Touched, pages, touched};

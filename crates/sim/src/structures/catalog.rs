@@ -244,7 +244,7 @@ impl Fixed {
 }
 
 /// A process without symbols, arrays and modules has what its parent has: it was forked.
-fn parents(tables: &Tables) -> Vec<Option<u32>> {
+pub(super) fn parents(tables: &Tables) -> Vec<Option<u32>> {
     let mut own = vec![false; tables.processes.len()];
     let named = tables.symbols.iter().map(|symbol| symbol.process);
     let named = named.chain(tables.arrays.iter().map(|array| array.process));

@@ -12,7 +12,7 @@ use crate::programs::programs;
 use crate::reference::Program;
 
 const CLASSES: [&str; 5] = ["cold", "capacity", "conflict", "true_sharing", "false_sharing"];
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 10] = [
     "busy",
     "cache_stall",
     "local_stall",
@@ -20,6 +20,9 @@ const PARTS: [&str; 7] = [
     "tlb_stall",
     "policy_overhead",
     "imbalance",
+    "sequential",
+    "synchronization",
+    "prefetch_stall",
 ];
 
 fn number(object: &Value, field: &str) -> f64 {

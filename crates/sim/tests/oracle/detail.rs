@@ -25,6 +25,7 @@ const COUNTS: [&str; 6] = [
 
 /// Everything there is to tell.
 pub const ALL: Detail = Detail {
+    placements: true,
     threads: true,
     structures: true,
     pages: usize::MAX,

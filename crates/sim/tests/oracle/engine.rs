@@ -1,11 +1,12 @@
 //! The engine under test: a program as streams in memory or as a trace, its answers as JSON.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use machine::Machine;
 use policy::Policy;
 use serde_json::Value;
-use sim::{Config, Detail, Order, PolicySpec, Run, SimError, Streams, Traits};
+use sim::{Config, Detail, Order, PolicySpec, Run, SimError, Streams, Traits, Window};
 use trace::{Header, Process, Ref, Site, Thread, Trace, TraceError, Writer};
 
 use crate::both::Setup;
@@ -70,6 +71,11 @@ fn config(machine: &Machine, policies: &[&str], setup: &Setup) -> Config {
         },
         classes: setup.classes,
         slice_ns: setup.slice_ns,
+        barrier_ns: setup.barrier_ns.into(),
+        window: (setup.from_phase.is_some() || setup.to_phase.is_some()).then(|| Window {
+            from_phase: setup.from_phase.map(String::from),
+            to_phase: setup.to_phase.map(String::from),
+        }),
         ..Config::new(machine.clone(), policies.iter().map(spec).collect())
     }
 }
@@ -102,6 +108,26 @@ fn streams(program: &Program) -> Streams {
         threads,
         order,
     }
+}
+
+/// The color of each page (process and number) under one policy, when it was placed.
+pub fn colors(machine: &Machine, program: &Program, policy: &str) -> BTreeMap<(u32, u64), u32> {
+    colors_with(machine, program, policy, &Setup::default())
+}
+
+pub fn colors_with(machine: &Machine, program: &Program, policy: &str, setup: &Setup) -> BTreeMap<(u32, u64), u32> {
+    let config = Config {
+        detail: Detail {
+            placements: true,
+            ..Detail::default()
+        },
+        ..config(machine, &[policy], setup)
+    };
+    let outcomes = sim::simulate_refs(&streams(program), &config).expect("the engine runs");
+    let placements = outcomes[0].placements.iter();
+    placements
+        .map(|(page, color)| ((page.space, page.number), *color))
+        .collect()
 }
 
 /// A trace under one policy.

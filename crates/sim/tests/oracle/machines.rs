@@ -101,6 +101,7 @@ fn memory() -> impl Strategy<Value = Memory> {
                     remote_ns: remote_ns + local_ns,
                     dirty_remote_ns,
                     bandwidth_gbps,
+                    upgrade_ns: if bandwidth_gbps > 1.0 { 9.3 } else { 0.0 },
                     frames_per_node,
                     distances: match distances {
                         Some(_) => (0..nodes as usize).map(row).collect(),
@@ -187,6 +188,7 @@ fn build(cpus: u32, page_bytes: u64, first_line: u32, levels: &[Level], tlb: Opt
         caches,
         tlb,
         memory,
+        prefetch: None,
     }
 }
 

@@ -8,6 +8,7 @@ mod reference;
 mod acting;
 mod both;
 mod cachegrind;
+mod cdpc;
 mod conservation;
 mod detail;
 mod engine;

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use machine::{Index, Machine};
+use policy::cdpc::PageColors;
 use policy::{Action, Observation, Page, Placement, Policy, Touch, World};
 
 pub struct Pages {
@@ -76,6 +77,28 @@ impl Pages {
             }
         };
         Ok(frame * self.page_bytes + address % self.page_bytes)
+    }
+
+    /// Pages in use that have a hint, and those in a frame of that color. Where nothing moves.
+    pub fn followed(&self, hints: &PageColors) -> (u64, u64) {
+        let colors = self
+            .table
+            .iter()
+            .filter_map(|(page, frame)| Some((hints.of(*page)?, *frame)));
+        let honoured: Vec<bool> = colors
+            .map(|(color, frame)| u64::from(color) % self.colors == frame % self.colors)
+            .collect();
+        (
+            honoured.len() as u64,
+            honoured.iter().filter(|honoured| **honoured).count() as u64,
+        )
+    }
+
+    /// The physical address, if the page has a frame.
+    pub fn find(&self, space: u32, address: u64) -> Option<u64> {
+        let number = address / self.page_bytes;
+        let frame = self.table.get(&Page { space, number })?;
+        Some(frame * self.page_bytes + address % self.page_bytes)
     }
 
     fn place(&mut self, touch: &Touch, now_ns: u64) -> Result<u64, OutOfFrames> {

@@ -1,0 +1,120 @@
+//! Policy `cdpc`: pages get the colors that hints ask for (Bugnion96, section 5.3).
+//!
+//! The policy is handed its hints before the run, by a world that knows where they come from: what the compiler said
+//! of each loop, or what a trace shows. It is the table that the paper adds to the virtual memory subsystem; as
+//! there, a page without a hint falls to the kernel's own way.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::registry::Settings;
+use crate::{Page, Placement, Policy, PolicyError, Touch, World};
+
+/// The names of `cdpc.from`.
+pub const FROM: &[&str] = &["auto", "summaries", "trace"];
+/// The names of `cdpc.rest`.
+pub const REST: &[&str] = &["page-coloring", "bin-hopping"];
+
+/// Where the hints are to come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Source {
+    /// From summaries where there are any, else from the trace.
+    Auto,
+    /// What the compiler said of parallel loops.
+    Summaries,
+    /// Which cpus touch which pages, as a trace shows.
+    Trace,
+}
+
+/// The preferred colors of pages, of all address spaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageColors {
+    colors: HashMap<Page, u32>,
+}
+
+impl PageColors {
+    /// The color that is asked for.
+    pub fn of(&self, page: Page) -> Option<u32> {
+        self.colors.get(&page).copied()
+    }
+
+    /// Pages with a hint.
+    pub fn len(&self) -> usize {
+        self.colors.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.colors.is_empty()
+    }
+}
+
+impl FromIterator<(Page, u32)> for PageColors {
+    fn from_iter<I: IntoIterator<Item = (Page, u32)>>(colors: I) -> Self {
+        PageColors {
+            colors: colors.into_iter().collect(),
+        }
+    }
+}
+
+pub struct Hinted {
+    from: Source,
+    hints: Arc<PageColors>,
+    rest: Rest,
+}
+
+/// What the others get: pages that are consecutive, or touched one after the other, get consecutive colors.
+enum Rest {
+    PageColoring,
+    BinHopping { next: u64 },
+}
+
+/// `from`: where hints come from; `rest`: what pages without a hint get.
+pub fn build(settings: &Settings) -> Result<Box<dyn Policy>, PolicyError> {
+    Ok(Box::new(Hinted {
+        from: match settings.integer("from") {
+            0 => Source::Auto,
+            1 => Source::Summaries,
+            _ => Source::Trace,
+        },
+        hints: Arc::default(),
+        rest: match settings.integer("rest") {
+            0 => Rest::PageColoring,
+            _ => Rest::BinHopping { next: 0 },
+        },
+    }))
+}
+
+impl Rest {
+    fn color(&mut self, page: u64, colors: u64) -> u32 {
+        let number = match self {
+            Rest::PageColoring => page,
+            Rest::BinHopping { next } => {
+                let number = *next;
+                *next = next.wrapping_add(1);
+                number
+            }
+        };
+        (number % colors) as u32
+    }
+}
+
+impl Policy for Hinted {
+    fn place(&mut self, touch: &Touch, world: &World) -> Placement {
+        let color = match self.hints.of(touch.page) {
+            Some(color) => color % world.colors,
+            None => self.rest.color(touch.page.number, u64::from(world.colors)),
+        };
+        Placement {
+            color: Some(color),
+            node: None,
+        }
+    }
+
+    fn hints_from(&self) -> Option<Source> {
+        Some(self.from)
+    }
+
+    fn take_hints(&mut self, hints: &Arc<PageColors>) {
+        self.hints = Arc::clone(hints);
+    }
+}

@@ -1,0 +1,107 @@
+//! Policy `cdpc`: where its hints come from (Bugnion96, section 5).
+//!
+//! Before a run, what the compiler said of each parallel loop is gathered from the trace's events; where it said
+//! nothing, the trace itself is gone through for which cpus touch which pages. README.md, "Compiler-directed page
+//! coloring", tells the rules.
+
+mod arrays;
+mod explain;
+mod gather;
+mod map;
+mod replay;
+mod teams;
+mod told;
+mod touches;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use policy::cdpc::{Machine, Source};
+use trace::Event;
+
+pub use explain::{Explained, ExplainedProcess, ExplainedSegment, ExplainedSet};
+pub use map::{MappedArray, MappedPage, PageMap};
+pub use told::{CdpcOutcome, Told};
+
+use crate::config::Config;
+use crate::error::SimError;
+use crate::input::Input;
+use crate::layout::Layout;
+use crate::outcome::Outcome;
+use gather::gather;
+use touches::touches;
+
+/// What hints can be made from: a trace, or streams in memory.
+pub trait Material: Sync {
+    /// A fresh reader.
+    fn open(&self) -> Result<Box<dyn Input + '_>, SimError>;
+    /// Tells all events, each with the process that it is of.
+    fn each_event(&self, visit: &mut dyn FnMut(u32, &Event)) -> Result<(), SimError>;
+}
+
+/// The hints that policies of a simulation want, by where they are to come from.
+#[derive(Clone, Debug, Default)]
+pub struct Prepared {
+    told: BTreeMap<Source, Arc<Told>>,
+}
+
+impl Prepared {
+    /// Makes the hints that are wanted, each kind once.
+    pub fn new(
+        wanted: impl Iterator<Item = Source>,
+        config: &Config,
+        material: &dyn Material,
+    ) -> Result<Prepared, SimError> {
+        let mut told: BTreeMap<Source, Arc<Told>> = BTreeMap::new();
+        for source in wanted {
+            if !told.contains_key(&source) {
+                let new = make(source, config, material)?;
+                // What `auto` comes to is the same as what it stands for.
+                let same = told.values().find(|other| other.from == new.from).cloned();
+                told.insert(source, same.unwrap_or(new));
+            }
+        }
+        Ok(Prepared { told })
+    }
+
+    pub fn get(&self, source: Source) -> Option<&Arc<Told>> {
+        self.told.get(&source)
+    }
+}
+
+/// The page access map of what is counted of a run, with the outcomes of its policies, which kept
+/// [`crate::Detail::placements`].
+pub fn page_map(config: &Config, material: &dyn Material, outcomes: &[Outcome]) -> Result<PageMap, SimError> {
+    Layout::new(&config.machine)?;
+    let machine = &config.machine;
+    let mut input = material.open()?;
+    let touches = touches(input.as_mut(), machine.page_bytes, machine.cpus, config.window.as_ref())?;
+    Ok(map::map(config, &touches, outcomes))
+}
+
+fn make(source: Source, config: &Config, material: &dyn Material) -> Result<Arc<Told>, SimError> {
+    // What is wrong with the machine is told as in a run.
+    Layout::new(&config.machine)?;
+    let machine = Machine {
+        page_bytes: config.machine.page_bytes,
+        colors: crate::frames::colors(&config.machine),
+        cpus: config.machine.cpus,
+    };
+    let mut input = material.open()?;
+    let mut malformed = gather::Malformed::default();
+    if source != Source::Trace {
+        let said = gather(&input.names().tables, |visit| material.each_event(visit))?;
+        let told = Told::of_summaries(said, &machine)?;
+        if !told.is_empty() {
+            return Ok(Arc::new(told));
+        }
+        malformed = told.malformed;
+        if source == Source::Summaries {
+            return Err(SimError::NoSummaries {
+                malformed: malformed.told.first().cloned(),
+            });
+        }
+    }
+    let touches = touches(input.as_mut(), machine.page_bytes, machine.cpus, config.window.as_ref())?;
+    Ok(Arc::new(Told::of_touches(touches, malformed, &machine)?))
+}

@@ -1,0 +1,98 @@
+//! What a program's compiler said of its parallel loops, from the events of a trace.
+
+use std::collections::HashSet;
+
+use policy::cdpc::Loop;
+use trace::Event;
+
+use crate::error::SimError;
+use crate::structures::{self, Tables};
+
+/// Different loops that are kept of a trace; a bound on memory.
+const LOOPS: usize = 1 << 16;
+/// Summaries that cannot be, told in words.
+const MALFORMED: usize = 8;
+
+/// What was said.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    /// The loops of each process, its parent's first where it was forked; each once.
+    pub loops: Vec<(u32, Vec<Loop>)>,
+    pub malformed: Malformed,
+}
+
+/// What was said and cannot be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Malformed {
+    /// The first few, in words.
+    pub told: Vec<String>,
+    pub count: u64,
+}
+
+impl Malformed {
+    pub fn add(&mut self, what: String) {
+        if self.told.len() < MALFORMED && !self.told.contains(&what) {
+            self.told.push(what);
+        }
+        self.count += 1;
+    }
+}
+
+impl Said {
+    /// Different loops of all processes, those of parents counted once.
+    pub fn count(&self) -> u64 {
+        let loops: HashSet<&Loop> = self.loops.iter().flat_map(|(_, loops)| loops).collect();
+        loops.len() as u64
+    }
+}
+
+/// Gathers all summaries; `events` tells each event with the process that it is of.
+pub fn gather(
+    tables: &Tables,
+    events: impl FnOnce(&mut dyn FnMut(u32, &Event)) -> Result<(), SimError>,
+) -> Result<Said, SimError> {
+    let mut said = Said::default();
+    let mut own: Vec<(u32, Loop)> = Vec::new();
+    let mut known: HashSet<(u32, Loop)> = HashSet::new();
+    events(&mut |space, event| {
+        let Event::Summary { text } = event else { return };
+        match read(text) {
+            Err(why) => said.malformed.add(why),
+            Ok(a_loop) if known.len() >= LOOPS && !known.contains(&(space, a_loop.clone())) => {
+                said.malformed
+                    .add(format!("{}: one of more than {LOOPS} loops", a_loop.place));
+            }
+            Ok(a_loop) => {
+                if known.insert((space, a_loop.clone())) {
+                    own.push((space, a_loop));
+                }
+            }
+        }
+    })?;
+    let parents = structures::forked_from(tables);
+    let most = own.iter().map(|(space, _)| space + 1).max().unwrap_or(0);
+    for space in 0..most.max(parents.len() as u32) {
+        // A forked process has what its parent was told; parents come before their children.
+        let parent = parents.get(space as usize).copied().flatten();
+        let inherited = parent.and_then(|parent| said.loops.iter().find(|(of, _)| *of == parent));
+        let mut loops: Vec<Loop> = inherited.map_or_else(Vec::new, |(_, loops)| loops.clone());
+        let of_parent: HashSet<Loop> = loops.iter().cloned().collect();
+        let own = own
+            .iter()
+            .filter(|(of, a_loop)| *of == space && !of_parent.contains(a_loop));
+        loops.extend(own.map(|(_, a_loop)| a_loop.clone()));
+        if !loops.is_empty() {
+            said.loops.push((space, loops));
+        }
+    }
+    Ok(said)
+}
+
+fn read(text: &str) -> Result<Loop, String> {
+    let a_loop: Loop = serde_json::from_str(text).map_err(|error| {
+        let start: String = text.chars().take(60).collect();
+        format!("a summary that cannot be read: {error}: {start:?}")
+    })?;
+    a_loop.check().map_err(|error| error.to_string())?;
+    Ok(a_loop)
+}

@@ -1,0 +1,139 @@
+//! The page access map of a program: which cpus touch each of its pages, and which color the page has under each policy
+//! (Bugnion96, figures 3 and 5).
+
+use std::collections::HashMap;
+
+use policy::Page;
+use serde::Serialize;
+
+use super::arrays::Owner;
+use super::explain::list;
+use super::touches::Touches;
+use crate::config::Config;
+use crate::outcome::Outcome;
+
+/// All pages of a program that are touched in what is counted.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PageMap {
+    pub machine: String,
+    pub page_bytes: u64,
+    pub cpus: u32,
+    pub colors: u32,
+    /// The policies that colors and positions are of, in their order.
+    pub policies: Vec<String>,
+    pub arrays: Vec<MappedArray>,
+    /// By process and address.
+    pub pages: Vec<MappedPage>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MappedArray {
+    pub process: u32,
+    pub name: String,
+    pub start: u64,
+    pub bytes: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MappedPage {
+    pub process: u32,
+    /// Its address divided by the bytes of a page.
+    pub page: u64,
+    /// Which of the arrays it belongs to; none: a stack, small things, or memory without a name.
+    pub array: Option<u32>,
+    /// Cpus that touch it.
+    pub cpus: Vec<u32>,
+    /// Of those, the ones that do so while several threads of the program are at work.
+    pub parallel: Vec<u32>,
+    /// Its color when it was first placed, under each policy; none where the policy's run did not touch it.
+    pub colors: Vec<Option<u32>>,
+    /// Its place in the coloring order, under each policy that gave it a hint.
+    pub positions: Vec<Option<u64>>,
+}
+
+/// Puts a map together from what was touched, and what the policies of `config` did with it.
+pub fn map(config: &Config, touches: &Touches, outcomes: &[Outcome]) -> PageMap {
+    let machine = &config.machine;
+    let mut arrays: Vec<MappedArray> = Vec::new();
+    let mut known: HashMap<(u32, String, u64), u32> = HashMap::new();
+    let mut number = |process: u32, name: &str, start: u64, bytes: u64| {
+        *known.entry((process, name.to_string(), start)).or_insert_with(|| {
+            arrays.push(MappedArray {
+                process,
+                name: name.to_string(),
+                start,
+                bytes,
+            });
+            arrays.len() as u32 - 1
+        })
+    };
+    // What the compiler calls an array is more telling than the symbol that it lies in.
+    let mut hinted: HashMap<Page, u32> = HashMap::new();
+    for told in outcomes.iter().filter_map(|outcome| outcome.told.as_ref()) {
+        for (space, hints) in &told.spaces {
+            for segment in &hints.segments {
+                let Some(array) = hints.arrays.get(segment.array as usize) else {
+                    continue;
+                };
+                let array = number(*space, &array.name, array.start, array.bytes);
+                for page in segment.pages.clone() {
+                    let page = Page {
+                        space: *space,
+                        number: page,
+                    };
+                    hinted.entry(page).or_insert(array);
+                }
+            }
+        }
+    }
+    let colors: Vec<HashMap<Page, u32>> = outcomes
+        .iter()
+        .map(|outcome| outcome.placements.iter().copied().collect())
+        .collect();
+    let positions: Vec<HashMap<Page, u64>> = outcomes.iter().map(positions).collect();
+    let mut pages: Vec<MappedPage> = touches
+        .pages
+        .iter()
+        .map(|touched| {
+            let page = Page {
+                space: touched.space,
+                number: touched.page,
+            };
+            let array = hinted.get(&page).copied().or_else(|| match touched.owner {
+                Owner::Array(array) => {
+                    let about = &touches.arrays[array as usize];
+                    Some(number(about.space, &about.name, about.start, about.bytes))
+                }
+                Owner::Unnamed | Owner::Small => None,
+            });
+            MappedPage {
+                process: touched.space,
+                page: touched.page,
+                array,
+                cpus: list(touched.cpus),
+                parallel: list(touched.parallel),
+                colors: colors.iter().map(|of| of.get(&page).copied()).collect(),
+                positions: positions.iter().map(|of| of.get(&page).copied()).collect(),
+            }
+        })
+        .collect();
+    pages.sort_by_key(|page| (page.process, page.page));
+    PageMap {
+        machine: machine.name.clone(),
+        page_bytes: machine.page_bytes,
+        cpus: machine.cpus,
+        colors: crate::frames::colors(machine),
+        policies: outcomes.iter().map(|outcome| outcome.policy.clone()).collect(),
+        arrays,
+        pages,
+    }
+}
+
+fn positions(outcome: &Outcome) -> HashMap<Page, u64> {
+    let spaces = outcome.told.iter().flat_map(|told| &told.spaces);
+    let pages = spaces.flat_map(|(space, hints)| {
+        let page = |number| Page { space: *space, number };
+        (0u64..).zip(&hints.pages).map(move |(at, hint)| (page(hint.page), at))
+    });
+    pages.collect()
+}

@@ -1,0 +1,223 @@
+//! The hints of a run, how they came about, and what became of them.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use policy::Page;
+use policy::cdpc::{self, Hints, PageColors, Segment};
+use serde::Serialize;
+
+use super::arrays::{ArrayId, Owner};
+use super::gather::{Malformed, Said};
+use super::touches::{Touched, Touches};
+use crate::error::SimError;
+
+/// What policy `cdpc` was told, and what came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CdpcOutcome {
+    /// Where the hints come from: `summaries` of the program's compiler, or its `trace`.
+    pub from: &'static str,
+    /// Parallel loops that were spoken of.
+    pub loops: u64,
+    /// Arrays, uniform access segments and sets, and pages with a hint, of all processes.
+    pub arrays: u64,
+    pub segments: u64,
+    pub sets: u64,
+    pub pages: u64,
+    /// Colors among which the hints choose.
+    pub colors: u32,
+    /// Pages that were touched and had a hint, and those that got a frame of that color.
+    pub asked: u64,
+    pub honoured: u64,
+    /// Summaries that cannot be: the first of them in words, and how many.
+    pub malformed: Vec<String>,
+    pub malformed_summaries: u64,
+}
+
+/// The hints of all processes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    pub from: &'static str,
+    pub loops: u64,
+    pub malformed: Malformed,
+    /// By process.
+    pub spaces: Vec<(u32, Hints)>,
+    pub colors: Arc<PageColors>,
+    pub(super) machine: cdpc::Machine,
+}
+
+impl Told {
+    fn new(from: &'static str, machine: &cdpc::Machine, spaces: Vec<(u32, Hints)>) -> Told {
+        let colors = spaces.iter().flat_map(|(space, hints)| {
+            hints.pages.iter().map(|hint| {
+                let (space, number) = (*space, hint.page);
+                (Page { space, number }, hint.color)
+            })
+        });
+        Told {
+            from,
+            loops: 0,
+            malformed: Malformed::default(),
+            colors: Arc::new(colors.collect()),
+            spaces,
+            machine: *machine,
+        }
+    }
+
+    /// Hints from what was said of loops. What is wrong with a loop beside others is found here: it is left out.
+    pub fn of_summaries(mut said: Said, machine: &cdpc::Machine) -> Result<Told, SimError> {
+        let mut spaces = Vec::new();
+        for (space, loops) in &mut said.loops {
+            while !loops.is_empty() {
+                let error = match cdpc::hints(loops, machine) {
+                    Ok(hints) => {
+                        spaces.push((*space, hints));
+                        break;
+                    }
+                    Err(error) => error,
+                };
+                let before = loops.len();
+                loops.retain(|a_loop| match cdpc::segments(std::slice::from_ref(a_loop), machine) {
+                    Ok(_) => true,
+                    Err(error) => {
+                        said.malformed.add(format!("{}: {}", a_loop.place, error.why));
+                        false
+                    }
+                });
+                if loops.len() == before {
+                    return Err(SimError::Hints(error.to_string()));
+                }
+            }
+        }
+        Ok(Told {
+            loops: said.count(),
+            malformed: said.malformed,
+            ..Told::new("summaries", machine, spaces)
+        })
+    }
+
+    /// Hints from who touched what.
+    pub fn of_touches(touches: Touches, malformed: Malformed, machine: &cdpc::Machine) -> Result<Told, SimError> {
+        let mut spaces = Vec::new();
+        let mut pages: Vec<&Touched> = touches.pages.iter().collect();
+        pages.sort_unstable_by_key(|touched| (touched.space, touched.page));
+        for of_space in pages.chunk_by(|a, b| a.space == b.space) {
+            let space = of_space[0].space;
+            if let Some(hints) = of_process(of_space, &touches, machine)? {
+                spaces.push((space, hints));
+            }
+        }
+        Ok(Told {
+            malformed,
+            ..Told::new("trace", machine, spaces)
+        })
+    }
+
+    /// Whether there is any hint.
+    pub fn is_empty(&self) -> bool {
+        self.colors.is_empty()
+    }
+
+    pub fn outcome(&self, asked: u64, honoured: u64) -> CdpcOutcome {
+        let sum = |of: &dyn Fn(&Hints) -> usize| self.spaces.iter().map(|(_, hints)| of(hints) as u64).sum();
+        CdpcOutcome {
+            from: self.from,
+            loops: self.loops,
+            arrays: sum(&|hints| {
+                let used = hints.segments.iter().map(|segment| segment.array);
+                used.collect::<HashSet<_>>().len()
+            }),
+            segments: sum(&|hints| hints.segments.len()),
+            sets: sum(&|hints| hints.sets.len()),
+            pages: self.colors.len() as u64,
+            colors: self.machine.colors,
+            asked,
+            honoured,
+            malformed: self.malformed.told.clone(),
+            malformed_summaries: self.malformed.count,
+        }
+    }
+}
+
+/// Touched pages without a name that lie at most so many apart are one array; with fewer in all they are none.
+const APART: u64 = super::arrays::BLOCK_PAGES;
+
+/// The hints of one process, from its pages in ascending order.
+fn of_process(pages: &[&Touched], touches: &Touches, machine: &cdpc::Machine) -> Result<Option<Hints>, SimError> {
+    // What one thread does alone says nothing of a partition, unless all is done so.
+    let parallel = pages.iter().any(|touched| touched.parallel != 0);
+    let cpus = |touched: &Touched| if parallel { touched.parallel } else { touched.cpus };
+    let mut arrays = Vec::new();
+    let mut numbers = std::collections::HashMap::new();
+    let mut number = |array: cdpc::Array, known: Option<ArrayId>| {
+        let next = arrays.len() as u32;
+        arrays.push(array);
+        known.map(|known| numbers.insert(known, next));
+        next
+    };
+    let mut by_array = std::collections::HashMap::new();
+    let mut segments: Vec<Segment> = Vec::new();
+    let mut push = |array: u32, page: u64, cpus: u128| match segments.last_mut() {
+        Some(last) if last.array == array && last.pages.end == page && last.cpus == cpus => last.pages.end += 1,
+        _ => segments.push(Segment {
+            array,
+            pages: page..page + 1,
+            cpus,
+        }),
+    };
+    let unnamed: Vec<(u64, u128)> = pages
+        .iter()
+        .filter(|touched| touched.owner == Owner::Unnamed && cpus(touched) != 0)
+        .map(|touched| (touched.page, cpus(touched)))
+        .collect();
+    for touched in pages {
+        let Owner::Array(owner) = touched.owner else { continue };
+        let cpus = cpus(touched);
+        if cpus == 0 {
+            continue;
+        }
+        let array = *by_array.entry(owner).or_insert_with(|| {
+            let about = &touches.arrays[owner as usize];
+            let array = cdpc::Array {
+                name: about.name.clone(),
+                start: about.start,
+                bytes: about.bytes,
+                known: true,
+            };
+            number(array, Some(owner))
+        });
+        push(array, touched.page, cpus);
+    }
+    for run in unnamed.chunk_by(|a, b| b.0 - a.0 <= APART) {
+        if (run.len() as u64) < APART {
+            continue;
+        }
+        let Range { start, end } = run[0].0..run[run.len() - 1].0 + 1;
+        let array = cdpc::Array {
+            name: format!("{:#x}", start * machine.page_bytes),
+            start: start * machine.page_bytes,
+            bytes: (end - start).saturating_mul(machine.page_bytes),
+            known: false,
+        };
+        let array = number(array, None);
+        for &(page, cpus) in run {
+            push(array, page, cpus);
+        }
+    }
+    if segments.is_empty() {
+        return Ok(None);
+    }
+    let groups = match parallel {
+        true => &touches.together,
+        false => &touches.together_alone,
+    };
+    let together = groups.iter().map(|group| {
+        let known = group.iter().filter_map(|array| numbers.get(array).copied());
+        known.collect()
+    });
+    let together: Vec<Vec<u32>> = together.collect();
+    let mut hints = cdpc::order(&segments, &together, machine).map_err(|error| SimError::Hints(error.to_string()))?;
+    hints.arrays = arrays;
+    Ok(Some(hints))
+}

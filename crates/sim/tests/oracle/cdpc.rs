@@ -1,0 +1,585 @@
+//! Policy `cdpc`: programs where the counts are known, and both simulators on random ones.
+
+use machine::Machine;
+use policy::cdpc::{Access, Communication, Direction, Loop, Schedule, Summary};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use trace::{Allocation, Event};
+
+use crate::both::{self, Setup};
+use crate::engine;
+use crate::exactness::cases;
+use crate::machines::machines;
+use crate::programs::programs;
+use crate::reference::{Item, Program};
+
+const PAGE: u64 = 4096;
+const LINES: u64 = PAGE / 64;
+
+fn machine(cpus: u32, colors: u64, frames_per_node: u64) -> Machine {
+    let text = format!(
+        "name = \"colored\"\nclock_mhz = 1000\ncpus = {cpus}\npage_bytes = 4096\n\
+         [[cache]]\nname = \"L1\"\nlevel = 1\nkind = \"unified\"\ncpus_per_instance = 1\nbytes = {}\nline_bytes = 64\n\
+         ways = 1\nindex = \"physical\"\nhit_ns = 1\n\
+         [memory]\nlocal_ns = 100\nremote_ns = 100\ndirty_remote_ns = 100\nframes_per_node = {frames_per_node}\n",
+        colors * PAGE
+    );
+    machine::from_toml(&text, "colored").unwrap()
+}
+
+fn each_line(program: &mut Program, thread: u32, first: u64, pages: u64) {
+    for line in 0..pages * LINES {
+        program.read(thread, first * PAGE + line * 64);
+    }
+}
+
+fn summary(name: &str, first: u64, pages: u64, communication: Communication) -> Summary {
+    Summary {
+        name: name.to_string(),
+        start: first * PAGE,
+        bytes: pages * PAGE,
+        offset: 0,
+        unit: PAGE as i64,
+        span: PAGE,
+        inner: Vec::new(),
+        communication,
+        access: Access::Read,
+    }
+}
+
+fn a_loop(place: &str, threads: u32, iterations: u64, summaries: Vec<Summary>) -> Loop {
+    Loop {
+        place: place.to_string(),
+        threads,
+        iterations,
+        schedule: Schedule::Even,
+        direction: Direction::Forward,
+        summaries,
+    }
+}
+
+fn say(program: &mut Program, thread: u32, a_loop: &Loop) {
+    let text = serde_json::to_string(a_loop).unwrap();
+    program.event(thread, Event::Summary { text });
+}
+
+/// Two arrays of 8 pages (0 to 7, and 64 to 71: at the same colors) that two cpus share evenly; each cpu's part is 4 + 4
+/// pages, which fills a cache of 8 colors.
+const A: u64 = 0x100;
+const B: u64 = 0x140;
+
+fn halves(program: &mut Program, rounds: u64) {
+    for _ in 0..rounds {
+        for thread in 0..2 {
+            each_line(program, thread, A + 4 * u64::from(thread), 4);
+            each_line(program, thread, B + 4 * u64::from(thread), 4);
+        }
+        program.barrier();
+    }
+}
+
+fn halves_loop() -> Loop {
+    let arrays = [("a", A), ("b", B)].map(|(name, first)| summary(name, first, 8, Communication::None));
+    a_loop("halves", 2, 8, arrays.to_vec())
+}
+
+/// Under page coloring, half of the pages of each cpu compete with the other half, and the rest of the cache is empty;
+/// by hints each cpu's pages are all of different colors. So they miss once.
+#[test]
+fn what_fits_is_without_conflicts() {
+    const ROUNDS: u64 = 5;
+    let machine = machine(2, 8, 0);
+    let mut program = Program::new(2);
+    say(&mut program, 1, &halves_loop());
+    halves(&mut program, ROUNDS);
+    let cold = 16 * LINES;
+    let outcome = both::run(&machine, &program, "page-coloring");
+    outcome.cache("L1", "misses", ROUNDS * cold);
+    outcome.cache("L1", "conflict", (ROUNDS - 1) * cold);
+    for policy in ["cdpc", "first-touch+cdpc"] {
+        let outcome = both::run(&machine, &program, policy);
+        outcome.cache("L1", "misses", cold);
+        outcome.cache("L1", "conflict", 0);
+        let told = &outcome.value()["cdpc"];
+        assert_eq!(told["from"], "summaries");
+        for (field, expected) in [
+            ("loops", 1),
+            ("arrays", 2),
+            ("segments", 4),
+            ("sets", 2),
+            ("pages", 16),
+            ("colors", 8),
+            ("asked", 16),
+            ("honoured", 16),
+            ("malformed_summaries", 0),
+        ] {
+            assert_eq!(told[field], expected, "{field} in {told}");
+        }
+        assert_eq!(
+            outcome.value()["memory"]["hints"],
+            serde_json::json!({"placed": 16, "honoured": 16})
+        );
+    }
+}
+
+/// The same from the trace, where nothing is said: the arrays are heap blocks, which one thread has filled before.
+#[test]
+fn a_trace_shows_what_nobody_says() {
+    const ROUNDS: u64 = 5;
+    let machine = machine(2, 32, 0);
+    let (a, b) = (0x1000, 0x1040);
+    let mut program = Program::new(2);
+    for first in [a, b] {
+        program.event(
+            0,
+            Event::Alloc {
+                addr: first * PAGE,
+                bytes: 32 * PAGE,
+                stack: 0,
+                kind: Allocation::Heap,
+            },
+        );
+        each_line(&mut program, 0, first, 32);
+    }
+    program.event(0, Event::TeamBegin { object: 1, threads: 2 });
+    for _ in 0..ROUNDS {
+        for thread in 0..2 {
+            for first in [a, b] {
+                each_line(&mut program, thread, first + 16 * u64::from(thread), 16);
+            }
+        }
+        program.barrier();
+    }
+    program.event(0, Event::TeamEnd { object: 1 });
+    let outcome = both::run_recorded(&machine, &program, "cdpc");
+    let told = &outcome.value()["cdpc"];
+    assert_eq!(
+        (&told["from"], &told["segments"], &told["sets"]),
+        (&"trace".into(), &4.into(), &2.into()),
+        "{told}"
+    );
+    assert_eq!((&told["pages"], &told["asked"]), (&64.into(), &64.into()));
+    // Each cpu reads its half once, as cold; of cpu 0 the second half goes to cpu 1, which it does not keep.
+    let per_cpu = |cpu: usize| outcome.value()["per_cpu"][cpu]["caches"][0]["misses"].as_u64().unwrap();
+    assert_eq!(per_cpu(1), 32 * LINES);
+    // Filling takes 64 pages through a cache of 32: of its own half, cpu 0 may have to read every line once more.
+    assert!(per_cpu(0) <= 64 * LINES + 32 * LINES, "{}", per_cpu(0));
+    // By page coloring each half would come anew in each round.
+    let outcome = both::run_recorded(&machine, &program, "page-coloring");
+    outcome.cache_of(1, "L1", "misses", ROUNDS * 32 * LINES);
+}
+
+/// Figure 4: two arrays, two cpus, four colors. Of 14 pages each color has three or four, and cpu 0's array starts are apart.
+#[test]
+fn figure_4_has_its_colors() {
+    let machine = machine(2, 4, 0);
+    let mut program = Program::new(2);
+    let with_next = |name, first, pages| {
+        let next = Communication::Shift(PAGE as i64);
+        vec![
+            summary(name, first, pages, Communication::None),
+            summary(name, first, pages, next),
+        ]
+    };
+    say(&mut program, 0, &a_loop("a", 2, 8, with_next("a", 0x10, 8)));
+    say(&mut program, 0, &a_loop("b", 2, 6, with_next("b", 0x18, 6)));
+    let both = [("a", 0x10, 8), ("b", 0x18, 6)];
+    let both = both.map(|(name, first, pages)| summary(name, first, pages, Communication::None));
+    say(&mut program, 0, &a_loop("both", 1, 1, both.to_vec()));
+    each_line(&mut program, 0, 0x10, 5);
+    each_line(&mut program, 0, 0x18, 4);
+    program.barrier();
+    each_line(&mut program, 1, 0x14, 4);
+    each_line(&mut program, 1, 0x1b, 3);
+    let outcome = both::run(&machine, &program, "cdpc");
+    let told = &outcome.value()["cdpc"];
+    for (field, expected) in [("loops", 3), ("arrays", 2), ("segments", 6), ("sets", 3), ("pages", 14)] {
+        assert_eq!(told[field], expected, "{field} in {told}");
+    }
+    let colors = engine::colors(&machine, &program, "cdpc");
+    let order = [0u64, 1, 2, 3, 9, 10, 8, 4, 11, 5, 6, 7, 12, 13];
+    for (position, page) in order.into_iter().enumerate() {
+        assert_eq!(colors[&(0, 0x10 + page)], position as u32 % 4, "page {page}");
+    }
+}
+
+/// Two processes ask for the same colors, of which there are not enough frames.
+#[test]
+fn under_pressure_hints_are_honoured_as_far_as_frames_allow() {
+    let mut program = Program::new(2);
+    program.spaces = vec![0, 1];
+    for thread in 0..2 {
+        say(
+            &mut program,
+            thread,
+            &a_loop("own", 1, 4, vec![summary("a", A, 4, Communication::None)]),
+        );
+    }
+    // One after the other.
+    for thread in 0..2 {
+        each_line(&mut program, thread, A, 4);
+        program.barrier();
+    }
+    // Ten frames: three of colors 0 and 1, two of 2 and 3.
+    let outcome = both::run(&machine(2, 4, 10), &program, "cdpc");
+    let told = &outcome.value()["cdpc"];
+    assert_eq!(
+        (&told["pages"], &told["asked"], &told["honoured"]),
+        (&8.into(), &8.into(), &8.into())
+    );
+    // Eight frames of eight colors: the first process gets what it asks for, the second what is left.
+    let outcome = both::run(&machine(2, 8, 8), &program, "cdpc");
+    let told = &outcome.value()["cdpc"];
+    assert_eq!((&told["asked"], &told["honoured"]), (&8.into(), &4.into()));
+    let hints = &outcome.value()["memory"]["hints"];
+    assert_eq!((&hints["placed"], &hints["honoured"]), (&8.into(), &4.into()));
+}
+
+/// What cannot be read or cannot be is counted, told and left out; what else was said is followed.
+#[test]
+fn malformed_summaries_are_told() {
+    let machine = machine(2, 8, 0);
+    let mut program = Program::new(2);
+    let text = "{\"place\": \"nowhere\"".to_string();
+    program.event(0, Event::Summary { text });
+    let mut wrong = halves_loop();
+    wrong.place = "wrong".to_string();
+    wrong.summaries[1].span = 0;
+    say(&mut program, 1, &wrong);
+    let mut huge = halves_loop();
+    huge.place = "huge".to_string();
+    huge.summaries[0].bytes = 1 << 60;
+    say(&mut program, 1, &huge);
+    halves(&mut program, 2);
+    let outcome = both::run(&machine, &program, "cdpc");
+    let told = &outcome.value()["cdpc"];
+    // Nothing that can be used was said: the trace is looked at. Two arrays of 8 pages without a name are too small.
+    assert_eq!(
+        (&told["from"], &told["malformed_summaries"]),
+        (&"trace".into(), &3.into()),
+        "{told}"
+    );
+    assert_eq!(told["pages"], 0);
+
+    say(&mut program, 0, &halves_loop());
+    let outcome = engine::simulate(&machine, &program, &["cdpc"], &Setup::default()).unwrap();
+    let told = &outcome[0]["cdpc"];
+    assert_eq!(
+        (&told["from"], &told["loops"], &told["pages"]),
+        (&"summaries".into(), &1.into(), &16.into())
+    );
+    assert_eq!(told["malformed_summaries"], 3);
+    let words = told["malformed"].to_string();
+    for part in ["cannot be read", "wrong: b: a span of 0 bytes", "huge: "] {
+        assert!(words.contains(part), "{part} in {words}");
+    }
+    let sets = ["cdpc.from=summaries".to_string()];
+    program
+        .items
+        .retain(|(_, item)| !matches!(item, Item::Event(Event::Summary { text }) if text.contains("halves")));
+    let setup = Setup {
+        sets: &sets,
+        ..Setup::default()
+    };
+    let error = engine::simulate(&machine, &program, &["cdpc"], &setup).unwrap_err();
+    assert!(
+        error.contains("domicile-cc") && error.contains("cdpc.from=trace"),
+        "{error}"
+    );
+}
+
+/// Pages of the same address in two processes have hints of their own.
+#[test]
+fn each_process_has_its_own_hints() {
+    let machine = machine(2, 8, 0);
+    let mut program = Program::new(2);
+    program.spaces = vec![0, 1];
+    say(
+        &mut program,
+        0,
+        &a_loop("up", 1, 4, vec![summary("a", A, 4, Communication::None)]),
+    );
+    // Of the second process page A + 2 is alone first: it has color 0.
+    say(
+        &mut program,
+        1,
+        &a_loop("one", 1, 2, vec![summary("a", A + 2, 2, Communication::None)]),
+    );
+    for thread in 0..2 {
+        each_line(&mut program, thread, A, 5);
+    }
+    let outcome = both::run(&machine, &program, "cdpc");
+    assert_eq!(outcome.value()["cdpc"]["pages"], 6);
+    assert_eq!(outcome.value()["cdpc"]["asked"], 6);
+    let colors = engine::colors(&machine, &program, "cdpc");
+    let of = |space: u32| [0, 1, 2, 3, 4].map(|page| colors[&(space, A + page)]);
+    assert_eq!(of(0), [0, 1, 2, 3, 4]);
+    // Without a hint: page coloring.
+    assert_eq!(of(1), [0, 1, 0, 1, 4]);
+}
+
+/// Faults of several cpus draw colors in the order of their clocks, the lower cpu first where they are equal.
+#[test]
+fn faults_race_for_colors_by_the_clocks() {
+    let machine = machine(4, 16, 0);
+    let mut program = Program::new(4);
+    // Thread t computes so long before each of its pages.
+    let work = [700, 100, 100, 400];
+    for thread in 0..4u32 {
+        for page in 0..3 {
+            let instructions = work[thread as usize];
+            program.event(thread, Event::Work { instructions });
+            program.read(thread, (0x100 * u64::from(thread + 1) + page) * PAGE);
+        }
+    }
+    let colors = engine::colors(&machine, &program, "bin-hopping");
+    let of = |thread: u64| [0, 1, 2].map(|page| colors[&(0, 0x100 * (thread + 1) + page)]);
+    // One instruction a ns, and 100 ns for each miss: threads 1 and 2 fault at 101, 302 (with the reference's own
+    // instruction) and 503, thread 3 at 401, 902 and 1403, thread 0 at 701, 1502 and 2303.
+    assert_eq!(of(1), [0, 2, 5]);
+    assert_eq!(of(2), [1, 3, 6]);
+    assert_eq!(of(3), [4, 8, 9]);
+    assert_eq!(of(0), [7, 10, 11]);
+    both::run(&machine, &program, "bin-hopping");
+    // A race by chance is another one, and the same each time.
+    let sets = ["bin-hopping.race=3".to_string()];
+    let setup = Setup {
+        sets: &sets,
+        ..Setup::default()
+    };
+    both::run_with(&machine, &program, "bin-hopping", &setup);
+    let raced = engine::colors_with(&machine, &program, "bin-hopping", &setup);
+    assert_ne!(raced, colors);
+    assert_eq!(raced, engine::colors_with(&machine, &program, "bin-hopping", &setup));
+    let mut given: Vec<u32> = raced.values().copied().collect();
+    given.sort_unstable();
+    given.dedup();
+    assert_eq!(
+        given.len(),
+        12,
+        "twelve pages race for at most fifteen places, all of different colors"
+    );
+}
+
+fn access() -> impl Strategy<Value = Access> {
+    select(vec![Access::Read, Access::Write, Access::ReadWrite])
+}
+
+/// Summaries of the memory that random programs use.
+fn summaries() -> impl Strategy<Value = Summary> {
+    let place = prop_oneof![
+        4 => 0x40_0000u64..0x40_4000,
+        1 => 0x7fff_ffff_d000..0x7fff_ffff_f000u64,
+        1 => Just(u64::MAX - 10),
+    ];
+    let communication = prop_oneof![
+        2 => Just(Communication::None),
+        1 => (-600i64..600).prop_map(Communication::Shift),
+        1 => (-3i64..3).prop_map(Communication::Rotate),
+    ];
+    (place, 1..0x3000u64, -900i64..900, 0..700u64, communication, access()).prop_map(
+        |(start, bytes, unit, span, communication, access)| Summary {
+            name: format!("{start:x}"),
+            start,
+            bytes,
+            offset: 0,
+            unit,
+            span,
+            inner: Vec::new(),
+            communication,
+            access,
+        },
+    )
+}
+
+fn loops() -> impl Strategy<Value = Event> {
+    let schedule = prop_oneof![
+        Just(Schedule::Even),
+        Just(Schedule::Blocked),
+        (0..4u64).prop_map(Schedule::Chunked)
+    ];
+    let a_loop = (0..5u32, 0..20u64, schedule, any::<bool>(), vec(summaries(), 0..4));
+    a_loop.prop_map(|(threads, iterations, schedule, reverse, summaries)| {
+        let a_loop = Loop {
+            place: format!("{threads} x {iterations}"),
+            threads,
+            iterations,
+            schedule,
+            direction: if reverse {
+                Direction::Reverse
+            } else {
+                Direction::Forward
+            },
+            summaries,
+        };
+        let text = serde_json::to_string(&a_loop).unwrap();
+        Event::Summary { text }
+    })
+}
+
+/// What a recorder would tell besides: summaries, teams, and blocks in places of their own.
+fn telling(summaries: bool) -> impl Strategy<Value = Event> {
+    let block = (0..6u64, prop_oneof![1..400u64, 400..70_000u64]).prop_map(|(place, bytes)| Event::Alloc {
+        addr: 0x3f_ff00 + place * 0x500 + place / 3 * 0x10_0000,
+        bytes: bytes.min(if place % 3 < 2 { 0x500 } else { 0x8_0000 }),
+        stack: 0,
+        kind: Allocation::Heap,
+    });
+    let free = (0..6u64).prop_map(|place| Event::Free {
+        addr: 0x3f_ff00 + place * 0x500 + place / 3 * 0x10_0000,
+    });
+    let team = prop_oneof![
+        (0..4u32).prop_map(|threads| Event::TeamBegin { object: 1, threads }),
+        Just(Event::TeamEnd { object: 1 })
+    ];
+    let phase = Just(Event::Phase {
+        name: "next".to_string(),
+    });
+    match summaries {
+        true => prop_oneof![4 => loops(), 2 => block, 1 => free, 1 => team, 1 => phase].boxed(),
+        false => prop_oneof![5 => block, 3 => free, 3 => team, 1 => phase].boxed(),
+    }
+}
+
+/// A block is there once: one that comes in the place of a live one is left out.
+fn tidy(mut program: Program) -> Program {
+    let mut live = std::collections::HashSet::new();
+    let spaces = program.spaces.clone();
+    program.items.retain(|(thread, item)| match item {
+        Item::Event(Event::Alloc { addr, .. }) => spaces[*thread as usize] == 0 && live.insert(*addr),
+        Item::Event(Event::Free { addr }) => {
+            live.remove(addr);
+            true
+        }
+        _ => true,
+    });
+    program
+}
+
+fn telling_programs() -> impl Strategy<Value = Program> {
+    any::<bool>().prop_flat_map(|summaries| {
+        let told = vec((any::<Index>(), any::<Index>(), telling(summaries)), 0..20);
+        (programs(4, 200), told).prop_map(|(mut program, told)| {
+            for (thread, place, event) in told {
+                let thread = thread.index(program.spaces.len()) as u32;
+                let place = place.index(program.items.len() + 1);
+                program.items.insert(place, (thread, Item::Event(event)));
+            }
+            tidy(program)
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(cases(250))]
+
+    #[test]
+    fn both_simulators_agree_on_hints(
+        machine in machines(vec![1, 2, 3]),
+        program in telling_programs(),
+        recorded: bool,
+        classes: bool,
+        trace: bool,
+        hopping: bool,
+    ) {
+        let mut sets = Vec::new();
+        if trace {
+            sets.push("cdpc.from=trace".to_string());
+        }
+        if hopping {
+            sets.push("cdpc.rest=bin-hopping".to_string());
+        }
+        let setup = Setup { recorded, classes, sets: &sets, ..Setup::default() };
+        for policy in ["cdpc", "round-robin+cdpc"] {
+            let model = both::model(&machine, &program, policy, &setup);
+            let outcome = engine::simulate(&machine, &program, &[policy], &setup);
+            let (Some(model), Ok(outcome)) = (&model, &outcome) else {
+                prop_assert_eq!(model.is_none(), outcome.is_err(), "{:?}", outcome);
+                continue;
+            };
+            let different = both::differences(model, &outcome[0]);
+            prop_assert!(different.is_empty(), "{}", both::report(&machine, &program, policy, &different));
+        }
+    }
+}
+
+/// Threads that sweep over many pages, of two large blocks, several small ones, and of memory without a name.
+fn sweeping() -> impl Strategy<Value = Program> {
+    const STEP: u64 = 512;
+    #[derive(Clone, Debug)]
+    enum Draw {
+        Sweep(u64, u64),
+        Event(Event),
+    }
+    let sweep = (0..100u64, 1..60u64).prop_map(|(first, count)| Draw::Sweep(first, count));
+    let event = |event: Event| Just(Draw::Event(event));
+    let ticket = || 0..3u64;
+    let wait = prop_oneof![
+        ticket().prop_map(|ticket| Event::Post { ticket }),
+        ticket().prop_map(|ticket| Event::Wait { ticket }),
+        (1..4u32).prop_map(|threads| Event::Barrier { object: 3, threads }),
+        (0..4u32).prop_map(|child| Event::Join { child }),
+    ];
+    let draw = prop_oneof![
+        10 => sweep,
+        2 => telling(false).prop_map(Draw::Event),
+        1 => wait.prop_map(Draw::Event),
+        1 => event(Event::TeamBegin { object: 1, threads: 3 }),
+        1 => event(Event::TeamEnd { object: 1 }),
+    ];
+    (1..5u32, any::<bool>(), vec((any::<Index>(), draw), 1..40)).prop_map(|(threads, two_spaces, draws)| {
+        let mut program = Program::new(threads as usize);
+        if two_spaces {
+            program.spaces = (0..threads).map(|thread| thread % 2).collect();
+        }
+        for (addr, bytes) in [(0x41_0000 + 300, 17 * 4096), (0x45_0000, 20 * 4096)] {
+            let (stack, kind) = (0, Allocation::Heap);
+            program.event(
+                0,
+                Event::Alloc {
+                    addr,
+                    bytes,
+                    stack,
+                    kind,
+                },
+            );
+        }
+        for (thread, draw) in draws {
+            let thread = thread.index(threads as usize) as u32;
+            match draw {
+                Draw::Event(event) => program.event(thread, event),
+                Draw::Sweep(first, count) => {
+                    for step in first..first + count {
+                        // From unnamed memory into the large blocks.
+                        program.read(thread, 0x3f_e000 + step * STEP * 6 + step % STEP);
+                    }
+                }
+            }
+        }
+        tidy(program)
+    })
+}
+
+proptest! {
+    #![proptest_config(cases(150))]
+
+    #[test]
+    fn both_simulators_agree_on_what_a_trace_shows(
+        machine in machines(vec![1, 2, 3]),
+        program in sweeping(),
+        part: bool,
+    ) {
+        let has_phase = program.items.iter().any(|(_, item)| matches!(item, Item::Event(Event::Phase { .. })));
+        let from_phase = (part && has_phase).then_some("next");
+        let setup = Setup { from_phase, ..Setup::default() };
+        let model = both::model(&machine, &program, "cdpc", &setup);
+        let outcome = engine::simulate(&machine, &program, &["cdpc"], &setup);
+        let (Some(model), Ok(outcome)) = (&model, &outcome) else {
+            prop_assert_eq!(model.is_none(), outcome.is_err(), "{:?}", outcome);
+            return Ok(());
+        };
+        let different = both::differences(model, &outcome[0]);
+        prop_assert!(different.is_empty(), "{}", both::report(&machine, &program, "cdpc", &different));
+    }
+}
