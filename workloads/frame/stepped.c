@@ -2,7 +2,7 @@
    out. The main program is Fortran's own, so that any Fortran compiler links it. Compiled once for each program and
    compiler: PROGRAM and VERSION are strings.
 
-   All of a run is recorded but its checksum, initialization too: which page is touched first decides what bin hopping gives
+   All of a run is recorded but its checksum and other numbers for the report, initialization too: which page is touched first decides what bin hopping gives
    it. Times are those of the phase `steady` alone. */
 #include "measured.h"
 #include "size.h"
@@ -103,6 +103,9 @@ int stepped_next(void)
    frame_end();
    return 0;
 }
+
+void stepped_pause(void) { DOMICILE_RECORD_STOP(); }
+void stepped_resume(void) { DOMICILE_RECORD_START(); }
 
 /* After all steps: prints the line. */
 void stepped_finish(double checksum)

@@ -11,11 +11,18 @@ module stepped
   use, intrinsic :: iso_c_binding
   implicit none
   private
-  public :: start, next_step, report, finish, place_weight
+  public :: start, next_step, pause, resume, report, finish, place_weight
 
   interface
      subroutine start() bind(c, name='stepped_start')
      end subroutine start
+
+     !> Around what a program looks up for its own report before the steps: it is not recorded.
+     subroutine pause() bind(c, name='stepped_pause')
+     end subroutine pause
+
+     subroutine resume() bind(c, name='stepped_resume')
+     end subroutine resume
 
      subroutine finish(checksum) bind(c, name='stepped_finish')
        import :: c_double

@@ -9,7 +9,9 @@ program hydro2d
 
   call start()
   call initialize()
+  call pause()
   before = mass()
+  call resume()
   came = 0
   time = 0
   at_i = 0

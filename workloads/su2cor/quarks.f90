@@ -61,28 +61,34 @@ contains
   subroutine dirac(to, from, sign)
     double precision, intent(inout) :: to(4, side, side, side, side)
     double precision, intent(in) :: from(4, side, side, side, side), sign
-    double precision :: sum(4), h
+    double precision :: s1, s2, s3, s4, h
     integer :: ix, iy, iz, it
 
-    !$omp parallel do schedule(static) private(ix, iy, iz, sum, h)
+    !$omp parallel do schedule(static) private(ix, iy, iz, s1, s2, s3, s4, h)
     do it = 1, side
        do iz = 1, side
           do iy = 1, side
              do ix = 1, side
                 h = 0.5d0*sign
-                sum = mass*from(:, ix, iy, iz, it)
-                call along(sum, h, u(1, ix, iy, iz, it, 1), from(1, up(ix), iy, iz, it))
-                call back(sum, h, u(1, down(ix), iy, iz, it, 1), from(1, down(ix), iy, iz, it))
+                s1 = mass*from(1, ix, iy, iz, it)
+                s2 = mass*from(2, ix, iy, iz, it)
+                s3 = mass*from(3, ix, iy, iz, it)
+                s4 = mass*from(4, ix, iy, iz, it)
+                call along(s1, s2, s3, s4, h, u(1, ix, iy, iz, it, 1), from(1, up(ix), iy, iz, it))
+                call back(s1, s2, s3, s4, h, u(1, down(ix), iy, iz, it, 1), from(1, down(ix), iy, iz, it))
                 h = 0.5d0*sign*eta(1, ix, iy, iz, it)
-                call along(sum, h, u(1, ix, iy, iz, it, 2), from(1, ix, up(iy), iz, it))
-                call back(sum, h, u(1, ix, down(iy), iz, it, 2), from(1, ix, down(iy), iz, it))
+                call along(s1, s2, s3, s4, h, u(1, ix, iy, iz, it, 2), from(1, ix, up(iy), iz, it))
+                call back(s1, s2, s3, s4, h, u(1, ix, down(iy), iz, it, 2), from(1, ix, down(iy), iz, it))
                 h = 0.5d0*sign*eta(2, ix, iy, iz, it)
-                call along(sum, h, u(1, ix, iy, iz, it, 3), from(1, ix, iy, up(iz), it))
-                call back(sum, h, u(1, ix, iy, down(iz), it, 3), from(1, ix, iy, down(iz), it))
+                call along(s1, s2, s3, s4, h, u(1, ix, iy, iz, it, 3), from(1, ix, iy, up(iz), it))
+                call back(s1, s2, s3, s4, h, u(1, ix, iy, down(iz), it, 3), from(1, ix, iy, down(iz), it))
                 h = 0.5d0*sign*eta(3, ix, iy, iz, it)
-                call along(sum, h, u(1, ix, iy, iz, it, 4), from(1, ix, iy, iz, up(it)))
-                call back(sum, h, u(1, ix, iy, iz, down(it), 4), from(1, ix, iy, iz, down(it)))
-                to(:, ix, iy, iz, it) = sum
+                call along(s1, s2, s3, s4, h, u(1, ix, iy, iz, it, 4), from(1, ix, iy, iz, up(it)))
+                call back(s1, s2, s3, s4, h, u(1, ix, iy, iz, down(it), 4), from(1, ix, iy, iz, down(it)))
+                to(1, ix, iy, iz, it) = s1
+                to(2, ix, iy, iz, it) = s2
+                to(3, ix, iy, iz, it) = s3
+                to(4, ix, iy, iz, it) = s4
              end do
           end do
        end do
@@ -90,25 +96,25 @@ contains
   end subroutine dirac
 
   !> Adds h times the link times the quark.
-  pure subroutine along(sum, h, a, c)
-    double precision, intent(inout) :: sum(4)
+  pure subroutine along(s1, s2, s3, s4, h, a, c)
+    double precision, intent(inout) :: s1, s2, s3, s4
     double precision, intent(in) :: h, a(4), c(4)
 
-    sum(1) = sum(1) + h*(a(1)*c(1) - a(4)*c(2) + a(3)*c(3) - a(2)*c(4))
-    sum(2) = sum(2) + h*(a(1)*c(2) + a(4)*c(1) + a(3)*c(4) + a(2)*c(3))
-    sum(3) = sum(3) + h*(-a(3)*c(1) - a(2)*c(2) + a(1)*c(3) + a(4)*c(4))
-    sum(4) = sum(4) + h*(-a(3)*c(2) + a(2)*c(1) + a(1)*c(4) - a(4)*c(3))
+    s1 = s1 + h*(a(1)*c(1) - a(4)*c(2) + a(3)*c(3) - a(2)*c(4))
+    s2 = s2 + h*(a(1)*c(2) + a(4)*c(1) + a(3)*c(4) + a(2)*c(3))
+    s3 = s3 + h*(-a(3)*c(1) - a(2)*c(2) + a(1)*c(3) + a(4)*c(4))
+    s4 = s4 + h*(-a(3)*c(2) + a(2)*c(1) + a(1)*c(4) - a(4)*c(3))
   end subroutine along
 
   !> Takes away h times the link's conjugate times the quark.
-  pure subroutine back(sum, h, a, c)
-    double precision, intent(inout) :: sum(4)
+  pure subroutine back(s1, s2, s3, s4, h, a, c)
+    double precision, intent(inout) :: s1, s2, s3, s4
     double precision, intent(in) :: h, a(4), c(4)
 
-    sum(1) = sum(1) - h*(a(1)*c(1) + a(4)*c(2) - a(3)*c(3) + a(2)*c(4))
-    sum(2) = sum(2) - h*(a(1)*c(2) - a(4)*c(1) - a(3)*c(4) - a(2)*c(3))
-    sum(3) = sum(3) - h*(a(3)*c(1) + a(2)*c(2) + a(1)*c(3) - a(4)*c(4))
-    sum(4) = sum(4) - h*(a(3)*c(2) - a(2)*c(1) + a(1)*c(4) + a(4)*c(3))
+    s1 = s1 - h*(a(1)*c(1) + a(4)*c(2) - a(3)*c(3) + a(2)*c(4))
+    s2 = s2 - h*(a(1)*c(2) - a(4)*c(1) - a(3)*c(4) - a(2)*c(3))
+    s3 = s3 - h*(a(3)*c(1) + a(2)*c(2) + a(1)*c(3) - a(4)*c(4))
+    s4 = s4 - h*(a(3)*c(2) - a(2)*c(1) + a(1)*c(4) + a(4)*c(3))
   end subroutine back
 
   double precision function dot(one, other)

@@ -1,25 +1,27 @@
-!> Su2cor: masses of elementary particles by Monte Carlo, with the gauge group SU(2). A time step moves all links of the gauge field
-!> (links.f90) and then goes a few iterations towards the propagator of a quark in it (quarks.f90).
+!> Su2cor: masses of elementary particles by Monte Carlo, with the gauge group SU(2). A time step moves the gauge field's links of one
+!> direction (links.f90; four steps are a sweep), and then goes one iteration towards the propagator of a quark in the field as it
+!> is now (quarks.f90).
 program su2cor
   use stepped
   use lattice
   use links
   use quarks
   implicit none
-  integer, parameter :: searches = 3
   double precision :: before, square, truth, norm, checksum
-  integer :: ix, iy, iz, it, k
+  integer :: ix, iy, iz, it, k, mu
 
   call start()
   call initialize()
+  call pause()
   before = action()
+  call resume()
   square = 0
+  mu = 0
   do while (next_step())
-     call overrelax()
+     mu = mod(mu, 4) + 1
+     call overrelax(mu)
      call begin_search()
-     do k = 1, searches
-        square = search()
-     end do
+     square = search()
   end do
   truth = true_residual()
 

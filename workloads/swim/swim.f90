@@ -9,7 +9,9 @@ program swim
 
   call start()
   call initialize()
+  call pause()
   call find_totals(mass, energy)
+  call resume()
   first = .true.
   do while (next_step())
      call fluxes()

@@ -18,13 +18,18 @@ contains
 
   subroutine initialize()
     real, parameter :: angle = 2*pi/m, pressure = pi*pi*amplitude*amplitude/(m*dx)**2
+    real :: sine(n), cosine(n)
     integer :: i, j
 
+    do i = 1, n
+       sine(i) = sin((i - .5)*angle)
+       cosine(i) = cos(2*(i - 1)*angle)
+    end do
     !$omp parallel do schedule(static) private(i)
     do j = 1, n
        do i = 1, n
-          psi(i, j) = amplitude*sin((i - .5)*angle)*sin((j - .5)*angle)
-          p(i, j) = pressure*(cos(2*(i - 1)*angle) + cos(2*(j - 1)*angle)) + 50000.
+          psi(i, j) = amplitude*sine(i)*sine(j)
+          p(i, j) = pressure*(cosine(i) + cosine(j)) + 50000.
        end do
     end do
     !$omp parallel do schedule(static) private(i)

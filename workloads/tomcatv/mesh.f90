@@ -13,19 +13,26 @@ contains
   !> comes from a file.
   subroutine boundary()
     double precision, parameter :: pi = 3.14159265358979324d0
-    double precision :: s, t, low
+    double precision :: s, t, low, wave_x(n), wave_y(n), bend_x, bend_y
     integer :: i, j
 
+    do i = 1, n
+       s = dble(i - 1)/(n - 1)
+       wave_x(i) = 0.3d0/n*sin(40*pi*s)
+       wave_y(i) = 0.3d0/n*sin(50*pi*s)
+    end do
     do j = 1, n
        t = dble(j - 1)/(n - 1)
        low = 0.2d0*exp(-36*(t - 0.5d0)**2)
+       bend_x = sin(60*pi*t)
+       bend_y = sin(30*pi*t)
        do i = 1, n
           s = dble(i - 1)/(n - 1)
           x(i, j) = 2*t
           y(i, j) = low + (1 - low)*s
           if (i > 1 .and. i < n .and. j > 1 .and. j < n) then
-             x(i, j) = x(i, j) + 0.3d0/n*sin(40*pi*s)*sin(60*pi*t)
-             y(i, j) = y(i, j) + 0.3d0/n*sin(50*pi*s)*sin(30*pi*t)
+             x(i, j) = x(i, j) + wave_x(i)*bend_x
+             y(i, j) = y(i, j) + wave_y(i)*bend_y
           end if
        end do
     end do
