@@ -63,7 +63,7 @@ contains
     integer(long), parameter :: half = 2_long**23, a = 5_long**13
     integer(long) :: middle
 
-    middle = mod((a/half)*mod(x, half) + mod(a, half)*(x/half), half)
+    middle = mod(ishft(a, -23)*mod(x, half) + mod(a, half)*ishft(x, -23), half)
     next = mod(middle*half + mod(a, half)*mod(x, half), half*half)
   end function next
 end module charges
