@@ -23,7 +23,7 @@ static cl::opt<std::string>
 /// findSetting().
 static bool isKnown(StringRef Name) {
   return StringSwitch<bool>(Name)
-      .Cases("summary", "late", "report", true)
+      .Cases("summary", "late", "show", "report", true)
       .Cases("align", "pad", "prefetch", "latency", "line", "cache", true)
       .Default(false);
 }
@@ -61,6 +61,7 @@ static Options read() {
 
   Asked.Summary = isOn(List, "summary", true);
   Asked.Late = isOn(List, "late", true);
+  Asked.Show = isOn(List, "show", false);
   StringRef File;
   if (findSetting(List, "report", File))
     Asked.Report = File.str();
