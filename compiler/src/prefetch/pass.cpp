@@ -30,6 +30,7 @@
 #include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
 #include "llvm/Transforms/Utils/UnrollLoop.h"
 #include <map>
+#include <set>
 
 using namespace llvm;
 
@@ -255,8 +256,11 @@ Instruction *Schedule::guard(Loop *L, PHINode *Iteration, uint64_t Count) {
 }
 
 bool Schedule::process(Loop *L, const Locality::Found &Found) {
+  // An unrolled loop has each of them several times.
+  std::set<std::pair<const DILocation *, StringRef>> Told;
   for (const Refused &R : Found.Refusals)
-    refuse(R.Access, L, R.Reason);
+    if (Told.insert({R.Access->getDebugLoc().get(), R.Reason}).second)
+      refuse(R.Access, L, R.Reason);
   if (Found.Misses.empty())
     return false;
   if (!L->isLoopSimplifyForm() || !L->isSafeToClone()) {
