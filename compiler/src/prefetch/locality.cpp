@@ -46,6 +46,41 @@ static std::optional<int64_t> constant(const SCEV *S) {
   return std::nullopt;
 }
 
+namespace {
+/// Takes 32-bit counters for 64-bit ones that do not wrap: `sext {a,+,s}` for
+/// `{sext a,+,s}`. Where one does wrap, a prefetch goes astray, and no harm is
+/// done; where it is not known not to, as for OpenMP's loops under flang,
+/// nothing would be seen of the loops around.
+class Widen : public SCEVRewriteVisitor<Widen> {
+public:
+  explicit Widen(ScalarEvolution &SE) : SCEVRewriteVisitor(SE) {}
+  const SCEV *visitSignExtendExpr(const SCEVSignExtendExpr *E) {
+    return extend(visit(E->getOperand()), E->getType(), /*Signed=*/true);
+  }
+  const SCEV *visitZeroExtendExpr(const SCEVZeroExtendExpr *E) {
+    return extend(visit(E->getOperand()), E->getType(), /*Signed=*/false);
+  }
+
+private:
+  const SCEV *extend(const SCEV *S, Type *To, bool Signed) {
+    if (const auto *Moving = dyn_cast<SCEVAddRecExpr>(S);
+        Moving && Moving->isAffine())
+      return SE.getAddRecExpr(extend(Moving->getStart(), To, Signed),
+                              extend(Moving->getStepRecurrence(SE), To, true),
+                              Moving->getLoop(), SCEV::FlagAnyWrap);
+    if (const auto *Sum = dyn_cast<SCEVAddExpr>(S)) {
+      SmallVector<const SCEV *, 4> Terms;
+      for (const SCEV *Term : Sum->operands())
+        Terms.push_back(extend(Term, To, Signed));
+      return SE.getAddExpr(Terms);
+    }
+    // A constant in a sum is what is taken off as often as what is added.
+    return Signed || isa<SCEVConstant>(S) ? SE.getSignExtendExpr(S, To)
+                                          : SE.getZeroExtendExpr(S, To);
+  }
+};
+} // namespace
+
 static Value *pointerOf(Instruction &I, bool &Write) {
   if (auto *Load = dyn_cast<LoadInst>(&I)) {
     Write = false;
@@ -85,7 +120,7 @@ void Locality::collect(Innermost &Nest) {
       Value *Pointer = pointerOf(I, Write);
       if (!Pointer || Pointer->getType()->getPointerAddressSpace() != 0)
         continue;
-      const SCEV *Address = SE.getSCEV(Pointer);
+      const SCEV *Address = Widen(SE).visit(SE.getSCEV(Pointer));
       if (SE.isLoopInvariant(Address, L)) {
         ++Nest.Hits; // Temporal reuse in this very loop.
         continue;

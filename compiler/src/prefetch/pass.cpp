@@ -151,9 +151,10 @@ bool Schedule::plan(Loop *L, const Miss &What, uint64_t Iterations,
   uint64_t Ahead = Iterations * Stride;
   if (Stride < Target.Line) {
     Plan.Every = bit_floor(Target.Line / Stride);
-    Ahead = alignTo(Ahead, Target.Line);
-    Ahead = std::min(Ahead, std::max(Target.Line, alignDown(Target.Cache / AheadShare,
-                                                            Target.Line)));
+    // Wherever in its line a reference is, the line that is fetched is not
+    // reached sooner than after so many iterations.
+    Ahead += Target.Line - Stride;
+    Ahead = std::min(Ahead, std::max(Target.Line, Target.Cache / AheadShare));
   }
   if (Ahead >> 31)
     return false;
