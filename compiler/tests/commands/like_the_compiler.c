@@ -25,8 +25,9 @@
 // RUN: %commands/domicile-cc --version | FileCheck --check-prefix=VERSION %s
 // Called by a link elsewhere it finds what belongs to it.
 // RUN: ln -s %commands/domicile-cc bin/elsewhere-cc && bin/elsewhere-cc -Werror -DWHOLE -DPART %s -o far && ./far a 'b c' | FileCheck %s
-// A program without summaries does not come to depend on the library.
+// The library is linked, and is looked for where it was found; objects can be linked without it.
 // RUN: llvm-readelf-19 -d at_once | FileCheck --check-prefix=NEEDED %s
+// RUN: %commands/domicile-cc -O2 -fopenmp -DPART -DWHOLE -DLOOP -c %s -o loop.o && clang-19 -fopenmp loop.o -o alone && ./alone a 'b c' | FileCheck %s
 
 // CHECK: 3 a [b c] 42
 // E: int part(int number)
@@ -35,7 +36,8 @@
 // WRONG: error: "on purpose"
 // NONE: error: no input files
 // VERSION: clang version 19
-// NEEDED-NOT: libdomicile
+// NEEDED-DAG: NEEDED{{.*}}libdomicile.so.0
+// NEEDED-DAG: RUNPATH{{.*}}/lib]
 
 #ifdef __cplusplus
 #include <cstdio>
@@ -50,7 +52,13 @@ int part(int number) { return number + 2; }
 #endif
 #ifdef WHOLE
 int part(int number);
+double numbers[4096];
 int main(int count, char **arguments) {
+#ifdef LOOP
+#pragma omp parallel for schedule(static)
+  for (int i = 0; i < 4096; i++)
+    numbers[i] = i;
+#endif
   printf("%d %s [%s] %d\n", count, arguments[1], arguments[2], part(40));
   return 0;
 }
