@@ -1,6 +1,31 @@
 //! Compiler-directed page coloring (Bugnion96, section 5): a preferred color for each page of a parallel program,
 //! from what its compiler says of each array in each parallel loop.
+//!
+//! A summary tells how one loop uses one array ([`Loop`], section 5.1). [`touched`] makes pages of it. [`hints`] takes
+//! the five steps of section 5.2, each in a file of its own:
+//!
+//! 1. `segments`: pages of one array that the same cpus touch, in maximal runs; segments of the same cpus are a set;
+//! 2. `sets`: a path over the sets, so that neighbours share cpus;
+//! 3. `together`: a path over the segments of a set, so that arrays used together are close;
+//! 4. `cyclic`: where in the segment its pages begin, so that conflicting starts are far apart in the cache;
+//! 5. `colors`: colors in turn.
+//!
+//! [`order`] takes the steps from the second on, for segments that are known otherwise: from a trace of a program that
+//! no compiler told about.
 
+mod colors;
+mod cyclic;
+mod hints;
+mod iterations;
+mod nest;
+mod path;
+mod segments;
+mod sets;
 mod summary;
+mod together;
+mod touched;
 
+pub use hints::{Array, Hint, Hints, Machine, Placed, Set, hints, order};
+pub use segments::{Segment, Segments, segments};
 pub use summary::{Access, Communication, Direction, Inner, Loop, Malformed, Schedule, Summary};
+pub use touched::{Touched, pages, touched};

@@ -54,7 +54,7 @@ pub struct Summary {
     pub name: String,
     /// Its first byte.
     pub start: u64,
-    /// Its bytes. What would be touched outside is not.
+    /// Its bytes. What would be touched outside is not. 0: not known.
     pub bytes: u64,
     #[serde(default)]
     pub offset: i64,
@@ -145,6 +145,11 @@ impl Loop {
             }
             if summary.inner.iter().any(|inner| inner.count == 0) {
                 return wrong(format!("{name}: an inner loop of 0 iterations"));
+            }
+            let inner = summary.inner.iter().map(|inner| (inner.stride, inner.count));
+            let far = |(stride, count): (i64, u64)| u128::from(stride.unsigned_abs()) * u128::from(count) > 1 << 66;
+            if inner.chain([(summary.unit, self.iterations)]).any(far) {
+                return wrong(format!("{name}: reaches beyond the address space"));
             }
         }
         Ok(())

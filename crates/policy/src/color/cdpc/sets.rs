@@ -1,0 +1,168 @@
+//! Uniform access sets, and step 2: their order (Bugnion96, section 5.2).
+//!
+//! Sets are nodes of a graph, adjacent where their cpus intersect. Those of one or two cpus are put in a greedy path.
+//! Of several adjacent ones the path takes the one with the fewest cpus, then the one with the lowest: from the pages
+//! of cpus 0 and 1 it goes to those of cpu 1 alone and not past them. It starts, and starts again where it is stuck, with
+//! the lowest cpu alone, as far as there are such.
+//!
+//! Every other set is inserted next to the one with which it has the most cpus in common: the first of these in the path,
+//! and on the side where the neighbour has more in common with it. They are inserted from few cpus to many, and those
+//! inserted before count too. A set without cpus comes last.
+
+use super::path::path;
+use super::segments::Segment;
+
+/// Segments that the same cpus touch.
+#[derive(Clone, Debug)]
+pub(super) struct Members {
+    pub(super) cpus: u128,
+    /// Indices, by address.
+    pub(super) segments: Vec<usize>,
+}
+
+/// Sets of more than two cpus that a further one is compared with, so that thousands of sets take linear time: the
+/// last ones before it, which are those of about as many cpus.
+const COMPARED: usize = 1024;
+
+/// The segments, which are sorted by address, grouped by their cpus.
+pub(super) fn group(segments: &[Segment]) -> Vec<Members> {
+    let mut by_cpus: Vec<usize> = (0..segments.len()).collect();
+    by_cpus.sort_by_key(|&index| (preference(segments[index].cpus), index));
+    let groups = by_cpus.chunk_by(|&a, &b| segments[a].cpus == segments[b].cpus);
+    let members = groups.map(|group| Members {
+        cpus: segments[group[0]].cpus,
+        segments: group.to_vec(),
+    });
+    members.collect()
+}
+
+/// Fewest cpus first, then the lowest; no cpus at all last.
+fn preference(cpus: u128) -> (u32, u128) {
+    let many = if cpus == 0 { u32::MAX } else { cpus.count_ones() };
+    (many, cpus.reverse_bits() ^ u128::MAX)
+}
+
+/// The sets, which come as [`group`] makes them, in the order of the path.
+pub(super) fn in_order(sets: Vec<Members>) -> Vec<Members> {
+    let order = places(&sets.iter().map(|set| set.cpus).collect::<Vec<_>>());
+    let mut sets: Vec<Option<Members>> = sets.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|index| sets[index].take()).collect()
+}
+
+/// Indices of the sets in the order of the path. `cpus` are in the order of preference.
+fn places(cpus: &[u128]) -> Vec<usize> {
+    let few = cpus.partition_point(|cpus| (1..=2).contains(&cpus.count_ones()));
+    let untouched = cpus.partition_point(|&cpus| cpus != 0);
+    let members = |set: &u128| (0..128).filter(|cpu| set >> cpu & 1 == 1).collect();
+    let groups: Vec<Vec<u32>> = cpus[..few].iter().map(members).collect();
+    let path = path(&groups, 128);
+    // The path as a ring of links, in which `end` stands for both ends.
+    let end = cpus.len();
+    let (mut next, mut last) = (vec![end; end + 1], vec![end; end + 1]);
+    let mut link = |before: usize, after: usize, set: usize| {
+        (next[before], last[set], next[set], last[after]) = (set, before, after, set);
+    };
+    let mut tail = end;
+    for &set in &path {
+        link(tail, end, set);
+        tail = set;
+    }
+    for set in few..untouched {
+        let common = |other: usize| match other == end {
+            true => 0,
+            false => (cpus[other] & cpus[set]).count_ones(),
+        };
+        let near = nearest(&path, few.max(set.saturating_sub(COMPARED))..set, common);
+        let (before, after) = match near {
+            None => (last[end], end),
+            Some(near) if common(last[near]) > common(next[near]) => (last[near], near),
+            Some(near) => (near, next[near]),
+        };
+        (next[before], last[set], next[set], last[after]) = (set, before, after, set);
+    }
+    let walk = std::iter::successors(Some(next[end]), |&set| Some(next[set]));
+    walk.take_while(|&set| set != end).chain(untouched..end).collect()
+}
+
+/// The first set with the most cpus in common, if any has one in common.
+fn nearest(path: &[usize], inserted: std::ops::Range<usize>, common: impl Fn(usize) -> u32) -> Option<usize> {
+    let mut best = None;
+    let mut most = 0;
+    for &set in path {
+        let cpus = common(set);
+        if cpus > most {
+            (best, most) = (Some(set), cpus);
+        }
+        if most == 2 {
+            break; // All that sets of two can have.
+        }
+    }
+    for set in inserted {
+        let cpus = common(set);
+        if cpus > most {
+            (best, most) = (Some(set), cpus);
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sets as lists of cpus, before and after.
+    fn ordered(sets: &[&[u32]]) -> Vec<Vec<u32>> {
+        let mut cpus: Vec<u128> = sets.iter().map(|set| set.iter().map(|cpu| 1 << cpu).sum()).collect();
+        cpus.sort_by_key(|&cpus| preference(cpus));
+        let list = |set: usize| (0..128).filter(|cpu| cpus[set] >> cpu & 1 == 1).collect();
+        places(&cpus).into_iter().map(list).collect()
+    }
+
+    #[test]
+    fn what_two_cpus_share_lies_between_what_each_has_alone() {
+        assert_eq!(
+            ordered(&[&[0], &[1], &[2], &[0, 1], &[1, 2], &[0, 2]]),
+            [vec![0], vec![0, 1], vec![1], vec![1, 2], vec![2], vec![0, 2]]
+        );
+    }
+
+    #[test]
+    fn many_cpus_go_next_to_the_largest_overlap_and_none_go_last() {
+        assert_eq!(
+            ordered(&[
+                &[],
+                &[0],
+                &[1],
+                &[2],
+                &[3],
+                &[1, 2],
+                &[1, 2, 3],
+                &[0, 1, 2, 3],
+                &[5, 6, 7]
+            ]),
+            [
+                vec![0],
+                vec![1],
+                vec![1, 2],
+                vec![0, 1, 2, 3],
+                vec![1, 2, 3],
+                vec![2],
+                vec![3],
+                vec![5, 6, 7],
+                vec![]
+            ]
+        );
+    }
+
+    #[test]
+    fn no_set_is_lost_among_thousands() {
+        let mut cpus: Vec<u128> = (1..6000u128)
+            .map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15_1234_5678_9abc_def1))
+            .collect();
+        cpus.sort_by_key(|&cpus| preference(cpus));
+        cpus.dedup();
+        let mut order = places(&cpus);
+        order.sort_unstable();
+        assert!(order.iter().copied().eq(0..cpus.len()));
+    }
+}

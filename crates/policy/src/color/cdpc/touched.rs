@@ -1,0 +1,144 @@
+//! The pages that a thread touches in a parallel loop, as the summaries of the loop tell it (Bugnion96, section 5.1).
+//!
+//! Exact to the page: no page is told that the thread leaves alone, none is left out that it touches, if the summaries are
+//! right. The time depends on the pages that a thread touches, not on its iterations.
+
+use std::ops::Range;
+
+use super::nest::{Nest, Scattered};
+use super::{Access, Communication, Loop, Malformed, Summary, iterations};
+
+/// Pages (addresses divided by the bytes of a page) that a thread touches: ascending ranges with gaps between them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Touched {
+    pub read: Vec<Range<u64>>,
+    pub written: Vec<Range<u64>>,
+}
+
+/// All that `thread` reads and writes in a loop. A thread that the team does not have touches nothing.
+///
+/// Fails for summaries that cannot be, and for those that scatter over more pages than memory could have.
+pub fn touched(a_loop: &Loop, thread: u32, page_bytes: u64) -> Result<Touched, Malformed> {
+    a_loop.check()?;
+    let mut all = Touched::default();
+    for summary in &a_loop.summaries {
+        let pages = pages(a_loop, summary, thread, page_bytes)?;
+        if summary.access != Access::Write {
+            all.read.extend_from_slice(&pages);
+        }
+        if summary.access != Access::Read {
+            all.written.extend(pages);
+        }
+    }
+    join(&mut all.read);
+    join(&mut all.written);
+    Ok(all)
+}
+
+/// What `thread` touches of the array of one of the loop's summaries, in whatever way. The loop is to be one that
+/// [`Loop::check`] finds nothing wrong with.
+pub fn pages(a_loop: &Loop, summary: &Summary, thread: u32, page_bytes: u64) -> Result<Vec<Range<u64>>, Malformed> {
+    let page = i128::from(page_bytes.max(1));
+    let array = bounds(summary);
+    let mut all = Vec::new();
+    for nest in nests(a_loop, summary, thread) {
+        let ranges = nest.ranges(page).map_err(|Scattered| Malformed {
+            place: a_loop.place.clone(),
+            why: format!("{}: touches more pieces than memory has pages", summary.name),
+        })?;
+        all.extend(
+            ranges
+                .into_iter()
+                .filter_map(|range| clipped(range, &array, &nest, page)),
+        );
+    }
+    join(&mut all);
+    Ok(all)
+}
+
+/// The first byte that any thread touches of the array, to the last.
+pub(super) fn hull(a_loop: &Loop, summary: &Summary) -> Option<Range<u64>> {
+    let array = bounds(summary);
+    let hulls = (0..a_loop.threads).flat_map(|thread| nests(a_loop, summary, thread));
+    let hull = hulls
+        .map(|nest| nest.hull())
+        .reduce(|all, one| all.start.min(one.start)..all.end.max(one.end))?;
+    let (start, end) = (hull.start.max(array.start), hull.end.min(array.end));
+    // The address space ends one byte early: there is no number for its end.
+    (start < end).then(|| start as u64..u64::try_from(end).unwrap_or(u64::MAX))
+}
+
+/// Where the array lies; the whole address space where its size is not known.
+fn bounds(summary: &Summary) -> Range<i128> {
+    match summary.bytes {
+        0 => 0..1 << 64,
+        bytes => i128::from(summary.start)..i128::from(summary.start) + i128::from(bytes),
+    }
+}
+
+/// What a thread touches where there are no bounds: a nest for each progression of its iterations.
+fn nests(a_loop: &Loop, summary: &Summary, thread: u32) -> impl Iterator<Item = Nest> {
+    let (shift, rotate) = match summary.communication {
+        Communication::None => (0, 0),
+        Communication::Shift(bytes) => (bytes, 0),
+        Communication::Rotate(iterations) => (0, iterations),
+    };
+    let base = i128::from(summary.start) + i128::from(summary.offset) + i128::from(shift);
+    let unit = i128::from(summary.unit);
+    iterations::of(a_loop, thread, rotate).into_iter().map(move |pieces| {
+        let parallel = [
+            (unit, pieces.length),
+            // A lone piece has no next one, however far that would be.
+            (
+                if pieces.count > 1 {
+                    unit * i128::from(pieces.every)
+                } else {
+                    0
+                },
+                pieces.count,
+            ),
+        ];
+        let inner = summary
+            .inner
+            .iter()
+            .map(|inner| (i128::from(inner.stride), inner.count));
+        Nest::new(
+            base + unit * i128::from(pieces.first),
+            summary.span,
+            parallel.into_iter().chain(inner),
+        )
+    })
+}
+
+/// The pages of what lies of `range` in the array.
+///
+/// Within the range there may be gaps that are smaller than a page. So the page in which the array begins, or ends, needs
+/// a look whether it is touched on this side of the border.
+fn clipped(range: Range<i128>, array: &Range<i128>, nest: &Nest, page: i128) -> Option<Range<u64>> {
+    if range.end <= array.start || range.start >= array.end {
+        return None;
+    }
+    let (mut first, mut last) = (range.start.div_euclid(page), (range.end - 1).div_euclid(page));
+    let within = |number: i128| (number * page).max(array.start)..((number + 1) * page).min(array.end);
+    if range.start < array.start {
+        first = array.start.div_euclid(page);
+        first += i128::from(!nest.meets(&within(first)));
+    }
+    if range.end > array.end {
+        last = (array.end - 1).div_euclid(page);
+        last -= i128::from(first <= last && !nest.meets(&within(last)));
+    }
+    (first <= last).then(|| first as u64..last as u64 + 1)
+}
+
+/// Sorts ranges, and joins those that overlap or touch.
+pub(super) fn join(ranges: &mut Vec<Range<u64>>) {
+    ranges.sort_unstable_by_key(|range| (range.start, range.end));
+    ranges.dedup_by(|next, last| {
+        let joined = next.start <= last.end;
+        if joined {
+            last.end = last.end.max(next.end);
+        }
+        joined
+    });
+}
