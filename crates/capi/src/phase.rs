@@ -28,7 +28,12 @@ pub unsafe extern "C" fn domicile_phase_(name: *const u8, length: usize) {
     }
     // SAFETY: the caller's promise.
     let name = unsafe { std::slice::from_raw_parts(name, length.min(LONGEST)) };
-    let name: Vec<u8> = name.trim_ascii_end().iter().copied().take_while(|&byte| byte != 0).collect();
+    let name: Vec<u8> = name
+        .trim_ascii_end()
+        .iter()
+        .copied()
+        .take_while(|&byte| byte != 0)
+        .collect();
     if let Ok(name) = CString::new(name) {
         sys::requests::phase(&name);
     }

@@ -115,6 +115,9 @@ impl Coloring {
 
     /// A loop is about to run, or will one day. Before [`Coloring::start`] it is kept for that.
     pub fn hear(&mut self, told: Loop) {
+        if let Some(why) = fit::beyond(&told) {
+            return self.refuse(why);
+        }
         let heard = self.loops.add(told);
         let fresh = match heard {
             Heard::TooMany => return,
@@ -163,9 +166,25 @@ impl Coloring {
 
     /// Which pages get which color, when all loops are seen together.
     fn all_together(&mut self, fresh: &HashSet<u64>, first: bool) -> Result<Vec<(u64, u16)>, policy::cdpc::Malformed> {
-        let hints = self.order.hints(self.loops.all(), self.colors.count(), 0)?;
+        let hints = match self.order.hints(self.loops.all(), self.colors.count(), 0) {
+            Ok(hints) => hints,
+            // One that cannot be must not take the others with it.
+            Err(_) => {
+                let (order, colors) = (self.order, self.colors.count());
+                for wrong in self
+                    .loops
+                    .retain(|told| order.hints(std::slice::from_ref(told), colors, 0))
+                {
+                    self.note(wrong.to_string());
+                }
+                self.order.hints(self.loops.all(), self.colors.count(), 0)?
+            }
+        };
         let differs = |&(page, color): &(u64, u16)| self.preferred.get(&page).is_some_and(|&was| was != color);
-        let changed = hints.iter().filter(|hint| differs(hint) && !fresh.contains(&hint.0)).count();
+        let changed = hints
+            .iter()
+            .filter(|hint| differs(hint) && !fresh.contains(&hint.0))
+            .count();
         let all = first || self.budget.may_change(changed, self.preferred.len());
         self.budget.computed(hints.len());
         if all {
@@ -187,7 +206,9 @@ impl Coloring {
             return Ok(Vec::new());
         };
         let from = (self.preferred.len() % self.colors.count() as usize) as u32;
-        let mut hints = self.order.hints(std::slice::from_ref(newest), self.colors.count(), from)?;
+        let mut hints = self
+            .order
+            .hints(std::slice::from_ref(newest), self.colors.count(), from)?;
         hints.retain(|hint| fresh.contains(&hint.0) || !self.preferred.contains_key(&hint.0));
         hints.sort_unstable();
         Ok(hints)
@@ -214,7 +235,8 @@ impl Coloring {
                     moment.colored += (done.filled + done.exchanged) as u64;
                     moment.supplied += done.supplied as u64;
                     for left in done.left {
-                        self.left.insert((left.address / PAGE_BYTES) as u64, left.why.to_string());
+                        self.left
+                            .insert((left.address / PAGE_BYTES) as u64, left.why.to_string());
                     }
                 }
                 Err(error) => {

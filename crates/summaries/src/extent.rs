@@ -11,7 +11,9 @@ pub fn bytes(summary: &Summary, iterations: u64) -> u64 {
     if reached <= 0 {
         return 0;
     }
-    let Ok(start) = usize::try_from(summary.start) else { return 0 };
+    let Ok(start) = usize::try_from(summary.start) else {
+        return 0;
+    };
     let found = mappings::within(Span::new(start, 1)).unwrap_or_default();
     let room = found.first().map_or(0, |mapping| mapping.span.end() - start) as u64;
     u64::try_from(reached).unwrap_or(u64::MAX).min(room)
@@ -41,10 +43,7 @@ mod tests {
             offset: 8,
             unit: 800,
             span: 80,
-            inner: vec![Inner {
-                stride: -100,
-                count: 3,
-            }],
+            inner: vec![Inner { stride: -100, count: 3 }],
             communication: Communication::Shift(800),
             access: Access::Read,
         }

@@ -10,7 +10,11 @@ fn summary() -> domicile_summary {
         offset: 8,
         unit: 513 * 8,
         span: 511 * 8,
-        inner: [domicile_inner { stride: 16, count: 2 }, domicile_inner::default(), domicile_inner::default()],
+        inner: [
+            domicile_inner { stride: 16, count: 2 },
+            domicile_inner::default(),
+            domicile_inner::default(),
+        ],
         distance: -4104,
         communication: abi::SHIFT,
         access: abi::READS | abi::WRITES,
@@ -59,7 +63,13 @@ fn everything_arrives() {
             access: Access::ReadWrite,
         }],
     };
-    assert_eq!(taken, Taken { told, passed_over: vec![] });
+    assert_eq!(
+        taken,
+        Taken {
+            told,
+            passed_over: vec![]
+        }
+    );
 }
 
 #[test]
@@ -70,7 +80,9 @@ fn what_cannot_be_is_refused_with_the_reason() {
         ("4294967295 summaries", |l| l.count = u32::MAX),
         ("no summaries", |l| l.count = 0),
         ("not the address of summaries", |l| l.summaries = null()),
-        ("not the address of summaries", |l| l.summaries = std::ptr::without_provenance(1)),
+        ("not the address of summaries", |l| {
+            l.summaries = std::ptr::without_provenance(1)
+        }),
         ("reserved field is 1", |l| l.reserved = 1),
         ("3 is no schedule", |l| l.schedule = 3),
         ("pieces of 0 iterations", |l| l.chunk = 0),
@@ -108,7 +120,11 @@ fn summaries_that_cannot_be_are_passed_over_and_the_others_count() {
         let both = [bad, summary()];
         let taken = of(&a_loop(&both)).unwrap();
         assert_eq!(taken.told.summaries.len(), 1);
-        assert!(taken.passed_over[0].to_string().contains(why), "{:?}", taken.passed_over);
+        assert!(
+            taken.passed_over[0].to_string().contains(why),
+            "{:?}",
+            taken.passed_over
+        );
         // Alone it leaves nothing.
         assert!(of(&a_loop(&both[..1])).unwrap_err().to_string().contains(why));
     }
@@ -129,7 +145,10 @@ fn texts_may_be_missing_long_or_no_text() {
     let told = of(&a_loop).unwrap().told;
     assert_eq!(told.place, "a parallel loop");
     let names: Vec<&str> = told.summaries.iter().map(|summary| summary.name.as_str()).collect();
-    assert_eq!(names, [&"x".repeat(LONGEST_TEXT), "an array without a name", "\u{fffd}!"]);
+    assert_eq!(
+        names,
+        [&"x".repeat(LONGEST_TEXT), "an array without a name", "\u{fffd}!"]
+    );
 }
 
 #[test]

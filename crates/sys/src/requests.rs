@@ -30,7 +30,10 @@ pub fn phase(name: &std::ffi::CStr) {
 
 /// What a compiler says of a parallel loop, as text.
 pub fn summary(text: &str) {
-    ask(SUMMARY, [text.as_ptr().expose_provenance() as u64, text.len() as u64, 0]);
+    ask(
+        SUMMARY,
+        [text.as_ptr().expose_provenance() as u64, text.len() as u64, 0],
+    );
 }
 
 /// A slot of so many bytes in each shared cache, of which the data sets given to it have the use for themselves

@@ -81,7 +81,10 @@ mod tests {
             }
         }
         // Four times each by right, and up to ten times since 1000 is less than ten doublings.
-        assert!((CHANGES * pages..=(CHANGES + 10) * pages).contains(&changes), "{changes}");
+        assert!(
+            (CHANGES * pages..=(CHANGES + 10) * pages).contains(&changes),
+            "{changes}"
+        );
         assert!(computed <= (COMPUTED + 10) * pages, "{computed}");
     }
 

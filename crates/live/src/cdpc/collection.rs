@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
-use policy::cdpc::Loop;
+use policy::cdpc::{Loop, Malformed};
 
 use crate::PAGE_BYTES;
 
@@ -63,8 +63,7 @@ impl Collection {
                 pages.push(summary.start / page..(summary.start + summary.bytes).div_ceil(page));
             }
         }
-        let arrays: Vec<u64> = told.summaries.iter().map(|summary| summary.start).collect();
-        let place = hash(&(&told.place, arrays));
+        let place = place(&told);
         match self.places.get(&place) {
             // A team of another size deals the same work anew: what was said of the old one is over.
             Some(&at) if self.loops[at].threads != told.threads => {
@@ -81,6 +80,27 @@ impl Collection {
         }
         Heard::New { pages }
     }
+}
+
+impl Collection {
+    /// Drops the loops that a check fails for; why it did.
+    pub fn retain<T>(&mut self, check: impl Fn(&Loop) -> Result<T, Malformed>) -> Vec<Malformed> {
+        let mut wrong = Vec::new();
+        self.loops
+            .retain(|told| check(told).map_err(|why| wrong.push(why)).is_ok());
+        self.refused += wrong.len() as u64;
+        // Numbers have changed.
+        let keys = self.loops.iter().enumerate().map(|(at, told)| (place(told), at));
+        self.places = keys.collect();
+        self.summaries = self.loops.iter().map(|told| told.summaries.len()).sum();
+        wrong
+    }
+}
+
+/// Which loop it is, whatever its bounds and its team.
+fn place(told: &Loop) -> u64 {
+    let arrays: Vec<u64> = told.summaries.iter().map(|summary| summary.start).collect();
+    hash(&(&told.place, arrays))
 }
 
 fn hash(what: &impl Hash) -> u64 {

@@ -1,6 +1,9 @@
 //! Which pages can get other frames, in runs that the engine can take at once.
 
 use std::io;
+use std::sync::OnceLock;
+
+use policy::cdpc::Loop;
 
 use sys::mappings::{self, Kind, Mapping};
 
@@ -19,6 +22,19 @@ pub struct Fit {
     pub runs: Vec<Run>,
     /// Pages that have no frames of their own to exchange, and why.
     pub left: Vec<(u64, &'static str)>,
+}
+
+/// Why the arrays of a loop cannot be, if that is so: one is of no size, or they are larger than the machine's memory.
+/// Hints take time and room for each page: a mistaken size must not take all there is.
+pub fn beyond(told: &Loop) -> Option<String> {
+    static MEMORY: OnceLock<u64> = OnceLock::new();
+    let memory = *MEMORY.get_or_init(|| sys::nodes::memory_bytes(&sys::Root::default()).unwrap_or(1 << 40));
+    let wrong = told.summaries.iter().find_map(|summary| match summary.bytes {
+        0 => Some(format!("{}: its size is not known", summary.name)),
+        bytes if bytes > memory => Some(format!("{}: {bytes} bytes, more than this machine has", summary.name)),
+        _ => None,
+    })?;
+    Some(format!("{}: {wrong}", told.place))
 }
 
 /// Divides pages, ascending, with the color of each.
@@ -71,7 +87,9 @@ fn kind(mapping: &Mapping) -> Result<bool, &'static str> {
     match &mapping.kind {
         _ if mapping.shared => Err("it is shared memory, or a file's own pages"),
         Kind::Special(_) => Err("it belongs to the kernel"),
-        Kind::File(path) if path.contains("hugepage") => Err("it is an explicit huge page, whose frame cannot be divided"),
+        Kind::File(path) if path.contains("hugepage") => {
+            Err("it is an explicit huge page, whose frame cannot be divided")
+        }
         _ if !mapping.read || !mapping.write => Err("it may not be read and written"),
         _ if mapping.execute => Err("it holds code that may run"),
         _ => Ok(!mapping.private_anonymous()),
@@ -106,7 +124,11 @@ mod tests {
         ];
         let wanted: Vec<(u64, u16)> = [9, 10, 11, 14, 15, 16, 18, 31].map(|page| (page, page as u16)).to_vec();
         let fit = divided(&wanted, &mapped);
-        let pages: Vec<(usize, usize)> = fit.runs.iter().map(|run| (run.pages.start / PAGE_BYTES, run.pages.count)).collect();
+        let pages: Vec<(usize, usize)> = fit
+            .runs
+            .iter()
+            .map(|run| (run.pages.start / PAGE_BYTES, run.pages.count))
+            .collect();
         assert_eq!(pages, [(10, 2), (14, 3), (18, 1)]);
         assert_eq!(fit.runs[1].wish, Wish::Hints(vec![(0, 14), (1, 15), (2, 16)]));
         let left: Vec<u64> = fit.left.iter().map(|left| left.0).collect();

@@ -67,7 +67,10 @@ impl Coloring {
         for why in self.left.values() {
             *reasons.entry(why).or_default() += 1;
         }
-        let mut left: Vec<(String, usize)> = reasons.into_iter().map(|(why, pages)| (why.to_string(), pages)).collect();
+        let mut left: Vec<(String, usize)> = reasons
+            .into_iter()
+            .map(|(why, pages)| (why.to_string(), pages))
+            .collect();
         left.sort_by_key(|(_, pages)| std::cmp::Reverse(*pages));
         let mut outcome = Outcome {
             loops: self.loops.all().len(),
@@ -97,7 +100,9 @@ impl Coloring {
         let fit = match fit::runs(&preferred) {
             Ok(fit) => fit,
             Err(error) => {
-                outcome.notes.push(format!("the pages could not be looked at: /proc/self/maps: {error}"));
+                outcome
+                    .notes
+                    .push(format!("the pages could not be looked at: /proc/self/maps: {error}"));
                 return;
             }
         };
