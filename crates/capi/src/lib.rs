@@ -1,5 +1,5 @@
 //! Domicile as a library for C, C++ and Fortran: `libdomicile`, with the headers `domicile/th.h`,
-//! `domicile/ulcc.h` and `domicile/domicile.h` and the Fortran modules `domicile_th`, `domicile` and
+//! `domicile/ulcc.h`, `domicile/summary.h` and `domicile/domicile.h` and the Fortran modules `domicile_th`, `domicile` and
 //! `domicile_slots`.
 //!
 //! | file | what it is |
@@ -15,6 +15,7 @@
 //! | `ulcc` | the functions of ULCC (Ding11, section 3.1) |
 //! | `slots` | cache slots as objects, with errors |
 //! | `fortran_slots` | the same for the module `domicile_slots` |
+//! | `summary`, `phase` | what a program says of its parallel loops and of its progress |
 //! | `handle`, `call` | a scheduler as C holds it, a thread as C sees it |
 //!
 //! The scheduler itself is the safe library `threads`, and what is in which bin is decided by
@@ -32,10 +33,12 @@ pub mod fortran_order;
 pub mod fortran_slots;
 mod handle;
 pub mod order;
+pub mod phase;
 mod plan;
 mod program;
 mod sized;
 pub mod slots;
 pub mod structures;
+pub mod summary;
 pub mod th;
 pub mod ulcc;

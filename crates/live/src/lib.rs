@@ -5,6 +5,7 @@
 //! from.
 #![forbid(unsafe_code)]
 
+pub mod cdpc;
 mod colors;
 pub mod daemon;
 pub mod engine;

@@ -6,6 +6,7 @@
 
 /// The number of a request: 'D', 'M', and which one.
 const REQUESTS: u64 = 0x444d_0000;
+const PHASE: u64 = 0;
 const SLOT: u64 = 5;
 const SLOT_FREE: u64 = 6;
 const DATA_RANGE: u64 = 7;
@@ -13,12 +14,26 @@ const DATA_THREAD: u64 = 8;
 const ALLOCATE: u64 = 9;
 const DATA_FREE: u64 = 10;
 const RECORDING: u64 = 11;
+const SUMMARY: u64 = 12;
 /// Stands for a slot: the data set is not worth caching.
 const NO_SLOT: u64 = u64::MAX;
 
 /// Whether `domicile record` listens.
 pub fn recording() -> bool {
     ask(RECORDING, [0; 3]) == 1
+}
+
+/// The program enters the phase of this name.
+pub fn phase(name: &std::ffi::CStr) {
+    ask(PHASE, [name.as_ptr().expose_provenance() as u64, 0, 0]);
+}
+
+/// What a compiler says of a parallel loop, as text.
+pub fn summary(text: &str) {
+    ask(
+        SUMMARY,
+        [text.as_ptr().expose_provenance() as u64, text.len() as u64, 0],
+    );
 }
 
 /// A slot of so many bytes in each shared cache, of which the data sets given to it have the use for themselves
@@ -97,6 +112,7 @@ mod tests {
         let header = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../capture/valgrind/domicile-trace.h");
         let header = std::fs::read_to_string(header).unwrap();
         for (name, number) in [
+            ("PHASE", PHASE),
             ("SLOT", SLOT),
             ("SLOT_FREE", SLOT_FREE),
             ("DATA_RANGE", DATA_RANGE),
@@ -116,6 +132,8 @@ mod tests {
     #[test]
     fn the_bare_processor_has_nothing_to_say() {
         assert!(!recording());
+        phase(c"steady");
+        summary("{}");
         slot(1, 4096, true);
         data_range(1, 4096, 4096);
         data_thread(1, 0);

@@ -12,20 +12,27 @@ impl Engine {
     ///
     /// A supply that does not answer knows nothing; [`Engine::trouble`] says why.
     pub fn census(&mut self, range: Pages, set: &ColorSet) -> Result<Census, Error> {
+        self.census_of(range, &Wish::Set(set.clone()))
+    }
+
+    /// The same of the pages that a wish is for: which of them have a color that it allows.
+    pub fn census_of(&mut self, range: Pages, wish: &Wish) -> Result<Census, Error> {
         self.renew()?;
         super::survey::survey(range)?;
         self.trouble = None;
+        let wished = wish.colors_wished(range.count, &self.config.colors)?;
         let entries = self.entries(range)?;
         let known = self.known(range).unwrap_or_else(|error| {
             self.trouble = Some(error.to_string());
             vec![None; range.count]
         });
         let mut census = Census {
-            pages: range.count,
             by_color: vec![0; self.config.colors.count() as usize],
             ..Census::default()
         };
-        for (entry, color) in entries.into_iter().zip(known) {
+        for ((entry, color), wanted) in entries.into_iter().zip(known).zip(wished) {
+            let Some(wanted) = wanted else { continue };
+            census.pages += 1;
             match color {
                 _ if !entry.present() => census.absent += 1,
                 None => census.unknown += 1,
@@ -33,7 +40,7 @@ impl Engine {
                     if let Some(pages) = census.by_color.get_mut(usize::from(color)) {
                         *pages += 1;
                     }
-                    if set.contains(u32::from(color)) {
+                    if wish.allows(color, wanted) {
                         census.right += 1;
                     } else {
                         census.wrong += 1;

@@ -102,6 +102,20 @@ impl Wish {
         }
     }
 
+    /// The color that a page is to have, for each of so many pages that is to have one. (Of a set any will do.)
+    pub(super) fn colors_wished(&self, pages: usize, colors: &Colors) -> Result<Vec<Option<u16>>, Error> {
+        match self {
+            Wish::Set(_) => Ok(vec![Some(0); pages]),
+            Wish::Hints(_) => {
+                let mut wished = vec![None; pages];
+                for target in self.targets(pages, colors, None)?.0 {
+                    wished[target.page] = Some(target.color);
+                }
+                Ok(wished)
+            }
+        }
+    }
+
     pub(super) fn allows(&self, color: u16, wanted: u16) -> bool {
         match self {
             Wish::Set(set) => set.contains(u32::from(color)),

@@ -1,0 +1,64 @@
+//! `domicile_parallel_loop` of `domicile/summary.h`: hands on what a program says of a parallel loop to whoever asked.
+//!
+//! That is `domicile record` (as a client request, each summary once), or the run-time of `domicile run` (as the same
+//! call, found by name). Where nobody asked the call is over after a look at one variable.
+
+mod recorder;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+
+use summaries::domicile_loop;
+
+/// The call in the run-time of `domicile run`, which loads it into programs.
+type Run = unsafe extern "C" fn(*const domicile_loop);
+#[cfg(not(miri))]
+const RUN: &std::ffi::CStr = c"domicile_run_parallel_loop";
+
+/// Who wants to know.
+#[derive(Clone, Copy)]
+struct Listeners {
+    recorder: bool,
+    run: Option<Run>,
+}
+
+fn listeners() -> Listeners {
+    static LISTENERS: OnceLock<Listeners> = OnceLock::new();
+    *LISTENERS.get_or_init(|| Listeners {
+        recorder: sys::requests::recording(),
+        run: run(),
+    })
+}
+
+#[cfg(not(miri))]
+fn run() -> Option<Run> {
+    // SAFETY: a search through what is loaded, for a name that ends in a zero.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, RUN.as_ptr()) };
+    // SAFETY: the run-time defines the function of this name so, and nobody else uses the name.
+    (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut libc::c_void, Run>(found) })
+}
+
+#[cfg(miri)]
+fn run() -> Option<Run> {
+    None
+}
+
+/// Says how a parallel loop uses its arrays; see `domicile/summary.h`.
+///
+/// # Safety
+/// As [`summaries::taken`] asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_parallel_loop(from: *const domicile_loop) {
+    let listeners = listeners();
+    if let Some(run) = listeners.run {
+        // SAFETY: the caller's promise, handed on.
+        unsafe { run(from) };
+    }
+    if listeners.recorder {
+        // A panic ends here: the recording lacks a summary, the program is as it was.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: the caller's promise.
+            recorder::tell(unsafe { summaries::taken(from) });
+        }));
+    }
+}

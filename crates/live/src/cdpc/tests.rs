@@ -1,0 +1,199 @@
+use policy::cdpc::{Access, Communication, Direction, Schedule, Summary};
+use sys::memory::{Area, Size};
+
+use super::*;
+use crate::Source;
+
+/// A loop over whole arrays (start and bytes), a page an iteration.
+pub(super) fn a_loop(place: &str, arrays: &[(u64, u64)], threads: u32) -> Loop {
+    let page = PAGE_BYTES as u64;
+    let summaries = arrays.iter().map(|&(start, bytes)| Summary {
+        name: format!("{start:#x}"),
+        start,
+        bytes,
+        offset: 0,
+        unit: page as i64,
+        span: page,
+        inner: Vec::new(),
+        communication: Communication::None,
+        access: Access::ReadWrite,
+    });
+    Loop {
+        place: place.to_string(),
+        threads,
+        iterations: arrays.iter().map(|array| array.1.div_ceil(page)).max().unwrap_or(1),
+        schedule: Schedule::Even,
+        direction: Direction::Forward,
+        summaries: summaries.collect(),
+    }
+}
+
+fn coloring(order: Order) -> Coloring {
+    let colors = Colors {
+        first_bit: 12,
+        bits: 4,
+        color_bytes: 65536,
+        cache: "L2".into(),
+        source: Source::Forced,
+    };
+    let engine = Engine::open(Config::new(colors.clone())).unwrap();
+    Coloring::with(order, colors, engine)
+}
+
+/// Memory of so many pages, and a part of it as an array.
+struct Memory(Area);
+
+impl Memory {
+    fn new(pages: usize) -> Memory {
+        Memory(Area::map(pages * PAGE_BYTES, Size::Small).unwrap())
+    }
+
+    fn array(&self, page: usize, pages: usize) -> (u64, u64) {
+        ((self.0.start() + page * PAGE_BYTES) as u64, (pages * PAGE_BYTES) as u64)
+    }
+}
+
+/// As many as were meant to lie there do, but for a few that the kernel moved since; all where nothing tells.
+fn honoured(outcome: &Outcome) {
+    let sum = outcome.honoured + outcome.elsewhere + outcome.absent + outcome.unknown + outcome.out_of_sight;
+    assert_eq!(sum, outcome.pages, "{outcome:?}");
+    assert!(outcome.left.is_empty(), "{outcome:?}");
+    assert!(
+        outcome.honoured + outcome.unknown >= outcome.pages - outcome.pages / 50,
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn what_was_said_before_main_is_colored_at_once() {
+    for order in Order::ALL {
+        let memory = Memory::new(200);
+        let mut coloring = coloring(order);
+        coloring.hear(a_loop("f", &[memory.array(0, 100), memory.array(100, 60)], 4));
+        coloring.hear(a_loop("g", &[memory.array(100, 60)], 4));
+        assert_eq!(coloring.outcome(false).pages, 0, "nothing is colored before the start");
+        coloring.start();
+        let outcome = coloring.outcome(true);
+        assert_eq!(
+            (outcome.loops, outcome.arrays, outcome.pages, outcome.threads),
+            (2, 2, 160, 4)
+        );
+        assert_eq!((outcome.start.times, outcome.later.times), (1, 0));
+        honoured(&outcome);
+        if order == Order::Directed {
+            assert!(outcome.most - outcome.fewest <= 1, "{outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn content_stays_and_pages_that_no_loop_touches_are_left_alone() {
+    let memory = Memory::new(64);
+    for page in 0..64 {
+        memory.0.set_word(page, 3, 1000 + page as u64);
+    }
+    let mut coloring = coloring(Order::Directed);
+    // The array is longer than the loop.
+    let mut told = a_loop("f", &[memory.array(0, 64)], 2);
+    told.iterations = 40;
+    coloring.hear(told);
+    coloring.start();
+    let outcome = coloring.outcome(true);
+    assert_eq!(outcome.pages, 40);
+    honoured(&outcome);
+    assert!((0..64).all(|page| memory.0.word(page, 3) == 1000 + page as u64));
+}
+
+#[test]
+fn loops_that_swap_arrays_change_nothing() {
+    let memory = Memory::new(128);
+    let (old, new) = (memory.array(0, 64), memory.array(64, 64));
+    let mut coloring = coloring(Order::Directed);
+    coloring.start();
+    for _ in 0..100 {
+        coloring.hear(a_loop("step", &[old, new], 2));
+        coloring.hear(a_loop("step", &[new, old], 2));
+    }
+    let outcome = coloring.outcome(true);
+    assert_eq!((outcome.loops, outcome.again), (2, 198));
+    // Once when they were new; the second order of the two may move some, and after that nothing does.
+    assert!(outcome.later.times <= 3, "{:?}", outcome.later);
+    assert!(outcome.later.pages <= 3 * 128, "{:?}", outcome.later);
+    honoured(&outcome);
+}
+
+#[test]
+fn arrays_that_come_later_are_colored_when_they_come() {
+    let memory = Memory::new(40 * 16);
+    let mut coloring = coloring(Order::Directed);
+    coloring.start();
+    for number in 0..40 {
+        let together = [memory.array(number * 16, 16), memory.array(0, 16)];
+        coloring.hear(a_loop(&number.to_string(), &together, 2));
+        assert_eq!(coloring.outcome(false).pages, 16 * (number + 1));
+    }
+    let outcome = coloring.outcome(true);
+    honoured(&outcome);
+    // All exchanges together are a few for each page.
+    assert!(outcome.later.pages <= 12 * 640, "{:?}", outcome.later);
+}
+
+#[test]
+fn memory_that_is_gone_is_told_and_does_no_harm() {
+    let mut coloring = coloring(Order::Directed);
+    let gone = Memory::new(16);
+    let array = gone.array(0, 16);
+    coloring.hear(a_loop("f", &[array], 2));
+    coloring.start();
+    drop(gone);
+    let stays = Memory::new(16);
+    coloring.hear(a_loop("g", &[stays.array(0, 16), (1 << 12, 3 << 12)], 2));
+    let outcome = coloring.outcome(true);
+    assert!(
+        outcome.left.contains(&("nothing is mapped there".to_string(), 3)),
+        "{outcome:?}"
+    );
+    assert!(outcome.honoured + outcome.unknown >= 14, "{outcome:?}");
+}
+
+#[test]
+fn a_loop_that_cannot_be_does_not_take_the_others_with_it() {
+    let memory = Memory::new(16);
+    let mut coloring = coloring(Order::Directed);
+    coloring.hear(a_loop("wrong", &[memory.array(0, 16), (1 << 40, 1 << 61)], 2));
+    let mut wrong = a_loop("wrong", &[memory.array(0, 16)], 2);
+    wrong.summaries[0].bytes = 0;
+    coloring.hear(wrong);
+    coloring.hear(a_loop("right", &[memory.array(0, 16)], 2));
+    coloring.start();
+    let outcome = coloring.outcome(true);
+    assert_eq!(
+        (outcome.loops, outcome.refused, outcome.pages),
+        (1, 2, 16),
+        "{outcome:?}"
+    );
+    assert_eq!(outcome.notes.len(), 2);
+    honoured(&outcome);
+}
+
+#[test]
+fn loops_of_any_counts_take_no_more_than_their_arrays() {
+    let memory = Memory::new(16);
+    for (unit, iterations, schedule) in [
+        (1 << 20, u64::MAX, Schedule::Even),
+        (-4096, 1 << 41, Schedule::Blocked),
+        (1, u64::MAX, Schedule::Chunked(1)),
+        (0, u64::MAX, Schedule::Chunked(3)),
+        (i64::MIN, 3, Schedule::Even),
+    ] {
+        let mut coloring = coloring(Order::Directed);
+        let mut told = a_loop("wild", &[memory.array(0, 16)], 128);
+        (told.iterations, told.schedule) = (iterations, schedule);
+        told.summaries[0].unit = unit;
+        coloring.hear(told);
+        coloring.hear(a_loop("right", &[memory.array(0, 16)], 2));
+        coloring.start();
+        let outcome = coloring.outcome(true);
+        assert_eq!(outcome.pages, 16, "{outcome:?}");
+    }
+}
