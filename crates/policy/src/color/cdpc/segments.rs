@@ -209,6 +209,9 @@ fn owners(arrays: &[Array], page_bytes: u64) -> Vec<Owned> {
     owners
 }
 
+/// Ranges of pages that all cpus together may touch: 512 MiB of them.
+const PIECES: usize = 1 << 25;
+
 /// Runs of pages that the same cpus touch, by page, in whatever loop and array.
 fn users(loops: &[Loop], machine: &Machine) -> Result<Vec<(Range<u64>, u128)>, Malformed> {
     let mut of: Vec<(Vec<Range<u64>>, usize)> = vec![(Vec::new(), 1024); machine.cpus as usize];
@@ -221,6 +224,12 @@ fn users(loops: &[Loop], machine: &Machine) -> Result<Vec<(Range<u64>, u128)>, M
                 if touched.len() > *limit {
                     join(touched);
                     *limit = 2 * touched.len() + 1024;
+                    if touched.len() > PIECES / machine.cpus as usize {
+                        return Err(Malformed {
+                            place: a_loop.place.clone(),
+                            why: format!("cpu {thread} touches more pieces than there is room for"),
+                        });
+                    }
                 }
             }
         }
