@@ -23,9 +23,9 @@ pub(super) struct Members {
     pub(super) segments: Vec<usize>,
 }
 
-/// Sets of more than two cpus that a further one is compared with, so that thousands of sets take linear time: the
-/// last ones before it, which are those of about as many cpus.
-const COMPARED: usize = 1024;
+/// Comparisons of sets of more than two cpus with each other, as long as each has its [`LEAST`].
+const MOST: usize = 1 << 22;
+const LEAST: usize = 16;
 
 /// The segments, which are sorted by address, grouped by their cpus; the sets in the order of preference.
 pub(super) fn group(segments: &[Segment]) -> Vec<Members> {
@@ -68,12 +68,13 @@ fn places(cpus: &[u128]) -> Vec<usize> {
         let tail = last[end];
         (next[tail], last[set], next[set], last[end]) = (set, tail, end, set);
     }
+    let compared = (MOST / (untouched - few).max(1)).max(LEAST);
     for set in few..untouched {
         let common = |other: usize| match other == end {
             true => 0,
             false => (cpus[other] & cpus[set]).count_ones(),
         };
-        let near = nearest(&path, few.max(set.saturating_sub(COMPARED))..set, common);
+        let near = nearest(&path, few.max(set.saturating_sub(compared))..set, common);
         let (before, after) = match near {
             None => (last[end], end),
             Some(near) if common(last[near]) > common(next[near]) => (last[near], near),
