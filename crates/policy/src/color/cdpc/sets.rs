@@ -10,7 +10,6 @@
 //! inserted before count too. A set without cpus comes last.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use super::path::path;
 use super::segments::Segment;
@@ -68,13 +67,20 @@ fn places(cpus: &[u128]) -> Vec<usize> {
         let tail = last[end];
         (next[tail], last[set], next[set], last[end]) = (set, tail, end, set);
     }
+    let line = Path::new(&path, &groups);
     let compared = (MOST / (untouched - few).max(1)).max(LEAST);
     for set in few..untouched {
         let common = |other: usize| match other == end {
             true => 0,
             false => (cpus[other] & cpus[set]).count_ones(),
         };
-        let near = nearest(&path, few.max(set.saturating_sub(compared))..set, common);
+        let members: Vec<usize> = (0..128).filter(|cpu| cpus[set] >> cpu & 1 == 1).collect();
+        let (mut near, mut most) = line.nearest(&members).unzip();
+        for inserted in few.max(set.saturating_sub(compared))..set {
+            if common(inserted) > most.unwrap_or(0) {
+                (near, most) = (Some(inserted), Some(common(inserted)));
+            }
+        }
         let (before, after) = match near {
             None => (last[end], end),
             Some(near) if common(last[near]) > common(next[near]) => (last[near], near),
@@ -86,26 +92,45 @@ fn places(cpus: &[u128]) -> Vec<usize> {
     walk.take_while(|&set| set != end).chain(untouched..end).collect()
 }
 
-/// The first set with the most cpus in common, if any has one in common.
-fn nearest(path: &[usize], inserted: Range<usize>, common: impl Fn(usize) -> u32) -> Option<usize> {
-    let mut best = None;
-    let mut most = 0;
-    for &set in path {
-        let cpus = common(set);
-        if cpus > most {
-            (best, most) = (Some(set), cpus);
+/// Where the sets of one or two cpus are in their path.
+struct Path<'a> {
+    path: &'a [usize],
+    /// For each two cpus the place of their set; rows of 128.
+    pairs: Vec<Option<usize>>,
+    /// For each cpu the first place that it is in.
+    first: [Option<usize>; 128],
+}
+
+impl Path<'_> {
+    fn new<'a>(path: &'a [usize], members: &[Vec<u32>]) -> Path<'a> {
+        let (mut pairs, mut first) = (vec![None; 128 * 128], [None; 128]);
+        for (place, &set) in path.iter().enumerate() {
+            for &cpu in &members[set] {
+                first[cpu as usize].get_or_insert(place);
+            }
+            if let [low, high] = members[set][..] {
+                pairs[low as usize * 128 + high as usize] = Some(place);
+            }
         }
-        if most == 2 {
-            break; // All that sets of two can have.
-        }
+        Path { path, pairs, first }
     }
-    for set in inserted {
-        let cpus = common(set);
-        if cpus > most {
-            (best, most) = (Some(set), cpus);
-        }
+
+    /// The first set with the most cpus in common, and how many those are.
+    fn nearest(&self, cpus: &[usize]) -> Option<(usize, u32)> {
+        let pairs = cpus.iter().enumerate().flat_map(|(at, low)| {
+            cpus[at + 1..]
+                .iter()
+                .filter_map(move |high| self.pairs[low * 128 + high])
+        });
+        let one = || {
+            cpus.iter()
+                .filter_map(|&cpu| self.first[cpu])
+                .min()
+                .map(|place| (place, 1))
+        };
+        let best = pairs.min().map(|place| (place, 2)).or_else(one);
+        best.map(|(place, common)| (self.path[place], common))
     }
-    best
 }
 
 #[cfg(test)]
