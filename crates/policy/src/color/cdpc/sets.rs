@@ -192,4 +192,29 @@ mod tests {
         order.sort_unstable();
         assert!(order.iter().copied().eq(0..cpus.len()));
     }
+
+    proptest::proptest! {
+        /// Step 2 in the paper's words, looking at all sets in the path each time.
+        #[test]
+        fn sets_are_inserted_next_to_the_largest_overlap(sets in proptest::collection::btree_set(1u128..64, 0..30)) {
+            let mut cpus: Vec<u128> = sets.into_iter().collect();
+            cpus.sort_by_key(|&cpus| preference(cpus));
+            let small = cpus.partition_point(|cpus| cpus.count_ones() <= 2);
+            let mut expected = places(&cpus[..small]);
+            let path = expected.clone();
+            for set in small..cpus.len() {
+                let common = |other: Option<&usize>| other.map_or(0, |&other| (cpus[other] & cpus[set]).count_ones());
+                let candidates = path.iter().copied().chain(small..set);
+                let nearest = candidates.rev().max_by_key(|other| common(Some(other)));
+                let Some(nearest) = nearest.filter(|other| common(Some(other)) > 0) else {
+                    expected.push(set);
+                    continue;
+                };
+                let at = expected.iter().position(|&other| other == nearest).unwrap();
+                let before = at.checked_sub(1).map_or(0, |before| common(expected.get(before)));
+                expected.insert(if before > common(expected.get(at + 1)) { at } else { at + 1 }, set);
+            }
+            proptest::prop_assert_eq!(places(&cpus), expected);
+        }
+    }
 }
