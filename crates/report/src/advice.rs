@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cdpc::CdpcAdvice;
 use crate::outcome::{CLASSES, Collision, Outcome, Structure};
 use crate::slots::SlotAdvice;
 use crate::work::WorkAdvice;
@@ -38,6 +39,9 @@ pub struct Advice {
     /// How the outermost cache could be partitioned, where that was looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<SlotAdvice>,
+    /// What compiler-directed page coloring gains, where that was simulated and there are hints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cdpc: Option<CdpcAdvice>,
     /// What placement can gain, in a sentence or two.
     pub verdict: String,
     /// What is only an estimate, and why.
@@ -157,6 +161,7 @@ impl Advice {
         false_sharing.retain(|collision| collision.misses >= FEW);
         false_sharing.sort_by_key(|collision| std::cmp::Reverse(collision.misses));
         false_sharing.truncate(MOST);
+        let cdpc = base.and_then(|base| CdpcAdvice::new(&policies, base));
         let mut advice = Advice {
             baseline: base.map_or_else(String::new, |base| base.policy.clone()),
             shares: base.map_or_else(Vec::new, shares),
@@ -166,6 +171,7 @@ impl Advice {
             machine,
             trace,
             work: WorkAdvice::new(&policies),
+            cdpc,
             policies,
             notes,
             ..Advice::default()

@@ -41,6 +41,10 @@ pub fn advice(advice: &Advice, width: usize) -> String {
         text += &heading(&format!("Cache slots: a partition of {}", slots.cache));
         text += &partition(slots, width);
     }
+    if let Some(cdpc) = &advice.cdpc {
+        text += &heading(&format!("Compiler-directed page coloring of {}", cdpc.cache));
+        text += &crate::cdpc_text::cdpc(cdpc, width);
+    }
     text.push('\n');
     text += &paragraph("", &advice.verdict, width, HEADING);
     if !advice.notes.is_empty() {

@@ -1,6 +1,7 @@
 //! Results as one HTML page that needs nothing else: no scripts, no fonts, no other files.
 
 mod advice;
+mod cdpc;
 mod markup;
 mod outcomes;
 

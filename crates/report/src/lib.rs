@@ -7,6 +7,8 @@
 mod advice;
 mod advice_text;
 mod bar;
+mod cdpc;
+mod cdpc_text;
 mod document;
 mod html;
 mod lists;
@@ -21,6 +23,7 @@ mod work;
 
 pub use advice::{Advice, CacheFacts, Facts, MachineFacts, Share};
 pub use advice_text::advice;
+pub use cdpc::{CdpcAdvice, CdpcArray, CdpcRival, CdpcTold};
 pub use document::{Document, Unreadable};
 pub use html::{advice_page, outcomes_page};
 pub use lists::{machines, policies};

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::cdpc::CdpcTold;
 use crate::slots::SlotsTold;
 
 /// One run: a trace on a machine under a policy.
@@ -26,6 +27,9 @@ pub struct Outcome {
     /// What became of cache slots, where policy `slots` is part of the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<SlotsTold>,
+    /// What policy `cdpc` was told, where it is part of the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cdpc: Option<CdpcTold>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<Thread>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -22,9 +22,11 @@ pub fn outcomes(outcomes: &[Outcome], width: usize) -> String {
     text += &format!("\n{HEADING}Time{HEADING:#}\n{}", times(outcomes, width));
     text += &format!("\n{HEADING}Misses{HEADING:#}\n{}", misses(outcomes, width));
     for outcome in outcomes {
-        if let Some(slots) = &outcome.slots {
+        let slots = outcome.slots.as_ref().map(|told| told.in_words());
+        let cdpc = outcome.cdpc.as_ref().map(|told| told.in_words());
+        for words in slots.into_iter().chain(cdpc) {
             text += &format!("\n{HEADING}Under {}{HEADING:#}\n", outcome.policy);
-            for line in crate::table::wrap(&slots.in_words(), width.saturating_sub(2).max(20)) {
+            for line in crate::table::wrap(&words, width.saturating_sub(2).max(20)) {
                 text += &format!("  {line}\n");
             }
         }

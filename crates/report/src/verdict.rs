@@ -21,6 +21,10 @@ pub fn verdict(advice: &Advice) -> String {
         text.push(' ');
         text.push_str(&slots.verdict);
     }
+    if let Some(cdpc) = &advice.cdpc {
+        text.push(' ');
+        text.push_str(&cdpc.verdict);
+    }
     if let Some(layout) = advice.base().and_then(layout) {
         text.push(' ');
         text.push_str(&layout);

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use policy::cdpc::{Machine, Source};
 use trace::Event;
 
-pub use explain::{Explained, ExplainedProcess, ExplainedSegment, ExplainedSet};
+pub use explain::{Explained, ExplainedProcess};
 pub use map::{MappedArray, MappedPage, PageMap};
 pub use told::{CdpcOutcome, Told};
 

@@ -48,9 +48,7 @@ mod warm;
 mod window;
 mod work;
 
-pub use cdpc::{
-    CdpcOutcome, Explained, ExplainedProcess, ExplainedSegment, ExplainedSet, MappedArray, MappedPage, PageMap, Told,
-};
+pub use cdpc::{CdpcOutcome, Explained, ExplainedProcess, MappedArray, MappedPage, PageMap, Told};
 pub use config::{Config, Costs, Detail, Order, PolicySpec, VERGHESE96, Window};
 pub use curves::{CURVE_PAGES, CurveOutcome, CurvesOutcome};
 pub use detail::{CollisionOutcome, MissesOutcome, PageOutcome, SideOutcome, StructureOutcome, ThreadOutcome};

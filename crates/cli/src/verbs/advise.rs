@@ -24,7 +24,9 @@ const RESULT: &str = "domicile-advice.json";
 /// Records the program (or takes a trace), simulates it on a machine under all policies that can make a difference
 /// there, and prints where the time goes, which data structures cost most, false sharing, and the policies by predicted
 /// time. Where the program marks its work items, it also tells what running them in another order would gain (policy
-/// `order`), and which data a partition of the outermost cache would protect or confine (policy `slots`). With --json the full result goes to standard output, and what the program prints to standard error.
+/// `order`), and which data a partition of the outermost cache would protect or confine (policy `slots`). Policy `cdpc` tells what
+/// compiler-directed page coloring would gain: from what the compiler said of the parallel loops, or from who touches which
+/// pages where it said nothing. With --json the full result goes to standard output, and what the program prints to standard error.
 #[derive(Args)]
 #[command(
     group = ArgGroup::new("subject").required(true).args(["trace", "command"]),

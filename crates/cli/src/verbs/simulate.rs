@@ -1,9 +1,12 @@
 //! `domicile simulate`: a trace on a machine under placement policies.
 
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 
 use super::model::Model;
 use super::{Done, trace};
@@ -31,7 +34,19 @@ pub struct Simulate {
     /// Leave out the classes of misses, which is faster
     #[arg(long)]
     no_classes: bool,
+
+    /// Write the hints of policy `cdpc` to this file (JSON): arrays, uniform access segments and sets, the coloring order
+    #[arg(long, value_name = "FILE")]
+    explain_hints: Option<PathBuf>,
+
+    /// Write a page access map to this file (JSON): which cpus touch each page, its array, its color under each policy, and its
+    /// place in the coloring order
+    #[arg(long, value_name = "FILE")]
+    page_map: Option<PathBuf>,
 }
+
+/// The policy that places pages by hints.
+const CDPC: &str = "cdpc";
 
 /// Pages that `--by page` tells, those with the largest stall.
 const PAGES: usize = 100;
@@ -52,7 +67,14 @@ impl Simulate {
         }
         let machine = self.model.machine("host")?;
         let policies = self.model.policies(vec!["page-coloring".to_string()])?;
+        let hinted = |policy: &sim::PolicySpec| policy.name.split('+').any(|part| part == CDPC);
+        if self.explain_hints.is_some() && !policies.iter().any(hinted) {
+            return Err(Failure::usage(
+                "`--explain-hints` tells of policy `cdpc`, which is not simulated here; add `--policy cdpc`",
+            ));
+        }
         let detail = sim::Detail {
+            placements: self.page_map.is_some(),
             threads: self.by.contains(&By::Thread),
             structures: self.by.contains(&By::Structure),
             pages: if self.by.contains(&By::Page) { PAGES } else { 0 },
@@ -70,6 +92,13 @@ impl Simulate {
             );
         }
         let outcomes = simulate(&self.trace, &opened, &config)?;
+        if let Some(file) = &self.explain_hints {
+            write(file, "hints", &explained(&opened, &config, &outcomes))?;
+        }
+        if let Some(file) = &self.page_map {
+            let map = sim::page_map(&opened, &config, &outcomes).map_err(|error| failure(&self.trace, error))?;
+            write(file, "page access map", &map)?;
+        }
         if console.json() {
             for outcome in &outcomes {
                 console.line(outcome)?;
@@ -87,11 +116,62 @@ pub fn simulate(file: &Path, trace: &::trace::Trace, config: &sim::Config) -> Re
     let bar = progress::known("simulating", trace.references() * config.policies.len() as u64);
     let outcomes = sim::simulate(trace, config, &|references| bar.inc(references));
     bar.finish_and_clear();
-    outcomes.map_err(|error| match error {
+    outcomes.map_err(|error| failure(file, error))
+}
+
+/// What went wrong with a trace.
+fn failure(file: &Path, error: sim::SimError) -> Failure {
+    match error {
         sim::SimError::Policy(error) => error.into(),
         sim::SimError::Trace(error) => trace::explain(file, &error),
         error => Failure::work(format!("{}: {error}", file.display())),
-    })
+    }
+}
+
+/// What `--explain-hints` writes.
+#[derive(Serialize)]
+struct ExplainedHints<'a> {
+    program: &'a str,
+    machine: &'a str,
+    policies: Vec<ExplainedPolicy<'a>>,
+}
+
+#[derive(Serialize)]
+struct ExplainedPolicy<'a> {
+    policy: &'a str,
+    #[serde(flatten)]
+    hints: sim::Explained<'a>,
+}
+
+fn explained<'a>(
+    trace: &'a ::trace::Trace,
+    config: &'a sim::Config,
+    outcomes: &'a [sim::Outcome],
+) -> ExplainedHints<'a> {
+    let explained = outcomes.iter().filter_map(|outcome| {
+        Some(ExplainedPolicy {
+            policy: &outcome.policy,
+            hints: outcome.told.as_ref()?.explain(),
+        })
+    });
+    ExplainedHints {
+        program: &trace.header().program,
+        machine: &config.machine.name,
+        policies: explained.collect(),
+    }
+}
+
+/// Writes a part of the result to a file of its own.
+fn write(file: &Path, what: &str, value: &impl Serialize) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::work(format!(
+            "cannot write the {what} to {}: {error}; name another file",
+            file.display()
+        ))
+    };
+    let mut out = BufWriter::new(File::create(file).map_err(failed)?);
+    serde_json::to_writer(&mut out, value).map_err(|error| failed(error.into()))?;
+    out.write_all(b"\n").and_then(|()| out.flush()).map_err(failed)
 }
 
 /// Outcomes as the reports read them: from their JSON.

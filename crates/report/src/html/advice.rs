@@ -19,6 +19,9 @@ pub fn body(advice: &Advice) -> Html {
     if let Some(slots) = advice.slots.as_ref().filter(|slots| !slots.data.is_empty()) {
         partition(&mut html, slots);
     }
+    if let Some(cdpc) = &advice.cdpc {
+        super::cdpc::section(&mut html, cdpc);
+    }
     shares(&mut html, advice);
     structures(&mut html, advice);
     false_sharing(&mut html, advice);

@@ -25,6 +25,8 @@ pub struct CdpcOutcome {
     pub segments: u64,
     pub sets: u64,
     pub pages: u64,
+    /// Of those pages, the ones that the cpu with most of them touches.
+    pub pages_of_one_cpu: u64,
     /// Colors among which the hints choose.
     pub colors: u32,
     /// Pages that were touched and had a hint, and those that got a frame of that color.
@@ -119,6 +121,13 @@ impl Told {
         self.colors.is_empty()
     }
 
+    /// Pages with a hint that a cpu touches.
+    fn pages_of(&self, cpu: u32) -> u64 {
+        let segments = self.spaces.iter().flat_map(|(_, hints)| &hints.segments);
+        let own = segments.filter(|segment| segment.cpus >> cpu & 1 == 1);
+        own.map(|segment| segment.pages.end - segment.pages.start).sum()
+    }
+
     pub fn outcome(&self, asked: u64, honoured: u64) -> CdpcOutcome {
         let sum = |of: &dyn Fn(&Hints) -> usize| self.spaces.iter().map(|(_, hints)| of(hints) as u64).sum();
         CdpcOutcome {
@@ -131,6 +140,7 @@ impl Told {
             segments: sum(&|hints| hints.segments.len()),
             sets: sum(&|hints| hints.sets.len()),
             pages: self.colors.len() as u64,
+            pages_of_one_cpu: (0..self.machine.cpus).map(|cpu| self.pages_of(cpu)).max().unwrap_or(0),
             colors: self.machine.colors,
             asked,
             honoured,

@@ -1,0 +1,39 @@
+//! The part of the advice on compiler-directed page coloring, as a page.
+
+use super::markup::Html;
+use crate::cdpc::{CdpcAdvice, facts, size};
+use crate::number::{change, count, nanoseconds};
+
+pub fn section(html: &mut Html, advice: &CdpcAdvice) {
+    html.inside("section", "", |html| {
+        html.text("h2", "", "Compiler-directed page coloring");
+        let misses = format!("#{} misses", advice.cache);
+        html.table(&["policy", "#time", "#cdpc", &misses, "#conflicts"], |html| {
+            for rival in &advice.against {
+                html.inside("tr", "", |html| {
+                    html.text("td", "name", &rival.policy);
+                    html.number(&nanoseconds(rival.wall_ns));
+                    html.number(&change(advice.wall_ns, rival.wall_ns));
+                    html.number(&count(rival.misses.before));
+                    html.number(&count(rival.conflicts.before));
+                });
+            }
+        });
+        if !advice.arrays.is_empty() {
+            html.table(
+                &["#conflicts", &misses, "#size", "arrays that conflict as things are"],
+                |html| {
+                    for array in &advice.arrays {
+                        html.inside("tr", "", |html| {
+                            html.number(&count(array.conflicts));
+                            html.number(&count(array.misses));
+                            html.number(&size(array));
+                            html.text("td", "name", &array.name);
+                        });
+                    }
+                },
+            );
+        }
+        html.text("p", "faint", &facts(advice));
+    });
+}
