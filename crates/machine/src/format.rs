@@ -51,7 +51,9 @@ use crate::check::check;
 use crate::error::{Fault, MachineError, nearest};
 use crate::host::host;
 use crate::keys::{Keys, Lines, elements, integer};
-use crate::model::{Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write};
+use crate::model::{
+    Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write,
+};
 use crate::presets::{preset, presets};
 
 /// Longest description that is read; the longest preset has a few kilobytes.

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use machine::{
-    Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write, from_toml, load, presets,
+    Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write, from_toml,
+    load, presets,
 };
 use proptest::prelude::*;
 
@@ -373,7 +374,9 @@ fn any_machine() -> impl Strategy<Value = Machine> {
         let row = |from| (0..nodes).map(|to| if from == to { 10 } else { 11 + to }).collect();
         let caches: Vec<Cache> = [a, b, c].into_iter().take(levels).collect();
         let prefetches = caches.iter().any(|cache| cache.prefetch.is_some());
-        let outer = caches.iter().any(|cache| cache.level > 1 && cache.kind != Kind::Instruction);
+        let outer = caches
+            .iter()
+            .any(|cache| cache.level > 1 && cache.kind != Kind::Instruction);
         let prefetch = (outer && !prefetches && cpus % 2 == 0).then_some(SoftwarePrefetch { outstanding: 1 + cpus });
         Machine {
             prefetch,

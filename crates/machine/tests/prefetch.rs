@@ -90,10 +90,7 @@ fn prefetches_of_the_program() {
     ] {
         assert_eq!(of_two_levels(tables).unwrap_err(), expected);
     }
-    let one_level = from_toml(
-        &format!("{MACHINE}[memory]\nlocal_ns = 100\n[prefetch]\n"),
-        "m.toml",
-    );
+    let one_level = from_toml(&format!("{MACHINE}[memory]\nlocal_ns = 100\n[prefetch]\n"), "m.toml");
     assert_eq!(
         one_level.unwrap_err().to_string(),
         "m.toml:16: prefetch: found [prefetch] on one level of cache; allowed: only with a second level of cache for \

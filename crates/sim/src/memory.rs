@@ -120,7 +120,15 @@ impl Memory {
 
     /// How long the nodes were occupied by data, by what went to memory, and by upgrades, all nodes together.
     pub fn occupied(&self) -> [Units; 3] {
-        let Moved { data, writebacks, upgrades } = self.moved;
-        [data * self.transfer, writebacks * self.transfer, upgrades * self.upgrade]
+        let Moved {
+            data,
+            writebacks,
+            upgrades,
+        } = self.moved;
+        [
+            data * self.transfer,
+            writebacks * self.transfer,
+            upgrades * self.upgrade,
+        ]
     }
 }

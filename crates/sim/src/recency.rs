@@ -218,7 +218,8 @@ impl Recency {
 
     /// Whether a key is in the set.
     pub fn holds(&self, arena: &Arena, key: u32) -> bool {
-        self.existing(arena, key).is_some_and(|slot| arena.last[slot] >= self.tail)
+        self.existing(arena, key)
+            .is_some_and(|slot| arena.last[slot] >= self.tail)
     }
 
     /// Takes a key out of the set; it stays known as used.

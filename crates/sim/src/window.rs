@@ -3,8 +3,8 @@
 //! Before it everything happens as ever, so that caches, TLBs, page table and clocks are what they are by then; where it
 //! begins all counts and times are set to nothing, and where it ends the run ends.
 
-use crate::clock::{Spent, Units};
 use crate::cache::BROUGHT;
+use crate::clock::{Spent, Units};
 use crate::config::Window;
 use crate::counts::{CacheCounts, CpuCounts, PageCounts};
 use crate::engine::Engine;
@@ -91,7 +91,9 @@ impl Window {
                     format!("the phases {}{more}", named.join(", "))
                 }
             };
-            return Err(SimError::Window(format!("there is no phase `{name}`; the trace has {has}")));
+            return Err(SimError::Window(format!(
+                "there is no phase `{name}`; the trace has {has}"
+            )));
         }
         Ok(())
     }

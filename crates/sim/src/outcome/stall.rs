@@ -45,8 +45,17 @@ pub fn by_class(spent: &Spent, counts: &[CacheCounts], classes: bool, stall: u64
         upgrade,
         late,
     ];
-    let [on_chip, cold, capacity, conflict, true_sharing, false_sharing, unclassed, upgrade, late_prefetch] =
-        shares(parts, stall);
+    let [
+        on_chip,
+        cold,
+        capacity,
+        conflict,
+        true_sharing,
+        false_sharing,
+        unclassed,
+        upgrade,
+        late_prefetch,
+    ] = shares(parts, stall);
     let class = |ns: u64| classes.then_some(ns);
     StallByClass {
         on_chip,

@@ -403,7 +403,13 @@ impl Hierarchy {
     }
 
     /// Who owns the block, who must give up or clean its lines, what that costs. Whether a dirty line served the piece.
-    pub fn coherence(&mut self, piece: &Piece, found: Option<usize>, wait: &mut Wait, flushed: &mut Vec<Flushed>) -> bool {
+    pub fn coherence(
+        &mut self,
+        piece: &Piece,
+        found: Option<usize>,
+        wait: &mut Wait,
+        flushed: &mut Vec<Flushed>,
+    ) -> bool {
         let core = self.core(piece.cpu);
         let number = piece.physical_address / self.block;
         let block = number * self.block..(number + 1) * self.block;

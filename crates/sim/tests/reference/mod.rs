@@ -142,7 +142,9 @@ pub fn simulate(
     let mut counting = choices.from_phase.is_none();
     // Whether the window ends with an item.
     let mut passes = |model: &mut Model, schedule: &mut Schedule, cpu: usize, item: &Item, waits: bool| -> bool {
-        let Item::Event(Event::Phase { name }) = item else { return false };
+        let Item::Event(Event::Phase { name }) = item else {
+            return false;
+        };
         if !counting && choices.from_phase.as_ref() == Some(name) {
             counting = true;
             schedule.count_anew(schedule.cpus[cpu].clock, waits);
@@ -202,7 +204,9 @@ impl Model<'_> {
             space,
             number: address / self.machine.page_bytes,
         };
-        let Some(ahead) = &mut self.hierarchy.ahead else { return 0 };
+        let Some(ahead) = &mut self.hierarchy.ahead else {
+            return 0;
+        };
         let counts = &mut ahead.counts[cpu];
         counts.issued += 1;
         if self.tlbs.get(cpu).is_some_and(|tlb| !tlb.holds(page)) {
