@@ -178,6 +178,9 @@ fn the_result_has_the_fields_of_the_contract() {
         "tlb_stall",
         "policy_overhead",
         "imbalance",
+        "sequential",
+        "synchronization",
+        "prefetch_stall",
     ];
     let sum: u64 = parts.iter().map(|part| time[part].as_u64().unwrap()).sum();
     assert_eq!(time["total"], sum);

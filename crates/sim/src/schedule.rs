@@ -332,7 +332,7 @@ impl<'a> Schedule<'a> {
                 self.teams.begin(self.engine.cpus[cpu].clock);
                 return Ok(());
             }
-            Event::TeamEnd { .. } => {
+            Event::TeamEnd { .. } if self.teams.is_open() => {
                 self.teams.end(self.engine.cpus[cpu].clock, self.barrier);
                 self.synchronize(cpu);
                 return Ok(());

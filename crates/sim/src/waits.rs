@@ -68,12 +68,19 @@ impl Teams {
         self.any = true;
     }
 
+    pub fn is_open(&self) -> bool {
+        self.open > 0
+    }
+
     /// A master comes to the end of its team, which takes it `cost`; then it is alone.
     pub fn end(&mut self, now: Units, cost: Units) {
+        if self.open == 0 {
+            return;
+        }
         if self.open == 1 {
             self.since = now + cost;
         }
-        self.open = self.open.saturating_sub(1);
+        self.open -= 1;
         self.ending += now + cost - self.ended.max(now);
         self.ended = now + cost;
     }

@@ -222,7 +222,7 @@ impl Schedule {
                 }
             }
             Event::TeamBegin { .. } => self.teams.begin(now),
-            Event::TeamEnd { .. } => self.teams.end(now, self.barrier),
+            Event::TeamEnd { .. } if self.teams.open > 0 => self.teams.end(now, self.barrier),
             _ => {}
         }
         None
@@ -231,7 +231,8 @@ impl Schedule {
     /// What the code of an event takes.
     pub fn cost(&self, event: &Event) -> u64 {
         match event {
-            Event::Barrier { .. } | Event::TeamEnd { .. } => self.barrier,
+            Event::Barrier { .. } => self.barrier,
+            Event::TeamEnd { .. } if self.teams.open > 0 => self.barrier,
             _ => 0,
         }
     }
