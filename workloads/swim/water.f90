@@ -4,9 +4,12 @@
 !>
 !> Fourteen arrays in single precision, as the benchmark's. Parallel loops go over columns. A line's copies
 !> (along the first or last element of every column) are made in parallel; a column's copy is so little work that the master does it.
+#ifndef POINTS
+#define POINTS 513
+#endif
 module water
   implicit none
-  integer, parameter :: m = 512, n = m + 1
+  integer, parameter :: n = POINTS, m = n - 1
   !> Seconds of a step, meters between points, the stream function's amplitude, the filter's share.
   real, parameter :: dt = 90., dx = 1.e5, dy = 1.e5, amplitude = 1.e6, alpha = .001
   real, parameter :: pi = 3.14159265358979324

@@ -1,7 +1,10 @@
 !> The mesh and the parts of a time step; each parallel loop is one fork.
+#ifndef POINTS
+#define POINTS 513
+#endif
 module mesh
   implicit none
-  integer, parameter :: n = 513
+  integer, parameter :: n = POINTS
   !> The other direction's part of the diagonal, under-relaxed by 0.98.
   double precision, parameter :: relax = 2/0.98d0
   !> Places; what they lack, and then how far they move; the systems: beside the diagonal, on it, and eliminated.
