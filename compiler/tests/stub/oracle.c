@@ -7,6 +7,8 @@
      DOMICILE_ORACLE=exact    (default) nothing touched that was not predicted, nothing predicted that is not touched
      DOMICILE_ORACLE=partial  the program has accesses that the plugin refuses: only the second half
 
+   Of arrays on the stack only the second half: other functions' variables come to lie there.
+
    Only addresses within arrays that the summaries name count: what else lies in their pages is not theirs. */
 #define _GNU_SOURCE
 #include <omp.h>
@@ -145,7 +147,14 @@ static void touch(const void *address, uint8_t how) {
    void __sanitizer_cov_store##bytes(const void *a) { touch(a, WRITTEN); }
 HOOK(1) HOOK(2) HOOK(4) HOOK(8) HOOK(16)
 
+static int on_stack(const struct array *array) {
+   extern char **environ;
+   uintptr_t top = (uintptr_t)environ, most = (uintptr_t)1 << 30;
+   return array->end <= top && array->start >= top - most;
+}
+
 static unsigned compare(int thread, const struct array *array, uint8_t does, uint8_t may, const char *what, int partial) {
+   partial |= on_stack(array);
    unsigned missed = 0, wrong = 0, right = 0;
    for (uintptr_t a = array->start / PAGE * PAGE; a < array->end; a += PAGE) {
       uint8_t flags = *page(thread, a);
