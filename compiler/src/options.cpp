@@ -23,7 +23,7 @@ static cl::opt<std::string>
 /// findSetting().
 static bool isKnown(StringRef Name) {
   return StringSwitch<bool>(Name)
-      .Cases("summary", "late", "report", true)
+      .Cases("summary", "late", "show", "report", true)
       .Cases("align", "pad", "prefetch", true)
       .Cases("line", "way", "chip", "cache", "page", true)
       .Cases("clock", "latency", "issue", true)
@@ -63,6 +63,7 @@ static Options read() {
 
   Asked.Summary = isOn(List, "summary", true);
   Asked.Late = isOn(List, "late", true);
+  Asked.Show = isOn(List, "show", false);
   Asked.Align = isOn(List, "align", true);
   Asked.Pad = Asked.Align && isOn(List, "pad", true);
   Asked.Prefetch = isOn(List, "prefetch", false);

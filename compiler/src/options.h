@@ -25,6 +25,8 @@ struct Options {
   bool Summary = true;
   /// Summarise once more at the end of the pipeline, what Polly made parallel.
   bool Late = true;
+  /// Print each region as it is analysed on the standard error.
+  bool Show = false;
   /// A file that gets one line (JSON) for each module: how many parallel loops
   /// and accesses there are, and how many of them are summarised. Empty: none.
   std::string Report;

@@ -157,6 +157,8 @@ std::string makeUse(Instruction &I, const Touch &One, const Linear &Form,
   if (!Why.empty())
     return Why;
 
+  for (auto &[Left, Right] : Form.Equal)
+    require(Made.When, {Condition::Kind::Equal, nullptr, Left, Right});
   for (auto &[L, Step] : Form.Steps)
     if (!L->contains(&I))
       return "its index comes out of a loop that has ended";

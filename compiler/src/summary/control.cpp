@@ -64,12 +64,15 @@ std::string Control::conditions(BasicBlock *Block, const Loop *Within,
   BasicBlock *Stop = Within ? Within->getHeader() : nullptr;
   auto *Node = Dominators.getNode(Block);
   while (Node && Node->getBlock() != Stop) {
+    // From one dominator to the next: a block that always follows the one above
+    // it depends on nothing there, but perhaps on what is further above.
+    BasicBlock *Below = Node->getBlock();
     Node = Node->getIDom();
     if (!Node)
       break;
     BasicBlock *Above = Node->getBlock();
     Instruction *End = Above->getTerminator();
-    if (End->getNumSuccessors() < 2 || After.dominates(Block, Above))
+    if (End->getNumSuccessors() < 2 || After.dominates(Below, Above))
       continue;
     // A loop that may be left there: how often it runs is told by count().
     bool Counted = false;
@@ -88,7 +91,7 @@ std::string Control::conditions(BasicBlock *Block, const Loop *Within,
     unsigned Taken = 0, Leading = 0;
     for (unsigned N = 0; N < 2; ++N)
       if (Dominators.dominates(
-              BasicBlockEdge(Above, Branch->getSuccessor(N)), Block)) {
+              BasicBlockEdge(Above, Branch->getSuccessor(N)), Below)) {
         Taken = N;
         ++Leading;
       }

@@ -10,6 +10,7 @@
 #include "summary/names.h"
 #include "summary/sizes.h"
 #include "llvm/IR/DebugInfo.h"
+#include "llvm/IR/DebugProgramInstruction.h"
 #include "llvm/IR/InstIterator.h"
 
 using namespace llvm;
@@ -186,6 +187,9 @@ Value *Fork::sizeByDescriptor(LoadInst &Load, unsigned Rank) {
 static std::string variableName(Value *Address) {
   for (DbgVariableRecord *Record : findDVRDeclares(Address))
     return Record->getVariable()->getName().str();
+  if (auto *Variable = dyn_cast<Instruction>(Address))
+    for (DbgVariableRecord *Record : at::getDVRAssignmentMarkers(Variable))
+      return Record->getVariable()->getName().str();
   for (DbgDeclareInst *Declare : findDbgDeclares(Address))
     return Declare->getVariable()->getName().str();
   return "";

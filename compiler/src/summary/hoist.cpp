@@ -199,10 +199,6 @@ private:
   void hoist(LoadInst &Load) {
     int64_t Offset;
     const Value *Root = capturedRoot(Load.getPointerOperand(), Offset, Layout);
-    unsigned Rank = 0;
-    if (auto *Step = dyn_cast<GEPOperator>(Load.getPointerOperand()))
-      if (Offset == 0)
-        Rank = rankOfDescriptor(Step->getSourceElementType());
     LoadInst *&Once = Loaded[{Root, Offset, Load.getType()}];
     if (!Once)
       Once = loadAtEntry(const_cast<Value *>(Root), Offset, Load);
@@ -211,10 +207,8 @@ private:
       Once->setMetadata(AlwaysKind, MDNode::get(Context, {}));
     else
       leaveMark(Load, *Once);
-    if (Rank && Load.getType()->isPointerTy())
-      Once->setMetadata(
-          RankKind, MDNode::get(Context, ConstantAsMetadata::get(ConstantInt::get(
-                                             Type::getInt32Ty(Context), Rank))));
+    if (MDNode *Rank = Load.getMetadata(RankKind))
+      Once->setMetadata(RankKind, Rank);
     if (const MDNode *Tag = Load.getMetadata(LLVMContext::MD_tbaa))
       if (!Once->hasMetadata(LLVMContext::MD_tbaa))
         Once->setMetadata(LLVMContext::MD_tbaa, const_cast<MDNode *>(Tag));
@@ -257,6 +251,21 @@ private:
 };
 
 } // namespace
+
+void markDescriptors(Function &Region) {
+  LLVMContext &Context = Region.getContext();
+  for (Instruction &I : instructions(Region)) {
+    auto *Load = dyn_cast<LoadInst>(&I);
+    auto *Step =
+        Load ? dyn_cast<GEPOperator>(Load->getPointerOperand()) : nullptr;
+    if (!Step || !Load->getType()->isPointerTy() || !Step->hasAllZeroIndices())
+      continue;
+    if (unsigned Rank = rankOfDescriptor(Step->getSourceElementType()))
+      Load->setMetadata(
+          RankKind, MDNode::get(Context, ConstantAsMetadata::get(ConstantInt::get(
+                                             Type::getInt32Ty(Context), Rank))));
+  }
+}
 
 void hoistCaptured(Function &Region) { Hoister(Region).run(); }
 

@@ -23,6 +23,10 @@ namespace domicile {
 
 void hoistCaptured(llvm::Function &Region);
 
+/// Remembers which loads take base addresses out of Fortran's descriptors, as
+/// long as the types still tell.
+void markDescriptors(llvm::Function &Region);
+
 /// \p Address as a constant distance from an argument, a global or a hoisted
 /// load; null if it is not that.
 const llvm::Value *capturedRoot(const llvm::Value *Address, int64_t &Offset,

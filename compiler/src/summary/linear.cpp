@@ -118,10 +118,72 @@ public:
     return refuse("its index is not linear in the loop counters");
   }
 
+  /// Puts quotients and remainders of one number together again: with collapse,
+  /// `i = c / m` and `j = c % m`, and `m * i + j` is the counter c itself.
+  bool finish() {
+    while (!Divided.empty()) {
+      auto Deepest = Divided.begin();
+      for (auto It = Divided.begin(); It != Divided.end(); ++It)
+        if (depth(It->first.first) > depth(Deepest->first.first))
+          Deepest = It;
+      auto [Operands, Parts] = *Deepest;
+      Divided.erase(Deepest);
+      if (!together(Operands.first, Operands.second, Parts))
+        return false;
+    }
+    return true;
+  }
+
 private:
   ScalarEvolution &SE;
   Linear &Result;
   Type *Word;
+
+  /// Scales of `a / b` and `a % b`.
+  struct Shares {
+    const SCEV *Quotient = nullptr, *Remainder = nullptr;
+  };
+  MapVector<std::pair<Value *, Value *>, Shares> Divided;
+
+  static unsigned depth(Value *V) {
+    unsigned Depth = 0;
+    while (auto *I = dyn_cast<Instruction>(V)) {
+      if (calls(I, QuotientName))
+        ++Depth;
+      else if (!isa<CastInst>(I))
+        break;
+      V = I->getOperand(0);
+    }
+    return Depth;
+  }
+
+  bool together(Value *A, Value *B, const Shares &Of) {
+    if (!Of.Quotient || Of.Quotient->isZero())
+      return !Of.Remainder || Of.Remainder->isZero() ||
+             takeRemainder(A, B, Of.Remainder);
+    const SCEV *M = SE.getSCEV(B);
+    const StringRef No = "it walks through a part of the array by a quotient of "
+                         "a loop counter (collapse)";
+    if (!Of.Remainder || !isKnownBefore(M) || !isKnownBefore(Of.Quotient) ||
+        !isKnownBefore(Of.Remainder))
+      return refuse(No);
+    const SCEV *Row =
+        SE.getMulExpr(Of.Remainder, SE.getTruncateOrSignExtend(M, Word));
+    if (isa<SCEVConstant>(SE.getMinusSCEV(Of.Quotient, Row)) &&
+        Of.Quotient != Row)
+      return refuse(No);
+    if (Of.Quotient != Row)
+      Result.Equal.push_back({Of.Quotient, Row});
+    return take(SE.getSCEV(A), Of.Remainder);
+  }
+
+  bool share(const SCEV *Shares::*Part, Value *V, const SCEV *Scale) {
+    auto *Call = cast<CallBase>(V);
+    const SCEV *&Sum =
+        Divided[{Call->getArgOperand(0), Call->getArgOperand(1)}].*Part;
+    Sum = Sum ? SE.getAddExpr(Sum, Scale) : Scale;
+    return true;
+  }
 
   bool refuse(StringRef Why) {
     if (Result.Refused.empty())
@@ -165,8 +227,14 @@ private:
       return Signed ? SE.getTruncateOrSignExtend(S, Word)
                     : SE.getTruncateOrZeroExtend(S, Word);
     if (!Signed && !isa<SCEVTruncateExpr>(S)) {
-      if (auto *R = dyn_cast<SCEVNAryExpr>(S);
-          !(R && R->hasNoUnsignedWrap()) && !SE.isKnownNonNegative(S)) {
+      // What could wrap in earnest is a difference (`i - 1` of an unsigned i).
+      auto *R = dyn_cast<SCEVNAryExpr>(S);
+      bool Differs = any_of(S->operands(), [](const SCEV *Part) {
+        auto *C = dyn_cast<SCEVConstant>(Part);
+        return C && C->getAPInt().isNegative();
+      });
+      if (Differs && !(R && R->hasNoUnsignedWrap()) &&
+          !SE.isKnownNonNegative(S)) {
         refuse("its unsigned index may wrap");
         return nullptr;
       }
@@ -192,14 +260,10 @@ private:
   bool takeValue(Value *V, const SCEV *Scale) {
     while (isa<SExtInst>(V) || isa<ZExtInst>(V) || isa<FreezeInst>(V))
       V = cast<Instruction>(V)->getOperand(0);
-    if (calls(V, RemainderName)) {
-      auto *Call = cast<CallBase>(V);
-      return takeRemainder(Call->getArgOperand(0), Call->getArgOperand(1),
-                           Scale);
-    }
+    if (calls(V, RemainderName))
+      return share(&Shares::Remainder, V, Scale);
     if (calls(V, QuotientName))
-      return refuse("its index is a quotient of a loop counter (collapse over a "
-                    "part of an array?)");
+      return share(&Shares::Quotient, V, Scale);
     if (auto *Choice = dyn_cast<SelectInst>(V))
       return takeChoice(*Choice, Scale);
     if (isa<LoadInst>(V))
@@ -332,7 +396,8 @@ Linear linear(Value *Address, const Instruction &User,
   if (!Result.Refused.empty())
     return Result;
   Parts Taken(Evolution, Result);
-  Taken.take(Evolution.removePointerBase(Whole), Evolution.getOne(Word));
+  if (Taken.take(Evolution.removePointerBase(Whole), Evolution.getOne(Word)))
+    Taken.finish();
   // Loops that do not move it after all.
   Result.Steps.remove_if([](auto &Entry) { return Entry.second->isZero(); });
   return Result;

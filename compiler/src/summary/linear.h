@@ -34,6 +34,9 @@ struct Linear {
   const llvm::SCEV *Offset = nullptr;
   llvm::MapVector<const llvm::Loop *, const llvm::SCEV *> Steps;
   std::optional<Turn> Rotated;
+  /// What has to be equal at run time for all of this to be so: the rows of a
+  /// collapsed nest of loops and those of the array.
+  llvm::SmallVector<std::pair<const llvm::SCEV *, const llvm::SCEV *>, 1> Equal;
   /// Empty, or why the address is not of this form.
   std::string Refused;
 };

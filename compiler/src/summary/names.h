@@ -26,6 +26,9 @@ constexpr llvm::StringLiteral HereName = "domicile.here";
 /// apart.
 constexpr llvm::StringLiteral RemainderName = "domicile.rem";
 constexpr llvm::StringLiteral QuotientName = "domicile.div";
+/// bound.*(x): the last iteration that is dealt, kept from being folded into
+/// the loop's condition. Taken out again before ScalarEvolution looks.
+constexpr llvm::StringLiteral BoundName = "domicile.bound";
 /// The entry of the run-time library.
 constexpr llvm::StringLiteral SayName = "domicile_parallel_loop";
 

@@ -116,6 +116,8 @@ private:
       return;
     auto *Body = cast<Function>(Map.lookup(One.Body));
     serialise(*Body, Clone->getSourceFileName() == "FIRModule", Functions);
+    if (Options::get().Show)
+      Body->print(errs());
     Study Found = study(*Body, Functions);
     Function &Owner = *One.Forks.front()->getFunction();
     OptimizationRemarkEmitter Remarks(&Owner);

@@ -23,6 +23,7 @@
 #include "llvm/Transforms/Utils/Mem2Reg.h"
 
 using namespace llvm;
+using namespace llvm::PatternMatch;
 
 namespace domicile {
 
@@ -153,6 +154,68 @@ static void leaveDispatchLoop(CallBase &Begin, Function &Region) {
   }
 }
 
+/// A function of \p Arity integers that simplifications know nothing of.
+static Function *opaque(Module &M, const Twine &Name, Type *Ty,
+                        unsigned Arity) {
+  SmallVector<Type *, 2> Types(Arity, Ty);
+  auto Callee = M.getOrInsertFunction(Name.str(),
+                                      FunctionType::get(Ty, Types, false));
+  auto *F = cast<Function>(Callee.getCallee());
+  F->setDoesNotAccessMemory();
+  F->setDoesNotThrow();
+  F->addFnAttr(Attribute::WillReturn);
+  return F;
+}
+
+/// Simplified together with the loop's condition, a bound under a condition
+/// (`n < 1 ? 0 : n`) would become part of it, and no longer be a bound.
+static void keepBound(CallBase &Begin) {
+  auto *Upper = dyn_cast<AllocaInst>(Begin.getArgOperand(5));
+  if (!Upper)
+    return;
+  DominatorTree Dominators(*Begin.getFunction());
+  SmallVector<StoreInst *, 2> Stores;
+  for (User *U : Upper->users())
+    if (auto *Store = dyn_cast<StoreInst>(U))
+      if (Store->getPointerOperand() == Upper &&
+          Dominators.dominates(Store, &Begin))
+        Stores.push_back(Store);
+  for (StoreInst *Store : Stores) {
+    Value *Bound = Store->getValueOperand();
+    Type *Ty = Bound->getType();
+    if (isa<Constant>(Bound) || !Ty->isIntegerTy())
+      continue;
+    IRBuilder<> At(Store);
+    Store->setOperand(
+        0, At.CreateCall(opaque(*Begin.getModule(),
+                                BoundName + "." +
+                                    Twine(Ty->getIntegerBitWidth()),
+                                Ty, 1),
+                         {Bound}));
+  }
+}
+
+static void releaseBounds(Function &Region, bool ConstantOnly) {
+  for (Instruction &I : make_early_inc_range(instructions(Region)))
+    if (calls(&I, BoundName)) {
+      Value *Bound = cast<CallBase>(I).getArgOperand(0);
+      if (ConstantOnly && !isa<Constant>(Bound))
+        continue;
+      I.replaceAllUsesWith(Bound);
+      I.eraseFromParent();
+    }
+}
+
+/// SROA looks for variables in the entry block only; flang and inlined calls
+/// have them elsewhere.
+static void liftVariables(Function &Region) {
+  Instruction *First = &*Region.getEntryBlock().getFirstInsertionPt();
+  for (Instruction &I : make_early_inc_range(instructions(Region)))
+    if (auto *Variable = dyn_cast<AllocaInst>(&I))
+      if (Variable != First && isa<ConstantInt>(Variable->getArraySize()))
+        Variable->moveBefore(First);
+}
+
 /// Work-shared loops go over all their iterations: without the call, the bounds
 /// stay what they were before it.
 static void dealAll(Function &Region) {
@@ -175,6 +238,7 @@ static void dealAll(Function &Region) {
   }
   SmallVector<CallBase *, 8> Dispatched;
   for (CallBase *Begin : Begins) {
+    keepBound(*Begin);
     IRBuilder<> At(Begin);
     Value *Chunk = At.CreateZExtOrTrunc(Begin->getArgOperand(8), I64);
     auto *Mark = At.CreateCall(BeginMarker, {Begin->getArgOperand(2), Chunk});
@@ -209,17 +273,15 @@ static void keepDivisions(Function &Region) {
       Name = QuotientName;
     else
       continue;
+    if (isa<Constant>(I.getOperand(0)) || match(I.getOperand(1), m_One()))
+      continue;
     if (!I.getType()->isIntegerTy(32) && !I.getType()->isIntegerTy(64))
       continue;
     IRBuilder<> At(&I);
     Type *Ty = I.getType();
-    auto Callee = M.getOrInsertFunction(
-        (Name + (Signed ? ".s" : ".u") + Twine(Ty->getIntegerBitWidth())).str(),
-        FunctionType::get(Ty, {Ty, Ty}, false));
-    auto *F = cast<Function>(Callee.getCallee());
-    F->setDoesNotAccessMemory();
-    F->setDoesNotThrow();
-    F->addFnAttr(Attribute::WillReturn);
+    Function *F = opaque(
+        M, Name + (Signed ? ".s" : ".u") + Twine(Ty->getIntegerBitWidth()), Ty,
+        2);
     I.replaceAllUsesWith(
         At.CreateCall(F, {I.getOperand(0), I.getOperand(1)}));
     I.eraseFromParent();
@@ -229,7 +291,9 @@ static void keepDivisions(Function &Region) {
 void serialise(Function &Region, bool Fortran,
                FunctionAnalysisManager &Analyses) {
   inlineCallees(Region);
+  liftVariables(Region);
   splitAggregateLoads(Region);
+  markDescriptors(Region);
   dealAll(Region);
   if (Fortran)
     neverWraps(Region);
@@ -237,10 +301,15 @@ void serialise(Function &Region, bool Fortran,
   FunctionPassManager First;
   First.addPass(SROAPass(SROAOptions::PreserveCFG));
   First.addPass(EarlyCSEPass());
-  First.addPass(InstCombinePass());
   First.run(Region, Analyses);
+  keepDivisions(Region);
+  FunctionPassManager Combine;
+  Combine.addPass(InstCombinePass());
+  Analyses.invalidate(Region, PreservedAnalyses::none());
+  Combine.run(Region, Analyses);
   Analyses.invalidate(Region, PreservedAnalyses::none());
 
+  releaseBounds(Region, /*ConstantOnly=*/true);
   hoistCaptured(Region);
 
   FunctionPassManager Second;
@@ -251,7 +320,7 @@ void serialise(Function &Region, bool Fortran,
   Second.run(Region, Analyses);
   Analyses.invalidate(Region, PreservedAnalyses::none());
 
-  keepDivisions(Region);
+  releaseBounds(Region, /*ConstantOnly=*/false);
   FunctionPassManager Third;
   Third.addPass(EarlyCSEPass());
   Third.addPass(LoopSimplifyPass());
