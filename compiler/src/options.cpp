@@ -24,7 +24,9 @@ static cl::opt<std::string>
 static bool isKnown(StringRef Name) {
   return StringSwitch<bool>(Name)
       .Cases("summary", "late", "show", "report", true)
-      .Cases("align", "pad", "prefetch", "latency", "line", "cache", true)
+      .Cases("align", "pad", "prefetch", true)
+      .Cases("line", "way", "chip", "cache", "page", true)
+      .Cases("clock", "latency", "issue", true)
       .Default(false);
 }
 
@@ -62,6 +64,9 @@ static Options read() {
   Asked.Summary = isOn(List, "summary", true);
   Asked.Late = isOn(List, "late", true);
   Asked.Show = isOn(List, "show", false);
+  Asked.Align = isOn(List, "align", true);
+  Asked.Pad = Asked.Align && isOn(List, "pad", true);
+  Asked.Prefetch = isOn(List, "prefetch", false);
   StringRef File;
   if (findSetting(List, "report", File))
     Asked.Report = File.str();

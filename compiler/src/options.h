@@ -30,6 +30,12 @@ struct Options {
   /// A file that gets one line (JSON) for each module: how many parallel loops
   /// and accesses there are, and how many of them are summarised. Empty: none.
   std::string Report;
+  /// Align large static arrays on cache lines.
+  bool Align = true;
+  /// Have them begin at different places of the on-chip cache. Needs Align.
+  bool Pad = true;
+  /// Prefetch what is likely to miss.
+  bool Prefetch = false;
 
   /// What environment and command line say. A name that no pass knows is told
   /// on the standard error once and passed over: a wrapper may be newer.

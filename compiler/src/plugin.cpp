@@ -9,7 +9,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //===----------------------------------------------------------------------===//
 
+#include "align/pass.h"
 #include "options.h"
+#include "prefetch/pass.h"
 #include "summary/pass.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
@@ -30,12 +32,26 @@ static void registerPasses(PassBuilder &Builder) {
         if (Options::get().Summary && Options::get().Late)
           Passes.addPass(SummaryPass(SummaryPass::When::End));
       });
+  // Loops as they will run; and last the places of arrays, because what comes
+  // after sees them as parts of larger objects.
+  Builder.registerOptimizerLastEPCallback(
+      [](ModulePassManager &Passes, OptimizationLevel Level) {
+        if (Options::get().Prefetch && Level != OptimizationLevel::O0)
+          addPrefetchPasses(Passes);
+        if (Options::get().Align)
+          Passes.addPass(AlignPass());
+      });
   Builder.registerPipelineParsingCallback(
       [](StringRef Name, ModulePassManager &Passes,
          ArrayRef<PassBuilder::PipelineElement>) {
-        if (Name != "domicile-summary")
+        if (Name == "domicile-summary")
+          Passes.addPass(SummaryPass(SummaryPass::When::Start));
+        else if (Name == "domicile-align")
+          Passes.addPass(AlignPass());
+        else if (Name == "domicile-prefetch")
+          addPrefetchPasses(Passes);
+        else
           return false;
-        Passes.addPass(SummaryPass(SummaryPass::When::Start));
         return true;
       });
 }

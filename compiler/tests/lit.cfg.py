@@ -14,10 +14,12 @@ config.excludes = ["stub", "kernels"]
 plugin = os.path.join(build, "libdomicile_compiler.so")
 config.substitutions += [
     ("%plugin", plugin),
+    ("%commands", os.path.join(os.path.dirname(os.path.dirname(__file__)), "bin")),
     ("%clangxx", "clang++-19 -fopenmp -fpass-plugin=" + plugin),
     ("%clang", "clang-19 -fopenmp -fpass-plugin=" + plugin),
     ("%flang", "flang-new-19 -fopenmp -fpass-plugin=" + plugin),
     ("%opt", "opt-19 -load-pass-plugin=" + plugin + " -passes=domicile-summary"),
     ("FileCheck", "FileCheck-19"),
 ]
-config.environment["PATH"] = os.environ["PATH"]
+# `not` has no version in its name.
+config.environment["PATH"] = os.environ["PATH"] + ":/usr/lib/llvm-19/bin"
