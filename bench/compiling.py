@@ -25,12 +25,10 @@ class Missing(Exception):
 
 def fortran():
     """The programs in Fortran, each with its files in the order of their modules, as the Makefile has them."""
-    lines = (WORKLOADS / "Makefile").read_text().splitlines()
-    for line in lines:
-        if match := re.match(r"(\w+)\s*=\s*([\w ]+)$", line):
-            files = [WORKLOADS / match[1] / f"{name}.f90" for name in match[2].split()]
-            if all(file.exists() for file in files):
-                yield match[1], [WORKLOADS / "frame" / "stepped.f90", *files]
+    lists = dict(re.findall(r"^(\w+)\s*=\s*([\w ]+)$", (WORKLOADS / "Makefile").read_text(), re.MULTILINE))
+    for program in lists["STEPPED"].split():
+        files = [WORKLOADS / program / f"{name}.f90" for name in lists[program].split()]
+        yield program, [WORKLOADS / "frame" / "stepped.f90", *files]
 
 
 def c():
