@@ -100,6 +100,15 @@ impl Coloring {
         &self.colors
     }
 
+    pub fn order(&self) -> Order {
+        self.order
+    }
+
+    /// Whether [`Coloring::start`] is over.
+    pub fn is_started(&self) -> bool {
+        self.started
+    }
+
     /// The loops so far.
     pub fn loops(&self) -> &[Loop] {
         self.loops.all()
