@@ -23,7 +23,7 @@ pub struct CdpcReport {
     pub absent: u64,
     /// Pages whose frames nothing tells.
     pub unknown: u64,
-    /// Pages that are no more, or can only be read.
+    /// Pages where nothing is mapped any more.
     pub out_of_sight: u64,
     /// Pages that prefer the color of the fewest, and of the most.
     pub fewest: u64,

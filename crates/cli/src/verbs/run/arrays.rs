@@ -96,7 +96,7 @@ fn looked(cdpc: &CdpcReport) -> String {
             cdpc.unknown,
             "unknown (only a privileged process, or the daemon, sees colors)",
         ),
-        (cdpc.out_of_sight, "unmapped since, or never fit"),
+        (cdpc.out_of_sight, "where nothing is mapped (any more)"),
     ] {
         if pages > 0 {
             parts.push(format!("{} {what}", report::count(pages)));

@@ -1,5 +1,6 @@
 /* Tells of its parallel loops by hand, in every way that a program can; prints sums, and the colors of its pages where the
    first argument says to write them. */
+#define _GNU_SOURCE
 #include <domicile/summary.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -81,14 +82,14 @@ static void steps(double (*one)[COLUMNS], double (*other)[COLUMNS], int count) {
   printf("steps %.1f\n", sum(one[0], ROWS * COLUMNS));
 }
 
-static atomic_int over;
+static atomic_int over, begun;
 
 static void *touch(void *arrays) {
   double (*both)[ROWS][COLUMNS] = arrays;
   unsigned long turns = 0;
   while (!atomic_load(&over)) {
     for (int row = 0; row < ROWS; row++) both[0][row][7] = both[1][row][7] + 1;
-    turns++;
+    if (!turns++) atomic_fetch_add(&begun, 1);
   }
   return (void *)(uintptr_t)(turns > 0);
 }
@@ -161,6 +162,7 @@ int main(int count, char **arguments) {
     double (*both)[ROWS][COLUMNS] = calloc(2, sizeof *both);
     pthread_t threads[2];
     for (int at = 0; at < 2; at++) pthread_create(&threads[at], NULL, touch, both);
+    while (atomic_load(&begun) < 2) usleep(100);
     void *arrays[] = {both[0], both[1]};
     for (int at = 0; at < 20; at++) rows("threads", at % 2 + 1, arrays, sizeof zeros);
     atomic_store(&over, 1);
