@@ -164,7 +164,9 @@ impl Coloring {
         match wanted {
             Ok(wanted) => {
                 let mut moment = if first { self.start.clone() } else { self.later.clone() };
+                let placing = Instant::now();
                 self.place(&wanted, others, &mut moment);
+                moment.placing += placing.elapsed();
                 moment.times += u64::from(!wanted.is_empty());
                 moment.duration += began.elapsed();
                 *(if first { &mut self.start } else { &mut self.later }) = moment;

@@ -56,8 +56,9 @@ pub struct When {
     pub kept: u64,
     pub colored: u64,
     pub supplied: u64,
-    /// Microseconds.
+    /// Microseconds; and of these, finding frames and placing them.
     pub us: u64,
+    pub placing_us: u64,
 }
 
 /// Blocks of the heap that begin on a line of their own.

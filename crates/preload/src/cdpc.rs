@@ -261,6 +261,7 @@ fn when(moment: &Moment) -> When {
         colored: moment.colored,
         supplied: moment.supplied,
         us: moment.duration.as_micros() as u64,
+        placing_us: moment.placing.as_micros() as u64,
     }
 }
 

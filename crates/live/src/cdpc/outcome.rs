@@ -18,6 +18,8 @@ pub struct Moment {
     pub supplied: u64,
     /// All of it: computing the hints, finding frames, placing them.
     pub duration: Duration,
+    /// Of that, finding frames and placing them.
+    pub placing: Duration,
 }
 
 /// How the hints of a program fared.
