@@ -52,7 +52,8 @@ enum {
    DOMICILE_REQUEST_DATA_THREAD = 8,
    DOMICILE_REQUEST_ALLOCATE = 9,
    DOMICILE_REQUEST_DATA_FREE = 10,
-   DOMICILE_REQUEST_RECORDING = 11
+   DOMICILE_REQUEST_RECORDING = 11,
+   DOMICILE_REQUEST_SUMMARY = 12
 };
 
 /* For DOMICILE_ALLOCATE: the data set is not worth caching. */
@@ -136,6 +137,12 @@ static inline unsigned long long domicile_request_(unsigned long long request,
    ((void)domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_DATA_FREE),                       \
                             (unsigned long long)(set), 0, 0))
 
+/* What is known of the arrays of a parallel loop: `bytes` bytes (at most 1 MiB) of JSON at `text`. Said once, before the
+   loop runs. Usually it is libdomicile that says it, of what domicile_parallel_loop was told. 1 if it was recorded. */
+#define DOMICILE_SUMMARY(text, bytes)                                                            \
+   (domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_SUMMARY),                               \
+                      (unsigned long long)(size_t)(text), (unsigned long long)(bytes), 0) == 1)
+
 /* 1 while `domicile record` listens, else 0. */
 #define DOMICILE_RECORDING()                                                                     \
    (domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_RECORDING), 0, 0, 0) == 1)
@@ -156,6 +163,7 @@ static inline unsigned long long domicile_request_(unsigned long long request,
 #define DOMICILE_DATA_THREAD(set, tid)         ((void)(set), (void)(tid))
 #define DOMICILE_ALLOCATE(set, slot)           ((void)(set), (void)(slot))
 #define DOMICILE_DATA_FREE(set)                ((void)(set))
+#define DOMICILE_SUMMARY(text, bytes)          ((void)(text), (void)(bytes), 0)
 #define DOMICILE_RECORDING()                   0
 
 #endif

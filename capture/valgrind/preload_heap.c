@@ -10,7 +10,7 @@
 #include "wire.h"
 #include "wrapper.h"
 
-static __thread char* busy;
+__thread char* heap_busy_;
 
 /* The functions of any library or of the program itself ("Za" is "*"). */
 #define WRAP(name) I_WRAP_SONAME_FNNAME_ZU(Za, name)
@@ -24,9 +24,9 @@ static __thread char* busy;
       OrigFn fn;                                                                                 \
       void* result;                                                                              \
       VALGRIND_GET_ORIG_FN(fn);                                                                  \
-      WRAPPER_ENTER(busy);                                                                       \
+      WRAPPER_ENTER(heap_busy_);                                                                       \
       CALL_FN_W_W(result, fn, bytes);                                                            \
-      WRAPPER_LEAVE(busy);                                                                       \
+      WRAPPER_LEAVE(heap_busy_);                                                                       \
       if (outermost && result)                                                                   \
          WRAPPER_TELL(WRAPPER_ALLOC, result, bytes, 0);                                          \
       return result;                                                                             \
@@ -40,9 +40,9 @@ static __thread char* busy;
       OrigFn fn;                                                                                 \
       void* result;                                                                              \
       VALGRIND_GET_ORIG_FN(fn);                                                                  \
-      WRAPPER_ENTER(busy);                                                                       \
+      WRAPPER_ENTER(heap_busy_);                                                                       \
       CALL_FN_W_WW(result, fn, a, b);                                                            \
-      WRAPPER_LEAVE(busy);                                                                       \
+      WRAPPER_LEAVE(heap_busy_);                                                                       \
       if (outermost && result)                                                                   \
          WRAPPER_TELL(WRAPPER_ALLOC, result, size, 0);                                           \
       return result;                                                                             \
@@ -55,9 +55,9 @@ static __thread char* busy;
       OrigFn fn;                                                                                 \
       void* result;                                                                              \
       VALGRIND_GET_ORIG_FN(fn);                                                                  \
-      WRAPPER_ENTER(busy);                                                                       \
+      WRAPPER_ENTER(heap_busy_);                                                                       \
       CALL_FN_W_WWW(result, fn, bytes, b, c);                                                    \
-      WRAPPER_LEAVE(busy);                                                                       \
+      WRAPPER_LEAVE(heap_busy_);                                                                       \
       if (outermost && result)                                                                   \
          WRAPPER_TELL(WRAPPER_ALLOC, result, bytes, 0);                                          \
       return result;                                                                             \
@@ -84,9 +84,9 @@ int WRAP(posix_memalign)(void** result, size_t alignment, size_t bytes)
    OrigFn fn;
    int failed;
    VALGRIND_GET_ORIG_FN(fn);
-   WRAPPER_ENTER(busy);
+   WRAPPER_ENTER(heap_busy_);
    CALL_FN_W_WWW(failed, fn, result, alignment, bytes);
-   WRAPPER_LEAVE(busy);
+   WRAPPER_LEAVE(heap_busy_);
    if (outermost && !failed && *result)
       WRAPPER_TELL(WRAPPER_ALLOC, *result, bytes, 0);
    return failed;
@@ -99,11 +99,11 @@ void* WRAP(realloc)(void* old, size_t bytes)
    OrigFn fn;
    void* result;
    VALGRIND_GET_ORIG_FN(fn);
-   WRAPPER_ENTER(busy);
+   WRAPPER_ENTER(heap_busy_);
    if (outermost && old)
       WRAPPER_TELL(WRAPPER_FREE, old, 0, 0);
    CALL_FN_W_WW(result, fn, old, bytes);
-   WRAPPER_LEAVE(busy);
+   WRAPPER_LEAVE(heap_busy_);
    if (outermost) {
       if (result)
          WRAPPER_TELL(WRAPPER_ALLOC, result, bytes, 0);
@@ -121,11 +121,11 @@ void* WRAP(realloc)(void* old, size_t bytes)
    {                                                                                             \
       OrigFn fn;                                                                                 \
       VALGRIND_GET_ORIG_FN(fn);                                                                  \
-      WRAPPER_ENTER(busy);                                                                       \
+      WRAPPER_ENTER(heap_busy_);                                                                       \
       if (outermost && block)                                                                    \
          WRAPPER_TELL(WRAPPER_FREE, block, 0, 0);                                                \
       call;                                                                                      \
-      WRAPPER_LEAVE(busy);                                                                       \
+      WRAPPER_LEAVE(heap_busy_);                                                                       \
    }
 
 #define RELEASE_1(name) RELEASE(name, (void* block), CALL_FN_v_W(fn, block))

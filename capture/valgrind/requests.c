@@ -9,7 +9,7 @@
 #include "pub_tool_aspacemgr.h"
 #include "pub_tool_libcbase.h"
 
-enum { NAME_MAX_ = 255, HINTS_MAX = 16 };
+enum { NAME_MAX_ = 255, HINTS_MAX = 16, SUMMARY_MAX = 1 << 20, PIECE = 4096 };
 
 /* The length of the program's string at `at`, at most NAME_MAX_; 0 if it cannot be read. */
 static UInt text_bytes(Addr at)
@@ -34,6 +34,43 @@ static void slots(enum SlotOp what, const UWord* arg)
    w[1] = arg[1];
    w[2] = arg[2];
    w[3] = arg[3];
+}
+
+/* A summary of `bytes` bytes, piece by piece: the ring has no room for it at once. False if it is none. */
+static Bool summary(Addr text, ULong bytes)
+{
+   ULong at;
+   if (bytes == 0 || bytes > SUMMARY_MAX || !VG_(am_is_valid_for_client)(text, bytes, VKI_PROT_READ))
+      return False;
+   for (at = 0; at < bytes; at += PIECE) {
+      ULong left = bytes - at;
+      ULong* w = ring_record_text(RECORD_SUMMARY, 2, (const HChar*)text + at, left < PIECE ? left : PIECE);
+      w[0] = bytes;
+      w[1] = at;
+   }
+   return True;
+}
+
+/* What a thread that only waits does to the objects of the library that it waits in says nothing of the program. It
+   may let go of what it held before. */
+Bool sync_is_told(ThreadId tid, enum SyncOp op)
+{
+   if (!threads_is_quiet(tid))
+      return True;
+   switch (op) {
+   case SYNC_LOCK:
+   case SYNC_READ_LOCK:
+   case SYNC_BARRIER:
+   case SYNC_COND_SIGNAL:
+   case SYNC_COND_WAITED:
+   case SYNC_SEM_POST:
+   case SYNC_SEM_WAITED:
+   case SYNC_FUTEX_WAKE:
+   case SYNC_FUTEX_WAITED:
+      return False;
+   default:
+      return True;
+   }
 }
 
 static Bool on_request(ThreadId tid, UWord* arg, UWord* result)
@@ -100,7 +137,15 @@ static Bool on_request(ThreadId tid, UWord* arg, UWord* result)
    case WRAPPER_FREE:
       *ring_record(RECORD_FREE, 1) = arg[1];
       return True;
+   case DOMICILE_REQUEST_SUMMARY:
+      *result = summary(arg[1], arg[2]) ? 1 : 0;
+      return True;
+   case WRAPPER_QUIET:
+      threads_quiet(tid, arg[1] != 0);
+      return True;
    case WRAPPER_SYNC:
+      if (!sync_is_told(tid, arg[1]))
+         return True;
       w = ring_record(RECORD_SYNC, 3);
       w[0] = arg[1];
       w[1] = arg[2];

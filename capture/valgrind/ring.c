@@ -121,6 +121,9 @@ static Bool receive(void* message, SizeT bytes, Int* fd)
 
 /* ---- slots ---- */
 
+/* Where superblocks write that are not to be recorded. */
+static ULong nowhere[2 * BLOCK_WORDS_MAX];
+
 /* Makes slot `number` the one that is filled. */
 static void begin_slot(ULong number)
 {
@@ -128,6 +131,22 @@ static void begin_slot(ULong number)
    ring_control.begin = slots_at + number * slot_bytes;
    ring_control.cursor = ring_control.begin;
    ring_control.limit = ring_control.begin + slot_bytes - 8 * BLOCK_WORDS_MAX;
+   ring_control.aside = 0;
+}
+
+void ring_quiet(Bool quiet)
+{
+   if (quiet == (ring_control.aside != 0))
+      return;
+   if (quiet) {
+      ring_control.aside = ring_control.cursor;
+      ring_control.cursor = (Addr)nowhere;
+      ring_control.limit = (Addr)(nowhere + BLOCK_WORDS_MAX);
+   } else {
+      ring_control.cursor = ring_control.aside;
+      ring_control.limit = ring_control.begin + slot_bytes - 8 * BLOCK_WORDS_MAX;
+      ring_control.aside = 0;
+   }
 }
 
 /* Nobody listens (any more): the program runs on, writing the same slot again and again. */
@@ -216,6 +235,10 @@ void ring_connect(const HChar* path, Bool forked, ULong parent_slots)
 void ring_drain(void)
 {
    struct WireFilled filled;
+   if (ring_control.aside) {
+      ring_control.cursor = (Addr)nowhere;
+      return;
+   }
    if (!ring_alive) {
       begin_slot(0);
       return;
@@ -241,8 +264,11 @@ void ring_drain(void)
 
 void ring_flush(void)
 {
+   Bool quiet = ring_control.aside != 0;
+   ring_quiet(False);
    if (ring_control.cursor != ring_control.begin)
       ring_drain();
+   ring_quiet(quiet);
 }
 
 ULong ring_published(void)
@@ -253,12 +279,15 @@ ULong ring_published(void)
 ULong* ring_record(enum RecordType type, UInt words)
 {
    ULong* at;
+   Bool quiet = ring_control.aside != 0;
    tl_assert(words < BLOCK_WORDS_MAX);
+   ring_quiet(False);
    if (ring_control.cursor > ring_control.limit)
       ring_drain();
    at = (ULong*)(Addr)ring_control.cursor;
    at[0] = WORD_RECORD | ((ULong)type << WORD_RECORD_SHIFT) | words;
    ring_control.cursor += 8 * (1 + (ULong)words);
+   ring_quiet(quiet);
    return at + 1;
 }
 

@@ -22,9 +22,12 @@ enum {
    PR_SET_NAME_ = 15,
 };
 
-static void sync(enum SyncOp op, ULong object, ULong value)
+static void sync(ThreadId tid, enum SyncOp op, ULong object, ULong value)
 {
-   ULong* w = ring_record(RECORD_SYNC, 3);
+   ULong* w;
+   if (!sync_is_told(tid, op))
+      return;
+   w = ring_record(RECORD_SYNC, 3);
    w[0] = op;
    w[1] = object;
    w[2] = value;
@@ -55,7 +58,7 @@ static void on_entry(ThreadId tid, UInt number, UWord* args, UInt count)
              command == FUTEX_WAKE_OP_ || command == FUTEX_REQUEUE_ ||
              command == FUTEX_CMP_REQUEUE_) {
             threads_running(tid);
-            sync(SYNC_FUTEX_WAKE, args[0], args[2]);
+            sync(tid, SYNC_FUTEX_WAKE, args[0], args[2]);
          }
       }
       break;
@@ -138,7 +141,7 @@ static void on_return(ThreadId tid, UInt number, UWord* args, UInt count, SysRes
          Int command = args[1] & FUTEX_COMMAND_;
          if (command == FUTEX_WAIT_ || command == FUTEX_WAIT_BITSET_) {
             threads_running(tid);
-            sync(SYNC_FUTEX_WAITED, args[0], 0);
+            sync(tid, SYNC_FUTEX_WAITED, args[0], 0);
          }
       }
       break;

@@ -15,12 +15,30 @@
 
 static ThreadId running = VG_INVALID_THREADID;
 
+/* Which threads only wait. Valgrind has 500 unless it is told otherwise (--max-threads); beyond these all are heard. */
+enum { THREADS_MAX = 4096 };
+static Bool quiet_threads[THREADS_MAX];
+
+Bool threads_is_quiet(ThreadId tid)
+{
+   return tid < THREADS_MAX && quiet_threads[tid];
+}
+
+void threads_quiet(ThreadId tid, Bool quiet)
+{
+   if (tid < THREADS_MAX)
+      quiet_threads[tid] = quiet;
+   if (tid == running)
+      ring_quiet(threads_is_quiet(tid));
+}
+
 void threads_running(ThreadId tid)
 {
    if (tid != running && tid != VG_INVALID_THREADID) {
       running = tid;
       *ring_record(RECORD_THREAD, 1) = tid;
       hooks_running(tid);
+      ring_quiet(threads_is_quiet(tid));
    }
 }
 
@@ -41,6 +59,7 @@ static void on_create(ThreadId parent, ThreadId child)
       return; /* the first thread is there from the start */
    threads_running(parent);
    *ring_record(RECORD_THREAD_CREATE, 1) = child;
+   threads_quiet(child, threads_is_quiet(parent));
 }
 
 static void on_first_instruction(ThreadId tid)

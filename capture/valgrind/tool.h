@@ -43,6 +43,10 @@ ULong* ring_record(enum RecordType type, UInt words);
    cut at 4096 bytes. */
 ULong* ring_record_text(enum RecordType type, UInt words, const HChar* text, SizeT bytes);
 
+/* From now on superblocks are not recorded (or are again). Records are, in either case.
+   Pre: not within a superblock. */
+void ring_quiet(Bool quiet);
+
 /* In a forked child: lets go of the parent's ring. */
 void ring_abandon(void);
 
@@ -51,10 +55,30 @@ IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* lay
                  const VexGuestExtents* extents, const VexArchInfo* host, IRType gWordTy,
                  IRType hWordTy);
 
+/* Whether software prefetches are to be recorded. */
+extern Bool instrument_prefetches;
+
+/* ---- prefetch.c ---- */
+/* Where a prefetch goes: offsets of registers in the guest's state, -1 for none. */
+struct Prefetch {
+   Int base, index, segment;
+   UInt shift;         /* of the index */
+   Long displacement;
+   Bool narrow;        /* 32 bits of it count */
+};
+/* Whether the instruction of `bytes` bytes at `pc` is a prefetch of data. */
+Bool prefetch_decode(Addr pc, UInt bytes, struct Prefetch* p);
+/* Adds to `out` what computes its address; returns that, an atom. Pre: the registers are those at its beginning. */
+IRExpr* prefetch_address(IRSB* out, const struct Prefetch* p);
+
 /* ---- threads.c ---- */
 void threads_init(void);
 /* Says that what is recorded next was done by `tid`. Cheap when nothing changed. */
 void threads_running(ThreadId tid);
+/* What `tid` does from now on is waiting: its references and instructions are not the program's, and neither
+   is whom it waits for. A thread begins as the one that made it is. */
+void threads_quiet(ThreadId tid, Bool quiet);
+Bool threads_is_quiet(ThreadId tid);
 /* In a forked child: only `tid` is left. */
 void threads_forked(ThreadId tid);
 
@@ -82,6 +106,8 @@ void hooks_thread_ended(ThreadId tid);
 void syscalls_init(void);
 
 /* ---- requests.c ---- */
+/* Whether an operation on a synchronisation object by `tid` is the program's. */
+Bool sync_is_told(ThreadId tid, enum SyncOp op);
 void requests_init(void);
 
 #endif

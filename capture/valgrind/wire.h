@@ -23,7 +23,7 @@
 #define DOMICILE_WIRE_H
 
 #define WIRE_MAGIC   0x52434d44u /* "DMCR" */
-#define WIRE_VERSION 2u
+#define WIRE_VERSION 3u
 
 #define WORD_NULL         0x8000000000000000ULL
 #define WORD_BLOCK        0x9000000000000000ULL
@@ -37,7 +37,7 @@
 enum RecordType {
    /* number, instructions | references << 16 | exits << 32, then a word for each:
       instruction: pc | bytes << 56
-      reference:   instruction | bytes << 16 | op << 32   (op: 0 read, 1 write, 2 modify)
+      reference:   instruction | bytes << 16 | op << 32   (op: 0 read, 1 write, 2 modify, 3 prefetch)
       exit:        references before it | instructions run << 16 | has a marker << 32 */
    RECORD_BLOCK = 1,
    RECORD_THREAD = 2,        /* thread: what follows was done by this thread */
@@ -63,6 +63,8 @@ enum RecordType {
    RECORD_ARRAY = 21,        /* address, bytes, text */
    RECORD_SWITCH = 22,       /* 1: recording goes on; 0: it pauses (asked for by the program) */
    RECORD_SLOTS = 23,        /* enum SlotOp, and three words */
+   RECORD_SUMMARY = 24,      /* bytes of all of it, bytes before this piece, text: a piece. The pieces of
+                                one summary follow each other */
 };
 /* A text is a word with its length in bytes, then the bytes, padded to whole words. */
 
@@ -85,7 +87,7 @@ enum SyncOp {
    SYNC_SEM_WAITED = 9,
    SYNC_JOINED = 10,    /* object: thread pointer of the thread that ended */
    SYNC_TEAM_START = 11, /* OpenMP: object is the team */
-   SYNC_TEAM_ENTER = 12,
+   SYNC_TEAM_ENTER = 12, /* value: threads, 0 if unknown */
    SYNC_TEAM_LEAVE = 13,
    SYNC_TEAM_END = 14,
    SYNC_FUTEX_WAKE = 15, /* value: threads woken */
@@ -132,6 +134,8 @@ struct WireControl {
    unsigned long long begin;  /* address of the slot being filled */
    unsigned long long slot;   /* its number */
    unsigned long long published;
+   /* Not 0: the thread that runs is not to be recorded, and this is where the cursor belongs. */
+   unsigned long long aside;
 };
 #define WIRE_CONTROL_BYTES 4096
 

@@ -119,7 +119,11 @@ impl Ring {
         }
         if self.ended && !self.rest_taken {
             self.rest_taken = true;
-            let (cursor, begin) = (memory.word(wire::CONTROL_CURSOR), memory.word(wire::CONTROL_BEGIN));
+            let cursor = match memory.word(wire::CONTROL_ASIDE) {
+                0 => memory.word(wire::CONTROL_CURSOR),
+                aside => aside,
+            };
+            let begin = memory.word(wire::CONTROL_BEGIN);
             let count = (cursor.saturating_sub(begin) / 8).min(SLOT_WORDS as u64) as usize;
             memory.copy_words(self.slot_at(memory.word(wire::CONTROL_SLOT)), count, words);
             return count > 0;

@@ -10,7 +10,7 @@ use crate::block::{Blocks, Malformed};
 use crate::module::{Mapping, Mappings};
 use crate::output::Output;
 use crate::sync::{Objects, Tickets};
-use crate::wire::{self, record, slots};
+use crate::wire::{self, record};
 
 /// Where an address space stands in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +30,8 @@ pub(crate) struct Runner {
     pub(crate) carried: u64,
     /// What `pthread_self` is on glibc.
     pointer: u64,
-    told: Thread,
-    ended: bool,
+    pub(crate) told: Thread,
+    pub(crate) ended: bool,
 }
 
 /// What all address spaces share.
@@ -71,8 +71,10 @@ pub struct Image {
     stacks: HashMap<u64, StackId>,
     no_stack: Option<StackId>,
     allocations: Allocations,
-    objects: Objects,
+    pub(crate) objects: Objects,
     pub(crate) paused: bool,
+    /// Pieces of a summary, so far.
+    pub(crate) summary: Vec<u8>,
     /// Slots decoded.
     pub slots: u64,
 }
@@ -107,6 +109,7 @@ impl Image {
             allocations: Allocations::default(),
             objects: Objects::new(process),
             paused: false,
+            summary: Vec::new(),
             slots: 0,
         }
     }
@@ -197,7 +200,7 @@ impl Image {
         Ok(())
     }
 
-    fn current(&mut self) -> Result<&mut Runner, Malformed> {
+    pub(crate) fn current(&mut self) -> Result<&mut Runner, Malformed> {
         self.runners
             .get_mut(self.current)
             .and_then(Option::as_mut)
@@ -332,46 +335,16 @@ impl Image {
                     out.event(thread, event);
                 }
             }
+            (record::SUMMARY, [bytes, before, ..]) => {
+                let thread = self.current()?.id;
+                if let Some(text) = self.summary(*bytes, *before, &wire::text(payload, 2))? {
+                    out.event(thread, Event::Summary { text });
+                }
+            }
             (record::SWITCH, [on]) => self.paused = *on == 0,
             _ => return Err(Malformed),
         }
         Ok(())
-    }
-
-    /// What the program said of cache slots; `None` where it concerns a thread that it does not have.
-    fn slots(&mut self, what: u64, [a, b, c]: [u64; 3]) -> Result<Option<Event>, Malformed> {
-        let number = |own: u64| self.objects.number(own);
-        Ok(Some(match what {
-            slots::DEFINE => Event::Slot {
-                slot: number(a),
-                bytes: b,
-                private: c != 0,
-            },
-            slots::FREE => Event::SlotFree { slot: number(a) },
-            slots::RANGE => Event::DataRange {
-                set: number(a),
-                addr: b,
-                bytes: c,
-            },
-            slots::THREAD => {
-                let set = number(a);
-                let mut live = self.runners.iter().flatten().filter(|runner| !runner.ended);
-                let thread = match b {
-                    0 => Some(self.current()?.id),
-                    tid => live.find(|runner| runner.told.number == tid).map(|runner| runner.id),
-                };
-                match thread {
-                    Some(thread) => Event::DataThread { set, thread },
-                    None => return Ok(None),
-                }
-            }
-            slots::ALLOCATE => Event::Allocate {
-                set: number(a),
-                slot: (b != slots::NONE).then(|| number(b)),
-            },
-            slots::DATA_FREE => Event::DataFree { set: number(a) },
-            _ => return Err(Malformed),
-        }))
     }
 
     fn create(&mut self, tid: u64, out: &mut Output) -> Result<(), Malformed> {

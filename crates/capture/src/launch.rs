@@ -10,6 +10,12 @@ use crate::tool::{Tool, lookup};
 
 /// Frames kept of each call stack.
 const STACK_DEPTH: u32 = 8;
+/// What it takes to know where a prefetch goes. It is not only code from files that has them.
+const PREFETCHES: [&str; 3] = [
+    "--domicile-prefetches=yes",
+    "--px-default=allregs-at-each-insn",
+    "--px-file-backed=allregs-at-each-insn",
+];
 /// Bytes of a Unix socket's path, without the zero that ends it: the kernel's `sun_path` has 108.
 const LONGEST_SOCKET: usize = 107;
 
@@ -99,6 +105,7 @@ pub fn start(options: &Options, tool: &Tool, room: &Room) -> Result<Child, Captu
     command
         .env("VALGRIND_LIB", room.library(&tool.folder)?)
         .env_remove("VALGRIND_OPTS")
+        .envs(patience())
         .arg("--tool=domicile")
         .arg(prefixed("--domicile-socket=", &room.socket()))
         .arg(prefixed("--log-file=", &room.folder.path().join("log.%p")))
@@ -114,6 +121,7 @@ pub fn start(options: &Options, tool: &Tool, room: &Room) -> Result<Child, Captu
             if options.follow_children { "yes" } else { "no" }
         ))
         .arg(format!("--num-callers={STACK_DEPTH}"))
+        .args(options.prefetches.then_some(PREFETCHES).into_iter().flatten())
         .arg("--")
         .arg(&program)
         .args(&options.args);
@@ -125,6 +133,14 @@ pub fn start(options: &Options, tool: &Tool, room: &Room) -> Result<Child, Captu
     command.spawn().map_err(|e| CaptureError::NoValgrind {
         what: format!("{}: {e}", tool.valgrind.display()),
     })
+}
+
+/// Has the threads of OpenMP sleep while they wait, unless the user has chosen: they run one at a time, and those that
+/// spin take the time of those that they wait for.
+fn patience() -> impl Iterator<Item = (&'static str, &'static str)> {
+    [("OMP_WAIT_POLICY", "passive"), ("KMP_BLOCKTIME", "0")]
+        .into_iter()
+        .filter(|(name, _)| std::env::var_os(name).is_none())
 }
 
 fn prefixed(option: &str, path: &Path) -> std::ffi::OsString {

@@ -33,6 +33,7 @@ mod run;
 mod story;
 mod symbols;
 mod sync;
+mod told;
 mod tool;
 mod wire;
 

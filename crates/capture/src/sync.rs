@@ -41,8 +41,8 @@ struct Team {
 pub struct Objects {
     /// Distinguishes objects of different processes.
     space: u64,
-    /// Who holds each lock for writing.
-    holders: HashMap<u64, ThreadId>,
+    /// Who holds each lock for writing, and how many times: some can be taken again by their holder.
+    holders: HashMap<u64, (ThreadId, u32)>,
     barriers: HashMap<u64, u32>,
     signals: HashMap<u64, u64>,
     /// For each semaphore: units, and whose post each came from (`None`: its initial value).
@@ -95,14 +95,22 @@ impl Objects {
         }
         match operation {
             op::LOCK => {
-                self.holders.insert(object, thread);
+                match self.holders.get_mut(&object) {
+                    Some((holder, times)) if *holder == thread => *times = times.saturating_add(1),
+                    _ => {
+                        self.holders.insert(object, (thread, 1));
+                    }
+                }
                 vec![Event::Lock { object: number }]
             }
             // Readers share: only a writer's lock excludes, and only its holder's unlock ends it.
             op::READ_LOCK => Vec::new(),
-            op::UNLOCK => match self.holders.get(&object) {
-                Some(holder) if *holder == thread => {
-                    self.holders.remove(&object);
+            op::UNLOCK => match self.holders.get_mut(&object) {
+                Some((holder, times)) if *holder == thread => {
+                    *times -= 1;
+                    if *times == 0 {
+                        self.holders.remove(&object);
+                    }
                     vec![Event::Unlock { object: number }]
                 }
                 _ => Vec::new(),
@@ -115,6 +123,8 @@ impl Objects {
                 let known = self.barriers.get(&object).copied();
                 let threads = if value > 0 { Some(value as u32) } else { known };
                 threads
+                    // Nobody waits alone.
+                    .filter(|&threads| operation == op::BARRIER || threads > 1)
                     .map(|threads| Event::Barrier {
                         object: number,
                         threads,
@@ -152,7 +162,13 @@ impl Objects {
                 );
                 vec![Event::Post { ticket: start }]
             }
-            op::TEAM_ENTER => wait(self.teams.get(&object).filter(|t| t.master != thread).map(|t| t.start)),
+            op::TEAM_ENTER => match self.teams.get(&object) {
+                Some(team) if team.master == thread => vec![Event::TeamBegin {
+                    object: number,
+                    threads: value as u32,
+                }],
+                team => wait(team.map(|team| team.start)),
+            },
             op::TEAM_LEAVE => match self.teams.get_mut(&object).filter(|t| t.master != thread) {
                 Some(team) => {
                     let ticket = tickets.take();
@@ -162,7 +178,10 @@ impl Objects {
                 None => Vec::new(),
             },
             op::TEAM_END => match self.teams.remove(&object) {
-                Some(team) => team.left.into_iter().map(|ticket| Event::Wait { ticket }).collect(),
+                Some(team) => {
+                    let waits = team.left.into_iter().map(|ticket| Event::Wait { ticket });
+                    waits.chain([Event::TeamEnd { object: number }]).collect()
+                }
                 None => Vec::new(),
             },
             op::FUTEX_WAKE if !self.is_known(object) => {
@@ -229,6 +248,21 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_that_was_taken_twice_is_let_go_twice() {
+        let (mut objects, mut tickets) = (Objects::new(0), Tickets::default());
+        let told = [op::LOCK, op::LOCK, op::UNLOCK, op::UNLOCK, op::UNLOCK]
+            .map(|operation| objects.events(0, operation, 0x70, 0, &mut tickets).len());
+        assert_eq!(told, [1, 1, 1, 1, 0]);
+    }
+
+    #[test]
+    fn a_barrier_of_one_is_none() {
+        let (mut objects, mut tickets) = (Objects::new(0), Tickets::default());
+        assert_eq!(objects.events(0, op::TEAM_BARRIER, 0x70, 1, &mut tickets), []);
+        assert_eq!(objects.events(0, op::TEAM_BARRIER, 0x70, 2, &mut tickets).len(), 1);
+    }
+
+    #[test]
     fn futexes_inside_known_objects_are_not_told_twice() {
         let (mut objects, mut tickets) = (Objects::new(0), Tickets::default());
         objects.events(0, op::LOCK, 0x1000, 0, &mut tickets);
@@ -244,7 +278,13 @@ mod tests {
         let [Event::Post { ticket: first }] = start[..] else {
             panic!("{start:?}")
         };
-        assert_eq!(objects.events(0, op::TEAM_ENTER, 0x10, 0, &mut tickets), []);
+        assert_eq!(
+            objects.events(0, op::TEAM_ENTER, 0x10, 2, &mut tickets),
+            [Event::TeamBegin {
+                object: 0x10,
+                threads: 2
+            }]
+        );
         assert_eq!(
             objects.events(1, op::TEAM_ENTER, 0x10, 0, &mut tickets),
             [Event::Wait { ticket: first }]
@@ -255,7 +295,7 @@ mod tests {
         };
         assert_eq!(
             objects.events(0, op::TEAM_END, 0x10, 0, &mut tickets),
-            [Event::Wait { ticket: last }]
+            [Event::Wait { ticket: last }, Event::TeamEnd { object: 0x10 }]
         );
     }
 }

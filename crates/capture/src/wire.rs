@@ -2,7 +2,7 @@
 
 /// First word of the greetings, and the version that both sides must speak.
 pub const MAGIC: u32 = 0x5243_4d44;
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Bytes of the page before the slots.
 pub const CONTROL_BYTES: usize = 4096;
@@ -10,6 +10,8 @@ pub const CONTROL_BYTES: usize = 4096;
 pub const CONTROL_CURSOR: usize = 0;
 pub const CONTROL_BEGIN: usize = 2;
 pub const CONTROL_SLOT: usize = 3;
+/// While the thread that runs is not recorded: what the cursor was. Otherwise 0.
+pub const CONTROL_ASIDE: usize = 5;
 
 /// The top bit tells words that are not addresses.
 pub const TAGGED: u64 = 1 << 63;
@@ -50,6 +52,7 @@ pub mod record {
     pub const ARRAY: u32 = 21;
     pub const SWITCH: u32 = 22;
     pub const SLOTS: u32 = 23;
+    pub const SUMMARY: u32 = 24;
 }
 
 /// Operations of `record::SLOTS`.

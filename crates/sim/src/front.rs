@@ -209,6 +209,11 @@ impl Front {
             };
             instructions += passed;
             between.pending += passed * clock;
+            // A hint: the program's result does not depend on it.
+            if r.op == Op::Prefetch {
+                self.counts.references -= 1;
+                continue;
+            }
             let last = r.addr.saturating_add(u64::from(r.size.max(1)) - 1);
             if r.addr >> piece_bits == last >> piece_bits {
                 self.piece::<CLASSES, WAYS>(&mut between, space, thread, r.addr, r.op)?;

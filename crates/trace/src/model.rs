@@ -19,6 +19,9 @@ pub enum Op {
     Modify = 2,
     /// An instruction fetch.
     Fetch = 3,
+    /// A software prefetch: a hint that the program will soon use the line of this address. It reads nothing and never
+    /// faults; `size` is 1, the bytes of a line being the machine's affair.
+    Prefetch = 4,
 }
 
 /// Where in the program a reference is made. Traces without program counters use `pc: 0`.
@@ -146,6 +149,17 @@ pub enum Event {
     /// `policy::cdpc::Loop` as JSON. Said before the loop runs for the first time with these arrays and bounds.
     Summary {
         text: String,
+    },
+    /// The thread, a master, begins its part of a parallel region with a team of `threads`, itself among them (0
+    /// where that is not known; 1 where it is alone). What makes the others start is the [`Event::Post`] before it.
+    /// Teams nest.
+    TeamBegin {
+        object: u64,
+        threads: u32,
+    },
+    /// The master is alone again: the [`Event::Wait`]s for the others' last [`Event::Post`]s came right before.
+    TeamEnd {
+        object: u64,
     },
 }
 

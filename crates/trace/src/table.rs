@@ -203,6 +203,7 @@ fn one_site(cursor: &mut Cursor<'_>, pc: &mut u64) -> Option<Site> {
         1 => Op::Write,
         2 => Op::Modify,
         3 => Op::Fetch,
+        4 => Op::Prefetch,
         _ => return None,
     };
     let size = u16::try_from(cursor.number()?).ok().filter(|&size| size > 0)?;

@@ -23,6 +23,7 @@ fn items(trace: &Trace) -> Vec<String> {
                 Op::Write => 'w',
                 Op::Modify => 'm',
                 Op::Fetch => 'i',
+                Op::Prefetch => 'p',
             };
             format!(
                 "{thread}:{op} {:x} {} {:x}+{}",
@@ -54,7 +55,7 @@ fn fails(format: Format, input: &[u8], says: &[&str]) {
 fn text_is_read_as_written() {
     let trace = import(
         Format::Text,
-        b"# a comment\n7 r 7f0010 8\n  3\tw 0x7f0018 4 # another\r\n\n7 m FF 1\n3 i 401000 15",
+        b"# a comment\n7 r 7f0010 8\n  3\tw 0x7f0018 4 # another\r\n\n7 m FF 1\n3 i 401000 15\n7 p 123456 1",
     )
     .unwrap();
     assert_eq!(
@@ -63,7 +64,8 @@ fn text_is_read_as_written() {
             "0:r 7f0010 8 0+0",
             "1:w 7f0018 4 0+0",
             "0:m ff 1 0+0",
-            "1:i 401000 15 0+0"
+            "1:i 401000 15 0+0",
+            "0:p 123456 1 0+0"
         ]
     );
     assert_eq!(trace.threads().iter().map(|t| t.number).collect::<Vec<_>>(), [7, 3]);
@@ -131,11 +133,26 @@ fn text_marks_work_items_with_their_hints() {
 }
 
 #[test]
+fn prefetches_are_counted_apart_and_touch_no_page() {
+    let trace = import(
+        Format::Text,
+        b"1 r 1000 8\n1 p 5000 1\n1 p ffffffffffffffff 1\n1 w 1ff8 8\n",
+    )
+    .unwrap();
+    let info = trace::info(&trace).unwrap();
+    assert_eq!(
+        [info.references, info.reads, info.writes, info.prefetches],
+        [4, 1, 1, 2]
+    );
+    assert_eq!((info.data_pages, info.threads[0].prefetches), (1, 2));
+}
+
+#[test]
 fn bad_text_is_refused_with_its_place() {
     for (input, says) in [
         (
             &b"1 r 10 8\n1 x 10 8\n"[..],
-            &["line 2 (byte 9)", "r, w, m or i", "`x`"][..],
+            &["line 2 (byte 9)", "r, w, m, i or p", "`x`"][..],
         ),
         (b"one r 10 8\n", &["line 1 (byte 0)", "`one`"]),
         (b"1 r zz 8\n", &["hexadecimal", "`zz`"]),
@@ -302,12 +319,13 @@ fn drmemtrace() -> Vec<u8> {
     .concat()
 }
 
-const DRMEMTRACE: [&str; 10] = [
+const DRMEMTRACE: [&str; 11] = [
     "0:i 1000 4 1000+1",
     "0:r 7fff0 8 1000+0",
     "0:i 1004 3 1004+1",
     "0:i 1007 5 1007+1",
     "0:w 8000 4 1007+0",
+    "0:p 9000 1 1007+0",
     "0:r 8001 1 1100+0",
     "1:Window { index: 3 }",
     "1:i 2000 2 2000+1",

@@ -28,7 +28,13 @@ enum Deed {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    prop_oneof![Just(Op::Read), Just(Op::Write), Just(Op::Modify), Just(Op::Fetch)]
+    prop_oneof![
+        Just(Op::Read),
+        Just(Op::Write),
+        Just(Op::Modify),
+        Just(Op::Fetch),
+        Just(Op::Prefetch)
+    ]
 }
 
 fn addr() -> impl Strategy<Value = u64> {
@@ -80,6 +86,8 @@ fn event() -> impl Strategy<Value = Event> {
         (any::<u64>(), any::<Option<u64>>()).prop_map(|(set, slot)| Event::Allocate { set, slot }),
         any::<u64>().prop_map(|set| Event::DataFree { set }),
         ".{0,200}".prop_map(|text| Event::Summary { text }),
+        (addr(), any::<u32>()).prop_map(|(object, threads)| Event::TeamBegin { object, threads }),
+        addr().prop_map(|object| Event::TeamEnd { object }),
     ]
 }
 

@@ -83,7 +83,9 @@ impl Marks {
             | Event::DataThread { .. }
             | Event::Allocate { .. }
             | Event::DataFree { .. }
-            | Event::Summary { .. } => {
+            | Event::Summary { .. }
+            | Event::TeamBegin { .. }
+            | Event::TeamEnd { .. } => {
                 self.fixed += u64::from(self.open.take().is_some());
                 self.end_run(runs)?;
             }

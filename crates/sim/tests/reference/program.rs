@@ -89,6 +89,7 @@ impl Program {
                         Op::Write => 'w',
                         Op::Modify => 'm',
                         Op::Fetch => 'i',
+                        Op::Prefetch => 'p',
                     };
                     writeln!(text, "{thread} {letter} {addr:x} {size}   # {insns} instructions")
                 }

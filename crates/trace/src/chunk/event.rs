@@ -51,6 +51,8 @@ fn kind(event: &Event) -> u8 {
         Event::Allocate { .. } => 19,
         Event::DataFree { .. } => 20,
         Event::Summary { .. } => 21,
+        Event::TeamBegin { .. } => 22,
+        Event::TeamEnd { .. } => 23,
     }
 }
 
@@ -73,11 +75,11 @@ fn fields(event: &Event, before: &mut Before, out: &mut Vec<u8>) {
             out.push(*kind as u8);
         }
         Event::Free { addr } => near(out, *addr),
-        Event::Barrier { object, threads } => {
+        Event::Barrier { object, threads } | Event::TeamBegin { object, threads } => {
             near(out, *object);
             put(out, u64::from(*threads));
         }
-        Event::Lock { object } | Event::Unlock { object } => near(out, *object),
+        Event::Lock { object } | Event::Unlock { object } | Event::TeamEnd { object } => near(out, *object),
         Event::Post { ticket } | Event::Wait { ticket } => put(out, *ticket),
         Event::Spawn { child } | Event::Join { child } => put(out, u64::from(*child)),
         Event::Exit | Event::WorkEnd => {}
@@ -216,6 +218,11 @@ fn one(cursor: &mut Cursor<'_>, before: &mut Before) -> Option<Timed> {
         21 => Event::Summary {
             text: text(cursor, limits::SUMMARY_BYTES)?,
         },
+        22 => Event::TeamBegin {
+            object: near(cursor)?,
+            threads: cursor.narrow()?,
+        },
+        23 => Event::TeamEnd { object: near(cursor)? },
         _ => return None,
     };
     Some(Timed { at, order, event })

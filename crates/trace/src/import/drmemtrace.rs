@@ -6,7 +6,8 @@
 //! read, of one thread or of several interleaved.
 //!
 //! Instructions become fetches and give the data references after them their program counter.
-//! Prefetches, cache flushes, instruction encodings and markers are passed over, all but the marker
+//! Prefetches of data, for reading or for writing, become prefetches; those of instructions, cache flushes,
+//! instruction encodings and markers are passed over, all but the marker
 //! of representative windows.
 
 use std::collections::HashMap;
@@ -23,6 +24,9 @@ use crate::writer::Writer;
 mod kind {
     pub const READ: u16 = 0;
     pub const WRITE: u16 = 1;
+    /// Prefetches of data: `PREFETCH`, `PREFETCHT0` to `T2`, `PREFETCHNTA`, `PREFETCH_READ`, `PREFETCH_WRITE`.
+    pub const PREFETCH: u16 = 2;
+    pub const PREFETCH_WRITE: u16 = 8;
     pub const INSTR: u16 = 10;
     pub const INSTR_RETURN: u16 = 16;
     pub const INSTR_BUNDLE: u16 = 17;
@@ -72,6 +76,7 @@ pub fn read(input: Input, process: Process, header: &mut Header, writer: &mut Wr
         match kind {
             kind::READ => import.data(Op::Read, value, size, writer)?,
             kind::WRITE => import.data(Op::Write, value, size, writer)?,
+            kind::PREFETCH..=kind::PREFETCH_WRITE => import.data(Op::Prefetch, value, 1, writer)?,
             kind::INSTR..=kind::INSTR_RETURN
             | kind::INSTR_SYSENTER
             | kind::INSTR_TAKEN_JUMP

@@ -11,7 +11,8 @@
 //! 1 end
 //! ```
 //!
-//! Operations are `r`ead, `w`rite, `m`odify (both, by one instruction) and `i`nstruction fetch.
+//! Operations are `r`ead, `w`rite, `m`odify (both, by one instruction), `i`nstruction fetch and `p`refetch
+//! (a hint by the program that it will use this address soon).
 //! Threads are numbers of any kind; they become threads in order of their first appearance.
 //!
 //! `<thread> begin <hint>...` begins a work item of that thread, with its hints (hexadecimal numbers:
@@ -128,6 +129,7 @@ fn parse(line: &[u8]) -> Result<Option<Line>, String> {
             b"w" => Op::Write,
             b"m" => Op::Modify,
             b"i" => Op::Fetch,
+            b"p" => Op::Prefetch,
             b"begin" => {
                 let event = Event::WorkBegin {
                     hints: hints(&mut rest)?,
@@ -140,7 +142,7 @@ fn parse(line: &[u8]) -> Result<Option<Line>, String> {
             }
             _ => {
                 return Err(format!(
-                    "the operation must be r, w, m or i, or begin or end, not {}",
+                    "the operation must be r, w, m, i or p, or begin or end, not {}",
                     shown(name)
                 ));
             }
