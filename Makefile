@@ -14,10 +14,11 @@ help:
 	@echo 'make reproduce         the papers'\'' tables and figures, theirs beside ours (long)'
 	@echo 'make docs              man pages, completions and the book'
 	@echo 'make miri              the unsafe parts under Miri (needs a nightly toolchain with it)'
-	@echo 'make install PREFIX=D  the command, its Valgrind tool, the library, man pages and completions under D'
+	@echo 'make install PREFIX=D  the command, its Valgrind tool and compilers, the library, man pages, completions under D'
 
 build: tool
 	$(CARGO) build $(CARGO_FLAGS) --release -p domicile -p domicile-preload
+	$(MAKE) --no-print-directory -C compiler
 
 tool:
 	@setup/debian build
@@ -39,6 +40,7 @@ test:
 	@$(MAKE) --no-print-directory tool
 	@$(MAKE) --no-print-directory lint
 	@crates/sim/tests/oracles/pycachesim.sh
+	$(MAKE) --no-print-directory -C compiler check
 	$(MAKE) --no-print-directory -C workloads check
 	DOMICILE_PEERS=required $(CARGO) test $(CARGO_FLAGS) --workspace
 	$(CARGO) test $(CARGO_FLAGS) -p domicile-threads --features loom --lib
@@ -69,6 +71,7 @@ install: build
 	@if command -v strip >/dev/null; then strip --strip-debug $(DESTDIR)$(PREFIX)/lib/domicile/libdomicile_preload.so; fi
 	$(MAKE) --no-print-directory -C capture/valgrind \
 	  DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
+	$(MAKE) --no-print-directory -C compiler DESTDIR=$(DESTDIR) PREFIX=$(abspath $(PREFIX)) install
 	@# The papers' programs, where they were built: `domicile reproduce` finds them there.
 	@for build in count time; do for program in workloads/build/$$build/*-*; do if [ -x "$$program" ]; then \
 	  install -Dm755 "$$program" $(DESTDIR)$(PREFIX)/libexec/domicile/workloads/$$build/$${program##*/} || exit 1; fi; done; done

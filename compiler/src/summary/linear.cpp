@@ -1,0 +1,406 @@
+//===- linear.cpp - an address as a sum of loop counters -------------------===//
+//
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//===----------------------------------------------------------------------===//
+
+#include "summary/linear.h"
+#include "summary/hoist.h"
+#include "summary/names.h"
+#include "llvm/Analysis/ScalarEvolutionExpressions.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/PatternMatch.h"
+
+using namespace llvm;
+using namespace llvm::PatternMatch;
+
+namespace domicile {
+
+/// Deeper than this no bound or address is; it keeps a cycle from running on.
+static constexpr unsigned MostDepth = 40;
+
+//===----------------------------------------------------------------------===//
+// What can be computed before the region
+//===----------------------------------------------------------------------===//
+
+using Leaves = SmallSetVector<Value *, 16>;
+
+static bool visit(Value *V, Leaves *Found, unsigned Depth = 0) {
+  if (isa<ConstantInt>(V) || isa<ConstantPointerNull>(V) ||
+      isa<GlobalVariable>(V) || isa<ConstantFP>(V))
+    return true;
+  if (auto *A = dyn_cast<Argument>(V)) {
+    // The first two are the thread's own numbers.
+    if (A->getArgNo() < 2)
+      return false;
+    if (Found)
+      Found->insert(V);
+    return true;
+  }
+  if (isHoisted(V)) {
+    if (Found)
+      Found->insert(V);
+    return true;
+  }
+  auto *I = dyn_cast<Instruction>(V);
+  if (!I || Depth > MostDepth)
+    return false;
+  bool Quotient = calls(I, QuotientName) || calls(I, RemainderName);
+  if (!Quotient && !isa<BinaryOperator>(I) && !isa<CastInst>(I) &&
+      !isa<CmpInst>(I) && !isa<SelectInst>(I) && !isa<GetElementPtrInst>(I) &&
+      !isa<FreezeInst>(I))
+    return false;
+  if (I->getType()->isVectorTy())
+    return false;
+  unsigned Operands = Quotient ? 2 : I->getNumOperands();
+  for (unsigned N = 0; N < Operands; ++N)
+    if (!visit(I->getOperand(N), Found, Depth + 1))
+      return false;
+  return true;
+}
+
+static bool visit(const SCEV *S, Leaves *Found) {
+  if (isa<SCEVConstant>(S))
+    return true;
+  if (isa<SCEVCouldNotCompute>(S) || isa<SCEVAddRecExpr>(S) ||
+      isa<SCEVVScale>(S))
+    return false;
+  if (auto *U = dyn_cast<SCEVUnknown>(S))
+    return visit(U->getValue(), Found);
+  return all_of(S->operands(),
+                [&](const SCEV *Part) { return visit(Part, Found); });
+}
+
+bool isKnownBefore(const SCEV *S) { return visit(S, nullptr); }
+bool isKnownBefore(const Value *V) {
+  return visit(const_cast<Value *>(V), nullptr);
+}
+void leavesOf(const SCEV *S, Leaves &Found) { visit(S, &Found); }
+void leavesOf(Value *V, Leaves &Found) { visit(V, &Found); }
+
+//===----------------------------------------------------------------------===//
+// Taking an address apart
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class Parts {
+public:
+  Parts(ScalarEvolution &Evolution, Linear &Result)
+      : SE(Evolution), Result(Result) {
+    Word = Type::getInt64Ty(SE.getContext());
+  }
+
+  bool take(const SCEV *S, const SCEV *Scale) {
+    if (isKnownBefore(S)) {
+      Result.Offset = SE.getAddExpr(
+          Result.Offset, SE.getMulExpr(Scale, SE.getTruncateOrSignExtend(S, Word)));
+      return true;
+    }
+    if (auto *R = dyn_cast<SCEVAddRecExpr>(S))
+      return takeCounter(R, Scale);
+    if (auto *Sum = dyn_cast<SCEVAddExpr>(S))
+      return all_of(Sum->operands(),
+                    [&](const SCEV *Part) { return take(Part, Scale); });
+    if (auto *Product = dyn_cast<SCEVMulExpr>(S))
+      return takeProduct(Product, Scale);
+    if (auto *Wide = dyn_cast<SCEVIntegralCastExpr>(S)) {
+      if (isa<SCEVTruncateExpr>(Wide))
+        return refuse("its index is cut to fewer bits");
+      const SCEV *Widened = widen(Wide->getOperand(), isa<SCEVSignExtendExpr>(Wide));
+      if (!Widened)
+        return false;
+      if (Widened == S)
+        return refuse("its index is not linear in the loop counters");
+      return take(Widened, Scale);
+    }
+    if (auto *U = dyn_cast<SCEVUnknown>(S))
+      return takeValue(U->getValue(), Scale);
+    return refuse("its index is not linear in the loop counters");
+  }
+
+  /// Puts quotients and remainders of one number together again: with collapse,
+  /// `i = c / m` and `j = c % m`, and `m * i + j` is the counter c itself.
+  bool finish() {
+    while (!Divided.empty()) {
+      auto Deepest = Divided.begin();
+      for (auto It = Divided.begin(); It != Divided.end(); ++It)
+        if (depth(It->first.first) > depth(Deepest->first.first))
+          Deepest = It;
+      auto [Operands, Parts] = *Deepest;
+      Divided.erase(Deepest);
+      if (!together(Operands.first, Operands.second, Parts))
+        return false;
+    }
+    return true;
+  }
+
+private:
+  ScalarEvolution &SE;
+  Linear &Result;
+  Type *Word;
+
+  /// Scales of `a / b` and `a % b`.
+  struct Shares {
+    const SCEV *Quotient = nullptr, *Remainder = nullptr;
+  };
+  MapVector<std::pair<Value *, Value *>, Shares> Divided;
+
+  static unsigned depth(Value *V) {
+    unsigned Depth = 0;
+    while (auto *I = dyn_cast<Instruction>(V)) {
+      if (calls(I, QuotientName))
+        ++Depth;
+      else if (!isa<CastInst>(I))
+        break;
+      V = I->getOperand(0);
+    }
+    return Depth;
+  }
+
+  bool together(Value *A, Value *B, const Shares &Of) {
+    if (!Of.Quotient || Of.Quotient->isZero())
+      return !Of.Remainder || Of.Remainder->isZero() ||
+             takeRemainder(A, B, Of.Remainder);
+    const SCEV *M = SE.getSCEV(B);
+    const StringRef No = "it walks through a part of the array by a quotient of "
+                         "a loop counter (collapse)";
+    if (!Of.Remainder || !isKnownBefore(M) || !isKnownBefore(Of.Quotient) ||
+        !isKnownBefore(Of.Remainder))
+      return refuse(No);
+    const SCEV *Row =
+        SE.getMulExpr(Of.Remainder, SE.getTruncateOrSignExtend(M, Word));
+    if (isa<SCEVConstant>(SE.getMinusSCEV(Of.Quotient, Row)) &&
+        Of.Quotient != Row)
+      return refuse(No);
+    if (Of.Quotient != Row)
+      Result.Equal.push_back({Of.Quotient, Row});
+    return take(SE.getSCEV(A), Of.Remainder);
+  }
+
+  bool share(const SCEV *Shares::*Part, Value *V, const SCEV *Scale) {
+    auto *Call = cast<CallBase>(V);
+    const SCEV *&Sum =
+        Divided[{Call->getArgOperand(0), Call->getArgOperand(1)}].*Part;
+    Sum = Sum ? SE.getAddExpr(Sum, Scale) : Scale;
+    return true;
+  }
+
+  bool refuse(StringRef Why) {
+    if (Result.Refused.empty())
+      Result.Refused = Why.str();
+    return false;
+  }
+
+  bool takeCounter(const SCEVAddRecExpr *R, const SCEV *Scale) {
+    if (!R->isAffine())
+      return refuse("its index is not linear in the loop counters");
+    const SCEV *Step = R->getStepRecurrence(SE);
+    if (!isKnownBefore(Step))
+      return refuse("its stride changes within the region");
+    Step = SE.getMulExpr(Scale, SE.getTruncateOrSignExtend(Step, Word));
+    const SCEV *&Sum = Result.Steps[R->getLoop()];
+    Sum = Sum ? SE.getAddExpr(Sum, Step) : Step;
+    return take(R->getStart(), Scale);
+  }
+
+  bool takeProduct(const SCEVMulExpr *Product, const SCEV *Scale) {
+    const SCEV *Varies = nullptr;
+    for (const SCEV *Factor : Product->operands()) {
+      if (isKnownBefore(Factor)) {
+        Scale = SE.getMulExpr(Scale, SE.getTruncateOrSignExtend(Factor, Word));
+        continue;
+      }
+      if (Varies)
+        return refuse("its index is a product of loop counters");
+      Varies = Factor;
+    }
+    return take(Varies, Scale);
+  }
+
+  /// The same in 64 bits. Signed arithmetic of indices is taken not to wrap:
+  /// where the language allows it to, nobody indexes arrays with what results.
+  const SCEV *widen(const SCEV *S, bool Signed) {
+    if (auto *Nested = dyn_cast<SCEVIntegralCastExpr>(S))
+      if (!isa<SCEVTruncateExpr>(S))
+        return widen(Nested->getOperand(), isa<SCEVSignExtendExpr>(S));
+    if (isKnownBefore(S) || isa<SCEVUnknown>(S))
+      return Signed ? SE.getTruncateOrSignExtend(S, Word)
+                    : SE.getTruncateOrZeroExtend(S, Word);
+    if (!Signed && !isa<SCEVTruncateExpr>(S)) {
+      // What could wrap in earnest is a difference (`i - 1` of an unsigned i).
+      auto *R = dyn_cast<SCEVNAryExpr>(S);
+      bool Differs = any_of(S->operands(), [](const SCEV *Part) {
+        auto *C = dyn_cast<SCEVConstant>(Part);
+        return C && C->getAPInt().isNegative();
+      });
+      if (Differs && !(R && R->hasNoUnsignedWrap()) &&
+          !SE.isKnownNonNegative(S)) {
+        refuse("its unsigned index may wrap");
+        return nullptr;
+      }
+      // Nothing below zero, nothing that wraps: both ways of widening agree.
+      Signed = SE.isKnownNonNegative(S);
+    }
+    SmallVector<const SCEV *, 4> Wide;
+    if (!isa<SCEVAddRecExpr, SCEVAddExpr, SCEVMulExpr>(S)) {
+      refuse("its index is not linear in the loop counters");
+      return nullptr;
+    }
+    for (const SCEV *Part : S->operands()) {
+      const SCEV *W = widen(Part, Signed || isa<SCEVConstant>(Part));
+      if (!W)
+        return nullptr;
+      Wide.push_back(W);
+    }
+    if (auto *R = dyn_cast<SCEVAddRecExpr>(S))
+      return SE.getAddRecExpr(Wide, R->getLoop(), SCEV::FlagAnyWrap);
+    return isa<SCEVAddExpr>(S) ? SE.getAddExpr(Wide) : SE.getMulExpr(Wide);
+  }
+
+  bool takeValue(Value *V, const SCEV *Scale) {
+    while (isa<SExtInst>(V) || isa<ZExtInst>(V) || isa<FreezeInst>(V))
+      V = cast<Instruction>(V)->getOperand(0);
+    if (calls(V, RemainderName))
+      return share(&Shares::Remainder, V, Scale);
+    if (calls(V, QuotientName))
+      return share(&Shares::Quotient, V, Scale);
+    if (auto *Choice = dyn_cast<SelectInst>(V))
+      return takeChoice(*Choice, Scale);
+    if (isa<LoadInst>(V))
+      return refuse("its index is read from memory that the region changes or "
+                    "walks through (a gather or an array of pointers)");
+    if (isa<PHINode>(V))
+      return refuse("its index is carried from iteration to iteration, and not "
+                    "in equal steps");
+    if (isa<CallBase>(V))
+      return refuse("its index comes from a call");
+    return refuse("its index is not linear in the loop counters");
+  }
+
+  bool turn(const Loop *L, const SCEV *Of, int64_t By, const SCEV *Scale) {
+    if (Result.Rotated)
+      return refuse("two of its indices are rotated");
+    Result.Rotated = Linear::Turn{L, Scale, Of, By};
+    return true;
+  }
+
+  /// The counter and its start, if \p S is `counter + constant + n * {0, 1}`.
+  bool counterPlus(const SCEV *S, const SCEV *N, const Loop *&L, int64_t &By) {
+    while (auto *Wide = dyn_cast<SCEVIntegralCastExpr>(S))
+      S = Wide->getOperand();
+    auto *R = dyn_cast<SCEVAddRecExpr>(S);
+    if (!R || !R->isAffine() || !R->getStepRecurrence(SE)->isOne())
+      return false;
+    L = R->getLoop();
+    const SCEV *Start = R->getStart();
+    if (auto *C = dyn_cast<SCEVConstant>(Start)) {
+      By = C->getAPInt().getSExtValue();
+      return true;
+    }
+    if (Start->getType() != N->getType())
+      return false;
+    auto *Rest = dyn_cast<SCEVConstant>(SE.getMinusSCEV(Start, N));
+    if (!Rest)
+      return false;
+    By = Rest->getAPInt().getSExtValue();
+    return true;
+  }
+
+  bool takeRemainder(Value *Of, Value *By, const SCEV *Scale) {
+    const SCEV *N = SE.getSCEV(By);
+    const Loop *L;
+    int64_t Distance;
+    if (!isKnownBefore(N) || !counterPlus(SE.getSCEV(Of), N, L, Distance))
+      return refuse("its index is a remainder of what is not a loop counter");
+    // `(i + n - 1) % n` with a constant n is a distance of n - 1: one back.
+    if (auto *C = dyn_cast<SCEVConstant>(N)) {
+      int64_t Modulus = C->getAPInt().getSExtValue();
+      if (Modulus > 0 && Distance > Modulus / 2)
+        Distance -= Modulus;
+    }
+    return turn(L, N, Distance, Scale);
+  }
+
+  /// `i == 0 ? n - 1 : i - 1`, `i == n - 1 ? 0 : i + 1`.
+  bool takeChoice(SelectInst &Choice, const SCEV *Scale) {
+    CmpInst::Predicate Is;
+    Value *Left, *Right;
+    const StringRef No = "its index is chosen by a condition";
+    if (!match(Choice.getCondition(), m_ICmp(Is, m_Value(Left), m_Value(Right))))
+      return refuse(No);
+    Value *Edge = Choice.getTrueValue(), *Else = Choice.getFalseValue();
+    if (Is == CmpInst::ICMP_NE)
+      std::swap(Edge, Else);
+    else if (Is != CmpInst::ICMP_EQ)
+      return refuse(No);
+    auto *Usual = dyn_cast<SCEVAddRecExpr>(SE.getSCEV(Else));
+    auto *Counter = dyn_cast<SCEVAddRecExpr>(SE.getSCEV(Left));
+    const SCEV *At = SE.getSCEV(Right), *Wrapped = SE.getSCEV(Edge);
+    if (!Usual || !Counter || Usual->getLoop() != Counter->getLoop() ||
+        !Usual->isAffine() || !Counter->isAffine() ||
+        !Usual->getStepRecurrence(SE)->isOne() ||
+        !Counter->getStepRecurrence(SE)->isOne() || !isKnownBefore(Wrapped) ||
+        !isKnownBefore(At))
+      return refuse(No);
+    auto *Start = dyn_cast<SCEVConstant>(Usual->getStart());
+    auto *First = dyn_cast<SCEVConstant>(Counter->getStart());
+    if (!Start || !First || Usual->getType() != Wrapped->getType() ||
+        Usual->getType() != At->getType())
+      return refuse(No);
+    int64_t By = Start->getAPInt().getSExtValue();
+    const SCEV *One = SE.getOne(Wrapped->getType());
+    if (By == -1 && First->isZero() && At->isZero())
+      return turn(Usual->getLoop(), SE.getAddExpr(Wrapped, One), -1, Scale);
+    if (By == 1 && First->isZero() && Wrapped->isZero())
+      return turn(Usual->getLoop(), SE.getAddExpr(At, One), 1, Scale);
+    return refuse(No);
+  }
+};
+
+} // namespace
+
+/// Why \p Base is no array that threads share, or nothing.
+static std::string refusedBase(Value *Base) {
+  if (auto *Global = dyn_cast<GlobalVariable>(Base))
+    return Global->isThreadLocal() ? "private" : "";
+  if (isa<AllocaInst>(Base) || calls(Base, "__kmpc_threadprivate_cached") ||
+      calls(Base, "llvm.threadlocal.address") || calls(Base, "__kmpc_alloc"))
+    return "private";
+  if (auto *Call = dyn_cast<CallBase>(Base))
+    return Call->returnDoesNotAlias() || calls(Call, "malloc") ||
+                   calls(Call, "_Zn")
+               ? "private"
+               : "its address comes from a call";
+  if (isKnownBefore(Base))
+    return "";
+  if (isa<LoadInst>(Base))
+    return "its address is read from memory that the region changes or walks "
+           "through (an array of pointers)";
+  return "its address changes within the region";
+}
+
+Linear linear(Value *Address, const Instruction &User,
+              ScalarEvolution &Evolution) {
+  Linear Result;
+  Type *Word = Type::getInt64Ty(User.getContext());
+  Result.Offset = Evolution.getZero(Word);
+  const SCEV *Whole = Evolution.getSCEV(Address);
+  const SCEV *Pointer = Evolution.getPointerBase(Whole);
+  auto *Unknown = dyn_cast<SCEVUnknown>(Pointer);
+  if (!Unknown) {
+    Result.Refused = "its address is not known";
+    return Result;
+  }
+  Result.Base = Unknown->getValue();
+  Result.Refused = refusedBase(Result.Base);
+  if (!Result.Refused.empty())
+    return Result;
+  Parts Taken(Evolution, Result);
+  if (Taken.take(Evolution.removePointerBase(Whole), Evolution.getOne(Word)))
+    Taken.finish();
+  // Loops that do not move it after all.
+  Result.Steps.remove_if([](auto &Entry) { return Entry.second->isZero(); });
+  return Result;
+}
+
+} // namespace domicile
