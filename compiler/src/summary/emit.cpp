@@ -55,12 +55,28 @@ public:
     }
     if (Loops.empty())
       return Count;
-    gather(Loops);
-    Guard Written(Call, At.builder(), Inputs.getArrayRef());
-    IRBuilder<> &To = Written.cold();
-    Translator There(To, [&](Value *Leaf) { return input(Written, Leaf); });
     for (const ReadyLoop &One : Loops)
-      write(One, There, Written);
+      remark(One);
+    Threads = At.threads();
+    for (const ReadyLoop &One : Loops) {
+      Inputs.clear();
+      gather(One);
+      if (Inputs.empty() && (!Threads || isa<Constant>(Threads))) {
+        Guard Early(*Call.getModule());
+        write({One}, Early);
+      }
+    }
+    Inputs.clear();
+    for (const ReadyLoop &One : Loops)
+      gather(One);
+    if (!Threads)
+      Threads = usualThreads(At.builder());
+    if (!isa<Constant>(Threads))
+      Inputs.insert(Threads);
+    if (!Inputs.empty()) {
+      Guard AtFork(Call, At.builder(), Inputs.getArrayRef());
+      write(Loops, AtFork);
+    }
     return Count;
   }
 
@@ -70,6 +86,8 @@ private:
   Say Tell;
   /// What the summaries depend on, as values of the program.
   SmallSetVector<Value *, 16> Inputs;
+  /// Of the team; null: as many as usual.
+  Value *Threads = nullptr;
 
   static void leaves(const Conditions &All, SmallSetVector<Value *, 16> &Into) {
     for (const Condition &One : All) {
@@ -135,28 +153,40 @@ private:
     return Made;
   }
 
-  void gather(const std::vector<ReadyLoop> &Loops) {
+  void gather(const ReadyLoop &One) {
     auto Add = [&](Value *V) {
       if (V && !isa<Constant>(V))
         Inputs.insert(V);
     };
-    for (const ReadyLoop &One : Loops) {
-      for (Value *Leaf : leaves(*One.What))
+    for (Value *Leaf : leaves(*One.What))
+      Add(At.leaf(Leaf));
+    for (const Ready &R : One.Uses) {
+      for (Value *Leaf : leaves(*R.What))
         Add(At.leaf(Leaf));
-      for (const Ready &R : One.Uses) {
-        for (Value *Leaf : leaves(*R.What))
-          Add(At.leaf(Leaf));
-        Add(R.Array.Start);
-        Add(R.Array.Bytes);
-      }
+      Add(R.Array.Start);
+      Add(R.Array.Bytes);
     }
-    Add(At.threads());
-    Add(teams(*Call.getModule(), At.builder()));
   }
 
-  /// The value in the cold function for a leaf of the clone.
-  Value *input(Guard &Written, Value *Leaf) {
-    return Written.input(At.leaf(Leaf));
+  void write(ArrayRef<ReadyLoop> Loops, Guard &Written) {
+    Translator There(Written.cold(), [&](Value *Leaf) {
+      return Written.input(At.leaf(Leaf));
+    });
+    for (const ReadyLoop &One : Loops)
+      write(One, There, Written);
+  }
+
+  void remark(const ReadyLoop &One) {
+    const ParallelLoop &What = *One.What;
+    if (What.Shared)
+      Tell(true, What.Where,
+           "loop summarised: " + Twine(What.Recognised) + " of " +
+               Twine(What.Accesses) + " accesses in " +
+               Twine(One.Uses.size()) + " summaries, iterations " +
+               number(What.Iterations) +
+               (What.Chunked ? ", chunk " + number(What.Chunk) : ""));
+    for (const Ready &R : One.Uses)
+      Tell(true, R.What->Where, sentence(R, What.Shared));
   }
 
   void write(const ReadyLoop &One, Translator &There, Guard &Written) {
@@ -174,25 +204,16 @@ private:
           To.CreateSelect(To.CreateICmpSLT(Chunk, Least), Least, Chunk);
     }
     Record.Schedule = To.getInt32(What.Chunked ? Chunked : Even);
-    Value *Threads = At.threads();
     Record.Threads =
         Threads ? To.CreateZExtOrTrunc(Written.input(Threads), To.getInt32Ty())
                 : To.getInt32(0);
-    if (What.Shared)
-      Tell(true, What.Where,
-           "loop summarised: " + Twine(What.Recognised) + " of " +
-               Twine(What.Accesses) + " accesses in " +
-               Twine(One.Uses.size()) + " summaries, iterations " +
-               number(What.Iterations) +
-               (What.Chunked ? ", chunk " + number(What.Chunk) : ""));
     SmallVector<SummaryRecord, 8> Records;
     for (const Ready &R : One.Uses)
-      Records.push_back(summary(R, There, Written, What.Shared));
+      Records.push_back(summary(R, There, Written));
     writeCall(To, Record, Records);
   }
 
-  SummaryRecord summary(const Ready &R, Translator &There, Guard &Written,
-                        bool Shared) {
+  SummaryRecord summary(const Ready &R, Translator &There, Guard &Written) {
     IRBuilder<> &To = Written.cold();
     const Use &U = *R.What;
     SummaryRecord Made;
@@ -214,7 +235,6 @@ private:
     Made.Communication = To.getInt32(unsigned(U.Communication));
     Made.Access =
         To.getInt32((U.Reads ? Reads : 0) | (U.Writes ? Writes : 0));
-    Tell(true, U.Where, sentence(R, Shared));
     return Made;
   }
 

@@ -1,12 +1,16 @@
 //===- emit.h - summaries as calls of the run-time library -----------------===//
 //
-// Purpose: writes what the study of a region found into the program. Loops
-// that are all constants are told once, by a constructor of the module. The
-// others are told right before the fork, when something that they depend on (a
-// base address, a bound, an offset, the threads) is new:
+// Purpose: writes what the study of a region found into the program. Every loop
+// is told right before its fork, when something that it depends on (a base
+// address, a bound, an offset, the threads) is new:
 //
 //   if (what is known of this fork != these values)   // loads and compares
-//     domicile.tell.7(these values);                  // cold
+//     domicile.tell(these values);                    // cold
+//
+// Loops that are all constants are told before the program begins, too, by a
+// constructor of the module: their pages can have their colors from the start.
+// The library passes over what it knows already; a team of another size than it
+// then expected is new.
 //
 // The cold function remembers the last eight signatures, so that arrays that a
 // program swaps from step to step are not told again and again. Its memory is

@@ -54,13 +54,6 @@ static Instruction *ifLinked(IRBuilder<> &To, Instruction *Before) {
   return SplitBlockAndInsertIfThen(There, Before, /*Unreachable=*/false);
 }
 
-Guard::Guard(CallBase &Fork, IRBuilder<> &Here, ArrayRef<Value *> Inputs) {
-  if (Inputs.empty())
-    inConstructor(*Fork.getModule());
-  else
-    atFork(Fork, Here, Inputs);
-}
-
 Value *Guard::input(Value *V) const {
   if (Value *Name = Names.lookup(V))
     return Name;
@@ -68,7 +61,7 @@ Value *Guard::input(Value *V) const {
   return V;
 }
 
-void Guard::inConstructor(Module &M) {
+Guard::Guard(Module &M) {
   constexpr StringLiteral Name = "domicile.summaries";
   LLVMContext &Context = M.getContext();
   Function *F = M.getFunction(Name);
@@ -87,7 +80,7 @@ void Guard::inConstructor(Module &M) {
   To = std::make_unique<IRBuilder<>>(Then->getTerminator());
 }
 
-void Guard::atFork(CallBase &Fork, IRBuilder<> &Here, ArrayRef<Value *> Inputs) {
+Guard::Guard(CallBase &Fork, IRBuilder<> &Here, ArrayRef<Value *> Inputs) {
   Module &M = *Fork.getModule();
   LLVMContext &Context = M.getContext();
   Type *Word = Type::getInt64Ty(Context);
@@ -185,32 +178,13 @@ void Guard::atFork(CallBase &Fork, IRBuilder<> &Here, ArrayRef<Value *> Inputs) 
   Slow.CreateCall(F, Values);
 }
 
-Value *teams(Module &M, IRBuilder<> &Here) {
-  constexpr StringLiteral Name = "domicile.teams";
-  GlobalVariable *Changes = M.getNamedGlobal(Name);
-  Type *Word = Here.getInt64Ty();
-  if (!Changes) {
-    SmallVector<CallBase *, 4> Calls;
-    for (StringRef Setter : {"omp_set_num_threads", "omp_set_num_threads_"})
-      if (Function *F = M.getFunction(Setter))
-        for (User *U : F->users())
-          if (isa<CallInst>(U))
-            Calls.push_back(cast<CallBase>(U));
-    if (Calls.empty())
-      return nullptr;
-    Changes = new GlobalVariable(M, Word, false, GlobalValue::InternalLinkage,
-                                 ConstantInt::get(Word, 0), Name);
-    for (CallBase *Call : Calls) {
-      IRBuilder<> After(Call->getNextNode());
-      After.SetCurrentDebugLocation(Call->getDebugLoc());
-      After.CreateAtomicRMW(AtomicRMWInst::Add, Changes,
-                            ConstantInt::get(Word, 1), Align(8),
-                            AtomicOrdering::Monotonic);
-    }
-  }
-  LoadInst *Now = Here.CreateAlignedLoad(Word, Changes, Align(8));
-  Now->setAtomic(AtomicOrdering::Monotonic);
-  return Now;
+Value *usualThreads(IRBuilder<> &Here) {
+  Module &M = *Here.GetInsertBlock()->getModule();
+  auto Callee = M.getOrInsertFunction(
+      "omp_get_max_threads", FunctionType::get(Here.getInt32Ty(), false));
+  CallInst *Call = Here.CreateCall(Callee);
+  Call->setDoesNotThrow();
+  return Call;
 }
 
 } // namespace domicile

@@ -2,7 +2,7 @@
 //
 // Purpose: writes the frame around a fork's calls of the library: the compare
 // of the signature before the fork, the cold function behind it, or the
-// module's constructor if there is nothing to compare.
+// module's constructor for what there is nothing to compare of.
 //
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //===----------------------------------------------------------------------===//
@@ -18,10 +18,11 @@ namespace domicile {
 
 class Guard {
 public:
-  /// Before \p Fork, where \p Here writes, if one of \p Inputs is new. Without
-  /// inputs: once, before the program begins.
+  /// Before \p Fork, where \p Here writes, if one of \p Inputs is new.
   Guard(llvm::CallBase &Fork, llvm::IRBuilder<> &Here,
         llvm::ArrayRef<llvm::Value *> Inputs);
+  /// Once, before the program begins.
+  explicit Guard(llvm::Module &M);
 
   /// Writes where the summaries are told.
   llvm::IRBuilder<> &cold() { return *To; }
@@ -32,16 +33,10 @@ public:
 private:
   std::unique_ptr<llvm::IRBuilder<>> To;
   llvm::DenseMap<llvm::Value *, llvm::Value *> Names;
-
-  void inConstructor(llvm::Module &M);
-  void atFork(llvm::CallBase &Fork, llvm::IRBuilder<> &Here,
-              llvm::ArrayRef<llvm::Value *> Inputs);
 };
 
-/// How often the program has changed the size of its teams
-/// (omp_set_num_threads), if this module does so; null otherwise. The first
-/// call makes the module count.
-llvm::Value *teams(llvm::Module &M, llvm::IRBuilder<> &Here);
+/// The size of the team that a fork without a clause for it gets.
+llvm::Value *usualThreads(llvm::IRBuilder<> &Here);
 
 } // namespace domicile
 

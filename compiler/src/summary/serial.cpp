@@ -259,6 +259,45 @@ static void neverWraps(Function &Region) {
       I.setHasNoSignedWrap();
 }
 
+/// flang passes numbers by address, even to functions that only look at them. A
+/// function that is not in this module is taken to leave the numbers that it is
+/// given as they are (a loop's counter it may not change anyway): it gets their
+/// values instead, so that the variables can become values themselves.
+static void passValues(Function &Region) {
+  Module &M = *Region.getParent();
+  for (Instruction &I : make_early_inc_range(instructions(Region))) {
+    auto *Call = dyn_cast<CallInst>(&I);
+    Function *Callee = Call ? Call->getCalledFunction() : nullptr;
+    if (!Callee || !Callee->isDeclaration() || Callee->isIntrinsic() ||
+        Call->getType()->isVoidTy() || Callee->getName().starts_with("_Fortran"))
+      continue;
+    SmallVector<Value *, 4> Values;
+    IRBuilder<> At(Call);
+    bool Numbers = !Call->arg_empty();
+    for (Value *Given : Call->args()) {
+      auto *Variable = dyn_cast<AllocaInst>(Given);
+      Numbers = Numbers && Variable && !Variable->isArrayAllocation() &&
+                (Variable->getAllocatedType()->isIntegerTy() ||
+                 Variable->getAllocatedType()->isFloatingPointTy());
+    }
+    if (!Numbers)
+      continue;
+    SmallVector<Type *, 4> Types;
+    for (Value *Given : Call->args()) {
+      Values.push_back(
+          At.CreateLoad(cast<AllocaInst>(Given)->getAllocatedType(), Given));
+      Types.push_back(Values.back()->getType());
+    }
+    // Named after it, for the remarks.
+    Function *ByValue = Function::Create(
+        FunctionType::get(Call->getType(), Types, false),
+        GlobalValue::ExternalLinkage, Callee->getName(), M);
+    ByValue->setDoesNotThrow();
+    Call->replaceAllUsesWith(At.CreateCall(ByValue, Values));
+    Call->eraseFromParent();
+  }
+}
+
 /// Remainders and quotients stay whole: in
 /// ScalarEvolution's terms `i % n` would be `i - n * (i / n)`.
 static void keepDivisions(Function &Region) {
@@ -295,8 +334,10 @@ void serialise(Function &Region, bool Fortran,
   splitAggregateLoads(Region);
   markDescriptors(Region);
   dealAll(Region);
-  if (Fortran)
+  if (Fortran) {
     neverWraps(Region);
+    passValues(Region);
+  }
 
   FunctionPassManager First;
   First.addPass(SROAPass(SROAOptions::PreserveCFG));
