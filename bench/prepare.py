@@ -21,7 +21,7 @@ def build(target):
     subprocess.run([*cargo, "-p", "domicile-sim", "--example", "synthetic"], cwd=ROOT, check=True)
     subprocess.run([*cargo, "-p", "domicile-threads", "--example", "null"], cwd=ROOT, check=True)
     subprocess.run([*cargo, "-p", "domicile-machine", "--example", "measure"], cwd=ROOT, check=True)
-    subprocess.run([*cargo, "-p", "domicile-policy", "--example", "slots_speed"], cwd=ROOT, check=True)
+    subprocess.run([*cargo, "-p", "domicile-policy", "--example", "slots_speed", "--example", "hints_speed"], cwd=ROOT, check=True)
     subprocess.run([*cargo, "-p", "domicile-live", "--example", "handover", "--example", "recolor"], cwd=ROOT, check=True)
     release = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
     plain = target / "plain_loop"

@@ -10,11 +10,16 @@
 //! 4. `cyclic`: where in the segment its pages begin, so that conflicting starts are far apart in the cache;
 //! 5. `colors`: colors in turn.
 //!
+//! Then `fit` keeps what the paper promises: no cpu whose pages fit in its cache has two of one color. Where the steps
+//! have kept it, nothing changes.
+//!
 //! [`order`] takes the steps from the second on, for segments that are known otherwise: from a trace of a program that
 //! no compiler told about.
 
+mod coloring;
 mod colors;
 mod cyclic;
+mod fit;
 mod hints;
 mod iterations;
 mod nest;

@@ -1,9 +1,11 @@
 //! Hints, how they came about, and the way to them.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use serde::{Serialize, Serializer};
 
+use super::fit::fit;
 use super::segments::{Segment, segments};
 use super::sets::{group, in_order};
 use super::together::{Together, arranged};
@@ -43,6 +45,11 @@ pub struct Hints {
     pub pages: Vec<Hint>,
     /// The first so many of `pages` are touched by some cpu.
     pub used: usize,
+    /// Pages that have changed places with others, so that cpus that fit have no color twice.
+    pub exchanged: usize,
+    /// Cpus whose pages are no more than the colors, and yet have a color twice: no exchange was found that helps.
+    #[serde(serialize_with = "as_list")]
+    pub crowded: u128,
 }
 
 /// A stretch of memory that summaries tell of.
@@ -76,7 +83,7 @@ pub struct Placed {
     #[serde(serialize_with = "as_list")]
     pub cpus: u128,
     pub pages: Range<u64>,
-    /// Position of the segment in the coloring order: of the page that is laid out first.
+    /// Position of the segment in the coloring order: of the page that is laid out first, before pages changed places.
     pub position: u64,
     /// The page that is laid out first. Those after it follow, and then those before it.
     pub begin: u64,
@@ -135,29 +142,31 @@ pub fn order(segments: &[Segment], together: &[Vec<u32>], machine: &Machine) -> 
         });
     }
     cyclic::begin(&mut placed, &together, machine.colors);
+    let mut pages = colors::in_turn(&placed, machine.colors);
+    let in_use = placed.partition_point(|segment| (segment.position as usize) < used);
+    let fitted = fit(&mut pages[..used], &placed[..in_use], machine.colors);
     Ok(Hints {
         machine: *machine,
         arrays: Vec::new(),
         sets: described,
-        pages: colors::in_turn(&placed, machine.colors),
         segments: placed,
+        pages,
         used,
+        exchanged: fitted.exchanged,
+        crowded: fitted.crowded,
     })
 }
 
 /// The segments by address, those joined that are one.
-fn maximal(segments: &[Segment], machine: &Machine) -> Result<Vec<Segment>, Malformed> {
+fn maximal<'a>(segments: &'a [Segment], machine: &Machine) -> Result<Cow<'a, [Segment]>, Malformed> {
     let wrong = |segment: &Segment, why: &str| {
         let Range { start, end } = segment.pages;
         let place = format!("pages {start:#x} to {end:#x} of array {}", segment.array);
         let why = why.to_owned();
         Err(Malformed { place, why })
     };
-    let mut sorted: Vec<&Segment> = segments.iter().collect();
-    sorted.sort_by_key(|segment| segment.pages.start);
-    let mut maximal: Vec<Segment> = Vec::with_capacity(sorted.len());
     let mut total = 0u64;
-    for segment in sorted {
+    for segment in segments {
         if segment.pages.is_empty() {
             return wrong(segment, "a segment without pages");
         }
@@ -165,25 +174,31 @@ fn maximal(segments: &[Segment], machine: &Machine) -> Result<Vec<Segment>, Malf
             return wrong(segment, "touched by cpus that the machine does not have");
         }
         total = total.saturating_add(segment.pages.end - segment.pages.start);
-        match maximal.last_mut() {
-            Some(last) if last.pages.end > segment.pages.start => return wrong(segment, "overlaps another segment"),
-            Some(last)
-                if last.pages.end == segment.pages.start
-                    && last.array == segment.array
-                    && last.cpus == segment.cpus =>
-            {
-                last.pages.end = segment.pages.end;
-            }
-            _ => maximal.push(segment.clone()),
-        }
     }
     machine.fits(total)?;
-    Ok(maximal)
+    let joined = |a: &Segment, b: &Segment| a.pages.end == b.pages.start && a.array == b.array && a.cpus == b.cpus;
+    // As step 1 makes them.
+    if segments.is_sorted_by(|a, b| a.pages.end <= b.pages.start && !joined(a, b)) {
+        return Ok(Cow::Borrowed(segments));
+    }
+    let mut sorted = segments.to_vec();
+    sorted.sort_by_key(|segment| segment.pages.start);
+    if let Some(pair) = sorted.windows(2).find(|pair| pair[0].pages.end > pair[1].pages.start) {
+        return wrong(&pair[1], "overlaps another segment");
+    }
+    sorted.dedup_by(|next, last| {
+        let same = joined(last, next);
+        if same {
+            last.pages.end = next.pages.end;
+        }
+        same
+    });
+    Ok(Cow::Owned(sorted))
 }
 
 impl Machine {
-    /// Most pages that hints are made for, so that a mistaken size does not take all memory: 512 GiB of pages of 4 KiB.
-    pub const PAGES: u64 = 1 << 27;
+    /// Most pages that hints are made for, so that a mistaken size does not take all memory: 256 GiB of pages of 4 KiB.
+    pub const PAGES: u64 = 1 << 26;
 
     /// Whether there can be such a machine.
     pub fn check(&self) -> Result<(), Malformed> {

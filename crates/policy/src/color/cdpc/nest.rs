@@ -10,13 +10,14 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub(super) struct Nest {
     base: i128,
-    span: i128,
+    span: u64,
     /// Stride and count: strides from small to large, each larger than the span; counts of at least 2.
-    loops: Vec<(i128, i128)>,
+    loops: Vec<(u64, u64)>,
 }
 
-/// Ranges that a nest may need: more than any program has that runs. 512 MiB of them.
-const RANGES: usize = 1 << 24;
+/// Ranges that a nest may need: each stands for two pages at least, so these for 32 GiB that one thread goes through
+/// in one loop and one array, leaving out as much. They take 64 MiB.
+const RANGES: usize = 1 << 22;
 
 /// Steps of the search for a byte in a window. Only strides that are no multiples of each other and overlap need more
 /// than a few.
@@ -27,21 +28,17 @@ const STEPS: u32 = 1 << 16;
 pub(super) struct Scattered;
 
 impl Nest {
-    /// Strides of either sign and any order; all ends must be within 2^120 bytes of zero.
-    pub(super) fn new(mut base: i128, span: u64, loops: impl IntoIterator<Item = (i128, u64)>) -> Nest {
-        let mut kept: Vec<(i128, i128)> = Vec::new();
+    /// Strides of either sign and any order; the nest is to span less than 2^64 bytes.
+    pub(super) fn new(mut base: i128, mut span: u64, loops: impl IntoIterator<Item = (i128, u64)>) -> Nest {
+        let mut kept: Vec<(u64, u64)> = Vec::new();
         for (stride, count) in loops {
-            let count = i128::from(count);
-            if stride < 0 {
-                base += stride * (count - 1);
-            }
             if stride != 0 && count > 1 {
-                kept.push((stride.abs(), count));
+                base += stride.min(0) * i128::from(count - 1);
+                kept.push((stride.unsigned_abs() as u64, count));
             }
         }
         kept.sort_unstable();
-        let mut span = i128::from(span);
-        let mut loops: Vec<(i128, i128)> = Vec::new();
+        let mut loops: Vec<(u64, u64)> = Vec::new();
         for (stride, count) in kept {
             if loops.is_empty() && stride <= span {
                 span += stride * (count - 1);
@@ -61,12 +58,12 @@ impl Nest {
 
     /// From the first byte to the last.
     pub(super) fn hull(&self) -> Range<i128> {
-        self.base..self.base + extent(self.span, &self.loops)
+        self.base..self.base + i128::from(extent(self.span, &self.loops))
     }
 
-    /// The bytes, in ascending ranges; gaps of less than `page` bytes are filled.
-    pub(super) fn ranges(&self, page: i128) -> Result<Vec<Range<i128>>, Scattered> {
-        let first = self.base..self.base + self.span;
+    /// The bytes, counted from the first one, in ascending ranges; gaps of less than `page` bytes are filled.
+    pub(super) fn ranges(&self, page: u64) -> Result<Vec<Range<u64>>, Scattered> {
+        let first = 0..self.span;
         let mut ranges = vec![first];
         for &(stride, count) in &self.loops {
             // Doubled, and at last moved by what is missing: as many rounds as the count has bits.
@@ -90,40 +87,47 @@ impl Nest {
     }
 }
 
-fn extent(span: i128, loops: &[(i128, i128)]) -> i128 {
-    span + loops.iter().map(|(stride, count)| stride * (count - 1)).sum::<i128>()
+fn extent(span: u64, loops: &[(u64, u64)]) -> u64 {
+    span + loops.iter().map(|(stride, count)| stride * (count - 1)).sum::<u64>()
 }
 
 /// `ranges` and the same moved `by` bytes up.
-fn with_copy(ranges: &[Range<i128>], by: i128, page: i128) -> Result<Vec<Range<i128>>, Scattered> {
-    let mut both: Vec<Range<i128>> = Vec::new();
-    let (mut old, mut new) = (ranges.iter().peekable(), ranges.iter().peekable());
-    loop {
-        let next = match (old.peek(), new.peek()) {
-            (Some(range), Some(moved)) if range.start <= moved.start + by => old.next().cloned(),
-            (Some(_), None) => old.next().cloned(),
-            (_, Some(_)) => new.next().map(|range| range.start + by..range.end + by),
-            (None, None) => return Ok(both),
-        };
-        let Some(next) = next else { return Ok(both) };
+fn with_copy(ranges: &[Range<u64>], by: u64, page: u64) -> Result<Vec<Range<u64>>, Scattered> {
+    let mut both: Vec<Range<u64>> = Vec::with_capacity((2 * ranges.len()).min(RANGES));
+    let mut add = |next: Range<u64>| {
         match both.last_mut() {
-            Some(last) if next.start - last.end < page => last.end = last.end.max(next.end),
+            // What overlaps has no gap.
+            Some(last) if next.start < last.end || next.start - last.end < page => last.end = last.end.max(next.end),
             _ => both.push(next),
         }
-        if both.len() > RANGES {
+        both.len() <= RANGES
+    };
+    let mut moved = ranges.iter().map(|range| range.start + by..range.end + by).peekable();
+    for range in ranges {
+        while let Some(first) = moved.next_if(|moved| moved.start < range.start) {
+            if !add(first) {
+                return Err(Scattered);
+            }
+        }
+        if !add(range.clone()) {
             return Err(Scattered);
         }
     }
+    match moved.all(add) {
+        true => Ok(both),
+        false => Err(Scattered),
+    }
 }
 
-fn meets(span: i128, loops: &[(i128, i128)], window: Range<i128>, steps: &mut u32) -> bool {
-    if window.end <= 0 || window.start >= extent(span, loops) {
+fn meets(span: u64, loops: &[(u64, u64)], window: Range<i128>, steps: &mut u32) -> bool {
+    if window.end <= 0 || window.start >= i128::from(extent(span, loops)) {
         return false;
     }
     let Some((&(stride, count), inner)) = loops.split_last() else {
         return true;
     };
-    let width = extent(span, inner);
+    let (stride, count) = (i128::from(stride), i128::from(count));
+    let width = i128::from(extent(span, inner));
     let ceil = |bytes: i128| bytes.div_euclid(stride) + i128::from(bytes.rem_euclid(stride) > 0);
     // The first byte of each round is touched, and the last.
     let starting = ceil(window.start).max(0);
@@ -176,10 +180,12 @@ mod tests {
         ) {
             let bytes = brute(base, span, &loops);
             let nest = Nest::new(base, span, loops);
+            let first = nest.hull().start;
             let pages: BTreeSet<i128> = nest
-                .ranges(page)
+                .ranges(page as u64)
                 .unwrap()
                 .into_iter()
+                .map(|range| first + i128::from(range.start)..first + i128::from(range.end))
                 .flat_map(|range| range.start.div_euclid(page)..=(range.end - 1).div_euclid(page))
                 .collect();
             prop_assert_eq!(pages, bytes.iter().map(|byte| byte.div_euclid(page)).collect::<BTreeSet<_>>());

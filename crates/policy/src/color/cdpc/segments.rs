@@ -9,12 +9,12 @@
 //! - *Pages of an array that nobody touches* are segments without cpus. They come last in the coloring order, so that they
 //!   take no color from pages that are used. Of an array whose size is not known only pages that are touched count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use super::hints::{Array, Machine};
 use super::touched::{hull, join, pages};
-use super::{Loop, Malformed, Summary};
+use super::{Access, Communication, Loop, Malformed, Summary};
 
 /// Pages of one array that the same cpus touch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -66,7 +66,7 @@ pub fn segments(loops: &[Loop], machine: &Machine) -> Result<Segments, Malformed
     together.sort_unstable();
     together.dedup();
     Ok(Segments {
-        segments: cut(&owners, &users, &arrays),
+        segments: cut(&owners, &users),
         arrays,
         together,
     })
@@ -176,8 +176,11 @@ fn used_by(a_loop: &Loop, covering: &BTreeMap<Id, Range<u32>>) -> Vec<u32> {
     arrays
 }
 
+/// Pages of one array, and whether any array of known size has a part of them.
+type Owned = (Range<u64>, u32, bool);
+
 /// The pages of each array, by page: a page that several arrays have is with the one that has most of it.
-fn owners(arrays: &[Array], page_bytes: u64) -> Vec<(Range<u64>, u32)> {
+fn owners(arrays: &[Array], page_bytes: u64) -> Vec<Owned> {
     let mut owners = Vec::with_capacity(arrays.len());
     // Pages of which an array has a part: page, bytes that are not its own, array.
     let mut parts = Vec::new();
@@ -193,28 +196,41 @@ fn owners(arrays: &[Array], page_bytes: u64) -> Vec<(Range<u64>, u32)> {
             part(last);
         }
         if last > first + 1 {
-            owners.push((first + 1..last, number));
+            owners.push((first + 1..last, number, array.known));
         }
     }
     parts.sort_unstable();
-    parts.dedup_by_key(|(page, ..)| *page);
-    owners.extend(parts.into_iter().map(|(page, _, number)| (page..page + 1, number)));
-    owners.sort_unstable_by_key(|(pages, _)| pages.start);
+    for parts in parts.chunk_by(|a, b| a.0 == b.0) {
+        let (page, _, most) = parts[0];
+        let known = parts.iter().any(|&(.., number)| arrays[number as usize].known);
+        owners.push((page..page + 1, most, known));
+    }
+    owners.sort_unstable_by_key(|(pages, ..)| pages.start);
     owners
 }
+
+/// Ranges of pages that all cpus together may touch: 512 MiB of them.
+const PIECES: usize = 1 << 25;
 
 /// Runs of pages that the same cpus touch, by page, in whatever loop and array.
 fn users(loops: &[Loop], machine: &Machine) -> Result<Vec<(Range<u64>, u128)>, Malformed> {
     let mut of: Vec<(Vec<Range<u64>>, usize)> = vec![(Vec::new(), 1024); machine.cpus as usize];
     for a_loop in loops {
+        let different = different(a_loop);
         for thread in 0..a_loop.threads {
             let (touched, limit) = &mut of[(thread % machine.cpus) as usize];
-            for summary in &a_loop.summaries {
+            for &summary in &different {
                 touched.extend(pages(a_loop, summary, thread, machine.page_bytes)?);
                 // Many loops touch the same pages: keep what they come to, not what each one said.
                 if touched.len() > *limit {
                     join(touched);
                     *limit = 2 * touched.len() + 1024;
+                    if touched.len() > PIECES / machine.cpus as usize {
+                        return Err(Malformed {
+                            place: a_loop.place.clone(),
+                            why: format!("cpu {thread} touches more pieces than there is room for"),
+                        });
+                    }
                 }
             }
         }
@@ -224,7 +240,8 @@ fn users(loops: &[Loop], machine: &Machine) -> Result<Vec<(Range<u64>, u128)>, M
         join(touched);
         turns.extend(touched.iter().flat_map(|pages| [(pages.start, cpu), (pages.end, cpu)]));
     }
-    turns.sort_unstable();
+    // The sort that makes use of what is in order already: the turns of each cpu are.
+    turns.sort();
     let mut users: Vec<(Range<u64>, u128)> = Vec::new();
     let (mut cpus, mut since) = (0u128, 0);
     for (page, cpu) in turns {
@@ -237,11 +254,30 @@ fn users(loops: &[Loop], machine: &Machine) -> Result<Vec<(Range<u64>, u128)>, M
     Ok(users)
 }
 
+/// Summaries of a loop that tell of different bytes: what is read and then written is told twice.
+fn different(a_loop: &Loop) -> Vec<&Summary> {
+    let mut seen = HashSet::new();
+    let bytes = |summary: &&Summary| Summary {
+        name: String::new(),
+        access: Access::ReadWrite,
+        communication: match summary.communication {
+            Communication::Shift(0) | Communication::Rotate(0) => Communication::None,
+            other => other,
+        },
+        ..(*summary).clone()
+    };
+    a_loop
+        .summaries
+        .iter()
+        .filter(|summary| seen.insert(bytes(summary)))
+        .collect()
+}
+
 /// Both cuts at once: at boundaries of arrays, and where the cpus change.
-fn cut(owners: &[(Range<u64>, u32)], users: &[(Range<u64>, u128)], arrays: &[Array]) -> Vec<Segment> {
+fn cut(owners: &[Owned], users: &[(Range<u64>, u128)]) -> Vec<Segment> {
     let mut segments: Vec<Segment> = Vec::new();
     let mut push = |pages: Range<u64>, array: u32, cpus: u128| {
-        if pages.is_empty() || (cpus == 0 && !arrays[array as usize].known) {
+        if pages.is_empty() {
             return;
         }
         match segments.last_mut() {
@@ -252,13 +288,15 @@ fn cut(owners: &[(Range<u64>, u32)], users: &[(Range<u64>, u128)], arrays: &[Arr
         }
     };
     let mut users = users.iter().peekable();
-    for (owned, array) in owners {
+    for (owned, array, known) in owners {
         let mut page = owned.start;
         while let Some((used, cpus)) = users.peek() {
             if used.start >= owned.end {
                 break;
             }
-            push(page..used.start.max(page), *array, 0);
+            if *known {
+                push(page..used.start.max(page), *array, 0);
+            }
             let (from, to) = (used.start.max(page), used.end.min(owned.end));
             push(from..to, *array, *cpus);
             page = to.max(page);
@@ -267,7 +305,9 @@ fn cut(owners: &[(Range<u64>, u32)], users: &[(Range<u64>, u128)], arrays: &[Arr
             }
             users.next();
         }
-        push(page..owned.end, *array, 0);
+        if *known {
+            push(page..owned.end, *array, 0);
+        }
     }
     segments
 }

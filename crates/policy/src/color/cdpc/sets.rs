@@ -9,6 +9,9 @@
 //! and on the side where the neighbour has more in common with it. They are inserted from few cpus to many, and those
 //! inserted before count too. A set without cpus comes last.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use super::path::path;
 use super::segments::Segment;
 
@@ -20,20 +23,22 @@ pub(super) struct Members {
     pub(super) segments: Vec<usize>,
 }
 
-/// Sets of more than two cpus that a further one is compared with, so that thousands of sets take linear time: the
-/// last ones before it, which are those of about as many cpus.
-const COMPARED: usize = 1024;
+/// Comparisons of sets of more than two cpus with each other, as long as each has its [`LEAST`].
+const MOST: usize = 1 << 22;
+const LEAST: usize = 16;
 
-/// The segments, which are sorted by address, grouped by their cpus.
+/// The segments, which are sorted by address, grouped by their cpus; the sets in the order of preference.
 pub(super) fn group(segments: &[Segment]) -> Vec<Members> {
-    let mut by_cpus: Vec<usize> = (0..segments.len()).collect();
-    by_cpus.sort_by_key(|&index| (preference(segments[index].cpus), index));
-    let groups = by_cpus.chunk_by(|&a, &b| segments[a].cpus == segments[b].cpus);
-    let members = groups.map(|group| Members {
-        cpus: segments[group[0]].cpus,
-        segments: group.to_vec(),
-    });
-    members.collect()
+    let mut sets: BTreeMap<u128, Vec<usize>> = BTreeMap::new();
+    for (index, segment) in segments.iter().enumerate() {
+        sets.entry(segment.cpus).or_default().push(index);
+    }
+    let mut sets: Vec<Members> = sets
+        .into_iter()
+        .map(|(cpus, segments)| Members { cpus, segments })
+        .collect();
+    sets.sort_by_key(|set| preference(set.cpus));
+    sets
 }
 
 /// Fewest cpus first, then the lowest; no cpus at all last.
@@ -59,20 +64,17 @@ fn places(cpus: &[u128]) -> Vec<usize> {
     // The path as a ring of links, in which `end` stands for both ends.
     let end = cpus.len();
     let (mut next, mut last) = (vec![end; end + 1], vec![end; end + 1]);
-    let mut link = |before: usize, after: usize, set: usize| {
-        (next[before], last[set], next[set], last[after]) = (set, before, after, set);
-    };
-    let mut tail = end;
     for &set in &path {
-        link(tail, end, set);
-        tail = set;
+        let tail = last[end];
+        (next[tail], last[set], next[set], last[end]) = (set, tail, end, set);
     }
+    let compared = (MOST / (untouched - few).max(1)).max(LEAST);
     for set in few..untouched {
         let common = |other: usize| match other == end {
             true => 0,
             false => (cpus[other] & cpus[set]).count_ones(),
         };
-        let near = nearest(&path, few.max(set.saturating_sub(COMPARED))..set, common);
+        let near = nearest(&path, few.max(set.saturating_sub(compared))..set, common);
         let (before, after) = match near {
             None => (last[end], end),
             Some(near) if common(last[near]) > common(next[near]) => (last[near], near),
@@ -85,7 +87,7 @@ fn places(cpus: &[u128]) -> Vec<usize> {
 }
 
 /// The first set with the most cpus in common, if any has one in common.
-fn nearest(path: &[usize], inserted: std::ops::Range<usize>, common: impl Fn(usize) -> u32) -> Option<usize> {
+fn nearest(path: &[usize], inserted: Range<usize>, common: impl Fn(usize) -> u32) -> Option<usize> {
     let mut best = None;
     let mut most = 0;
     for &set in path {

@@ -147,8 +147,8 @@ impl Loop {
                 return wrong(format!("{name}: an inner loop of 0 iterations"));
             }
             let inner = summary.inner.iter().map(|inner| (inner.stride, inner.count));
-            let far = |(stride, count): (i64, u64)| u128::from(stride.unsigned_abs()) * u128::from(count) > 1 << 66;
-            if inner.chain([(summary.unit, self.iterations)]).any(far) {
+            let far = |(stride, count): (i64, u64)| u128::from(stride.unsigned_abs()) * u128::from(count) > 1 << 61;
+            if summary.span > 1 << 61 || inner.chain([(summary.unit, self.iterations)]).any(far) {
                 return wrong(format!("{name}: reaches beyond the address space"));
             }
         }

@@ -38,7 +38,7 @@ pub fn touched(a_loop: &Loop, thread: u32, page_bytes: u64) -> Result<Touched, M
 /// What `thread` touches of the array of one of the loop's summaries, in whatever way. The loop is to be one that
 /// [`Loop::check`] finds nothing wrong with.
 pub fn pages(a_loop: &Loop, summary: &Summary, thread: u32, page_bytes: u64) -> Result<Vec<Range<u64>>, Malformed> {
-    let page = i128::from(page_bytes.max(1));
+    let page = page_bytes.max(1);
     let array = bounds(summary);
     let mut all = Vec::new();
     for nest in nests(a_loop, summary, thread) {
@@ -46,11 +46,11 @@ pub fn pages(a_loop: &Loop, summary: &Summary, thread: u32, page_bytes: u64) -> 
             place: a_loop.place.clone(),
             why: format!("{}: touches more pieces than memory has pages", summary.name),
         })?;
-        all.extend(
-            ranges
-                .into_iter()
-                .filter_map(|range| clipped(range, &array, &nest, page)),
-        );
+        let first = nest.hull().start;
+        let ranges = ranges
+            .into_iter()
+            .map(|range| first + i128::from(range.start)..first + i128::from(range.end));
+        all.extend(ranges.filter_map(|range| clipped(range, &array, &nest, page)));
     }
     join(&mut all);
     Ok(all)
@@ -64,14 +64,14 @@ pub(super) fn hull(a_loop: &Loop, summary: &Summary) -> Option<Range<u64>> {
         .map(|nest| nest.hull())
         .reduce(|all, one| all.start.min(one.start)..all.end.max(one.end))?;
     let (start, end) = (hull.start.max(array.start), hull.end.min(array.end));
-    // The address space ends one byte early: there is no number for its end.
-    (start < end).then(|| start as u64..u64::try_from(end).unwrap_or(u64::MAX))
+    // What lies in an array are addresses.
+    (start < end).then_some(start as u64..end as u64)
 }
 
-/// Where the array lies; the whole address space where its size is not known.
+/// Where the array lies; the whole address space where its size is not known, but for its last byte: ends have numbers.
 fn bounds(summary: &Summary) -> Range<i128> {
     match summary.bytes {
-        0 => 0..1 << 64,
+        0 => 0..i128::from(u64::MAX),
         bytes => i128::from(summary.start)..i128::from(summary.start) + i128::from(bytes),
     }
 }
@@ -114,26 +114,31 @@ fn nests(a_loop: &Loop, summary: &Summary, thread: u32) -> impl Iterator<Item = 
 ///
 /// Within the range there may be gaps that are smaller than a page. So the page in which the array begins, or ends, needs
 /// a look whether it is touched on this side of the border.
-fn clipped(range: Range<i128>, array: &Range<i128>, nest: &Nest, page: i128) -> Option<Range<u64>> {
-    if range.end <= array.start || range.start >= array.end {
+fn clipped(range: Range<i128>, array: &Range<i128>, nest: &Nest, page: u64) -> Option<Range<u64>> {
+    let (start, end) = (range.start.max(array.start), range.end.min(array.end));
+    if start >= end {
         return None;
     }
-    let (mut first, mut last) = (range.start.div_euclid(page), (range.end - 1).div_euclid(page));
-    let within = |number: i128| (number * page).max(array.start)..((number + 1) * page).min(array.end);
-    if range.start < array.start {
-        first = array.start.div_euclid(page);
-        first += i128::from(!nest.meets(&within(first)));
+    // What lies in an array are addresses.
+    let (mut first, mut last) = (start as u64 / page, (end - 1) as u64 / page);
+    let meets = |number: u64| {
+        let page = i128::from(number) * i128::from(page)..(i128::from(number) + 1) * i128::from(page);
+        nest.meets(&(page.start.max(array.start)..page.end.min(array.end)))
+    };
+    if range.start < array.start && !meets(first) {
+        first += 1;
     }
-    if range.end > array.end {
-        last = (array.end - 1).div_euclid(page);
-        last -= i128::from(first <= last && !nest.meets(&within(last)));
+    if range.end > array.end && first <= last && !meets(last) {
+        // Where that was page 0, nothing is left.
+        last = last.checked_sub(1)?;
     }
-    (first <= last).then(|| first as u64..last as u64 + 1)
+    (first <= last).then(|| first..last + 1)
 }
 
 /// Sorts ranges, and joins those that overlap or touch.
 pub(super) fn join(ranges: &mut Vec<Range<u64>>) {
-    ranges.sort_unstable_by_key(|range| (range.start, range.end));
+    // The sort that makes use of what is in order already: most is.
+    ranges.sort_by_key(|range| range.start);
     ranges.dedup_by(|next, last| {
         let joined = next.start <= last.end;
         if joined {

@@ -1,0 +1,233 @@
+//! A coloring of the pages of cpus that fit, in which no cpu has a color twice, grown page by page.
+//!
+//! Pages keep the color of their turn if they can, those of most cpus first, which are hardest to please. The others take
+//! a color that none of their cpus has; where there is none, two colors change along an alternating path to make one free.
+
+use super::fit::{Bound, places};
+
+const NONE: u32 = u32::MAX;
+
+/// Changes that are tried in vain. Where pages are of at most two cpus, in even rings, none is; elsewhere the search has
+/// to end.
+const TRIALS: u32 = 1 << 14;
+
+/// Colors that are looked at for pages that cannot keep theirs: some 16000 pages with 4096 colors.
+const LOOKS: usize = 1 << 26;
+
+/// Calls for each cpu of a set.
+pub(super) fn each(mut cpus: u128, mut call: impl FnMut(usize)) {
+    while cpus != 0 {
+        call(cpus.trailing_zeros() as usize);
+        cpus &= cpus - 1;
+    }
+}
+
+pub(super) struct Coloring<'a> {
+    pages: &'a [Bound],
+    colors: usize,
+    /// Of each page, [`NONE`] as long as it has none.
+    color: Vec<u32>,
+    /// The page of each cpu and color, or [`NONE`]; rows of `colors`.
+    holder: Vec<u32>,
+    /// Cpus that have each color.
+    having: Vec<u128>,
+    /// Pages that have each color, and how many may.
+    held: Vec<usize>,
+    most: Vec<usize>,
+    waiting: Vec<usize>,
+    trials: u32,
+    looks: usize,
+}
+
+impl Coloring<'_> {
+    /// No page has a color yet. `all` are the pages of the row, those that no fitting cpu touches too.
+    pub(super) fn new(pages: &[Bound], colors: u32, all: usize) -> Coloring<'_> {
+        let cpus = pages.iter().fold(0, |cpus, page| cpus | page.cpus);
+        let rows = 128 - cpus.leading_zeros() as usize;
+        Coloring {
+            pages,
+            colors: colors as usize,
+            color: vec![NONE; pages.len()],
+            holder: vec![NONE; rows * colors as usize],
+            having: vec![0; colors as usize],
+            held: vec![0; colors as usize],
+            most: places(all, colors),
+            waiting: Vec::new(),
+            trials: TRIALS,
+            looks: LOOKS,
+        }
+    }
+
+    /// Pages keep the color that they come with, unless one of their cpus has it.
+    pub(super) fn keep(&mut self) {
+        let mut order: Vec<usize> = (0..self.pages.len()).collect();
+        order.sort_by_key(|&page| std::cmp::Reverse(self.pages[page].cpus.count_ones()));
+        for page in order {
+            let Bound { cpus, color, .. } = self.pages[page];
+            match self.having[color as usize] & cpus {
+                0 => self.set(page, color as usize),
+                _ => self.waiting.push(page),
+            }
+        }
+    }
+
+    /// The others take a color that is free at all their cpus, or is made free. What cannot be helped keeps waiting.
+    pub(super) fn place(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        for page in waiting {
+            if self.looks < self.colors {
+                self.waiting.push(page);
+                continue;
+            }
+            self.looks -= self.colors;
+            let cpus = self.pages[page].cpus;
+            let turn = self.pages[page].color as usize;
+            let around = (turn..self.colors).chain(0..turn);
+            let mut free = around.filter(|&color| self.having[color] & cpus == 0);
+            let first = free.clone().next();
+            let color = free.find(|&color| self.held[color] < self.most[color]).or(first);
+            match color.or_else(|| self.make_free(cpus)) {
+                Some(color) => self.set(page, color),
+                None => self.waiting.push(page),
+            }
+        }
+    }
+
+    /// A color that no cpu of a set has, after others have changed it for another.
+    ///
+    /// Those of the cpus that have color `a` do not have `b`. If in all that hangs together by `a` and `b` from there none of
+    /// the other cpus has `b`, the two colors are changed there, and `a` is free at all.
+    fn make_free(&mut self, cpus: u128) -> Option<usize> {
+        // A color that few of the cpus have is freed most easily.
+        let mut order: Vec<usize> = (0..self.colors).collect();
+        order.sort_by_key(|&color| (self.having[color] & cpus).count_ones());
+        for a in order {
+            let have = self.having[a] & cpus;
+            for b in 0..self.colors {
+                if b == a || self.having[b] & have != 0 {
+                    continue;
+                }
+                let mut part = Vec::new();
+                let mut seen = 0;
+                each(have, |cpu| self.reach(cpu, a, b, &mut seen, &mut part));
+                if seen & cpus & !have == 0 {
+                    self.change(&part, a, b);
+                    return Some(a);
+                }
+                self.trials = self.trials.saturating_sub(1);
+                if self.trials == 0 {
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    /// The pages of colors `a` and `b` that hang together by their cpus, from one of its cpus on; `seen` are the cpus
+    /// that were passed.
+    fn reach(&self, cpu: usize, a: usize, b: usize, seen: &mut u128, part: &mut Vec<usize>) {
+        let mut cpus = vec![cpu];
+        while let Some(cpu) = cpus.pop() {
+            if *seen >> cpu & 1 == 1 {
+                continue;
+            }
+            *seen |= 1 << cpu;
+            for color in [a, b] {
+                let page = self.holder[cpu * self.colors + color];
+                if page != NONE {
+                    part.push(page as usize);
+                    each(self.pages[page as usize].cpus & !*seen, |cpu| cpus.push(cpu));
+                }
+            }
+        }
+        part.sort_unstable();
+        part.dedup();
+    }
+
+    /// Pages of color `a` get `b` and the other way round.
+    fn change(&mut self, part: &[usize], a: usize, b: usize) {
+        let before: Vec<usize> = part.iter().map(|&page| self.color[page] as usize).collect();
+        for &page in part {
+            self.unset(page);
+        }
+        for (&page, color) in part.iter().zip(before) {
+            self.set(page, if color == a { b } else { a });
+        }
+    }
+
+    /// No color has more pages than may have it. Where no change along a path helps, a page goes back to those that
+    /// wait.
+    pub(super) fn balance(&mut self) {
+        for a in 0..self.colors {
+            while self.held[a] > self.most[a] {
+                if self.trials > 0 && self.pass_on(a) {
+                    continue;
+                }
+                let Some(page) = self.color.iter().rposition(|&color| color as usize == a) else {
+                    break;
+                };
+                self.unset(page);
+                self.waiting.push(page);
+            }
+        }
+    }
+
+    /// One change that takes pages from color `a` and gives them to one that has less than it may.
+    fn pass_on(&mut self, a: usize) -> bool {
+        for b in 0..self.colors {
+            let room = self.most[b].saturating_sub(self.held[b]);
+            if room == 0 {
+                continue;
+            }
+            let mut left = self.having[a];
+            while left != 0 {
+                let mut part = Vec::new();
+                let mut seen = 0;
+                self.reach(left.trailing_zeros() as usize, a, b, &mut seen, &mut part);
+                left &= !seen;
+                let of_a = part.iter().filter(|&&page| self.color[page] as usize == a).count();
+                let gain = of_a.saturating_sub(part.len() - of_a);
+                if (1..=room).contains(&gain) {
+                    self.change(&part, a, b);
+                    return true;
+                }
+                self.trials = self.trials.saturating_sub(1);
+            }
+        }
+        false
+    }
+
+    /// The color of each page. Those that wait get what is left, where it disturbs the fewest cpus.
+    pub(super) fn finished(mut self) -> Vec<u32> {
+        for page in std::mem::take(&mut self.waiting) {
+            let cpus = self.pages[page].cpus;
+            let left = (0..self.colors).filter(|&color| self.held[color] < self.most[color]);
+            let color = left.min_by_key(|&color| (self.having[color] & cpus).count_ones());
+            // There is as much room as there are pages.
+            let color = color.unwrap_or(self.pages[page].color as usize);
+            self.color[page] = color as u32;
+            self.having[color] |= cpus;
+            self.held[color] += 1;
+        }
+        self.color
+    }
+
+    fn set(&mut self, page: usize, color: usize) {
+        self.color[page] = color as u32;
+        self.having[color] |= self.pages[page].cpus;
+        self.held[color] += 1;
+        each(self.pages[page].cpus, |cpu| {
+            self.holder[cpu * self.colors + color] = page as u32
+        });
+    }
+
+    fn unset(&mut self, page: usize) {
+        let color = self.color[page] as usize;
+        self.color[page] = NONE;
+        self.having[color] &= !self.pages[page].cpus;
+        self.held[color] -= 1;
+        each(self.pages[page].cpus, |cpu| {
+            self.holder[cpu * self.colors + color] = NONE
+        });
+    }
+}
