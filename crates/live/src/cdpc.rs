@@ -100,6 +100,15 @@ impl Coloring {
         &self.colors
     }
 
+    pub fn order(&self) -> Order {
+        self.order
+    }
+
+    /// Whether [`Coloring::start`] is over.
+    pub fn is_started(&self) -> bool {
+        self.started
+    }
+
     /// The loops so far.
     pub fn loops(&self) -> &[Loop] {
         self.loops.all()
@@ -155,7 +164,9 @@ impl Coloring {
         match wanted {
             Ok(wanted) => {
                 let mut moment = if first { self.start.clone() } else { self.later.clone() };
+                let placing = Instant::now();
                 self.place(&wanted, others, &mut moment);
+                moment.placing += placing.elapsed();
                 moment.times += u64::from(!wanted.is_empty());
                 moment.duration += began.elapsed();
                 *(if first { &mut self.start } else { &mut self.later }) = moment;
@@ -215,17 +226,25 @@ impl Coloring {
     }
 
     fn place(&mut self, wanted: &[(u64, u16)], others: Others, moment: &mut Moment) {
-        moment.pages += wanted.len() as u64;
-        for &(page, color) in wanted {
-            self.preferred.insert(page, color);
-            self.left.remove(&page);
-        }
         let fit = match fit::runs(wanted) {
             Ok(fit) => fit,
             Err(error) => return self.note(format!("nothing was colored: /proc/self/maps: {error}")),
         };
-        for (page, why) in fit.left {
-            self.left.insert(page, why.to_string());
+        moment.pages += wanted.len() as u64;
+        let unfit: BTreeMap<u64, &str> = fit.left.into_iter().collect();
+        for &(page, color) in wanted {
+            match unfit.get(&page) {
+                None => {
+                    self.preferred.insert(page, color);
+                    self.left.remove(&page);
+                }
+                // One that has a color already and cannot change it any more (constants) keeps that.
+                Some(_) if self.preferred.contains_key(&page) => moment.pages -= 1,
+                Some(why) => {
+                    self.preferred.insert(page, color);
+                    self.left.insert(page, why.to_string());
+                }
+            }
         }
         for run in fit.runs {
             let first = (run.pages.start / PAGE_BYTES) as u64;

@@ -6,6 +6,8 @@
 //! in a file that both have mapped ([`Slate`]), so that it outlives the program however that ends.
 #![forbid(unsafe_code)]
 
+mod align;
+mod cdpc;
 mod report;
 mod slate;
 
@@ -13,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+pub use align::{Alignment, BadAlignment};
+pub use cdpc::{CdpcReport, LeftOut, Padded, When};
 pub use report::{DataReport, Report, Share, State};
 pub use slate::{Slate, read_slate};
 
@@ -46,6 +50,18 @@ pub struct Orders {
     pub targets: Vec<Target>,
     /// Code that a call stack's owner is looked for behind: allocators, their wrappers.
     pub passed: Vec<Area>,
+    /// Instead of a plan: pages get colors by what the program says of its parallel loops.
+    #[serde(default)]
+    pub directed: Option<Directed>,
+}
+
+/// How the arrays of parallel loops are placed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Directed {
+    /// `cdpc`, or one of those that it is compared with.
+    pub policy: String,
+    /// How large blocks of the heap are aligned and kept apart, if they are.
+    pub align: Option<Alignment>,
 }
 
 /// A file that will be in the program's address space.
@@ -192,6 +208,10 @@ mod tests {
                 }),
             }],
             passed: Vec::new(),
+            directed: Some(Directed {
+                policy: "cdpc".into(),
+                align: Some(Alignment::default()),
+            }),
         }
     }
 

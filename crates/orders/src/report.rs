@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::CdpcReport;
+
 /// What the run-time has to say of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
@@ -16,6 +18,9 @@ pub struct Report {
     /// Microseconds before `main`, and in allocations.
     pub start_us: u64,
     pub allocation_us: u64,
+    /// What became of the arrays of parallel loops, where they were to be placed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cdpc: Option<CdpcReport>,
     pub notes: Vec<String>,
 }
 

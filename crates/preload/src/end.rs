@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use orders::{DataReport, Report, Slate, State as Stage};
 
+use crate::cdpc;
 use crate::placing::{self, FORKS, State, Stay};
 
 /// The memory of the report's file, and the process that writes there.
@@ -71,25 +72,17 @@ pub fn write(state: &State, at_end: bool) {
     let mut report = Report {
         state: if at_end { Stage::Ended } else { Stage::Running },
         means: state.canvas.means(),
-        colors: format!(
-            "{} colors of {} KiB each ({}, from bit {} of the frames' addresses)",
-            colors.count(),
-            colors.color_bytes / 1024,
-            colors.cache,
-            colors.first_bit
-        ),
+        colors: described(colors),
         forced: colors.source == live::Source::Forced,
         data_sets: Vec::new(),
         start_us: state.start_time.as_micros() as u64,
         allocation_us: state.allocation_time.as_micros() as u64,
+        cdpc: None,
         notes: state.notes.clone(),
     };
     let forks = FORKS.load(Ordering::Relaxed);
     if forks > 0 {
-        report.notes.push(format!(
-            "the program forked {forks} times: pages that it wrote afterwards, while the child lived, were copied to frames \
-             of any color; the child's memory has no slots"
-        ));
+        report.notes.push(forked(forks));
     }
     for (number, entry) in state.canvas.entries().iter().enumerate() {
         let number = number as u32;
@@ -119,8 +112,28 @@ pub fn write(state: &State, at_end: bool) {
     put(&report);
 }
 
+/// The colors, for people.
+pub fn described(colors: &live::Colors) -> String {
+    format!(
+        "{} colors of {} KiB each ({}, from bit {} of the frames' addresses)",
+        colors.count(),
+        colors.color_bytes / 1024,
+        colors.cache,
+        colors.first_bit
+    )
+}
+
+/// What a program should know that forked so often.
+pub fn forked(forks: u64) -> String {
+    format!(
+        "the program forked {forks} times: pages that it wrote afterwards, while the child lived, were copied to frames \
+         of any color; the child's memory has no slots"
+    )
+}
+
 /// When the program ends by itself.
 extern "C" fn at_exit() {
+    cdpc::at_end();
     let Some(_stay) = Stay::begin() else { return };
     let began = Instant::now();
     loop {

@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_void};
 
 use orders::From;
 
-use crate::{arena, next, placing};
+use crate::{arena, next, padding, placing};
 
 type Pointer = *mut c_void;
 const NULL: Pointer = std::ptr::null_mut();
@@ -117,8 +117,12 @@ fn placed(bytes: usize, alignment: usize, caller: usize) -> Option<placing::Give
 unsafe extern "C-unwind" fn malloc_for(bytes: usize, caller: usize) -> Pointer {
     match placed(bytes, 16, caller) {
         Some(given) => given.pointer,
-        // SAFETY: the program's own call.
-        None => unsafe { next::malloc(bytes) },
+        // SAFETY: the program's own call, for more bytes.
+        None => match padding::block(bytes, 16, |bytes| unsafe { next::malloc(bytes) }) {
+            Some(block) => block,
+            // SAFETY: the program's own call.
+            None => unsafe { next::malloc(bytes) },
+        },
     }
 }
 
@@ -132,8 +136,12 @@ unsafe extern "C-unwind" fn calloc_for(count: usize, bytes: usize, caller: usize
             }
             given.pointer
         }
-        // SAFETY: the program's own call.
-        None => unsafe { next::calloc(count, bytes) },
+        // SAFETY: the program's own call, for more bytes.
+        None => match whole.and_then(|whole| padding::block(whole, 16, |bytes| unsafe { next::calloc(1, bytes) })) {
+            Some(block) => block,
+            // SAFETY: the program's own call.
+            None => unsafe { next::calloc(count, bytes) },
+        },
     }
 }
 
@@ -156,10 +164,12 @@ unsafe extern "C-unwind" fn realloc_for(block: Pointer, bytes: usize, caller: us
         (next::first_bytes(block), target)
     } else if target.is_some() && bytes > 0 {
         // SAFETY: the program's own block.
-        (unsafe { next::malloc_usable_size(block) }, target)
+        (unsafe { malloc_usable_size(block) }, target)
     } else {
         // SAFETY: the program's own call.
-        return unsafe { next::realloc(block, bytes) };
+        let resized = unsafe { padding::resized(block, bytes) };
+        // SAFETY: the program's own call.
+        return resized.unwrap_or_else(|| unsafe { next::realloc(block, bytes) });
     };
     let (room, target) = room;
     let new = match target.and_then(|target| placing::take(target, bytes, 16)) {
@@ -220,9 +230,14 @@ unsafe extern "C-unwind" fn posix_memalign_for(
 
 /// Only what every kind of aligned allocation takes; what is wrong about other calls the C library says.
 fn aligned(alignment: usize, bytes: usize, caller: usize) -> Option<Pointer> {
-    let usual = alignment.is_power_of_two() && (size_of::<Pointer>()..=1 << 30).contains(&alignment);
-    let given = usual.then(|| placed(bytes, alignment.max(16), caller))??;
-    Some(given.pointer)
+    if !alignment.is_power_of_two() || !(size_of::<Pointer>()..=1 << 30).contains(&alignment) {
+        return None;
+    }
+    match placed(bytes, alignment.max(16), caller) {
+        Some(given) => Some(given.pointer),
+        // SAFETY: any size may be asked for.
+        None => padding::block(bytes, alignment, |bytes| unsafe { next::malloc(bytes) }),
+    }
 }
 
 unsafe extern "C-unwind" fn valloc_for(bytes: usize, caller: usize) -> Pointer {
@@ -244,24 +259,31 @@ unsafe extern "C-unwind" fn pvalloc_for(bytes: usize, caller: usize) -> Pointer 
 
 /// `operator new`: what cannot be had is the C++ library's to say.
 macro_rules! news {
-    ($($name:ident($($argument:ident: $kind:ty),*) as $next:ident, aligned to $alignment:expr;)*) => {$(
+    ($($name:ident($($argument:ident: $kind:ty),*) as $next:ident, aligned to $alignment:expr, $padded:expr;)*) => {$(
         unsafe extern "C-unwind" fn $name(bytes: usize, $($argument: $kind,)* caller: usize) -> Pointer {
             match placed(bytes, $alignment, caller) {
                 Some(given) => given.pointer,
-                // SAFETY: the program's own call.
-                None => unsafe { next::$next(bytes $(, $argument)*) },
+                // SAFETY: the program's own call, for more bytes.
+                None => match padding::block(bytes, $padded, |bytes| unsafe { next::$next(bytes $(, $argument)*) }) {
+                    Some(block) => block,
+                    // SAFETY: the program's own call.
+                    None => unsafe { next::$next(bytes $(, $argument)*) },
+                },
             }
         }
     )*};
 }
 
+/// Such blocks come back with their alignment: they stay as they are.
+const NEVER_PADDED: usize = usize::MAX;
+
 news! {
-    new_for() as new, aligned to 16;
-    new_array_for() as new_array, aligned to 16;
-    new_or_null_for(tag: Pointer) as new_or_null, aligned to 16;
-    new_array_or_null_for(tag: Pointer) as new_array_or_null, aligned to 16;
-    new_aligned_for(alignment: usize) as new_aligned, aligned to alignment;
-    new_array_aligned_for(alignment: usize) as new_array_aligned, aligned to alignment;
+    new_for() as new, aligned to 16, 16;
+    new_array_for() as new_array, aligned to 16, 16;
+    new_or_null_for(tag: Pointer) as new_or_null, aligned to 16, 16;
+    new_array_or_null_for(tag: Pointer) as new_array_or_null, aligned to 16, 16;
+    new_aligned_for(alignment: usize) as new_aligned, aligned to alignment, NEVER_PADDED;
+    new_array_aligned_for(alignment: usize) as new_array_aligned, aligned to alignment, NEVER_PADDED;
 }
 
 /// # Safety
@@ -270,6 +292,9 @@ news! {
 pub unsafe extern "C-unwind" fn free(block: Pointer) {
     if arena::holds(block.addr()) {
         placing::free(block);
+    } else if let Some(given) = padding::taken(block) {
+        // SAFETY: what the C library gave for the program's block.
+        unsafe { next::free(given) };
     } else if !next::is_first(block) {
         // SAFETY: the program's own block.
         unsafe { next::free(block) };
@@ -278,13 +303,16 @@ pub unsafe extern "C-unwind" fn free(block: Pointer) {
 
 /// `operator delete`: a C++ library with an allocator of its own does not end in our `free`.
 macro_rules! deletes {
-    ($($symbol:ident($($argument:ident: $kind:ty),*) as $next:ident;)*) => {$(
+    ($($symbol:ident($($argument:ident: $kind:ty),*) as $next:ident, $plain:ident;)*) => {$(
         /// # Safety
         /// As the operator of that name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $symbol(block: Pointer $(, $argument: $kind)*) {
             if arena::holds(block.addr()) {
                 placing::free(block);
+            } else if let Some(given) = padding::taken(block) {
+                // SAFETY: what `new` gave for the program's block, of more bytes than the program knows of.
+                unsafe { next::$plain(given) };
             } else {
                 // SAFETY: the program's own block.
                 unsafe { next::$next(block $(, $argument)*) };
@@ -294,16 +322,16 @@ macro_rules! deletes {
 }
 
 deletes! {
-    _ZdlPv() as delete;
-    _ZdaPv() as delete_array;
-    _ZdlPvm(bytes: usize) as delete_sized;
-    _ZdaPvm(bytes: usize) as delete_array_sized;
-    _ZdlPvSt11align_val_t(alignment: usize) as delete_aligned;
-    _ZdaPvSt11align_val_t(alignment: usize) as delete_array_aligned;
-    _ZdlPvmSt11align_val_t(bytes: usize, alignment: usize) as delete_sized_aligned;
-    _ZdaPvmSt11align_val_t(bytes: usize, alignment: usize) as delete_array_sized_aligned;
-    _ZdlPvRKSt9nothrow_t(tag: Pointer) as delete_or_null;
-    _ZdaPvRKSt9nothrow_t(tag: Pointer) as delete_array_or_null;
+    _ZdlPv() as delete, delete;
+    _ZdaPv() as delete_array, delete_array;
+    _ZdlPvm(bytes: usize) as delete_sized, delete;
+    _ZdaPvm(bytes: usize) as delete_array_sized, delete_array;
+    _ZdlPvSt11align_val_t(alignment: usize) as delete_aligned, delete;
+    _ZdaPvSt11align_val_t(alignment: usize) as delete_array_aligned, delete_array;
+    _ZdlPvmSt11align_val_t(bytes: usize, alignment: usize) as delete_sized_aligned, delete;
+    _ZdaPvmSt11align_val_t(bytes: usize, alignment: usize) as delete_array_sized_aligned, delete_array;
+    _ZdlPvRKSt9nothrow_t(tag: Pointer) as delete_or_null, delete;
+    _ZdaPvRKSt9nothrow_t(tag: Pointer) as delete_array_or_null, delete_array;
 }
 
 /// # Safety
@@ -312,6 +340,9 @@ deletes! {
 pub unsafe extern "C-unwind" fn malloc_usable_size(block: Pointer) -> usize {
     if arena::holds(block.addr()) {
         return placing::room(block);
+    }
+    if let Some(room) = padding::room(block) {
+        return room;
     }
     // SAFETY: the program's own block, or null.
     unsafe { next::malloc_usable_size(block) }

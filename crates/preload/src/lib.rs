@@ -1,5 +1,6 @@
 //! The run-time of `domicile run`: loaded into a program before its libraries (`LD_PRELOAD`), it gives
-//! the program's data the cache slots of a plan, without a change to the program.
+//! the program's data the cache slots of a plan, without a change to the program; or the arrays of its parallel loops
+//! frames of the colors that suit these, if the program tells of its loops.
 //!
 //! | file | what it is |
 //! | --- | --- |
@@ -9,6 +10,8 @@
 //! | `sites`, `callers` | whose call it is: by return address, by call stack where that is needed |
 //! | `blocks`, `arena` | blocks of the data sets: whole pages in a range of addresses of their own, so that they are known by address |
 //! | `placing`, `canvas` | the data sets, and each as the library of slots has it |
+//! | `cdpc`, `before_main` | the arrays of parallel loops, and when they are placed |
+//! | `padding` | large blocks at different places of the on-chip cache |
 //! | `files` | the run-time's own files, out of the program's way |
 //! | `modules` | where the program's files lie |
 //! | `fork` | what a child of fork has |
@@ -18,15 +21,18 @@
 //! from the next `malloc`, and whatever goes wrong leaves the program as it would be without it.
 
 mod arena;
+mod before_main;
 mod blocks;
 mod callers;
 mod canvas;
+mod cdpc;
 mod end;
 mod entry;
 mod files;
 mod fork;
 mod modules;
 mod next;
+mod padding;
 mod placing;
 mod sites;
 mod start;

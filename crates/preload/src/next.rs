@@ -102,11 +102,17 @@ next! {
     delete_array_sized_aligned(c"_ZdaPvmSt11align_val_t"): fn(block: Pointer, bytes: usize, alignment: usize) -> Nothing, else NOTHING;
     delete_or_null(c"_ZdlPvRKSt9nothrow_t"): fn(block: Pointer, tag: Pointer) -> Nothing, else NOTHING;
     delete_array_or_null(c"_ZdaPvRKSt9nothrow_t"): fn(block: Pointer, tag: Pointer) -> Nothing, else NOTHING;
+    libc_start_main(c"__libc_start_main"): fn(main: Pointer, count: c_int, arguments: Pointer, init: Pointer, fini: Pointer, linker_fini: Pointer, stack_end: Pointer) -> c_int, else never_started();
     close(c"close"): fn(file: c_int) -> c_int, else -1;
     close_range(c"close_range"): fn(first: c_uint, last: c_uint, flags: c_int) -> c_int, else -1;
     mmap(c"mmap"): fn(at: Pointer, bytes: usize, rights: c_int, flags: c_int, file: c_int, offset: i64) -> Pointer, else libc::MAP_FAILED;
     munmap(c"munmap"): fn(at: Pointer, bytes: usize) -> c_int, else -1;
     mremap(c"mremap"): fn(at: Pointer, bytes: usize, wanted: usize, flags: c_int, new: Pointer) -> Pointer, else libc::MAP_FAILED;
+}
+
+/// Without it there is no program.
+fn never_started() -> c_int {
+    std::process::abort()
 }
 
 /// Memory for what the dynamic linker asks while it looks for the functions above. Never given back.

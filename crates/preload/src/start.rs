@@ -16,7 +16,7 @@ use crate::canvas::Canvas;
 use crate::modules::Modules;
 use crate::placing::{self, State, Stay};
 use crate::sites::Sites;
-use crate::{end, files, fork};
+use crate::{cdpc, end, files, fork};
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -34,7 +34,7 @@ extern "C" fn at_start() {
 fn start() {
     let began = Instant::now();
     let Some(path) = std::env::var_os(orders::ENVIRONMENT) else {
-        return;
+        return cdpc::align_alone();
     };
     let orders = match Orders::read(Path::new(&path)) {
         Ok(orders) => orders,
@@ -54,6 +54,9 @@ fn start() {
             "domicile: the run-time cannot report to {}: {error}",
             orders.slate.display()
         );
+    }
+    if let Some(directed) = &orders.directed {
+        return cdpc::start(directed);
     }
     files::out_of_the_way(|| match open(&orders) {
         Ok(canvas) => arm(orders, canvas, began),
@@ -159,7 +162,12 @@ fn alone() -> bool {
 /// Makes pages from address `first` up to `last` the process's own where they are a file's: initialised data is a private
 /// mapping of the program's file, and frames can only be exchanged under memory without a file, that may be written. What
 /// they hold stays. `guarded` gets the pages that could not be written before, and their rights.
-fn anonymous(first: usize, last: usize, alone: bool, guarded: &mut Vec<(Pages, libc::c_int)>) -> Result<(), String> {
+pub fn anonymous(
+    first: usize,
+    last: usize,
+    alone: bool,
+    guarded: &mut Vec<(Pages, libc::c_int)>,
+) -> Result<(), String> {
     if first >= last {
         return Ok(());
     }

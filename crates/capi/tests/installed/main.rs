@@ -23,6 +23,7 @@ fn everything_is_where_it_should_be() {
         "include/domicile/domicile.h",
         "include/domicile/slots.hpp",
         "include/domicile/stream.h",
+        "include/domicile/summary.h",
         "include/domicile/th.h",
         "include/domicile/trace.h",
         "include/domicile/ulcc.h",
@@ -30,6 +31,8 @@ fn everything_is_where_it_should_be() {
         "share/man/man3/th.3",
         "share/domicile/fortran/domicile_slots.f90",
         "share/man/man3/domicile_order.3",
+        "share/man/man3/domicile_parallel_loop.3",
+        "share/man/man3/domicile_phase.3",
         "share/man/man3/domicile_slots.3",
         "share/man/man3/domicile_data_set_allocate.3",
         "share/man/man3/ulcc.3",
@@ -197,6 +200,29 @@ fn orders_as_objects_in_fortran() {
 }
 
 #[test]
+fn what_is_said_of_parallel_loops_in_c() {
+    let Some(prefix) = Prefix::installed() else { return };
+    for how in How::ALL {
+        let Some(program) = prefix.c("summary.c", how) else {
+            continue;
+        };
+        let ran = prefix.run(&program, how);
+        assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("done\n", ""), "{how:?}");
+    }
+}
+
+#[test]
+fn phases_in_fortran() {
+    let Some(prefix) = Prefix::installed() else { return };
+    for how in How::ALL {
+        let Some(program) = prefix.fortran("phase.f90", how) else {
+            continue;
+        };
+        assert_eq!(prefix.run(&program, how).stdout, "done\n", "{how:?}");
+    }
+}
+
+#[test]
 fn the_headers_in_cxx() {
     let Some(prefix) = Prefix::installed() else { return };
     let Some(program) = prefix.cxx("plus.cpp") else { return };
@@ -206,7 +232,7 @@ fn the_headers_in_cxx() {
 #[test]
 fn each_header_stands_alone_in_c99() {
     let Some(prefix) = Prefix::installed() else { return };
-    for header in ["domicile.h", "stream.h", "th.h", "trace.h", "ulcc.h"] {
+    for header in ["domicile.h", "stream.h", "summary.h", "th.h", "trace.h", "ulcc.h"] {
         let mut gcc = Command::new("gcc");
         gcc.args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c"]);
         if header != "trace.h" {

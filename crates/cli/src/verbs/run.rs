@@ -1,5 +1,7 @@
-//! `domicile run`: a program with cache slots for its data, without a change to it.
+//! `domicile run`: a program with cache slots for its data, without a change to it; or with the arrays of its parallel
+//! loops in frames of the colors that suit them.
 
+mod arrays;
 mod named;
 mod started;
 mod told;
@@ -12,9 +14,12 @@ use std::process::ExitCode;
 
 use capture::locate::Program;
 use clap::Args;
+use clap::builder::PossibleValuesParser;
+use live::cdpc::Order;
 use live::daemon::Client;
 use live::found::{self, Unknown};
 use live::{Colors, Source};
+use orders::Alignment;
 use policy::slots::Plan;
 
 use super::Done;
@@ -24,7 +29,9 @@ use crate::failure::Failure;
 /// Larger plans are not read.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Run a program with cache slots for its data
+/// Run a program with its data in chosen parts of the cache
+///
+/// With a plan, `--slots FILE`, or by what the program says of its parallel loops, `--policy cdpc`.
 ///
 /// A plan (TOML) says which arrays, by the names that `domicile advise` has for them, get which slot of the shared cache;
 /// `domicile advise --write-slots FILE` writes one. The names are looked up in the program's files before it
@@ -32,15 +39,32 @@ const MOST_BYTES: u64 = 1 << 20;
 /// before main, blocks of the heap as they are allocated. The program ends as it would by itself, and
 /// `domicile run` with its exit status, 128 and the number of the signal if one killed it; 1 if it could not be
 /// started so. Afterwards standard error tells what became of the plan.
+///
+/// A program built with `domicile-cc` or `domicile-fc` says how its parallel loops deal their arrays to threads
+/// (others can say it by hand: domicile_parallel_loop(3)). `--policy cdpc` gives the arrays' pages colors by that,
+/// before main as far as it is known then, such that what one processor uses does not compete for its cache. The other
+/// policies are there to compare with: they deal colors to the same pages.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  domicile run --slots cg.toml -- ./cg\n  \
-                  domicile run --slots cg.toml --report cg.json --json -- ./cg")]
+                  domicile run --slots cg.toml --report cg.json --json -- ./cg\n  \
+                  domicile run --policy cdpc -- ./swim")]
+#[command(group = clap::ArgGroup::new("placement").required(true).args(["slots", "policy"]))]
 pub struct Run {
     /// The plan: slots, and the data in each
     #[arg(long, value_name = "FILE")]
-    slots: PathBuf,
+    slots: Option<PathBuf>,
 
-    /// Where to write what became of the plan; - is standard output [default: standard error]
+    /// Color the arrays of parallel loops: cdpc by the five steps of compiler-directed page coloring, page-coloring by
+    /// address, bin-hopping in turn as the loops come to the pages, random
+    #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = names())]
+    policy: Option<String>,
+
+    /// Whether large blocks of the heap begin on lines of the on-chip cache, at different places in it: yes, no, or
+    /// the bytes of a line and of a way [default: what DOMICILE_ALIGN says, else yes]
+    #[arg(long, value_name = "yes|no|LINE:WAY", requires = "policy")]
+    align: Option<String>,
+
+    /// Where to write what became of it; - is standard output [default: standard error]
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
@@ -50,7 +74,7 @@ pub struct Run {
     force_colors: Option<String>,
 
     /// Go on where the program has no data of a name in the plan
-    #[arg(long)]
+    #[arg(long, conflicts_with = "policy")]
     skip_missing: bool,
 
     /// Do the same in the processes that the program starts, where they are the same program
@@ -69,8 +93,8 @@ impl Run {
             .split_first()
             .ok_or_else(|| Failure::usage("no program was given"))?;
         let given = self.given_colors()?;
-        let text = self.plan_text()?;
-        let plan = Plan::read(&text, &self.slots.display().to_string()).map_err(Failure::work)?;
+        let align = self.alignment()?;
+        let plan = self.slots.as_deref().map(planned).transpose()?;
         let found = Program::find(program).map_err(Failure::work)?;
         if let Some(script) = &found.script {
             anstream::eprintln!(
@@ -79,7 +103,10 @@ impl Run {
                 found.path.display()
             );
         }
-        let named = named::Named::find(&plan, &found, self.skip_missing)?;
+        let (named, text) = match plan {
+            Some((plan, text)) => (named::Named::find(&plan, &found, self.skip_missing)?, text),
+            None => (named::Named::none(&found), String::new()),
+        };
         let forced = self.force_colors.as_ref().map(|colors| format!("force:{colors}"));
         let colors = given.map_or_else(colors, Ok)?;
         for note in &named.notes {
@@ -92,6 +119,7 @@ impl Run {
             arguments,
             children: self.children,
             forced,
+            directed: self.policy.clone().map(|policy| orders::Directed { policy, align }),
         };
         let ended = start.run(&found, named, text)?;
         self.tell(console, report, &told::Outcome::new(ended.code, &colors, ended.reports))?;
@@ -111,19 +139,15 @@ impl Run {
         colors.map(Some)
     }
 
-    fn plan_text(&self) -> Result<String, Failure> {
-        use std::io::Read;
-        let told = |error: std::io::Error| Failure::work(format!("cannot read {}: {error}", self.slots.display()));
-        let mut text = String::new();
-        let file = File::open(&self.slots).map_err(told)?;
-        file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(told)?;
-        if text.len() as u64 > MOST_BYTES {
-            return Err(Failure::work(format!(
-                "{} is no plan: more than {MOST_BYTES} bytes",
-                self.slots.display()
-            )));
-        }
-        Ok(text)
+    /// How blocks of the heap are kept apart; as this machine's on-chip cache has it, where nothing else is said.
+    fn alignment(&self) -> Result<Option<Alignment>, Failure> {
+        let variable = std::env::var(Alignment::ENVIRONMENT).ok();
+        let (from, text) = match (&self.align, &variable) {
+            (Some(text), _) => ("--align", text.as_str()),
+            (None, Some(text)) => (Alignment::ENVIRONMENT, text.as_str()),
+            (None, None) => ("--align", "yes"),
+        };
+        Alignment::read(text, arrays::on_chip()).map_err(|error| Failure::usage(format!("{from}: {error}")))
     }
 
     /// Where the report goes, if it is a file.
@@ -149,6 +173,25 @@ impl Run {
             }
         }
     }
+}
+
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(Order::ALL.map(Order::name))
+}
+
+/// The plan in a file, and its text.
+fn planned(path: &Path) -> Result<(Plan, String), Failure> {
+    use std::io::Read;
+    let told = |error: std::io::Error| Failure::work(format!("cannot read {}: {error}", path.display()));
+    let mut text = String::new();
+    let file = File::open(path).map_err(told)?;
+    file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(told)?;
+    if text.len() as u64 > MOST_BYTES {
+        let why = format!("{} is no plan: more than {MOST_BYTES} bytes", path.display());
+        return Err(Failure::work(why));
+    }
+    let plan = Plan::read(&text, &path.display().to_string()).map_err(Failure::work)?;
+    Ok((plan, text))
 }
 
 fn unwritten(path: &Path, error: &std::io::Error) -> Failure {

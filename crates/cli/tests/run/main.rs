@@ -2,6 +2,8 @@
 //! data lies where the plan says.
 
 mod arrays;
+mod blocks;
 mod heap;
+mod loops;
 mod refusals;
 mod workshop;

@@ -9,14 +9,19 @@ use serde_json::Value;
 /// 16 colors of 64 KiB, whatever this machine is.
 pub const COLORS: &str = "12:4:65536";
 
-/// The run-time, built: cargo builds no shared library for tests by itself.
+/// The run-time, built.
 fn runtime() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
+    BUILT.get_or_init(|| built("domicile-preload").join("libdomicile_preload.so"))
+}
+
+/// The folder with the shared library of a package: cargo builds none for tests by itself.
+fn built(package: &str) -> PathBuf {
+    {
         let command = Path::new(env!("CARGO_BIN_EXE_domicile"));
         let folder = command.parent().unwrap();
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-        cargo.args(["build", "--locked", "--quiet", "-p", "domicile-preload"]);
+        cargo.args(["build", "--locked", "--quiet", "-p", package]);
         if folder.ends_with("release") {
             cargo.arg("--release");
         }
@@ -24,9 +29,9 @@ fn runtime() -> &'static Path {
             .arg("--target-dir")
             .arg(folder.parent().unwrap())
             .current_dir(env!("CARGO_MANIFEST_DIR"));
-        assert!(cargo.status().unwrap().success(), "the run-time cannot be built");
-        folder.join("libdomicile_preload.so")
-    })
+        assert!(cargo.status().unwrap().success(), "{package} cannot be built");
+        folder.to_path_buf()
+    }
 }
 
 /// A folder for programs and plans; anybody may read it.
@@ -83,6 +88,52 @@ impl Workshop {
         }
     }
 
+    /// The same, linked with the library, which is put beside it.
+    pub fn linked(&self, source: &str, flags: &[&str]) -> Option<PathBuf> {
+        static BUILT: OnceLock<PathBuf> = OnceLock::new();
+        let library = BUILT.get_or_init(|| built("domicile-capi").join("libdomicile.so"));
+        for name in ["libdomicile.so", "libdomicile.so.0"] {
+            // It may be there from the program before.
+            let _ = std::fs::copy(library, self.path(name));
+        }
+        let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../capi/headers");
+        let folder = self.path("");
+        let folder = folder.display();
+        let all = [
+            format!("-I{}", headers.display()),
+            format!("-L{folder}"),
+            format!("-Wl,-rpath,{folder}"),
+            // Named before the source, and needed all the same.
+            "-Wl,--no-as-needed".to_string(),
+            "-ldomicile".to_string(),
+        ];
+        let all: Vec<&str> = all.iter().map(String::as_str).chain(flags.iter().copied()).collect();
+        self.program(source, &all)
+    }
+
+    /// `domicile run --policy` with options and a command.
+    pub fn directed(&self, policy: &str, options: &[&str], command: &[&str]) -> Run {
+        self.placed_by(&[], &["--policy", policy], options, command)
+    }
+
+    /// What it tells people.
+    pub fn told(&self, policy: &str, command: &[&str]) -> String {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_domicile"));
+        run.args(["run", "--force-colors", COLORS, "--policy", policy, "--"])
+            .args(command);
+        run.env("DOMICILE_PRELOAD", runtime())
+            .env("DOMICILE_SOCKET", "/nonexistent/socket");
+        String::from_utf8_lossy(&run.output().unwrap().stderr).into_owned()
+    }
+
+    /// What it says of options that cannot be.
+    pub fn refused(&self, options: &[&str]) -> String {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_domicile"));
+        let output = run.arg("run").args(options).args(["--", "true"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
     /// `domicile run` with a plan, options, and a command.
     pub fn run(&self, plan: &str, options: &[&str], command: &[&str]) -> Run {
         self.run_by(&[], plan, options, command)
@@ -91,6 +142,10 @@ impl Workshop {
     /// The same, by a command that runs commands.
     pub fn run_by(&self, by: &[&str], plan: &str, options: &[&str], command: &[&str]) -> Run {
         let plan = self.file("plan.toml", plan);
+        self.placed_by(by, &["--slots", plan.to_str().unwrap()], options, command)
+    }
+
+    fn placed_by(&self, by: &[&str], placement: &[&str], options: &[&str], command: &[&str]) -> Run {
         let report = self.path("report.json");
         let _ = std::fs::remove_file(&report);
         // Who is somebody else has to be able to write it, and to run us.
@@ -110,8 +165,8 @@ impl Workshop {
         }
         let output = Command::new(program)
             .args(before)
-            .args(["run", "--json", "--force-colors", COLORS, "--slots"])
-            .arg(plan)
+            .args(["run", "--json", "--force-colors", COLORS])
+            .args(placement)
             .arg("--report")
             .arg(&report)
             .args(options)
@@ -120,6 +175,7 @@ impl Workshop {
             .env("DOMICILE_PRELOAD", library)
             .env("DOMICILE_SOCKET", "/nonexistent/socket")
             .env_remove("DOMICILE_COLORS")
+            .env_remove("DOMICILE_ALIGN")
             .output()
             .unwrap();
         let report = std::fs::read_to_string(report).unwrap_or_default();
@@ -155,6 +211,14 @@ impl Run {
         let said = self.said();
         assert_eq!(self.printed(), String::from_utf8_lossy(&plain.stdout), "{said}");
         assert_eq!(self.output.status.code(), plain.status.code(), "{said}");
+    }
+
+    /// What is reported of the loops of the only process.
+    pub fn cdpc(&self) -> &Value {
+        let processes = self.report["processes"].as_array().unwrap();
+        assert_eq!(processes.len(), 1, "{:#}\n{}", self.report, self.said());
+        assert_ne!(processes[0]["state"], "failed", "{:#}", self.report);
+        &processes[0]["cdpc"]
     }
 
     /// What is reported of one data set of the only process.

@@ -39,10 +39,15 @@ pub fn beyond(told: &Loop) -> Option<String> {
 
 /// Divides pages, ascending, with the color of each.
 pub fn runs(wanted: &[(u64, u16)]) -> io::Result<Fit> {
-    Ok(divided(wanted, &mappings::all(None)?))
+    Ok(divided(wanted, &mappings::all(None)?, kind))
 }
 
-fn divided(wanted: &[(u64, u16)], mapped: &[Mapping]) -> Fit {
+/// The same of pages that are only to be looked at: those that are mapped.
+pub fn mapped(wanted: &[(u64, u16)]) -> io::Result<Fit> {
+    Ok(divided(wanted, &mappings::all(None)?, |_| Ok(false)))
+}
+
+fn divided(wanted: &[(u64, u16)], mapped: &[Mapping], kind: fn(&Mapping) -> Result<bool, &'static str>) -> Fit {
     let mut fit = Fit::default();
     let mut mapped = mapped.iter().peekable();
     // Whether the run that is being made is of a file, and the hints of its pages.
@@ -123,7 +128,7 @@ mod tests {
             constant,
         ];
         let wanted: Vec<(u64, u16)> = [9, 10, 11, 14, 15, 16, 18, 31].map(|page| (page, page as u16)).to_vec();
-        let fit = divided(&wanted, &mapped);
+        let fit = divided(&wanted, &mapped, kind);
         let pages: Vec<(usize, usize)> = fit
             .runs
             .iter()

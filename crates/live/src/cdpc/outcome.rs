@@ -18,6 +18,8 @@ pub struct Moment {
     pub supplied: u64,
     /// All of it: computing the hints, finding frames, placing them.
     pub duration: Duration,
+    /// Of that, finding frames and placing them.
+    pub placing: Duration,
 }
 
 /// How the hints of a program fared.
@@ -40,7 +42,7 @@ pub struct Outcome {
     pub absent: usize,
     /// Pages whose frames nothing tells.
     pub unknown: usize,
-    /// Pages where nothing is that could be looked at: unmapped since, or never fit for it.
+    /// Pages where nothing is mapped any more.
     pub out_of_sight: usize,
     /// Pages that have the color of the fewest, and of the most.
     pub fewest: usize,
@@ -97,7 +99,7 @@ impl Coloring {
     fn look(&mut self, outcome: &mut Outcome) {
         let preferred: Vec<(u64, u16)> = self.preferred.iter().map(|(&page, &color)| (page, color)).collect();
         outcome.out_of_sight = preferred.len();
-        let fit = match fit::runs(&preferred) {
+        let fit = match fit::mapped(&preferred) {
             Ok(fit) => fit,
             Err(error) => {
                 outcome

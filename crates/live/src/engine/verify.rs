@@ -12,13 +12,14 @@ impl Engine {
     ///
     /// A supply that does not answer knows nothing; [`Engine::trouble`] says why.
     pub fn census(&mut self, range: Pages, set: &ColorSet) -> Result<Census, Error> {
+        super::survey::survey(range)?;
         self.census_of(range, &Wish::Set(set.clone()))
     }
 
-    /// The same of the pages that a wish is for: which of them have a color that it allows.
+    /// The same of the pages that a wish is for: which of them have a color that it allows. Memory that the program has
+    /// protected since is looked at too; where nothing is mapped pages count as absent.
     pub fn census_of(&mut self, range: Pages, wish: &Wish) -> Result<Census, Error> {
         self.renew()?;
-        super::survey::survey(range)?;
         self.trouble = None;
         let wished = wish.colors_wished(range.count, &self.config.colors)?;
         let entries = self.entries(range)?;

@@ -18,6 +18,16 @@ pub struct Named {
 }
 
 impl Named {
+    /// No names: what is placed is not known by name.
+    pub fn none(program: &Program) -> Named {
+        Named {
+            modules: modules(program),
+            targets: Vec::new(),
+            passed: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     /// Finds all data of a plan. All that is not found is told at once; with `skip_missing` it is a note.
     pub fn find(plan: &Plan, program: &Program, skip_missing: bool) -> Result<Named, Failure> {
         let mut named = Named {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use capture::locate::Program;
-use orders::{Orders, Report, VERSION};
+use orders::{Directed, Orders, Report, VERSION};
 
 use super::named::Named;
 use crate::failure::Failure;
@@ -27,6 +27,8 @@ pub struct Start<'a> {
     pub children: bool,
     /// Colors for the run-time, as the environment has them.
     pub forced: Option<String>,
+    /// Instead of a plan.
+    pub directed: Option<Directed>,
 }
 
 /// How the program ended.
@@ -62,6 +64,7 @@ impl Start<'_> {
             modules: named.modules,
             targets: named.targets,
             passed: named.passed,
+            directed: self.directed,
         };
         orders.write(&path).map_err(Failure::work)?;
 

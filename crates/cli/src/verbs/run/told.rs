@@ -37,7 +37,7 @@ impl Outcome {
         let mut lines = Vec::new();
         if self.processes.is_empty() {
             lines.push(
-                "the run-time was not loaded, or the program never became the one that the names were found in: nothing was \
+                "the run-time was not loaded, or the program never became the one that was looked at: nothing was \
                  placed (a program with capabilities of its own? one that starts the other in another process?)"
                     .to_string(),
             );
@@ -63,7 +63,9 @@ fn told(report: &Report) -> Vec<String> {
         ),
         State::Passive | State::Ended => {}
     }
-    if report.state != State::Failed {
+    if let Some(cdpc) = &report.cdpc {
+        lines.extend(super::arrays::told(report, cdpc));
+    } else if report.state != State::Failed {
         let (start, allocations) = (time(report.start_us), time(report.allocation_us));
         lines.push(format!(
             "{}; placing took {start} before main, {allocations} in allocations",
@@ -143,7 +145,7 @@ fn slot(data: &DataReport) -> String {
     }
 }
 
-fn time(microseconds: u64) -> String {
+pub fn time(microseconds: u64) -> String {
     if microseconds < 1000 {
         format!("{microseconds} us")
     } else {

@@ -1,0 +1,78 @@
+//! What became of the arrays of parallel loops.
+
+use serde::{Deserialize, Serialize};
+
+/// The end of a run with `--policy`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CdpcReport {
+    pub policy: String,
+    /// Loops that the program told of, how often it told of known ones again, and how many could not be used.
+    pub loops: u64,
+    pub again: u64,
+    pub refused: u64,
+    pub arrays: u64,
+    /// The most threads that share a loop.
+    pub threads: u64,
+    /// Pages with a preferred color. The five numbers that follow add up to it, once the pages were looked at.
+    pub pages: u64,
+    /// Pages in frames of their color.
+    pub honoured: u64,
+    /// Pages in frames of other colors.
+    pub elsewhere: u64,
+    /// Pages without a frame.
+    pub absent: u64,
+    /// Pages whose frames nothing tells.
+    pub unknown: u64,
+    /// Pages where nothing is mapped any more.
+    pub out_of_sight: u64,
+    /// Pages that prefer the color of the fewest, and of the most.
+    pub fewest: u64,
+    pub most: u64,
+    /// Why pages did not get their color when they were to.
+    pub left_out: Vec<LeftOut>,
+    /// Before `main`, and at loops that came later.
+    pub start: When,
+    pub later: When,
+    /// Large blocks of the heap, where these are aligned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub padded: Option<Padded>,
+}
+
+/// Pages that have no color of our choice.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LeftOut {
+    pub why: String,
+    pub pages: u64,
+}
+
+/// What was done at one time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct When {
+    /// How often pages were colored.
+    pub times: u64,
+    /// Pages that were to get a color; those that had it, those that got it, and how many of these frames came from the
+    /// daemon.
+    pub pages: u64,
+    pub kept: u64,
+    pub colored: u64,
+    pub supplied: u64,
+    /// Microseconds; and of these, finding frames and placing them.
+    pub us: u64,
+    pub placing_us: u64,
+}
+
+/// Blocks of the heap that begin on a line of their own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Padded {
+    /// Bytes of a line, and of a way of the on-chip cache.
+    pub line: u64,
+    pub way: u64,
+    /// Blocks of at least so many bytes.
+    pub at_least: u64,
+    pub blocks: u64,
+    /// Blocks that there was no room for in the list: they begin where the C library put them.
+    pub refused: u64,
+    /// Why it was not done, if it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off: Option<String>,
+}

@@ -1,0 +1,279 @@
+//! Pages of parallel arrays in frames of chosen colors: takes what the program says of its loops, and has them colored.
+//!
+//! Loops told by constructors are colored before `main`, later ones as they are told, which is right before they run.
+//! Nothing that goes wrong here changes what the program does.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use live::PAGE_BYTES;
+use live::cdpc::{Coloring, Moment, Order, Outcome};
+use orders::{Alignment, CdpcReport, Directed, LeftOut, Report, State as Stage, When};
+use policy::cdpc::Loop;
+use summaries::domicile_loop;
+
+use crate::placing::{FORKS, Stay};
+use crate::start::anonymous;
+use crate::{end, files, fork, padding};
+
+/// The process that is colored; 0 before, and where nothing is. A child of fork has another number.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+static STATE: Mutex<Option<State>> = Mutex::new(None);
+
+/// How often the report is brought up to date at most.
+const BETWEEN_REPORTS: Duration = Duration::from_millis(100);
+/// How long the end waits for a loop that another thread tells of.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+struct State {
+    coloring: Coloring,
+    align: Option<(Alignment, Option<String>)>,
+    /// Finding out what works here.
+    opening: Duration,
+    notes: Vec<String>,
+    reported: Option<Instant>,
+}
+
+/// Large blocks apart from each other, for a program that is run without orders.
+pub fn align_alone() {
+    let Ok(text) = std::env::var(Alignment::ENVIRONMENT) else {
+        return;
+    };
+    match Alignment::read(&text, Alignment::default()) {
+        Ok(Some(how)) => {
+            if let Err(why) = padding::begin(how) {
+                eprintln!("domicile: {}={text}: {why}", Alignment::ENVIRONMENT);
+            }
+        }
+        Ok(None) => {}
+        Err(error) => eprintln!("domicile: {}: {error}", Alignment::ENVIRONMENT),
+    }
+}
+
+/// From now on what the program says is listened to.
+fn arm(directed: &Directed) -> Result<(), String> {
+    let began = Instant::now();
+    let order: Order = directed
+        .policy
+        .parse()
+        .map_err(|error: live::cdpc::UnknownOrder| error.to_string())?;
+    let coloring = Coloring::open(order).map_err(|error| error.to_string())?;
+    let align = directed
+        .align
+        .map(|how| (how, padding::begin(how).err().map(str::to_string)));
+    *STATE.lock().unwrap_or_else(PoisonError::into_inner) = Some(State {
+        coloring,
+        align,
+        opening: began.elapsed(),
+        notes: Vec::new(),
+        reported: None,
+    });
+    PROCESS.store(std::process::id(), Ordering::Release);
+    fork::watch();
+    Ok(())
+}
+
+/// Whether this process is colored.
+pub fn is_armed() -> bool {
+    PROCESS.load(Ordering::Acquire) == std::process::id()
+}
+
+/// The state, for this process; whoever holds it is inside.
+fn state() -> Option<MutexGuard<'static, Option<State>>> {
+    // In a child of fork another thread of the parent may have had it.
+    is_armed().then(|| STATE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// All constructors have run, and `main` comes next.
+pub fn before_main() {
+    guarded(|| {
+        let Some(mut state) = state() else { return };
+        let Some(state) = state.as_mut() else { return };
+        let protected = state.own_pages(&state.coloring.loops().to_vec());
+        state.coloring.start();
+        protect(protected);
+        state.report(false);
+    });
+}
+
+/// `domicile_parallel_loop`, as the library of that name hands it on.
+///
+/// # Safety
+/// As [`summaries::taken`] asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_run_parallel_loop(from: *const domicile_loop) {
+    guarded(|| {
+        let Some(mut state) = state() else { return };
+        let Some(state) = state.as_mut() else { return };
+        // SAFETY: the caller's promise.
+        match unsafe { summaries::taken(from) } {
+            Ok(taken) => {
+                for why in &taken.passed_over {
+                    state.note(why.to_string());
+                }
+                let protected = if state.coloring.is_started() && sys::forks::alone() {
+                    state.own_pages(std::slice::from_ref(&taken.told))
+                } else {
+                    Vec::new()
+                };
+                state.coloring.hear(taken.told);
+                protect(protected);
+            }
+            Err(why) => state.coloring.refuse(why.to_string()),
+        }
+        if state.coloring.is_started() && state.reported.is_none_or(|at| at.elapsed() >= BETWEEN_REPORTS) {
+            state.report(false);
+        }
+    });
+}
+
+/// When the program ends by itself.
+pub fn at_end() {
+    guarded(|| {
+        if !is_armed() {
+            return;
+        }
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            let state = match STATE.try_lock() {
+                Ok(state) => Some(state),
+                Err(std::sync::TryLockError::Poisoned(state)) => Some(state.into_inner()),
+                Err(std::sync::TryLockError::WouldBlock) => None,
+            };
+            if let Some(mut state) = state {
+                if let Some(state) = state.as_mut() {
+                    state.report(true);
+                }
+                return;
+            }
+            std::thread::yield_now();
+        }
+    });
+}
+
+/// Does something as the run-time, unless this thread does so already; a panic ends there.
+fn guarded(act: impl FnOnce()) {
+    let Some(_stay) = Stay::begin() else { return };
+    let _ = catch_unwind(AssertUnwindSafe(act));
+}
+
+type Protected = Vec<(live::Pages, libc::c_int)>;
+
+fn protect(pages: Protected) {
+    for (pages, rights) in pages {
+        let start = std::ptr::with_exposed_provenance_mut::<libc::c_void>(pages.start);
+        // SAFETY: `anonymous` took the pages from the program's file, where they had these rights.
+        unsafe { libc::mprotect(start, pages.bytes(), rights) };
+    }
+}
+
+impl State {
+    fn note(&mut self, note: String) {
+        if self.notes.len() < 16 && !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Takes the pages of initialised arrays from the program's file, whose frames could not be exchanged. Those that
+    /// only can be read get their rights back afterwards.
+    ///
+    /// Pre: this thread is the only one.
+    fn own_pages(&mut self, loops: &[Loop]) -> Protected {
+        let mut protected = Vec::new();
+        let summaries = loops.iter().flat_map(|told| &told.summaries);
+        let mut arrays: Vec<(usize, usize)> = summaries
+            .map(|summary| (summary.start as usize, summary.bytes as usize))
+            .collect();
+        arrays.sort_unstable();
+        arrays.dedup();
+        for (start, bytes) in arrays {
+            let first = start / PAGE_BYTES * PAGE_BYTES;
+            let Some(last) = start
+                .checked_add(bytes)
+                .and_then(|end| end.checked_next_multiple_of(PAGE_BYTES))
+            else {
+                continue;
+            };
+            if let Err(why) = anonymous(first, last, sys::forks::alone(), &mut protected) {
+                self.note(format!("the array at {start:#x}: {why}"));
+            }
+        }
+        protected
+    }
+
+    fn report(&mut self, at_end: bool) {
+        let outcome = self.coloring.outcome(at_end);
+        let colors = self.coloring.colors();
+        let mut report = Report {
+            state: if at_end { Stage::Ended } else { Stage::Running },
+            means: outcome.means.trim_end().to_string(),
+            colors: end::described(colors),
+            forced: colors.source == live::Source::Forced,
+            start_us: (self.opening + outcome.start.duration).as_micros() as u64,
+            allocation_us: 0,
+            notes: self.notes.iter().chain(&outcome.notes).cloned().collect(),
+            ..Report::default()
+        };
+        let forks = FORKS.load(Ordering::Relaxed);
+        if forks > 0 {
+            report.notes.push(end::forked(forks));
+        }
+        report.cdpc = Some(self.told(outcome));
+        end::put(&report);
+        self.reported = Some(Instant::now());
+    }
+
+    fn told(&self, outcome: Outcome) -> CdpcReport {
+        let left = |(why, pages): (String, usize)| LeftOut {
+            why,
+            pages: pages as u64,
+        };
+        CdpcReport {
+            policy: self.coloring.order().name().to_string(),
+            loops: outcome.loops as u64,
+            again: outcome.again,
+            refused: outcome.refused,
+            arrays: outcome.arrays as u64,
+            threads: u64::from(outcome.threads),
+            pages: outcome.pages as u64,
+            honoured: outcome.honoured as u64,
+            elsewhere: outcome.elsewhere as u64,
+            absent: outcome.absent as u64,
+            unknown: outcome.unknown as u64,
+            out_of_sight: outcome.out_of_sight as u64,
+            fewest: outcome.fewest as u64,
+            most: outcome.most as u64,
+            left_out: outcome.left.into_iter().map(left).collect(),
+            start: when(&outcome.start),
+            later: when(&outcome.later),
+            padded: self.align.clone().map(|(how, off)| padding::report(how, off)),
+        }
+    }
+}
+
+fn when(moment: &Moment) -> When {
+    When {
+        times: moment.times,
+        pages: moment.pages,
+        kept: moment.kept,
+        colored: moment.colored,
+        supplied: moment.supplied,
+        us: moment.duration.as_micros() as u64,
+        placing_us: moment.placing.as_micros() as u64,
+    }
+}
+
+/// Begins, before the program's constructors run.
+pub fn start(directed: &Directed) {
+    files::out_of_the_way(|| {
+        if let Err(why) = arm(directed) {
+            end::put(&Report {
+                state: Stage::Failed,
+                notes: vec![why],
+                ..Report::default()
+            });
+        }
+    });
+}
