@@ -274,7 +274,7 @@ impl Engine {
                     self.lost(block, line, off);
                 }
             } else {
-                cache.clear_state(at, off.rights);
+                cache.clear_state(at, off.rights.into());
             }
         }
         holds

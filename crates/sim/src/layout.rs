@@ -148,7 +148,7 @@ pub struct Off {
     pub finer: u8,
     pub virtual_index: bool,
     /// What a line of it loses when another core reads the block: that it is dirty, and may be written freely.
-    pub rights: u32,
+    pub rights: u8,
     /// Where the set is the low bits of the line's number: these bits.
     mask: Option<u64>,
 }
@@ -340,7 +340,7 @@ fn off_paths(paths: &[Vec<u32>], caches: &[Shape], places: &[Place], core_cpus: 
             finer: (block - shape.line_bits) as u8,
             virtual_index: shape.virtual_index,
             // Elsewhere the bit of the right says that the line was brought ahead of use.
-            rights: DIRTY | if place.cache == first { PERM } else { 0 },
+            rights: (DIRTY | if place.cache == first { PERM } else { 0 }) as u8,
             mask: match shape.index {
                 SetIndex::Mask(mask) => Some(mask),
                 _ => None,

@@ -60,6 +60,11 @@ pub struct Mark {
 }
 
 impl Teams {
+    /// Whether there was a team.
+    pub fn any(&self) -> bool {
+        self.any
+    }
+
     pub fn begin(&mut self, now: Units) {
         if self.open == 0 {
             self.alone += now.saturating_sub(self.since);

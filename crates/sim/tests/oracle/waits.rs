@@ -21,8 +21,8 @@ fn work(program: &mut Program, thread: u32, instructions: u64) {
 /// tickets.
 fn region(program: &mut Program, work_of: &[u64], ticket: u64) {
     let threads = work_of.len() as u32;
-    program.event(0, Event::TeamBegin { object: TEAM, threads });
     program.event(0, Event::Post { ticket });
+    program.event(0, Event::TeamBegin { object: TEAM, threads });
     work(program, 0, work_of[0]);
     for thread in 1..threads {
         program.event(thread, Event::Wait { ticket });
