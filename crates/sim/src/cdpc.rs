@@ -5,6 +5,7 @@
 //! coloring", tells the rules.
 
 mod arrays;
+mod derive;
 mod explain;
 mod gather;
 mod map;
@@ -103,5 +104,5 @@ fn make(source: Source, config: &Config, material: &dyn Material) -> Result<Arc<
         }
     }
     let touches = touches(input.as_mut(), machine.page_bytes, machine.cpus, config.window.as_ref())?;
-    Ok(Arc::new(Told::of_touches(touches, malformed, &machine)?))
+    Ok(Arc::new(Told::of_touches(&touches, malformed, &machine)?))
 }
