@@ -33,6 +33,8 @@ pub struct Ahead {
 #[derive(Clone, Copy)]
 struct Coming {
     at: Units,
+    /// The time that this takes in all. Nobody waits longer, whatever its own clock says.
+    takes: Units,
     from: From,
     /// A reference has found it.
     found: bool,
@@ -65,6 +67,7 @@ pub struct AheadCounts {
 
 const NOTHING: Coming = Coming {
     at: 0,
+    takes: 0,
     from: From::Local,
     found: false,
 };
@@ -148,7 +151,8 @@ impl Engine {
         }
         counts.brought += 1;
         self.wait_for_room(ahead, &mut a);
-        let (at, from) = self.request::<COHERENT>(&a);
+        let (takes, from) = self.request::<COHERENT>(&a);
+        let at = a.now + takes;
         ahead.under_way[who.cpu as usize].push(at);
         let step = self.steps.get(first + levels - 1);
         // The instance may have lost the line to a write: when it loses it again, that must be known.
@@ -159,7 +163,12 @@ impl Engine {
         if let Some(place) = cache.find(set, a.line(&step)) {
             cache.set_state(place, BROUGHT | if watched { WATCH } else { 0 });
             let coming = &mut ahead.coming[step.instance as usize - ahead.first];
-            coming[place] = Coming { at, from, found: false };
+            coming[place] = Coming {
+                at,
+                takes,
+                from,
+                found: false,
+            };
         }
         if COHERENT && !self.deposits.is_empty() {
             self.deposit(&a);
@@ -181,7 +190,7 @@ impl Engine {
         a.now = next;
     }
 
-    /// Asks the other cores and memory for the line, as a read does; when it comes, and from whom.
+    /// Asks the other cores and memory for the line, as a read does; how long it takes, and from whom it comes.
     fn request<const COHERENT: bool>(&mut self, a: &Access) -> (Units, From) {
         let supply = match COHERENT {
             true => self.agree(a, None),
@@ -189,16 +198,16 @@ impl Engine {
         };
         let home = self.copies[a.copy as usize].node();
         match supply {
-            Supply::Cache(time) => (a.now + time, From::Cache),
+            Supply::Cache(time) => (time, From::Cache),
             Supply::DirtyRemote => {
                 let wait = self.memory.transfer(home, a.now);
-                (a.now + wait + self.memory.dirty_remote, From::Remote)
+                (wait + self.memory.dirty_remote, From::Remote)
             }
             Supply::Memory => {
                 let node = self.cpus[a.who.cpu as usize].node;
                 let wait = self.memory.transfer(home, a.now);
                 let from = if home == node { From::Local } else { From::Remote };
-                (a.now + wait + self.memory.latency(node, home), from)
+                (wait + self.memory.latency(node, home), from)
             }
         }
     }
@@ -216,7 +225,8 @@ impl Engine {
         if coming.at <= a.now {
             self.caches[step.instance as usize].clear_state(place, BROUGHT);
         }
-        let late = coming.at.saturating_sub(a.now).saturating_sub(step.hit);
+        let rest = coming.at.saturating_sub(a.now).min(coming.takes);
+        let late = rest.saturating_sub(step.hit);
         if passed || late == 0 {
             return;
         }

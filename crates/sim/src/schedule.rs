@@ -49,6 +49,8 @@ struct Turns {
     slice_end: Units,
     /// When it had nothing to run last, as teams were then.
     idle: Mark,
+    /// What it waited, as imbalance, and was time without a team if the program turns out to have teams.
+    before_teams: Units,
 }
 
 /// The next thing that a thread does.
@@ -161,8 +163,23 @@ impl<'a> Schedule<'a> {
     /// A cpu had nothing to run until `now`, when a thread that was held by `hold` goes on.
     fn wait(&mut self, cpu: usize, hold: Hold, now: Units) {
         let wait = now.saturating_sub(self.engine.cpus[cpu].clock);
+        if hold == Hold::Other && !self.teams.any() {
+            self.turns[cpu].before_teams += wait;
+        }
         let wait = self.teams.split(hold, self.turns[cpu].idle, wait, now);
         self.engine.waited(cpu as u32, wait);
+    }
+
+    /// A master begins a team. At the first one, what cpus have waited so far turns out to be time without a team.
+    fn begin_team(&mut self, cpu: usize) {
+        if !self.teams.any() {
+            for (turns, cpu) in self.turns.iter_mut().zip(&mut self.engine.cpus) {
+                let wait = std::mem::take(&mut turns.before_teams);
+                cpu.spent.imbalance -= wait;
+                cpu.spent.sequential += wait;
+            }
+        }
+        self.teams.begin(self.engine.cpus[cpu].clock);
     }
 
     fn race<const COHERENT: bool, const CLASSES: bool>(&mut self) -> Result<(), SimError> {
@@ -329,10 +346,10 @@ impl<'a> Schedule<'a> {
                 return Ok(());
             }
             Event::TeamBegin { .. } => {
-                self.teams.begin(self.engine.cpus[cpu].clock);
+                self.begin_team(cpu);
                 return Ok(());
             }
-            Event::TeamEnd { .. } => {
+            Event::TeamEnd { .. } if self.teams.is_open() => {
                 self.teams.end(self.engine.cpus[cpu].clock, self.barrier);
                 self.synchronize(cpu);
                 return Ok(());
@@ -375,7 +392,7 @@ impl<'a> Schedule<'a> {
             .begin_window(now, |cpu| waits && turns[cpu].running.is_none());
         let idle = self.teams.mark(now);
         for turns in &mut self.turns {
-            turns.idle = idle;
+            (turns.idle, turns.before_teams) = (idle, 0);
         }
     }
 

@@ -424,6 +424,7 @@ mod tests {
     #[test]
     fn a_split_run_is_the_whole_run() {
         let mut plain = preset("simos-r4400").with_cpus(1).unwrap();
+        plain.prefetch = None;
         for cache in &mut plain.caches {
             cache.inclusive = false;
             if cache.level == 1 {

@@ -60,6 +60,11 @@ pub struct Mark {
 }
 
 impl Teams {
+    /// Whether there was a team.
+    pub fn any(&self) -> bool {
+        self.any
+    }
+
     pub fn begin(&mut self, now: Units) {
         if self.open == 0 {
             self.alone += now.saturating_sub(self.since);
@@ -68,12 +73,19 @@ impl Teams {
         self.any = true;
     }
 
+    pub fn is_open(&self) -> bool {
+        self.open > 0
+    }
+
     /// A master comes to the end of its team, which takes it `cost`; then it is alone.
     pub fn end(&mut self, now: Units, cost: Units) {
+        if self.open == 0 {
+            return;
+        }
         if self.open == 1 {
             self.since = now + cost;
         }
-        self.open = self.open.saturating_sub(1);
+        self.open -= 1;
         self.ending += now + cost - self.ended.max(now);
         self.ended = now + cost;
     }

@@ -166,7 +166,7 @@ mod tests {
         let phases = ["init", "compute", "end"].map(String::from);
         assert_eq!(
             wanted.is_of(&phases).unwrap_err().to_string(),
-            "there is no phase `ned`; the trace has the phases `init`, `compute`, `end`"
+            "the window cannot be simulated: there is no phase `ned`; the trace has the phases `init`, `compute`, `end`"
         );
         assert!(window(Some("init"), None).is_of(&phases).is_ok());
         let none = window(None, Some("x")).is_of(&[]).unwrap_err().to_string();

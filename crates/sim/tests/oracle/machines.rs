@@ -1,6 +1,6 @@
 //! Random machines: small, odd, and always valid.
 
-use machine::{Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, Tlb, Write};
+use machine::{Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -219,4 +219,13 @@ pub fn prefetching_machines() -> impl Strategy<Value = Machine> {
         machine.caches[one].prefetch = Some(always);
         machine
     })
+}
+
+/// Machines that carry the program's prefetches out.
+pub fn asking_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
+    let asking = (machines(cpus), 1..=5u32).prop_map(|(mut machine, outstanding)| {
+        machine.prefetch = Some(SoftwarePrefetch { outstanding });
+        machine
+    });
+    asking.prop_filter("prefetches need a second level", |machine| machine.check().is_ok())
 }

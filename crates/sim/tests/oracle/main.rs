@@ -6,6 +6,7 @@
 mod reference;
 
 mod acting;
+mod ahead;
 mod both;
 mod cachegrind;
 mod cdpc;
@@ -22,3 +23,5 @@ mod pycachesim;
 mod settled;
 mod slots;
 mod textbook;
+mod waits;
+mod windows;

@@ -346,7 +346,8 @@ fn a_lock_serializes() {
     outcome.time("busy", 330);
     outcome.time("wall", 300);
     // The second waits from 10 to 100, the third from 20 to 200, and then they wait for the end.
-    outcome.time("imbalance", 90 + 180 + 200 + 100);
+    outcome.time("synchronization", 90 + 180);
+    outcome.time("imbalance", 200 + 100);
 }
 
 /// A thread starts with its spawn; who joins it goes on at its end.

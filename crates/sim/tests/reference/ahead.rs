@@ -9,6 +9,7 @@ use super::hierarchy::{Hierarchy, Piece, Wait};
 pub struct Coming {
     /// When it comes, and what an access that has to wait for it waits for.
     at: u64,
+    takes: u64,
     from: From,
     found: bool,
 }
@@ -95,7 +96,12 @@ impl Hierarchy {
         let outermost = *path.last().expect("the machine has caches for data");
         self.fill(outermost, &piece);
         let line = self.instances[outermost].line(physical_address);
-        line.expect("it was filled").coming = Some(Coming { at, from, found: false });
+        line.expect("it was filled").coming = Some(Coming {
+            at,
+            takes: wait.sum(),
+            from,
+            found: false,
+        });
         for line in flushed {
             self.land(&line, cpu);
         }
@@ -117,12 +123,12 @@ impl Hierarchy {
         let counts = &mut ahead.counts[piece.cpu as usize];
         let first = !coming.found;
         coming.found = true;
-        let Coming { at, from, .. } = *coming;
+        let Coming { at, takes, from, .. } = *coming;
         if at <= piece.asked {
             line.coming = None;
         }
         counts.useful += u64::from(first);
-        let rest = at.saturating_sub(piece.asked + hit);
+        let rest = at.saturating_sub(piece.asked).min(takes).saturating_sub(hit);
         if waits && rest > 0 {
             counts.late += u64::from(first);
             match from {

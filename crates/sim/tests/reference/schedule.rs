@@ -52,6 +52,8 @@ pub struct Schedule {
     locks: HashMap<u64, Lock>,
     posted: HashSet<u64>,
     pub teams: Teams,
+    /// Waits that teams tell apart: of a cpu, from when to when.
+    waits: Vec<(usize, u64, u64)>,
     /// What the code of a barrier takes.
     barrier: u64,
 }
@@ -86,12 +88,12 @@ impl Teams {
         self.open = self.open.saturating_sub(1);
     }
 
-    /// How much of a time masters were alone, and ending teams.
+    /// How much of a time masters were alone, and ending teams; asked after the run.
     fn within(&self, from: u64, to: u64) -> (u64, u64) {
         let overlap = |(start, end): &(u64, u64)| (*end).min(to).saturating_sub((*start).max(from));
         let mut alone = self.alone.clone();
         if self.open == 0 {
-            alone.push((self.since, to));
+            alone.push((self.since, u64::MAX));
         }
         match self.any {
             true => (alone.iter().map(overlap).sum(), self.ending.iter().map(overlap).sum()),
@@ -120,6 +122,7 @@ impl Schedule {
             locks: HashMap::new(),
             posted: HashSet::new(),
             teams: Teams::default(),
+            waits: Vec::new(),
             barrier,
         };
         for thread in 0..threads as u32 {
@@ -222,7 +225,7 @@ impl Schedule {
                 }
             }
             Event::TeamBegin { .. } => self.teams.begin(now),
-            Event::TeamEnd { .. } => self.teams.end(now, self.barrier),
+            Event::TeamEnd { .. } if self.teams.open > 0 => self.teams.end(now, self.barrier),
             _ => {}
         }
         None
@@ -231,24 +234,22 @@ impl Schedule {
     /// What the code of an event takes.
     pub fn cost(&self, event: &Event) -> u64 {
         match event {
-            Event::Barrier { .. } | Event::TeamEnd { .. } => self.barrier,
+            Event::Barrier { .. } => self.barrier,
+            Event::TeamEnd { .. } if self.teams.open > 0 => self.barrier,
             _ => 0,
         }
     }
 
     /// A cpu has had nothing to run up to `now`, when a thread goes on that was held so.
     fn waited(&mut self, cpu: usize, hold: Option<&Hold>, now: u64) {
-        let wait = now.saturating_sub(self.cpus[cpu].clock);
-        let (sequential, synchronization) = match hold {
-            Some(Hold::Barrier { .. }) => (0, 0),
-            Some(Hold::Lock { .. }) => (0, wait),
-            _ => self.teams.within(self.cpus[cpu].clock, now),
-        };
-        let cpu = &mut self.cpus[cpu];
-        cpu.clock += wait;
-        cpu.sequential += sequential;
-        cpu.synchronization += synchronization;
-        cpu.imbalance += wait - sequential - synchronization;
+        let from = self.cpus[cpu].clock;
+        let wait = now.saturating_sub(from);
+        self.cpus[cpu].clock += wait;
+        match hold {
+            Some(Hold::Barrier { .. }) => self.cpus[cpu].imbalance += wait,
+            Some(Hold::Lock { .. }) => self.cpus[cpu].synchronization += wait,
+            _ => self.waits.push((cpu, from, from + wait)),
+        }
     }
 
     /// The run is over: the first `used` cpus wait for the last of all.
@@ -260,6 +261,13 @@ impl Schedule {
             } else {
                 self.waited(cpu, Some(&Hold::Barrier { object: 0 }), wall);
             }
+        }
+        for (cpu, from, to) in std::mem::take(&mut self.waits) {
+            let (sequential, synchronization) = self.teams.within(from, to);
+            let cpu = &mut self.cpus[cpu];
+            cpu.sequential += sequential;
+            cpu.synchronization += synchronization;
+            cpu.imbalance += to - from - sequential - synchronization;
         }
     }
 
@@ -276,6 +284,7 @@ impl Schedule {
 
     /// Counting begins: cpus with nothing to run begin now, all others where they are.
     pub fn count_anew(&mut self, now: u64, waits: bool) {
+        self.waits.clear();
         for cpu in &mut self.cpus {
             if waits && cpu.ready.is_empty() {
                 cpu.clock = cpu.clock.max(now);
