@@ -1,9 +1,8 @@
-//! How long hints take for programs of more and more pages, on 16 cpus and one core.
+//! How long hints take for a program of so many pages, on 16 cpus and one core.
 //!
-//! `hints_speed [ROUNDS]` prints one JSON object: for each program and number of pages the milliseconds of processor
-//! time, one for each round.
+//! `hints_speed PROGRAM PAGES` prints the milliseconds of processor time, once, in a fresh process as at the start of a
+//! program. Programs: `even`, `dealt`, `single`, `ring`.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use policy::cdpc::{Access, Communication, Direction, Loop, Machine, Schedule, Summary, hints};
@@ -11,8 +10,6 @@ use policy::cdpc::{Access, Communication, Direction, Loop, Machine, Schedule, Su
 const PAGE: u64 = 4096;
 const CPUS: u32 = 16;
 const ARRAYS: u64 = 7;
-const SIZES: [u64; 4] = [62_500, 250_000, 1_000_000, 4_000_000];
-
 /// As simos-r4400 has them: 1 MB, direct-mapped.
 const MACHINE: Machine = Machine {
     page_bytes: PAGE,
@@ -20,65 +17,32 @@ const MACHINE: Machine = Machine {
     cpus: CPUS,
 };
 
-struct Program {
-    name: &'static str,
-    loops: fn(u64) -> Vec<Loop>,
-    /// Whether the caches are so large that each cpu's pages fit.
-    fits: bool,
-}
-
-const PROGRAMS: [Program; 4] = [
-    Program {
-        name: "stencil, even parts",
-        loops: even,
-        fits: false,
-    },
-    Program {
-        name: "pieces of 4 pages, dealt in turn",
-        loops: dealt,
-        fits: false,
-    },
-    Program {
-        name: "pieces of 1 page, dealt in turn",
-        loops: single,
-        fits: false,
-    },
-    Program {
-        name: "a ring that fits the caches",
-        loops: ring,
-        fits: true,
-    },
-];
-
 fn main() {
-    let rounds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(3);
-    let mut results: BTreeMap<&str, BTreeMap<u64, Vec<f64>>> = BTreeMap::new();
-    for _ in 0..rounds {
-        for Program { name, loops, fits } in PROGRAMS {
-            for pages in SIZES {
-                let loops = loops(pages);
-                let machine = Machine {
-                    colors: if fits {
-                        (pages / u64::from(CPUS)) as u32 + 100
-                    } else {
-                        MACHINE.colors
-                    },
-                    ..MACHINE
-                };
-                let began = processor_time();
-                let hints = hints(&loops, &machine).expect("loops that can be");
-                let took = processor_time() - began;
-                assert!(hints.pages.len() as u64 >= pages - ARRAYS, "a hint for each page");
-                assert!(
-                    !fits || (hints.exchanged > 0 && hints.crowded == 0),
-                    "the ring is closed"
-                );
-                let of_size = results.entry(name).or_default().entry(pages).or_default();
-                of_size.push(took.as_secs_f64() * 1e3);
-            }
+    let mut arguments = std::env::args().skip(1);
+    let program = arguments.next().unwrap_or_default();
+    let pages = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1_000_000);
+    let mut machine = MACHINE;
+    let loops = match program.as_str() {
+        "even" => even(pages),
+        "dealt" => dealt(pages),
+        "single" => single(pages),
+        "ring" => {
+            // Caches so large that the pages of each cpu fit.
+            machine.colors = (pages / u64::from(CPUS)) as u32 + 100;
+            ring(pages)
         }
-    }
-    println!("{}", serde_json::to_string(&results).expect("names and numbers"));
+        _ => {
+            eprintln!("hints_speed even|dealt|single|ring [PAGES]");
+            std::process::exit(2)
+        }
+    };
+    let began = processor_time();
+    let hints = hints(&loops, &machine).expect("loops that can be");
+    let took = processor_time() - began;
+    assert!(hints.pages.len() as u64 >= pages - ARRAYS, "a hint for each page");
+    let closed = hints.exchanged > 0 && hints.crowded == 0;
+    assert!(program != "ring" || closed, "the ring is closed");
+    println!("{:.3}", took.as_secs_f64() * 1e3);
 }
 
 /// Seven arrays as tomcatv has them, in three loops that read the columns of neighbours.

@@ -10,6 +10,8 @@
 //! cpu 0 also uses the beginning of cpu 1's halves: one page, the least that can be. How much is shared is not told;
 //! the last test tries all that can be.
 
+#![allow(clippy::single_range_in_vec_init)] // A list of one range is meant.
+
 use policy::cdpc::{
     Access, Communication, Direction, Hints, Loop, Machine, Schedule, Segment, Summary, hints, order, segments, touched,
 };

@@ -11,7 +11,8 @@ const NONE: u32 = u32::MAX;
 /// to end.
 const TRIALS: u32 = 1 << 14;
 
-/// Colors that are looked at for pages that cannot keep theirs: some 16000 pages with 4096 colors.
+/// Colors that are looked at in all: for some 16000 pages that cannot keep theirs, with 4096 colors. What is left
+/// then stays in conflict.
 const LOOKS: usize = 1 << 26;
 
 /// Calls for each cpu of a set.
@@ -75,11 +76,10 @@ impl Coloring<'_> {
     pub(super) fn place(&mut self) {
         let waiting = std::mem::take(&mut self.waiting);
         for page in waiting {
-            if self.looks < self.colors {
+            if !self.look() {
                 self.waiting.push(page);
                 continue;
             }
-            self.looks -= self.colors;
             let cpus = self.pages[page].cpus;
             let turn = self.pages[page].color as usize;
             let around = (turn..self.colors).chain(0..turn);
@@ -99,10 +99,16 @@ impl Coloring<'_> {
     /// the other cpus has `b`, the two colors are changed there, and `a` is free at all.
     fn make_free(&mut self, cpus: u128) -> Option<usize> {
         // A color that few of the cpus have is freed most easily.
-        let mut order: Vec<usize> = (0..self.colors).collect();
-        order.sort_by_key(|&color| (self.having[color] & cpus).count_ones());
-        for a in order {
+        let colors = self.colors;
+        let levels = (1..=cpus.count_ones()).flat_map(|few| (0..colors).map(move |color| (few, color)));
+        for (few, a) in levels {
+            if a == 0 && !self.look() {
+                return None;
+            }
             let have = self.having[a] & cpus;
+            if have.count_ones() != few {
+                continue;
+            }
             for b in 0..self.colors {
                 if b == a || self.having[b] & have != 0 {
                     continue;
@@ -160,12 +166,11 @@ impl Coloring<'_> {
     pub(super) fn balance(&mut self) {
         for a in 0..self.colors {
             while self.held[a] > self.most[a] {
-                if self.trials > 0 && self.pass_on(a) {
+                if self.trials > 0 && self.look() && self.pass_on(a) {
                     continue;
                 }
-                let Some(page) = self.color.iter().rposition(|&color| color as usize == a) else {
-                    break;
-                };
+                let cpu = self.having[a].trailing_zeros() as usize;
+                let page = self.holder[cpu * self.colors + a] as usize;
                 self.unset(page);
                 self.waiting.push(page);
             }
@@ -199,17 +204,33 @@ impl Coloring<'_> {
 
     /// The color of each page. Those that wait get what is left, where it disturbs the fewest cpus.
     pub(super) fn finished(mut self) -> Vec<u32> {
+        // Below it no color has room.
+        let mut room = 0;
         for page in std::mem::take(&mut self.waiting) {
             let cpus = self.pages[page].cpus;
-            let left = (0..self.colors).filter(|&color| self.held[color] < self.most[color]);
-            let color = left.min_by_key(|&color| (self.having[color] & cpus).count_ones());
             // There is as much room as there are pages.
-            let color = color.unwrap_or(self.pages[page].color as usize);
+            while room + 1 < self.colors && self.held[room] >= self.most[room] {
+                room += 1;
+            }
+            let mut color = room;
+            if self.look() {
+                let left = (room..self.colors).filter(|&color| self.held[color] < self.most[color]);
+                color = left
+                    .min_by_key(|&color| (self.having[color] & cpus).count_ones())
+                    .unwrap_or(room);
+            }
             self.color[page] = color as u32;
             self.having[color] |= cpus;
             self.held[color] += 1;
         }
         self.color
+    }
+
+    /// Whether all colors may be looked at once more.
+    fn look(&mut self) -> bool {
+        let may = self.looks >= self.colors;
+        self.looks -= if may { self.colors } else { 0 };
+        may
     }
 
     fn set(&mut self, page: usize, color: usize) {

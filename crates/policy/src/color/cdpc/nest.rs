@@ -15,8 +15,9 @@ pub(super) struct Nest {
     loops: Vec<(u64, u64)>,
 }
 
-/// Ranges that a nest may need: more than any program has that runs. 512 MiB of them.
-const RANGES: usize = 1 << 24;
+/// Ranges that a nest may need: each stands for two pages at least, so these for 32 GiB that one thread goes through
+/// in one loop and one array, leaving out as much. They take 64 MiB.
+const RANGES: usize = 1 << 22;
 
 /// Steps of the search for a byte in a window. Only strides that are no multiples of each other and overlap need more
 /// than a few.

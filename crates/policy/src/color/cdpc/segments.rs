@@ -9,12 +9,12 @@
 //! - *Pages of an array that nobody touches* are segments without cpus. They come last in the coloring order, so that they
 //!   take no color from pages that are used. Of an array whose size is not known only pages that are touched count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use super::hints::{Array, Machine};
 use super::touched::{hull, join, pages};
-use super::{Loop, Malformed, Summary};
+use super::{Access, Communication, Loop, Malformed, Summary};
 
 /// Pages of one array that the same cpus touch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -209,18 +209,28 @@ fn owners(arrays: &[Array], page_bytes: u64) -> Vec<Owned> {
     owners
 }
 
+/// Ranges of pages that all cpus together may touch: 512 MiB of them.
+const PIECES: usize = 1 << 25;
+
 /// Runs of pages that the same cpus touch, by page, in whatever loop and array.
 fn users(loops: &[Loop], machine: &Machine) -> Result<Vec<(Range<u64>, u128)>, Malformed> {
     let mut of: Vec<(Vec<Range<u64>>, usize)> = vec![(Vec::new(), 1024); machine.cpus as usize];
     for a_loop in loops {
+        let different = different(a_loop);
         for thread in 0..a_loop.threads {
             let (touched, limit) = &mut of[(thread % machine.cpus) as usize];
-            for summary in &a_loop.summaries {
+            for &summary in &different {
                 touched.extend(pages(a_loop, summary, thread, machine.page_bytes)?);
                 // Many loops touch the same pages: keep what they come to, not what each one said.
                 if touched.len() > *limit {
                     join(touched);
                     *limit = 2 * touched.len() + 1024;
+                    if touched.len() > PIECES / machine.cpus as usize {
+                        return Err(Malformed {
+                            place: a_loop.place.clone(),
+                            why: format!("cpu {thread} touches more pieces than there is room for"),
+                        });
+                    }
                 }
             }
         }
@@ -242,6 +252,25 @@ fn users(loops: &[Loop], machine: &Machine) -> Result<Vec<(Range<u64>, u128)>, M
         since = page;
     }
     Ok(users)
+}
+
+/// Summaries of a loop that tell of different bytes: what is read and then written is told twice.
+fn different(a_loop: &Loop) -> Vec<&Summary> {
+    let mut seen = HashSet::new();
+    let bytes = |summary: &&Summary| Summary {
+        name: String::new(),
+        access: Access::ReadWrite,
+        communication: match summary.communication {
+            Communication::Shift(0) | Communication::Rotate(0) => Communication::None,
+            other => other,
+        },
+        ..(*summary).clone()
+    };
+    a_loop
+        .summaries
+        .iter()
+        .filter(|summary| seen.insert(bytes(summary)))
+        .collect()
 }
 
 /// Both cuts at once: at boundaries of arrays, and where the cpus change.

@@ -10,7 +10,6 @@
 //! inserted before count too. A set without cpus comes last.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use super::path::path;
 use super::segments::Segment;
@@ -23,9 +22,9 @@ pub(super) struct Members {
     pub(super) segments: Vec<usize>,
 }
 
-/// Sets of more than two cpus that a further one is compared with, so that thousands of sets take linear time: the
-/// last ones before it, which are those of about as many cpus.
-const COMPARED: usize = 1024;
+/// Comparisons of sets of more than two cpus with each other, as long as each has its [`LEAST`].
+const MOST: usize = 1 << 22;
+const LEAST: usize = 16;
 
 /// The segments, which are sorted by address, grouped by their cpus; the sets in the order of preference.
 pub(super) fn group(segments: &[Segment]) -> Vec<Members> {
@@ -68,12 +67,20 @@ fn places(cpus: &[u128]) -> Vec<usize> {
         let tail = last[end];
         (next[tail], last[set], next[set], last[end]) = (set, tail, end, set);
     }
+    let line = Path::new(&path, &groups);
+    let compared = (MOST / (untouched - few).max(1)).max(LEAST);
     for set in few..untouched {
         let common = |other: usize| match other == end {
             true => 0,
             false => (cpus[other] & cpus[set]).count_ones(),
         };
-        let near = nearest(&path, few.max(set.saturating_sub(COMPARED))..set, common);
+        let members: Vec<usize> = (0..128).filter(|cpu| cpus[set] >> cpu & 1 == 1).collect();
+        let (mut near, mut most) = line.nearest(&members).unzip();
+        for inserted in few.max(set.saturating_sub(compared))..set {
+            if common(inserted) > most.unwrap_or(0) {
+                (near, most) = (Some(inserted), Some(common(inserted)));
+            }
+        }
         let (before, after) = match near {
             None => (last[end], end),
             Some(near) if common(last[near]) > common(next[near]) => (last[near], near),
@@ -85,26 +92,45 @@ fn places(cpus: &[u128]) -> Vec<usize> {
     walk.take_while(|&set| set != end).chain(untouched..end).collect()
 }
 
-/// The first set with the most cpus in common, if any has one in common.
-fn nearest(path: &[usize], inserted: Range<usize>, common: impl Fn(usize) -> u32) -> Option<usize> {
-    let mut best = None;
-    let mut most = 0;
-    for &set in path {
-        let cpus = common(set);
-        if cpus > most {
-            (best, most) = (Some(set), cpus);
+/// Where the sets of one or two cpus are in their path.
+struct Path<'a> {
+    path: &'a [usize],
+    /// For each two cpus the place of their set; rows of 128.
+    pairs: Vec<Option<usize>>,
+    /// For each cpu the first place that it is in.
+    first: [Option<usize>; 128],
+}
+
+impl Path<'_> {
+    fn new<'a>(path: &'a [usize], members: &[Vec<u32>]) -> Path<'a> {
+        let (mut pairs, mut first) = (vec![None; 128 * 128], [None; 128]);
+        for (place, &set) in path.iter().enumerate() {
+            for &cpu in &members[set] {
+                first[cpu as usize].get_or_insert(place);
+            }
+            if let [low, high] = members[set][..] {
+                pairs[low as usize * 128 + high as usize] = Some(place);
+            }
         }
-        if most == 2 {
-            break; // All that sets of two can have.
-        }
+        Path { path, pairs, first }
     }
-    for set in inserted {
-        let cpus = common(set);
-        if cpus > most {
-            (best, most) = (Some(set), cpus);
-        }
+
+    /// The first set with the most cpus in common, and how many those are.
+    fn nearest(&self, cpus: &[usize]) -> Option<(usize, u32)> {
+        let pairs = cpus.iter().enumerate().flat_map(|(at, low)| {
+            cpus[at + 1..]
+                .iter()
+                .filter_map(move |high| self.pairs[low * 128 + high])
+        });
+        let one = || {
+            cpus.iter()
+                .filter_map(|&cpu| self.first[cpu])
+                .min()
+                .map(|place| (place, 1))
+        };
+        let best = pairs.min().map(|place| (place, 2)).or_else(one);
+        best.map(|(place, common)| (self.path[place], common))
     }
-    best
 }
 
 #[cfg(test)]
@@ -165,5 +191,30 @@ mod tests {
         let mut order = places(&cpus);
         order.sort_unstable();
         assert!(order.iter().copied().eq(0..cpus.len()));
+    }
+
+    proptest::proptest! {
+        /// Step 2 in the paper's words, looking at all sets in the path each time.
+        #[test]
+        fn sets_are_inserted_next_to_the_largest_overlap(sets in proptest::collection::btree_set(1u128..64, 0..30)) {
+            let mut cpus: Vec<u128> = sets.into_iter().collect();
+            cpus.sort_by_key(|&cpus| preference(cpus));
+            let small = cpus.partition_point(|cpus| cpus.count_ones() <= 2);
+            let mut expected = places(&cpus[..small]);
+            let path = expected.clone();
+            for set in small..cpus.len() {
+                let common = |other: Option<&usize>| other.map_or(0, |&other| (cpus[other] & cpus[set]).count_ones());
+                let candidates = path.iter().copied().chain(small..set);
+                let nearest = candidates.rev().max_by_key(|other| common(Some(other)));
+                let Some(nearest) = nearest.filter(|other| common(Some(other)) > 0) else {
+                    expected.push(set);
+                    continue;
+                };
+                let at = expected.iter().position(|&other| other == nearest).unwrap();
+                let before = at.checked_sub(1).map_or(0, |before| common(expected.get(before)));
+                expected.insert(if before > common(expected.get(at + 1)) { at } else { at + 1 }, set);
+            }
+            proptest::prop_assert_eq!(places(&cpus), expected);
+        }
     }
 }
