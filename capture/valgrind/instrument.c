@@ -23,7 +23,9 @@
 #include "pub_tool_libcbase.h"
 #include "pub_tool_machine.h"
 
-enum { OP_READ = 0, OP_WRITE = 1, OP_MODIFY = 2 };
+enum { OP_READ = 0, OP_WRITE = 1, OP_MODIFY = 2, OP_PREFETCH = 3 };
+/* Bits of an address that a program can have: what it asks the processor to prefetch beyond them is nothing. */
+enum { ADDRESS_BITS = 47 };
 enum { INSNS_MAX = 1024, REFS_MAX = 2048, EXITS_MAX = 512 };
 
 struct RefInfo {
@@ -60,6 +62,8 @@ static struct {
 } b;
 
 static ULong next_number = 0;
+
+Bool instrument_prefetches = False;
 
 /* ---- building IR ---- */
 
@@ -185,6 +189,24 @@ static void saw_exit(void)
    }
 }
 
+/* The instruction that begins at `pc` may be a prefetch, which has no statements of its own. */
+static void saw_prefetch(Addr pc, UInt bytes)
+{
+   struct Prefetch prefetch;
+   IRExpr *address, *high, *guard;
+   if (!prefetch_decode(pc, bytes, &prefetch))
+      return;
+   address = guard = constant(0);
+   if (b.out) {
+      IRTemp possible = newIRTemp(b.out->tyenv, Ity_I1);
+      address = prefetch_address(b.out, &prefetch);
+      high = temp_of(Ity_I64, IRExpr_Binop(Iop_Shr64, address, IRExpr_Const(IRConst_U8(ADDRESS_BITS))));
+      addStmtToIRSB(b.out, IRStmt_WrTmp(possible, IRExpr_Binop(Iop_CmpEQ64, high, constant(0))));
+      guard = IRExpr_RdTmp(possible);
+   }
+   saw_reference(OP_PREFETCH, address, 1, guard);
+}
+
 static void saw_statement(IRStmt* s, IRTypeEnv* types)
 {
    switch (s->tag) {
@@ -264,6 +286,8 @@ static void walk(IRSB* in, Int first)
          continue;
       saw_statement(s, in->tyenv);
       emit(s);
+      if (instrument_prefetches && s->tag == Ist_IMark)
+         saw_prefetch(s->Ist.IMark.addr, s->Ist.IMark.len);
    }
    saw_exit(); /* the end */
 }

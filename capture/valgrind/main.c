@@ -26,12 +26,16 @@ static Bool on_option(const HChar* arg)
 {
    if (VG_STR_CLO(arg, "--domicile-socket", option_socket))
       return True;
+   if (VG_BOOL_CLO(arg, "--domicile-prefetches", instrument_prefetches))
+      return True;
    return False;
 }
 
 static void print_usage(void)
 {
-   VG_(printf)("    --domicile-socket=PATH    where the recorder listens\n");
+   VG_(printf)("    --domicile-socket=PATH    where the recorder listens\n"
+               "    --domicile-prefetches=yes record software prefetches, too (wants\n"
+               "                              --px-default=allregs-at-each-insn)\n");
 }
 
 static void print_debug_usage(void)

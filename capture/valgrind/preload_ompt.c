@@ -60,7 +60,7 @@ enum callback {
    CALLBACK_SYNC_REGION = 23,
    CALLBACK_MUTEX_ACQUIRE = 26,
    CALLBACK_MUTEX_ACQUIRED = 27,
-   CALLBACK_NEST_LOCK = 29,
+   CALLBACK_NEST_LOCK = 28,
    CALLBACK_REDUCTION = 31,
 };
 
@@ -232,36 +232,42 @@ static void on_mutex_released(int kind, unsigned long object, const void* place)
    TELL(kind == MUTEX_ORDERED ? SYNC_COND_SIGNAL : SYNC_UNLOCK, object, 0);
 }
 
-/* ---- loops dealt out beforehand ---- */
+/* ---- loops being dealt out ---- */
 
 /* Who has which iterations is a matter of some twenty instructions. Debian's libomp, which can be debugged, spends
-   thousands on it, with texts that it allocates, fills and throws away: none of that is the program's. */
-#define STATIC_INIT(name)                                                                        \
-   void I_WRAP_SONAME_FNNAME_ZZ(libompZdsoZa, name)(                                             \
+   thousands on it, with texts that it allocates, fills and throws away: none of that is the program's. All take
+   at most nine arguments; how many does not matter to the one that passes them on. */
+#define DEALS(name)                                                                              \
+   unsigned long I_WRAP_SONAME_FNNAME_ZZ(libompZdsoZa, name)(                                    \
       unsigned long a, unsigned long b, unsigned long c, unsigned long d, unsigned long e,       \
       unsigned long f, unsigned long g, unsigned long h, unsigned long i);                       \
-   void I_WRAP_SONAME_FNNAME_ZZ(libompZdsoZa, name)(                                             \
+   unsigned long I_WRAP_SONAME_FNNAME_ZZ(libompZdsoZa, name)(                                    \
       unsigned long a, unsigned long b, unsigned long c, unsigned long d, unsigned long e,       \
       unsigned long f, unsigned long g, unsigned long h, unsigned long i)                        \
    {                                                                                             \
       OrigFn fn;                                                                                 \
-      unsigned long unused;                                                                      \
+      unsigned long result;                                                                      \
       VALGRIND_GET_ORIG_FN(fn);                                                                  \
       WRAPPER_ENTER(heap_busy_);                                                                 \
       waiting_push(1);                                                                           \
-      CALL_FN_W_9W(unused, fn, a, b, c, d, e, f, g, h, i);                                       \
-      (void)unused;                                                                              \
+      CALL_FN_W_9W(result, fn, a, b, c, d, e, f, g, h, i);                                       \
       waiting_pop();                                                                             \
       WRAPPER_LEAVE(heap_busy_);                                                                 \
+      return result;                                                                             \
    }
 
-STATIC_INIT(ZuZukmpcZuforZustaticZuinitZu4)
-STATIC_INIT(ZuZukmpcZuforZustaticZuinitZu4u)
-STATIC_INIT(ZuZukmpcZuforZustaticZuinitZu8)
-STATIC_INIT(ZuZukmpcZuforZustaticZuinitZu8u)
+#define DEALS_BY_TYPE(name)                                                                      \
+   DEALS(name##Zu4)                                                                              \
+   DEALS(name##Zu4u)                                                                             \
+   DEALS(name##Zu8)                                                                              \
+   DEALS(name##Zu8u)
+
+DEALS_BY_TYPE(ZuZukmpcZuforZustaticZuinit)
+DEALS_BY_TYPE(ZuZukmpcZudispatchZuinit)
+DEALS_BY_TYPE(ZuZukmpcZudispatchZunext)
+DEALS_BY_TYPE(ZuZukmpcZudispatchZufini)
 
 /* ---- the beginning ---- */
-
 
 static int initialize(function (*lookup)(const char* name), int device, union data* tool)
 {

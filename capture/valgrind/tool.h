@@ -55,6 +55,22 @@ IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* lay
                  const VexGuestExtents* extents, const VexArchInfo* host, IRType gWordTy,
                  IRType hWordTy);
 
+/* Whether software prefetches are to be recorded. */
+extern Bool instrument_prefetches;
+
+/* ---- prefetch.c ---- */
+/* Where a prefetch goes: offsets of registers in the guest's state, -1 for none. */
+struct Prefetch {
+   Int base, index, segment;
+   UInt shift;         /* of the index */
+   Long displacement;
+   Bool narrow;        /* 32 bits of it count */
+};
+/* Whether the instruction of `bytes` bytes at `pc` is a prefetch of data. */
+Bool prefetch_decode(Addr pc, UInt bytes, struct Prefetch* p);
+/* Adds to `out` what computes its address; returns that, an atom. Pre: the registers are those at its beginning. */
+IRExpr* prefetch_address(IRSB* out, const struct Prefetch* p);
+
 /* ---- threads.c ---- */
 void threads_init(void);
 /* Says that what is recorded next was done by `tid`. Cheap when nothing changed. */

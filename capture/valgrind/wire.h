@@ -37,7 +37,7 @@
 enum RecordType {
    /* number, instructions | references << 16 | exits << 32, then a word for each:
       instruction: pc | bytes << 56
-      reference:   instruction | bytes << 16 | op << 32   (op: 0 read, 1 write, 2 modify)
+      reference:   instruction | bytes << 16 | op << 32   (op: 0 read, 1 write, 2 modify, 3 prefetch)
       exit:        references before it | instructions run << 16 | has a marker << 32 */
    RECORD_BLOCK = 1,
    RECORD_THREAD = 2,        /* thread: what follows was done by this thread */

@@ -82,6 +82,7 @@ impl Blocks {
                 0 => Op::Read,
                 1 => Op::Write,
                 2 => Op::Modify,
+                3 => Op::Prefetch,
                 _ => return Err(Malformed),
             };
             if insn >= insns || insn + 1 < before || size == 0 {

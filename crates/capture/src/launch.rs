@@ -10,6 +10,12 @@ use crate::tool::{Tool, lookup};
 
 /// Frames kept of each call stack.
 const STACK_DEPTH: u32 = 8;
+/// What it takes to know where a prefetch goes. It is not only code from files that has them.
+const PREFETCHES: [&str; 3] = [
+    "--domicile-prefetches=yes",
+    "--px-default=allregs-at-each-insn",
+    "--px-file-backed=allregs-at-each-insn",
+];
 /// Bytes of a Unix socket's path, without the zero that ends it: the kernel's `sun_path` has 108.
 const LONGEST_SOCKET: usize = 107;
 
@@ -115,6 +121,7 @@ pub fn start(options: &Options, tool: &Tool, room: &Room) -> Result<Child, Captu
             if options.follow_children { "yes" } else { "no" }
         ))
         .arg(format!("--num-callers={STACK_DEPTH}"))
+        .args(options.prefetches.then_some(PREFETCHES).into_iter().flatten())
         .arg("--")
         .arg(&program)
         .args(&options.args);

@@ -22,6 +22,9 @@ pub struct Options {
     pub windows: u32,
     /// Record instruction fetches as references too.
     pub fetches: bool,
+    /// Record software prefetches as references too. Slower: the program's registers are kept up to date at every
+    /// instruction.
+    pub prefetches: bool,
     /// Keep the program counter of each reference.
     pub pcs: bool,
     /// Record the processes that the program starts, too.
@@ -53,6 +56,7 @@ impl Options {
             window: None,
             windows: 1,
             fetches: false,
+            prefetches: false,
             pcs: true,
             follow_children: true,
             symbols: true,

@@ -267,6 +267,27 @@ fn modifications_are_one_reference() {
 }
 
 #[test]
+fn summaries_are_told_whole_or_not_at_all() {
+    let (outcome, trace) = compile("summary", &[]).record(&[]);
+    // How many of its six the program saw recorded.
+    assert_eq!(outcome.exit, capture::Exit::Code(3));
+    let told: Vec<Event> = events(&trace).into_iter().map(|(_, event)| event).collect();
+    let texts: Vec<&str> = told
+        .iter()
+        .filter_map(|event| match event {
+            Event::Summary { text } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let long: String = (0..1 << 20).map(|i| char::from(b'a' + (i % 26) as u8)).collect();
+    assert_eq!(texts[0], "{\"place\":\"main\",\"summaries\":[]}");
+    assert!(texts[1] == &long[..100_000] && texts[2] == long && texts.len() == 3);
+    let after = Event::Phase { name: "after".into() };
+    let summary = |event: &Event| matches!(event, Event::Summary { .. });
+    assert!(told.iter().rposition(summary) < told.iter().position(|event| *event == after));
+}
+
+#[test]
 fn the_program_can_tell_its_cache_slots() {
     let (_, trace) = compile("slots", &[]).record(&[]);
     let all = events(&trace);

@@ -110,6 +110,8 @@ fn references_are_those_that_lackey_sees() {
     let log = bench.folder.path().join("lackey.log");
     let lackey = Command::new("valgrind")
         .env("VALGRIND_LIB", &both)
+        // What a recorded program is given: the stack begins below it.
+        .envs([("OMP_WAIT_POLICY", "passive"), ("KMP_BLOCKTIME", "0")])
         .args([
             "--tool=lackey",
             "--trace-mem=yes",

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Damage, TraceError};
 use crate::model::{Event, Header, Op, Process};
@@ -32,6 +32,11 @@ pub struct Info {
     /// Cache slots that the program defined, and allocations of data sets to them.
     pub slots: u64,
     pub data_sets: u64,
+    /// OpenMP's parallel regions with more than one thread.
+    pub teams: u64,
+    /// What the program's compiler said of its loops; `None` where it said nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summaries: Option<SummaryInfo>,
     /// Phases that the program named, in order of their first appearance.
     pub phases: Vec<String>,
     /// Representative windows; 0 where the whole run was recorded.
@@ -50,6 +55,19 @@ pub struct Info {
     pub data_pages: u64,
     pub code_pages: u64,
     pub damage: Vec<Damage>,
+}
+
+/// Counts of [`Event::Summary`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SummaryInfo {
+    /// Summaries told: one for each loop, and more where its arrays or bounds changed.
+    pub told: u64,
+    /// Different loops, by their places in the source.
+    pub loops: u64,
+    /// Different arrays, by process, start and bytes.
+    pub arrays: u64,
+    /// Those that are not a `policy::cdpc::Loop` as JSON; they are in no other count but `told`.
+    pub malformed: u64,
 }
 
 /// Counts of one thread.
@@ -93,6 +111,8 @@ pub fn info(trace: &Trace) -> Result<Info, TraceError> {
         work_items: 0,
         slots: 0,
         data_sets: 0,
+        teams: 0,
+        summaries: None,
         phases: Vec::new(),
         windows: 0,
         threads: Vec::new(),
@@ -109,6 +129,7 @@ pub fn info(trace: &Trace) -> Result<Info, TraceError> {
         damage: trace.damage().to_vec(),
     };
     let mut pages = Pages::new(page_bytes);
+    let mut said = Said::default();
     let mut batch = Batch::default();
     for (id, thread) in trace.threads().iter().enumerate() {
         let mut counts = ThreadInfo {
@@ -136,6 +157,7 @@ pub fn info(trace: &Trace) -> Result<Info, TraceError> {
             counts.events += batch.events.len() as u64;
             for timed in &batch.events {
                 info.event(&timed.event);
+                said.event(thread.process, &timed.event);
             }
         }
         info.damage.extend_from_slice(stream.skipped());
@@ -148,6 +170,7 @@ pub fn info(trace: &Trace) -> Result<Info, TraceError> {
         info.events += counts.events;
         info.threads.push(counts);
     }
+    info.summaries = said.finish();
     info.data_pages = pages.data.len() as u64;
     info.code_pages = pages.code.len() as u64;
     if info.references > 0 {
@@ -166,11 +189,55 @@ impl Info {
             Event::Window { .. } => self.windows += 1,
             Event::Slot { .. } => self.slots += 1,
             Event::Allocate { .. } => self.data_sets += 1,
+            Event::TeamBegin { threads, .. } if *threads != 1 => self.teams += 1,
             Event::Phase { name } if self.phases.len() < PHASES && !self.phases.contains(name) => {
                 self.phases.push(name.clone());
             }
             _ => {}
         }
+    }
+}
+
+/// What compilers said. Of a summary's fields only those that tell loops and arrays apart matter here.
+#[derive(Default)]
+struct Said {
+    info: SummaryInfo,
+    loops: HashSet<(u32, String)>,
+    arrays: HashSet<(u32, u64, u64)>,
+}
+
+#[derive(Deserialize)]
+struct LoopSaid {
+    place: String,
+    summaries: Vec<ArraySaid>,
+}
+
+#[derive(Deserialize)]
+struct ArraySaid {
+    start: u64,
+    bytes: u64,
+}
+
+impl Said {
+    fn event(&mut self, process: u32, event: &Event) {
+        let Event::Summary { text } = event else { return };
+        self.info.told += 1;
+        match serde_json::from_str::<LoopSaid>(text) {
+            Ok(said) => {
+                let arrays = said.summaries.iter().map(|array| (process, array.start, array.bytes));
+                self.arrays.extend(arrays);
+                self.loops.insert((process, said.place));
+            }
+            Err(_) => self.info.malformed += 1,
+        }
+    }
+
+    fn finish(self) -> Option<SummaryInfo> {
+        (self.info.told > 0).then_some(SummaryInfo {
+            loops: self.loops.len() as u64,
+            arrays: self.arrays.len() as u64,
+            ..self.info
+        })
     }
 }
 
@@ -208,5 +275,51 @@ impl Pages {
                 };
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SummaryInfo, info};
+    use crate::model::{Event, Header, Process, Thread};
+    use crate::{Trace, Writer};
+
+    #[test]
+    fn summaries_and_teams_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("said.trace");
+        let mut writer = Writer::create(&path, &Header::default()).unwrap();
+        let process = writer.process(Process::default());
+        let thread = writer.thread(Thread {
+            process,
+            ..Thread::default()
+        });
+        let said = |place: &str, start: u64| Event::Summary {
+            text: format!(
+                r#"{{"place":"{place}","threads":2,"summaries":[{{"start":{start},"bytes":8}},{{"start":64,"bytes":8}}]}}"#
+            ),
+        };
+        let team = |threads| Event::TeamBegin { object: 1, threads };
+        for event in [
+            said("one", 0),
+            said("one", 16),
+            said("two", 0),
+            Event::Summary { text: "{}".into() },
+            team(2),
+            Event::TeamEnd { object: 1 },
+            team(1),
+            Event::TeamEnd { object: 1 },
+        ] {
+            writer.event(thread, event).unwrap();
+        }
+        writer.finish().unwrap();
+        let info = info(&Trace::open(&path).unwrap()).unwrap();
+        let expected = SummaryInfo {
+            told: 4,
+            loops: 2,
+            arrays: 3,
+            malformed: 1,
+        };
+        assert_eq!((info.summaries, info.teams), (Some(expected), 1));
     }
 }

@@ -57,7 +57,7 @@ pub use cat::{Cat, Item};
 pub use chunk::Body;
 pub use error::{Damage, Place, TraceError};
 pub use events::Piece;
-pub use info::{Info, ThreadInfo, info};
+pub use info::{Info, SummaryInfo, ThreadInfo, info};
 pub use model::{
     Allocation, Array, Chosen, Event, Frame, Header, Location, Module, Op, Process, Ref, Site, SiteId, Stack, StackId,
     Symbol, Thread, ThreadId, Timed,

@@ -234,21 +234,23 @@ fn a_damaged_schedule_is_passed_over_when_salvaging() {
     assert!(trace.order().all(|run| run.is_ok()));
 }
 
-/// Version 1 had the same file but for the events of cache slots, version 2 but for summaries.
+/// Version 1 had the same file but for the events of cache slots, version 2 but for summaries, teams and prefetches.
 #[test]
-fn files_of_version_1_are_read() {
-    let mut old = small_bytes();
-    assert_eq!(old[8], 3);
-    old[8] = 1;
-    let crc = crc32fast::hash(&old[..12]);
-    old[12..16].copy_from_slice(&crc.to_le_bytes());
-    let (old, new) = (
-        Trace::from_bytes(old).unwrap(),
-        Trace::from_bytes(small_bytes()).unwrap(),
-    );
-    let items = |trace: &Trace| trace.cat().collect::<Result<Vec<_>, _>>().unwrap();
-    assert!(!items(&old).is_empty());
-    assert_eq!(items(&old), items(&new));
+fn files_of_older_versions_are_read() {
+    let items = |bytes: Vec<u8>| {
+        let trace = Trace::from_bytes(bytes).unwrap();
+        trace.cat().collect::<Result<Vec<_>, _>>().unwrap()
+    };
+    for version in [1, 2] {
+        let mut old = small_bytes();
+        assert_eq!(old[8], 3);
+        old[8] = version;
+        let crc = crc32fast::hash(&old[..12]);
+        old[12..16].copy_from_slice(&crc.to_le_bytes());
+        let old = items(old);
+        assert!(!old.is_empty());
+        assert_eq!(old, items(small_bytes()));
+    }
 }
 
 #[test]

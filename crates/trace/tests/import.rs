@@ -133,6 +133,21 @@ fn text_marks_work_items_with_their_hints() {
 }
 
 #[test]
+fn prefetches_are_counted_apart_and_touch_no_page() {
+    let trace = import(
+        Format::Text,
+        b"1 r 1000 8\n1 p 5000 1\n1 p ffffffffffffffff 1\n1 w 1ff8 8\n",
+    )
+    .unwrap();
+    let info = trace::info(&trace).unwrap();
+    assert_eq!(
+        [info.references, info.reads, info.writes, info.prefetches],
+        [4, 1, 1, 2]
+    );
+    assert_eq!((info.data_pages, info.threads[0].prefetches), (1, 2));
+}
+
+#[test]
 fn bad_text_is_refused_with_its_place() {
     for (input, says) in [
         (

@@ -40,6 +40,38 @@ pub struct Bench {
     pub program: PathBuf,
 }
 
+/// Compiles `tests/programs/<source>` by a compiler that may be missing.
+pub fn compile_by(compiler: &str, source: &str, flags: &[&str]) -> Option<Bench> {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join(source.split('.').next().unwrap());
+    let compiled = Command::new(compiler)
+        .current_dir(folder.path())
+        .args(["-O1", "-g", "-fopenmp"])
+        .args(flags)
+        .arg("-o")
+        .arg(&program)
+        .arg(
+            Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("tests/programs")
+                .join(source),
+        )
+        .status();
+    match compiled {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            assert!(
+                std::env::var("DOMICILE_PEERS").as_deref() != Ok("required"),
+                "there is no {compiler}, but DOMICILE_PEERS=required"
+            );
+            eprintln!("skipped: there is no {compiler}");
+            None
+        }
+        compiled => {
+            assert!(compiled.unwrap().success(), "{source} does not compile by {compiler}");
+            Some(Bench { folder, program })
+        }
+    }
+}
+
 /// Compiles `tests/programs/<name>.c`.
 pub fn compile(name: &str, flags: &[&str]) -> Bench {
     let folder = tempfile::tempdir().unwrap();

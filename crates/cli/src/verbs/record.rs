@@ -50,6 +50,9 @@ pub struct Recording {
     /// Record instruction fetches too
     #[arg(long)]
     fetches: bool,
+    /// Record software prefetches too
+    #[arg(long)]
+    prefetches: bool,
 
     /// Leave out the program counters: a smaller trace, but no source lines for references
     #[arg(long)]
@@ -108,6 +111,7 @@ impl Recording {
         options.window = self.window;
         options.windows = self.windows.unwrap_or(1);
         options.fetches = self.fetches;
+        options.prefetches = self.prefetches;
         options.pcs = !self.no_pcs;
         options.follow_children = !self.no_children;
         options.machine = host_name();

@@ -181,17 +181,18 @@ fn describe(info: &Info) -> String {
     if !header.machine.is_empty() {
         facts.push(("recorded on", header.machine.clone()));
     }
-    facts.push((
-        "references",
-        format!(
-            "{}: {} reads, {} writes, {} modifies, {} fetches",
-            count(info.references),
-            count(info.reads),
-            count(info.writes),
-            count(info.modifies),
-            count(info.fetches)
-        ),
-    ));
+    let mut references = format!(
+        "{}: {} reads, {} writes, {} modifies, {} fetches",
+        count(info.references),
+        count(info.reads),
+        count(info.writes),
+        count(info.modifies),
+        count(info.fetches)
+    );
+    if info.prefetches > 0 {
+        references += &format!(", {} prefetches", count(info.prefetches));
+    }
+    facts.push(("references", references));
     facts.push((
         "instructions",
         info.instructions.map_or("not counted".to_string(), count),
@@ -221,6 +222,21 @@ fn describe(info: &Info) -> String {
             count(info.data_sets)
         );
         facts.push(("cache slots", what));
+    }
+    if info.teams > 0 {
+        facts.push(("teams", format!("{} parallel regions", count(info.teams))));
+    }
+    if let Some(said) = &info.summaries {
+        let mut what = format!(
+            "{} told by the compiler, of {} loops and {} arrays",
+            count(said.told),
+            count(said.loops),
+            count(said.arrays)
+        );
+        if said.malformed > 0 {
+            what += &format!("; {} cannot be read", count(said.malformed));
+        }
+        facts.push(("summaries", what));
     }
     if !info.phases.is_empty() {
         facts.push(("phases", info.phases.join(", ")));
