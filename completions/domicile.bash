@@ -220,7 +220,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__advise)
-            opts="-o -h --machine --policy --set --slots --cpus --seed --order --window --windows --skip --fetches --no-pcs --no-children --output --write-slots --keep --json --help"
+            opts="-o -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --window --windows --skip --fetches --no-pcs --no-children --output --write-slots --keep --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -252,6 +252,18 @@ _domicile() {
                     ;;
                 --order)
                     COMPREPLY=($(compgen -W "clock recorded" -- "${cur}"))
+                    return 0
+                    ;;
+                --from-phase)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to-phase)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --barrier-ns)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --window)
@@ -1118,7 +1130,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__simulate)
-            opts="-h --machine --policy --set --slots --cpus --seed --order --by --no-classes --json --help"
+            opts="-h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --by --no-classes --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1150,6 +1162,18 @@ _domicile() {
                     ;;
                 --order)
                     COMPREPLY=($(compgen -W "clock recorded" -- "${cur}"))
+                    return 0
+                    ;;
+                --from-phase)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to-phase)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --barrier-ns)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --by)

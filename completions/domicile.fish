@@ -115,6 +115,9 @@ complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l cpus -d '
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l seed -d 'Seed of everything that is random in the simulation' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l order -d 'How threads are replayed against each other' -r -f -a "clock\t'By the simulated cpus\' own clocks'
 recorded\t'As they were recorded'"
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l from-phase -d 'Count from when the first thread enters this phase of the program (DOMICILE_PHASE); what comes before warms the caches' -r
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l to-phase -d 'Count up to when a thread then enters this phase (the same one: its next time), and simulate no further' -r
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l barrier-ns -d 'What the code of a barrier takes of each thread' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l by -d 'Split the counts by thread, data structure or page too' -r -f -a "thread\t''
 structure\t''
 page\t''"
@@ -129,6 +132,9 @@ complete -c domicile -n "__fish_domicile_using_subcommand advise" -l cpus -d 'Gi
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l seed -d 'Seed of everything that is random in the simulation' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l order -d 'How threads are replayed against each other' -r -f -a "clock\t'By the simulated cpus\' own clocks'
 recorded\t'As they were recorded'"
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l from-phase -d 'Count from when the first thread enters this phase of the program (DOMICILE_PHASE); what comes before warms the caches' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l to-phase -d 'Count up to when a thread then enters this phase (the same one: its next time), and simulate no further' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l barrier-ns -d 'What the code of a barrier takes of each thread' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l window -d 'Record only N references (of each window)' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l windows -d 'Record K windows, spread over the run' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l skip -d 'Pass over the first N references' -r

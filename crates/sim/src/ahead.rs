@@ -7,7 +7,7 @@
 use machine::Machine;
 use policy::Page;
 
-use crate::cache::{BROUGHT, WATCH};
+use crate::cache::BROUGHT;
 use crate::clock::Units;
 use crate::coherence::Supply;
 use crate::engine::Engine;
@@ -155,13 +155,14 @@ impl Engine {
         let at = a.now + takes;
         ahead.under_way[who.cpu as usize].push(at);
         let step = self.steps.get(first + levels - 1);
-        // The instance may have lost the line to a write: when it loses it again, that must be known.
-        let watched = COHERENT && self.classes && self.directory.has_records(self.block(&a));
-        self.fill::<COHERENT>(&a, levels - 1, &step, watched);
+        if COHERENT && self.classes {
+            self.forgive(&a, &step, a.line(&step), true);
+        }
+        self.fill::<COHERENT>(&a, levels - 1, &step, false);
         let set = self.set(&a, &step);
         let cache = &mut self.caches[step.instance as usize];
         if let Some(place) = cache.find(set, a.line(&step)) {
-            cache.set_state(place, BROUGHT | if watched { WATCH } else { 0 });
+            cache.set_state(place, BROUGHT);
             let coming = &mut ahead.coming[step.instance as usize - ahead.first];
             coming[place] = Coming {
                 at,

@@ -133,7 +133,12 @@ impl Engine {
     #[inline(always)]
     fn class<const COHERENT: bool>(&mut self, a: &Access, step: &Step, line: u32, prior: Prior) -> Missed {
         let class = match prior {
-            Prior::Cold => Class::Cold,
+            Prior::Cold => {
+                if COHERENT && self.ahead.is_some() {
+                    self.forgive(a, step, line, a.reads || step.allocate_on_write);
+                }
+                Class::Cold
+            }
             _ if COHERENT => match self.sharing(a, step, line) {
                 Some(missed) => return missed,
                 None if prior == Prior::In => Class::Conflict,

@@ -224,6 +224,16 @@ impl Records {
         }
     }
 
+    /// An instance takes a line, or misses it, where it is no matter that it lost it to a write. `takes`: it holds the
+    /// line afterwards.
+    pub fn forgive(&mut self, block: u32, instance: u32, line: u32, takes: bool) {
+        if takes {
+            self.retain(block, |record| record.of.line != line || record.of.instance != instance);
+        } else if let Some(record) = self.find(block, instance, line) {
+            record.words = 0;
+        }
+    }
+
     /// An instance lost a line, which has the words `all`, just now to a write; returns the miss
     /// that had waited, and was false sharing.
     #[inline]
@@ -316,13 +326,13 @@ impl Records {
     }
 
     /// An instance lost a line, not to a write: a miss that was undecided, and is returned, was
-    /// false sharing. A line that the instance took back without a miss, ahead of use, has a record and no such miss.
+    /// false sharing.
     #[inline]
     pub fn unheld(&mut self, block: u32, instance: u32, line: u32) -> Option<Pending> {
         let pending = self.find(block, instance, line)?.pending;
-        let miss = self.pending.get(pending as usize).copied();
-        self.retain(block, |record| record.of.line != line || record.of.instance != instance);
-        miss
+        let miss = *self.pending.get(pending as usize)?;
+        self.retain(block, |record| record.pending != pending);
+        Some(miss)
     }
 
     /// Whatever is undecided will count for nothing.

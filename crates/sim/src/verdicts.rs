@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::layout::Off;
 use crate::pieces::Access;
 use crate::sharing::{DISCARDED, Held, Pending};
+use crate::steps::Step;
 
 impl Engine {
     /// The words of its block that a piece touches.
@@ -36,6 +37,19 @@ impl Engine {
         }
         self.essential = essential;
         waits
+    }
+
+    /// An instance takes a line ahead of use, with all that others wrote; or it misses a line that it never looked up: it
+    /// may have held it all the same, ahead of use, and lost it. In both cases losing it before is no matter any more.
+    /// `takes`: it holds the line afterwards.
+    #[inline]
+    pub fn forgive(&mut self, a: &Access, step: &Step, line: u32, takes: bool) {
+        let block = self.block_of(step.kind as usize, line);
+        if self.directory.has_records(block) {
+            self.give_written(block, a.core);
+            self.directory.records.forgive(block, step.instance, line, takes);
+            self.directory.look_at_records(block);
+        }
     }
 
     /// Gives the words that the owner wrote, unless it is this core, to the records of instances
@@ -68,9 +82,8 @@ impl Engine {
         if !self.directory.has_records(block) {
             return;
         }
-        let pending = self.directory.records.unheld(block, instance, line);
-        self.directory.look_at_records(block);
-        if let Some(pending) = pending {
+        if let Some(pending) = self.directory.records.unheld(block, instance, line) {
+            self.directory.look_at_records(block);
             self.decide(pending, Class::FalseSharing);
         }
     }

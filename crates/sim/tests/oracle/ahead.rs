@@ -230,6 +230,27 @@ fn a_line_taken_back_ahead_of_use_is_held_again() {
     assert_eq!(caches["capacity"].as_u64(), Some(1), "{caches}");
 }
 
+/// A line that was brought and lost to a write before anybody looked it up: its first miss is cold, and the next one,
+/// after it was replaced, is no sharing miss either.
+#[test]
+fn a_line_lost_before_its_use_is_cold() {
+    let machine = machine(2);
+    let mut program = Program::new(2);
+    program.write(1, 15 * LINE);
+    prefetch(&mut program, 0, 3);
+    program.write(1, 3 * LINE);
+    program.read(0, 3 * LINE); // cold
+    for page in 1..3 {
+        program.read(0, page * 1024 + 3 * LINE); // in its place
+    }
+    program.read(0, 3 * LINE);
+    let outcome = both::run_recorded(&machine, &program, "page-coloring");
+    let caches = &outcome.value()["per_cpu"][0]["caches"][1];
+    assert_eq!(caches["true_sharing"].as_u64(), Some(0), "{caches}");
+    assert_eq!(caches["cold"].as_u64(), Some(3), "{caches}");
+    assert_eq!(caches["misses"].as_u64(), Some(4), "{caches}");
+}
+
 /// Walks through a few pages with prefetches some lines ahead, among strays.
 fn walks(threads: u32) -> impl Strategy<Value = Program> {
     let ops = vec![Op::Read, Op::Read, Op::Write, Op::Modify, Op::Fetch];

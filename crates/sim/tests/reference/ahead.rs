@@ -95,6 +95,7 @@ impl Hierarchy {
         };
         let outermost = *path.last().expect("the machine has caches for data");
         self.fill(outermost, &piece);
+        self.instances[outermost].taken_ahead(physical_address);
         let line = self.instances[outermost].line(physical_address);
         line.expect("it was filled").coming = Some(Coming {
             at,

@@ -48,7 +48,7 @@ pub struct Classes {
     /// Lines lost to an invalidation and not held since.
     invalidated: HashSet<u64>,
     /// Words (address / 4) of a line that others wrote since the last essential miss.
-    written: HashMap<u64, HashSet<u64>>,
+    pub written: HashMap<u64, HashSet<u64>>,
     /// Held lines whose sharing miss is not decided yet (the class means nothing).
     undecided: HashMap<u64, Verdict>,
 }

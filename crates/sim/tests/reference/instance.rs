@@ -249,6 +249,14 @@ impl Instance {
         }
     }
 
+    /// The line that has just been taken came ahead of use, with all that others wrote.
+    pub fn taken_ahead(&mut self, physical_address: u64) {
+        let number = self.line_number(physical_address);
+        if let Some(classes) = &mut self.classes {
+            classes.written.remove(&number);
+        }
+    }
+
     /// The line that has just been taken was the prefetcher's wish.
     pub fn brought(&mut self, cpu: u32, physical_address: u64) {
         self.counts[cpu as usize].prefetches += 1;
