@@ -178,6 +178,9 @@ fn the_result_has_the_fields_of_the_contract() {
         "tlb_stall",
         "policy_overhead",
         "imbalance",
+        "sequential",
+        "synchronization",
+        "prefetch_stall",
     ];
     let sum: u64 = parts.iter().map(|part| time[part].as_u64().unwrap()).sum();
     assert_eq!(time["total"], sum);
@@ -234,4 +237,56 @@ fn a_machine_file_that_is_wrong_fails_with_file_and_line() {
     let trace = room.trace("t", "0 r 0 4\n");
     let (_, said) = output(&["simulate", &trace, "--machine", &machine], 1);
     assert!(said.contains("bad.toml:") && said.contains("ways"), "{said}");
+}
+
+/// A trace of one thread that reads the first four lines of a page in phase `init`, and eight in `compute`.
+fn phased(path: &str) {
+    use trace::{Event, Header, Op, Process, Ref, Site, Thread, Writer};
+    let mut writer = Writer::create(std::path::Path::new(path), &Header::default()).unwrap();
+    writer.process(Process::default());
+    let thread = writer.thread(Thread::default());
+    let (op, size) = (Op::Read, 4);
+    let site = writer.site(Site { pc: 0, op, size });
+    for (name, lines) in [("init", 4), ("compute", 8), ("end", 16)] {
+        writer.event(thread, Event::Phase { name: name.into() }).unwrap();
+        for line in 0..lines {
+            let (addr, insns) = (line * 64, 0);
+            let reference = Ref {
+                addr,
+                site,
+                insns,
+                op,
+                size,
+            };
+            writer.push(thread, reference).unwrap();
+        }
+    }
+    writer.finish().unwrap();
+}
+
+#[test]
+fn a_window_counts_from_phase_to_phase() {
+    let room = Room::new();
+    let machine = room.file("direct.toml", DIRECT);
+    let trace = room.path("phased.dtr");
+    phased(&trace);
+    let [all] = &simulate(&machine, &trace, &[])[..] else {
+        panic!("one policy")
+    };
+    assert_eq!(counts(all)[..2], [16, 16]);
+    let window = ["--from-phase", "compute", "--to-phase", "end"];
+    let [outcome] = &simulate(&machine, &trace, &window)[..] else {
+        panic!("one policy")
+    };
+    assert_eq!(outcome["references"], 8);
+    assert_eq!(outcome["caches"][0]["hits"], 4);
+    assert_eq!(counts(outcome)[..2], [4, 4]);
+    assert_eq!(outcome["time_ns"]["wall"], 8 * 10 + 4 * 100);
+    assert_eq!(outcome["time_ns"]["stall_by_class"]["cold"], 400);
+    let wrong = ["simulate", &trace, "--machine", &machine, "--from-phase", "compile"];
+    let (_, complaint) = output(&wrong, 1);
+    assert!(
+        complaint.contains("there is no phase `compile`; the trace has the phases `init`, `compute`, `end`"),
+        "{complaint}"
+    );
 }

@@ -72,7 +72,29 @@ pub(crate) fn check(machine: &Machine) -> Result<(), Fault> {
     if let Some(entries) = &machine.tlb {
         tlb(entries)?;
     }
-    memory(&machine.memory)
+    memory(&machine.memory)?;
+    if let Some(prefetch) = &machine.prefetch {
+        range("prefetch.outstanding", prefetch.outstanding, 1, 64)?;
+        software_prefetch(machine)?;
+    }
+    Ok(())
+}
+
+/// The program's prefetches go to a cache that is not the first, and only they do.
+fn software_prefetch(machine: &Machine) -> Result<(), Fault> {
+    let data = machine.caches.iter().filter(|cache| cache.kind != Kind::Instruction);
+    if data.clone().all(|cache| cache.level == 1) {
+        let allowed = "only with a second level of cache for data, which the prefetches go to";
+        return Err(Fault::value("prefetch", "[prefetch] on one level of cache", allowed));
+    }
+    match machine.caches.iter().position(|cache| cache.prefetch.is_some()) {
+        None => Ok(()),
+        Some(position) => {
+            let key = format!("cache[{position}].prefetch");
+            let allowed = "\"none\" on a machine with [prefetch]";
+            Err(Fault::value(key, "\"stream\"", allowed))
+        }
+    }
 }
 
 fn one_cache(key: &str, cache: &Cache, machine: &Machine) -> Result<(), Fault> {
@@ -326,6 +348,14 @@ fn memory(memory: &Memory) -> Result<(), Fault> {
             "memory.bandwidth_gbps",
             memory.bandwidth_gbps,
             "0 (no contention) to 1000000",
+        ));
+    }
+    latency("memory.upgrade_ns", memory.upgrade_ns)?;
+    if memory.upgrade_ns > 0.0 && memory.bandwidth_gbps == 0.0 {
+        return Err(Fault::value(
+            "memory.upgrade_ns",
+            memory.upgrade_ns,
+            "0, or with bandwidth_gbps: without it nothing occupies the memory",
         ));
     }
     if memory.frames_per_node > 1 << 52 {

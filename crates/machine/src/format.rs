@@ -36,8 +36,11 @@
 //! | `memory.remote_ns` | `local_ns` | required where there are several nodes |
 //! | `memory.dirty_remote_ns` | `remote_ns` | |
 //! | `memory.bandwidth_gbps` | 0 | no contention |
+//! | `memory.upgrade_ns` | 0 | what an upgrade occupies the bus for; only with `bandwidth_gbps` |
 //! | `memory.frames_per_node` | 0 | more than any program touches |
 //! | `memory.distances` | [] | nodes x nodes, 10 on the diagonal, else 10 to 255 |
+//! | `[prefetch]` | prefetch instructions do nothing | see [`SoftwarePrefetch`]; machines with two levels of caches for data, of which none has `prefetch = "stream"` |
+//! | `prefetch.outstanding` | 4 | 1 to 64 prefetches of a cpu under way |
 
 use std::io::Read;
 use std::path::Path;
@@ -48,7 +51,9 @@ use crate::check::check;
 use crate::error::{Fault, MachineError, nearest};
 use crate::host::host;
 use crate::keys::{Keys, Lines, elements, integer};
-use crate::model::{Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, Tlb, Write};
+use crate::model::{
+    Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write,
+};
 use crate::presets::{preset, presets};
 
 /// Longest description that is read; the longest preset has a few kilobytes.
@@ -139,6 +144,10 @@ fn machine(mut keys: Keys, lines: &mut Lines) -> Result<Machine, Fault> {
             .collect::<Result<_, _>>()?,
         tlb: keys.table("tlb", lines)?.map(|keys| tlb(keys, lines)).transpose()?,
         memory: memory(keys.required_table("memory", lines)?, lines)?,
+        prefetch: keys
+            .table("prefetch", lines)?
+            .map(|keys| software_prefetch(keys, lines))
+            .transpose()?,
     };
     keys.finish(lines)?;
     Ok(machine)
@@ -216,6 +225,15 @@ fn prefetch(keys: &mut Keys, lines: &mut Lines) -> Result<Option<Prefetch>, Faul
     Ok(None)
 }
 
+fn software_prefetch(mut keys: Keys, lines: &mut Lines) -> Result<SoftwarePrefetch, Fault> {
+    let usual = SoftwarePrefetch::default();
+    let prefetch = SoftwarePrefetch {
+        outstanding: keys.u32("outstanding", lines)?.unwrap_or(usual.outstanding),
+    };
+    keys.finish(lines)?;
+    Ok(prefetch)
+}
+
 fn hash(mut keys: Keys, lines: &mut Lines) -> Result<IndexHash, Fault> {
     let hash = IndexHash {
         slices: keys.required_u32("slices", lines)?,
@@ -251,6 +269,7 @@ fn memory(mut keys: Keys, lines: &mut Lines) -> Result<Memory, Fault> {
         remote_ns,
         dirty_remote_ns: keys.number("dirty_remote_ns", lines)?.unwrap_or(remote_ns),
         bandwidth_gbps: keys.number("bandwidth_gbps", lines)?.unwrap_or(0.0),
+        upgrade_ns: keys.number("upgrade_ns", lines)?.unwrap_or(0.0),
         frames_per_node: keys.integer("frames_per_node", i64::MAX as u64, lines)?.unwrap_or(0),
         distances: keys.array("distances", lines, |row, path| {
             elements(row, path)?

@@ -20,5 +20,5 @@ pub use check::{CACHE_BYTES_MAX, CPUS_MAX, NODES_MAX};
 pub use error::{Fault, MachineError};
 pub use format::{from_toml, load};
 pub use host::{HostReport, HugePages, Note, Trust, host};
-pub use model::{Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, Tlb, Write};
+pub use model::{Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write};
 pub use presets::{Preset, presets};

@@ -19,6 +19,19 @@ pub struct Machine {
     /// Every cpu has one; `None` where the description has none (then no TLB time is modelled).
     pub tlb: Option<Tlb>,
     pub memory: Memory,
+    /// What becomes of the program's own prefetch instructions; `None`: they do nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefetch: Option<SoftwarePrefetch>,
+}
+
+/// How the cpus carry out the program's prefetch instructions: into the outermost cache and no nearer one, and not for
+/// pages that the TLB does not know.
+///
+/// Bugnion and others, "Compiler-Directed Page Coloring for Multiprocessors" (1996), section 6.2, for the MIPS R10000.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SoftwarePrefetch {
+    /// Prefetches of one cpu that may be under way, 1 to 64; one more waits for the first of them to come.
+    pub outstanding: u32,
 }
 
 /// One kind of cache; the machine has `cpus / cpus_per_instance` instances of it.
@@ -63,6 +76,13 @@ pub struct Prefetch {
     pub streams: u32,
     /// Lines ahead, 1 to 64; also the longest step from line to line that belongs to a stream.
     pub lines: u32,
+}
+
+impl Default for SoftwarePrefetch {
+    /// The R10000's four.
+    fn default() -> Self {
+        SoftwarePrefetch { outstanding: 4 }
+    }
 }
 
 impl Default for Prefetch {
@@ -135,6 +155,9 @@ pub struct Memory {
     pub dirty_remote_ns: f64,
     /// Gigabytes (10^9) a second that one node's memory, or the bus, can move; 0: no contention.
     pub bandwidth_gbps: f64,
+    /// How long one node's memory, or the bus, is occupied by a cpu's request to write a line that others hold too, for
+    /// which no data is moved; 0: such requests take no room there.
+    pub upgrade_ns: f64,
     /// Page frames of one node; 0: more than any program touches.
     pub frames_per_node: u64,
     /// Relative distances between nodes as in ACPI's SLIT (10: local), row by row; empty where

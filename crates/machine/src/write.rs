@@ -29,10 +29,17 @@ impl Machine {
         out.key("remote_ns", number(memory.remote_ns));
         out.key("dirty_remote_ns", number(memory.dirty_remote_ns));
         out.key("bandwidth_gbps", number(memory.bandwidth_gbps));
+        if memory.upgrade_ns > 0.0 {
+            out.key("upgrade_ns", number(memory.upgrade_ns));
+        }
         out.key("frames_per_node", memory.frames_per_node);
         if !memory.distances.is_empty() {
             let rows: Vec<String> = memory.distances.iter().map(|row| format!("    {row:?},\n")).collect();
             out.key("distances", format!("[\n{}]", rows.concat()));
+        }
+        if let Some(prefetch) = &self.prefetch {
+            out.header("[prefetch]");
+            out.key("outstanding", prefetch.outstanding);
         }
         out.0
     }

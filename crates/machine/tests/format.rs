@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use machine::{
-    Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, Tlb, Write, from_toml, load, presets,
+    Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write, from_toml,
+    load, presets,
 };
 use proptest::prelude::*;
 
@@ -179,7 +180,7 @@ fn errors_name_file_line_key_what_was_found_and_what_is_allowed() {
             26,
             "local_ns = 1\nlocl_ns = 2",
             "m.toml:27: memory.locl_ns: there is no such key (did you mean `local_ns`?); the keys here are \
-            nodes, local_ns, remote_ns, dirty_remote_ns, bandwidth_gbps, frames_per_node, distances",
+            nodes, local_ns, remote_ns, dirty_remote_ns, bandwidth_gbps, upgrade_ns, frames_per_node, distances",
         ),
     ] {
         assert_eq!(error_with(line, text), expected);
@@ -373,7 +374,12 @@ fn any_machine() -> impl Strategy<Value = Machine> {
         let row = |from| (0..nodes).map(|to| if from == to { 10 } else { 11 + to }).collect();
         let caches: Vec<Cache> = [a, b, c].into_iter().take(levels).collect();
         let prefetches = caches.iter().any(|cache| cache.prefetch.is_some());
+        let outer = caches
+            .iter()
+            .any(|cache| cache.level > 1 && cache.kind != Kind::Instruction);
+        let prefetch = (outer && !prefetches && cpus % 2 == 0).then_some(SoftwarePrefetch { outstanding: 1 + cpus });
         Machine {
+            prefetch,
             name,
             clock_mhz,
             page_bytes: 1 << page,
@@ -391,6 +397,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
                 remote_ns,
                 dirty_remote_ns: remote_ns / 3.0,
                 bandwidth_gbps,
+                upgrade_ns: bandwidth_gbps / 3.0,
                 frames_per_node,
                 distances: if has_distances {
                     (0..nodes).map(row).collect()

@@ -1,7 +1,7 @@
-//! Caches that prefetch: their keys, and what is refused.
+//! Caches that prefetch, and prefetches of the program: their keys, and what is refused.
 #![allow(clippy::unwrap_used)]
 
-use machine::{Machine, Prefetch, from_toml};
+use machine::{Machine, Prefetch, SoftwarePrefetch, from_toml};
 
 const MACHINE: &str = r#"name = "m"
 clock_mhz = 100
@@ -61,4 +61,58 @@ fn a_cache_that_prefetches() {
     // What does not prefetch is written and told as ever.
     let plain = with("").unwrap();
     assert!(!plain.to_toml().contains("prefetch"));
+}
+
+/// `MACHINE` with a second level and more tables.
+fn of_two_levels(tables: &str) -> Result<Machine, String> {
+    let second = "[[cache]]\nname = \"L2\"\nlevel = 2\nkind = \"unified\"\nbytes = 65536\nways = 1\nline_bytes = 64\nhit_ns = 9\n";
+    let text = format!("{MACHINE}{second}[memory]\nlocal_ns = 100\n{tables}");
+    from_toml(&text, "m.toml").map_err(|error| error.to_string())
+}
+
+#[test]
+fn prefetches_of_the_program() {
+    let of = |tables| of_two_levels(tables).unwrap().prefetch;
+    assert_eq!(of(""), None);
+    assert_eq!(of("[prefetch]"), Some(SoftwarePrefetch { outstanding: 4 }));
+    let machine = of_two_levels("[prefetch]\noutstanding = 64").unwrap();
+    assert_eq!(machine.prefetch, Some(SoftwarePrefetch { outstanding: 64 }));
+    assert_eq!(from_toml(&machine.to_toml(), "again").unwrap(), machine);
+    for (tables, expected) in [
+        (
+            "[prefetch]\noutstanding = 0",
+            "m.toml:25: prefetch.outstanding: found 0; allowed: 1 to 64",
+        ),
+        (
+            "[prefetch]\noutstanding = 65",
+            "m.toml:25: prefetch.outstanding: found 65; allowed: 1 to 64",
+        ),
+    ] {
+        assert_eq!(of_two_levels(tables).unwrap_err(), expected);
+    }
+    let one_level = from_toml(&format!("{MACHINE}[memory]\nlocal_ns = 100\n[prefetch]\n"), "m.toml");
+    assert_eq!(
+        one_level.unwrap_err().to_string(),
+        "m.toml:16: prefetch: found [prefetch] on one level of cache; allowed: only with a second level of cache for \
+         data, which the prefetches go to"
+    );
+    let mut machine = machine;
+    machine.caches[1].prefetch = Some(Prefetch::default());
+    assert_eq!(
+        machine.check().unwrap_err().to_string(),
+        "machine `m`: cache[1].prefetch: found \"stream\"; allowed: \"none\" on a machine with [prefetch]"
+    );
+}
+
+#[test]
+fn upgrades_on_the_bus() {
+    let with = |keys: &str| of_two_levels(keys);
+    assert_eq!(with("").unwrap().memory.upgrade_ns, 0.0);
+    let machine = with("bandwidth_gbps = 1.2\nupgrade_ns = 13.3").unwrap();
+    assert_eq!(machine.memory.upgrade_ns, 13.3);
+    assert_eq!(from_toml(&machine.to_toml(), "again").unwrap(), machine);
+    assert_eq!(
+        with("upgrade_ns = 1").unwrap_err(),
+        "m.toml:24: memory.upgrade_ns: found 1; allowed: 0, or with bandwidth_gbps: without it nothing occupies the memory"
+    );
 }

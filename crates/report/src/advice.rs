@@ -118,7 +118,8 @@ pub struct Facts {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Share {
-    /// `busy`, `cache`, `local`, `remote`, `memory`, `tlb`, `policy` or `imbalance`.
+    /// `busy`, `cache`, `local`, `remote`, `memory`, `tlb`, `policy`, `prefetch`, `imbalance`,
+    /// `sequential` or `synchronization`.
     pub part: String,
     /// What it is, for people.
     pub name: String,
@@ -207,10 +208,19 @@ fn shares(outcome: &Outcome) -> Vec<Share> {
             ..share("cache", &format!("{name} misses"), stall.miss)
         });
         shares.push(share("cache", &format!("{name} upgrades"), stall.upgrade));
+        let late = stall.late.unwrap_or_default();
+        shares.push(share("cache", &format!("{name} lines on their way"), late));
     }
     shares.push(share("tlb", "TLB misses", time.tlb_stall));
     shares.push(share("policy", "work of the policy", time.policy_overhead));
+    shares.push(share("prefetch", "room for prefetches", time.prefetch_stall));
     shares.push(share("imbalance", "waiting for other threads", time.imbalance));
+    shares.push(share(
+        "sequential",
+        "waiting while one thread works alone",
+        time.sequential,
+    ));
+    shares.push(share("synchronization", "locks and barriers", time.synchronization));
     // References that no cache serves wait for memory alone.
     let named: f64 = shares.iter().map(|share| share.ns).sum();
     if time.total - named > 1e-6 * time.total {

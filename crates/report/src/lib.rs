@@ -16,6 +16,7 @@ mod outcome_text;
 mod slots;
 mod split_text;
 mod table;
+mod traffic_text;
 mod verdict;
 mod work;
 
@@ -25,7 +26,9 @@ pub use document::{Document, Unreadable};
 pub use html::{advice_page, outcomes_page};
 pub use lists::{machines, policies};
 pub use number::{bytes, count, nanoseconds, percent};
-pub use outcome::{Cache, Collision, Memory, Outcome, Side, Stall, Structure, Time, Tlb, Work};
+pub use outcome::{
+    Bus, Cache, Collision, Memory, Outcome, Prefetches, Side, Stall, StallByClass, Structure, Time, Tlb, Work,
+};
 pub use outcome_text::outcomes;
 pub use slots::{SlotAdvice, SlotData, SlotsTold};
 pub use table::{Cell, Column, Table};

@@ -20,6 +20,12 @@ pub struct Outcome {
     pub tlb: Tlb,
     pub memory: Memory,
     pub time_ns: Time,
+    /// What occupied memory, where the machine says what it can move.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bus: Option<Bus>,
+    /// What became of the program's prefetches, where the machine carries them out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefetch: Option<Prefetches>,
     /// What policy `order` did, where it is part of the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Work>,
@@ -97,6 +103,9 @@ pub struct Stall {
     pub true_sharing: Option<f64>,
     pub false_sharing: Option<f64>,
     pub upgrade: f64,
+    /// For lines that were found, and had not come yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late: Option<f64>,
 }
 
 impl Stall {
@@ -182,9 +191,70 @@ pub struct Time {
     pub remote_stall: f64,
     pub tlb_stall: f64,
     pub policy_overhead: f64,
+    pub prefetch_stall: f64,
     pub imbalance: f64,
+    pub sequential: f64,
+    pub synchronization: f64,
     pub total: f64,
     pub wall: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stall_by_class: Option<StallByClass>,
+}
+
+/// Nanoseconds of waiting for caches and memory, by why.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StallByClass {
+    pub on_chip: f64,
+    pub cold: Option<f64>,
+    pub capacity: Option<f64>,
+    pub conflict: Option<f64>,
+    pub true_sharing: Option<f64>,
+    pub false_sharing: Option<f64>,
+    pub unclassed: f64,
+    pub upgrade: f64,
+    pub late_prefetch: f64,
+}
+
+impl StallByClass {
+    /// The parts, with what they are called.
+    pub fn parts(&self) -> [(&'static str, f64); 9] {
+        let class = Option::unwrap_or_default;
+        [
+            ("found in caches", self.on_chip),
+            ("cold", class(self.cold)),
+            ("capacity", class(self.capacity)),
+            ("conflict", class(self.conflict)),
+            ("true sharing", class(self.true_sharing)),
+            ("false sharing", class(self.false_sharing)),
+            ("missed", self.unclassed),
+            ("upgrades", self.upgrade),
+            ("late prefetches", self.late_prefetch),
+        ]
+    }
+}
+
+/// Nanoseconds that memory, or the bus, was occupied.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Bus {
+    pub data: f64,
+    pub writebacks: f64,
+    pub upgrades: f64,
+    pub occupancy_percent: f64,
+}
+
+/// The program's prefetches, counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Prefetches {
+    pub issued: u64,
+    pub dropped_tlb: u64,
+    pub dropped_unmapped: u64,
+    pub already_present: u64,
+    pub brought: u64,
+    pub useful: u64,
+    pub late: u64,
 }
 
 /// What a data structure cost.

@@ -4,6 +4,7 @@ use crate::number::{bytes, count, nanoseconds, percent};
 use crate::outcome::{CLASSES, Cache, Outcome};
 use crate::split_text;
 use crate::table::{Cell, Column, HEADING, NAME, Table, unbroken};
+use crate::traffic_text;
 
 /// Runs of one trace on one machine, in the order given.
 pub fn outcomes(outcomes: &[Outcome], width: usize) -> String {
@@ -20,7 +21,10 @@ pub fn outcomes(outcomes: &[Outcome], width: usize) -> String {
     }
     text += &format!(", {} pages\n", count(first.memory.pages));
     text += &format!("\n{HEADING}Time{HEADING:#}\n{}", times(outcomes, width));
+    text += &traffic_text::waiting(outcomes, width);
     text += &format!("\n{HEADING}Misses{HEADING:#}\n{}", misses(outcomes, width));
+    text += &traffic_text::bus(outcomes, width);
+    text += &traffic_text::prefetches(outcomes, width);
     for outcome in outcomes {
         if let Some(slots) = &outcome.slots {
             text += &format!("\n{HEADING}Under {}{HEADING:#}\n", outcome.policy);
@@ -53,7 +57,7 @@ pub fn stall(outcome: &Outcome) -> f64 {
 
 fn times(outcomes: &[Outcome], width: usize) -> String {
     type Of = fn(&Outcome) -> f64;
-    let parts: [(&str, Of); 9] = [
+    let parts: [(&str, Of); 12] = [
         ("wall", |outcome| outcome.time_ns.wall),
         ("cpu total", |outcome| outcome.time_ns.total),
         ("busy", |outcome| outcome.time_ns.busy),
@@ -62,7 +66,10 @@ fn times(outcomes: &[Outcome], width: usize) -> String {
         ("remote", |outcome| outcome.time_ns.remote_stall),
         ("TLB", |outcome| outcome.time_ns.tlb_stall),
         ("policy", |outcome| outcome.time_ns.policy_overhead),
+        ("prefetches", |outcome| outcome.time_ns.prefetch_stall),
         ("imbalance", |outcome| outcome.time_ns.imbalance),
+        ("sequential", |outcome| outcome.time_ns.sequential),
+        ("synchronization", |outcome| outcome.time_ns.synchronization),
     ];
     // What no run spends time on needs no column.
     let parts = parts

@@ -322,3 +322,61 @@ fn what_order_gains_is_said_in_words() {
     assert!(verdict(work(0, 1000, 1000, 0), 1.0).contains("no two of them follow each other"));
     assert!(verdict(work(0, 1, 4, 0), 1.0).contains("follow each other already"));
 }
+
+/// Waits by kind, the bus and prefetches are told where there are any, and nowhere else.
+#[test]
+fn what_occupies_the_bus_and_what_prefetches_came_to() {
+    let plain = strip_str(&report::outcomes(&[outcome("page-coloring", 500, 0.0)], 120)).to_string();
+    for absent in [
+        "sequential",
+        "synchronization",
+        "prefetch",
+        "Memory bus",
+        "Waiting, by kind",
+    ] {
+        assert!(!plain.contains(absent), "{absent} in\n{plain}");
+    }
+    let mut value = serde_json::to_value(outcome("page-coloring", 500, 0.0)).unwrap();
+    value["time_ns"]["sequential"] = json!(3.0e6);
+    value["time_ns"]["synchronization"] = json!(2.0e6);
+    value["time_ns"]["prefetch_stall"] = json!(1.0e6);
+    value["time_ns"]["stall_by_class"] = json!({
+        "on_chip": 1.5e6, "cold": 0.0, "capacity": 2.5e6, "conflict": 7.5e6, "true_sharing": 0.0, "false_sharing": 0.0,
+        "unclassed": 0.0, "upgrade": 0.0, "late_prefetch": 4.5e6,
+    });
+    value["bus"] = json!({"data": 8.0e6, "writebacks": 1.0e6, "upgrades": 0.0, "occupancy_percent": 61.5});
+    value["prefetch"] = json!({
+        "issued": 1000, "dropped_tlb": 70, "dropped_unmapped": 1, "already_present": 29, "brought": 900, "useful": 800,
+        "late": 44,
+    });
+    let outcome: Outcome = serde_json::from_value(value).unwrap();
+    let text = strip_str(&report::outcomes(std::slice::from_ref(&outcome), 200)).to_string();
+    for (head, expected) in [
+        (
+            "Time",
+            vec![
+                "sequential",
+                "3.00 ms",
+                "synchronization",
+                "2.00 ms",
+                "prefetches",
+                "1.00 ms",
+            ],
+        ),
+        (
+            "Waiting, by kind of miss",
+            vec!["conflict", "7.50 ms", "late prefetches", "4.50 ms"],
+        ),
+        ("Memory bus", vec!["61.5%", "8.00 ms", "writebacks"]),
+        ("Prefetches of the program", vec!["1000", "71", "900", "800", "44"]),
+    ] {
+        let part = text.split(head).nth(1).unwrap_or_else(|| panic!("{head} in\n{text}"));
+        let part = part.split("\n\n").next().unwrap_or_default();
+        for expected in expected {
+            assert!(part.contains(expected), "{expected} under {head} in\n{text}");
+        }
+    }
+    let waiting = text.split("by kind of miss").nth(1).unwrap_or_default();
+    let waiting = waiting.split("\n\n").next().unwrap_or_default();
+    assert!(!waiting.contains("cold"), "what is nothing needs no column:\n{text}");
+}

@@ -134,6 +134,7 @@ fn machine(cpus: u32) -> Machine {
             cache("L1", 1, 32, 8, Index::Virtual, 0.0),
             cache("L2", 2, 1024, 16, Index::Physical, 5.0),
         ],
+        prefetch: None,
         tlb: (cpus > 1).then_some(Tlb {
             entries: 64,
             ways: 64,
@@ -146,6 +147,7 @@ fn machine(cpus: u32) -> Machine {
             remote_ns: 140.0,
             dirty_remote_ns: 160.0,
             bandwidth_gbps: 0.0,
+            upgrade_ns: 0.0,
             frames_per_node: 0,
             distances: Vec::new(),
         },

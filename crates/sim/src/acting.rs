@@ -97,6 +97,13 @@ impl Engine {
         self.acting.as_ref().is_some_and(|acting| !acting.moves.is_empty())
     }
 
+    /// The copy of a page that a cpu uses; `None` where the page is closed to it.
+    pub fn mapped(&self, cpu: u32, page: u32) -> Option<u32> {
+        let Some(acting) = &self.acting else { return Some(page) };
+        let closed = acting.closed.get(&page).is_some_and(|closed| closed >> cpu & 1 == 1);
+        (!closed).then(|| self.copy_for(page, self.cpus[cpu as usize].node))
+    }
+
     /// Before a piece: closed pages report, writes collapse replicas. Returns the copy to use.
     pub fn before(&mut self, who: Who, page: u32, write: bool) -> Result<u32, SimError> {
         let Some(acting) = &self.acting else { return Ok(page) };

@@ -5,7 +5,7 @@ use machine::Machine;
 use policy::Policy;
 
 use crate::cache::Cache;
-use crate::clock::Units;
+use crate::clock::{UNCLASSED, Units};
 use crate::config::Config;
 use crate::counts::CacheCounts;
 use crate::engine::Cpu;
@@ -128,7 +128,7 @@ impl Back {
             let home = u32::from(self.nodes[(entry.piece >> page_pieces) as usize]);
             if entry.what & LOOKUP == 0 {
                 if entry.what & (WRITE_BACK | FILLED) != 0 || self.filled {
-                    self.memory.transfer(home, self.moment);
+                    self.memory.write_back(home, self.moment);
                 }
                 continue;
             }
@@ -144,6 +144,7 @@ impl Back {
             if entry.what & PASSED_ON == 0 {
                 *spent += stall;
                 self.after += stall;
+                self.cpu.spent.beyond[entry.class().map_or(UNCLASSED, |class| class as usize)] += stall;
                 entry.blame(&mut self.counts, stall);
             }
         }
@@ -160,6 +161,8 @@ impl Back {
             counts: &self.counts,
             cpus: std::slice::from_ref(&self.cpu),
             homes: &self.homes,
+            memory: &self.memory,
+            ahead: &[],
             pages: self.frames.len(),
             classes: config.classes,
             knows_instructions: front.knows_instructions(),

@@ -1,7 +1,8 @@
 //! What happens to a piece that its first cache cannot serve: lookups outwards, memory, fills,
 //! evictions, writes that are passed on, and whose stall it was.
 
-use crate::cache::{DIRTY, PERM, WATCH};
+use crate::cache::{BROUGHT, DIRTY, PERM, WATCH};
+use crate::clock::UNCLASSED;
 use crate::coherence::Supply;
 use crate::counts::Class;
 use crate::detail;
@@ -78,7 +79,10 @@ impl Engine {
                         self.looked_up(first + level, found);
                     }
                     self.detail_looked_up(a, &step, found.is_some());
-                    if found.is_some() {
+                    if let Some(at) = found {
+                        if step.ahead && self.caches[instance].state(at) & BROUGHT != 0 {
+                            self.found_ahead(a, &step, at, start.passed);
+                        }
                         hit = level;
                         break;
                     }
@@ -107,7 +111,7 @@ impl Engine {
             self.cache_stall(a, step.hit);
             match hit {
                 0 => self.counts[step.counts as usize].hit_stall += step.hit,
-                _ => self.blame(first + hit - 1, class, step.hit),
+                _ => self.blame(first + hit - 1, class, step.hit, 0),
             }
         }
         let mut filled = false;
@@ -216,8 +220,15 @@ impl Engine {
                 stall
             }
         };
+        let beyond = &mut self.cpus[a.who.cpu as usize].spent.beyond;
+        match class {
+            Missed::Classed(class) => beyond[class as usize] += stall,
+            Missed::Unclassed => beyond[UNCLASSED] += stall,
+            // Where the verdict goes, when it comes.
+            Missed::Undecided { .. } => {}
+        }
         if blamed {
-            self.blame(end - 1, class, stall);
+            self.blame(end - 1, class, stall, stall);
         }
     }
 
@@ -228,9 +239,10 @@ impl Engine {
         cpu.spent.cache += stall;
     }
 
-    /// A piece's stall belongs to the outermost cache that missed it.
+    /// A piece's stall belongs to the outermost cache that missed it. `beyond`: of the stall, where no cache on the path
+    /// served it.
     #[inline(always)]
-    fn blame(&mut self, at: usize, missed: Missed, stall: u64) {
+    fn blame(&mut self, at: usize, missed: Missed, stall: u64, beyond: u64) {
         let step = self.steps.get(at);
         let counts = &mut self.counts[step.counts as usize];
         counts.miss_stall += stall;
@@ -241,6 +253,7 @@ impl Engine {
                 let block = self.block_of(step.kind as usize, line);
                 if let Some(pending) = self.directory.records.pending(block, instance, line) {
                     pending.stall += stall;
+                    pending.beyond += beyond;
                 }
             }
         }
@@ -305,7 +318,7 @@ impl Engine {
             return;
         }
         let copy = line >> (self.layout.page_bits - line_bits);
-        self.memory.transfer(self.copies[copy as usize].node(), now);
+        self.memory.write_back(self.copies[copy as usize].node(), now);
     }
 
     /// An inclusive cache gave a line up: so do the caches above it. Returns whether one was dirty.
@@ -371,7 +384,7 @@ impl Engine {
         if hit < levels {
             self.pass_on::<COHERENT, CLASSES>(a, hit);
         } else if filled {
-            self.memory.transfer(self.copies[a.copy as usize].node(), a.now);
+            self.memory.write_back(self.copies[a.copy as usize].node(), a.now);
         }
     }
 
@@ -385,7 +398,7 @@ impl Engine {
             };
             self.walk::<COHERENT, CLASSES>(a, start);
         } else {
-            self.memory.transfer(self.copies[a.copy as usize].node(), a.now);
+            self.memory.write_back(self.copies[a.copy as usize].node(), a.now);
         }
     }
 }

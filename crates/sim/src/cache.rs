@@ -16,7 +16,8 @@ pub const WATCH: u32 = 2;
 /// The core that this cache belongs to may write the line without asking (level 1 only).
 pub const PERM: u32 = 4;
 /// On machines with one cpu, where nobody asks: the cache's prefetcher brought the line, and
-/// nothing has asked for it yet.
+/// nothing has asked for it yet. Beyond level 1, on machines with prefetches of the program: one of them asked for the
+/// line, which may still be on its way ([`crate::ahead`]).
 pub const BROUGHT: u32 = PERM;
 /// Line numbers must be below this.
 pub const LINES_MAX: u32 = (1 << 29) - 1;
@@ -182,6 +183,13 @@ impl Cache {
     pub fn clear_state(&mut self, at: usize, bits: u32) {
         let entry = &mut self.entries[at];
         if *entry & bits != 0 {
+            *entry &= !bits;
+        }
+    }
+
+    /// Clears bits of all lines.
+    pub fn clear_all(&mut self, bits: u32) {
+        for entry in self.entries.iter_mut().filter(|entry| **entry != EMPTY) {
             *entry &= !bits;
         }
     }

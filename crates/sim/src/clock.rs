@@ -1,6 +1,8 @@
 //! Time: counted in units of 2^-20 nanoseconds, in integers, so that sums are exact and do not
 //! depend on the order in which they are made.
 
+use crate::counts::CLASSES;
+
 /// A duration or a moment, in units of 2^-20 ns; 64 bits are almost five hours.
 pub type Units = u64;
 
@@ -25,14 +27,30 @@ pub struct Spent {
     pub remote: Units,
     pub tlb: Units,
     pub policy: Units,
+    /// For room among the prefetches that are under way.
+    pub prefetch: Units,
     pub imbalance: Units,
+    pub sequential: Units,
+    pub synchronization: Units,
+    /// Of `cache`, `local` and `remote`: for what no cache on the path held, by the class of the outermost cache's
+    /// miss; the last: where there is no class.
+    pub beyond: [Units; CLASSES + 1],
 }
 
 impl Spent {
     pub fn total(&self) -> Units {
-        self.busy + self.cache + self.local + self.remote + self.tlb + self.policy + self.imbalance
+        let waits = self.imbalance + self.sequential + self.synchronization;
+        self.busy + self.stall() + self.tlb + self.policy + self.prefetch + waits
+    }
+
+    /// What references waited for in caches and memory.
+    pub fn stall(&self) -> Units {
+        self.cache + self.local + self.remote
     }
 }
+
+/// The place of what has no class in [`Spent::beyond`].
+pub const UNCLASSED: usize = CLASSES;
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! Keeping the caches of several cores coherent: MESI, by blocks.
 
-use crate::cache::{DIRTY, PERM, WATCH};
+use crate::cache::{BROUGHT, DIRTY, PERM, WATCH};
 use crate::clock::Units;
 use crate::engine::Engine;
 use crate::layout::Off;
@@ -75,6 +75,9 @@ impl Engine {
         if COHERENT {
             let waits = CLASSES && self.seen(a);
             self.agree(a, Some(step));
+            if step.ahead && self.caches[step.instance as usize].state(at) & BROUGHT != 0 {
+                self.found_ahead(a, step, at, false);
+            }
             let cache = &mut self.caches[step.instance as usize];
             if !waits {
                 cache.clear_state(at, WATCH);
@@ -191,7 +194,10 @@ impl Engine {
         let cost = match (found.any, shared) {
             (false, _) => 0,
             (true, Some(hit)) => hit,
-            (true, None) => self.memory.local(),
+            (true, None) => {
+                let home = self.copies[a.copy as usize].node();
+                self.memory.upgrade(home, a.now) + self.memory.local()
+            }
         };
         let counts = &mut self.counts[step.counts as usize];
         counts.upgrades += 1;
@@ -268,7 +274,7 @@ impl Engine {
                     self.lost(block, line, off);
                 }
             } else {
-                cache.clear_state(at, DIRTY | PERM);
+                cache.clear_state(at, off.rights);
             }
         }
         holds

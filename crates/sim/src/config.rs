@@ -84,6 +84,15 @@ impl Default for Detail {
     }
 }
 
+/// The part of a run that is counted: between two moments at which the program told a phase.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// It begins when the first thread enters this phase; `None`: with the run.
+    pub from_phase: Option<String>,
+    /// It ends when a thread enters this phase after that, and the run with it; `None`: with the run.
+    pub to_phase: Option<String>,
+}
+
 /// A simulation: one machine, several policies.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -100,13 +109,18 @@ pub struct Config {
     pub detail_for: Option<usize>,
     /// Nanoseconds that a thread runs before another of its cpu gets its turn.
     pub slice_ns: u64,
+    /// Nanoseconds that the code of a barrier takes of each thread that comes to it, and the end of a team of its master.
+    pub barrier_ns: f64,
+    /// What is counted; `None`: all of the run.
+    pub window: Option<Window>,
     pub costs: Costs,
     /// Threads of the host to use; `None`: one for each of its cpus.
     pub threads: Option<usize>,
 }
 
 impl Config {
-    /// Seed 1, by the clocks, with classes, totals and totals by cpu, slices of 10 ms, the costs
+    /// Seed 1, by the clocks, with classes, totals and totals by cpu, slices of 10 ms, barriers
+    /// that cost nothing, all of the run, the costs
     /// of [`VERGHESE96`], all cpus of the host.
     pub fn new(machine: Machine, policies: Vec<PolicySpec>) -> Config {
         Config {
@@ -118,6 +132,8 @@ impl Config {
             detail: Detail::default(),
             detail_for: None,
             slice_ns: 10_000_000,
+            barrier_ns: 0.0,
+            window: None,
             costs: VERGHESE96,
             threads: None,
         }

@@ -29,6 +29,8 @@ pub struct CacheCounts {
     pub miss_stall: Units,
     pub class_stall: [Units; CLASSES],
     pub upgrade_stall: Units,
+    /// For lines that were found, and had not come yet.
+    pub late_stall: Units,
 }
 
 impl CacheCounts {
@@ -42,6 +44,7 @@ impl CacheCounts {
         self.hit_stall += other.hit_stall;
         self.miss_stall += other.miss_stall;
         self.upgrade_stall += other.upgrade_stall;
+        self.late_stall += other.late_stall;
         for class in 0..CLASSES {
             self.classes[class] += other.classes[class];
             self.class_stall[class] += other.class_stall[class];

@@ -119,6 +119,15 @@ impl Curves {
         row.distances.touch(line ^ u64::from(a.who.space) << 40);
     }
 
+    /// Counts begin here; what was used last stays known.
+    pub fn restart(&mut self) {
+        (self.accesses, self.misses) = (0, 0);
+        for row in self.rows.values_mut() {
+            row.misses = 0;
+            row.distances.restart();
+        }
+    }
+
     /// Memory was allocated or freed, or a process began.
     pub fn apply(&mut self, space: u32, thread: u32, event: &Event) {
         let small = CURVE_PAGES * self.caches.page_bytes;

@@ -87,6 +87,20 @@ impl Detail {
         })
     }
 
+    /// Counts begin here; what addresses are called, and who took what from whom, stays known.
+    pub fn restart(&mut self) {
+        let rows = [&mut self.threads, &mut self.by_structure, &mut self.pages];
+        rows.into_iter().flatten().for_each(Rows::restart);
+        self.tenants.clear();
+        self.references.clear();
+        if let Some(clashes) = &mut self.clashes {
+            clashes.restart();
+        }
+        if let Some(curves) = &mut self.curves {
+            curves.restart();
+        }
+    }
+
     fn key(&mut self, a: &Access) -> Key {
         Key {
             thread: a.who.thread,
@@ -216,13 +230,13 @@ impl Engine {
     }
 
     /// A thread made so many references.
-    pub fn detail_ran(&mut self, thread: u32, references: usize) {
+    pub fn detail_ran(&mut self, thread: u32, references: u64) {
         if let Some(detail) = &mut self.detail {
             let thread = thread as usize;
             if detail.references.len() <= thread {
                 detail.references.resize(thread + 1, 0);
             }
-            detail.references[thread] += references as u64;
+            detail.references[thread] += references;
         }
     }
 }

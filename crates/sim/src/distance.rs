@@ -80,6 +80,13 @@ impl Distances {
         }
     }
 
+    /// Counts begin here; lines used before are known.
+    pub fn restart(&mut self) {
+        self.hits_from.fill(0.0);
+        self.cold = 0.0;
+        self.total = 0;
+    }
+
     /// Follows fewer lines.
     fn sink(&mut self) {
         self.threshold = self.by_hash.peek().map_or(1, |(hash, _)| *hash).max(1);

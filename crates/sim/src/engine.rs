@@ -7,6 +7,7 @@
 use policy::{Interest, Policy};
 
 use crate::acting::Acting;
+use crate::ahead::Ahead;
 use crate::cache::{Cache, LINES_MAX};
 use crate::clock::{Spent, Units, units, whole_ns};
 use crate::coherence::Deposit;
@@ -27,6 +28,7 @@ use crate::sharing::Pending;
 use crate::slots::Planned;
 use crate::steps::{Step, Steps};
 use crate::tlb::Tlb;
+use crate::waits::Wait;
 use policy::Random;
 
 /// A frame in use.
@@ -56,6 +58,8 @@ impl Copy {
 /// One cpu: its clock, and what it did.
 pub struct Cpu {
     pub clock: Units,
+    /// Its clock when what is counted began.
+    pub begin: Units,
     /// Pieces that the first cache could not serve.
     pub walks: u64,
     pub spent: Spent,
@@ -100,6 +104,8 @@ pub struct Engine {
     pub detail: Option<Box<Detail>>,
     /// Where a cache of the machine prefetches.
     pub prefetchers: Option<Box<Prefetchers>>,
+    /// Where the program's prefetches do something.
+    pub ahead: Option<Box<Ahead>>,
     pub classes: bool,
     pub coherent: bool,
     clock: Units,
@@ -162,6 +168,7 @@ impl Engine {
             plan: None,
             detail: None,
             prefetchers: Prefetchers::new(&layout),
+            ahead: Ahead::new(machine, &layout),
             classes: config.classes,
             coherent: machine.cpus > 1,
             clock: units(1000.0 / machine.clock_mhz),
@@ -256,6 +263,8 @@ impl Engine {
             counts: &self.counts,
             cpus: &self.cpus,
             homes: &self.homes,
+            memory: &self.memory,
+            ahead: self.ahead.as_ref().map_or(&[], |ahead| &ahead.counts),
             pages: self.table.len(),
             classes: self.classes,
             knows_instructions: self.traits.counts_instructions || self.traits.has_fetches,
@@ -280,12 +289,13 @@ impl Engine {
         shape.set(frame << self.layout.page_bits | offset)
     }
 
-    /// A cpu had nothing to run until `moment`.
-    pub fn wait_until(&mut self, cpu: u32, moment: Units) {
+    /// A cpu had nothing to run for a time.
+    pub fn waited(&mut self, cpu: u32, wait: Wait) {
         let cpu = &mut self.cpus[cpu as usize];
-        let wait = moment.saturating_sub(cpu.clock);
-        cpu.clock += wait;
-        cpu.spent.imbalance += wait;
+        cpu.clock += wait.imbalance + wait.sequential + wait.synchronization;
+        cpu.spent.imbalance += wait.imbalance;
+        cpu.spent.sequential += wait.sequential;
+        cpu.spent.synchronization += wait.synchronization;
     }
 
     /// The block that a line is in.
@@ -298,6 +308,7 @@ impl Cpu {
     pub fn new(layout: &Layout, cpu: u32) -> Self {
         Cpu {
             clock: 0,
+            begin: 0,
             walks: 0,
             spent: Spent::default(),
             counts: CpuCounts::default(),

@@ -29,6 +29,9 @@ pub enum SimError {
     NoWork,
     #[error("the plan of cache slots cannot be simulated: {0}")]
     Slots(String),
+    /// The part of the run that is to be counted is not there.
+    #[error("the window cannot be simulated: {0}")]
+    Window(String),
     /// Policy `order` cannot be carried out.
     #[error("{0}")]
     Order(String),

@@ -53,13 +53,19 @@ impl Passed {
         clear | class << CLASS_SHIFT | (u32::from(kind) + 1) << KIND_SHIFT
     }
 
+    /// The class of that miss, by its number.
+    #[inline(always)]
+    pub fn class(&self) -> Option<u32> {
+        (self.what >> CLASS_SHIFT & 15).checked_sub(1)
+    }
+
     /// A stall belongs to the cache that missed last.
     #[inline(always)]
     pub fn blame(&self, counts: &mut [CacheCounts], stall: Units) {
         if let Some(kind) = (self.what >> KIND_SHIFT).checked_sub(1) {
             let counts = &mut counts[kind as usize];
             counts.miss_stall += stall;
-            if let Some(class) = (self.what >> CLASS_SHIFT & 15).checked_sub(1) {
+            if let Some(class) = self.class() {
                 counts.class_stall[class as usize] += stall;
             }
         }

@@ -82,6 +82,7 @@ pub fn can_split(machine: &Machine, order: Order, threads: usize, traits: Traits
     machine.cpus == 1
         // What an outer cache holds decides where a prefetcher's lines come from.
         && machine.caches.iter().all(|cache| cache.prefetch.is_none())
+        && machine.prefetch.is_none()
         && (threads <= 1 || order == Order::Recorded)
         && fixed(data)
         && (!traits.has_fetches || apart && fetch.is_none_or(fixed))

@@ -68,6 +68,19 @@ impl Streams {
         }
     }
 
+    /// Names of the phases, each once.
+    pub fn phases(&self) -> Vec<String> {
+        let mut phases: Vec<String> = Vec::new();
+        for item in self.threads.iter().flatten() {
+            if let Item::Event(Event::Phase { name }) = item
+                && !phases.contains(name)
+            {
+                phases.push(name.clone());
+            }
+        }
+        phases
+    }
+
     /// A fresh reader of the streams.
     pub fn input(&self) -> StreamsInput<'_> {
         let spawned: HashSet<u32> = self

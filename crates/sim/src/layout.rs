@@ -3,6 +3,7 @@
 
 use machine::{Cache, Index, Kind, Machine, Prefetch, Replacement, Write};
 
+use crate::cache::{DIRTY, PERM};
 use crate::clock::{Units, units};
 use crate::error::SimError;
 use crate::sharing::Held;
@@ -146,6 +147,8 @@ pub struct Off {
     /// Bits of its line's number below the block's.
     pub finer: u8,
     pub virtual_index: bool,
+    /// What a line of it loses when another core reads the block: that it is dirty, and may be written freely.
+    pub rights: u32,
     /// Where the set is the low bits of the line's number: these bits.
     mask: Option<u64>,
 }
@@ -183,6 +186,8 @@ pub struct Layout {
     /// The largest line: the unit of coherence.
     pub block_bits: u32,
     pub nodes: u32,
+    /// The kind of cache that the program's prefetches go to, where they do anything.
+    pub ahead: Option<usize>,
 }
 
 impl Layout {
@@ -234,10 +239,11 @@ impl Layout {
                 numbers.filter(|(_, place)| on(place)).map(|(i, _)| i as u32).collect()
             })
             .collect();
-        let off = off_paths(&paths, &caches, &places, core_cpus);
+        let off = off_paths(&paths, &caches, &places, core_cpus, data.first().copied().unwrap_or(0));
         let level_one = caches.iter().filter(|shape| shape.level == 1);
         let page_bits = machine.page_bytes.trailing_zeros();
         Ok(Layout {
+            ahead: machine.prefetch.and(data.last().copied()),
             piece_bits: level_one.map(|shape| shape.line_bits).min().unwrap_or_else(|| {
                 caches
                     .iter()
@@ -313,7 +319,8 @@ impl Layout {
     }
 }
 
-fn off_paths(paths: &[Vec<u32>], caches: &[Shape], places: &[Place], core_cpus: u32) -> Vec<Vec<Off>> {
+/// `first`: the innermost cache for data.
+fn off_paths(paths: &[Vec<u32>], caches: &[Shape], places: &[Place], core_cpus: u32, first: usize) -> Vec<Vec<Off>> {
     let block = caches.iter().map(|shape| shape.line_bits).max().unwrap_or(0);
     let off = |&instance: &u32| {
         let place = &places[instance as usize];
@@ -332,6 +339,8 @@ fn off_paths(paths: &[Vec<u32>], caches: &[Shape], places: &[Place], core_cpus: 
             line_bits: shape.line_bits as u8,
             finer: (block - shape.line_bits) as u8,
             virtual_index: shape.virtual_index,
+            // Elsewhere the bit of the right says that the line was brought ahead of use.
+            rights: DIRTY | if place.cache == first { PERM } else { 0 },
             mask: match shape.index {
                 SetIndex::Mask(mask) => Some(mask),
                 _ => None,
@@ -426,6 +435,15 @@ fn check(machine: &Machine) -> Result<(), SimError> {
         }
         if cache.replacement == Replacement::Plru && !cache.ways.is_power_of_two() {
             return bad(format!("cache {name} is plru, and its ways are not a power of two"));
+        }
+    }
+    if let Some(prefetch) = &machine.prefetch {
+        let outer = |cache: &Cache| cache.level > 1 && cache.kind != Kind::Instruction;
+        if prefetch.outstanding == 0 || !machine.caches.iter().any(outer) {
+            return bad("[prefetch] lets no line come, or there is no second level of cache to come to".to_string());
+        }
+        if machine.caches.iter().any(|cache| cache.prefetch.is_some()) {
+            return bad("it has [prefetch], and a cache that prefetches by itself".to_string());
         }
     }
     if let Some(tlb) = &machine.tlb

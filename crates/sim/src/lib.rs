@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod acting;
+mod ahead;
 mod back;
 mod beyond;
 mod cache;
@@ -41,17 +42,20 @@ mod sync;
 mod tlb;
 mod tracing;
 mod verdicts;
+mod waits;
 mod warm;
+mod window;
 mod work;
 
-pub use config::{Config, Costs, Detail, Order, PolicySpec, VERGHESE96};
+pub use config::{Config, Costs, Detail, Order, PolicySpec, VERGHESE96, Window};
 pub use curves::{CURVE_PAGES, CurveOutcome, CurvesOutcome};
 pub use detail::{CollisionOutcome, MissesOutcome, PageOutcome, SideOutcome, StructureOutcome, ThreadOutcome};
 pub use engine::Traits;
 pub use error::SimError;
 pub use input::{Item, Run, Streams};
 pub use outcome::{
-    CacheOutcome, CpuMemory, CpuOutcome, Hints, MemoryOutcome, Outcome, StallOutcome, TimeOutcome, TlbOutcome,
+    BusOutcome, CacheOutcome, CpuMemory, CpuOutcome, Hints, MemoryOutcome, Outcome, PrefetchOutcome, StallByClass,
+    StallOutcome, TimeOutcome, TlbOutcome,
 };
 pub use simulate::{Named, Progress, simulate, simulate_refs, simulate_with};
 pub use slots::caches as slot_caches;

@@ -12,7 +12,21 @@ pub struct Memory {
     pub dirty_remote: Units,
     /// Time that one transfer takes of a node; 0: no contention.
     transfer: Units,
+    /// The same for an upgrade.
+    upgrade: Units,
     busy_until: Vec<Units>,
+    /// What occupied the nodes.
+    pub moved: Moved,
+}
+
+/// What occupied the nodes' memory, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Blocks that cpus asked for.
+    pub data: u64,
+    /// Blocks that went to memory.
+    pub writebacks: u64,
+    pub upgrades: u64,
 }
 
 impl Memory {
@@ -42,6 +56,11 @@ impl Memory {
             nodes,
             dirty_remote: units(memory.dirty_remote_ns),
             transfer,
+            upgrade: match memory.bandwidth_gbps > 0.0 {
+                true => units(memory.upgrade_ns),
+                false => 0,
+            },
+            moved: Moved::default(),
             busy_until: vec![0; nodes],
         }
     }
@@ -62,15 +81,54 @@ impl Memory {
         self.transfer == 0
     }
 
-    /// A transfer asked for at `now`; returns how long it waits for its turn.
+    /// A cpu's transfer, asked for at `now`; returns how long it waits for its turn.
     #[inline(always)]
     pub fn transfer(&mut self, node: u32, now: Units) -> Units {
         if self.transfer == 0 {
             return 0;
         }
+        self.moved.data += 1;
+        self.occupy(node, now, self.transfer)
+    }
+
+    /// A block goes to memory; nobody waits for it.
+    #[inline(always)]
+    pub fn write_back(&mut self, node: u32, now: Units) {
+        if self.transfer > 0 {
+            self.moved.writebacks += 1;
+            self.occupy(node, now, self.transfer);
+        }
+    }
+
+    /// A cpu asks for the right to write; returns how long it waits for its turn.
+    #[inline]
+    pub fn upgrade(&mut self, node: u32, now: Units) -> Units {
+        if self.upgrade == 0 {
+            return 0;
+        }
+        self.moved.upgrades += 1;
+        self.occupy(node, now, self.upgrade)
+    }
+
+    #[inline(always)]
+    fn occupy(&mut self, node: u32, now: Units, time: Units) -> Units {
         let free = &mut self.busy_until[node as usize];
         let start = now.max(*free);
-        *free = start + self.transfer;
+        *free = start + time;
         start - now
+    }
+
+    /// How long the nodes were occupied by data, by what went to memory, and by upgrades, all nodes together.
+    pub fn occupied(&self) -> [Units; 3] {
+        let Moved {
+            data,
+            writebacks,
+            upgrades,
+        } = self.moved;
+        [
+            data * self.transfer,
+            writebacks * self.transfer,
+            upgrades * self.upgrade,
+        ]
     }
 }

@@ -1,7 +1,14 @@
 //! What a simulation found: exactly the JSON object of the contract, one for each policy.
 
+mod stall;
+mod traffic;
+
+pub use stall::StallByClass;
+pub use traffic::{BusOutcome, PrefetchOutcome};
+
 use serde::Serialize;
 
+use crate::ahead::AheadCounts;
 use crate::clock::{Spent, whole_ns};
 use crate::config::Config;
 use crate::counts::{CLASSES, CacheCounts, CpuCounts};
@@ -10,6 +17,7 @@ use crate::detail::{CollisionOutcome, PageOutcome, StructureOutcome, ThreadOutco
 use crate::engine::Cpu;
 use crate::homes::Homes;
 use crate::layout::{Layout, Shape};
+use crate::memory::Memory;
 use crate::work::WorkOutcome;
 
 /// The result for one policy. Serializes to the JSON object that `domicile simulate --json` prints.
@@ -25,6 +33,12 @@ pub struct Outcome {
     pub tlb: TlbOutcome,
     pub memory: MemoryOutcome,
     pub time_ns: TimeOutcome,
+    /// What occupied memory, or the bus, where the machine says what it can move.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bus: Option<BusOutcome>,
+    /// What became of the program's prefetches, where the machine carries them out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefetch: Option<PrefetchOutcome>,
     /// What policy `order` did, where it is part of the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<WorkOutcome>,
@@ -88,6 +102,9 @@ pub struct StallOutcome {
     pub true_sharing: Option<u64>,
     pub false_sharing: Option<u64>,
     pub upgrade: u64,
+    /// For lines that were found, and had not come yet; `None` where no prefetches of the program come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late: Option<u64>,
 }
 
 /// `None` on machines whose description has no TLB.
@@ -132,9 +149,18 @@ pub struct TimeOutcome {
     pub remote_stall: u64,
     pub tlb_stall: u64,
     pub policy_overhead: u64,
+    /// For room among the prefetches that are under way.
+    pub prefetch_stall: u64,
+    /// Waiting for other threads, where it is neither of the next two.
     pub imbalance: u64,
+    /// Waiting while a master works alone, between two teams.
+    pub sequential: u64,
+    /// Locks, and the code of barriers.
+    pub synchronization: u64,
     pub total: u64,
     pub wall: u64,
+    /// `cache_stall`, `local_stall` and `remote_stall` once more, by why.
+    pub stall_by_class: StallByClass,
 }
 
 /// One cpu's share.
@@ -148,6 +174,8 @@ pub struct CpuOutcome {
     pub tlb: TlbOutcome,
     pub memory: CpuMemory,
     pub time_ns: TimeOutcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefetch: Option<PrefetchOutcome>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -165,6 +193,9 @@ pub struct Tally<'a> {
     pub counts: &'a [CacheCounts],
     pub cpus: &'a [Cpu],
     pub homes: &'a Homes,
+    pub memory: &'a Memory,
+    /// By cpu, where the machine carries prefetches out.
+    pub ahead: &'a [AheadCounts],
     /// Pages touched.
     pub pages: usize,
     pub classes: bool,
@@ -189,6 +220,8 @@ pub fn outcome(tally: &Tally, policy: &str, config: &Config, used: &[bool]) -> O
         .iter()
         .fold(TimeOutcome::default(), |sum, cpu| sum.plus(&cpu.time_ns));
     let memory = of_memory(&counts);
+    let bus = (machine.memory.bandwidth_gbps > 0.0)
+        .then(|| BusOutcome::new(tally.memory, machine.memory.nodes, time_ns.wall));
     Outcome {
         policy: policy.to_string(),
         machine: machine.name.clone(),
@@ -213,6 +246,8 @@ pub fn outcome(tally: &Tally, policy: &str, config: &Config, used: &[bool]) -> O
             },
         },
         time_ns,
+        bus,
+        prefetch: cpus.iter().filter_map(|cpu| cpu.prefetch).reduce(PrefetchOutcome::plus),
         per_cpu: match config.detail.per_cpu && cpus.len() > 1 {
             true => cpus,
             false => Vec::new(),
@@ -229,10 +264,12 @@ pub fn outcome(tally: &Tally, policy: &str, config: &Config, used: &[bool]) -> O
 
 fn of_cpu(tally: &Tally, cpu: usize, has_tlb: bool, used: bool) -> CpuOutcome {
     let kinds = tally.layout.caches.len();
-    let shapes = tally.layout.caches.iter().zip(&tally.counts[cpu * kinds..]);
+    let counts = &tally.counts[cpu * kinds..(cpu + 1) * kinds];
+    let shapes = tally.layout.caches.iter().zip(counts).enumerate();
     let caches = shapes
-        .map(|(shape, counts)| of_cache(shape, counts, tally.classes))
+        .map(|(kind, (shape, counts))| of_cache(shape, counts, tally.classes, tally.layout.ahead == Some(kind)))
         .collect();
+    let prefetch = tally.ahead.get(cpu).map(PrefetchOutcome::of);
     let number = cpu as u32;
     let cpu = &tally.cpus[cpu];
     CpuOutcome {
@@ -244,17 +281,21 @@ fn of_cpu(tally: &Tally, cpu: usize, has_tlb: bool, used: bool) -> CpuOutcome {
         tlb: of_tlb(&cpu.counts, has_tlb),
         memory: of_memory(&cpu.counts),
         time_ns: if used {
-            of_time(&cpu.spent, cpu.clock)
+            of_time(cpu, counts, tally.classes)
         } else {
-            TimeOutcome::default()
+            TimeOutcome {
+                stall_by_class: stall::by_class(&Spent::default(), &[], tally.classes, 0),
+                ..TimeOutcome::default()
+            }
         },
+        prefetch,
     }
 }
 
-fn of_cache(shape: &Shape, counts: &CacheCounts, classes: bool) -> CacheOutcome {
+/// `ahead`: whether prefetches of the program come to the cache.
+fn of_cache(shape: &Shape, counts: &CacheCounts, classes: bool, ahead: bool) -> CacheOutcome {
     let prefetches = shape.prefetch.is_some();
     let class: [Option<u64>; CLASSES] = counts.classes.map(|count| classes.then_some(count));
-    let stall: [Option<u64>; CLASSES] = counts.class_stall.map(|time| classes.then_some(whole_ns(time)));
     CacheOutcome {
         name: shape.name.clone(),
         level: shape.level,
@@ -270,19 +311,25 @@ fn of_cache(shape: &Shape, counts: &CacheCounts, classes: bool) -> CacheOutcome 
         upgrades: counts.upgrades,
         prefetches: prefetches.then_some(counts.prefetches),
         prefetch_hits: prefetches.then_some(counts.prefetch_hits),
-        stall_ns: StallOutcome {
-            hit: whole_ns(counts.hit_stall),
-            miss: match classes {
-                true => stall.iter().flatten().sum(),
-                false => whole_ns(counts.miss_stall),
-            },
-            cold: stall[0],
-            capacity: stall[1],
-            conflict: stall[2],
-            true_sharing: stall[3],
-            false_sharing: stall[4],
-            upgrade: whole_ns(counts.upgrade_stall),
+        stall_ns: of_stall(counts, classes, ahead),
+    }
+}
+
+fn of_stall(counts: &CacheCounts, classes: bool, ahead: bool) -> StallOutcome {
+    let stall: [Option<u64>; CLASSES] = counts.class_stall.map(|time| classes.then_some(whole_ns(time)));
+    StallOutcome {
+        hit: whole_ns(counts.hit_stall),
+        miss: match classes {
+            true => stall.iter().flatten().sum(),
+            false => whole_ns(counts.miss_stall),
         },
+        cold: stall[0],
+        capacity: stall[1],
+        conflict: stall[2],
+        true_sharing: stall[3],
+        false_sharing: stall[4],
+        upgrade: whole_ns(counts.upgrade_stall),
+        late: ahead.then_some(whole_ns(counts.late_stall)),
     }
 }
 
@@ -306,6 +353,7 @@ fn add(sum: &mut CacheOutcome, other: &CacheOutcome) {
     sum.hit += other.hit;
     sum.miss += other.miss;
     sum.upgrade += other.upgrade;
+    option(&mut sum.late, other.late);
     option(&mut sum.cold, other.cold);
     option(&mut sum.capacity, other.capacity);
     option(&mut sum.conflict, other.conflict);
@@ -313,7 +361,8 @@ fn add(sum: &mut CacheOutcome, other: &CacheOutcome) {
     option(&mut sum.false_sharing, other.false_sharing);
 }
 
-fn of_time(spent: &Spent, clock: u64) -> TimeOutcome {
+fn of_time(cpu: &Cpu, counts: &[CacheCounts], classes: bool) -> TimeOutcome {
+    let spent = &cpu.spent;
     let mut time = TimeOutcome {
         busy: whole_ns(spent.busy),
         cache_stall: whole_ns(spent.cache),
@@ -321,17 +370,24 @@ fn of_time(spent: &Spent, clock: u64) -> TimeOutcome {
         remote_stall: whole_ns(spent.remote),
         tlb_stall: whole_ns(spent.tlb),
         policy_overhead: whole_ns(spent.policy),
+        prefetch_stall: whole_ns(spent.prefetch),
         imbalance: whole_ns(spent.imbalance),
+        sequential: whole_ns(spent.sequential),
+        synchronization: whole_ns(spent.synchronization),
         total: 0,
-        wall: whole_ns(clock),
+        wall: whole_ns(cpu.clock - cpu.begin),
+        stall_by_class: StallByClass::default(),
     };
+    let stall = time.cache_stall + time.local_stall + time.remote_stall;
+    time.stall_by_class = stall::by_class(spent, counts, classes, stall);
     time.total = time.busy
-        + time.cache_stall
-        + time.local_stall
-        + time.remote_stall
+        + stall
         + time.tlb_stall
         + time.policy_overhead
-        + time.imbalance;
+        + time.prefetch_stall
+        + time.imbalance
+        + time.sequential
+        + time.synchronization;
     time
 }
 
@@ -344,9 +400,13 @@ impl TimeOutcome {
             remote_stall: self.remote_stall + other.remote_stall,
             tlb_stall: self.tlb_stall + other.tlb_stall,
             policy_overhead: self.policy_overhead + other.policy_overhead,
+            prefetch_stall: self.prefetch_stall + other.prefetch_stall,
             imbalance: self.imbalance + other.imbalance,
+            sequential: self.sequential + other.sequential,
+            synchronization: self.synchronization + other.synchronization,
             total: self.total + other.total,
             wall: self.wall.max(other.wall),
+            stall_by_class: self.stall_by_class.plus(&other.stall_by_class),
         }
     }
 }

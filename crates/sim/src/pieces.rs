@@ -5,7 +5,7 @@
 use trace::{Op, Ref};
 
 use crate::beyond::Start;
-use crate::cache::{DIRTY, PERM, WATCH};
+use crate::cache::{BROUGHT, DIRTY, PERM, WATCH};
 use crate::clock::Units;
 use crate::engine::{Engine, Traits};
 use crate::error::SimError;
@@ -51,6 +51,8 @@ enum First {
     Care(usize),
     /// It hit, at this position, and its prefetcher has to see that.
     Seen(usize),
+    /// It hit, at this position, a line that the program asked for ahead of use.
+    Ahead(usize),
 }
 
 impl Engine {
@@ -68,6 +70,7 @@ impl Engine {
         self.work(who.cpu, instructions);
         // A hint: the program's result does not depend on it.
         if r.op == Op::Prefetch {
+            self.ask_ahead::<COHERENT>(who, r.addr);
             return Ok(());
         }
         self.cpus[who.cpu as usize].counts.references += 1;
@@ -159,6 +162,11 @@ impl Engine {
         }
         match first {
             First::Done | First::Seen(_) => {}
+            First::Ahead(at) => {
+                let (first, _) = self.steps.route(a.who.cpu, a.fetch);
+                let step = self.steps.get(first);
+                self.found_ahead(a, &step, at, false);
+            }
             First::None => self.walk::<COHERENT, CLASSES>(a, Start::at(0)),
             First::Missed(prior) => {
                 self.cpus[a.who.cpu as usize].walks += 1;
@@ -185,7 +193,7 @@ impl Engine {
         let found = match first {
             First::Done | First::None => return,
             First::Missed(_) => None,
-            First::Care(at) | First::Seen(at) => Some(at),
+            First::Care(at) | First::Seen(at) | First::Ahead(at) => Some(at),
         };
         let (first, _) = self.steps.route(a.who.cpu, a.fetch);
         self.looked_up(first, found);
@@ -242,6 +250,9 @@ impl Engine {
             let cpu = &mut self.cpus[cpu as usize];
             cpu.clock += step.hit;
             cpu.spent.cache += step.hit;
+            if step.ahead && state & BROUGHT != 0 {
+                return First::Ahead(at);
+            }
             if let Some(prefetchers) = &self.prefetchers
                 && prefetchers.follow(instance)
             {

@@ -216,6 +216,12 @@ impl Recency {
         }
     }
 
+    /// Whether a key is in the set.
+    pub fn holds(&self, arena: &Arena, key: u32) -> bool {
+        self.existing(arena, key)
+            .is_some_and(|slot| arena.last[slot] >= self.tail)
+    }
+
     /// Takes a key out of the set; it stays known as used.
     pub fn take_out(&mut self, arena: &mut Arena, key: u32) {
         if let Some(slot) = self.existing(arena, key)

@@ -5,12 +5,15 @@ use std::collections::VecDeque;
 
 use trace::{Event, Ref, Timed};
 
-use crate::clock::Units;
-use crate::engine::Engine;
+use crate::clock::{Units, units};
+use crate::config::Config;
+use crate::engine::{Cpu, Engine};
 use crate::error::SimError;
 use crate::input::{Batch, Input, Run};
 use crate::pieces::Who;
 use crate::sync::{Sync, Verdict};
+use crate::waits::{Hold, Mark, Teams, Wait};
+use crate::window::{Passes, Progress};
 
 /// What a thread is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +29,8 @@ struct Thread {
     space: u32,
     cpu: u32,
     state: State,
+    /// What it waits for, or did last.
+    hold: Hold,
     batch: Batch,
     next_ref: usize,
     /// References up to here can be carried out: the next event, or the end of the batch.
@@ -42,6 +47,10 @@ struct Turns {
     running: Option<u32>,
     queue: VecDeque<u32>,
     slice_end: Units,
+    /// When it had nothing to run last, as teams were then.
+    idle: Mark,
+    /// What it waited, as imbalance, and was time without a team if the program turns out to have teams.
+    before_teams: Units,
 }
 
 /// The next thing that a thread does.
@@ -60,6 +69,10 @@ pub struct Schedule<'a> {
     /// The clock of each cpu that has a thread on it, else the end of time.
     clocks: Vec<Units>,
     sync: Sync,
+    teams: Teams,
+    /// What the code of a barrier takes.
+    barrier: Units,
+    window: Progress,
     slice: Units,
     /// Cpus that some thread is on, or was moved to.
     used: Vec<bool>,
@@ -76,15 +89,17 @@ impl<'a> Schedule<'a> {
     pub fn new(
         engine: &'a mut Engine,
         input: &'a mut dyn Input,
-        slice: Units,
+        config: &Config,
         progress: &'a (dyn Fn(u64) + std::marker::Sync),
     ) -> Self {
+        let slice = config.slice_ns.saturating_mul(1 << 20) as Units;
         let cpus = engine.layout.cpus;
         let threads = input.threads().to_vec();
         let thread = |(number, about): (usize, &crate::input::ThreadAbout)| Thread {
             space: about.space,
             cpu: number as u32 % cpus,
             state: if about.spawned { State::Waiting } else { State::Ready },
+            hold: Hold::Other,
             batch: Batch::default(),
             next_ref: 0,
             stop: 0,
@@ -93,6 +108,9 @@ impl<'a> Schedule<'a> {
             walks: 0,
         };
         Schedule {
+            teams: Teams::default(),
+            barrier: units(config.barrier_ns),
+            window: Progress::new(config.window.as_ref()),
             sync: Sync::new(threads.iter().map(|about| about.spawned)),
             threads: threads.iter().enumerate().map(thread).collect(),
             turns: (0..cpus).map(|_| Turns::default()).collect(),
@@ -122,7 +140,46 @@ impl<'a> Schedule<'a> {
             (true, false) => self.race::<true, false>()?,
             (true, true) => self.race::<true, true>()?,
         }
+        self.wait_for_the_last();
+        self.window.check()?;
         Ok(self.used)
+    }
+
+    /// The run is over: cpus have waited for the last.
+    fn wait_for_the_last(&mut self) {
+        let end = self.engine.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(0);
+        for cpu in 0..self.turns.len() {
+            if self.used[cpu] {
+                let hold = match self.turns[cpu].running {
+                    // The window ends in the midst of the run.
+                    Some(_) => Hold::Barrier,
+                    None => Hold::Other,
+                };
+                self.wait(cpu, hold, end);
+            }
+        }
+    }
+
+    /// A cpu had nothing to run until `now`, when a thread that was held by `hold` goes on.
+    fn wait(&mut self, cpu: usize, hold: Hold, now: Units) {
+        let wait = now.saturating_sub(self.engine.cpus[cpu].clock);
+        if hold == Hold::Other && !self.teams.any() {
+            self.turns[cpu].before_teams += wait;
+        }
+        let wait = self.teams.split(hold, self.turns[cpu].idle, wait, now);
+        self.engine.waited(cpu as u32, wait);
+    }
+
+    /// A master begins a team. At the first one, what cpus have waited so far turns out to be time without a team.
+    fn begin_team(&mut self, cpu: usize) {
+        if !self.teams.any() {
+            for (turns, cpu) in self.turns.iter_mut().zip(&mut self.engine.cpus) {
+                let wait = std::mem::take(&mut turns.before_teams);
+                cpu.spent.imbalance -= wait;
+                cpu.spent.sequential += wait;
+            }
+        }
+        self.teams.begin(self.engine.cpus[cpu].clock);
     }
 
     fn race<const COHERENT: bool, const CLASSES: bool>(&mut self) -> Result<(), SimError> {
@@ -144,6 +201,9 @@ impl<'a> Schedule<'a> {
                     };
                 } else {
                     self.turn(cpu)?;
+                    if self.window.has_ended() {
+                        return Ok(());
+                    }
                     self.look_at_clocks();
                 }
             }
@@ -221,9 +281,11 @@ impl<'a> Schedule<'a> {
             thread.walks = walks;
         }
         let refs = &thread.batch.refs[thread.next_ref..thread.stop];
+        let before = self.engine.cpus[cpu].counts.references;
         let done = run::<COHERENT, CLASSES>(self.engine, who, refs, bound)?;
         thread.next_ref += done;
-        self.engine.detail_ran(number, done);
+        self.engine
+            .detail_ran(number, self.engine.cpus[cpu].counts.references - before);
         self.done += done as u64;
         if self.done >= REPORT {
             (self.progress)(std::mem::take(&mut self.done));
@@ -279,9 +341,27 @@ impl<'a> Schedule<'a> {
                 self.tell(cpu, number, event)?;
                 self.sync.event(number, event)
             }
+            Event::Phase { name } => {
+                self.enters(cpu, name, true);
+                return Ok(());
+            }
+            Event::TeamBegin { .. } => {
+                self.begin_team(cpu);
+                return Ok(());
+            }
+            Event::TeamEnd { .. } if self.teams.is_open() => {
+                self.teams.end(self.engine.cpus[cpu].clock, self.barrier);
+                self.synchronize(cpu);
+                return Ok(());
+            }
+            Event::Barrier { .. } => {
+                self.synchronize(cpu);
+                self.sync.event(number, event)
+            }
             _ => self.sync.event(number, event),
         };
         if verdict == Verdict::Wait {
+            self.threads[number as usize].hold = Hold::of(event);
             self.threads[number as usize].state = State::Waiting;
             self.turns[cpu].running = None;
         }
@@ -290,6 +370,30 @@ impl<'a> Schedule<'a> {
             self.put_on(cpu);
         }
         Ok(())
+    }
+
+    /// The code of a barrier.
+    fn synchronize(&mut self, cpu: usize) {
+        let wait = Wait {
+            synchronization: self.barrier,
+            ..Wait::default()
+        };
+        self.engine.waited(cpu as u32, wait);
+    }
+
+    /// A thread enters a phase. `waits`: cpus without a running thread wait for one.
+    fn enters(&mut self, cpu: usize, phase: &str, waits: bool) {
+        if self.window.enters(phase) != Passes::Begins {
+            return;
+        }
+        let now = self.engine.cpus[cpu].clock;
+        let turns = &self.turns;
+        self.engine
+            .begin_window(now, |cpu| waits && turns[cpu].running.is_none());
+        let idle = self.teams.mark(now);
+        for turns in &mut self.turns {
+            (turns.idle, turns.before_teams) = (idle, 0);
+        }
     }
 
     fn end(&mut self, cpu: usize, number: u32) {
@@ -313,7 +417,7 @@ impl<'a> Schedule<'a> {
         self.enqueue(number);
         let cpu = self.threads[number as usize].cpu as usize;
         if self.turns[cpu].running.is_none() && self.turns[cpu].queue.len() == 1 {
-            self.engine.wait_until(cpu as u32, now);
+            self.wait(cpu, self.threads[number as usize].hold, now);
             self.put_on(cpu);
         }
     }
@@ -323,14 +427,17 @@ impl<'a> Schedule<'a> {
         self.turns[cpu].queue.push_back(number);
     }
 
-    /// The first in the queue gets the cpu.
+    /// The first in the queue gets the cpu, if it has nothing to run.
     fn put_on(&mut self, cpu: usize) {
         let turns = &mut self.turns[cpu];
-        if turns.running.is_none()
-            && let Some(number) = turns.queue.pop_front()
-        {
-            turns.running = Some(number);
-            turns.slice_end = self.engine.cpus[cpu].clock.saturating_add(self.slice);
+        if turns.running.is_some() {
+            return;
+        }
+        let clock = self.engine.cpus[cpu].clock;
+        turns.running = turns.queue.pop_front();
+        turns.slice_end = clock.saturating_add(self.slice);
+        if turns.running.is_none() {
+            turns.idle = self.teams.mark(clock);
         }
     }
 
@@ -392,7 +499,21 @@ impl<'a> Schedule<'a> {
             (true, false) => self.replay::<true, false>()?,
             (true, true) => self.replay::<true, true>()?,
         }
+        self.window.check()?;
+        self.at_one_moment();
         Ok(self.used)
+    }
+
+    /// Clocks have nothing to do with each other: cpus wait until each has run as long as the one that ran longest.
+    fn at_one_moment(&mut self) {
+        let used = |(_, used): &(&mut Cpu, &bool)| **used;
+        let ran = |cpu: &Cpu| cpu.clock - cpu.begin;
+        let longest = self.engine.cpus.iter().map(ran).max().unwrap_or(0);
+        for (cpu, _) in self.engine.cpus.iter_mut().zip(&self.used).filter(used) {
+            let wait = longest - ran(cpu);
+            cpu.spent.imbalance += wait;
+            cpu.clock += wait;
+        }
     }
 
     fn replay<const COHERENT: bool, const CLASSES: bool>(&mut self) -> Result<(), SimError> {
@@ -420,6 +541,12 @@ impl<'a> Schedule<'a> {
                         let cpu = state.cpu as usize;
                         match event {
                             Event::Work { .. } => self.event(cpu, thread, &event)?,
+                            Event::Phase { name } => {
+                                self.enters(cpu, &name, false);
+                                if self.window.has_ended() {
+                                    return Ok(());
+                                }
+                            }
                             _ => self.tell(cpu, thread, &event)?,
                         }
                         1

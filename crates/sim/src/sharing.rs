@@ -59,10 +59,16 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pending {
     /// Index of the counts that it belongs to.
+    /// [`DISCARDED`]: to none.
     pub counts: u32,
     pub stall: Units,
+    /// Of `stall`: where no cache on the path served the miss.
+    pub beyond: Units,
     pub detail: Key,
 }
+
+/// The counts of a miss of before what is counted.
+pub const DISCARDED: u32 = u32::MAX;
 
 /// Records that a block with any has room for.
 const FEWEST: u32 = 4;
@@ -206,6 +212,7 @@ impl Records {
                 let miss = &mut self.pending[at as usize];
                 miss.counts = counts;
                 miss.stall = 0;
+                miss.beyond = 0;
                 if let Some(key) = detail() {
                     miss.detail = key;
                 }
@@ -309,13 +316,20 @@ impl Records {
     }
 
     /// An instance lost a line, not to a write: a miss that was undecided, and is returned, was
-    /// false sharing.
+    /// false sharing. A line that the instance took back without a miss, ahead of use, has a record and no such miss.
     #[inline]
     pub fn unheld(&mut self, block: u32, instance: u32, line: u32) -> Option<Pending> {
         let pending = self.find(block, instance, line)?.pending;
-        let miss = *self.pending.get(pending as usize)?;
-        self.retain(block, |record| record.pending != pending);
-        Some(miss)
+        let miss = self.pending.get(pending as usize).copied();
+        self.retain(block, |record| record.of.line != line || record.of.instance != instance);
+        miss
+    }
+
+    /// Whatever is undecided will count for nothing.
+    pub fn discard(&mut self) {
+        for miss in &mut self.pending {
+            miss.counts = DISCARDED;
+        }
     }
 
     /// Ends the records of a block for which `keep` says no.

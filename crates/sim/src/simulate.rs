@@ -7,7 +7,6 @@ use policy::{Interest, Policy, WorkOrder};
 use rayon::prelude::*;
 use trace::Trace;
 
-use crate::clock::Units;
 use crate::config::{Config, Order, PolicySpec};
 use crate::counts::Class;
 use crate::detail::Detail;
@@ -27,6 +26,9 @@ pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
 
 /// Simulates a trace; one outcome for each policy of `config`, in their order.
 pub fn simulate(trace: &Trace, config: &Config, progress: Progress) -> Result<Vec<Outcome>, SimError> {
+    if let Some(window) = &config.window {
+        window.is_of(&trace.phases()?)?;
+    }
     let spawned = trace.spawned()?;
     let prepare = |order: &WorkOrder, config: &Config| Reordered::new(trace, order, config);
     by_order_of_work(config, &prepare, &|reordered, config| match reordered {
@@ -65,6 +67,9 @@ fn built(config: &Config) -> Result<Vec<Candidate>, SimError> {
 
 /// Simulates streams in memory; one outcome for each policy of `config`, in their order.
 pub fn simulate_refs(streams: &Streams, config: &Config) -> Result<Vec<Outcome>, SimError> {
+    if let Some(window) = &config.window {
+        window.is_of(&streams.phases())?;
+    }
     let prepare = |order: &WorkOrder, config: &Config| reordered_streams(streams, order, config);
     by_order_of_work(config, &prepare, &|reordered, config| match reordered {
         None => in_memory(streams, config, built(config)?),
@@ -187,7 +192,8 @@ fn side_by_side(
 /// All policies without detail: those that move nothing share what does not depend on placement.
 fn totals(open: Open, config: &Config, policies: Vec<Candidate>, progress: Progress) -> Result<Vec<Outcome>, SimError> {
     let input = open()?;
-    if !front::can_split(&config.machine, config.order, input.threads().len(), input.traits()) {
+    let closely = config.window.is_some() || config.barrier_ns > 0.0;
+    if closely || !front::can_split(&config.machine, config.order, input.threads().len(), input.traits()) {
         drop(input);
         return whole(open, config, policies, progress);
     }
@@ -234,30 +240,20 @@ fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> R
     if let Some(acting) = &mut engine.acting {
         acting.set_threads(threads as u32);
     }
-    let slice = config.slice_ns.saturating_mul(1 << 20) as Units;
-    let schedule = Schedule::new(&mut engine, input.as_mut(), slice, progress);
+    let schedule = Schedule::new(&mut engine, input.as_mut(), config, progress);
     let used = match config.order {
         Order::Clock => schedule.by_clock()?,
         Order::Recorded => schedule.recorded()?,
     };
-    finish(&mut engine, &used);
+    // What is undecided at the end was false sharing.
+    for pending in engine.directory.records.undecided() {
+        engine.decide(pending, Class::FalseSharing);
+    }
     let mut outcome = outcome(&engine.tally(), &one.name, config, &used);
     if let Some(detail) = engine.detail.take() {
         detail.tell(&mut outcome, &engine.layout, &engine.table, &input.names());
     }
     Ok(outcome)
-}
-
-/// The end of the run: cpus wait for the last, and undecided sharing was false.
-pub fn finish(engine: &mut Engine, used: &[bool]) {
-    let wall = engine.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(0);
-    for (cpu, _) in engine.cpus.iter_mut().zip(used).filter(|(_, used)| **used) {
-        cpu.spent.imbalance += wall - cpu.clock;
-        cpu.clock = wall;
-    }
-    for pending in engine.directory.records.undecided() {
-        engine.decide(pending, Class::FalseSharing);
-    }
 }
 
 #[cfg(test)]
@@ -341,6 +337,7 @@ mod tests {
     #[test]
     fn a_split_run_is_the_whole_run() {
         let mut plain = preset("simos-r4400").with_cpus(1).unwrap();
+        plain.prefetch = None;
         for cache in &mut plain.caches {
             cache.inclusive = false;
             if cache.level == 1 {

@@ -24,8 +24,10 @@ pub struct Step {
     pub inclusive: bool,
     /// Whether the instance serves one core only.
     pub private: bool,
-    /// Whether a hit leaves something to do: it takes time, or a prefetcher sees it.
+    /// Whether a hit leaves something to do: it takes time, a prefetcher sees it, or the line may still be on its way.
     pub counts_hits: bool,
+    /// Whether the program's prefetches come here.
+    pub ahead: bool,
     masked: bool,
 }
 
@@ -101,7 +103,8 @@ fn step(layout: &Layout, cpu: u32, kind: usize) -> Step {
         private: layout.places[instance].private,
         hit: shape.hit,
         mask: mask.unwrap_or(0),
-        counts_hits: shape.hit > 0 || shape.prefetch.is_some(),
+        counts_hits: shape.hit > 0 || shape.prefetch.is_some() || layout.ahead == Some(kind),
+        ahead: layout.ahead == Some(kind),
         masked: mask.is_some(),
     }
 }

@@ -55,6 +55,15 @@ impl Tlb {
         }
     }
 
+    /// Whether it has a page's entry; nothing changes.
+    pub fn holds(&self, page: u32, number: u64) -> bool {
+        match &self.entries {
+            _ if page == self.last => true,
+            Entries::All(recency, arena) => recency.holds(arena, page),
+            Entries::Sets(cache) => cache.find((number % self.sets) as usize, page).is_some(),
+        }
+    }
+
     /// Has the host fetch what is known of a page.
     #[inline(always)]
     pub fn warm(&self, page: u32, number: u64) {

@@ -6,7 +6,7 @@ use crate::counts::Class;
 use crate::engine::Engine;
 use crate::layout::Off;
 use crate::pieces::Access;
-use crate::sharing::{Held, Pending};
+use crate::sharing::{DISCARDED, Held, Pending};
 
 impl Engine {
     /// The words of its block that a piece touches.
@@ -51,9 +51,14 @@ impl Engine {
     /// The class of a sharing miss is known at last.
     #[inline]
     pub fn decide(&mut self, pending: Pending, class: Class) {
+        if pending.counts == DISCARDED {
+            return;
+        }
         let counts = &mut self.counts[pending.counts as usize];
         counts.classes[class as usize] += 1;
         counts.class_stall[class as usize] += pending.stall;
+        let cpu = pending.counts as usize / self.layout.caches.len();
+        self.cpus[cpu].spent.beyond[class as usize] += pending.beyond;
         self.detail_decided(pending.detail, pending.counts, class);
     }
 
@@ -63,8 +68,9 @@ impl Engine {
         if !self.directory.has_records(block) {
             return;
         }
-        if let Some(pending) = self.directory.records.unheld(block, instance, line) {
-            self.directory.look_at_records(block);
+        let pending = self.directory.records.unheld(block, instance, line);
+        self.directory.look_at_records(block);
+        if let Some(pending) = pending {
             self.decide(pending, Class::FalseSharing);
         }
     }

@@ -48,6 +48,22 @@ impl Trace {
         Ok(allocated)
     }
 
+    /// Names of the phases that the program told, each once, in the order of the threads and of their streams. Reads the
+    /// chunks that hold events.
+    pub fn phases(&self) -> Result<Vec<String>, TraceError> {
+        let mut phases: Vec<String> = Vec::new();
+        for thread in 0..self.threads().len() {
+            self.each_event(thread as ThreadId, |_, event| {
+                if let Event::Phase { name } = event
+                    && !phases.contains(name)
+                {
+                    phases.push(name.clone());
+                }
+            })?;
+        }
+        Ok(phases)
+    }
+
     /// Calls `visit` for the events of a thread in order, each with the references of the thread before it.
     /// Chunks without events are passed over, and references are not decoded.
     pub fn each_event(&self, thread: ThreadId, mut visit: impl FnMut(u64, &Event)) -> Result<(), TraceError> {

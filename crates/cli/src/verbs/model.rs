@@ -48,6 +48,19 @@ pub struct Model {
     /// How threads are replayed against each other
     #[arg(long, value_enum, default_value_t = Order::Clock)]
     pub order: Order,
+
+    /// Count from when the first thread enters this phase of the program (DOMICILE_PHASE); what comes before warms the
+    /// caches
+    #[arg(long, value_name = "PHASE")]
+    pub from_phase: Option<String>,
+
+    /// Count up to when a thread then enters this phase (the same one: its next time), and simulate no further
+    #[arg(long, value_name = "PHASE")]
+    pub to_phase: Option<String>,
+
+    /// What the code of a barrier takes of each thread
+    #[arg(long, value_name = "NS", default_value_t = 0)]
+    pub barrier_ns: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -122,6 +135,11 @@ impl Model {
             Order::Recorded => sim::Order::Recorded,
         };
         config.detail = detail;
+        config.barrier_ns = self.barrier_ns.into();
+        let (from_phase, to_phase) = (self.from_phase.clone(), self.to_phase.clone());
+        if from_phase.is_some() || to_phase.is_some() {
+            config.window = Some(sim::Window { from_phase, to_phase });
+        }
         config
     }
 }

@@ -122,6 +122,7 @@ pub(super) fn memory(
         remote_ns,
         dirty_remote_ns: remote_ns,
         bandwidth_gbps: 0.0,
+        upgrade_ns: 0.0,
         frames_per_node,
         distances: rows,
     };

@@ -145,6 +145,8 @@ pub fn host(root: &sys::Root) -> Result<HostReport, MachineError> {
         caches,
         tlb: Some(assume::tlb(&mut notes)),
         memory: described.memory,
+        // What their prefetch instructions do is not simulated: they bring lines into the nearest cache.
+        prefetch: None,
     };
     machine.check()?;
     Ok(HostReport {

@@ -28,7 +28,10 @@ pub fn body(outcomes: &[Outcome]) -> Html {
             "#remote",
             "#TLB",
             "#policy",
+            "#prefetches",
             "#imbalance",
+            "#sequential",
+            "#synchronization",
         ];
         let slowest = outcomes.iter().map(|outcome| outcome.time_ns.wall).fold(0.0, f64::max);
         html.table(&titles, |html| {
@@ -49,7 +52,10 @@ pub fn body(outcomes: &[Outcome]) -> Html {
                         time.remote_stall,
                         time.tlb_stall,
                         time.policy_overhead,
+                        time.prefetch_stall,
                         time.imbalance,
+                        time.sequential,
+                        time.synchronization,
                     ] {
                         html.number(&nanoseconds(ns));
                     }

@@ -57,6 +57,7 @@ fn machine(cpus: u32, frames_per_node: u64) -> Machine {
             replacement: Replacement::Lru,
             prefetch: None,
         }],
+        prefetch: None,
         tlb: Some(Tlb {
             entries: 2,
             ways: 2,
@@ -69,6 +70,7 @@ fn machine(cpus: u32, frames_per_node: u64) -> Machine {
             remote_ns: 100.0,
             dirty_remote_ns: 100.0,
             bandwidth_gbps: 0.0,
+            upgrade_ns: 0.0,
             frames_per_node,
             distances: Vec::new(),
         },

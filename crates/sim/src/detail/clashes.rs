@@ -130,6 +130,12 @@ impl Clashes {
         }
     }
 
+    /// Counts begin here.
+    pub fn restart(&mut self) {
+        self.pairs.iter_mut().for_each(|pair| pair.count = 0);
+        self.blocks.iter_mut().for_each(|block| block.misses.fill(0));
+    }
+
     /// The blocks with the most false sharing, with the pair that had most of it.
     pub fn worst(&self, count: usize) -> Vec<(&Block, &Pair)> {
         let mut worst: Vec<&Block> = self.blocks.iter().filter(|block| block.misses() > 0).collect();

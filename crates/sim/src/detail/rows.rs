@@ -25,6 +25,10 @@ impl Rows {
         }
     }
 
+    pub fn restart(&mut self) {
+        self.figures.fill(0);
+    }
+
     fn width(&self) -> usize {
         1 + self.kinds * KIND
     }

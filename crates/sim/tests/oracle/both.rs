@@ -16,6 +16,11 @@ pub struct Setup<'a> {
     /// The order of the trace instead of that of the clocks.
     pub recorded: bool,
     pub slice_ns: u64,
+    /// What the code of a barrier takes.
+    pub barrier_ns: u32,
+    /// Phases between which is counted.
+    pub from_phase: Option<&'a str>,
+    pub to_phase: Option<&'a str>,
 }
 
 impl Default for Setup<'_> {
@@ -26,6 +31,9 @@ impl Default for Setup<'_> {
             classes: true,
             recorded: false,
             slice_ns: 10_000_000,
+            barrier_ns: 0,
+            from_phase: None,
+            to_phase: None,
         }
     }
 }
@@ -37,6 +45,9 @@ impl Setup<'_> {
             classes: self.classes,
             recorded: self.recorded,
             slice_ns: self.slice_ns,
+            barrier_ns: self.barrier_ns.into(),
+            from_phase: self.from_phase.map(String::from),
+            to_phase: self.to_phase.map(String::from),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::programs::programs;
 use crate::reference::Program;
 
 const CLASSES: [&str; 5] = ["cold", "capacity", "conflict", "true_sharing", "false_sharing"];
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 10] = [
     "busy",
     "cache_stall",
     "local_stall",
@@ -20,6 +20,9 @@ const PARTS: [&str; 7] = [
     "tlb_stall",
     "policy_overhead",
     "imbalance",
+    "sequential",
+    "synchronization",
+    "prefetch_stall",
 ];
 
 fn number(object: &Value, field: &str) -> f64 {
@@ -50,6 +53,12 @@ fn adds_up(object: &Value, classes: bool) -> TestCaseResult {
             prop_assert_eq!(classed, misses, "the classes in {}", cache);
         }
     }
+    // By why: exactly what is told of caches and memory.
+    let by_class = time["stall_by_class"].as_object().expect("stall is told by class");
+    let sum: f64 = by_class.values().filter_map(Value::as_f64).sum();
+    let stalls: f64 = PARTS[1..4].iter().map(|part| number(time, part)).sum();
+    prop_assert_eq!(sum, stalls, "the stall by class in {}", time);
+    prop_assert_eq!(by_class["conflict"].is_null(), !classes);
     // Each figure is rounded down; a wait that no cache answers for is of a kind that none serves.
     let by_cache: f64 = object["caches"]
         .as_array()
@@ -58,7 +67,6 @@ fn adds_up(object: &Value, classes: bool) -> TestCaseResult {
         .map(|cache| ["hit", "miss", "upgrade"].map(|part| number(&cache["stall_ns"], part)))
         .flat_map(|parts| parts.into_iter())
         .sum();
-    let stalls: f64 = PARTS[1..4].iter().map(|part| number(time, part)).sum();
     prop_assert!(
         by_cache <= stalls + 24.0,
         "{} ns by cache, {} ns in {}",
@@ -114,7 +122,11 @@ pub fn check(machine: &Machine, program: &Program, outcome: &Value, classes: boo
         adds_up(cpu, classes)?;
     }
     if machine.cpus > 1 {
-        for field in ["caches", "tlb", "memory", "time_ns"] {
+        let mut fields = vec!["caches", "tlb", "memory", "time_ns"];
+        if machine.prefetch.is_some() {
+            fields.push("prefetch");
+        }
+        for field in fields {
             let parts: Vec<Value> = per_cpu.iter().map(|cpu| cpu[field].clone()).collect();
             splits(&outcome[field], &parts, field)?;
         }
@@ -142,12 +154,12 @@ pub fn check(machine: &Machine, program: &Program, outcome: &Value, classes: boo
     Ok(())
 }
 
-/// Every cpu that ran is accounted for from the start to the end; each of its seven parts is rounded down.
+/// Every cpu that ran is accounted for from the start to the end; each of its ten parts is rounded down.
 fn time_is_accounted_for(machine: &Machine, program: &Program, outcome: &Value) -> TestCaseResult {
     let ran = program.spaces.len().min(machine.cpus as usize) as f64;
     let missing = ran * (number(&outcome["time_ns"], "wall") + 1.0) - number(&outcome["time_ns"], "total");
     prop_assert!(
-        (0.0..=ran * 8.0).contains(&missing),
+        (0.0..=ran * 11.0).contains(&missing),
         "{} cpus, {} ns unaccounted for in {}",
         ran,
         missing,
@@ -192,8 +204,11 @@ proptest! {
         let with = engine::simulate(&machine, &program, &policy, &Setup::default());
         let without = engine::simulate(&machine, &program, &policy, &Setup { classes: false, ..Setup::default() });
         let (Ok(with), Ok(without)) = (with, without) else { return Ok(()) };
-        for field in ["tlb", "memory", "time_ns"] {
+        for field in ["tlb", "memory", "bus"] {
             prop_assert_eq!(&with[0][field], &without[0][field]);
+        }
+        for part in PARTS.iter().chain(&["total", "wall"]) {
+            prop_assert_eq!(&with[0]["time_ns"][part], &without[0]["time_ns"][part]);
         }
         let caches = with[0]["caches"].as_array().into_iter().flatten();
         for (a, b) in caches.zip(without[0]["caches"].as_array().into_iter().flatten()) {

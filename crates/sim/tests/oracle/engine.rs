@@ -5,7 +5,7 @@ use std::path::Path;
 use machine::Machine;
 use policy::Policy;
 use serde_json::Value;
-use sim::{Config, Detail, Order, PolicySpec, Run, SimError, Streams, Traits};
+use sim::{Config, Detail, Order, PolicySpec, Run, SimError, Streams, Traits, Window};
 use trace::{Header, Process, Ref, Site, Thread, Trace, TraceError, Writer};
 
 use crate::both::Setup;
@@ -70,6 +70,11 @@ fn config(machine: &Machine, policies: &[&str], setup: &Setup) -> Config {
         },
         classes: setup.classes,
         slice_ns: setup.slice_ns,
+        barrier_ns: setup.barrier_ns.into(),
+        window: (setup.from_phase.is_some() || setup.to_phase.is_some()).then(|| Window {
+            from_phase: setup.from_phase.map(String::from),
+            to_phase: setup.to_phase.map(String::from),
+        }),
         ..Config::new(machine.clone(), policies.iter().map(spec).collect())
     }
 }

@@ -100,7 +100,7 @@ proptest! {
     #[test]
     fn one_cpu(machine in machines(vec![1]), program in programs(3, 400), seed in 0..3u64, classes: bool, recorded: bool, slice_ns in 1..2000u64) {
         let sets = sets();
-        agree(&machine, &program, &Setup { sets: &sets, seed, classes, recorded, slice_ns })?;
+        agree(&machine, &program, &Setup { sets: &sets, seed, classes, recorded, slice_ns, ..Setup::default() })?;
     }
 
     /// One cpu and one thread: nothing depends on time.
@@ -113,7 +113,7 @@ proptest! {
     #[test]
     fn several_cpus(machine in machines(vec![2, 3, 4, 6]), program in programs(7, 400), seed in 0..3u64, classes in prop::bool::weighted(0.8), slice_ns in 1..2000u64) {
         let sets = sets();
-        agree(&machine, &program, &Setup { sets: &sets, seed, classes, recorded: false, slice_ns })?;
+        agree(&machine, &program, &Setup { sets: &sets, seed, classes, slice_ns, ..Setup::default() })?;
     }
 
     /// Several cpus in the order of the trace.

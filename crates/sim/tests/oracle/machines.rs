@@ -1,6 +1,6 @@
 //! Random machines: small, odd, and always valid.
 
-use machine::{Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, Tlb, Write};
+use machine::{Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -101,6 +101,7 @@ fn memory() -> impl Strategy<Value = Memory> {
                     remote_ns: remote_ns + local_ns,
                     dirty_remote_ns,
                     bandwidth_gbps,
+                    upgrade_ns: if bandwidth_gbps > 1.0 { 9.3 } else { 0.0 },
                     frames_per_node,
                     distances: match distances {
                         Some(_) => (0..nodes as usize).map(row).collect(),
@@ -187,6 +188,7 @@ fn build(cpus: u32, page_bytes: u64, first_line: u32, levels: &[Level], tlb: Opt
         caches,
         tlb,
         memory,
+        prefetch: None,
     }
 }
 
@@ -217,4 +219,13 @@ pub fn prefetching_machines() -> impl Strategy<Value = Machine> {
         machine.caches[one].prefetch = Some(always);
         machine
     })
+}
+
+/// Machines that carry the program's prefetches out.
+pub fn asking_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
+    let asking = (machines(cpus), 1..=5u32).prop_map(|(mut machine, outstanding)| {
+        machine.prefetch = Some(SoftwarePrefetch { outstanding });
+        machine
+    });
+    asking.prop_filter("prefetches need a second level", |machine| machine.check().is_ok())
 }

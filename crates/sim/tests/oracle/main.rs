@@ -6,6 +6,7 @@
 mod reference;
 
 mod acting;
+mod ahead;
 mod both;
 mod cachegrind;
 mod conservation;
@@ -21,3 +22,5 @@ mod pycachesim;
 mod settled;
 mod slots;
 mod textbook;
+mod waits;
+mod windows;

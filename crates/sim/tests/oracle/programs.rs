@@ -25,12 +25,22 @@ enum Draw {
     Spawn(u32),
     Join(u32),
     Exit,
+    TeamBegin,
+    TeamEnd,
 }
 
 fn draw(threads: u32, synchronized: bool, fetches: bool) -> BoxedStrategy<Draw> {
     let ops = match fetches {
-        true => vec![Op::Read, Op::Read, Op::Write, Op::Modify, Op::Fetch, Op::Fetch],
-        false => vec![Op::Read, Op::Read, Op::Write, Op::Write, Op::Modify],
+        true => vec![
+            Op::Read,
+            Op::Read,
+            Op::Write,
+            Op::Modify,
+            Op::Fetch,
+            Op::Fetch,
+            Op::Prefetch,
+        ],
+        false => vec![Op::Read, Op::Read, Op::Write, Op::Write, Op::Modify, Op::Prefetch],
     };
     let sizes = prop_oneof![6 => select(vec![1u16, 2, 4, 4, 8]), 1 => select(vec![16, 64, 300])];
     let insns = prop_oneof![4 => 0..4u8, 1 => any::<u8>()];
@@ -56,6 +66,8 @@ fn draw(threads: u32, synchronized: bool, fetches: bool) -> BoxedStrategy<Draw> 
         1 => (0..threads).prop_map(Draw::Spawn),
         1 => (0..threads).prop_map(Draw::Join),
         1 => Just(Draw::Exit),
+        1 => Just(Draw::TeamBegin),
+        1 => Just(Draw::TeamEnd),
     ]
     .boxed()
 }
@@ -107,6 +119,8 @@ pub fn programs(threads: u32, length: usize) -> impl Strategy<Value = Program> {
                     Draw::Spawn(child) => Event::Spawn { child },
                     Draw::Join(child) => Event::Join { child },
                     Draw::Exit => Event::Exit,
+                    Draw::TeamBegin => Event::TeamBegin { object: 3, threads: 0 },
+                    Draw::TeamEnd => Event::TeamEnd { object: 3 },
                 };
                 (thread, Item::Event(event))
             });

@@ -13,8 +13,30 @@ pub enum Class {
     FalseSharing,
 }
 
-/// A miss whose class is known, the cpu that it counts for, and what it stalled that cpu as far as that was told.
-pub type Verdict = (u32, Class, u64);
+/// A miss whose class is known.
+#[derive(Clone, Copy, Debug)]
+pub struct Verdict {
+    /// The cpu that it counts for.
+    pub cpu: u32,
+    pub class: Class,
+    /// What it stalled that cpu as far as that was told, and of that, where no cache on the path served it.
+    pub stall: u64,
+    pub beyond: u64,
+    /// Whether it counts at all.
+    pub counts: bool,
+}
+
+impl Verdict {
+    fn new(cpu: u32, class: Class) -> Verdict {
+        Verdict {
+            cpu,
+            class,
+            stall: 0,
+            beyond: 0,
+            counts: true,
+        }
+    }
+}
 
 #[derive(Default)]
 pub struct Classes {
@@ -27,8 +49,8 @@ pub struct Classes {
     invalidated: HashSet<u64>,
     /// Words (address / 4) of a line that others wrote since the last essential miss.
     written: HashMap<u64, HashSet<u64>>,
-    /// Held lines whose sharing miss, of this cpu and with this stall, is not decided yet.
-    undecided: HashMap<u64, (u32, u64)>,
+    /// Held lines whose sharing miss is not decided yet (the class means nothing).
+    undecided: HashMap<u64, Verdict>,
 }
 
 impl Classes {
@@ -56,13 +78,13 @@ impl Classes {
         if self.invalidated.contains(&line) && !cold {
             if self.meets(line, words) {
                 self.written.remove(&line);
-                return Some((cpu, Class::TrueSharing, 0));
+                return Some(Verdict::new(cpu, Class::TrueSharing));
             }
             if takes {
-                self.undecided.insert(line, (cpu, 0));
+                self.undecided.insert(line, Verdict::new(cpu, Class::FalseSharing));
                 return None;
             }
-            return Some((cpu, Class::FalseSharing, 0));
+            return Some(Verdict::new(cpu, Class::FalseSharing));
         }
         self.written.remove(&line);
         let class = match (cold, fully_hit) {
@@ -70,7 +92,7 @@ impl Classes {
             (false, true) => Class::Conflict,
             (false, false) => Class::Capacity,
         };
-        Some((cpu, class, 0))
+        Some(Verdict::new(cpu, class))
     }
 
     fn meets(&self, line: u64, mut words: Range<u64>) -> bool {
@@ -123,14 +145,20 @@ impl Classes {
     }
 
     fn decide(&mut self, line: u64, class: Class) -> Option<Verdict> {
-        self.undecided.remove(&line).map(|(cpu, stall)| (cpu, class, stall))
+        self.undecided.remove(&line).map(|miss| Verdict { class, ..miss })
+    }
+
+    /// What is undecided will not count.
+    pub fn discard(&mut self) {
+        self.undecided.values_mut().for_each(|miss| miss.counts = false);
     }
 
     /// What the miss that has just been made stalls its cpu, if its class is not known yet.
-    pub fn stalled(&mut self, line: u64, stall: u64) -> bool {
+    pub fn stalled(&mut self, line: u64, stall: u64, beyond: u64) -> bool {
         let undecided = self.undecided.get_mut(&line);
-        undecided.is_some_and(|(_, so_far)| {
-            *so_far += stall;
+        undecided.is_some_and(|miss| {
+            miss.stall += stall;
+            miss.beyond += beyond;
             true
         })
     }

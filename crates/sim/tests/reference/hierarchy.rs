@@ -6,6 +6,7 @@ use std::ops::Range;
 use machine::{Kind, Machine, Write};
 use trace::Op;
 
+use super::ahead::{Ahead, Prefetches};
 use super::instance::Instance;
 use super::memory::Memory;
 use super::streams::Streams;
@@ -43,7 +44,7 @@ impl Wait {
 }
 
 /// A dirty line on its way out of an instance that must give it up or clean it.
-struct Flushed {
+pub struct Flushed {
     address: u64,
     cpus: Range<u32>,
 }
@@ -53,7 +54,7 @@ pub struct Hierarchy {
     /// For each cpu the instances that its fetches, or its other pieces, try in turn.
     fetch_paths: Vec<Vec<usize>>,
     data_paths: Vec<Vec<usize>>,
-    hit: Vec<u64>,
+    pub hit: Vec<u64>,
     block: u64,
     /// The core that owns a block; a core is named by its first cpu.
     owners: HashMap<u64, u32>,
@@ -63,6 +64,11 @@ pub struct Hierarchy {
     /// Instances that the piece at hand looked up.
     looked_up: Vec<usize>,
     page: u64,
+    /// The program's prefetches, if the cpus carry them out.
+    pub ahead: Option<Ahead>,
+    /// By cpu, what it waited for in caches of its path, and where no cache answers.
+    pub on_chip: Vec<u64>,
+    pub unclassed: Vec<u64>,
 }
 
 impl Hierarchy {
@@ -97,6 +103,13 @@ impl Hierarchy {
             streams,
             looked_up: Vec::new(),
             page: machine.page_bytes,
+            ahead: machine.prefetch.map(|prefetch| Ahead {
+                outstanding: prefetch.outstanding as usize,
+                under_way: vec![Vec::new(); machine.cpus as usize],
+                counts: vec![Prefetches::default(); machine.cpus as usize],
+            }),
+            on_chip: vec![0; machine.cpus as usize],
+            unclassed: vec![0; machine.cpus as usize],
             hit: instances
                 .iter()
                 .map(|instance| super::units(instance.cache.hit_ns))
@@ -113,6 +126,25 @@ impl Hierarchy {
                 .into(),
             owners: HashMap::new(),
             memory: Memory::new(machine),
+        }
+    }
+
+    pub fn data_path(&self, cpu: u32) -> Vec<usize> {
+        self.data_paths[cpu as usize].clone()
+    }
+
+    pub fn memory_cpus(&self) -> usize {
+        self.data_paths.len()
+    }
+
+    /// What was counted so far is nothing; what is held stays.
+    pub fn count_anew(&mut self) {
+        self.instances.iter_mut().for_each(Instance::count_anew);
+        self.memory.count_anew();
+        self.on_chip.fill(0);
+        self.unclassed.fill(0);
+        if let Some(ahead) = &mut self.ahead {
+            ahead.counts.fill(Prefetches::default());
         }
     }
 
@@ -188,7 +220,7 @@ impl Hierarchy {
             return;
         }
         if without.len() == beyond.len() {
-            self.memory.store(ahead.physical_address, ahead.asked);
+            self.memory.bring(ahead.physical_address, ahead.asked);
         }
         for &instance in without.iter().rev() {
             self.fill(instance, ahead);
@@ -217,6 +249,7 @@ impl Hierarchy {
         if waits && self.data_paths.len() > 1 {
             supplied = self.coherence(piece, found.map(|level| path[level]), &mut wait, &mut flushed);
         }
+        let late = found.map_or(Wait::default(), |level| self.find_ahead(piece, path[level], waits));
         let upgrade = if found.is_some() { wait.sum() } else { 0 };
         match found {
             Some(level) if waits => wait.cache += self.hit[path[level]],
@@ -227,6 +260,9 @@ impl Hierarchy {
         if waits {
             self.answer(piece, path, found, upgrade, wait.sum() - upgrade);
         }
+        wait.cache += late.cache;
+        wait.local += late.local;
+        wait.remote += late.remote;
 
         let missed = &path[..found.unwrap_or(path.len())];
         let mut taken = false;
@@ -251,10 +287,12 @@ impl Hierarchy {
         let cpu = piece.cpu as usize;
         if let Some(level) = found {
             self.instances[path[level]].counts[cpu].stall.upgrade += upgrade;
+            self.on_chip[cpu] += rest;
         }
+        let beyond = if found.is_none() { rest } else { 0 };
         match found.unwrap_or(path.len()).checked_sub(1) {
-            Some(missed) => self.instances[path[missed]].stalled(piece.cpu, piece.physical_address, rest),
-            None if path.is_empty() => {}
+            Some(missed) => self.instances[path[missed]].stalled(piece.cpu, piece.physical_address, rest, beyond),
+            None if path.is_empty() => self.unclassed[cpu] += rest,
             None => self.instances[path[0]].counts[cpu].stall.hit += rest,
         }
     }
@@ -283,7 +321,7 @@ impl Hierarchy {
         }
     }
 
-    fn fill(&mut self, instance: usize, piece: &Piece) {
+    pub fn fill(&mut self, instance: usize, piece: &Piece) {
         let (way, victim) = self.instances[instance].make_room(piece.virtual_address, piece.physical_address);
         if let Some(address) = victim {
             self.evict(instance, address, piece);
@@ -365,7 +403,13 @@ impl Hierarchy {
     }
 
     /// Who owns the block, who must give up or clean its lines, what that costs. Whether a dirty line served the piece.
-    fn coherence(&mut self, piece: &Piece, found: Option<usize>, wait: &mut Wait, flushed: &mut Vec<Flushed>) -> bool {
+    pub fn coherence(
+        &mut self,
+        piece: &Piece,
+        found: Option<usize>,
+        wait: &mut Wait,
+        flushed: &mut Vec<Flushed>,
+    ) -> bool {
         let core = self.core(piece.cpu);
         let number = piece.physical_address / self.block;
         let block = number * self.block..(number + 1) * self.block;
@@ -391,7 +435,7 @@ impl Hierarchy {
                     if !givers.is_empty() {
                         match self.meeting(piece.cpu, &givers) {
                             Some(cache) => wait.cache += self.hit[cache],
-                            None => wait.local += self.memory.local,
+                            None => wait.local += self.memory.upgrade(piece) + self.memory.local,
                         }
                     }
                 }
@@ -449,7 +493,7 @@ impl Hierarchy {
     }
 
     /// Dirty data reaches the cache where the two paths meet, or memory.
-    fn land(&mut self, line: &Flushed, cpu: u32) {
+    pub fn land(&mut self, line: &Flushed, cpu: u32) {
         let mut common = self.data_paths[cpu as usize].clone();
         common.retain(|&cache| {
             let served = &self.instances[cache].cpus;

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use machine::{Cache, Index, Replacement};
 
+use super::ahead::Coming;
 use super::classes::{Class, Classes, Verdict};
 use super::random::SplitMix64;
 
@@ -15,6 +16,8 @@ pub struct Line {
     pub dirty: bool,
     /// Brought by this cache's prefetcher, and not looked up since.
     brought: bool,
+    /// Asked for by the program ahead of use.
+    pub coming: Option<Coming>,
     used: u64,
 }
 
@@ -54,6 +57,10 @@ pub struct Stall {
     pub conflict: u64,
     pub true_sharing: u64,
     pub false_sharing: u64,
+    /// For lines that were found and had not come.
+    pub late: u64,
+    /// Of the classes, in their order, and of `miss`: where no cache on the path served the miss.
+    pub beyond: [u64; 6],
 }
 
 pub struct Instance {
@@ -158,7 +165,7 @@ impl Instance {
             .classes
             .as_mut()
             .and_then(|classes| classes.look_up(cpu, number, words(physical_address, size), way.is_some(), takes));
-        self.latest = verdict.map(|(_, class, _)| class);
+        self.latest = verdict.map(|verdict| verdict.class);
         self.record(verdict);
         way.is_some()
     }
@@ -233,6 +240,7 @@ impl Instance {
             number,
             dirty: false,
             brought: false,
+            coming: None,
             used: time,
         });
         self.use_way(set, way, time);
@@ -296,20 +304,41 @@ impl Instance {
     }
 
     /// The latest lookup missed and stalls its cpu.
-    pub fn stalled(&mut self, cpu: u32, physical_address: u64, stall: u64) {
+    /// `beyond`: of the stall, where no cache on the path served the miss.
+    pub fn stalled(&mut self, cpu: u32, physical_address: u64, stall: u64, beyond: u64) {
         let line = self.line_number(physical_address);
         if self
             .classes
             .as_mut()
-            .is_some_and(|classes| classes.stalled(line, stall))
+            .is_some_and(|classes| classes.stalled(line, stall, beyond))
         {
             return;
         }
         let latest = self.latest;
         let of = &mut self.counts[cpu as usize].stall;
         match latest {
-            None => of.miss += stall,
-            Some(class) => *of.class(class) += stall,
+            None => {
+                of.miss += stall;
+                of.beyond[5] += beyond;
+            }
+            Some(class) => {
+                *of.class(class) += stall;
+                of.beyond[class as usize] += beyond;
+            }
+        }
+    }
+
+    /// What was counted so far is nothing; what is undecided will count for nothing.
+    pub fn count_anew(&mut self) {
+        self.counts.fill(Counts::default());
+        if let Some(classes) = &mut self.classes {
+            classes.discard();
+        }
+        for line in self.sets.values_mut().flat_map(|set| set.ways.iter_mut().flatten()) {
+            line.brought = false;
+            if let Some(coming) = &mut line.coming {
+                coming.uncounted();
+            }
         }
     }
 
@@ -321,8 +350,14 @@ impl Instance {
     }
 
     fn record(&mut self, verdict: Option<Verdict>) {
-        let Some((cpu, class, stall)) = verdict else { return };
-        *self.counts[cpu as usize].stall.class(class) += stall;
+        let Some(verdict) = verdict else { return };
+        let Verdict { cpu, class, .. } = verdict;
+        if !verdict.counts {
+            return;
+        }
+        let of = &mut self.counts[cpu as usize].stall;
+        *of.class(class) += verdict.stall;
+        of.beyond[class as usize] += verdict.beyond;
         let counts = &mut self.counts[cpu as usize];
         match class {
             Class::Cold => counts.cold += 1,

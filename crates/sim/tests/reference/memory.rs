@@ -20,7 +20,11 @@ pub struct Memory {
     dirty_remote: u64,
     /// Of one block.
     transfer: u64,
+    /// Of an upgrade.
+    upgrade: u64,
     free_at: Vec<u64>,
+    /// How long all nodes were occupied by data, by what went to memory, by upgrades.
+    pub occupied: [u64; 3],
     frame_bytes_per_node: u64,
     pub served: Vec<Served>,
 }
@@ -59,6 +63,11 @@ impl Memory {
                 0.0 => 0,
                 bandwidth => super::units(f64::from(block) / bandwidth),
             },
+            upgrade: match memory.bandwidth_gbps {
+                0.0 => 0,
+                _ => super::units(memory.upgrade_ns),
+            },
+            occupied: [0; 3],
             free_at: vec![0; nodes],
             frame_bytes_per_node: frames * machine.page_bytes,
             served: vec![Served::default(); machine.cpus as usize],
@@ -69,20 +78,26 @@ impl Memory {
         (physical_address / self.frame_bytes_per_node) as usize
     }
 
-    /// One transfer; how long it waits for its node.
-    fn occupy(&mut self, physical_address: u64, asked: u64) -> u64 {
-        if self.transfer == 0 {
+    /// One use of a node for a time, by what ([`Memory::occupied`]); how long it waits for its node.
+    fn occupy(&mut self, physical_address: u64, asked: u64, by: usize, time: u64) -> u64 {
+        if time == 0 {
             return 0;
         }
         let home = self.home(physical_address);
         let start = asked.max(self.free_at[home]);
-        self.free_at[home] = start + self.transfer;
+        self.free_at[home] = start + time;
+        self.occupied[by] += time;
         start - asked
+    }
+
+    pub fn count_anew(&mut self) {
+        self.served.fill(Served::default());
+        self.occupied = [0; 3];
     }
 
     /// Memory serves a piece.
     pub fn serve(&mut self, piece: &Piece, waits: bool, wait: &mut Wait) {
-        let queued = self.occupy(piece.physical_address, piece.asked);
+        let queued = self.occupy(piece.physical_address, piece.asked, 0, self.transfer);
         let from = (u64::from(piece.cpu) * self.nodes / self.cpus) as usize;
         let to = self.home(piece.physical_address);
         let stall = if waits { queued + self.latencies[from][to] } else { 0 };
@@ -98,13 +113,23 @@ impl Memory {
 
     /// Another cpu's cache serves a piece, over the memory's bus.
     pub fn supply(&mut self, piece: &Piece, wait: &mut Wait) {
-        let queued = self.occupy(piece.physical_address, piece.asked);
+        let queued = self.occupy(piece.physical_address, piece.asked, 0, self.transfer);
         self.served[piece.cpu as usize].remote += 1;
         wait.remote += queued + self.dirty_remote;
     }
 
     /// Dirty data, or a write that no cache keeps, goes to memory.
     pub fn store(&mut self, physical_address: u64, asked: u64) {
-        self.occupy(physical_address, asked);
+        self.occupy(physical_address, asked, 1, self.transfer);
+    }
+
+    /// A cache's own prefetcher brings a block.
+    pub fn bring(&mut self, physical_address: u64, asked: u64) {
+        self.occupy(physical_address, asked, 0, self.transfer);
+    }
+
+    /// A request to write what others hold; how long it waits.
+    pub fn upgrade(&mut self, piece: &Piece) -> u64 {
+        self.occupy(piece.physical_address, piece.asked, 2, self.upgrade)
     }
 }

@@ -5,6 +5,7 @@
 //! since they are inputs to both.
 #![allow(dead_code)] // Each test file uses its part.
 
+pub mod ahead;
 pub mod classes;
 pub mod hierarchy;
 pub mod instance;
@@ -43,6 +44,11 @@ pub struct Choices {
     /// The order of the trace instead of that of the clocks.
     pub recorded: bool,
     pub slice_ns: u64,
+    /// What the code of a barrier takes.
+    pub barrier_ns: u64,
+    /// Phases between which is counted.
+    pub from_phase: Option<String>,
+    pub to_phase: Option<String>,
 }
 
 impl Default for Choices {
@@ -52,6 +58,9 @@ impl Default for Choices {
             classes: true,
             recorded: false,
             slice_ns: 10_000_000,
+            barrier_ns: 0,
+            from_phase: None,
+            to_phase: None,
         }
     }
 }
@@ -65,7 +74,10 @@ pub struct Time {
     pub remote: u64,
     pub tlb: u64,
     pub policy: u64,
+    pub prefetch: u64,
     pub imbalance: u64,
+    pub sequential: u64,
+    pub synchronization: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -78,6 +90,10 @@ pub struct CpuResult {
     pub time: Time,
     pub references: u64,
     pub instructions: u64,
+    pub prefetches: ahead::Prefetches,
+    /// What it waited for in caches of its path, and where no cache answers.
+    pub on_chip: u64,
+    pub unclassed: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -85,6 +101,8 @@ pub struct Outcome {
     pub cpus: Vec<CpuResult>,
     pub pages: u64,
     pub wall: u64,
+    /// How long memory was occupied by data, by what went there, by upgrades.
+    pub occupied: [u64; 3],
     /// Whether the program tells how many instructions it executed.
     pub knows_instructions: bool,
 }
@@ -120,24 +138,90 @@ pub fn simulate(
         cut: innermost.map(|cache| cache.line_bytes).min().unwrap_or(64).into(),
         cpus: vec![CpuResult::default(); machine.cpus as usize],
     };
-    let mut schedule = Schedule::new(program, machine.cpus, choices.slice_ns << 20);
+    let mut schedule = Schedule::new(program, machine.cpus, choices.slice_ns << 20, choices.barrier_ns << 20);
+    let mut counting = choices.from_phase.is_none();
+    // Whether the window ends with an item.
+    let mut passes = |model: &mut Model, schedule: &mut Schedule, cpu: usize, item: &Item, waits: bool| -> bool {
+        let Item::Event(Event::Phase { name }) = item else {
+            return false;
+        };
+        if !counting && choices.from_phase.as_ref() == Some(name) {
+            counting = true;
+            schedule.count_anew(schedule.cpus[cpu].clock, waits);
+            model.count_anew();
+            return false;
+        }
+        counting && choices.to_phase.as_ref() == Some(name)
+    };
     if choices.recorded {
         for (thread, item) in &program.items {
             let cpu = (*thread % machine.cpus) as usize;
             schedule.cpus[cpu].clock += model.carry_out(cpu, *thread, item, schedule.cpus[cpu].clock)?;
+            if passes(&mut model, &mut schedule, cpu, item, false) {
+                break;
+            }
         }
+        schedule.at_one_moment(model.active());
     } else {
         while let Some((cpu, thread, item)) = schedule.next() {
             if let Some(item) = &item {
                 schedule.cpus[cpu].clock += model.carry_out(cpu, thread, item, schedule.cpus[cpu].clock)?;
+                if let Item::Event(event) = item {
+                    let cost = schedule.cost(event);
+                    schedule.cpus[cpu].clock += cost;
+                    schedule.cpus[cpu].synchronization += cost;
+                }
+                if passes(&mut model, &mut schedule, cpu, item, true) {
+                    break;
+                }
             }
             schedule.after(cpu, thread, item.as_ref());
         }
+        schedule.end(model.active());
     }
     Ok(model.finish(&schedule))
 }
 
 impl Model<'_> {
+    /// Cpus that run a thread.
+    fn active(&self) -> usize {
+        self.program.spaces.len().min(self.cpus.len())
+    }
+
+    /// What was counted so far is nothing.
+    fn count_anew(&mut self) {
+        self.cpus.fill(CpuResult::default());
+        self.hierarchy.count_anew();
+        for tlb in &mut self.tlbs {
+            (tlb.accesses, tlb.misses) = (0, 0);
+        }
+    }
+
+    /// A prefetch; how long it stalls the cpu.
+    fn prefetch(&mut self, cpu: usize, thread: u32, address: u64, clock: u64) -> u64 {
+        let space = self.program.spaces[thread as usize];
+        let page = Page {
+            space,
+            number: address / self.machine.page_bytes,
+        };
+        let Some(ahead) = &mut self.hierarchy.ahead else {
+            return 0;
+        };
+        let counts = &mut ahead.counts[cpu];
+        counts.issued += 1;
+        if self.tlbs.get(cpu).is_some_and(|tlb| !tlb.holds(page)) {
+            counts.dropped_tlb += 1;
+            return 0;
+        }
+        let Some(physical) = self.pages.find(space, address) else {
+            counts.dropped_unmapped += 1;
+            return 0;
+        };
+        let stall = self.hierarchy.prefetch_ahead(cpu as u32, address, physical, clock);
+        self.cpus[cpu].time.prefetch += stall;
+        stall
+    }
+
     /// How long the item takes.
     fn carry_out(&mut self, cpu: usize, thread: u32, item: &Item, clock: u64) -> Result<u64, OutOfFrames> {
         match item {
@@ -154,10 +238,13 @@ impl Model<'_> {
                     (false, true) => u64::from(*op == Op::Fetch),
                     (false, false) => 1,
                 };
-                self.cpus[cpu].references += 1;
                 self.cpus[cpu].instructions += instructions;
                 let mut took = instructions * self.clocks_period;
                 self.cpus[cpu].time.busy += took;
+                if *op == Op::Prefetch {
+                    return Ok(took + self.prefetch(cpu, thread, *addr, clock + took));
+                }
+                self.cpus[cpu].references += 1;
                 let mut rest = u64::from(*size).max(1);
                 let mut address = *addr;
                 loop {
@@ -215,8 +302,9 @@ impl Model<'_> {
     }
 
     fn finish(mut self, schedule: &Schedule) -> Outcome {
-        let wall = schedule.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(0);
-        let active = self.program.spaces.len().min(self.cpus.len());
+        let active = self.active();
+        let ran = schedule.cpus.iter().take(active);
+        let wall = ran.map(|cpu| cpu.clock - cpu.begin).max().unwrap_or(0);
         for instance in &mut self.hierarchy.instances {
             instance.end();
         }
@@ -230,13 +318,21 @@ impl Model<'_> {
             (cpu.local, cpu.remote) = (served.local, served.remote);
             if number < active {
                 let run = &schedule.cpus[number];
-                cpu.time.imbalance = run.imbalance + (wall - run.clock);
+                cpu.time.imbalance = run.imbalance;
+                cpu.time.sequential = run.sequential;
+                cpu.time.synchronization = run.synchronization;
             }
+            if let Some(ahead) = &self.hierarchy.ahead {
+                cpu.prefetches = ahead.counts[number];
+            }
+            cpu.on_chip = self.hierarchy.on_chip[number];
+            cpu.unclassed = self.hierarchy.unclassed[number];
         }
         Outcome {
             cpus: self.cpus,
             pages: self.pages.count(),
             wall,
+            occupied: self.hierarchy.memory.occupied,
             knows_instructions: self.program.counts_instructions || self.program.has_fetches,
         }
     }

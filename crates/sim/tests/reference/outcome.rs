@@ -3,6 +3,7 @@
 use machine::Machine;
 use serde_json::{Value, json};
 
+use super::ahead::Prefetches;
 use super::instance::{Counts, Stall};
 use super::{CpuResult, Outcome};
 
@@ -28,6 +29,10 @@ impl Counts {
         self.stall.conflict += other.stall.conflict;
         self.stall.true_sharing += other.stall.true_sharing;
         self.stall.false_sharing += other.stall.false_sharing;
+        self.stall.late += other.stall.late;
+        for (sum, beyond) in self.stall.beyond.iter_mut().zip(other.stall.beyond) {
+            *sum += beyond;
+        }
     }
 }
 
@@ -44,6 +49,16 @@ impl Outcome {
     pub fn json(&self, machine: &Machine, classes: bool) -> Value {
         let mut all = sum(&self.cpus, machine, classes);
         all["time_ns"]["wall"] = json!(self.wall >> 20);
+        if machine.memory.bandwidth_gbps > 0.0 {
+            let [data, writebacks, upgrades] = self.occupied.map(|time| time >> 20);
+            let percent = match self.wall >> 20 {
+                0 => 0.0,
+                wall => 100.0 * (data + writebacks + upgrades) as f64 / (wall as f64 * f64::from(machine.memory.nodes)),
+            };
+            all["bus"] = json!({
+                "data": data, "writebacks": writebacks, "upgrades": upgrades, "occupancy_percent": percent,
+            });
+        }
         all["memory"]["pages"] = json!(self.pages);
         let total = |of: fn(&CpuResult) -> u64| self.cpus.iter().map(of).sum::<u64>();
         all["references"] = json!(total(|cpu| cpu.references));
@@ -71,6 +86,12 @@ fn sum(cpus: &[CpuResult], machine: &Machine, classes: bool) -> Value {
     let tlb_stall = total(&|cpu| cpu.time.tlb >> 20);
     let policy = total(&|cpu| cpu.time.policy >> 20);
     let imbalance = total(&|cpu| cpu.time.imbalance >> 20);
+    let sequential = total(&|cpu| cpu.time.sequential >> 20);
+    let synchronization = total(&|cpu| cpu.time.synchronization >> 20);
+    let prefetch_stall = total(&|cpu| cpu.time.prefetch >> 20);
+    let parts: Vec<[u64; 9]> = cpus.iter().map(parts).collect();
+    let part = |number: usize| parts.iter().map(|parts| parts[number]).sum::<u64>();
+    let class = |number: usize| if classes { json!(part(number)) } else { Value::Null };
     let caches: Vec<Value> = (machine.caches.iter().enumerate())
         .map(|(kind, cache)| {
             let mut counts = Counts::default();
@@ -84,6 +105,9 @@ fn sum(cpus: &[CpuResult], machine: &Machine, classes: bool) -> Value {
                 "writebacks": counts.writebacks, "upgrades": counts.upgrades,
                 "stall_ns": { "hit": stall(|s| s.hit), "upgrade": stall(|s| s.upgrade), "miss": stall(|s| s.miss) },
             });
+            if machine.prefetch.is_some() && is_outermost(machine, kind) {
+                object["stall_ns"]["late"] = json!(stall(|s| s.late));
+            }
             if cache.prefetch.is_some() {
                 object["prefetches"] = json!(counts.prefetches);
                 object["prefetch_hits"] = json!(counts.prefetch_hits);
@@ -113,7 +137,7 @@ fn sum(cpus: &[CpuResult], machine: &Machine, classes: bool) -> Value {
             object
         })
         .collect();
-    json!({
+    let mut all = json!({
         "caches": caches,
         "tlb": match machine.tlb {
             Some(_) => json!({ "accesses": total(&|cpu| cpu.tlb.0), "misses": total(&|cpu| cpu.tlb.1) }),
@@ -123,7 +147,59 @@ fn sum(cpus: &[CpuResult], machine: &Machine, classes: bool) -> Value {
         "time_ns": {
             "busy": busy, "cache_stall": cache_stall, "local_stall": local_stall, "remote_stall": remote_stall,
             "tlb_stall": tlb_stall, "policy_overhead": policy, "imbalance": imbalance,
-            "total": busy + cache_stall + local_stall + remote_stall + tlb_stall + policy + imbalance,
+            "sequential": sequential, "synchronization": synchronization, "prefetch_stall": prefetch_stall,
+            "total": busy + cache_stall + local_stall + remote_stall + tlb_stall + policy
+                + imbalance + sequential + synchronization + prefetch_stall,
+            "stall_by_class": {
+                "on_chip": part(0), "cold": class(1), "capacity": class(2), "conflict": class(3),
+                "true_sharing": class(4), "false_sharing": class(5), "unclassed": part(6),
+                "upgrade": part(7), "late_prefetch": part(8),
+            },
         },
-    })
+    });
+    if machine.prefetch.is_some() {
+        let total = |of: fn(&Prefetches) -> u64| total(&|cpu| of(&cpu.prefetches));
+        all["prefetch"] = json!({
+            "issued": total(|p| p.issued), "dropped_tlb": total(|p| p.dropped_tlb),
+            "dropped_unmapped": total(|p| p.dropped_unmapped), "already_present": total(|p| p.already_present),
+            "brought": total(|p| p.brought), "useful": total(|p| p.useful), "late": total(|p| p.late),
+        });
+    }
+    all
+}
+
+/// What a cpu waited for in caches and memory, by why, in whole nanoseconds that add up to what is told of its stalls.
+fn parts(cpu: &CpuResult) -> [u64; 9] {
+    let mut sum = Counts::default();
+    cpu.caches.iter().for_each(|counts| sum.add(counts));
+    let [cold, capacity, conflict, true_sharing, false_sharing, no_class] = sum.stall.beyond;
+    let unclassed = no_class + cpu.unclassed;
+    let parts = [
+        cpu.on_chip,
+        cold,
+        capacity,
+        conflict,
+        true_sharing,
+        false_sharing,
+        unclassed,
+        sum.stall.upgrade,
+        sum.stall.late,
+    ];
+    let time = &cpu.time;
+    let all: u64 = parts.iter().sum();
+    assert_eq!(all, time.cache + time.local + time.remote, "nothing is left over");
+    let told = (time.cache >> 20) + (time.local >> 20) + (time.remote >> 20);
+    let upto = |number: usize| -> u64 {
+        let sum: u64 = parts[..number].iter().sum();
+        (u128::from(sum) * u128::from(told) / u128::from(all.max(1))) as u64
+    };
+    std::array::from_fn(|number| upto(number + 1) - upto(number))
+}
+
+/// Whether a cache is the outermost one for data.
+fn is_outermost(machine: &Machine, kind: usize) -> bool {
+    let data = machine.caches.iter().enumerate();
+    let data = data.filter(|(_, cache)| cache.kind != machine::Kind::Instruction);
+    data.max_by_key(|(_, cache)| cache.level)
+        .is_some_and(|(number, _)| number == kind)
 }

@@ -78,6 +78,13 @@ impl Pages {
         Ok(frame * self.page_bytes + address % self.page_bytes)
     }
 
+    /// The physical address, if the page has a frame.
+    pub fn find(&self, space: u32, address: u64) -> Option<u64> {
+        let number = address / self.page_bytes;
+        let frame = self.table.get(&Page { space, number })?;
+        Some(frame * self.page_bytes + address % self.page_bytes)
+    }
+
     fn place(&mut self, touch: &Touch, now_ns: u64) -> Result<u64, OutOfFrames> {
         let world = self.world(now_ns);
         let wish = self.policy.place(touch, &world);

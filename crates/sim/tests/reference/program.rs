@@ -61,9 +61,10 @@ impl Program {
         }
     }
 
+    /// Prefetches are none.
     pub fn references(&self) -> u64 {
-        let refs = self.items.iter().filter(|(_, item)| matches!(item, Item::Ref { .. }));
-        refs.count() as u64
+        let is_reference = |item: &Item| matches!(item, Item::Ref { op, .. } if *op != Op::Prefetch);
+        self.items.iter().filter(|(_, item)| is_reference(item)).count() as u64
     }
 
     /// The references as `<hex address> <bytes>` lines.

@@ -27,7 +27,11 @@ enum State {
 #[derive(Clone, Debug, Default)]
 pub struct Cpu {
     pub clock: u64,
+    /// Its clock when counting began.
+    pub begin: u64,
     pub imbalance: u64,
+    pub sequential: u64,
+    pub synchronization: u64,
     ready: VecDeque<u32>,
     slice_began: u64,
 }
@@ -47,10 +51,59 @@ pub struct Schedule {
     barriers: HashMap<u64, Vec<u32>>,
     locks: HashMap<u64, Lock>,
     posted: HashSet<u64>,
+    pub teams: Teams,
+    /// Waits that teams tell apart: of a cpu, from when to when.
+    waits: Vec<(usize, u64, u64)>,
+    /// What the code of a barrier takes.
+    barrier: u64,
+}
+
+/// When masters were alone, and when they were ending a team.
+#[derive(Default)]
+pub struct Teams {
+    open: u64,
+    any: bool,
+    /// Alone since then, where no team is open.
+    since: u64,
+    alone: Vec<(u64, u64)>,
+    ending: Vec<(u64, u64)>,
+}
+
+impl Teams {
+    fn begin(&mut self, now: u64) {
+        if self.open == 0 {
+            self.alone.push((self.since, now));
+        }
+        self.any = true;
+        self.open += 1;
+    }
+
+    /// At `now` the master has taken `cost` to end its team.
+    fn end(&mut self, now: u64, cost: u64) {
+        let before = self.ending.last().map_or(0, |(_, end)| *end);
+        self.ending.push((before.max(now - cost), now));
+        if self.open == 1 {
+            self.since = now;
+        }
+        self.open = self.open.saturating_sub(1);
+    }
+
+    /// How much of a time masters were alone, and ending teams; asked after the run.
+    fn within(&self, from: u64, to: u64) -> (u64, u64) {
+        let overlap = |(start, end): &(u64, u64)| (*end).min(to).saturating_sub((*start).max(from));
+        let mut alone = self.alone.clone();
+        if self.open == 0 {
+            alone.push((self.since, u64::MAX));
+        }
+        match self.any {
+            true => (alone.iter().map(overlap).sum(), self.ending.iter().map(overlap).sum()),
+            false => (0, 0),
+        }
+    }
 }
 
 impl Schedule {
-    pub fn new(program: &Program, cpus: u32, slice: u64) -> Schedule {
+    pub fn new(program: &Program, cpus: u32, slice: u64, barrier: u64) -> Schedule {
         let threads = program.spaces.len();
         let mut left = vec![VecDeque::new(); threads];
         let mut spawned = HashSet::new();
@@ -68,6 +121,9 @@ impl Schedule {
             barriers: HashMap::new(),
             locks: HashMap::new(),
             posted: HashSet::new(),
+            teams: Teams::default(),
+            waits: Vec::new(),
+            barrier,
         };
         for thread in 0..threads as u32 {
             let held = spawned.contains(&thread);
@@ -168,9 +224,73 @@ impl Schedule {
                     return Some(Hold::Child(child));
                 }
             }
+            Event::TeamBegin { .. } => self.teams.begin(now),
+            Event::TeamEnd { .. } if self.teams.open > 0 => self.teams.end(now, self.barrier),
             _ => {}
         }
         None
+    }
+
+    /// What the code of an event takes.
+    pub fn cost(&self, event: &Event) -> u64 {
+        match event {
+            Event::Barrier { .. } => self.barrier,
+            Event::TeamEnd { .. } if self.teams.open > 0 => self.barrier,
+            _ => 0,
+        }
+    }
+
+    /// A cpu has had nothing to run up to `now`, when a thread goes on that was held so.
+    fn waited(&mut self, cpu: usize, hold: Option<&Hold>, now: u64) {
+        let from = self.cpus[cpu].clock;
+        let wait = now.saturating_sub(from);
+        self.cpus[cpu].clock += wait;
+        match hold {
+            Some(Hold::Barrier { .. }) => self.cpus[cpu].imbalance += wait,
+            Some(Hold::Lock { .. }) => self.cpus[cpu].synchronization += wait,
+            _ => self.waits.push((cpu, from, from + wait)),
+        }
+    }
+
+    /// The run is over: the first `used` cpus wait for the last of all.
+    pub fn end(&mut self, used: usize) {
+        let wall = self.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(0);
+        for cpu in 0..used {
+            if self.cpus[cpu].ready.is_empty() {
+                self.waited(cpu, None, wall);
+            } else {
+                self.waited(cpu, Some(&Hold::Barrier { object: 0 }), wall);
+            }
+        }
+        for (cpu, from, to) in std::mem::take(&mut self.waits) {
+            let (sequential, synchronization) = self.teams.within(from, to);
+            let cpu = &mut self.cpus[cpu];
+            cpu.sequential += sequential;
+            cpu.synchronization += synchronization;
+            cpu.imbalance += to - from - sequential - synchronization;
+        }
+    }
+
+    /// The run is over, and the clocks have nothing to do with each other: each waits until it has run as long as the
+    /// one that ran longest.
+    pub fn at_one_moment(&mut self, used: usize) {
+        let longest = self.cpus.iter().map(|cpu| cpu.clock - cpu.begin).max().unwrap_or(0);
+        for cpu in &mut self.cpus[..used] {
+            let wait = longest - (cpu.clock - cpu.begin);
+            cpu.clock += wait;
+            cpu.imbalance += wait;
+        }
+    }
+
+    /// Counting begins: cpus with nothing to run begin now, all others where they are.
+    pub fn count_anew(&mut self, now: u64, waits: bool) {
+        self.waits.clear();
+        for cpu in &mut self.cpus {
+            if waits && cpu.ready.is_empty() {
+                cpu.clock = cpu.clock.max(now);
+            }
+            (cpu.begin, cpu.imbalance, cpu.sequential, cpu.synchronization) = (cpu.clock, 0, 0, 0);
+        }
     }
 
     fn unlock(&mut self, thread: u32, object: u64, now: u64) {
@@ -205,14 +325,17 @@ impl Schedule {
     }
 
     fn ready(&mut self, thread: u32, now: u64) {
-        self.states[thread as usize] = State::Ready;
-        let cpu = self.cpu_of(thread);
-        if cpu.ready.is_empty() {
-            cpu.imbalance += now.saturating_sub(cpu.clock);
-            cpu.clock = cpu.clock.max(now);
+        let before = std::mem::replace(&mut self.states[thread as usize], State::Ready);
+        if self.cpu_of(thread).ready.is_empty() {
+            let hold = match &before {
+                State::Held(hold) => Some(hold),
+                _ => None,
+            };
+            self.waited(thread as usize % self.cpus.len(), hold, now);
+            let cpu = self.cpu_of(thread);
             cpu.slice_began = cpu.clock;
         }
-        cpu.ready.push_back(thread);
+        self.cpu_of(thread).ready.push_back(thread);
     }
 
     /// Nothing can run: the wait of a thread is taken as met.

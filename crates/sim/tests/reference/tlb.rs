@@ -38,6 +38,12 @@ impl Tlb {
         hit
     }
 
+    pub fn holds(&self, page: Page) -> bool {
+        self.held
+            .get(&(page.number % self.sets))
+            .is_some_and(|set| set.contains(&page))
+    }
+
     pub fn remove(&mut self, page: Page) {
         self.held.values_mut().for_each(|set| set.retain(|held| *held != page));
     }

@@ -1,0 +1,243 @@
+//! The program's own prefetches: lines that it asks for ahead of use, on their way to the outermost cache.
+//!
+//! Bugnion and others (1996), section 6.2; what exactly happens is in "Prefetches of the program" of the contract. A line
+//! takes its place when it is asked for. Until it has come and a reference has found it, its entry in the cache has the
+//! bit [`BROUGHT`], and when it comes is kept here, by the place in the cache.
+
+use machine::Machine;
+use policy::Page;
+
+use crate::cache::{BROUGHT, WATCH};
+use crate::clock::Units;
+use crate::coherence::Supply;
+use crate::engine::Engine;
+use crate::layout::Layout;
+use crate::pieces::{Access, Who};
+use crate::steps::Step;
+
+/// The prefetches of a machine whose cpus carry them out.
+pub struct Ahead {
+    /// How many of one cpu may be under way.
+    outstanding: usize,
+    /// When those of each cpu come.
+    under_way: Vec<Vec<Units>>,
+    /// Number of the first instance of the cache that they come to.
+    first: usize,
+    /// By instance and place in it: what comes there, where the entry has the bit.
+    coming: Vec<Vec<Coming>>,
+    /// By cpu.
+    pub counts: Vec<AheadCounts>,
+}
+
+/// A line that was asked for ahead of use.
+#[derive(Clone, Copy)]
+struct Coming {
+    at: Units,
+    /// The time that this takes in all. Nobody waits longer, whatever its own clock says.
+    takes: Units,
+    from: From,
+    /// A reference has found it.
+    found: bool,
+}
+
+/// Who gives a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    Cache,
+    Local,
+    Remote,
+}
+
+/// What became of one cpu's prefetches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AheadCounts {
+    pub issued: u64,
+    /// The TLB does not have the page.
+    pub dropped_tlb: u64,
+    /// The page has no frame, or the cpu may not use it.
+    pub dropped_unmapped: u64,
+    /// The line was in a cache of the cpu, or on its way there.
+    pub already_present: u64,
+    pub brought: u64,
+    /// Lines that a reference of this cpu was the first to find.
+    pub useful: u64,
+    /// Of `useful`: those that had not come yet.
+    pub late: u64,
+}
+
+const NOTHING: Coming = Coming {
+    at: 0,
+    takes: 0,
+    from: From::Local,
+    found: false,
+};
+
+impl Ahead {
+    /// `None` where prefetches do nothing.
+    pub fn new(machine: &Machine, layout: &Layout) -> Option<Box<Ahead>> {
+        let outstanding = machine.prefetch?.outstanding as usize;
+        let shape = &layout.caches[layout.ahead?];
+        let cpus = machine.cpus as usize;
+        Some(Box::new(Ahead {
+            outstanding,
+            under_way: vec![Vec::with_capacity(outstanding); cpus],
+            first: shape.first,
+            coming: vec![vec![NOTHING; shape.lines() as usize]; shape.instances],
+            counts: vec![AheadCounts::default(); cpus],
+        }))
+    }
+
+    /// Counts begin here; lines asked for before are found without being counted.
+    pub fn restart(&mut self) {
+        self.counts.fill(AheadCounts::default());
+        for coming in self.coming.iter_mut().flatten() {
+            coming.found = true;
+        }
+    }
+}
+
+impl Engine {
+    /// A prefetch of the program.
+    #[cold]
+    #[inline(never)]
+    pub fn ask_ahead<const COHERENT: bool>(&mut self, who: Who, address: u64) {
+        let Some(mut ahead) = self.ahead.take() else { return };
+        self.ask::<COHERENT>(&mut ahead, who, address);
+        self.ahead = Some(ahead);
+    }
+
+    fn ask<const COHERENT: bool>(&mut self, ahead: &mut Ahead, who: Who, address: u64) {
+        let counts = &mut ahead.counts[who.cpu as usize];
+        counts.issued += 1;
+        let (space, number) = (who.space, address >> self.layout.page_bits);
+        let page = match self.table.peek(space, number) {
+            None => self.table.find(Page { space, number }),
+            page => page,
+        };
+        if let Some(tlb) = self.tlbs.get(who.cpu as usize)
+            && page.is_none_or(|page| !tlb.holds(page, number))
+        {
+            counts.dropped_tlb += 1;
+            return;
+        }
+        let Some(copy) = page.and_then(|page| self.mapped(who.cpu, page)) else {
+            counts.dropped_unmapped += 1;
+            return;
+        };
+        let offset = address & ((1 << self.layout.page_bits) - 1);
+        let mut a = Access {
+            who,
+            core: self.cpus[who.cpu as usize].core,
+            page: page.unwrap_or(copy),
+            copy,
+            virtual_address: address,
+            physical_address: self.copies[copy as usize].frame() << self.layout.page_bits | offset,
+            bytes: 1,
+            pc_site: 0,
+            write: false,
+            reads: true,
+            fetch: false,
+            now: self.cpus[who.cpu as usize].clock,
+        };
+        let (first, levels) = self.steps.route(who.cpu, false);
+        let holds = |level: usize| {
+            let step = self.steps.get(first + level);
+            let cache = &self.caches[step.instance as usize];
+            cache.find(self.set(&a, &step), a.line(&step)).is_some()
+        };
+        if (0..levels).any(holds) {
+            counts.already_present += 1;
+            return;
+        }
+        counts.brought += 1;
+        self.wait_for_room(ahead, &mut a);
+        let (takes, from) = self.request::<COHERENT>(&a);
+        let at = a.now + takes;
+        ahead.under_way[who.cpu as usize].push(at);
+        let step = self.steps.get(first + levels - 1);
+        // The instance may have lost the line to a write: when it loses it again, that must be known.
+        let watched = COHERENT && self.classes && self.directory.has_records(self.block(&a));
+        self.fill::<COHERENT>(&a, levels - 1, &step, watched);
+        let set = self.set(&a, &step);
+        let cache = &mut self.caches[step.instance as usize];
+        if let Some(place) = cache.find(set, a.line(&step)) {
+            cache.set_state(place, BROUGHT | if watched { WATCH } else { 0 });
+            let coming = &mut ahead.coming[step.instance as usize - ahead.first];
+            coming[place] = Coming {
+                at,
+                takes,
+                from,
+                found: false,
+            };
+        }
+        if COHERENT && !self.deposits.is_empty() {
+            self.deposit(&a);
+        }
+    }
+
+    /// The cpu waits until one prefetch less is under way than may be.
+    fn wait_for_room(&mut self, ahead: &mut Ahead, a: &mut Access) {
+        let under_way = &mut ahead.under_way[a.who.cpu as usize];
+        under_way.retain(|at| *at > a.now);
+        if under_way.len() < ahead.outstanding {
+            return;
+        }
+        let next = under_way.iter().copied().min().unwrap_or(a.now);
+        under_way.retain(|at| *at > next);
+        let cpu = &mut self.cpus[a.who.cpu as usize];
+        cpu.spent.prefetch += next - a.now;
+        cpu.clock = next;
+        a.now = next;
+    }
+
+    /// Asks the other cores and memory for the line, as a read does; how long it takes, and from whom it comes.
+    fn request<const COHERENT: bool>(&mut self, a: &Access) -> (Units, From) {
+        let supply = match COHERENT {
+            true => self.agree(a, None),
+            false => Supply::Memory,
+        };
+        let home = self.copies[a.copy as usize].node();
+        match supply {
+            Supply::Cache(time) => (time, From::Cache),
+            Supply::DirtyRemote => {
+                let wait = self.memory.transfer(home, a.now);
+                (wait + self.memory.dirty_remote, From::Remote)
+            }
+            Supply::Memory => {
+                let node = self.cpus[a.who.cpu as usize].node;
+                let wait = self.memory.transfer(home, a.now);
+                let from = if home == node { From::Local } else { From::Remote };
+                (wait + self.memory.latency(node, home), from)
+            }
+        }
+    }
+
+    /// A piece found, at a place of the outermost cache, a line that was asked for ahead of use: it waits for what is
+    /// left of its time. `passed`: a write that nobody waits for.
+    #[cold]
+    #[inline(never)]
+    pub fn found_ahead(&mut self, a: &Access, step: &Step, place: usize, passed: bool) {
+        let Some(ahead) = &mut self.ahead else { return };
+        let coming = &mut ahead.coming[step.instance as usize - ahead.first][place];
+        let counts = &mut ahead.counts[a.who.cpu as usize];
+        let first = u64::from(!std::mem::replace(&mut coming.found, true));
+        counts.useful += first;
+        if coming.at <= a.now {
+            self.caches[step.instance as usize].clear_state(place, BROUGHT);
+        }
+        let rest = coming.at.saturating_sub(a.now).min(coming.takes);
+        let late = rest.saturating_sub(step.hit);
+        if passed || late == 0 {
+            return;
+        }
+        counts.late += first;
+        self.counts[step.counts as usize].late_stall += late;
+        let cpu = &mut self.cpus[a.who.cpu as usize];
+        cpu.clock += late;
+        match coming.from {
+            From::Cache => cpu.spent.cache += late,
+            From::Local => cpu.spent.local += late,
+            From::Remote => cpu.spent.remote += late,
+        }
+    }
+}
