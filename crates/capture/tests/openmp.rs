@@ -266,3 +266,24 @@ fn teams_of_flang_are_seen() {
         );
     }
 }
+
+/// The cursor of a process whose last thread was waiting when it died is elsewhere: what was recorded is found.
+#[test]
+fn a_program_that_dies_while_threads_wait_leaves_what_they_did() {
+    for compiler in ["gcc", "clang-19"] {
+        let Some(bench) = compile_by(compiler, "waiting.c", &[]) else {
+            continue;
+        };
+        let (outcome, trace) = bench.record(&[]);
+        assert_eq!(outcome.exit, Exit::Signal(9));
+        for thread in threads(&trace) {
+            let touched = touches(&trace, thread, "data");
+            let own: Vec<_> = (0..64)
+                .map(|i| (Op::Write, 256 * u64::from(thread) + 4 * i, 4))
+                .collect();
+            assert_eq!(touched, own, "{compiler}");
+        }
+        let barriers = threads(&trace).map(|thread| count(&trace, thread, |e| matches!(e, Event::Barrier { .. })));
+        assert_eq!(barriers.collect::<Vec<_>>(), [1, 1, 0]);
+    }
+}
