@@ -48,7 +48,7 @@ fn record(room: &Room, said: &[String]) -> String {
     writer.symbols([("x_", X), ("y_", Y)].map(symbol));
     let (op, size) = (Op::Write, 8);
     let site = writer.site(Site { pc: 0, op, size });
-    let mut sweep = |writer: &mut Writer, thread: u32, first: u64, pages: u64| {
+    let sweep = |writer: &mut Writer, thread: u32, first: u64, pages: u64| {
         for line in 0..pages * PAGE / LINE {
             for array in [X, Y] {
                 let addr = array + first * PAGE + line * LINE;
