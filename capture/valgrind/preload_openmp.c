@@ -35,8 +35,8 @@ struct team {
 static __thread struct team* team_now;
 static struct team no_team;
 
-/* A thread that waits at a barrier runs tasks meanwhile, and nobody tells which references are theirs. Where
-   there are tasks, nothing is taken for waiting but the time between teams. */
+/* A thread that waits at a barrier or at its team's end runs tasks meanwhile, and nobody tells which references are
+   theirs: where there are tasks, these waits are not taken for such. */
 static int has_tasks;
 
 static void team_body(void* argument)

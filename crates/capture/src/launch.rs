@@ -8,6 +8,8 @@ use std::process::{Child, Command, Stdio};
 use crate::options::{CaptureError, Options};
 use crate::tool::{Tool, lookup};
 
+/// What Valgrind says of debug information that is newer than itself: ours is read by `symbols`.
+const OWN_AFFAIR: &str = "unhandled dwarf2 abbrev form code";
 /// Frames kept of each call stack.
 const STACK_DEPTH: u32 = 8;
 /// What it takes to know where a prefetch goes. It is not only code from files that has them.
@@ -79,7 +81,7 @@ impl Room {
                     .map(|l| l.trim_start_matches(|c: char| "=-*".contains(c) || c.is_ascii_digit()));
                 lines.extend(
                     said.map(str::trim)
-                        .filter(|l| !l.is_empty())
+                        .filter(|l| !l.is_empty() && !l.contains(OWN_AFFAIR))
                         .take(8)
                         .map(str::to_string),
                 );

@@ -34,6 +34,8 @@ struct Team {
     start: u64,
     master: ThreadId,
     left: Vec<u64>,
+    /// Whether its begin was told: that of a team of one is not.
+    told: bool,
 }
 
 /// The synchronisation objects of an address space.
@@ -158,15 +160,21 @@ impl Objects {
                         start,
                         master: thread,
                         left: Vec::new(),
+                        told: false,
                     },
                 );
                 vec![Event::Post { ticket: start }]
             }
-            op::TEAM_ENTER => match self.teams.get(&object) {
-                Some(team) if team.master == thread => vec![Event::TeamBegin {
-                    object: number,
-                    threads: value as u32,
-                }],
+            op::TEAM_ENTER => match self.teams.get_mut(&object) {
+                Some(team) if team.master == thread => {
+                    team.told = value != 1;
+                    let threads = value as u32;
+                    let begin = Event::TeamBegin {
+                        object: number,
+                        threads,
+                    };
+                    team.told.then_some(begin).into_iter().collect()
+                }
                 team => wait(team.map(|team| team.start)),
             },
             op::TEAM_LEAVE => match self.teams.get_mut(&object).filter(|t| t.master != thread) {
@@ -180,7 +188,8 @@ impl Objects {
             op::TEAM_END => match self.teams.remove(&object) {
                 Some(team) => {
                     let waits = team.left.into_iter().map(|ticket| Event::Wait { ticket });
-                    waits.chain([Event::TeamEnd { object: number }]).collect()
+                    let end = team.told.then_some(Event::TeamEnd { object: number });
+                    waits.chain(end).collect()
                 }
                 None => Vec::new(),
             },
@@ -253,6 +262,15 @@ mod tests {
         let told = [op::LOCK, op::LOCK, op::UNLOCK, op::UNLOCK, op::UNLOCK]
             .map(|operation| objects.events(0, operation, 0x70, 0, &mut tickets).len());
         assert_eq!(told, [1, 1, 1, 1, 0]);
+    }
+
+    #[test]
+    fn a_team_of_one_is_none() {
+        let (mut objects, mut tickets) = (Objects::new(0), Tickets::default());
+        objects.events(0, op::TEAM_START, 0x10, 4, &mut tickets);
+        for operation in [op::TEAM_ENTER, op::TEAM_LEAVE, op::TEAM_END] {
+            assert_eq!(objects.events(0, operation, 0x10, 1, &mut tickets), []);
+        }
     }
 
     #[test]

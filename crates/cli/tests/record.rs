@@ -47,6 +47,31 @@ fn a_recording_reports_what_it_did() {
 }
 
 #[test]
+fn prefetches_and_teams_are_told_of() {
+    let room = Room::new();
+    let source = room.file(
+        "hints.c",
+        "#include <stdlib.h>\nint main(void) { char *block = calloc(64, 64); long sum = 0;\n\
+         _Pragma(\"omp parallel for num_threads(2) reduction(+:sum)\")\n\
+         for (int i = 0; i < 64; i++) { __builtin_prefetch(block + 64 * i); sum += block[64 * i]; }\n\
+         return sum != 0; }\n",
+    );
+    let program = room.path("hints");
+    let compiled = Command::new("gcc")
+        .args(["-O1", "-fopenmp", "-o", &program, &source])
+        .status();
+    assert!(compiled.unwrap().success());
+    let trace = room.path("hints.trace");
+    for (options, prefetches) in [(&["--prefetches"][..], 64), (&[], 0)] {
+        let arguments = [&["record", "-o", &trace], options, &["--", &program]].concat();
+        output(&arguments, 0);
+        let info = &json(&["trace", "info", &trace, "--json"])[0];
+        assert_eq!(info["prefetches"], prefetches);
+        assert_eq!(info["teams"], 1);
+    }
+}
+
+#[test]
 fn windows_limit_what_is_recorded() {
     let room = Room::new();
     let trace = room.path("window.trace");

@@ -42,6 +42,19 @@ fn what_is_printed_can_be_imported_again() {
 }
 
 #[test]
+fn prefetches_are_printed_and_imported() {
+    let room = Room::new();
+    let trace = room.trace("hints.trace", "7 r 1000 4\n7 p 2040 1\n");
+    assert_eq!(output(&["trace", "cat", &trace], 0).0, "7 r 1000 4\n7 p 2040 1\n");
+    assert_eq!(json(&["trace", "cat", &trace, "--json"])[1]["op"], "prefetch");
+    let (text, _) = output(&["trace", "info", &trace], 0);
+    assert!(
+        text.contains("2: 1 reads, 0 writes, 0 modifies, 0 fetches, 1 prefetches"),
+        "{text}"
+    );
+}
+
+#[test]
 fn an_import_reports_what_it_did() {
     let room = Room::new();
     let source = room.file("a.din", "0 1000\n1 2000\n2 400000\n");
@@ -59,7 +72,7 @@ fn bad_files_fail_with_what_where_and_what_next() {
     let trace = room.path("bad.trace");
     let (_, said) = output(&["import", "--format", "text", &text, "-o", &trace], 1);
     assert!(
-        said.contains("bad.txt") && said.contains("line 2") && said.contains("r, w, m or i"),
+        said.contains("bad.txt") && said.contains("line 2") && said.contains("r, w, m, i or p"),
         "{said}"
     );
     assert!(!std::path::Path::new(&trace).exists(), "half a trace was left behind");

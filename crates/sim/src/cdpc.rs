@@ -5,9 +5,11 @@
 //! coloring", tells the rules.
 
 mod arrays;
+mod derive;
 mod explain;
 mod gather;
 mod map;
+mod material;
 mod replay;
 mod teams;
 mod told;
@@ -17,27 +19,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use policy::cdpc::{Machine, Source};
-use trace::Event;
 
 pub use explain::{Explained, ExplainedProcess};
 pub use map::{MappedArray, MappedPage, PageMap};
+pub use material::{Material, OfTrace};
 pub use told::{CdpcOutcome, Told};
 
 use crate::config::Config;
 use crate::error::SimError;
-use crate::input::Input;
 use crate::layout::Layout;
 use crate::outcome::Outcome;
 use gather::gather;
 use touches::touches;
-
-/// What hints can be made from: a trace, or streams in memory.
-pub trait Material: Sync {
-    /// A fresh reader.
-    fn open(&self) -> Result<Box<dyn Input + '_>, SimError>;
-    /// Tells all events, each with the process that it is of.
-    fn each_event(&self, visit: &mut dyn FnMut(u32, &Event)) -> Result<(), SimError>;
-}
 
 /// The hints that policies of a simulation want, by where they are to come from.
 #[derive(Clone, Debug, Default)]
@@ -103,5 +96,5 @@ fn make(source: Source, config: &Config, material: &dyn Material) -> Result<Arc<
         }
     }
     let touches = touches(input.as_mut(), machine.page_bytes, machine.cpus, config.window.as_ref())?;
-    Ok(Arc::new(Told::of_touches(touches, malformed, &machine)?))
+    Ok(Arc::new(Told::of_touches(&touches, malformed, &machine)?))
 }

@@ -6,16 +6,16 @@ use policy::cdpc::Source;
 use policy::slots::Plan;
 use policy::{Interest, Policy, WorkOrder};
 use rayon::prelude::*;
-use trace::{Event, Trace};
+use trace::Trace;
 
-use crate::cdpc::{self, Material, PageMap, Prepared, Told};
+use crate::cdpc::{self, Material, OfTrace, PageMap, Prepared, Told};
 use crate::config::{Config, Order, PolicySpec};
 use crate::counts::Class;
 use crate::detail::Detail;
 use crate::engine::Engine;
 use crate::error::SimError;
 use crate::front;
-use crate::input::{Input, Item, Streams};
+use crate::input::{Input, Streams};
 use crate::outcome::{Outcome, outcome};
 use crate::schedule::Schedule;
 use crate::split;
@@ -97,42 +97,6 @@ fn prepared(config: &Config, material: &dyn Material) -> Result<Prepared, SimErr
     });
     let wanted: Vec<Option<Source>> = wanted.collect::<Result<_, SimError>>()?;
     Prepared::new(wanted.into_iter().flatten(), config, material)
-}
-
-struct OfTrace<'a> {
-    trace: &'a Trace,
-    spawned: &'a [bool],
-}
-
-impl Material for OfTrace<'_> {
-    fn open(&self) -> Result<Box<dyn Input + '_>, SimError> {
-        Ok(Box::new(TraceInput::new(self.trace, self.spawned)))
-    }
-
-    fn each_event(&self, visit: &mut dyn FnMut(u32, &Event)) -> Result<(), SimError> {
-        for (number, thread) in (0u32..).zip(self.trace.threads()) {
-            self.trace.each_event(number, |_, event| visit(thread.process, event))?;
-        }
-        Ok(())
-    }
-}
-
-impl Material for Streams {
-    fn open(&self) -> Result<Box<dyn Input + '_>, SimError> {
-        Ok(Box::new(self.input()))
-    }
-
-    fn each_event(&self, visit: &mut dyn FnMut(u32, &Event)) -> Result<(), SimError> {
-        for (number, items) in self.threads.iter().enumerate() {
-            let space = self.spaces.get(number).copied().unwrap_or(0);
-            for item in items {
-                if let Item::Event(event) = item {
-                    visit(space, event);
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Simulates streams in memory; one outcome for each policy of `config`, in their order.
@@ -352,7 +316,7 @@ mod tests {
     use crate::input::{Item, Run};
     use policy::Random;
 
-    const POLICIES: [&str; 4] = ["page-coloring", "bin-hopping", "random", "round-robin+random"];
+    const POLICIES: [&str; 5] = ["page-coloring", "bin-hopping", "random", "round-robin+random", "first-touch+cdpc"];
 
     fn preset(name: &str) -> Machine {
         let preset = machine::presets().iter().find(|preset| preset.name == name).unwrap();
@@ -412,8 +376,10 @@ mod tests {
         assert!(front::can_split(machine, order, input.threads().len(), input.traits()));
         let split = simulate_refs(streams, &config).unwrap();
         let open = || Ok(Box::new(streams.input()) as Box<dyn Input>);
-        let whole = whole(&open, &config, built(&config, &Prepared::default()).unwrap(), &|_| {}).unwrap();
+        let whole = whole(&open, &config, built(&config, &prepared(&config, streams).unwrap()).unwrap(), &|_| {}).unwrap();
         assert_eq!(json(&split), json(&whole));
+        let told = split[4].cdpc.as_ref().unwrap();
+        assert!(told.pages > 100 && told.asked > 100, "{told:?}");
         let one = Config {
             policies: config.policies[2..3].to_vec(),
             ..config

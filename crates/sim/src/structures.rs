@@ -202,6 +202,11 @@ impl Structures {
         Extent { start, end, structure }
     }
 
+    /// Whether it is what malloc mapped for itself, and not a block of the program's.
+    pub(crate) fn is_of_malloc(&self, structure: StructureId) -> bool {
+        self.catalog.describe(structure).name == sites::MALLOC
+    }
+
     /// What people call a structure.
     pub fn describe(&self, structure: StructureId) -> Description {
         let mut description = self.catalog.describe(structure);

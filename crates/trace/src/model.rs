@@ -151,7 +151,7 @@ pub enum Event {
         text: String,
     },
     /// The thread, a master, begins its part of a parallel region with a team of `threads`, itself among them (0
-    /// where that is not known; 1 where it is alone). What makes the others start is the [`Event::Post`] before it.
+    /// where that is not known; a recording has none of 1). What makes the others start is the [`Event::Post`] before it.
     /// Teams nest.
     TeamBegin {
         object: u64,

@@ -140,6 +140,9 @@ impl Advise {
             }
             None => None,
         };
+        if self.model.policies.is_empty() {
+            notes.extend(without_hints(&mut found, opened.threads().len()));
+        }
         let outcomes = simulate::readable(&found)?;
         let facts = self.facts(&opened, &machine, &outcomes);
         notes.extend(estimates(&opened, &machine, &facts, self.model.machine.as_deref()));
@@ -151,6 +154,11 @@ impl Advise {
             .filter_map(|outcome| outcome.slots.as_ref().filter(|told| told.refusals > 0))
         {
             notes.push(told.in_words());
+        }
+        for told in outcomes.iter().filter_map(|outcome| outcome.cdpc.as_ref()).take(1) {
+            if told.malformed_summaries > 0 {
+                notes.push(told.in_words());
+            }
         }
         let mut advice = Advice::new(&machine, facts, &baseline, outcomes, notes).with_slots(slots);
         advice.program.clone_from(&opened.header().program);
@@ -269,6 +277,21 @@ impl Plan {
             baseline: baseline.to_string(),
         }
     }
+}
+
+/// Policy `cdpc` without a hint is page coloring, which is told already: it is left out, and why is said where it could have
+/// been expected to do something.
+fn without_hints(found: &mut Vec<sim::Outcome>, threads: usize) -> Option<String> {
+    let none = |outcome: &sim::Outcome| outcome.cdpc.as_ref().is_some_and(|told| told.pages == 0);
+    if !found.iter().any(none) {
+        return None;
+    }
+    found.retain(|outcome| !none(outcome));
+    (threads > 1).then(|| {
+        "no hints for page coloring can be made: the compiler said nothing of parallel loops, and the trace shows no array of \
+         several pages"
+            .to_string()
+    })
 }
 
 /// What of an advice is only an estimate, and why.

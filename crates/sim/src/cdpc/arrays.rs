@@ -125,7 +125,10 @@ impl Arrays {
         let kind = *self
             .kinds
             .entry(structure)
-            .or_insert_with(|| structures.describe(structure).kind);
+            .or_insert_with(|| match structures.is_of_malloc(structure) {
+                true => StructureKind::Unknown,
+                false => structures.describe(structure).kind,
+            });
         let bytes = extent.end.saturating_sub(extent.start);
         let large = bytes >= BLOCK_PAGES.saturating_mul(self.page_bytes);
         let start = match kind {

@@ -46,22 +46,16 @@ impl Teams {
         let spaces = threads.iter().map(|about| about.space as usize + 1).max().unwrap_or(0);
         let thread = |about: &ThreadAbout| Thread {
             space: about.space,
-            state: if about.spawned { State::Waiting } else { State::Ready },
+            // A thread that no other starts begins with what it does first.
+            state: State::Waiting,
             together: false,
             teams: Vec::new(),
         };
-        let mut teams = Teams {
+        Teams {
             sync: Sync::new(threads.iter().map(|about| about.spawned)),
             threads: threads.iter().map(thread).collect(),
             processes: vec![Process::default(); spaces],
-        };
-        for thread in &teams.threads {
-            teams.processes[thread.space as usize].ready += u32::from(thread.state == State::Ready);
         }
-        for space in 0..spaces {
-            teams.meet(space as u32);
-        }
-        teams
     }
 
     /// Whether the thread is at work together with others.

@@ -1,16 +1,15 @@
 //! The hints of a run, how they came about, and what became of them.
 
 use std::collections::HashSet;
-use std::ops::Range;
 use std::sync::Arc;
 
 use policy::Page;
-use policy::cdpc::{self, Hints, PageColors, Segment};
+use policy::cdpc::{self, Hints, PageColors};
 use serde::Serialize;
 
-use super::arrays::{ArrayId, Owner};
+use super::derive::derive;
 use super::gather::{Malformed, Said};
-use super::touches::{Touched, Touches};
+use super::touches::Touches;
 use crate::error::SimError;
 
 /// What policy `cdpc` was told, and what came of it.
@@ -100,16 +99,8 @@ impl Told {
     }
 
     /// Hints from who touched what.
-    pub fn of_touches(touches: Touches, malformed: Malformed, machine: &cdpc::Machine) -> Result<Told, SimError> {
-        let mut spaces = Vec::new();
-        let mut pages: Vec<&Touched> = touches.pages.iter().collect();
-        pages.sort_unstable_by_key(|touched| (touched.space, touched.page));
-        for of_space in pages.chunk_by(|a, b| a.space == b.space) {
-            let space = of_space[0].space;
-            if let Some(hints) = of_process(of_space, &touches, machine)? {
-                spaces.push((space, hints));
-            }
-        }
+    pub fn of_touches(touches: &Touches, malformed: Malformed, machine: &cdpc::Machine) -> Result<Told, SimError> {
+        let spaces = derive(touches, machine)?;
         Ok(Told {
             malformed,
             ..Told::new("trace", machine, spaces)
@@ -148,86 +139,4 @@ impl Told {
             malformed_summaries: self.malformed.count,
         }
     }
-}
-
-/// Touched pages without a name that lie at most so many apart are one array; with fewer in all they are none.
-const APART: u64 = super::arrays::BLOCK_PAGES;
-
-/// The hints of one process, from its pages in ascending order.
-fn of_process(pages: &[&Touched], touches: &Touches, machine: &cdpc::Machine) -> Result<Option<Hints>, SimError> {
-    // What one thread does alone says nothing of a partition, unless all is done so.
-    let parallel = pages.iter().any(|touched| touched.parallel != 0);
-    let cpus = |touched: &Touched| if parallel { touched.parallel } else { touched.cpus };
-    let mut arrays = Vec::new();
-    let mut numbers = std::collections::HashMap::new();
-    let mut number = |array: cdpc::Array, known: Option<ArrayId>| {
-        let next = arrays.len() as u32;
-        arrays.push(array);
-        known.map(|known| numbers.insert(known, next));
-        next
-    };
-    let mut by_array = std::collections::HashMap::new();
-    let mut segments: Vec<Segment> = Vec::new();
-    let mut push = |array: u32, page: u64, cpus: u128| match segments.last_mut() {
-        Some(last) if last.array == array && last.pages.end == page && last.cpus == cpus => last.pages.end += 1,
-        _ => segments.push(Segment {
-            array,
-            pages: page..page + 1,
-            cpus,
-        }),
-    };
-    let unnamed: Vec<(u64, u128)> = pages
-        .iter()
-        .filter(|touched| touched.owner == Owner::Unnamed && cpus(touched) != 0)
-        .map(|touched| (touched.page, cpus(touched)))
-        .collect();
-    for touched in pages {
-        let Owner::Array(owner) = touched.owner else { continue };
-        let cpus = cpus(touched);
-        if cpus == 0 {
-            continue;
-        }
-        let array = *by_array.entry(owner).or_insert_with(|| {
-            let about = &touches.arrays[owner as usize];
-            let array = cdpc::Array {
-                name: about.name.clone(),
-                start: about.start,
-                bytes: about.bytes,
-                known: true,
-            };
-            number(array, Some(owner))
-        });
-        push(array, touched.page, cpus);
-    }
-    for run in unnamed.chunk_by(|a, b| b.0 - a.0 <= APART) {
-        if (run.len() as u64) < APART {
-            continue;
-        }
-        let Range { start, end } = run[0].0..run[run.len() - 1].0 + 1;
-        let array = cdpc::Array {
-            name: format!("{:#x}", start * machine.page_bytes),
-            start: start * machine.page_bytes,
-            bytes: (end - start).saturating_mul(machine.page_bytes),
-            known: false,
-        };
-        let array = number(array, None);
-        for &(page, cpus) in run {
-            push(array, page, cpus);
-        }
-    }
-    if segments.is_empty() {
-        return Ok(None);
-    }
-    let groups = match parallel {
-        true => &touches.together,
-        false => &touches.together_alone,
-    };
-    let together = groups.iter().map(|group| {
-        let known = group.iter().filter_map(|array| numbers.get(array).copied());
-        known.collect()
-    });
-    let together: Vec<Vec<u32>> = together.collect();
-    let mut hints = cdpc::order(&segments, &together, machine).map_err(|error| SimError::Hints(error.to_string()))?;
-    hints.arrays = arrays;
-    Ok(Some(hints))
 }

@@ -14,6 +14,7 @@ mod conservation;
 mod detail;
 mod engine;
 mod exactness;
+mod hints;
 mod machines;
 mod peers;
 mod prefetch;

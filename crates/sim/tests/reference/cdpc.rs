@@ -137,16 +137,9 @@ struct Pass<'a> {
 }
 
 fn derived(program: &Program, machine: &cdpc::Machine, choices: &Choices) -> BTreeMap<u32, Hints> {
-    let spawned: HashSet<u32> = program
-        .items
-        .iter()
-        .filter_map(|(_, item)| match item {
-            Item::Event(Event::Spawn { child }) => Some(*child),
-            _ => None,
-        })
-        .collect();
-    let thread = |number: usize| Thread {
-        unborn: spawned.contains(&(number as u32)),
+    // All begin with a Spawn, or with what they do first.
+    let thread = |_| Thread {
+        unborn: true,
         ..Thread::default()
     };
     let mut pass = Pass {
@@ -162,9 +155,6 @@ fn derived(program: &Program, machine: &cdpc::Machine, choices: &Choices) -> BTr
         phases: Vec::new(),
         choices,
     };
-    for space in program.spaces.iter().copied().collect::<BTreeSet<_>>() {
-        pass.note_meeting(space);
-    }
     for (thread, item) in &program.items {
         match item {
             Item::Ref { op, addr, size, .. } => pass.reference(*thread, *op, *addr, *size),
@@ -262,7 +252,7 @@ impl Pass<'_> {
             seen.parallel |= if parallel { cpu } else { 0 };
             if seen.looked < changes {
                 seen.looked = changes;
-                if !(matches!(seen.owner, Some(Owner::Array(_))) && !matches!(owner, Owner::Array(_))) {
+                if !matches!(seen.owner, Some(Owner::Array(_))) || matches!(owner, Owner::Array(_)) {
                     seen.owner = Some(owner);
                 }
             }
@@ -376,11 +366,9 @@ impl Pass<'_> {
                     .collect();
             }
             Event::Wait { ticket } if !self.posted.contains(&ticket) => self.hold(number, event),
-            Event::Spawn { child } => {
-                if self.threads.get(child as usize).is_some_and(|child| child.unborn) {
-                    self.threads[child as usize].unborn = false;
-                    freed.push(child);
-                }
+            Event::Spawn { child } if self.threads.get(child as usize).is_some_and(|child| child.unborn) => {
+                self.threads[child as usize].unborn = false;
+                freed.push(child);
             }
             Event::Join { child } if self.threads.get(child as usize).is_some_and(|child| !child.exited) => {
                 self.hold(number, event);
