@@ -104,6 +104,11 @@ impl Coloring {
         self.order
     }
 
+    /// Whether a loop was heard of, so that hearing it again changes nothing that was said.
+    pub fn knows(&self, told: &Loop) -> bool {
+        self.loops.knows(told)
+    }
+
     /// Whether [`Coloring::start`] is over.
     pub fn is_started(&self) -> bool {
         self.started

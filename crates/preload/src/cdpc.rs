@@ -120,7 +120,8 @@ pub unsafe extern "C" fn domicile_run_parallel_loop(from: *const domicile_loop) 
         match unsafe { summaries::taken(from) } {
             Ok(taken) => {
                 state.note_all(taken.passed_over.iter().map(ToString::to_string));
-                let (protected, notes) = if state.coloring.is_started() && sys::forks::alone() {
+                let is_new = state.coloring.is_started() && !state.coloring.knows(&taken.told);
+                let (protected, notes) = if is_new {
                     own_pages(std::slice::from_ref(&taken.told))
                 } else {
                     Default::default()

@@ -48,6 +48,10 @@ impl Collection {
         self.arrays.len()
     }
 
+    pub fn knows(&self, told: &Loop) -> bool {
+        self.known.contains(&hash(told))
+    }
+
     pub fn add(&mut self, told: Loop) -> Heard {
         if !self.known.insert(hash(&told)) {
             self.again += 1;
@@ -127,6 +131,7 @@ mod tests {
         let mut loops = Collection::default();
         let first = a_loop("f", &[(0x1800, 0x1000)], 2);
         assert_eq!(loops.add(first.clone()), Heard::New { pages: vec![1..3] });
+        assert!(loops.knows(&first));
         assert_eq!(loops.add(first.clone()), Heard::Known);
         let second = a_loop("g", &[(0x1800, 0x1000), (0x8000, 1)], 2);
         assert_eq!(loops.add(second), Heard::New { pages: vec![8..9] });
