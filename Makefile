@@ -86,7 +86,8 @@ install: build
 # Data races, aliasing, use after free: on the library's unsafe parts, with its calls made from Rust.
 miri:
 	@if $(CARGO) +nightly miri --version >/dev/null 2>&1; then \
-	  MIRIFLAGS=-Zmiri-strict-provenance $(CARGO) +nightly miri test $(CARGO_FLAGS) -p domicile-capi --lib --test from_rust --test slots; \
+	  MIRIFLAGS=-Zmiri-strict-provenance $(CARGO) +nightly miri test $(CARGO_FLAGS) -p domicile-capi --lib --test from_rust --test slots && \
+	  MIRIFLAGS=-Zmiri-strict-provenance $(CARGO) +nightly miri test $(CARGO_FLAGS) -p domicile-summaries --lib; \
 	else \
 	  echo 'skipped: there is no Miri (rustup toolchain install nightly --component miri rust-src)'; \
 	fi

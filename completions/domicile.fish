@@ -37,7 +37,7 @@ complete -c domicile -n "__fish_domicile_needs_command" -f -a "trace" -d 'Look i
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "simulate" -d 'Simulate a trace on a machine under placement policies'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "advise" -d 'Tell where a program\'s memory time goes, and what placing its pages would gain'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "report" -d 'Show a saved result as tables or as one HTML page'
-complete -c domicile -n "__fish_domicile_needs_command" -f -a "run" -d 'Run a program with cache slots for its data'
+complete -c domicile -n "__fish_domicile_needs_command" -f -a "run" -d 'Run a program with its data in chosen parts of the cache'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "reproduce" -d 'Reproduce the tables and figures of a paper'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "daemon" -d 'Hold page frames sorted by color, and hand them to programs'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "completions" -d 'Print the completion script of a shell'
@@ -80,6 +80,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand record" -l windows -d 
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l skip -d 'Pass over the first N references' -r
 complete -c domicile -n "__fish_domicile_using_subcommand record" -s o -l output -d 'The trace to write' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l fetches -d 'Record instruction fetches too'
+complete -c domicile -n "__fish_domicile_using_subcommand record" -l prefetches -d 'Record software prefetches too'
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l no-pcs -d 'Leave out the program counters: a smaller trace, but no source lines for references'
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l no-children -d 'Do not record the processes that the program starts'
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l json -d 'Print the result as JSON, for other programs to read'
@@ -142,6 +143,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand advise" -s o -l output
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l write-slots -d 'Write the partition by cache slots that gains most, if any gains, for `domicile run --slots` and for `--slots`' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l keep -d 'Keep the recorded trace in this file' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l fetches -d 'Record instruction fetches too'
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l prefetches -d 'Record software prefetches too'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l no-pcs -d 'Leave out the program counters: a smaller trace, but no source lines for references'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l no-children -d 'Do not record the processes that the program starts'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l json -d 'Print the result as JSON, for other programs to read'
@@ -150,7 +152,12 @@ complete -c domicile -n "__fish_domicile_using_subcommand report" -l html -d 'Wr
 complete -c domicile -n "__fish_domicile_using_subcommand report" -l json -d 'Print the result as JSON, for other programs to read'
 complete -c domicile -n "__fish_domicile_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l slots -d 'The plan: slots, and the data in each' -r -F
-complete -c domicile -n "__fish_domicile_using_subcommand run" -l report -d 'Where to write what became of the plan; - is standard output [default: standard error]' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand run" -l policy -d 'Color the arrays of parallel loops: cdpc by the five steps of compiler-directed page coloring, page-coloring by address, bin-hopping in turn as the loops come to the pages, random' -r -f -a "cdpc\t''
+page-coloring\t''
+bin-hopping\t''
+random\t''"
+complete -c domicile -n "__fish_domicile_using_subcommand run" -l align -d 'Whether large blocks of the heap begin on lines of the on-chip cache, at different places in it: yes, no, or the bytes of a line and of a way [default: what DOMICILE_ALIGN says, else yes]' -r
+complete -c domicile -n "__fish_domicile_using_subcommand run" -l report -d 'Where to write what became of it; - is standard output [default: standard error]' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l force-colors -d 'Take these colors, whatever was found out about this machine: lowest bit of a frame\'s address, number of bits, bytes of cache for each color' -r
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l skip-missing -d 'Go on where the program has no data of a name in the plan'
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l children -d 'Do the same in the processes that the program starts, where they are the same program'
@@ -197,7 +204,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_s
 complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "simulate" -d 'Simulate a trace on a machine under placement policies'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "advise" -d 'Tell where a program\'s memory time goes, and what placing its pages would gain'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "report" -d 'Show a saved result as tables or as one HTML page'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "run" -d 'Run a program with cache slots for its data'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "run" -d 'Run a program with its data in chosen parts of the cache'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "reproduce" -d 'Reproduce the tables and figures of a paper'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "daemon" -d 'Hold page frames sorted by color, and hand them to programs'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "completions" -d 'Print the completion script of a shell'

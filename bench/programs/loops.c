@@ -18,7 +18,7 @@ __attribute__((constructor)) static void before(void)
       for (int array = 0; array < ARRAYS; array++)
          summaries[number][array] = (domicile_summary){.name = "array", .start = arrays[array], .bytes = sizeof arrays[array],
                                                        .unit = 4096, .span = 4096, .communication = DOMICILE_SHIFT,
-                                                       .distance = 4096 * (array % 3 - 1), .access = DOMICILE_READS};
+                                                       .distance = PAGES > 1 ? 4096 * (array % 3 - 1) : 0, .access = DOMICILE_READS};
       loops[number] = (domicile_loop){DOMICILE_SUMMARY_VERSION, ARRAYS, places[number], PAGES, 0, DOMICILE_EVEN, 0, 4, 0,
                                       summaries[number]};
       domicile_parallel_loop(&loops[number]);

@@ -104,6 +104,11 @@ impl Coloring {
         self.order
     }
 
+    /// Whether a loop was heard of, so that hearing it again changes nothing that was said.
+    pub fn knows(&self, told: &Loop) -> bool {
+        self.loops.knows(told)
+    }
+
     /// Whether [`Coloring::start`] is over.
     pub fn is_started(&self) -> bool {
         self.started
@@ -114,11 +119,11 @@ impl Coloring {
         self.loops.all()
     }
 
-    /// Before `main`: colors the pages of all loops that were heard of. Nobody else may run yet.
-    pub fn start(&mut self) {
-        self.started = true;
-        if !self.loops.all().is_empty() {
-            self.color(&HashSet::new(), Others::Absent);
+    /// Before `main`: colors the pages of all loops that were heard of.
+    pub fn start(&mut self, others: Others) {
+        let first = !std::mem::replace(&mut self.started, true);
+        if first && !self.loops.all().is_empty() {
+            self.color(&HashSet::new(), first, others);
         }
     }
 
@@ -141,7 +146,7 @@ impl Coloring {
         if self.started {
             self.budget.heard(self.loops.all().len(), heard == Heard::Known);
             if !fresh.is_empty() || self.budget.may_compute(self.preferred.len()) {
-                self.color(&fresh, Others::Running);
+                self.color(&fresh, false, Others::Running);
             }
         }
     }
@@ -153,9 +158,8 @@ impl Coloring {
     }
 
     /// Colors pages. Those that have a color already and are not `fresh` change it if the budget allows.
-    fn color(&mut self, fresh: &HashSet<u64>, others: Others) {
+    fn color(&mut self, fresh: &HashSet<u64>, first: bool, others: Others) {
         let began = Instant::now();
-        let first = others == Others::Absent;
         let wanted = if first || self.budget.may_compute(self.preferred.len()) {
             self.all_together(fresh, first)
         } else {
@@ -232,11 +236,17 @@ impl Coloring {
         };
         moment.pages += wanted.len() as u64;
         let unfit: BTreeMap<u64, &str> = fit.left.into_iter().collect();
+        // Colors that pages have already, for those that keep them.
+        let mut before = BTreeMap::new();
         for &(page, color) in wanted {
             match unfit.get(&page) {
                 None => {
-                    self.preferred.insert(page, color);
-                    self.left.remove(&page);
+                    let was = self.preferred.insert(page, color);
+                    if self.left.remove(&page).is_none()
+                        && let Some(was) = was
+                    {
+                        before.insert(page, was);
+                    }
                 }
                 // One that has a color already and cannot change it any more (constants) keeps that.
                 Some(_) if self.preferred.contains_key(&page) => moment.pages -= 1,
@@ -260,8 +270,17 @@ impl Coloring {
                 }
                 Err(error) => {
                     let why = error.to_string();
-                    let pages = (0..run.pages.count as u64).map(|page| (first + page, why.clone()));
-                    self.left.extend(pages);
+                    for page in first..first + run.pages.count as u64 {
+                        match before.get(&page) {
+                            Some(&was) => {
+                                self.preferred.insert(page, was);
+                                moment.pages -= 1;
+                            }
+                            None => {
+                                self.left.insert(page, why.clone());
+                            }
+                        }
+                    }
                 }
             }
         }

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use live::PAGE_BYTES;
 use live::cdpc::{Coloring, Moment, Order, Outcome};
+use live::{Others, PAGE_BYTES};
 use orders::{Alignment, CdpcReport, Directed, LeftOut, Report, State as Stage, When};
 use policy::cdpc::Loop;
 use summaries::domicile_loop;
@@ -22,6 +22,8 @@ use crate::{end, files, fork, padding};
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 
+/// Notes that are kept.
+const MOST_NOTES: usize = 16;
 /// How often the report is brought up to date at most.
 const BETWEEN_REPORTS: Duration = Duration::from_millis(100);
 /// How long the end waits for a loop that another thread tells of.
@@ -91,8 +93,15 @@ pub fn before_main() {
     guarded(|| {
         let Some(mut state) = state() else { return };
         let Some(state) = state.as_mut() else { return };
-        let protected = state.own_pages(&state.coloring.loops().to_vec());
-        state.coloring.start();
+        let (protected, notes) = own_pages(state.coloring.loops());
+        state.note_all(notes);
+        // A library may have started threads of its own.
+        let others = if sys::forks::alone() {
+            Others::Absent
+        } else {
+            Others::Running
+        };
+        state.coloring.start(others);
         protect(protected);
         state.report(false);
     });
@@ -110,14 +119,14 @@ pub unsafe extern "C" fn domicile_run_parallel_loop(from: *const domicile_loop) 
         // SAFETY: the caller's promise.
         match unsafe { summaries::taken(from) } {
             Ok(taken) => {
-                for why in &taken.passed_over {
-                    state.note(why.to_string());
-                }
-                let protected = if state.coloring.is_started() && sys::forks::alone() {
-                    state.own_pages(std::slice::from_ref(&taken.told))
+                state.note_all(taken.passed_over.iter().map(ToString::to_string));
+                let is_new = state.coloring.is_started() && !state.coloring.knows(&taken.told);
+                let (protected, notes) = if is_new {
+                    own_pages(std::slice::from_ref(&taken.told))
                 } else {
-                    Vec::new()
+                    Default::default()
                 };
+                state.note_all(notes);
                 state.coloring.hear(taken.told);
                 protect(protected);
             }
@@ -169,38 +178,36 @@ fn protect(pages: Protected) {
     }
 }
 
-impl State {
-    fn note(&mut self, note: String) {
-        if self.notes.len() < 16 && !self.notes.contains(&note) {
-            self.notes.push(note);
+/// Takes the pages of initialised arrays from the program's file, whose frames could not be exchanged; what is wrong
+/// with that. Those that only can be read get their rights back afterwards. Only where no other thread runs.
+fn own_pages(loops: &[Loop]) -> (Protected, Vec<String>) {
+    let (mut protected, mut notes) = (Vec::new(), Vec::new());
+    let summaries = loops.iter().flat_map(|told| &told.summaries);
+    let mut arrays: Vec<(usize, usize)> = summaries
+        .map(|summary| (summary.start as usize, summary.bytes as usize))
+        .collect();
+    arrays.sort_unstable();
+    arrays.dedup();
+    for (start, bytes) in arrays {
+        let first = start / PAGE_BYTES * PAGE_BYTES;
+        let end = start.checked_add(bytes);
+        let Some(last) = end.and_then(|end| end.checked_next_multiple_of(PAGE_BYTES)) else {
+            continue;
+        };
+        if let Err(why) = anonymous(first, last, sys::forks::alone(), &mut protected) {
+            notes.push(format!("the array at {start:#x}: {why}"));
         }
     }
+    (protected, notes)
+}
 
-    /// Takes the pages of initialised arrays from the program's file, whose frames could not be exchanged. Those that
-    /// only can be read get their rights back afterwards.
-    ///
-    /// Pre: this thread is the only one.
-    fn own_pages(&mut self, loops: &[Loop]) -> Protected {
-        let mut protected = Vec::new();
-        let summaries = loops.iter().flat_map(|told| &told.summaries);
-        let mut arrays: Vec<(usize, usize)> = summaries
-            .map(|summary| (summary.start as usize, summary.bytes as usize))
-            .collect();
-        arrays.sort_unstable();
-        arrays.dedup();
-        for (start, bytes) in arrays {
-            let first = start / PAGE_BYTES * PAGE_BYTES;
-            let Some(last) = start
-                .checked_add(bytes)
-                .and_then(|end| end.checked_next_multiple_of(PAGE_BYTES))
-            else {
-                continue;
-            };
-            if let Err(why) = anonymous(first, last, sys::forks::alone(), &mut protected) {
-                self.note(format!("the array at {start:#x}: {why}"));
+impl State {
+    fn note_all(&mut self, notes: impl IntoIterator<Item = String>) {
+        for note in notes {
+            if self.notes.len() < MOST_NOTES && !self.notes.contains(&note) {
+                self.notes.push(note);
             }
         }
-        protected
     }
 
     fn report(&mut self, at_end: bool) {

@@ -151,6 +151,7 @@ fn texts_may_be_missing_long_or_no_text() {
     );
 }
 
+#[cfg(not(miri))]
 #[test]
 fn no_threads_are_as_many_as_there_would_be() {
     let summaries = [summary()];

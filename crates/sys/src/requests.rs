@@ -120,6 +120,7 @@ mod tests {
             ("ALLOCATE", ALLOCATE),
             ("DATA_FREE", DATA_FREE),
             ("RECORDING", RECORDING),
+            ("SUMMARY", SUMMARY),
         ] {
             let line = format!("DOMICILE_REQUEST_{name} = {number}");
             let found = header.lines().any(|at| at.trim().trim_end_matches(',') == line);

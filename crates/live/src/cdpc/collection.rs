@@ -31,7 +31,8 @@ pub struct Collection {
     known: HashSet<u64>,
     /// Where in `loops` the loop of this place and these arrays is.
     places: HashMap<u64, usize>,
-    arrays: HashSet<(u64, u64)>,
+    /// The most bytes of each array, by start.
+    arrays: HashMap<u64, u64>,
     /// How often a loop came that was known, and how many were not kept or not understood.
     pub again: u64,
     pub refused: u64,
@@ -42,9 +43,13 @@ impl Collection {
         &self.loops
     }
 
-    /// Arrays by start and size.
+    /// Arrays, by start.
     pub fn arrays(&self) -> usize {
         self.arrays.len()
+    }
+
+    pub fn knows(&self, told: &Loop) -> bool {
+        self.known.contains(&hash(told))
     }
 
     pub fn add(&mut self, told: Loop) -> Heard {
@@ -58,9 +63,16 @@ impl Collection {
         }
         let mut pages = Vec::new();
         for summary in &told.summaries {
-            if summary.bytes > 0 && self.arrays.insert((summary.start, summary.bytes)) {
+            // Of one that is longer than was known, the rest is new.
+            let known = self.arrays.entry(summary.start).or_insert(0);
+            if summary.bytes > *known {
                 let page = PAGE_BYTES as u64;
-                pages.push(summary.start / page..(summary.start + summary.bytes).div_ceil(page));
+                let from = match *known {
+                    0 => summary.start / page,
+                    known => (summary.start + known).div_ceil(page),
+                };
+                *known = summary.bytes;
+                pages.push(from..(summary.start + summary.bytes).div_ceil(page));
             }
         }
         let place = place(&told);
@@ -119,10 +131,14 @@ mod tests {
         let mut loops = Collection::default();
         let first = a_loop("f", &[(0x1800, 0x1000)], 2);
         assert_eq!(loops.add(first.clone()), Heard::New { pages: vec![1..3] });
+        assert!(loops.knows(&first));
         assert_eq!(loops.add(first.clone()), Heard::Known);
         let second = a_loop("g", &[(0x1800, 0x1000), (0x8000, 1)], 2);
         assert_eq!(loops.add(second), Heard::New { pages: vec![8..9] });
         assert_eq!((loops.all().len(), loops.arrays(), loops.again), (2, 2, 1));
+        let longer = a_loop("h", &[(0x1800, 0x3000)], 2);
+        assert_eq!(loops.add(longer), Heard::New { pages: vec![3..5] });
+        assert_eq!(loops.arrays(), 2);
     }
 
     #[test]

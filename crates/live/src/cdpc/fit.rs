@@ -50,8 +50,7 @@ pub fn mapped(wanted: &[(u64, u16)]) -> io::Result<Fit> {
 fn divided(wanted: &[(u64, u16)], mapped: &[Mapping], kind: fn(&Mapping) -> Result<bool, &'static str>) -> Fit {
     let mut fit = Fit::default();
     let mut mapped = mapped.iter().peekable();
-    // Whether the run that is being made is of a file, and the hints of its pages.
-    let mut open: Option<(bool, u64, Vec<(usize, u16)>)> = None;
+    let mut open: Option<Open> = None;
     for &(page, color) in wanted {
         let address = (page as usize).saturating_mul(PAGE_BYTES);
         while mapped.next_if(|mapping| mapping.span.end() <= address).is_some() {}
@@ -64,26 +63,39 @@ fn divided(wanted: &[(u64, u16)], mapped: &[Mapping], kind: fn(&Mapping) -> Resu
             }
         };
         match &mut open {
-            Some((kind, first, hints)) if *kind == of_file && *first + hints.len() as u64 == page => {
-                hints.push((hints.len(), color));
+            Some(open) if open.of_file == of_file && open.first + open.hints.len() as u64 == page => {
+                open.hints.push((open.hints.len(), color));
             }
             _ => {
-                fit.runs.extend(open.take().map(closed));
-                open = Some((of_file, page, vec![(0, color)]));
+                let next = Open {
+                    of_file,
+                    first: page,
+                    hints: vec![(0, color)],
+                };
+                fit.runs.extend(open.replace(next).map(Open::closed));
             }
         }
     }
-    fit.runs.extend(open.map(closed));
+    fit.runs.extend(open.map(Open::closed));
     fit
 }
 
-fn closed((_, first, hints): (bool, u64, Vec<(usize, u16)>)) -> Run {
-    Run {
-        pages: Pages {
-            start: first as usize * PAGE_BYTES,
-            count: hints.len(),
-        },
-        wish: Wish::Hints(hints),
+/// A run that is being made.
+struct Open {
+    of_file: bool,
+    first: u64,
+    hints: Vec<(usize, u16)>,
+}
+
+impl Open {
+    fn closed(self) -> Run {
+        Run {
+            pages: Pages {
+                start: self.first as usize * PAGE_BYTES,
+                count: self.hints.len(),
+            },
+            wish: Wish::Hints(self.hints),
+        }
     }
 }
 

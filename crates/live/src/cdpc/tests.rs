@@ -72,7 +72,7 @@ fn what_was_said_before_main_is_colored_at_once() {
         coloring.hear(a_loop("f", &[memory.array(0, 100), memory.array(100, 60)], 4));
         coloring.hear(a_loop("g", &[memory.array(100, 60)], 4));
         assert_eq!(coloring.outcome(false).pages, 0, "nothing is colored before the start");
-        coloring.start();
+        coloring.start(Others::Absent);
         let outcome = coloring.outcome(true);
         assert_eq!(
             (outcome.loops, outcome.arrays, outcome.pages, outcome.threads),
@@ -97,7 +97,7 @@ fn content_stays_and_pages_that_no_loop_touches_are_left_alone() {
     let mut told = a_loop("f", &[memory.array(0, 64)], 2);
     told.iterations = 40;
     coloring.hear(told);
-    coloring.start();
+    coloring.start(Others::Absent);
     let outcome = coloring.outcome(true);
     assert_eq!(outcome.pages, 40);
     honoured(&outcome);
@@ -109,7 +109,7 @@ fn loops_that_swap_arrays_change_nothing() {
     let memory = Memory::new(128);
     let (old, new) = (memory.array(0, 64), memory.array(64, 64));
     let mut coloring = coloring(Order::Directed);
-    coloring.start();
+    coloring.start(Others::Absent);
     for _ in 0..100 {
         coloring.hear(a_loop("step", &[old, new], 2));
         coloring.hear(a_loop("step", &[new, old], 2));
@@ -126,7 +126,7 @@ fn loops_that_swap_arrays_change_nothing() {
 fn arrays_that_come_later_are_colored_when_they_come() {
     let memory = Memory::new(40 * 16);
     let mut coloring = coloring(Order::Directed);
-    coloring.start();
+    coloring.start(Others::Absent);
     for number in 0..40 {
         let together = [memory.array(number * 16, 16), memory.array(0, 16)];
         coloring.hear(a_loop(&number.to_string(), &together, 2));
@@ -144,7 +144,7 @@ fn memory_that_is_gone_is_told_and_does_no_harm() {
     let gone = Memory::new(16);
     let array = gone.array(0, 16);
     coloring.hear(a_loop("f", &[array], 2));
-    coloring.start();
+    coloring.start(Others::Absent);
     drop(gone);
     let stays = Memory::new(16);
     coloring.hear(a_loop("g", &[stays.array(0, 16), (1 << 12, 3 << 12)], 2));
@@ -165,7 +165,7 @@ fn a_loop_that_cannot_be_does_not_take_the_others_with_it() {
     wrong.summaries[0].bytes = 0;
     coloring.hear(wrong);
     coloring.hear(a_loop("right", &[memory.array(0, 16)], 2));
-    coloring.start();
+    coloring.start(Others::Absent);
     let outcome = coloring.outcome(true);
     assert_eq!(
         (outcome.loops, outcome.refused, outcome.pages),
@@ -192,7 +192,7 @@ fn loops_of_any_counts_take_no_more_than_their_arrays() {
         told.summaries[0].unit = unit;
         coloring.hear(told);
         coloring.hear(a_loop("right", &[memory.array(0, 16)], 2));
-        coloring.start();
+        coloring.start(Others::Absent);
         let outcome = coloring.outcome(true);
         assert_eq!(outcome.pages, 16, "{outcome:?}");
     }
