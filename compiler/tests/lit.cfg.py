@@ -18,6 +18,7 @@ if os.path.isdir(os.path.join(tests, "..", "..", "workloads", "tomcatv")):
     config.available_features.add("workloads")
 config.substitutions += [
     ("%workload", f"env PLUGIN={plugin} ORACLE={oracle} {tests}/exact/workload"),
+    ("%nests", f"env PLUGIN={plugin} ORACLE={oracle} {tests}/exact/nests"),
     ("%plugin", plugin),
     ("%commands", os.path.join(os.path.dirname(os.path.dirname(__file__)), "bin")),
     ("%clangxx", "clang++-19 -fopenmp -fpass-plugin=" + plugin),

@@ -203,6 +203,10 @@ std::string makeUse(Instruction &I, BasicBlock *Block, const Touch &One,
         return Why;
     }
   }
+  for (const Condition &One : Made.When)
+    if (One.Is == Condition::Kind::Equal && isa<SCEVConstant>(One.Left) &&
+        isa<SCEVConstant>(One.Right))
+      return "it goes around by another number than there are iterations";
   collapse(Made, SE);
   if (Made.Inners.size() > MostInner)
     return "more than three loops within move it by strides of their own";
