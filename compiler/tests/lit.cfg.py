@@ -9,7 +9,7 @@ config.suffixes = [".c", ".cpp", ".f90", ".ll"]
 config.test_source_root = os.path.dirname(__file__)
 build = os.environ["DOMICILE_BUILD"]
 config.test_exec_root = os.path.join(build, "tests")
-config.excludes = ["stub", "kernels"]
+config.excludes = ["stub", "kernels", "Inputs"]
 
 plugin = os.path.join(build, "libdomicile_compiler.so")
 config.substitutions += [
@@ -19,6 +19,8 @@ config.substitutions += [
     ("%clang", "clang-19 -fopenmp -fpass-plugin=" + plugin),
     ("%flang", "flang-new-19 -fopenmp -fpass-plugin=" + plugin),
     ("%opt", "opt-19 -load-pass-plugin=" + plugin + " -passes=domicile-summary"),
+    ("%print", os.path.join(build, "tests", "print.o")),
+    ("%oracle", os.path.join(build, "tests", "oracle.o")),
     ("FileCheck", "FileCheck-19"),
 ]
 # `not` has no version in its name.

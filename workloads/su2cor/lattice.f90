@@ -1,16 +1,21 @@
 !> The lattice of su2cor: 16 sites a side in three directions of space and one of time, which all repeat. A link to the next site of
 !> each direction is an element of the group SU(2), four numbers a0 + i (a1, a2, a3) sigma; a quark has two complex numbers, real
 !> and imaginary parts side by side.
+#ifndef PLACES
+#define PLACES 16
+#endif
 module lattice
   implicit none
   integer, parameter :: side = 16, sites = side**4
+  !> What a line along x takes in memory.
+  integer, parameter :: wide = PLACES
   !> The links; the sum of the staples around each link of one direction.
-  double precision :: u(4, side, side, side, side, 4), staple(4, side, side, side, side)
+  double precision :: u(4, wide, side, side, side, 4), staple(4, wide, side, side, side)
   !> The quark's source, the propagator, what it lacks, the direction of search, and that after one and both applications of
   !> Dirac's operator.
-  double precision, dimension(4, side, side, side, side) :: b, x, r, p, q, w
+  double precision, dimension(4, wide, side, side, side) :: b, x, r, p, q, w
   !> Signs of the y, z and t direction; that of x is always 1.
-  double precision :: eta(3, side, side, side, side)
+  double precision :: eta(3, wide, side, side, side)
 
 contains
 

@@ -59,8 +59,8 @@ contains
 
   !> to = (mass + K) from, or (mass - K) from for the adjoint: K takes the quark along the links, there and back.
   subroutine dirac(to, from, sign)
-    double precision, intent(inout) :: to(4, side, side, side, side)
-    double precision, intent(in) :: from(4, side, side, side, side), sign
+    double precision, intent(inout) :: to(4, wide, side, side, side)
+    double precision, intent(in) :: from(4, wide, side, side, side), sign
     double precision :: s1, s2, s3, s4, h
     integer :: ix, iy, iz, it
 
@@ -118,7 +118,7 @@ contains
   end subroutine back
 
   double precision function dot(one, other)
-    double precision, intent(in) :: one(4, side, side, side, side), other(4, side, side, side, side)
+    double precision, intent(in) :: one(4, wide, side, side, side), other(4, wide, side, side, side)
     double precision :: sum
     integer :: k, ix, iy, iz, it
 
@@ -144,8 +144,8 @@ contains
 
   !> to = to + factor from
   subroutine add(to, from, factor)
-    double precision, intent(inout) :: to(4, side, side, side, side)
-    double precision, intent(in) :: from(4, side, side, side, side), factor
+    double precision, intent(inout) :: to(4, wide, side, side, side)
+    double precision, intent(in) :: from(4, wide, side, side, side), factor
     integer :: k, ix, iy, iz, it
 
     !$omp parallel do schedule(static) private(k, ix, iy, iz)
@@ -164,8 +164,8 @@ contains
 
   !> to = factor to + from
   subroutine turn(to, from, factor)
-    double precision, intent(inout) :: to(4, side, side, side, side)
-    double precision, intent(in) :: from(4, side, side, side, side), factor
+    double precision, intent(inout) :: to(4, wide, side, side, side)
+    double precision, intent(in) :: from(4, wide, side, side, side), factor
     integer :: k, ix, iy, iz, it
 
     !$omp parallel do schedule(static) private(k, ix, iy, iz)

@@ -327,6 +327,19 @@ static void keepDivisions(Function &Region) {
   }
 }
 
+/// What is known not to be negative may as well be extended with its sign:
+/// ScalarEvolution follows that through differences.
+static void extendSigned(Function &Region) {
+  for (Instruction &I : make_early_inc_range(instructions(Region)))
+    if (auto *Wide = dyn_cast<ZExtInst>(&I))
+      if (Wide->hasNonNeg()) {
+        IRBuilder<> At(Wide);
+        Wide->replaceAllUsesWith(
+            At.CreateSExt(Wide->getOperand(0), Wide->getType()));
+        Wide->eraseFromParent();
+      }
+}
+
 void serialise(Function &Region, bool Fortran,
                FunctionAnalysisManager &Analyses) {
   inlineCallees(Region);
@@ -362,6 +375,7 @@ void serialise(Function &Region, bool Fortran,
   Analyses.invalidate(Region, PreservedAnalyses::none());
 
   releaseBounds(Region, /*ConstantOnly=*/false);
+  extendSigned(Region);
   FunctionPassManager Third;
   Third.addPass(EarlyCSEPass());
   Third.addPass(LoopSimplifyPass());
