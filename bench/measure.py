@@ -15,7 +15,7 @@ class Failed(Exception):
 
 
 def run(command, cwd=None, env=None):
-    """Seconds, peak resident bytes and standard output of one process."""
+    """Seconds, processor seconds with those of its children, peak resident bytes and standard output of one process."""
     began = time.perf_counter()
     process = subprocess.Popen(
         command,
@@ -36,7 +36,8 @@ def run(command, cwd=None, env=None):
     if process.returncode != 0:
         text = errors.decode(errors="replace").strip()
         raise Failed(f"{' '.join(map(str, command))}: exit code {process.returncode}: {text[-2000:]}")
-    return {"seconds": seconds, "peak_bytes": usage.ru_maxrss * 1024, "output": output.decode()}
+    cpu_seconds = usage.ru_utime + usage.ru_stime
+    return {"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_bytes": usage.ru_maxrss * 1024, "output": output.decode()}
 
 
 def interleaved(contenders, rounds, tell=lambda text: None):

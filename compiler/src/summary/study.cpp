@@ -188,7 +188,8 @@ private:
   MapVector<std::tuple<const SCEV *, uint64_t, unsigned>, std::vector<Pending>>
       Waiting;
 
-  void add(const Pending &Access, BasicBlock *Block) {
+  /// \p Again: it has waited; what is refused now does not wait once more.
+  void add(const Pending &Access, BasicBlock *Block, bool Again = false) {
     ParallelLoop &Owner = Result.Loops[Access.At];
     Use Made;
     std::string Why = makeUse(*Access.I, Block, Access.One, Access.Form, Owner,
@@ -196,7 +197,7 @@ private:
     if (Why.empty()) {
       ++Owner.Recognised;
       Owner.Uses.push_back(std::move(Made));
-    } else if (Block == Access.I->getParent() && Access.One.Bytes) {
+    } else if (!Again && Block == Access.I->getParent() && Access.One.Bytes) {
       Waiting[{SE.getSCEV(Access.One.Address), Access.One.Bytes,
                unsigned(Access.One.Writes)}]
           .push_back(Access);
@@ -216,7 +217,7 @@ private:
           Blocks.size() > 1 ? Shape.common(Blocks) : nullptr;
       for (const Pending &Access : Same) {
         if (Common && Access.Dealt == Same.front().Dealt) {
-          add(Access, Common);
+          add(Access, Common, /*Again=*/true);
           continue;
         }
         Use Made;
