@@ -271,8 +271,8 @@ bool Schedule::process(Loop *L, const Locality::Found &Found) {
   const uint64_t Body = shortestPass(L);
   const uint64_t Iterations =
       divideCeil(Target.latencyInCycles() * Target.Issue, Body);
-  if (unsigned Most = SE.getSmallConstantMaxTripCount(L);
-      Most && Most <= Iterations) {
+  const unsigned Most = SE.getSmallConstantMaxTripCount(L);
+  if (Most && Most <= Iterations) {
     refuse(nullptr, L,
            "at most " + Twine(Most) + " iterations, and the latency takes " +
                Twine(Iterations));
@@ -293,10 +293,10 @@ bool Schedule::process(Loop *L, const Locality::Found &Found) {
     return false;
   // Those of the same pace share an iteration; the largest pace is the loop's.
   const DebugLoc Start = L->getStartLoc();
-  const BasicBlock *Header = L->getHeader();
   const char *How = "in each iteration";
-  if (Count > 1 && Count * size(L) <= MostUnrolled &&
-      SE.hasLoopInvariantBackedgeTakenCount(L)) {
+  // A loop that is unrolled whole would leave none to speak of.
+  if (Count > 1 && Count * size(L) <= MostUnrolled && !F.hasOptSize() &&
+      (!Most || Most > Count) && SE.hasLoopInvariantBackedgeTakenCount(L)) {
     for (Planned &Plan : Plans)
       insert(L, Plan, Iterations, Plan.What.Access);
     How = unroll(L, Count, Plans) ? "once for each line, by unrolling"
@@ -318,7 +318,7 @@ bool Schedule::process(Loop *L, const Locality::Found &Found) {
     SE.forgetLoop(L);
   }
   ORE.emit([&] {
-    return OptimizationRemark(Name, "Prefetched", Start, Header)
+    return OptimizationRemark(Name, "Prefetched", Start, &F.getEntryBlock())
            << ore::NV("Prefetches", static_cast<unsigned>(Plans.size()))
            << " of " << ore::NV("References", Found.References)
            << " references prefetched "

@@ -131,7 +131,8 @@ static std::string aliasName(const Instruction &I) {
   return plainName(Text->getString().rsplit('/').second);
 }
 
-std::string makeUse(Instruction &I, const Touch &One, const Linear &Form,
+std::string makeUse(Instruction &I, BasicBlock *Block, const Touch &One,
+                    const Linear &Form,
                     const ParallelLoop &Owner, const Loop *Dealt,
                     const Control &Shape, Use &Made) {
   ScalarEvolution &SE = Shape.Evolution;
@@ -153,7 +154,7 @@ std::string makeUse(Instruction &I, const Touch &One, const Linear &Form,
     Made.Span = SE.getConstant(Word, One.Bytes);
     Made.Element = One.Bytes;
   }
-  std::string Why = Shape.conditions(I.getParent(), Dealt, Made.When);
+  std::string Why = Shape.conditions(Block, Dealt, Made.When);
   if (!Why.empty())
     return Why;
 
@@ -162,7 +163,7 @@ std::string makeUse(Instruction &I, const Touch &One, const Linear &Form,
   for (auto &[L, Step] : Form.Steps)
     if (!L->contains(&I))
       return "its index comes out of a loop that has ended";
-  for (const Loop *L = Shape.Loops.getLoopFor(I.getParent()); L;
+  for (const Loop *L = Shape.Loops.getLoopFor(Block); L;
        L = L->getParentLoop()) {
     auto Step = Form.Steps.find(L);
     bool Moves = Step != Form.Steps.end();
@@ -182,7 +183,7 @@ std::string makeUse(Instruction &I, const Touch &One, const Linear &Form,
       }
       continue;
     }
-    const SCEV *Count = Shape.count(L, I.getParent(), Why);
+    const SCEV *Count = Shape.count(L, Block, Why);
     if (Moves || Turns) {
       if (!Count)
         return Why;
@@ -193,7 +194,7 @@ std::string makeUse(Instruction &I, const Touch &One, const Linear &Form,
         require(Made.When,
                 {Condition::Kind::Equal, nullptr, Count,
                  SE.getTruncateOrSignExtend(Form.Rotated->Of, Word)});
-    } else if (!Shape.runsOnce(L, I.getParent())) {
+    } else if (!Shape.runsOnce(L, Block)) {
       // The same in each of its iterations, if there is one. A loop around the
       // shared one (time steps) is taken to run.
       if (Count)
@@ -202,6 +203,10 @@ std::string makeUse(Instruction &I, const Touch &One, const Linear &Form,
         return Why;
     }
   }
+  for (const Condition &One : Made.When)
+    if (One.Is == Condition::Kind::Equal && isa<SCEVConstant>(One.Left) &&
+        isa<SCEVConstant>(One.Right))
+      return "it goes around by another number than there are iterations";
   collapse(Made, SE);
   if (Made.Inners.size() > MostInner)
     return "more than three loops within move it by strides of their own";

@@ -26,10 +26,11 @@ struct Touch {
 
 llvm::SmallVector<Touch, 2> touchesOf(llvm::Instruction &I);
 
-/// \p One of instruction \p I as a use of an array; \p Dealt is the loop that
-/// threads share (null: every thread does it). Returns why that cannot be, or
-/// nothing.
-std::string makeUse(llvm::Instruction &I, const Touch &One, const Linear &Form,
+/// \p One of instruction \p I as a use of an array, done whenever \p Block runs;
+/// \p Dealt is the loop that threads share (null: every thread does it). Returns
+/// why that cannot be, or nothing.
+std::string makeUse(llvm::Instruction &I, llvm::BasicBlock *Block,
+                    const Touch &One, const Linear &Form,
                     const ParallelLoop &Owner, const llvm::Loop *Dealt,
                     const Control &Shape, Use &Made);
 

@@ -75,16 +75,20 @@ std::string Control::conditions(BasicBlock *Block, const Loop *Within,
     if (End->getNumSuccessors() < 2 || After.dominates(Below, Above))
       continue;
     // A loop that may be left there: how often it runs is told by count().
-    bool Counted = false;
+    bool Counted = false, Leaves = false;
     for (Loop *L = Loops.getLoopFor(Above); L; L = L->getParentLoop())
-      if (L->contains(Block) && exitOf(L) == Above)
-        Counted = true;
+      if (L->contains(Block)) {
+        Counted |= exitOf(L) == Above;
+        Leaves |= L->isLoopExiting(Above);
+      }
     // Or a check that never fails in a run that goes on.
     unsigned Ways = count_if(successors(Above), [](BasicBlock *Next) {
       return !leadsNowhere(Next);
     });
     if (Counted || Ways < 2)
       continue;
+    if (Leaves)
+      return "a loop around it may be left early";
     auto *Branch = dyn_cast<BranchInst>(End);
     if (!Branch)
       return "it is one case of several (a switch)";
@@ -103,6 +107,32 @@ std::string Control::conditions(BasicBlock *Block, const Loop *Within,
                    Branch->getCondition()});
   }
   return "";
+}
+
+BasicBlock *Control::common(ArrayRef<BasicBlock *> Blocks) const {
+  BasicBlock *Above = Blocks.front();
+  for (BasicBlock *Block : Blocks)
+    Above = Dominators.findNearestCommonDominator(Above, Block);
+  const Loop *Around = Loops.getLoopFor(Above);
+  SmallPtrSet<BasicBlock *, 16> Seen(Blocks.begin(), Blocks.end());
+  if (Seen.count(Above))
+    return Above;
+  for (BasicBlock *Block : Blocks)
+    if (Loops.getLoopFor(Block) != Around)
+      return nullptr;
+  auto *Node = After.getNode(Above);
+  BasicBlock *Meet = Node && Node->getIDom() ? Node->getIDom()->getBlock()
+                                             : nullptr;
+  SmallVector<BasicBlock *, 16> Work(successors(Above));
+  while (!Work.empty()) {
+    BasicBlock *Block = Work.pop_back_val();
+    // Past all of them, out of the loop, or round again.
+    if (Block == Meet || Block == Above || (Around && !Around->contains(Block)))
+      return nullptr;
+    if (Seen.insert(Block).second)
+      Work.append(succ_begin(Block), succ_end(Block));
+  }
+  return Above;
 }
 
 const SCEV *Control::count(const Loop *L, const BasicBlock *Block,

@@ -28,6 +28,11 @@ struct Control {
   std::string conditions(llvm::BasicBlock *Block, const llvm::Loop *Within,
                          Conditions &When) const;
 
+  /// The block that always leads through one of \p Blocks: there what they have
+  /// in common is done in any case. Null if there is a way around them.
+  llvm::BasicBlock *
+  common(llvm::ArrayRef<llvm::BasicBlock *> Blocks) const;
+
   /// How often \p Block runs each time that \p L is entered (64 bits); null,
   /// and \p Why, if that cannot be told before the region.
   const llvm::SCEV *count(const llvm::Loop *L, const llvm::BasicBlock *Block,

@@ -48,7 +48,7 @@ public:
           Made.Uses.push_back(*Can);
           Count.Accesses += U.Accesses;
         }
-      if (One.Shared)
+      if (One.Shared && !Made.Uses.empty())
         ++Count.Loops;
       if (!Made.Uses.empty())
         Loops.push_back(std::move(Made));

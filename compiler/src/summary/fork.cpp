@@ -254,11 +254,18 @@ Object Fork::object(Value *Base) {
 }
 
 Value *Fork::threads() const {
-  for (Instruction *I = Call.getPrevNode(); I; I = I->getPrevNode()) {
-    if (calls(I, "__kmpc_push_num_threads"))
-      return cast<CallBase>(I)->getArgOperand(2);
-    if (calls(I, "__kmpc_fork_call"))
-      return nullptr;
+  // An if clause puts a branch between the two.
+  const BasicBlock *Block = Call.getParent();
+  const Instruction *I = Call.getPrevNode();
+  for (unsigned Blocks = 0; Block && Blocks < 3; ++Blocks) {
+    for (; I; I = I->getPrevNode()) {
+      if (calls(I, "__kmpc_push_num_threads"))
+        return cast<CallBase>(I)->getArgOperand(2);
+      if (calls(I, "__kmpc_fork_call"))
+        return nullptr;
+    }
+    Block = Block->getSinglePredecessor();
+    I = Block ? Block->getTerminator() : nullptr;
   }
   return nullptr;
 }

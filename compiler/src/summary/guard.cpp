@@ -38,11 +38,11 @@ static Value *fromWord(IRBuilder<> &To, Value *Word, Type *Ty) {
   return To.CreateZExtOrTrunc(Word, Ty);
 }
 
+/// Runs a few times in a program's life: no time of the compiler is spent on it.
 static void makeCold(Function &F) {
   F.addFnAttr(Attribute::Cold);
   F.addFnAttr(Attribute::NoInline);
-  F.addFnAttr(Attribute::MinSize);
-  F.addFnAttr(Attribute::OptimizeForSize);
+  F.addFnAttr(Attribute::OptimizeNone);
   F.setDoesNotThrow();
 }
 

@@ -89,6 +89,7 @@ public:
     // Loads of pointers first, then what they point to.
     while (round())
       ;
+    dropMarks();
   }
 
 private:
@@ -235,6 +236,22 @@ private:
     return Once;
   }
 
+  /// What is read in any case, or can be, needs no marks.
+  void dropMarks() {
+    for (auto &[Key, Once] : Loaded) {
+      auto [Root, Offset, Ty] = Key;
+      auto *Captured = dyn_cast<Argument>(Root);
+      int64_t End =
+          Offset + int64_t(Layout.getTypeStoreSize(Ty).getFixedValue());
+      if (!Once->hasMetadata(AlwaysKind) && !isa<GlobalVariable>(Root) &&
+          !(Captured && int64_t(Captured->getDereferenceableBytes()) >= End))
+        continue;
+      for (User *U : make_early_inc_range(Once->getPointerOperand()->users()))
+        if (calls(U, HereName))
+          cast<Instruction>(U)->eraseFromParent();
+    }
+  }
+
   void leaveMark(LoadInst &Load, LoadInst &Once) {
     Module &M = *Region.getParent();
     LLVMContext &Context = M.getContext();
@@ -252,18 +269,25 @@ private:
 
 } // namespace
 
+static void setRank(LoadInst &Load, unsigned Rank) {
+  LLVMContext &Context = Load.getContext();
+  Load.setMetadata(
+      RankKind, MDNode::get(Context, ConstantAsMetadata::get(ConstantInt::get(
+                                         Type::getInt32Ty(Context), Rank))));
+}
+
 void markDescriptors(Function &Region) {
-  LLVMContext &Context = Region.getContext();
   for (Instruction &I : instructions(Region)) {
     auto *Load = dyn_cast<LoadInst>(&I);
-    auto *Step =
-        Load ? dyn_cast<GEPOperator>(Load->getPointerOperand()) : nullptr;
-    if (!Step || !Load->getType()->isPointerTy() || !Step->hasAllZeroIndices())
+    if (!Load || !Load->getType()->isPointerTy())
       continue;
-    if (unsigned Rank = rankOfDescriptor(Step->getSourceElementType()))
-      Load->setMetadata(
-          RankKind, MDNode::get(Context, ConstantAsMetadata::get(ConstantInt::get(
-                                             Type::getInt32Ty(Context), Rank))));
+    Type *Ty = nullptr;
+    if (auto *Step = dyn_cast<GEPOperator>(Load->getPointerOperand()))
+      Ty = Step->hasAllZeroIndices() ? Step->getSourceElementType() : nullptr;
+    else if (auto *Global = dyn_cast<GlobalVariable>(Load->getPointerOperand()))
+      Ty = Global->getValueType();
+    if (unsigned Rank = Ty ? rankOfDescriptor(Ty) : 0)
+      setRank(*Load, Rank);
   }
 }
 

@@ -92,8 +92,7 @@ public:
 
   bool take(const SCEV *S, const SCEV *Scale) {
     if (isKnownBefore(S)) {
-      Result.Offset = SE.getAddExpr(
-          Result.Offset, SE.getMulExpr(Scale, SE.getTruncateOrSignExtend(S, Word)));
+      addOffset(SE.getTruncateOrSignExtend(S, Word), Scale);
       return true;
     }
     if (auto *R = dyn_cast<SCEVAddRecExpr>(S))
@@ -104,8 +103,11 @@ public:
     if (auto *Product = dyn_cast<SCEVMulExpr>(S))
       return takeProduct(Product, Scale);
     if (auto *Wide = dyn_cast<SCEVIntegralCastExpr>(S)) {
+      // An index that does not fit into what it is computed in is no index.
       if (isa<SCEVTruncateExpr>(Wide))
-        return refuse("its index is cut to fewer bits");
+        return take(Wide->getOperand(), Scale);
+      if (auto *U = dyn_cast<SCEVUnknown>(Wide->getOperand()))
+        return takeValue(U->getValue(), Scale);
       const SCEV *Widened = widen(Wide->getOperand(), isa<SCEVSignExtendExpr>(Wide));
       if (!Widened)
         return false;
@@ -164,17 +166,17 @@ private:
     const SCEV *M = SE.getSCEV(B);
     const StringRef No = "it walks through a part of the array by a quotient of "
                          "a loop counter (collapse)";
-    if (!Of.Remainder || !isKnownBefore(M) || !isKnownBefore(Of.Quotient) ||
-        !isKnownBefore(Of.Remainder))
+    const SCEV *Row = SE.getZero(Word);
+    if (Of.Remainder)
+      Row = SE.getMulExpr(Of.Remainder, SE.getTruncateOrSignExtend(M, Word));
+    if (!isKnownBefore(Of.Quotient) || !isKnownBefore(Row))
       return refuse(No);
-    const SCEV *Row =
-        SE.getMulExpr(Of.Remainder, SE.getTruncateOrSignExtend(M, Word));
-    if (isa<SCEVConstant>(SE.getMinusSCEV(Of.Quotient, Row)) &&
-        Of.Quotient != Row)
-      return refuse(No);
-    if (Of.Quotient != Row)
+    if (Of.Quotient != Row) {
+      if (isa<SCEVConstant>(SE.getMinusSCEV(Of.Quotient, Row)))
+        return refuse(No);
       Result.Equal.push_back({Of.Quotient, Row});
-    return take(SE.getSCEV(A), Of.Remainder);
+    }
+    return !Of.Remainder || take(SE.getSCEV(A), Of.Remainder);
   }
 
   bool share(const SCEV *Shares::*Part, Value *V, const SCEV *Scale) {
@@ -189,6 +191,10 @@ private:
     if (Result.Refused.empty())
       Result.Refused = Why.str();
     return false;
+  }
+
+  void addOffset(const SCEV *S, const SCEV *Scale) {
+    Result.Offset = SE.getAddExpr(Result.Offset, SE.getMulExpr(Scale, S));
   }
 
   bool takeCounter(const SCEVAddRecExpr *R, const SCEV *Scale) {
@@ -220,13 +226,14 @@ private:
   /// The same in 64 bits. Signed arithmetic of indices is taken not to wrap:
   /// where the language allows it to, nobody indexes arrays with what results.
   const SCEV *widen(const SCEV *S, bool Signed) {
+    if (S->getType() == Word)
+      return S;
     if (auto *Nested = dyn_cast<SCEVIntegralCastExpr>(S))
-      if (!isa<SCEVTruncateExpr>(S))
-        return widen(Nested->getOperand(), isa<SCEVSignExtendExpr>(S));
+      return widen(Nested->getOperand(), !isa<SCEVZeroExtendExpr>(S));
     if (isKnownBefore(S) || isa<SCEVUnknown>(S))
       return Signed ? SE.getTruncateOrSignExtend(S, Word)
                     : SE.getTruncateOrZeroExtend(S, Word);
-    if (!Signed && !isa<SCEVTruncateExpr>(S)) {
+    if (!Signed) {
       // What could wrap in earnest is a difference (`i - 1` of an unsigned i).
       auto *R = dyn_cast<SCEVNAryExpr>(S);
       bool Differs = any_of(S->operands(), [](const SCEV *Part) {
@@ -342,17 +349,25 @@ private:
         !Counter->getStepRecurrence(SE)->isOne() || !isKnownBefore(Wrapped) ||
         !isKnownBefore(At))
       return refuse(No);
-    auto *Start = dyn_cast<SCEVConstant>(Usual->getStart());
-    auto *First = dyn_cast<SCEVConstant>(Counter->getStart());
-    if (!Start || !First || Usual->getType() != Wrapped->getType() ||
-        Usual->getType() != At->getType())
+    // Its counter begins at 0; usually the index is `i + Start`.
+    if (!Counter->getStart()->isZero() || !isKnownBefore(Usual->getStart()))
       return refuse(No);
-    int64_t By = Start->getAPInt().getSExtValue();
-    const SCEV *One = SE.getOne(Wrapped->getType());
-    if (By == -1 && First->isZero() && At->isZero())
-      return turn(Usual->getLoop(), SE.getAddExpr(Wrapped, One), -1, Scale);
-    if (By == 1 && First->isZero() && Wrapped->isZero())
-      return turn(Usual->getLoop(), SE.getAddExpr(At, One), 1, Scale);
+    auto Wide = [&](const SCEV *S) {
+      return SE.getTruncateOrSignExtend(S, Word);
+    };
+    const SCEV *One = SE.getOne(Word), *Start = Wide(Usual->getStart());
+    if (At->isZero()) {
+      // One back: at first the last of all, Edge = Start + n.
+      addOffset(SE.getAddExpr(Start, One), Scale);
+      return turn(Usual->getLoop(), SE.getMinusSCEV(Wide(Wrapped), Start), -1,
+                  Scale);
+    }
+    const SCEV *First = SE.getMinusSCEV(Start, One);
+    if (SE.getMinusSCEV(Wide(Wrapped), First)->isZero()) {
+      // One ahead: at last the first of all.
+      addOffset(First, Scale);
+      return turn(Usual->getLoop(), SE.getAddExpr(Wide(At), One), 1, Scale);
+    }
     return refuse(No);
   }
 };
@@ -361,6 +376,9 @@ private:
 
 /// Why \p Base is no array that threads share, or nothing.
 static std::string refusedBase(Value *Base) {
+  if (auto *A = dyn_cast<Argument>(Base))
+    if (A->getArgNo() < 2)
+      return "private"; // the thread's number
   if (auto *Global = dyn_cast<GlobalVariable>(Base))
     return Global->isThreadLocal() ? "private" : "";
   if (isa<AllocaInst>(Base) || calls(Base, "__kmpc_threadprivate_cached") ||

@@ -58,6 +58,8 @@ public:
     Builder.registerLoopAnalyses(Loops);
     Builder.crossRegisterProxies(Loops, Functions, Components, Modules);
     for (Region &One : Regions)
+      One.Body->addFnAttr(Seen);
+    for (Region &One : Regions)
       summarise(One);
     report();
     return true;
@@ -104,13 +106,23 @@ private:
       Regions.push_back({Body, Forks});
   }
 
+  /// Whether \p F is outlined, or called by what is and by nothing else.
+  static bool isWithinRegion(const Function &F, unsigned Depth = 0) {
+    if (F.hasFnAttribute(Seen))
+      return true;
+    if (!F.hasLocalLinkage() || F.use_empty() || Depth > 4)
+      return false;
+    return all_of(F.users(), [&](const User *U) {
+      auto *Call = dyn_cast<CallBase>(U);
+      return Call && Call->getCalledOperand() == &F &&
+             isWithinRegion(*Call->getFunction(), Depth + 1);
+    });
+  }
+
   void summarise(Region &One) {
-    One.Body->addFnAttr(Seen);
     // A region within a region: its team is not the one that is predicted.
     erase_if(One.Forks, [&](CallBase *Fork) {
-      return any_of(Regions, [&](Region &Other) {
-        return Other.Body == Fork->getFunction();
-      });
+      return isWithinRegion(*Fork->getFunction());
     });
     if (One.Forks.empty())
       return;

@@ -327,6 +327,47 @@ static void keepDivisions(Function &Region) {
   }
 }
 
+/// What is known not to be negative may as well be extended with its sign:
+/// ScalarEvolution follows that through differences.
+static void extendSigned(Function &Region) {
+  for (Instruction &I : make_early_inc_range(instructions(Region)))
+    if (auto *Wide = dyn_cast<ZExtInst>(&I))
+      if (Wide->hasNonNeg()) {
+        IRBuilder<> At(Wide);
+        Wide->replaceAllUsesWith(
+            At.CreateSExt(Wide->getOperand(0), Wide->getType()));
+        Wide->eraseFromParent();
+      }
+}
+
+/// Loops end: a counter that is compared with the last iteration does not run
+/// past the end of its type first. (`i <= last` alone does not say so.)
+static void countersEnd(Function &Region, FunctionAnalysisManager &Analyses) {
+  LoopInfo &Loops = Analyses.getResult<LoopAnalysis>(Region);
+  for (Loop *L : Loops.getLoopsInPreorder()) {
+    BasicBlock *Latch = L->getLoopLatch(), *Exit = L->getExitingBlock();
+    auto *Branch = Exit ? dyn_cast<BranchInst>(Exit->getTerminator()) : nullptr;
+    if (!Latch || !Branch || !Branch->isConditional())
+      continue;
+    auto *Compare = dyn_cast<ICmpInst>(Branch->getCondition());
+    if (!Compare)
+      continue;
+    for (PHINode &Counter : L->getHeader()->phis()) {
+      auto *Next = dyn_cast<Instruction>(Counter.getIncomingValueForBlock(Latch));
+      if (!Next || !match(Next, m_Add(m_Specific(&Counter), m_One())))
+        continue;
+      for (Value *Side : Compare->operands()) {
+        if (Side != &Counter && Side != Next)
+          continue;
+        if (Compare->isUnsigned())
+          Next->setHasNoUnsignedWrap();
+        if (Compare->isSigned())
+          Next->setHasNoSignedWrap();
+      }
+    }
+  }
+}
+
 void serialise(Function &Region, bool Fortran,
                FunctionAnalysisManager &Analyses) {
   inlineCallees(Region);
@@ -362,6 +403,9 @@ void serialise(Function &Region, bool Fortran,
   Analyses.invalidate(Region, PreservedAnalyses::none());
 
   releaseBounds(Region, /*ConstantOnly=*/false);
+  extendSigned(Region);
+  countersEnd(Region, Analyses);
+  Analyses.invalidate(Region, PreservedAnalyses::none());
   FunctionPassManager Third;
   Third.addPass(EarlyCSEPass());
   Third.addPass(LoopSimplifyPass());

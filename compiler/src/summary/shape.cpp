@@ -33,13 +33,29 @@ static const APInt *constant(const SCEV *S) {
 /// Whether both go the same ways, from wherever they begin.
 static bool alike(const Use &A, const Use &B) {
   return A.Base == B.Base && A.Unit == B.Unit && A.Inners == B.Inners &&
-         A.Communication == B.Communication && A.Distance == B.Distance &&
-         A.When == B.When;
+         A.Communication == B.Communication && A.Distance == B.Distance;
+}
+
+/// Whether \p A says all that \p B says, and whenever it does.
+static bool covers(const Use &A, const Use &B) {
+  return A.Offset == B.Offset && A.Span == B.Span && A.Reads >= B.Reads &&
+         A.Writes >= B.Writes && all_of(A.When, [&](const Condition &One) {
+           return is_contained(B.When, One);
+         });
 }
 
 /// Makes \p A stand for \p B too, if one piece holds exactly what both touch.
 static bool join(Use &A, const Use &B, ScalarEvolution &SE) {
   if (!alike(A, B))
+    return false;
+  if (covers(A, B) || covers(B, A)) {
+    unsigned Accesses = A.Accesses + B.Accesses;
+    if (!covers(A, B))
+      A = Use(B);
+    A.Accesses = Accesses;
+    return true;
+  }
+  if (A.When != B.When)
     return false;
   bool Same = A.Offset == B.Offset && A.Span == B.Span;
   if (!Same && (A.Reads != B.Reads || A.Writes != B.Writes))

@@ -52,8 +52,9 @@ public:
       if (Owner && Dynamic.count(Owner))
         continue;
       size_t At = Owner ? Found[Owner] : RestAt;
-      readAccess(I, Result.Loops[At], Owner);
+      readAccess(I, At, Owner);
     }
+    addCommon();
     for (ParallelLoop &One : Result.Loops)
       shape(One.Uses, SE);
     if (Result.Loops[RestAt].Uses.empty() && !Result.Loops[RestAt].Accesses)
@@ -153,33 +154,85 @@ private:
     return "";
   }
 
-  void readAccess(Instruction &I, ParallelLoop &Owner, const Loop *Dealt) {
+  void readAccess(Instruction &I, size_t At, const Loop *Dealt) {
+    ParallelLoop &Owner = Result.Loops[At];
     for (Touch &One : touchesOf(I)) {
-      if (One.Unknown.empty()) {
-        Linear Form = linear(One.Address, I, SE);
-        if (isNoArray(Form))
-          continue;
+      if (!One.Unknown.empty()) {
         ++Owner.Accesses;
-        if (!Owner.Refused.empty())
-          continue;
-        Use Made;
-        std::string Why =
-            Form.Refused.empty()
-                ? makeUse(I, One, Form, Owner, Dealt, Shape, Made)
-                : Form.Refused;
-        if (Why.empty()) {
-          ++Owner.Recognised;
-          Owner.Uses.push_back(std::move(Made));
-          continue;
-        }
-        refuse(I, Twine(One.Writes ? "write" : "read") + " of " +
-                      nameFor(Form.Base) + " not summarised: " + Why);
+        if (Owner.Refused.empty())
+          refuse(I, One.Unknown);
         continue;
       }
+      Linear Form = linear(One.Address, I, SE);
+      if (isNoArray(Form))
+        continue;
       ++Owner.Accesses;
-      if (Owner.Refused.empty())
-        refuse(I, One.Unknown);
+      if (!Owner.Refused.empty())
+        continue;
+      if (!Form.Refused.empty())
+        refuseAccess(I, One, Form.Base, Form.Refused);
+      else
+        add({&I, One, Form, At, Dealt}, I.getParent());
     }
+  }
+
+  /// An access that waits: on other ways there may be the same one.
+  struct Pending {
+    Instruction *I;
+    Touch One;
+    Linear Form;
+    size_t At;
+    const Loop *Dealt;
+  };
+  /// By address, bytes, and whether it is written.
+  MapVector<std::tuple<const SCEV *, uint64_t, unsigned>, std::vector<Pending>>
+      Waiting;
+
+  /// \p Again: it has waited; what is refused now does not wait once more.
+  void add(const Pending &Access, BasicBlock *Block, bool Again = false) {
+    ParallelLoop &Owner = Result.Loops[Access.At];
+    Use Made;
+    std::string Why = makeUse(*Access.I, Block, Access.One, Access.Form, Owner,
+                              Access.Dealt, Shape, Made);
+    if (Why.empty()) {
+      ++Owner.Recognised;
+      Owner.Uses.push_back(std::move(Made));
+    } else if (!Again && Block == Access.I->getParent() && Access.One.Bytes) {
+      Waiting[{SE.getSCEV(Access.One.Address), Access.One.Bytes,
+               unsigned(Access.One.Writes)}]
+          .push_back(Access);
+    } else {
+      refuseAccess(*Access.I, Access.One, Access.Form.Base, Why);
+    }
+  }
+
+  /// What is done on every way through a choice is done in any case.
+  void addCommon() {
+    for (auto &[Key, Same] : Waiting) {
+      SmallVector<BasicBlock *, 4> Blocks;
+      for (const Pending &Access : Same)
+        if (Access.Dealt == Same.front().Dealt)
+          Blocks.push_back(Access.I->getParent());
+      BasicBlock *Common =
+          Blocks.size() > 1 ? Shape.common(Blocks) : nullptr;
+      for (const Pending &Access : Same) {
+        if (Common && Access.Dealt == Same.front().Dealt) {
+          add(Access, Common, /*Again=*/true);
+          continue;
+        }
+        Use Made;
+        refuseAccess(*Access.I, Access.One, Access.Form.Base,
+                     makeUse(*Access.I, Access.I->getParent(), Access.One,
+                             Access.Form, Result.Loops[Access.At], Access.Dealt,
+                             Shape, Made));
+      }
+    }
+  }
+
+  void refuseAccess(const Instruction &I, const Touch &One, const Value *Base,
+                    const Twine &Why) {
+    refuse(I, Twine(One.Writes ? "write" : "read") + " of " + nameFor(Base) +
+                  " not summarised: " + Why);
   }
 
   /// What threads do not share, and single variables: nothing to place.

@@ -1,0 +1,4 @@
+integer function other(i)
+  integer, intent(in) :: i
+  other = i
+end function other
