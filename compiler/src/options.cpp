@@ -1,4 +1,5 @@
-//===- options.cpp - what the wrapper or the command line asks -------------===//
+//===- options.cpp - what the wrapper or the command line asks
+//-------------===//
 //
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //===----------------------------------------------------------------------===//

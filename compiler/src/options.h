@@ -1,4 +1,5 @@
-//===- options.h - what the wrapper or the command line asks of the passes -===//
+//===- options.h - what the wrapper or the command line asks of the passes
+//-===//
 //
 // Purpose: one place that knows how each pass is switched on and what it is
 // told. flang has no -mllvm for options of plugins, so the wrappers say

@@ -1,4 +1,5 @@
-//===- plugin.cpp - the entry that clang, flang and opt look for -----------===//
+//===- plugin.cpp - the entry that clang, flang and opt look for
+//-----------===//
 //
 // Purpose: says which passes there are and where in the pipeline they run.
 //

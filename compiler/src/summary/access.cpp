@@ -1,4 +1,5 @@
-//===- access.cpp - one access of a parallel loop --------------------------===//
+//===- access.cpp - one access of a parallel loop
+//--------------------------===//
 //
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //===----------------------------------------------------------------------===//
@@ -48,7 +49,8 @@ SmallVector<Touch, 2> touchesOf(Instruction &I) {
   if (auto *Load = dyn_cast<LoadInst>(&I)) {
     if (isHoisted(Load))
       return {};
-    return {{Load->getPointerOperand(), Bytes(Load->getType()), nullptr, false, ""}};
+    return {{Load->getPointerOperand(), Bytes(Load->getType()), nullptr, false,
+             ""}};
   }
   if (auto *Store = dyn_cast<StoreInst>(&I))
     return {{Store->getPointerOperand(),
@@ -91,7 +93,8 @@ static void collapse(Use &Made, ScalarEvolution &SE) {
     if (const APInt *Stride = Constant(Loop.Stride))
       if (Stride->isNegative()) {
         const SCEV *Last = SE.getMinusSCEV(Loop.Count, One);
-        Made.Offset = SE.getAddExpr(Made.Offset, SE.getMulExpr(Loop.Stride, Last));
+        Made.Offset =
+            SE.getAddExpr(Made.Offset, SE.getMulExpr(Loop.Stride, Last));
         Loop.Stride = SE.getNegativeSCEV(Loop.Stride);
       }
   // Narrow strides first, unknown ones last; a handful at most.
@@ -100,14 +103,16 @@ static void collapse(Use &Made, ScalarEvolution &SE) {
     return SA && (!SB || SA->slt(*SB));
   };
   for (size_t N = 1; N < Made.Inners.size(); ++N)
-    for (size_t At = N; At && Before(Made.Inners[At], Made.Inners[At - 1]); --At)
+    for (size_t At = N; At && Before(Made.Inners[At], Made.Inners[At - 1]);
+         --At)
       std::swap(Made.Inners[At], Made.Inners[At - 1]);
   for (bool Changed = true; Changed;) {
     Changed = false;
     for (size_t N = 0; N < Made.Inners.size(); ++N) {
       Inner Loop = Made.Inners[N];
       const APInt *Stride = Constant(Loop.Stride), *Span = Constant(Made.Span);
-      bool Next = Stride && Stride->ule(Span ? Span->getZExtValue() : Made.Element);
+      bool Next =
+          Stride && Stride->ule(Span ? Span->getZExtValue() : Made.Element);
       if (!Next && Loop.Stride != Made.Span)
         continue;
       Made.Span = SE.getAddExpr(
@@ -132,9 +137,8 @@ static std::string aliasName(const Instruction &I) {
 }
 
 std::string makeUse(Instruction &I, BasicBlock *Block, const Touch &One,
-                    const Linear &Form,
-                    const ParallelLoop &Owner, const Loop *Dealt,
-                    const Control &Shape, Use &Made) {
+                    const Linear &Form, const ParallelLoop &Owner,
+                    const Loop *Dealt, const Control &Shape, Use &Made) {
   ScalarEvolution &SE = Shape.Evolution;
   Type *Word = Type::getInt64Ty(I.getContext());
   Made.Base = Form.Base;
@@ -149,7 +153,8 @@ std::string makeUse(Instruction &I, BasicBlock *Block, const Touch &One,
       return "how many bytes are copied is not known before the region";
     Made.Span = SE.getTruncateOrZeroExtend(Length, Word);
     Made.Element = 1;
-    require(Made.When, {Condition::Kind::Positive, nullptr, Made.Span, nullptr});
+    require(Made.When,
+            {Condition::Kind::Positive, nullptr, Made.Span, nullptr});
   } else {
     Made.Span = SE.getConstant(Word, One.Bytes);
     Made.Element = One.Bytes;
@@ -178,8 +183,9 @@ std::string makeUse(Instruction &I, BasicBlock *Block, const Touch &One,
         Made.Communication = Use::Talk::Rotate;
         Made.Distance =
             SE.getConstant(Word, Form.Rotated->By, /*isSigned=*/true);
-        require(Made.When, {Condition::Kind::Equal, nullptr, Owner.Iterations,
-                            SE.getTruncateOrSignExtend(Form.Rotated->Of, Word)});
+        require(Made.When,
+                {Condition::Kind::Equal, nullptr, Owner.Iterations,
+                 SE.getTruncateOrSignExtend(Form.Rotated->Of, Word)});
       }
       continue;
     }
@@ -198,7 +204,8 @@ std::string makeUse(Instruction &I, BasicBlock *Block, const Touch &One,
       // The same in each of its iterations, if there is one. A loop around the
       // shared one (time steps) is taken to run.
       if (Count)
-        require(Made.When, {Condition::Kind::Positive, nullptr, Count, nullptr});
+        require(Made.When,
+                {Condition::Kind::Positive, nullptr, Count, nullptr});
       else if (Dealt && Dealt->contains(L))
         return Why;
     }

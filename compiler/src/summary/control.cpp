@@ -1,4 +1,5 @@
-//===- control.cpp - when, and how often, a block of a region runs ---------===//
+//===- control.cpp - when, and how often, a block of a region runs
+//---------===//
 //
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //===----------------------------------------------------------------------===//
@@ -56,7 +57,8 @@ static std::string whyNot(const Value *Bool) {
         for (const llvm::Use &U : I->operands())
           Work.push_back(U.get());
   }
-  return "it runs under a condition that may change from iteration to iteration";
+  return "it runs under a condition that may change from iteration to "
+         "iteration";
 }
 
 std::string Control::conditions(BasicBlock *Block, const Loop *Within,
@@ -94,8 +96,8 @@ std::string Control::conditions(BasicBlock *Block, const Loop *Within,
       return "it is one case of several (a switch)";
     unsigned Taken = 0, Leading = 0;
     for (unsigned N = 0; N < 2; ++N)
-      if (Dominators.dominates(
-              BasicBlockEdge(Above, Branch->getSuccessor(N)), Below)) {
+      if (Dominators.dominates(BasicBlockEdge(Above, Branch->getSuccessor(N)),
+                               Below)) {
         Taken = N;
         ++Leading;
       }
@@ -121,8 +123,8 @@ BasicBlock *Control::common(ArrayRef<BasicBlock *> Blocks) const {
     if (Loops.getLoopFor(Block) != Around)
       return nullptr;
   auto *Node = After.getNode(Above);
-  BasicBlock *Meet = Node && Node->getIDom() ? Node->getIDom()->getBlock()
-                                             : nullptr;
+  BasicBlock *Meet =
+      Node && Node->getIDom() ? Node->getIDom()->getBlock() : nullptr;
   SmallVector<BasicBlock *, 16> Work(successors(Above));
   while (!Work.empty()) {
     BasicBlock *Block = Work.pop_back_val();
@@ -155,7 +157,8 @@ const SCEV *Control::count(const Loop *L, const BasicBlock *Block,
   Type *Word = Type::getInt64Ty(Evolution.getContext());
   Turns = Evolution.getTruncateOrZeroExtend(Turns, Word);
   bool AfterTest = Block != Exit && Dominators.dominates(Exit, Block);
-  return AfterTest ? Turns : Evolution.getAddExpr(Turns, Evolution.getOne(Word));
+  return AfterTest ? Turns
+                   : Evolution.getAddExpr(Turns, Evolution.getOne(Word));
 }
 
 bool Control::runsOnce(const Loop *L, const BasicBlock *Block) const {

@@ -1,4 +1,5 @@
-//===- control.h - when, and how often, a block of a region runs -----------===//
+//===- control.h - when, and how often, a block of a region runs
+//-----------===//
 //
 // Purpose: predictions are to be exact, so an access counts only if it runs in
 // every iteration of every loop around it, or under conditions that are the
@@ -30,8 +31,7 @@ struct Control {
 
   /// The block that always leads through one of \p Blocks: there what they have
   /// in common is done in any case. Null if there is a way around them.
-  llvm::BasicBlock *
-  common(llvm::ArrayRef<llvm::BasicBlock *> Blocks) const;
+  llvm::BasicBlock *common(llvm::ArrayRef<llvm::BasicBlock *> Blocks) const;
 
   /// How often \p Block runs each time that \p L is entered (64 bits); null,
   /// and \p Why, if that cannot be told before the region.

@@ -1,4 +1,5 @@
-//===- emit.cpp - summaries as calls of the run-time library ---------------===//
+//===- emit.cpp - summaries as calls of the run-time library
+//---------------===//
 //
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //===----------------------------------------------------------------------===//
@@ -34,7 +35,8 @@ struct ReadyLoop {
 
 class Emitter {
 public:
-  Emitter(CallBase &Call, Fork &At, Say Tell) : Call(Call), At(At), Tell(Tell) {}
+  Emitter(CallBase &Call, Fork &At, Say Tell)
+      : Call(Call), At(At), Tell(Tell) {}
 
   Told run(const Study &Found) {
     Told Count;
@@ -124,8 +126,9 @@ private:
   bool canHave(const ParallelLoop &One) {
     for (Value *Leaf : leaves(One))
       if (!At.leaf(Leaf)) {
-        Tell(false, One.Where,
-             "loop not summarised: its bounds cannot be read before the region");
+        Tell(
+            false, One.Where,
+            "loop not summarised: its bounds cannot be read before the region");
         return false;
       }
     return true;
@@ -148,8 +151,7 @@ private:
     if (Made.Array.Name.empty())
       Made.Array.Name = U.Name;
     if (Made.Array.Name.empty())
-      Made.Array.Name =
-          plainName(Call.getFunction()->getName()) + "'s array";
+      Made.Array.Name = plainName(Call.getFunction()->getName()) + "'s array";
     return Made;
   }
 
@@ -169,9 +171,8 @@ private:
   }
 
   void write(ArrayRef<ReadyLoop> Loops, Guard &Written) {
-    Translator There(Written.cold(), [&](Value *Leaf) {
-      return Written.input(At.leaf(Leaf));
-    });
+    Translator There(Written.cold(),
+                     [&](Value *Leaf) { return Written.input(At.leaf(Leaf)); });
     for (const ReadyLoop &One : Loops)
       write(One, There, Written);
   }
@@ -181,9 +182,8 @@ private:
     if (What.Shared)
       Tell(true, What.Where,
            "loop summarised: " + Twine(What.Recognised) + " of " +
-               Twine(What.Accesses) + " accesses in " +
-               Twine(One.Uses.size()) + " summaries, iterations " +
-               number(What.Iterations) +
+               Twine(What.Accesses) + " accesses in " + Twine(One.Uses.size()) +
+               " summaries, iterations " + number(What.Iterations) +
                (What.Chunked ? ", chunk " + number(What.Chunk) : ""));
     for (const Ready &R : One.Uses)
       Tell(true, R.What->Where, sentence(R, What.Shared));
@@ -219,8 +219,7 @@ private:
     SummaryRecord Made;
     Made.Name = text(To, R.Array.Name);
     Made.Start = Written.input(R.Array.Start);
-    Made.Bytes =
-        R.Array.Bytes ? Written.input(R.Array.Bytes) : To.getInt64(0);
+    Made.Bytes = R.Array.Bytes ? Written.input(R.Array.Bytes) : To.getInt64(0);
     Made.Present = There.write(U.When);
     Made.Offset =
         To.CreateAdd(There.write(U.Offset), To.getInt64(R.Array.Ahead));
@@ -233,8 +232,7 @@ private:
     }
     Made.Distance = U.Distance ? There.write(U.Distance) : To.getInt64(0);
     Made.Communication = To.getInt32(unsigned(U.Communication));
-    Made.Access =
-        To.getInt32((U.Reads ? Reads : 0) | (U.Writes ? Writes : 0));
+    Made.Access = To.getInt32((U.Reads ? Reads : 0) | (U.Writes ? Writes : 0));
     return Made;
   }
 

@@ -1,4 +1,5 @@
-//===- emit.h - summaries as calls of the run-time library -----------------===//
+//===- emit.h - summaries as calls of the run-time library
+//-----------------===//
 //
 // Purpose: writes what the study of a region found into the program. Every loop
 // is told right before its fork, when something that it depends on (a base

@@ -1,4 +1,5 @@
-//===- fork.cpp - the values of a region where it is forked ----------------===//
+//===- fork.cpp - the values of a region where it is forked
+//----------------===//
 //
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //===----------------------------------------------------------------------===//
@@ -92,8 +93,7 @@ Value *Fork::guard(LoadInst &Load) {
         Its != Offset)
       continue;
     Conditions When;
-    bool Known =
-        Shape.conditions(I.getParent(), nullptr, When).empty();
+    bool Known = Shape.conditions(I.getParent(), nullptr, When).empty();
     for (Loop *L = Shape.Loops.getLoopFor(I.getParent()); L && Known;
          L = L->getParentLoop()) {
       if (Shape.runsOnce(L, I.getParent()))
@@ -214,9 +214,10 @@ void Fork::describe(Value *There, Object &Found) {
   }
   if (Variable) {
     Found.Name = variableName(Variable);
-    Value *Count = To.CreateZExtOrTrunc(Variable->getArraySize(), To.getInt64Ty());
-    Found.Bytes = To.CreateMul(
-        Count, To.getInt64(Layout.getTypeAllocSize(Variable->getAllocatedType())));
+    Value *Count =
+        To.CreateZExtOrTrunc(Variable->getArraySize(), To.getInt64Ty());
+    Found.Bytes = To.CreateMul(Count, To.getInt64(Layout.getTypeAllocSize(
+                                          Variable->getAllocatedType())));
   }
 }
 

@@ -1,4 +1,5 @@
-//===- fork.h - the values of a region where it is forked ------------------===//
+//===- fork.h - the values of a region where it is forked
+//------------------===//
 //
 // Purpose: what a region will read at its entry, read before the fork in the
 // function that forks it: arguments are the call's operands, hoisted loads are

@@ -1,4 +1,5 @@
-//===- guard.cpp - telling again only what is new --------------------------===//
+//===- guard.cpp - telling again only what is new
+//--------------------------===//
 //
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //===----------------------------------------------------------------------===//
@@ -23,8 +24,8 @@ static Value *asWord(IRBuilder<> &To, Value *V) {
   if (V->getType()->isPointerTy())
     return To.CreatePtrToInt(V, Word);
   if (V->getType()->isFloatingPointTy())
-    V = To.CreateBitCast(
-        V, To.getIntNTy(V->getType()->getPrimitiveSizeInBits()));
+    V = To.CreateBitCast(V,
+                         To.getIntNTy(V->getType()->getPrimitiveSizeInBits()));
   return To.CreateZExtOrTrunc(V, Word);
 }
 
@@ -38,7 +39,8 @@ static Value *fromWord(IRBuilder<> &To, Value *Word, Type *Ty) {
   return To.CreateZExtOrTrunc(Word, Ty);
 }
 
-/// Runs a few times in a program's life: no time of the compiler is spent on it.
+/// Runs a few times in a program's life: no time of the compiler is spent on
+/// it.
 static void makeCold(Function &F) {
   F.addFnAttr(Attribute::Cold);
   F.addFnAttr(Attribute::NoInline);
@@ -89,10 +91,9 @@ Guard::Guard(CallBase &Fork, IRBuilder<> &Here, ArrayRef<Value *> Inputs) {
   // Entry by entry: 1 if it is valid, then the signature.
   auto *EntryTy = ArrayType::get(Word, Words + 1);
   auto *TableTy = ArrayType::get(EntryTy, Remembered);
-  auto *Table = new GlobalVariable(M, TableTy, false,
-                                   GlobalValue::InternalLinkage,
-                                   ConstantAggregateZero::get(TableTy),
-                                   "domicile.known");
+  auto *Table =
+      new GlobalVariable(M, TableTy, false, GlobalValue::InternalLinkage,
+                         ConstantAggregateZero::get(TableTy), "domicile.known");
   Table->setAlignment(Align(64));
   auto *Turn = new GlobalVariable(M, Word, false, GlobalValue::InternalLinkage,
                                   ConstantInt::get(Word, 0), "domicile.turn");
@@ -116,9 +117,9 @@ Guard::Guard(CallBase &Fork, IRBuilder<> &Here, ArrayRef<Value *> Inputs) {
 
   // The cold function: known after all? within another region? else: told.
   SmallVector<Type *, 16> Types(Words, Word);
-  Function *F =
-      Function::Create(FunctionType::get(Type::getVoidTy(Context), Types, false),
-                       GlobalValue::InternalLinkage, "domicile.tell", M);
+  Function *F = Function::Create(
+      FunctionType::get(Type::getVoidTy(Context), Types, false),
+      GlobalValue::InternalLinkage, "domicile.tell", M);
   makeCold(*F);
   SmallVector<Value *, 16> Arguments;
   for (Argument &A : F->args())
@@ -139,9 +140,8 @@ Guard::Guard(CallBase &Fork, IRBuilder<> &Here, ArrayRef<Value *> Inputs) {
   B.SetInsertPoint(Next);
   Value *Following = B.CreateAdd(Number, ConstantInt::get(Word, 1));
   Number->addIncoming(Following, Next);
-  B.CreateCondBr(
-      B.CreateICmpULT(Following, ConstantInt::get(Word, Remembered)), Search,
-      New);
+  B.CreateCondBr(B.CreateICmpULT(Following, ConstantInt::get(Word, Remembered)),
+                 Search, New);
   B.SetInsertPoint(New);
   Instruction *End = ReturnInst::Create(Context, New);
   B.SetInsertPoint(End);
@@ -155,9 +155,9 @@ Guard::Guard(CallBase &Fork, IRBuilder<> &Here, ArrayRef<Value *> Inputs) {
   B.SetInsertPoint(Tell);
   Value *Place = Load(B, Turn);
   Store(B, B.CreateAdd(Place, ConstantInt::get(Word, 1)), Turn);
-  Value *Victim = B.CreateGEP(
-      EntryTy, Table,
-      B.CreateAnd(Place, ConstantInt::get(Word, Remembered - 1)));
+  Value *Victim =
+      B.CreateGEP(EntryTy, Table,
+                  B.CreateAnd(Place, ConstantInt::get(Word, Remembered - 1)));
   Store(B, ConstantInt::get(Word, 0), Victim);
   for (unsigned N = 0; N < Words; ++N)
     Store(B, Arguments[N], B.CreateConstGEP2_64(EntryTy, Victim, 0, N + 1));

@@ -1,4 +1,5 @@
-//===- guard.h - telling again only what is new ----------------------------===//
+//===- guard.h - telling again only what is new
+//----------------------------===//
 //
 // Purpose: writes the frame around a fork's calls of the library: the compare
 // of the signature before the fork, the cold function behind it, or the

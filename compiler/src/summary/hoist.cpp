@@ -1,4 +1,5 @@
-//===- hoist.cpp - what a region captures and never changes ----------------===//
+//===- hoist.cpp - what a region captures and never changes
+//----------------===//
 //
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //===----------------------------------------------------------------------===//
@@ -141,8 +142,8 @@ private:
     const auto *Load = dyn_cast<LoadInst>(Root);
     if (!Load)
       return Root;
-    APInt Distance(Layout.getIndexTypeSizeInBits(Load->getOperand(0)->getType()),
-                   0);
+    APInt Distance(
+        Layout.getIndexTypeSizeInBits(Load->getOperand(0)->getType()), 0);
     const Value *From =
         Load->getPointerOperand()->stripAndAccumulateConstantOffsets(
             Layout, Distance, /*AllowNonInbounds=*/true);

@@ -1,4 +1,5 @@
-//===- hoist.h - what a region captures and never changes ------------------===//
+//===- hoist.h - what a region captures and never changes
+//------------------===//
 //
 // Purpose: loads of captured variables, of members of what they point to, and
 // of Fortran's array descriptors stand wherever the program uses them. Where

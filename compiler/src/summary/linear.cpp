@@ -1,4 +1,5 @@
-//===- linear.cpp - an address as a sum of loop counters -------------------===//
+//===- linear.cpp - an address as a sum of loop counters
+//-------------------===//
 //
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //===----------------------------------------------------------------------===//
@@ -14,72 +15,6 @@ using namespace llvm;
 using namespace llvm::PatternMatch;
 
 namespace domicile {
-
-/// Deeper than this no bound or address is; it keeps a cycle from running on.
-static constexpr unsigned MostDepth = 40;
-
-//===----------------------------------------------------------------------===//
-// What can be computed before the region
-//===----------------------------------------------------------------------===//
-
-using Leaves = SmallSetVector<Value *, 16>;
-
-static bool visit(Value *V, Leaves *Found, unsigned Depth = 0) {
-  if (isa<ConstantInt>(V) || isa<ConstantPointerNull>(V) ||
-      isa<GlobalVariable>(V) || isa<ConstantFP>(V))
-    return true;
-  if (auto *A = dyn_cast<Argument>(V)) {
-    // The first two are the thread's own numbers.
-    if (A->getArgNo() < 2)
-      return false;
-    if (Found)
-      Found->insert(V);
-    return true;
-  }
-  if (isHoisted(V)) {
-    if (Found)
-      Found->insert(V);
-    return true;
-  }
-  auto *I = dyn_cast<Instruction>(V);
-  if (!I || Depth > MostDepth)
-    return false;
-  bool Quotient = calls(I, QuotientName) || calls(I, RemainderName);
-  if (!Quotient && !isa<BinaryOperator>(I) && !isa<CastInst>(I) &&
-      !isa<CmpInst>(I) && !isa<SelectInst>(I) && !isa<GetElementPtrInst>(I) &&
-      !isa<FreezeInst>(I))
-    return false;
-  if (I->getType()->isVectorTy())
-    return false;
-  unsigned Operands = Quotient ? 2 : I->getNumOperands();
-  for (unsigned N = 0; N < Operands; ++N)
-    if (!visit(I->getOperand(N), Found, Depth + 1))
-      return false;
-  return true;
-}
-
-static bool visit(const SCEV *S, Leaves *Found) {
-  if (isa<SCEVConstant>(S))
-    return true;
-  if (isa<SCEVCouldNotCompute>(S) || isa<SCEVAddRecExpr>(S) ||
-      isa<SCEVVScale>(S))
-    return false;
-  if (auto *U = dyn_cast<SCEVUnknown>(S))
-    return visit(U->getValue(), Found);
-  return all_of(S->operands(),
-                [&](const SCEV *Part) { return visit(Part, Found); });
-}
-
-bool isKnownBefore(const SCEV *S) { return visit(S, nullptr); }
-bool isKnownBefore(const Value *V) {
-  return visit(const_cast<Value *>(V), nullptr);
-}
-void leavesOf(const SCEV *S, Leaves &Found) { visit(S, &Found); }
-void leavesOf(Value *V, Leaves &Found) { visit(V, &Found); }
-
-//===----------------------------------------------------------------------===//
-// Taking an address apart
-//===----------------------------------------------------------------------===//
 
 namespace {
 
@@ -108,7 +43,8 @@ public:
         return take(Wide->getOperand(), Scale);
       if (auto *U = dyn_cast<SCEVUnknown>(Wide->getOperand()))
         return takeValue(U->getValue(), Scale);
-      const SCEV *Widened = widen(Wide->getOperand(), isa<SCEVSignExtendExpr>(Wide));
+      const SCEV *Widened =
+          widen(Wide->getOperand(), isa<SCEVSignExtendExpr>(Wide));
       if (!Widened)
         return false;
       if (Widened == S)
@@ -164,8 +100,9 @@ private:
       return !Of.Remainder || Of.Remainder->isZero() ||
              takeRemainder(A, B, Of.Remainder);
     const SCEV *M = SE.getSCEV(B);
-    const StringRef No = "it walks through a part of the array by a quotient of "
-                         "a loop counter (collapse)";
+    const StringRef No =
+        "it walks through a part of the array by a quotient of "
+        "a loop counter (collapse)";
     const SCEV *Row = SE.getZero(Word);
     if (Of.Remainder)
       Row = SE.getMulExpr(Of.Remainder, SE.getTruncateOrSignExtend(M, Word));
@@ -333,7 +270,8 @@ private:
     CmpInst::Predicate Is;
     Value *Left, *Right;
     const StringRef No = "its index is chosen by a condition";
-    if (!match(Choice.getCondition(), m_ICmp(Is, m_Value(Left), m_Value(Right))))
+    if (!match(Choice.getCondition(),
+               m_ICmp(Is, m_Value(Left), m_Value(Right))))
       return refuse(No);
     Value *Edge = Choice.getTrueValue(), *Else = Choice.getFalseValue();
     if (Is == CmpInst::ICMP_NE)

@@ -1,4 +1,5 @@
-//===- linear.h - an address as a sum of loop counters ---------------------===//
+//===- linear.h - an address as a sum of loop counters
+//---------------------===//
 //
 // Purpose: takes an address that ScalarEvolution knows apart into a base (what
 // the array is), an invariant distance from it, and how far each loop around
@@ -11,6 +12,7 @@
 #ifndef DOMICILE_SUMMARY_LINEAR_H
 #define DOMICILE_SUMMARY_LINEAR_H
 
+#include "summary/known.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
@@ -43,17 +45,6 @@ struct Linear {
 
 Linear linear(llvm::Value *Address, const llvm::Instruction &User,
               llvm::ScalarEvolution &Evolution);
-
-/// Whether \p S can be computed before the region: it is made of constants,
-/// arguments of the region, hoisted loads and addresses of globals.
-bool isKnownBefore(const llvm::SCEV *S);
-bool isKnownBefore(const llvm::Value *V);
-
-/// The arguments and hoisted loads that \p S and \p V are made of, added to
-/// \p Leaves.
-void leavesOf(const llvm::SCEV *S,
-              llvm::SmallSetVector<llvm::Value *, 16> &Leaves);
-void leavesOf(llvm::Value *V, llvm::SmallSetVector<llvm::Value *, 16> &Leaves);
 
 } // namespace domicile
 

@@ -1,4 +1,5 @@
-//===- names.h - calls by which the analysis remembers things --------------===//
+//===- names.h - calls by which the analysis remembers things
+//--------------===//
 //
 // Purpose: in the clone that is analysed, some calls stand for what was there:
 // they survive the simplifications between, and are found again after them.
@@ -22,8 +23,8 @@ constexpr llvm::StringLiteral BeginName = "domicile.begin";
 constexpr llvm::StringLiteral EndName = "domicile.end";
 /// here(ptr load's address): where a hoisted load stood.
 constexpr llvm::StringLiteral HereName = "domicile.here";
-/// rem.s32(a, b), div.u64(a, b)...: kept from ScalarEvolution, which would take them
-/// apart.
+/// rem.s32(a, b), div.u64(a, b)...: kept from ScalarEvolution, which would take
+/// them apart.
 constexpr llvm::StringLiteral RemainderName = "domicile.rem";
 constexpr llvm::StringLiteral QuotientName = "domicile.div";
 /// bound.*(x): the last iteration that is dealt, kept from being folded into

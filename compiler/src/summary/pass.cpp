@@ -1,4 +1,5 @@
-//===- pass.cpp - summaries of statically scheduled parallel loops ---------===//
+//===- pass.cpp - summaries of statically scheduled parallel loops
+//---------===//
 //
 // The analysis works on a private clone of the module, which it simplifies as
 // it likes; the program gets the calls and nothing else.
@@ -98,8 +99,8 @@ private:
     sort(Calls, [&](CallBase *A, CallBase *B) { return Order[A] < Order[B]; });
     MapVector<Function *, SmallVector<CallBase *, 2>> ByBody;
     for (CallBase *Call : Calls)
-      if (auto *Body = dyn_cast<Function>(
-              Call->getArgOperand(2)->stripPointerCasts()))
+      if (auto *Body =
+              dyn_cast<Function>(Call->getArgOperand(2)->stripPointerCasts()))
         if (!Body->isDeclaration() && !Body->hasFnAttribute(Seen))
           ByBody[Body].push_back(Call);
     for (auto &[Body, Forks] : ByBody)
@@ -151,9 +152,9 @@ private:
                                               Where, &Owner.getEntryBlock())
                            << What.str());
             else
-              Remarks.emit(OptimizationRemarkMissed(
-                               RemarkPass.data(), "NotSummarised", Where,
-                               &Owner.getEntryBlock())
+              Remarks.emit(OptimizationRemarkMissed(RemarkPass.data(),
+                                                    "NotSummarised", Where,
+                                                    &Owner.getEntryBlock())
                            << What.str());
           });
       if (First)

@@ -1,4 +1,5 @@
-//===- pass.h - summaries of statically scheduled parallel loops -----------===//
+//===- pass.h - summaries of statically scheduled parallel loops
+//-----------===//
 //
 // Purpose: tells the run-time library which part of which array each thread of
 // a parallel loop touches (domicile/summary.h), by calls of

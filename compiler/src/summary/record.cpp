@@ -1,4 +1,5 @@
-//===- record.cpp - domicile_loop and domicile_summary as LLVM types -------===//
+//===- record.cpp - domicile_loop and domicile_summary as LLVM types
+//-------===//
 //
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //===----------------------------------------------------------------------===//
@@ -49,8 +50,8 @@ static StructType *loopType(LLVMContext &Context) {
 }
 
 static SmallVector<Value *, 16> members(const SummaryRecord &S) {
-  SmallVector<Value *, 16> All{S.Name, S.Start, S.Bytes,
-                               S.Offset, S.Unit, S.Span};
+  SmallVector<Value *, 16> All{S.Name,   S.Start, S.Bytes,
+                               S.Offset, S.Unit,  S.Span};
   for (unsigned N = 0; N < SummaryRecord::Inner; ++N) {
     All.push_back(S.Strides[N]);
     All.push_back(S.Counts[N]);
@@ -61,9 +62,16 @@ static SmallVector<Value *, 16> members(const SummaryRecord &S) {
 
 static SmallVector<Value *, 16> members(IRBuilder<> &To, const LoopRecord &L,
                                         Value *Count, Value *Summaries) {
-  return {To.getInt32(Version), Count,          L.Place,  L.Iterations,
-          L.Chunk,              L.Schedule,     To.getInt32(0), L.Threads,
-          To.getInt32(0),       Summaries};
+  return {To.getInt32(Version),
+          Count,
+          L.Place,
+          L.Iterations,
+          L.Chunk,
+          L.Schedule,
+          To.getInt32(0),
+          L.Threads,
+          To.getInt32(0),
+          Summaries};
 }
 
 static Constant *constantStruct(StructType *Ty, ArrayRef<Value *> Values) {
@@ -78,9 +86,9 @@ static Constant *constantStruct(StructType *Ty, ArrayRef<Value *> Values) {
 }
 
 static GlobalVariable *constantData(Module &M, Constant *Value) {
-  auto *Made = new GlobalVariable(M, Value->getType(), /*isConstant=*/true,
-                                  GlobalValue::PrivateLinkage, Value,
-                                  "domicile.data");
+  auto *Made =
+      new GlobalVariable(M, Value->getType(), /*isConstant=*/true,
+                         GlobalValue::PrivateLinkage, Value, "domicile.data");
   Made->setAlignment(Align(8));
   return Made;
 }
@@ -122,9 +130,9 @@ static bool writeConstant(IRBuilder<> &To, const LoopRecord &Loop,
     if (!isa<Constant>(V))
       return false;
   GlobalVariable *Data = constantData(M, ConstantArray::get(Array, All));
-  Constant *Whole = constantStruct(
-      loopType(M.getContext()),
-      members(To, Loop, To.getInt32(All.size()), Data));
+  Constant *Whole =
+      constantStruct(loopType(M.getContext()),
+                     members(To, Loop, To.getInt32(All.size()), Data));
   To.CreateCall(sayFunction(M), {constantData(M, Whole)});
   return true;
 }
@@ -149,8 +157,8 @@ void writeCall(IRBuilder<> &To, const LoopRecord &Loop,
   }
   storeAll(To, LoopTy, Whole,
            members(To, Loop, To.CreateTrunc(Count, To.getInt32Ty()), Array));
-  Value *Some = To.CreateAnd(
-      Loop.Present, To.CreateICmpNE(Count, To.getInt64(0)));
+  Value *Some =
+      To.CreateAnd(Loop.Present, To.CreateICmpNE(Count, To.getInt64(0)));
   Instruction *Next = &*To.GetInsertPoint();
   Instruction *Then = SplitBlockAndInsertIfThen(Some, Next, false);
   IRBuilder<>(Then).CreateCall(sayFunction(M), {Whole});

@@ -1,4 +1,5 @@
-//===- record.h - domicile_loop and domicile_summary as LLVM types ---------===//
+//===- record.h - domicile_loop and domicile_summary as LLVM types
+//---------===//
 //
 // Purpose: the one place of the plugin that knows the layout of
 // domicile/summary.h.

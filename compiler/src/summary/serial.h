@@ -1,4 +1,5 @@
-//===- serial.h - a parallel region as one thread would run all of it ------===//
+//===- serial.h - a parallel region as one thread would run all of it
+//------===//
 //
 // Purpose: makes the clone of an outlined region easy to read for
 // ScalarEvolution. Calls are inlined, each work-shared loop goes over all of
@@ -21,7 +22,6 @@ namespace domicile {
 /// instructions say (flang does not mark it).
 void serialise(llvm::Function &Region, bool Fortran,
                llvm::FunctionAnalysisManager &Analyses);
-
 
 } // namespace domicile
 

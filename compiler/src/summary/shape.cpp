@@ -1,4 +1,5 @@
-//===- shape.cpp - fewer summaries that say the same -----------------------===//
+//===- shape.cpp - fewer summaries that say the same
+//-----------------------===//
 //
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //===----------------------------------------------------------------------===//
@@ -154,9 +155,9 @@ void shape(std::vector<Use> &Uses, ScalarEvolution &SE) {
     if (Times == 0)
       continue;
     One.Communication = Use::Talk::Shift;
-    One.Distance = SE.getMulExpr(
-        One.Unit,
-        SE.getConstant(One.Unit->getType(), Times, /*isSigned=*/true));
+    One.Distance =
+        SE.getMulExpr(One.Unit, SE.getConstant(One.Unit->getType(), Times,
+                                               /*isSigned=*/true));
     One.Offset = SE.getMinusSCEV(One.Offset, One.Distance);
   }
 }

@@ -1,4 +1,5 @@
-//===- sizes.cpp - what a function put where before it forks ---------------===//
+//===- sizes.cpp - what a function put where before it forks
+//---------------===//
 //
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //===----------------------------------------------------------------------===//
@@ -45,8 +46,8 @@ Value *storedBefore(Value *Holder, int64_t Offset, CallBase &Fork) {
       if (isa<LoadInst>(U))
         continue;
       auto *Call = dyn_cast<CallBase>(U);
-      if (!Call || !(calls(Call, "__kmpc_fork_call") ||
-                     calls(Call, "llvm.lifetime")))
+      if (!Call ||
+          !(calls(Call, "__kmpc_fork_call") || calls(Call, "llvm.lifetime")))
         return nullptr;
     }
   }
@@ -85,8 +86,7 @@ Value *allocatedBytes(Value *Variable, CallBase &Fork) {
       continue;
     }
     auto *Call = dyn_cast<CallBase>(U);
-    if (!Call ||
-        !(calls(Call, "__kmpc_fork_call") || isa<IntrinsicInst>(Call)))
+    if (!Call || !(calls(Call, "__kmpc_fork_call") || isa<IntrinsicInst>(Call)))
       return nullptr;
   }
   if (!Allocation)

@@ -1,4 +1,5 @@
-//===- sizes.h - what a function put where before it forks -----------------===//
+//===- sizes.h - what a function put where before it forks
+//-----------------===//
 //
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,5 @@
-//===- study.cpp - the parallel loops of one region, and what they touch ---===//
+//===- study.cpp - the parallel loops of one region, and what they touch
+//---===//
 //
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //===----------------------------------------------------------------------===//
@@ -81,15 +82,17 @@ private:
     } else if (Name.starts_with("__kmpc_dispatch_init")) {
       ParallelLoop Loop;
       Loop.Where = Call.getDebugLoc();
-      Loop.Refused = "its iterations are dealt while it runs (schedule dynamic, "
-                     "guided, runtime or auto, or ordered)";
+      Loop.Refused =
+          "its iterations are dealt while it runs (schedule dynamic, "
+          "guided, runtime or auto, or ordered)";
       refuse(Call, "loop not summarised: " + Loop.Refused);
       Result.Loops.push_back(std::move(Loop));
     } else if (Name.starts_with("__kmpc_dispatch_next")) {
       if (const Loop *L = Shape.Loops.getLoopFor(Call.getParent()))
         Dynamic.insert(L);
     } else if (Name == "__kmpc_fork_call") {
-      refuse(Call, "a parallel region within a parallel region: not summarised");
+      refuse(Call,
+             "a parallel region within a parallel region: not summarised");
     } else if (Name.starts_with("__kmpc_omp_task") ||
                Name.starts_with("__kmpc_taskloop")) {
       refuse(Call, "tasks are not summarised: which thread runs them is not "
@@ -213,8 +216,7 @@ private:
       for (const Pending &Access : Same)
         if (Access.Dealt == Same.front().Dealt)
           Blocks.push_back(Access.I->getParent());
-      BasicBlock *Common =
-          Blocks.size() > 1 ? Shape.common(Blocks) : nullptr;
+      BasicBlock *Common = Blocks.size() > 1 ? Shape.common(Blocks) : nullptr;
       for (const Pending &Access : Same) {
         if (Common && Access.Dealt == Same.front().Dealt) {
           add(Access, Common, /*Again=*/true);

@@ -1,4 +1,5 @@
-//===- study.h - the parallel loops of one region, and what they touch -----===//
+//===- study.h - the parallel loops of one region, and what they touch
+//-----===//
 //
 // Purpose: reads a serialised region (serial.h): finds the loops that were
 // dealt to the threads, and for each access in them which part of which array

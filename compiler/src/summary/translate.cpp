@@ -1,4 +1,5 @@
-//===- translate.cpp - what the analysis knows, as instructions ------------===//
+//===- translate.cpp - what the analysis knows, as instructions
+//------------===//
 //
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,5 @@
-//===- translate.h - what the analysis knows, as instructions --------------===//
+//===- translate.h - what the analysis knows, as instructions
+//--------------===//
 //
 // Purpose: writes an expression of the analysed clone as instructions of the
 // program. Nothing written here can trap or be undefined, whatever the values:

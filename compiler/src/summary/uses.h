@@ -1,4 +1,5 @@
-//===- uses.h - how parallel loops use arrays, before it is code -----------===//
+//===- uses.h - how parallel loops use arrays, before it is code
+//-----------===//
 //
 // Purpose: the words that the analysis and the emission share. Everything here
 // is an expression over what is known before the region (isKnownBefore): its
