@@ -117,11 +117,7 @@ pub enum Check {
         within: f64,
     },
     /// What a bar gains over another is more with most cpus than with fewest.
-    Grows {
-        program: String,
-        of: String,
-        over: String,
-    },
+    Grows { program: String, of: String, over: String },
     /// A bar gains at most so much over another, or loses it; `cpus` empty: whatever they are.
     Flat {
         program: String,
@@ -175,7 +171,17 @@ impl Grid {
                     bar(of)?;
                     others.iter().try_for_each(bar)?;
                 }
-                Check::Grows { program: name, of, over } | Check::Flat { program: name, of, over, .. } => {
+                Check::Grows {
+                    program: name,
+                    of,
+                    over,
+                }
+                | Check::Flat {
+                    program: name,
+                    of,
+                    over,
+                    ..
+                } => {
                     program(name)?;
                     bar(of)?;
                     bar(over)?;

@@ -164,20 +164,39 @@ mod tests {
         let programs: Vec<&crate::paper::Row> = table.rows.iter().filter(|row| row.name != "SPEC95fp").collect();
         assert_eq!((programs.len(), table.columns.len()), (10, 9));
         for (column, name) in table.columns.iter().enumerate() {
-            let ratios = programs.iter().zip(REFERENCE).map(|(row, time)| time / row.value(column).unwrap());
+            let ratios = programs
+                .iter()
+                .zip(REFERENCE)
+                .map(|(row, time)| time / row.value(column).unwrap());
             let rating = (ratios.map(f64::ln).sum::<f64>() / 10.0).exp();
             let printed = value(table, "SPEC95fp", column);
             // Times of three digits; the ratings of the 8400's page coloring were rounded down.
             assert!((rating - printed).abs() < 0.1, "{name}: {rating} {printed}");
         }
         let of = |row: &str, column: &str| {
-            value(table, row, table.columns.iter().position(|name| name == column).unwrap())
+            value(
+                table,
+                row,
+                table.columns.iter().position(|name| name == column).unwrap(),
+            )
         };
         let faster = |row: &str, other: &str| of(row, &format!("{other} 8P")) / of(row, "CDPC 8P");
         let tenth = |times: f64| (times * 10.0).round() / 10.0;
         // Section 7: swim 1.4 and 2.6, tomcatv 1.3 and 2.2, applu 1.2 and 1.06.
-        assert_eq!((tenth(faster("swim", "bin hopping")), tenth(faster("swim", "page coloring"))), (1.4, 2.6));
-        assert_eq!((tenth(faster("tomcatv", "bin hopping")), tenth(faster("tomcatv", "page coloring"))), (1.3, 2.2));
+        assert_eq!(
+            (
+                tenth(faster("swim", "bin hopping")),
+                tenth(faster("swim", "page coloring"))
+            ),
+            (1.4, 2.6)
+        );
+        assert_eq!(
+            (
+                tenth(faster("tomcatv", "bin hopping")),
+                tenth(faster("tomcatv", "page coloring"))
+            ),
+            (1.3, 2.2)
+        );
         assert_eq!(tenth(faster("applu", "bin hopping")), 1.2);
         assert_eq!((faster("applu", "page coloring") * 100.0).round(), 106.0);
         // "improves the SPEC95fp rating by 8% over bin hopping and by 20% over page coloring"; the latter is 20.6.
@@ -198,7 +217,9 @@ mod tests {
         };
         let said = |name: &str| -> Vec<(String, u32, f64)> {
             let gains = grid(name).gains.iter().flat_map(|gain| &gain.paper);
-            gains.map(|said| (said.program.clone(), said.cpus, said.times)).collect()
+            gains
+                .map(|said| (said.program.clone(), said.cpus, said.times))
+                .collect()
         };
         let at = |program: &str, cpus, times| (program.to_string(), cpus, times);
         assert_eq!(said("figure6"), [at("tomcatv", 4, 1.29)]);

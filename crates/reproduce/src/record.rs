@@ -133,6 +133,8 @@ impl Recording<'_> {
         // Written under another name: a recording that was broken off is not taken for a whole one.
         let partial = trace.with_extension("partial");
         let mut options = capture::Options::new(&self.program.path, &self.program.arguments, &partial);
+        let variables = self.program.environment.iter();
+        options.environment = variables.map(|(name, value)| (name.into(), value.into())).collect();
         options.pcs = false;
         options.symbols = false;
         options.follow_children = false;
@@ -220,6 +222,9 @@ fn key(program: &Program, machine: &str, how: &str) -> Result<u64, ReproduceErro
         hasher.write(argument.as_bytes());
         hasher.write_u8(0);
     }
+    for (name, value) in &program.environment {
+        hasher.write(format!("{name}={value}\n").as_bytes());
+    }
     hasher.write(machine.as_bytes());
     hasher.write(how.as_bytes());
     Ok(hasher.finish())
@@ -271,6 +276,7 @@ mod tests {
         let program = |arguments: &[&str]| Program {
             path: path.clone(),
             arguments: arguments.iter().map(ToString::to_string).collect(),
+            environment: Vec::new(),
         };
         let r8000 = machine::load("sgi-power-indigo2-r8000").unwrap().to_toml();
         let r10000 = machine::load("sgi-indigo2-impact-r10000").unwrap().to_toml();

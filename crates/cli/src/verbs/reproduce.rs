@@ -156,7 +156,8 @@ impl Reproduce {
     fn suits(&self) -> Result<(), Failure> {
         let sizes = [("--size", self.size.is_some()), ("--cache", self.cache.is_some())];
         let cells = [("--program", !self.only.is_empty()), ("--cpus", !self.cpus.is_empty())];
-        let given = |options: &[(&'static str, bool)]| options.iter().find(|(_, given)| *given).map(|(option, _)| *option);
+        let given =
+            |options: &[(&'static str, bool)]| options.iter().find(|(_, given)| *given).map(|(option, _)| *option);
         match (self.paper, given(&sizes), given(&cells)) {
             (Name::Ding11, Some(option), _) => Err(Failure::usage(format!(
                 "{option} is for philbin96; the sizes of ding11 are the paper's, and of times those of the cache that has colors"
@@ -164,9 +165,9 @@ impl Reproduce {
             (Name::Bugnion96, Some(option), _) => Err(Failure::usage(format!(
                 "{option} is for philbin96; the sizes of bugnion96 are the paper's"
             ))),
-            (Name::Philbin96 | Name::Ding11, _, Some(option)) => {
-                Err(Failure::usage(format!("{option} is for bugnion96, whose figures are of programs and cpus")))
-            }
+            (Name::Philbin96 | Name::Ding11, _, Some(option)) => Err(Failure::usage(format!(
+                "{option} is for bugnion96, whose figures are of programs and cpus"
+            ))),
             _ => Ok(()),
         }
     }
@@ -186,7 +187,10 @@ impl Reproduce {
         } else {
             self.items.clone()
         };
-        let drawn = paper.items.iter().filter(|item| drawable(item) && wanted.contains(&item.name));
+        let drawn = paper
+            .items
+            .iter()
+            .filter(|item| drawable(item) && wanted.contains(&item.name));
         if self.plot.is_some() && drawn.count() != 1 {
             return Err(Failure::usage(
                 "one figure is drawn at a time, figure4 of philbin96 or one of bugnion96; name it, or leave `--plot` out",

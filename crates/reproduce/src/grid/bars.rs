@@ -77,7 +77,9 @@ impl Reproduction<'_> {
                 let cell = team.and_then(|team| self.cell(item, grid, &team, cpus, version == "prefetch"));
                 let cell = cell.map_err(|error: ReproduceError| error.to_string());
                 if let Err(reason) = &cell {
-                    section.failures.push(format!("{program}-{version}, {cpus} cpus: {reason}"));
+                    section
+                        .failures
+                        .push(format!("{program}-{version}, {cpus} cpus: {reason}"));
                 }
                 built.push((version, cell, run));
             }
@@ -89,7 +91,9 @@ impl Reproduction<'_> {
                     let of_policy = |cell: &Vec<Vec<Simulated>>| {
                         let all = cell.get(machine).into_iter().flatten();
                         let found = all.into_iter().find(|simulated| simulated.policy == about.policy);
-                        found.cloned().ok_or_else(|| format!("{} was not simulated", about.policy))
+                        found
+                            .cloned()
+                            .ok_or_else(|| format!("{} was not simulated", about.policy))
                     };
                     drawn.push(Drawn {
                         program: program.clone(),
@@ -163,7 +167,10 @@ impl Reproduction<'_> {
 
 /// What the paper has of a gain: in its text, or by the times of its table.
 pub fn papers(item: &Item, gain: &Gain, program: &str, cpus: u32) -> Option<f64> {
-    let said = gain.paper.iter().find(|said| said.program == program && said.cpus == cpus);
+    let said = gain
+        .paper
+        .iter()
+        .find(|said| said.program == program && said.cpus == cpus);
     said.map(|said| said.times).or_else(|| {
         let over = printed(item, program, &gain.over, cpus)?;
         Some(over / printed(item, program, &gain.of, cpus)?)

@@ -22,8 +22,12 @@ const PARTS: [Part; 18] = [
     ("MCPI, replacement", "cycles", |s| {
         s.per_instruction(s.stall.replacement())
     }),
-    ("MCPI, of it conflicts", "cycles", |s| s.per_instruction(s.stall.conflict)),
-    ("MCPI, true sharing", "cycles", |s| s.per_instruction(s.stall.true_sharing)),
+    ("MCPI, of it conflicts", "cycles", |s| {
+        s.per_instruction(s.stall.conflict)
+    }),
+    ("MCPI, true sharing", "cycles", |s| {
+        s.per_instruction(s.stall.true_sharing)
+    }),
     ("MCPI, false sharing", "cycles", |s| {
         s.per_instruction(s.stall.false_sharing)
     }),

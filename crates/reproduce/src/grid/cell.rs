@@ -193,7 +193,10 @@ impl Reproduction<'_> {
     ) -> Result<Program, ReproduceError> {
         let steps = STEPS.map(String::from).into_iter();
         let arguments = steps.chain(["--threads".to_string(), cpus.to_string()]);
-        programs.program(Build::Count, name, version, arguments.collect())
+        let mut program = programs.program(Build::Count, name, version, arguments.collect())?;
+        // What the compiler says before `main` is of teams of this size.
+        program.environment = vec![("OMP_NUM_THREADS".to_string(), cpus.to_string())];
+        Ok(program)
     }
 
     /// What each machine of the grid made of a program under each policy: by machine, by policy.
@@ -212,13 +215,17 @@ impl Reproduction<'_> {
             .collect::<Result<_, _>>()?;
         let what = format!("{} {}", item.name, program.line());
         let recording = self.recording(program, &what, prefetches);
-        recording.kept_each(&machines, &format!("grid {}", grid.policies.join(" ")), |machine, trace| {
-            let outcomes = recording.simulate(trace, &config(grid, machine))?;
-            Ok(outcomes
-                .iter()
-                .map(|outcome| Simulated::of(outcome, machine.clock_mhz))
-                .collect())
-        })
+        recording.kept_each(
+            &machines,
+            &format!("grid {}", grid.policies.join(" ")),
+            |machine, trace| {
+                let outcomes = recording.simulate(trace, &config(grid, machine))?;
+                Ok(outcomes
+                    .iter()
+                    .map(|outcome| Simulated::of(outcome, machine.clock_mhz))
+                    .collect())
+            },
+        )
     }
 
     pub(crate) fn recording<'r>(&'r self, program: &'r Program, what: &'r str, prefetches: bool) -> Recording<'r> {
@@ -247,7 +254,11 @@ pub(crate) fn config(grid: &Grid, machine: &Machine) -> sim::Config {
 }
 
 /// Opens a trace and simulates it, with which color each page got; and what touched each page.
-pub(crate) fn mapped(recording: &Recording, trace: &Path, config: &sim::Config) -> Result<sim::PageMap, ReproduceError> {
+pub(crate) fn mapped(
+    recording: &Recording,
+    trace: &Path,
+    config: &sim::Config,
+) -> Result<sim::PageMap, ReproduceError> {
     let outcomes = recording.simulate(trace, config)?;
     let opened = trace::Trace::open(trace)?;
     sim::page_map(&opened, config, &outcomes).map_err(|source| ReproduceError::Simulate {

@@ -106,7 +106,10 @@ pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict>
                     continue;
                 };
                 if gains.len() > 1 {
-                    let told: Vec<String> = gains.iter().map(|(cpus, gain)| format!("{gain:.2} on {cpus}")).collect();
+                    let told: Vec<String> = gains
+                        .iter()
+                        .map(|(cpus, gain)| format!("{gain:.2} on {cpus}"))
+                        .collect();
                     all.push(Verdict {
                         held: last.1 > first.1,
                         told: format!(
@@ -156,7 +159,10 @@ pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict>
                 let Some(each) = each.collect::<Option<Vec<_>>>() else {
                     continue;
                 };
-                let told: Vec<String> = each.iter().map(|(gain, other)| format!("{gain:.2} times {other}")).collect();
+                let told: Vec<String> = each
+                    .iter()
+                    .map(|(gain, other)| format!("{gain:.2} times {other}"))
+                    .collect();
                 all.push(Verdict {
                     held: each.iter().all(|(gain, _)| *gain > 1.0),
                     told: format!(
@@ -173,7 +179,10 @@ pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict>
             percent,
             programs,
         } => {
-            let of = drawings.drawn.iter().filter(|drawn| drawn.cpus == *cpus && drawn.bar == 0);
+            let of = drawings
+                .drawn
+                .iter()
+                .filter(|drawn| drawn.cpus == *cpus && drawn.bar == 0);
             let occupied: Vec<(&str, f64)> = of
                 .filter_map(|drawn| Some((drawn.program.as_str(), drawn.simulated.as_ref().ok()?.bus.occupancy)))
                 .collect();
@@ -212,7 +221,10 @@ fn evidence(drawings: &Drawings) -> Vec<String> {
             simulated.bus.occupancy
         );
         if simulated.hints.asked > 0 {
-            text += &format!("; {} of {} hints honoured", simulated.hints.honoured, simulated.hints.asked);
+            text += &format!(
+                "; {} of {} hints honoured",
+                simulated.hints.honoured, simulated.hints.asked
+            );
         }
         if simulated.prefetches.issued > 0 {
             let of = &simulated.prefetches;

@@ -15,6 +15,9 @@ use crate::plot::escape;
 use crate::programs::Programs;
 use crate::reproduce::{Reproduction, Section};
 
+/// Pages between two arrays that are not in one picture.
+const APART: u64 = 4096;
+
 /// The pages of a program's arrays that its steady phase touches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Map {
@@ -40,7 +43,10 @@ pub struct Mapped {
 impl Map {
     fn of(map: &sim::PageMap) -> Map {
         // Stacks and libraries have neither hints nor a place in the paper's pictures.
-        let arrays = map.pages.iter().filter(|page| page.array.is_some() && !page.cpus.is_empty());
+        let arrays = map
+            .pages
+            .iter()
+            .filter(|page| page.array.is_some() && !page.cpus.is_empty());
         let hinted: Vec<_> = arrays
             .map(|page| Mapped {
                 page: page.page,
@@ -49,16 +55,12 @@ impl Map {
                 position: page.positions.iter().flatten().next().copied(),
             })
             .collect();
-        // With summaries the arrays are those that have hints, side by side in the program's data.
-        let first = hinted.iter().find(|page| page.position.is_some()).map(|page| page.page);
-        let last = hinted.iter().rev().find(|page| page.position.is_some()).map(|page| page.page);
-        let pages = match (first, last) {
-            (Some(first), Some(last)) => hinted
-                .into_iter()
-                .filter(|page| (first..=last).contains(&page.page))
-                .collect(),
-            _ => hinted,
-        };
+        // Module variables lie side by side; an array on a stack or the heap is elsewhere, and would make the picture empty.
+        let pages = hinted
+            .chunk_by(|page, next| next.page - page.page < APART)
+            .max_by_key(|together| together.len())
+            .map(<[Mapped]>::to_vec)
+            .unwrap_or_default();
         Map {
             page_bytes: map.page_bytes,
             cpus: map.cpus,
@@ -76,26 +78,19 @@ impl Map {
         }
     }
 
-    /// Of the cpu with the widest range: the pages that it touches, and those of the range from the first to the last, which
-    /// is a circle where colors are given in turn (from one color on to the next, around the order's end).
-    fn densest(&self, view: View) -> (u64, u64) {
-        let mut widest = (0, 0);
-        for cpu in 0..self.cpus {
-            let places: Vec<u64> = self
-                .pages
-                .iter()
-                .filter(|page| page.cpus.contains(&cpu))
-                .filter_map(|page| self.place(page, view))
-                .collect();
-            let (Some(first), Some(last)) = (places.iter().min(), places.iter().max()) else {
-                continue;
-            };
-            let range = last - first + 1;
-            if range > widest.1 {
-                widest = (places.len() as u64, range);
-            }
-        }
-        widest
+    /// Of the cpu in the middle, by how far its pages are apart: the pages that it touches, and those of the range from the
+    /// first to the last.
+    fn spread(&self, view: View) -> (u64, u64) {
+        let of_cpu = |cpu: u32| {
+            let touched = self.pages.iter().filter(|page| page.cpus.contains(&cpu));
+            let places: Vec<u64> = touched.filter_map(|page| self.place(page, view)).collect();
+            let (first, last) = (places.iter().min()?, places.iter().max()?);
+            Some((last - first + 1, places.len() as u64))
+        };
+        let mut cpus: Vec<(u64, u64)> = (0..self.cpus).filter_map(of_cpu).collect();
+        cpus.sort_unstable();
+        cpus.get(cpus.len() / 2)
+            .map_or((0, 0), |&(range, pages)| (pages, range))
     }
 
     /// Pages that a cpu has beyond the first of each color under a policy, on average over the cpus, in percent of its pages:
@@ -151,7 +146,7 @@ impl Reproduction<'_> {
             });
             match map {
                 Ok((map, run)) => {
-                    let (touched, range) = map.densest(grid.view);
+                    let (touched, range) = map.spread(grid.view);
                     let mut push = |column: &str, unit: &str, value: f64| {
                         let place = self.place(item, &row, column, unit);
                         section.lines.push(Line::new(place, None, Ok(value)).of_run(&run));
@@ -173,8 +168,8 @@ impl Reproduction<'_> {
             }
         }
         section.notes.push(format!(
-            "the pages of its arrays that each cpu touches in one time step, in the order of {}; of the cpu whose pages are spread \
-             the widest; a color twice: pages of a cpu beyond the first of their color, all cpus",
+            "the pages of its arrays that each cpu touches in one time step, in the order of {}; of one cpu: \
+             the one in the middle, by how far its pages are apart; a color twice: pages of a cpu beyond the first of their color, all cpus",
             match grid.view {
                 View::ColoringOrder => "the hints of policy cdpc",
                 _ => "addresses",
@@ -205,7 +200,12 @@ fn draw(item: &Item, maps: &[(String, Map)], view: View) -> String {
     );
     let mut at = 0.0;
     for ((title, map), height) in maps.iter().zip(&heights) {
-        let last = map.pages.iter().filter_map(|page| map.place(page, view)).max().unwrap_or(0);
+        let last = map
+            .pages
+            .iter()
+            .filter_map(|page| map.place(page, view))
+            .max()
+            .unwrap_or(0);
         let scale = (WIDTH - LEFT - 8.0) / (last + 1) as f64;
         let _ = writeln!(
             svg,
@@ -215,19 +215,32 @@ fn draw(item: &Item, maps: &[(String, Map)], view: View) -> String {
         let base = TOP + f64::from(map.cpus) * ROW;
         for tick in (0..=last).step_by(map.colors.max(1) as usize) {
             let x = LEFT + tick as f64 * scale;
-            let _ = writeln!(svg, r##"<path d="M{x:.1} {TOP}V{:.1}" stroke="#bbb" stroke-width="0.5"/>"##, base + 5.0);
+            let _ = writeln!(
+                svg,
+                r##"<path d="M{x:.1} {TOP}V{:.1}" stroke="#bbb" stroke-width="0.5"/>"##,
+                base + 5.0
+            );
         }
         for cpu in 0..map.cpus {
             let y = TOP + f64::from(cpu) * ROW;
             if cpu % 4 == 0 {
-                let _ = writeln!(svg, r#"<text x="{:.1}" y="{:.1}" text-anchor="end">cpu {cpu}</text>"#, LEFT - 5.0, y + 7.0);
+                let _ = writeln!(
+                    svg,
+                    r#"<text x="{:.1}" y="{:.1}" text-anchor="end">cpu {cpu}</text>"#,
+                    LEFT - 5.0,
+                    y + 7.0
+                );
             }
             let mut path = String::new();
             for (start, end) in runs(map, cpu, view) {
                 let (x, width) = (LEFT + start as f64 * scale, (end - start) as f64 * scale);
                 let _ = write!(path, "M{x:.1} {:.1}h{width:.1}", y + ROW / 2.0);
             }
-            let _ = writeln!(svg, r##"<path d="{path}" stroke="#1f6fb2" stroke-width="{:.1}" fill="none"/>"##, ROW - 2.5);
+            let _ = writeln!(
+                svg,
+                r##"<path d="{path}" stroke="#1f6fb2" stroke-width="{:.1}" fill="none"/>"##,
+                ROW - 2.5
+            );
         }
         let _ = writeln!(
             svg,
@@ -293,8 +306,8 @@ mod tests {
     #[test]
     fn hints_put_a_cpus_pages_together() {
         let map = map();
-        assert_eq!(map.densest(View::Pages), (4, 6));
-        assert_eq!(map.densest(View::ColoringOrder), (4, 4));
+        assert_eq!(map.spread(View::Pages), (4, 6));
+        assert_eq!(map.spread(View::ColoringOrder), (4, 4));
         assert_eq!((map.doubled(0), map.doubled(1)), (50.0, 0.0));
         assert_eq!(runs(&map, 0, View::Pages), [(0, 2), (4, 6)]);
         assert_eq!(runs(&map, 1, View::ColoringOrder), [(4, 8)]);
