@@ -57,6 +57,7 @@ reproduce:
 	$(MAKE) --no-print-directory -C workloads
 	target/release/domicile reproduce philbin96 $(REPRODUCE_FLAGS)
 	target/release/domicile reproduce ding11 $(REPRODUCE_FLAGS)
+	target/release/domicile reproduce bugnion96 $(REPRODUCE_FLAGS)
 
 docs: build
 	@setup/debian docs

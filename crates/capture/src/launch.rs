@@ -108,6 +108,7 @@ pub fn start(options: &Options, tool: &Tool, room: &Room) -> Result<Child, Captu
         .env("VALGRIND_LIB", room.library(&tool.folder)?)
         .env_remove("VALGRIND_OPTS")
         .envs(patience())
+        .envs(options.environment.iter().map(|(name, value)| (name, value)))
         .arg("--tool=domicile")
         .arg(prefixed("--domicile-socket=", &room.socket()))
         .arg(prefixed("--log-file=", &room.folder.path().join("log.%p")))

@@ -12,6 +12,8 @@ pub struct Options {
     /// A path, or a name to look up in `PATH`.
     pub program: OsString,
     pub args: Vec<OsString>,
+    /// Variables of the program's environment, besides those that this process has.
+    pub environment: Vec<(OsString, OsString)>,
     /// The trace to write.
     pub output: PathBuf,
     /// References to pass over before recording begins.
@@ -51,6 +53,7 @@ impl Options {
         Options {
             program: program.into(),
             args: args.into_iter().map(Into::into).collect(),
+            environment: Vec::new(),
             output: output.as_ref().to_path_buf(),
             skip: 0,
             window: None,

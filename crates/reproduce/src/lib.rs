@@ -7,6 +7,7 @@
 
 mod counts;
 mod error;
+mod grid;
 mod line;
 mod overhead;
 mod pairs;
@@ -25,7 +26,7 @@ mod watch;
 pub use error::ReproduceError;
 pub use line::Line;
 pub use paper::{Item, Kind, Malformed, Paper};
-pub use papers::{ding11, philbin96};
+pub use papers::{bugnion96, ding11, philbin96};
 pub use plot::plot;
 pub use record::Keeping;
 pub use reproduce::{Options, Reproduction, Section};

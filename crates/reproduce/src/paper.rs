@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::grid::Grid;
+
 /// A paper and what of it is reproduced.
 #[derive(Clone, Debug)]
 pub struct Paper {
@@ -24,8 +26,9 @@ pub struct Item {
     pub section: String,
     pub kind: Kind,
     pub unit: String,
+    #[serde(default)]
     pub columns: Vec<String>,
-    #[serde(rename = "row")]
+    #[serde(rename = "row", default)]
     pub rows: Vec<Row>,
     /// Which version of the program stands for a column (of counts) or a row (of times).
     #[serde(rename = "run", default)]
@@ -43,6 +46,8 @@ pub struct Item {
     /// Sizes by the cache that has the colors, the smallest first, of a figure of pairs.
     #[serde(rename = "scale", default)]
     pub scales: Vec<Scale>,
+    /// Programs by cpus by policies.
+    pub grid: Option<Grid>,
 }
 
 /// Where the numbers come from.
@@ -63,6 +68,8 @@ pub enum Kind {
     Pairs,
     /// What it costs to give a data set a slot, measured here.
     Slots,
+    /// Programs by numbers of cpus by policies, simulated on the paper's machines.
+    Grid,
 }
 
 /// Arguments for caches from a size on.
@@ -200,7 +207,7 @@ impl Item {
         let names: Vec<&str> = match self.kind {
             Kind::Counts | Kind::Saved | Kind::Pairs => self.columns.iter().map(String::as_str).collect(),
             Kind::Times => self.rows.iter().map(|row| row.name.as_str()).collect(),
-            Kind::Overhead | Kind::Blocks | Kind::Slots => Vec::new(),
+            Kind::Overhead | Kind::Blocks | Kind::Slots | Kind::Grid => Vec::new(),
         };
         let runs: Vec<&str> = self.runs.iter().map(|run| run.of.as_str()).collect();
         if runs != names {
@@ -228,7 +235,10 @@ impl Item {
         if pairs != self.counts.is_some() || pairs != (self.scales.first().is_some_and(|scale| scale.cache == 0)) {
             return Err("a figure of pairs, and only one, has counts, and scales from 0 on".to_string());
         }
-        Ok(())
+        if (self.kind == Kind::Grid) != self.grid.is_some() {
+            return Err("a grid, and only one, has [grid]".to_string());
+        }
+        self.grid.iter().try_for_each(Grid::check)
     }
 }
 

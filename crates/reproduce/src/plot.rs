@@ -1,4 +1,4 @@
-//! A figure of times over block sizes, as a drawing (SVG) for the book.
+//! A figure as a drawing (SVG) for the book: here that of times over block sizes; grids draw themselves.
 
 use std::fmt::Write;
 
@@ -12,9 +12,12 @@ const RIGHT: f64 = 14.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 40.0;
 
-/// One panel for each curve of a section that has numbers, two in a row; `None` if no curve has
+/// A section's drawing. Of times: one panel for each curve that has numbers, two in a row; `None` if no curve has
 /// two. Times begin at zero, so that what looks flat is flat.
 pub fn plot(section: &Section) -> Option<String> {
+    if section.drawing.is_some() {
+        return section.drawing.clone();
+    }
     let rows = section.item.rows.iter();
     let curves = rows.map(|row| (row.name.as_str(), points(section, &row.name)));
     let curves: Vec<(&str, Vec<Point>)> = curves.filter(|(_, points)| points.len() >= 2).collect();
@@ -116,7 +119,7 @@ fn panel(svg: &mut String, name: &str, points: &[Point]) {
 }
 
 /// The next of 1, 2, 4, 6, 8 times a power of ten: four steps of it are short numbers.
-fn ceiling(most: f64) -> f64 {
+pub(crate) fn ceiling(most: f64) -> f64 {
     if most <= 0.0 {
         return 1.0;
     }
@@ -129,7 +132,7 @@ fn ceiling(most: f64) -> f64 {
         .unwrap_or(10.0 * power)
 }
 
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     let text = format!("{value:.3}");
     let short = text.trim_end_matches('0').trim_end_matches('.');
     if short.is_empty() {
@@ -139,7 +142,7 @@ fn number(value: f64) -> String {
     }
 }
 
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
@@ -170,6 +173,7 @@ mod tests {
             lines,
             notes: Vec::new(),
             failures: Vec::new(),
+            drawing: None,
         }
     }
 

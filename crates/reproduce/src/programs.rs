@@ -37,6 +37,8 @@ pub enum Build {
 pub struct Program {
     pub path: PathBuf,
     pub arguments: Vec<String>,
+    /// Variables of its environment, with their values.
+    pub environment: Vec<(String, String)>,
 }
 
 /// The line of JSON that a program prints; what it has besides is not looked at.
@@ -96,7 +98,11 @@ impl Programs {
         let name = format!("{name}-{version}");
         let path = folder.join(&name);
         if path.is_file() {
-            Ok(Program { path, arguments })
+            Ok(Program {
+                path,
+                arguments,
+                environment: Vec::new(),
+            })
         } else {
             Err(ReproduceError::NoProgram { name, folder })
         }
@@ -119,8 +125,9 @@ impl Program {
     /// As one would type it, the folder left out.
     pub fn line(&self) -> String {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let variables = self.environment.iter().map(|(name, value)| format!("{name}={value}"));
         let words = std::iter::once(name.into_owned()).chain(self.arguments.iter().cloned());
-        words.collect::<Vec<_>>().join(" ")
+        variables.chain(words).collect::<Vec<_>>().join(" ")
     }
 
     /// Runs the program to its end and reads what it printed.
@@ -131,6 +138,7 @@ impl Program {
         };
         let mut child = Command::new(&self.path)
             .args(&self.arguments)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             // One cpu is what is compared.
             .env("OPENBLAS_NUM_THREADS", "1")
             .stdin(Stdio::null())

@@ -53,6 +53,8 @@ pub struct Recording<'a> {
     pub what: &'a str,
     /// References that a progress bar goes by.
     pub expected: u64,
+    /// Record the program's prefetches, too.
+    pub prefetches: bool,
     pub watch: Watch<'a>,
 }
 
@@ -70,28 +72,57 @@ impl Recording<'_> {
     pub fn kept<T: Serialize + DeserializeOwned>(
         &self,
         how: &str,
-        simulate: impl FnOnce(&Path) -> Result<T, ReproduceError>,
+        simulate: impl Fn(&Path) -> Result<T, ReproduceError>,
     ) -> Result<T, ReproduceError> {
+        let one = self.kept_each(std::slice::from_ref(self.machine), how, |_, trace| simulate(trace))?;
+        one.into_iter()
+            .next()
+            .ok_or_else(|| self.failed("nothing was simulated".into()))
+    }
+
+    /// The same for each of several machines, with one recording for all.
+    pub fn kept_each<T: Serialize + DeserializeOwned>(
+        &self,
+        machines: &[Machine],
+        how: &str,
+        simulate: impl Fn(&Machine, &Path) -> Result<T, ReproduceError>,
+    ) -> Result<Vec<T>, ReproduceError> {
         let keeping = self.keeping;
         fs::create_dir_all(&keeping.folder).map_err(file_error(&keeping.folder, "cannot make the folder"))?;
-        let key = key(self.program, self.machine, how)?;
         let name = self.program.path.file_name().unwrap_or_default().to_string_lossy();
-        let kept = keeping.folder.join(format!("{name}-{key:016x}.json"));
-        if !keeping.afresh
-            && let Some(counts) = fs::read(&kept).ok().and_then(|text| serde_json::from_slice(&text).ok())
-        {
-            return Ok(counts);
+        let recorded = if self.prefetches { "prefetches" } else { "" };
+        // A trace serves every machine and every way to simulate it.
+        let trace = keeping
+            .folder
+            .join(format!("{name}-{:016x}.trace", key(self.program, "", recorded)?));
+        let mut there = false;
+        let mut all = Vec::new();
+        for machine in machines {
+            let key = key(self.program, &machine.to_toml(), how)?;
+            let kept = keeping.folder.join(format!("{name}-{key:016x}.json"));
+            let found = fs::read(&kept).ok().filter(|_| !keeping.afresh);
+            if let Some(counts) = found.and_then(|text| serde_json::from_slice(&text).ok()) {
+                all.push(Ok(counts));
+                continue;
+            }
+            let recorded = if there { Ok(()) } else { self.record(&trace) };
+            there |= recorded.is_ok();
+            let counts = recorded.and_then(|()| simulate(machine, &trace));
+            let failed = counts.is_err();
+            all.push(counts.and_then(|counts| {
+                let text = serde_json::to_vec(&counts).unwrap_or_default();
+                fs::write(&kept, text).map_err(file_error(&kept, "cannot keep the counts"))?;
+                Ok(counts)
+            }));
+            if failed {
+                break;
+            }
         }
-        let trace = keeping.folder.join(format!("{name}-{key:016x}.trace"));
-        let counts = self.record(&trace).and_then(|()| simulate(&trace));
         if !keeping.traces {
             // What cannot be removed was not written, or will be found by whoever looks for the space.
             let _ = fs::remove_file(&trace);
         }
-        let counts = counts?;
-        let text = serde_json::to_vec(&counts).unwrap_or_default();
-        fs::write(&kept, text).map_err(file_error(&kept, "cannot keep the counts"))?;
-        Ok(counts)
+        all.into_iter().collect()
     }
 
     /// Records, unless there is a whole trace.
@@ -102,10 +133,13 @@ impl Recording<'_> {
         // Written under another name: a recording that was broken off is not taken for a whole one.
         let partial = trace.with_extension("partial");
         let mut options = capture::Options::new(&self.program.path, &self.program.arguments, &partial);
+        let variables = self.program.environment.iter();
+        options.environment = variables.map(|(name, value)| (name.into(), value.into())).collect();
         options.pcs = false;
         options.symbols = false;
         options.follow_children = false;
         options.discard_output = true;
+        options.prefetches = self.prefetches;
         let recorded = capture::record(&options, &mut |progress| {
             (self.watch)(Step::Recording {
                 what: self.what,
@@ -172,8 +206,8 @@ impl Recording<'_> {
 }
 
 /// A number for all that counts depend on: the program (which the library of threads is linked into), its arguments,
-/// the machine, how it is simulated, and the recorder and simulator themselves.
-fn key(program: &Program, machine: &Machine, how: &str) -> Result<u64, ReproduceError> {
+/// the machine (as its file), how it is simulated, and the recorder and simulator themselves.
+fn key(program: &Program, machine: &str, how: &str) -> Result<u64, ReproduceError> {
     let mut hasher = DefaultHasher::new();
     hash_file(&program.path, &mut hasher)?;
     if let Ok(own) = std::env::current_exe() {
@@ -188,7 +222,10 @@ fn key(program: &Program, machine: &Machine, how: &str) -> Result<u64, Reproduce
         hasher.write(argument.as_bytes());
         hasher.write_u8(0);
     }
-    hasher.write(machine.to_toml().as_bytes());
+    for (name, value) in &program.environment {
+        hasher.write(format!("{name}={value}\n").as_bytes());
+    }
+    hasher.write(machine.as_bytes());
     hasher.write(how.as_bytes());
     Ok(hasher.finish())
 }
@@ -239,9 +276,10 @@ mod tests {
         let program = |arguments: &[&str]| Program {
             path: path.clone(),
             arguments: arguments.iter().map(ToString::to_string).collect(),
+            environment: Vec::new(),
         };
-        let r8000 = machine::load("sgi-power-indigo2-r8000").unwrap();
-        let r10000 = machine::load("sgi-indigo2-impact-r10000").unwrap();
+        let r8000 = machine::load("sgi-power-indigo2-r8000").unwrap().to_toml();
+        let r10000 = machine::load("sgi-indigo2-impact-r10000").unwrap().to_toml();
         let first = key(&program(&["--n", "5"]), &r8000, "").unwrap();
         assert_eq!(key(&program(&["--n", "5"]), &r8000, "").unwrap(), first);
         assert_ne!(key(&program(&["--n", "6"]), &r8000, "").unwrap(), first);

@@ -31,6 +31,9 @@ pub struct Options {
     pub full: bool,
     /// Run everything at this size instead of the paper's (counts) or the scaled one (times).
     pub n: Option<u64>,
+    /// Of grids: these programs and numbers of cpus alone; empty: the usual ones, with `full` all.
+    pub only: Vec<String>,
+    pub cpus: Vec<u32>,
 }
 
 /// One item, reproduced.
@@ -42,6 +45,8 @@ pub struct Section {
     pub notes: Vec<String>,
     /// What failed; lines that hang on it have a reason instead of a value.
     pub failures: Vec<String>,
+    /// A picture of it (SVG), where it is a grid.
+    pub drawing: Option<String>,
 }
 
 /// Reproduces items of a paper.
@@ -72,6 +77,7 @@ impl<'a> Reproduction<'a> {
             lines: Vec::new(),
             notes: Vec::new(),
             failures: Vec::new(),
+            drawing: None,
         };
         match item.kind {
             Kind::Overhead => self.overhead(item, &mut section)?,
@@ -81,6 +87,7 @@ impl<'a> Reproduction<'a> {
             Kind::Saved => self.saved(item, &mut section)?,
             Kind::Pairs => self.pairs(item, &mut section)?,
             Kind::Slots => self.slot_cost(item, &mut section)?,
+            Kind::Grid => self.grid(item, &mut section)?,
         }
         Ok(section)
     }
@@ -141,6 +148,7 @@ impl<'a> Reproduction<'a> {
                     keeping: &self.options.keeping,
                     what: &what,
                     expected,
+                    prefetches: false,
                     watch: self.watch,
                 }
                 .count();

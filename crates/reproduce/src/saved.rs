@@ -164,6 +164,7 @@ impl Reproduction<'_> {
             keeping: &self.options.keeping,
             what: &what,
             expected: 0,
+            prefetches: false,
             watch: self.watch,
         };
         let both = recording.kept(&POLICIES.join(" "), |trace| simulate(&recording, trace));

@@ -140,6 +140,7 @@ mod tests {
             ],
             notes: vec!["a note".into()],
             failures: Vec::new(),
+            drawing: None,
         };
         let text = anstream::adapter::strip_str(&text(&section, 100)).to_string();
         assert!(text.starts_with("Table 3: Matrix multiply memory references"), "{text}");

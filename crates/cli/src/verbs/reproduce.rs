@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-use ::reproduce::{Keeping, Kind, Line, Options, Paper, ReproduceError, Reproduction, Section, Step};
+use ::reproduce::{Item, Keeping, Kind, Line, Options, Paper, ReproduceError, Reproduction, Section, Step};
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 
@@ -18,7 +18,8 @@ use crate::progress;
 /// Prints the paper's number beside ours and the ratio. Without an item, all of them: the counts of references and misses
 /// at the paper's size, simulated on the paper's machine (some minutes the first time; counts are kept and found again),
 /// and times measured here, at sizes scaled to the cache that this process really gets. Times with cache slots are
-/// measured only where page colors are real (`domicile probe`); elsewhere they are simulated, and it says so. With --json, one array of
+/// measured only where page colors are real (`domicile probe`); elsewhere they are simulated, and it says so. Everything of
+/// bugnion96 is simulated, with the paper's conclusions held against what comes out. With --json, one array of
 /// objects with paper, item, row, column, paper_value, value and ratio; what cannot be had is null, with a reason.
 ///
 /// The programs are those of `workloads/`: `make reproduce` builds and runs everything.
@@ -26,7 +27,8 @@ use crate::progress;
 #[command(after_help = "Examples:\n  domicile reproduce philbin96 table7\n  \
                         domicile reproduce philbin96 --full --json > philbin96.json\n  \
                         domicile reproduce philbin96 figure4 --plot figure4.svg\n  \
-                        domicile reproduce ding11 figure10")]
+                        domicile reproduce ding11 figure10\n  \
+                        domicile reproduce bugnion96 figure6 --program tomcatv --cpus 8")]
 pub struct Reproduce {
     /// The paper
     #[arg(value_enum)]
@@ -36,7 +38,8 @@ pub struct Reproduce {
     #[arg(value_name = "ITEM")]
     items: Vec<String>,
 
-    /// More rounds of everything that is timed; of ding11 also the paper's whole sizes, which takes hours
+    /// More rounds of everything that is timed; of ding11 also the paper's whole sizes, which takes hours; of
+    /// bugnion96 all programs with 1 to 16 cpus, which takes an hour
     #[arg(long)]
     full: bool,
 
@@ -51,6 +54,14 @@ pub struct Reproduce {
     /// Run the programs at this size instead of the paper's, to try things out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     size: Option<u64>,
+
+    /// Only this program, of bugnion96; can be repeated [default: those that take minutes]
+    #[arg(long = "program", value_name = "NAME")]
+    only: Vec<String>,
+
+    /// Only this number of cpus, of bugnion96; can be repeated [default: some of 1 to 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
+    cpus: Vec<u32>,
 
     /// Folder of the programs, with count/ and time/ in it [default: beside the command, or the source tree's]
     #[arg(long, value_name = "FOLDER")]
@@ -68,7 +79,7 @@ pub struct Reproduce {
     #[arg(long)]
     afresh: bool,
 
-    /// Draw figure4 into this file (SVG)
+    /// Draw the one figure asked for into this file (SVG): figure4 of philbin96, any of bugnion96
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 }
@@ -79,6 +90,8 @@ enum Name {
     Philbin96,
     /// Ding, Wang and Zhang, "ULCC: A User-Level Facility for Optimizing Shared Cache Performance on Multicores" (2011)
     Ding11,
+    /// Bugnion and others, "Compiler-Directed Page Coloring for Multiprocessors" (1996)
+    Bugnion96,
 }
 
 impl Reproduce {
@@ -86,14 +99,10 @@ impl Reproduce {
         let paper = match self.paper {
             Name::Philbin96 => ::reproduce::philbin96(),
             Name::Ding11 => ::reproduce::ding11(),
+            Name::Bugnion96 => ::reproduce::bugnion96(),
         };
         let paper = paper.map_err(Failure::work)?;
-        let sizes = [("--size", self.size.is_some()), ("--cache", self.cache.is_some())];
-        if let (Name::Ding11, Some((option, _))) = (self.paper, sizes.iter().find(|(_, given)| *given)) {
-            return Err(Failure::usage(format!(
-                "{option} is for philbin96; the sizes of ding11 are the paper's, and of times those of the cache that has colors"
-            )));
-        }
+        self.suits()?;
         let wanted = self.wanted(&paper)?;
         let options = Options {
             programs: self.programs.clone(),
@@ -106,6 +115,8 @@ impl Reproduce {
             rounds: self.rounds.and_then(|rounds| usize::try_from(rounds).ok()),
             full: self.full,
             n: self.size,
+            only: self.only.clone(),
+            cpus: self.cpus.clone(),
         };
         let display = Display::default();
         let watch = |step: Step| display.show(step);
@@ -141,6 +152,26 @@ impl Reproduce {
         Ok(ExitCode::from(u8::from(!failures.is_empty())))
     }
 
+    /// Options that the paper has nothing to do with are refused.
+    fn suits(&self) -> Result<(), Failure> {
+        let sizes = [("--size", self.size.is_some()), ("--cache", self.cache.is_some())];
+        let cells = [("--program", !self.only.is_empty()), ("--cpus", !self.cpus.is_empty())];
+        let given =
+            |options: &[(&'static str, bool)]| options.iter().find(|(_, given)| *given).map(|(option, _)| *option);
+        match (self.paper, given(&sizes), given(&cells)) {
+            (Name::Ding11, Some(option), _) => Err(Failure::usage(format!(
+                "{option} is for philbin96; the sizes of ding11 are the paper's, and of times those of the cache that has colors"
+            ))),
+            (Name::Bugnion96, Some(option), _) => Err(Failure::usage(format!(
+                "{option} is for philbin96; the sizes of bugnion96 are the paper's"
+            ))),
+            (Name::Philbin96 | Name::Ding11, _, Some(option)) => Err(Failure::usage(format!(
+                "{option} is for bugnion96, whose figures are of programs and cpus"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// The names of the items asked for, or all.
     fn wanted(&self, paper: &Paper) -> Result<Vec<String>, Failure> {
         let names: Vec<String> = paper.items.iter().map(|item| item.name.clone()).collect();
@@ -156,18 +187,20 @@ impl Reproduce {
         } else {
             self.items.clone()
         };
-        let drawn =
-            |item: &&_| matches!(item, ::reproduce::Item { kind: Kind::Blocks, name, .. } if wanted.contains(name));
-        if self.plot.is_some() && !paper.items.iter().any(|item| drawn(&item)) {
+        let drawn = paper
+            .items
+            .iter()
+            .filter(|item| drawable(item) && wanted.contains(&item.name));
+        if self.plot.is_some() && drawn.count() != 1 {
             return Err(Failure::usage(
-                "only figure4 of philbin96 can be drawn; add it, or leave `--plot` out",
+                "one figure is drawn at a time, figure4 of philbin96 or one of bugnion96; name it, or leave `--plot` out",
             ));
         }
         Ok(wanted)
     }
 
     fn draw(&self, section: &Section) -> Result<(), Failure> {
-        let (Some(file), Kind::Blocks) = (&self.plot, section.item.kind) else {
+        let Some(file) = self.plot.as_ref().filter(|_| drawable(&section.item)) else {
             return Ok(());
         };
         let Some(svg) = ::reproduce::plot(section) else {
@@ -176,6 +209,11 @@ impl Reproduce {
         std::fs::write(file, svg)
             .map_err(|error| Failure::work(format!("cannot write the drawing to {}: {error}", file.display())))
     }
+}
+
+/// Times over block sizes, and grids, have pictures.
+fn drawable(item: &Item) -> bool {
+    matches!(item.kind, Kind::Blocks | Kind::Grid)
 }
 
 /// Without programs there is nothing to reproduce; the text says how to build them.

@@ -1,0 +1,256 @@
+//! Grids: programs by numbers of cpus by policies of placing pages (Bugnion96, its figures and table 2).
+//!
+//! A *cell* is one program, as one compiler built it, with so many threads. It is recorded once and simulated on the
+//! machines of the item, with as many cpus, under all policies; what is counted is its steady phase. A *bar* is one of the
+//! cell's builds and policies, as the figures draw them side by side.
+
+mod bars;
+mod breakdown;
+mod cell;
+mod checks;
+mod draw;
+mod pages;
+
+use machine::Machine;
+use serde::Deserialize;
+
+use crate::error::ReproduceError;
+use crate::paper::Item;
+use crate::programs::Programs;
+use crate::reproduce::{Reproduction, Section};
+
+/// What an item of this kind is of.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grid {
+    pub view: View,
+    pub programs: Vec<String>,
+    pub cpus: Vec<u32>,
+    /// Which of them are run unless all are asked for.
+    pub usual: Usual,
+    /// What is simulated of each cell; more than the bars need where another item needs it too, so that both find it.
+    pub policies: Vec<String>,
+    #[serde(rename = "machine")]
+    pub machines: Vec<Variant>,
+    #[serde(rename = "bar")]
+    pub bars: Vec<Bar>,
+    #[serde(rename = "gain", default)]
+    pub gains: Vec<Gain>,
+    #[serde(rename = "check", default)]
+    pub checks: Vec<Check>,
+    /// Whether each bar's speedup over one cpu is told.
+    #[serde(default)]
+    pub speedups: bool,
+}
+
+/// How the numbers are put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum View {
+    /// Where time goes, what memory costs an instruction, what occupies the bus.
+    Breakdown,
+    /// Combined execution times, and what one bar gains over another.
+    Bars,
+    /// Which pages each cpu touches, in the order of addresses.
+    Pages,
+    /// The same in the order in which hints are given.
+    ColoringOrder,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Usual {
+    pub programs: Vec<String>,
+    pub cpus: Vec<u32>,
+}
+
+/// A machine, or what it would be with another external cache.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    pub name: String,
+    pub preset: String,
+    /// Of the outermost cache.
+    pub bytes: Option<u64>,
+    pub ways: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bar {
+    pub name: String,
+    /// The program's build.
+    pub version: String,
+    pub policy: String,
+}
+
+/// How much faster one bar is than another.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gain {
+    pub of: String,
+    pub over: String,
+    /// What the paper's text says of it.
+    #[serde(default)]
+    pub paper: Vec<Said>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Said {
+    pub program: String,
+    pub cpus: u32,
+    pub times: f64,
+    pub section: String,
+}
+
+/// A conclusion of the paper, to be held against what comes out.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Check {
+    /// Gains of the text are reached, but for a part of them.
+    Reached { within: f64 },
+    /// A bar is nowhere slower than the best of some others, but for a part of their time.
+    NeverBehind {
+        of: String,
+        others: Vec<String>,
+        within: f64,
+    },
+    /// What a bar gains over another is more with most cpus than with fewest.
+    Grows { program: String, of: String, over: String },
+    /// A bar gains at most so much over another, or loses it; `cpus` empty: whatever they are.
+    Flat {
+        program: String,
+        #[serde(default)]
+        cpus: Vec<u32>,
+        of: String,
+        over: String,
+        within: f64,
+    },
+    /// A bar is faster than each of some others.
+    Fastest {
+        program: String,
+        cpus: u32,
+        of: String,
+        others: Vec<String>,
+    },
+    /// The bus is occupied for so many percent or more in so many of the programs.
+    Busy { cpus: u32, percent: f64, programs: usize },
+}
+
+impl Grid {
+    /// What every file must keep.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let bar = |name: &String| match self.bars.iter().any(|bar| bar.name == *name) {
+            true => Ok(()),
+            false => Err(format!("`{name}` is no bar")),
+        };
+        let program = |name: &String| match self.programs.contains(name) {
+            true => Ok(()),
+            false => Err(format!("`{name}` is no program of the grid")),
+        };
+        if self.machines.is_empty() || self.bars.is_empty() {
+            return Err("a grid has a machine and a bar".to_string());
+        }
+        if let Some(other) = self.bars.iter().find(|bar| !self.policies.contains(&bar.policy)) {
+            return Err(format!("policy `{}` is not simulated", other.policy));
+        }
+        if let Some(cpus) = self.usual.cpus.iter().find(|cpus| !self.cpus.contains(cpus)) {
+            return Err(format!("{cpus} is none of the numbers of cpus"));
+        }
+        self.usual.programs.iter().try_for_each(program)?;
+        for gain in &self.gains {
+            bar(&gain.of)?;
+            bar(&gain.over)?;
+            gain.paper.iter().try_for_each(|said| program(&said.program))?;
+        }
+        for check in &self.checks {
+            match check {
+                Check::Reached { .. } | Check::Busy { .. } => {}
+                Check::NeverBehind { of, others, .. } => {
+                    bar(of)?;
+                    others.iter().try_for_each(bar)?;
+                }
+                Check::Grows {
+                    program: name,
+                    of,
+                    over,
+                }
+                | Check::Flat {
+                    program: name,
+                    of,
+                    over,
+                    ..
+                } => {
+                    program(name)?;
+                    bar(of)?;
+                    bar(over)?;
+                }
+                Check::Fastest {
+                    program: name,
+                    of,
+                    others,
+                    ..
+                } => {
+                    program(name)?;
+                    bar(of)?;
+                    others.iter().try_for_each(bar)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Variant {
+    /// The machine with so many cpus.
+    fn machine(&self, cpus: u32) -> Result<Machine, ReproduceError> {
+        let mut machine = machine::load(&self.preset)?.with_cpus(cpus)?;
+        if let Some(outermost) = machine.caches.iter_mut().max_by_key(|cache| cache.level) {
+            outermost.bytes = self.bytes.unwrap_or(outermost.bytes);
+            outermost.ways = self.ways.unwrap_or(outermost.ways);
+        }
+        machine.check()?;
+        Ok(machine)
+    }
+}
+
+impl Reproduction<'_> {
+    /// An item that is a grid.
+    pub(crate) fn grid(&mut self, item: &Item, section: &mut Section) -> Result<(), ReproduceError> {
+        let Some(grid) = &item.grid else {
+            return Ok(());
+        };
+        let programs = Programs::find(self.options.programs.as_deref())?;
+        match grid.view {
+            View::Bars | View::Breakdown => self.bars(&programs, item, grid, section),
+            View::Pages | View::ColoringOrder => self.pages(&programs, item, grid, section)?,
+        }
+        section
+            .notes
+            .extend(item.says.iter().map(|says| format!("the paper: {says}")));
+        Ok(())
+    }
+
+    /// The programs and numbers of cpus that are asked for, program by program.
+    pub(crate) fn places(&self, grid: &Grid) -> Vec<(String, u32)> {
+        let options = self.options;
+        let pick = |asked: bool, all, usual| if asked || options.full { all } else { usual };
+        let programs: &Vec<String> = pick(!options.only.is_empty(), &grid.programs, &grid.usual.programs);
+        let cpus: &Vec<u32> = match options.full || !options.cpus.is_empty() {
+            true => &grid.cpus,
+            false => &grid.usual.cpus,
+        };
+        let programs = programs
+            .iter()
+            .filter(|program| options.only.is_empty() || options.only.contains(program));
+        let cpus: Vec<u32> = cpus
+            .iter()
+            .copied()
+            .filter(|cpus| options.cpus.is_empty() || options.cpus.contains(cpus))
+            .collect();
+        programs
+            .flat_map(|program| cpus.iter().map(move |&cpus| (program.clone(), cpus)))
+            .collect()
+    }
+}

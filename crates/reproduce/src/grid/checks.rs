@@ -1,0 +1,258 @@
+//! What the paper concludes, held against what came out; and the evidence where it is another thing.
+
+use super::bars::{Drawings, cpus_told, papers};
+use super::cell::Simulated;
+use super::{Check, Grid};
+use crate::paper::Item;
+use crate::reproduce::Section;
+
+/// A conclusion, and whether it holds here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    pub held: bool,
+    pub told: String,
+}
+
+/// Verdicts and evidence as notes of a section.
+pub fn notes(item: &Item, drawings: &Drawings, section: &mut Section) {
+    for check in &drawings.grid.checks {
+        for verdict in verdicts(item, drawings, check) {
+            let word = if verdict.held { "held" } else { "did not hold" };
+            section.notes.push(format!("{word}: {}", verdict.told));
+        }
+    }
+    section.notes.extend(evidence(drawings));
+}
+
+/// What can be said of a conclusion with the cells that were run; nothing where none is of it.
+pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict> {
+    let grid = drawings.grid;
+    let machines = 0..grid.machines.len();
+    let gain = |program: &str, cpus, machine, of: &str, over: &str| {
+        drawings.gain(program, cpus, machine, of, over).and_then(Result::ok)
+    };
+    let on = |machine: usize| match grid.machines.len() {
+        1 => String::new(),
+        _ => format!(", {}", grid.machines[machine].name),
+    };
+    let mut all = Vec::new();
+    match check {
+        Check::Reached { within } => {
+            for about in &grid.gains {
+                for said in &about.paper {
+                    let Some(ours) = gain(&said.program, said.cpus, 0, &about.of, &about.over) else {
+                        continue;
+                    };
+                    let paper = papers(item, about, &said.program, said.cpus).unwrap_or(said.times);
+                    all.push(Verdict {
+                        held: ours >= paper * (1.0 - within),
+                        told: format!(
+                            "{}, {}: {} is {ours:.2} times as fast as {} (the paper, section {}: {paper:.2}; enough: {:.2})",
+                            said.program,
+                            cpus_told(said.cpus),
+                            about.of,
+                            about.over,
+                            said.section,
+                            paper * (1.0 - within)
+                        ),
+                    });
+                }
+            }
+        }
+        Check::NeverBehind { of, others, within } => {
+            for machine in machines {
+                let ratios = drawings.cells().into_iter().filter_map(|(program, cpus)| {
+                    let each = others.iter().map(|other| gain(program, cpus, machine, of, other));
+                    let least = each.collect::<Option<Vec<f64>>>()?.into_iter().fold(f64::MAX, f64::min);
+                    Some((least, program, cpus))
+                });
+                let mut ratios: Vec<(f64, &str, u32)> = ratios.collect();
+                ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
+                let behind = ratios.iter().filter(|(ratio, ..)| *ratio < 1.0 - within);
+                let behind: Vec<String> = behind
+                    .map(|(ratio, program, cpus)| format!("{program} on {} ({ratio:.3})", cpus_told(*cpus)))
+                    .collect();
+                let Some((least, program, cpus)) = ratios.first() else {
+                    continue;
+                };
+                let better = others.join(" and ");
+                all.push(Verdict {
+                    held: behind.is_empty(),
+                    told: if behind.is_empty() {
+                        format!(
+                            "{of} is nowhere more than {:.0} percent behind {better}; nearest to it: {program} on {}, {least:.3}{}",
+                            100.0 * within,
+                            cpus_told(*cpus),
+                            on(machine)
+                        )
+                    } else {
+                        format!(
+                            "{of} is more than {:.0} percent behind the better of {better}: {}{}",
+                            100.0 * within,
+                            behind.join(", "),
+                            on(machine)
+                        )
+                    },
+                });
+            }
+        }
+        Check::Grows { program, of, over } => {
+            for machine in machines {
+                let cells = drawings.cells().into_iter().filter(|(name, _)| name == program);
+                let gains: Vec<(u32, f64)> = cells
+                    .filter_map(|(_, cpus)| Some((cpus, gain(program, cpus, machine, of, over)?)))
+                    .collect();
+                let (Some(first), Some(last)) = (gains.first(), gains.last()) else {
+                    continue;
+                };
+                if gains.len() > 1 {
+                    let told: Vec<String> = gains
+                        .iter()
+                        .map(|(cpus, gain)| format!("{gain:.2} on {cpus}"))
+                        .collect();
+                    all.push(Verdict {
+                        held: last.1 > first.1,
+                        told: format!(
+                            "{program}: the gain of {of} over {over} grows with cpus: {}{}",
+                            told.join(", "),
+                            on(machine)
+                        ),
+                    });
+                }
+            }
+        }
+        Check::Flat {
+            program,
+            cpus: only,
+            of,
+            over,
+            within,
+        } => {
+            for machine in machines {
+                for (name, cpus) in drawings.cells() {
+                    if name != program || !(only.is_empty() || only.contains(&cpus)) {
+                        continue;
+                    }
+                    if let Some(gain) = gain(program, cpus, machine, of, over) {
+                        all.push(Verdict {
+                            held: gain <= 1.0 + within,
+                            told: format!(
+                                "{program}, {}: no gain of {of} over {over}: {gain:.2}{}",
+                                cpus_told(cpus),
+                                on(machine)
+                            ),
+                        });
+                    }
+                }
+            }
+        }
+        Check::Fastest {
+            program,
+            cpus,
+            of,
+            others,
+        } => {
+            for machine in machines {
+                let each = others
+                    .iter()
+                    .map(|other| Some((gain(program, *cpus, machine, of, other)?, other)));
+                let Some(each) = each.collect::<Option<Vec<_>>>() else {
+                    continue;
+                };
+                let told: Vec<String> = each
+                    .iter()
+                    .map(|(gain, other)| format!("{gain:.2} times {other}"))
+                    .collect();
+                all.push(Verdict {
+                    held: each.iter().all(|(gain, _)| *gain > 1.0),
+                    told: format!(
+                        "{program}, {}: {of} is faster than each alone: {}{}",
+                        cpus_told(*cpus),
+                        told.join(", "),
+                        on(machine)
+                    ),
+                });
+            }
+        }
+        Check::Busy {
+            cpus,
+            percent,
+            programs,
+        } => {
+            let of = drawings
+                .drawn
+                .iter()
+                .filter(|drawn| drawn.cpus == *cpus && drawn.bar == 0);
+            let occupied: Vec<(&str, f64)> = of
+                .filter_map(|drawn| Some((drawn.program.as_str(), drawn.simulated.as_ref().ok()?.bus.occupancy)))
+                .collect();
+            let busy = occupied.iter().filter(|(_, occupancy)| occupancy >= percent).count();
+            if !occupied.is_empty() {
+                let told: Vec<String> = occupied.iter().map(|(name, bus)| format!("{name} {bus:.0}")).collect();
+                all.push(Verdict {
+                    held: busy >= *programs,
+                    told: format!(
+                        "with {cpus} cpus the bus is occupied for {percent:.0} percent or more in {programs} programs: {}",
+                        told.join(", ")
+                    ),
+                });
+            }
+        }
+    }
+    all
+}
+
+/// Why bars differ: each cell's misses and waits, bar by bar.
+fn evidence(drawings: &Drawings) -> Vec<String> {
+    let grid: &Grid = drawings.grid;
+    let of = |simulated: &Simulated| {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let misses = |count: u64| count as f64 / 1e3;
+        let mut text = format!(
+            "busy {:.1}, on-chip {:.1}, capacity {:.1}, conflict {:.1}, sharing {:.1}, waits {:.1} ms; misses {:.0} thousand, {:.0} of them conflicts; bus {:.0} %",
+            ms(simulated.busy),
+            ms(simulated.stall.on_chip),
+            ms(simulated.stall.capacity + simulated.stall.cold),
+            ms(simulated.stall.conflict),
+            ms(simulated.stall.true_sharing + simulated.stall.false_sharing + simulated.stall.upgrade),
+            ms(simulated.imbalance + simulated.sequential + simulated.synchronization),
+            misses(simulated.misses.all),
+            misses(simulated.misses.conflict),
+            simulated.bus.occupancy
+        );
+        if simulated.hints.asked > 0 {
+            text += &format!(
+                "; {} of {} hints honoured",
+                simulated.hints.honoured, simulated.hints.asked
+            );
+        }
+        if simulated.prefetches.issued > 0 {
+            let of = &simulated.prefetches;
+            text += &format!(
+                "; prefetches: {} thousand, {} dropped, {} brought, {} useful, {} late; waits for them {:.1} ms",
+                of.issued / 1000,
+                of.dropped / 1000,
+                of.brought / 1000,
+                of.useful / 1000,
+                of.late / 1000,
+                ms(simulated.prefetch + simulated.stall.late)
+            );
+        }
+        text
+    };
+    let told = drawings.drawn.iter().filter_map(|drawn| {
+        let simulated = drawn.simulated.as_ref().ok()?;
+        let machine = match grid.machines.len() {
+            1 => String::new(),
+            _ => format!("{}, ", grid.machines[drawn.machine].name),
+        };
+        Some(format!(
+            "{}, {}, {machine}{}: {}",
+            drawn.program,
+            cpus_told(drawn.cpus),
+            grid.bars[drawn.bar].name,
+            of(simulated)
+        ))
+    });
+    told.collect()
+}
