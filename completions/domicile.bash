@@ -220,7 +220,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__advise)
-            opts="-o -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --window --windows --skip --fetches --no-pcs --no-children --output --write-slots --keep --json --help"
+            opts="-o -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --window --windows --skip --fetches --prefetches --no-pcs --no-children --output --write-slots --keep --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1014,7 +1014,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__record)
-            opts="-o -h --window --windows --skip --fetches --no-pcs --no-children --output --json --help"
+            opts="-o -h --window --windows --skip --fetches --prefetches --no-pcs --no-children --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1130,7 +1130,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__simulate)
-            opts="-h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --by --no-classes --json --help"
+            opts="-h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --by --no-classes --explain-hints --page-map --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1178,6 +1178,14 @@ _domicile() {
                     ;;
                 --by)
                     COMPREPLY=($(compgen -W "thread structure page" -- "${cur}"))
+                    return 0
+                    ;;
+                --explain-hints)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --page-map)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)

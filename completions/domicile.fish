@@ -80,6 +80,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand record" -l windows -d 
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l skip -d 'Pass over the first N references' -r
 complete -c domicile -n "__fish_domicile_using_subcommand record" -s o -l output -d 'The trace to write' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l fetches -d 'Record instruction fetches too'
+complete -c domicile -n "__fish_domicile_using_subcommand record" -l prefetches -d 'Record software prefetches too'
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l no-pcs -d 'Leave out the program counters: a smaller trace, but no source lines for references'
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l no-children -d 'Do not record the processes that the program starts'
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l json -d 'Print the result as JSON, for other programs to read'
@@ -121,6 +122,8 @@ complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l barrier-n
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l by -d 'Split the counts by thread, data structure or page too' -r -f -a "thread\t''
 structure\t''
 page\t''"
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l explain-hints -d 'Write the hints of policy `cdpc` to this file (JSON): arrays, uniform access segments and sets, the coloring order' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l page-map -d 'Write a page access map to this file (JSON): which cpus touch each page, its array, its color under each policy, and its place in the coloring order' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l no-classes -d 'Leave out the classes of misses, which is faster'
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l json -d 'Print the result as JSON, for other programs to read'
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -142,6 +145,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand advise" -s o -l output
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l write-slots -d 'Write the partition by cache slots that gains most, if any gains, for `domicile run --slots` and for `--slots`' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l keep -d 'Keep the recorded trace in this file' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l fetches -d 'Record instruction fetches too'
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l prefetches -d 'Record software prefetches too'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l no-pcs -d 'Leave out the program counters: a smaller trace, but no source lines for references'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l no-children -d 'Do not record the processes that the program starts'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l json -d 'Print the result as JSON, for other programs to read'
