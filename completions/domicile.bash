@@ -220,7 +220,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__advise)
-            opts="-o -h --machine --policy --set --slots --cpus --seed --order --window --windows --skip --fetches --prefetches --no-pcs --no-children --output --write-slots --keep --json --help"
+            opts="-o -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --window --windows --skip --fetches --prefetches --no-pcs --no-children --output --write-slots --keep --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -252,6 +252,18 @@ _domicile() {
                     ;;
                 --order)
                     COMPREPLY=($(compgen -W "clock recorded" -- "${cur}"))
+                    return 0
+                    ;;
+                --from-phase)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to-phase)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --barrier-ns)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --window)
@@ -1092,21 +1104,13 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__run)
-            opts="-h --slots --policy --align --report --force-colors --skip-missing --children --json --help"
+            opts="-h --slots --report --force-colors --skip-missing --children --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --slots)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --policy)
-                    COMPREPLY=($(compgen -W "cdpc page-coloring bin-hopping random" -- "${cur}"))
-                    return 0
-                    ;;
-                --align)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1126,7 +1130,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__simulate)
-            opts="-h --machine --policy --set --slots --cpus --seed --order --by --no-classes --json --help"
+            opts="-h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --by --no-classes --explain-hints --page-map --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1160,8 +1164,28 @@ _domicile() {
                     COMPREPLY=($(compgen -W "clock recorded" -- "${cur}"))
                     return 0
                     ;;
+                --from-phase)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to-phase)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --barrier-ns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --by)
                     COMPREPLY=($(compgen -W "thread structure page" -- "${cur}"))
+                    return 0
+                    ;;
+                --explain-hints)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --page-map)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)

@@ -122,6 +122,8 @@ complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l barrier-n
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l by -d 'Split the counts by thread, data structure or page too' -r -f -a "thread\t''
 structure\t''
 page\t''"
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l explain-hints -d 'Write the hints of policy `cdpc` to this file (JSON): arrays, uniform access segments and sets, the coloring order' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l page-map -d 'Write a page access map to this file (JSON): which cpus touch each page, its array, its color under each policy, and its place in the coloring order' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l no-classes -d 'Leave out the classes of misses, which is faster'
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l json -d 'Print the result as JSON, for other programs to read'
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -316,7 +316,13 @@ mod tests {
     use crate::input::{Item, Run};
     use policy::Random;
 
-    const POLICIES: [&str; 5] = ["page-coloring", "bin-hopping", "random", "round-robin+random", "first-touch+cdpc"];
+    const POLICIES: [&str; 5] = [
+        "page-coloring",
+        "bin-hopping",
+        "random",
+        "round-robin+random",
+        "first-touch+cdpc",
+    ];
 
     fn preset(name: &str) -> Machine {
         let preset = machine::presets().iter().find(|preset| preset.name == name).unwrap();
@@ -376,7 +382,13 @@ mod tests {
         assert!(front::can_split(machine, order, input.threads().len(), input.traits()));
         let split = simulate_refs(streams, &config).unwrap();
         let open = || Ok(Box::new(streams.input()) as Box<dyn Input>);
-        let whole = whole(&open, &config, built(&config, &prepared(&config, streams).unwrap()).unwrap(), &|_| {}).unwrap();
+        let whole = whole(
+            &open,
+            &config,
+            built(&config, &prepared(&config, streams).unwrap()).unwrap(),
+            &|_| {},
+        )
+        .unwrap();
         assert_eq!(json(&split), json(&whole));
         let told = split[4].cdpc.as_ref().unwrap();
         assert!(told.pages > 100 && told.asked > 100, "{told:?}");
