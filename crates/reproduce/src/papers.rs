@@ -170,8 +170,7 @@ mod tests {
                 .map(|(row, time)| time / row.value(column).unwrap());
             let rating = (ratios.map(f64::ln).sum::<f64>() / 10.0).exp();
             let printed = value(table, "SPEC95fp", column);
-            // Times of three digits; the ratings of the 8400's page coloring were rounded down.
-            assert!((rating - printed).abs() < 0.1, "{name}: {rating} {printed}");
+            assert!((rating - printed).abs() < 0.05, "{name}: {rating} {printed}");
         }
         let of = |row: &str, column: &str| {
             value(
