@@ -220,7 +220,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__advise)
-            opts="-o -h --machine --policy --set --slots --cpus --seed --order --window --windows --skip --fetches --no-pcs --no-children --output --write-slots --keep --json --help"
+            opts="-o -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --window --windows --skip --fetches --prefetches --no-pcs --no-children --output --write-slots --keep --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -252,6 +252,18 @@ _domicile() {
                     ;;
                 --order)
                     COMPREPLY=($(compgen -W "clock recorded" -- "${cur}"))
+                    return 0
+                    ;;
+                --from-phase)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to-phase)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --barrier-ns)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --window)
@@ -1002,7 +1014,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__record)
-            opts="-o -h --window --windows --skip --fetches --no-pcs --no-children --output --json --help"
+            opts="-o -h --window --windows --skip --fetches --prefetches --no-pcs --no-children --output --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1054,7 +1066,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__reproduce)
-            opts="-h --full --rounds --cache --size --programs --kept --keep-traces --afresh --plot --json --help philbin96 ding11"
+            opts="-h --full --rounds --cache --size --program --cpus --programs --kept --keep-traces --afresh --plot --json --help philbin96 ding11 bugnion96"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1069,6 +1081,14 @@ _domicile() {
                     return 0
                     ;;
                 --size)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --program)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cpus)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1092,13 +1112,21 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__run)
-            opts="-h --slots --report --force-colors --skip-missing --children --json --help"
+            opts="-h --slots --policy --align --report --force-colors --skip-missing --children --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --slots)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --policy)
+                    COMPREPLY=($(compgen -W "cdpc page-coloring bin-hopping random" -- "${cur}"))
+                    return 0
+                    ;;
+                --align)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1118,7 +1146,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__simulate)
-            opts="-h --machine --policy --set --slots --cpus --seed --order --by --no-classes --json --help"
+            opts="-h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --by --no-classes --explain-hints --page-map --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1152,8 +1180,28 @@ _domicile() {
                     COMPREPLY=($(compgen -W "clock recorded" -- "${cur}"))
                     return 0
                     ;;
+                --from-phase)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to-phase)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --barrier-ns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --by)
                     COMPREPLY=($(compgen -W "thread structure page" -- "${cur}"))
+                    return 0
+                    ;;
+                --explain-hints)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --page-map)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)

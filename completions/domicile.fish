@@ -37,7 +37,7 @@ complete -c domicile -n "__fish_domicile_needs_command" -f -a "trace" -d 'Look i
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "simulate" -d 'Simulate a trace on a machine under placement policies'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "advise" -d 'Tell where a program\'s memory time goes, and what placing its pages would gain'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "report" -d 'Show a saved result as tables or as one HTML page'
-complete -c domicile -n "__fish_domicile_needs_command" -f -a "run" -d 'Run a program with cache slots for its data'
+complete -c domicile -n "__fish_domicile_needs_command" -f -a "run" -d 'Run a program with its data in chosen parts of the cache'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "reproduce" -d 'Reproduce the tables and figures of a paper'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "daemon" -d 'Hold page frames sorted by color, and hand them to programs'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "completions" -d 'Print the completion script of a shell'
@@ -80,6 +80,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand record" -l windows -d 
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l skip -d 'Pass over the first N references' -r
 complete -c domicile -n "__fish_domicile_using_subcommand record" -s o -l output -d 'The trace to write' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l fetches -d 'Record instruction fetches too'
+complete -c domicile -n "__fish_domicile_using_subcommand record" -l prefetches -d 'Record software prefetches too'
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l no-pcs -d 'Leave out the program counters: a smaller trace, but no source lines for references'
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l no-children -d 'Do not record the processes that the program starts'
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l json -d 'Print the result as JSON, for other programs to read'
@@ -115,9 +116,14 @@ complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l cpus -d '
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l seed -d 'Seed of everything that is random in the simulation' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l order -d 'How threads are replayed against each other' -r -f -a "clock\t'By the simulated cpus\' own clocks'
 recorded\t'As they were recorded'"
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l from-phase -d 'Count from when the first thread enters this phase of the program (DOMICILE_PHASE); what comes before warms the caches' -r
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l to-phase -d 'Count up to when a thread then enters this phase (the same one: its next time), and simulate no further' -r
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l barrier-ns -d 'What the code of a barrier takes of each thread' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l by -d 'Split the counts by thread, data structure or page too' -r -f -a "thread\t''
 structure\t''
 page\t''"
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l explain-hints -d 'Write the hints of policy `cdpc` to this file (JSON): arrays, uniform access segments and sets, the coloring order' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l page-map -d 'Write a page access map to this file (JSON): which cpus touch each page, its array, its color under each policy, and its place in the coloring order' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l no-classes -d 'Leave out the classes of misses, which is faster'
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l json -d 'Print the result as JSON, for other programs to read'
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -129,6 +135,9 @@ complete -c domicile -n "__fish_domicile_using_subcommand advise" -l cpus -d 'Gi
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l seed -d 'Seed of everything that is random in the simulation' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l order -d 'How threads are replayed against each other' -r -f -a "clock\t'By the simulated cpus\' own clocks'
 recorded\t'As they were recorded'"
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l from-phase -d 'Count from when the first thread enters this phase of the program (DOMICILE_PHASE); what comes before warms the caches' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l to-phase -d 'Count up to when a thread then enters this phase (the same one: its next time), and simulate no further' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l barrier-ns -d 'What the code of a barrier takes of each thread' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l window -d 'Record only N references (of each window)' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l windows -d 'Record K windows, spread over the run' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l skip -d 'Pass over the first N references' -r
@@ -136,6 +145,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand advise" -s o -l output
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l write-slots -d 'Write the partition by cache slots that gains most, if any gains, for `domicile run --slots` and for `--slots`' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l keep -d 'Keep the recorded trace in this file' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l fetches -d 'Record instruction fetches too'
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l prefetches -d 'Record software prefetches too'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l no-pcs -d 'Leave out the program counters: a smaller trace, but no source lines for references'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l no-children -d 'Do not record the processes that the program starts'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l json -d 'Print the result as JSON, for other programs to read'
@@ -144,7 +154,12 @@ complete -c domicile -n "__fish_domicile_using_subcommand report" -l html -d 'Wr
 complete -c domicile -n "__fish_domicile_using_subcommand report" -l json -d 'Print the result as JSON, for other programs to read'
 complete -c domicile -n "__fish_domicile_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l slots -d 'The plan: slots, and the data in each' -r -F
-complete -c domicile -n "__fish_domicile_using_subcommand run" -l report -d 'Where to write what became of the plan; - is standard output [default: standard error]' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand run" -l policy -d 'Color the arrays of parallel loops: cdpc by the five steps of compiler-directed page coloring, page-coloring by address, bin-hopping in turn as the loops come to the pages, random' -r -f -a "cdpc\t''
+page-coloring\t''
+bin-hopping\t''
+random\t''"
+complete -c domicile -n "__fish_domicile_using_subcommand run" -l align -d 'Whether large blocks of the heap begin on lines of the on-chip cache, at different places in it: yes, no, or the bytes of a line and of a way [default: what DOMICILE_ALIGN says, else yes]' -r
+complete -c domicile -n "__fish_domicile_using_subcommand run" -l report -d 'Where to write what became of it; - is standard output [default: standard error]' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l force-colors -d 'Take these colors, whatever was found out about this machine: lowest bit of a frame\'s address, number of bits, bytes of cache for each color' -r
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l skip-missing -d 'Go on where the program has no data of a name in the plan'
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l children -d 'Do the same in the processes that the program starts, where they are the same program'
@@ -153,10 +168,12 @@ complete -c domicile -n "__fish_domicile_using_subcommand run" -s h -l help -d '
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l rounds -d 'Rounds of everything that is timed; medians are reported' -r
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l cache -d 'Choose sizes and blocks by a cache of this many bytes instead of the measured one' -r
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l size -d 'Run the programs at this size instead of the paper\'s, to try things out' -r
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l program -d 'Only this program, of bugnion96; can be repeated [default: those that take minutes]' -r
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l cpus -d 'Only this number of cpus, of bugnion96; can be repeated [default: some of 1 to 16]' -r
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l programs -d 'Folder of the programs, with count/ and time/ in it [default: beside the command, or the source tree\'s]' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l kept -d 'Where counts are kept [default: $XDG_CACHE_HOME/domicile/reproduce]' -r -F
-complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l plot -d 'Draw figure4 into this file (SVG)' -r -F
-complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l full -d 'More rounds of everything that is timed; of ding11 also the paper\'s whole sizes, which takes hours'
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l plot -d 'Draw the one figure asked for into this file (SVG): figure4 of philbin96, any of bugnion96' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l full -d 'More rounds of everything that is timed; of ding11 also the paper\'s whole sizes, which takes hours; of bugnion96 all programs with 1 to 16 cpus, which takes an hour'
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l keep-traces -d 'Keep the recorded traces there, too, and use them again'
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l afresh -d 'Count anew what was counted before'
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l json -d 'Print the result as JSON, for other programs to read'
@@ -191,7 +208,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_s
 complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "simulate" -d 'Simulate a trace on a machine under placement policies'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "advise" -d 'Tell where a program\'s memory time goes, and what placing its pages would gain'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "report" -d 'Show a saved result as tables or as one HTML page'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "run" -d 'Run a program with cache slots for its data'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "run" -d 'Run a program with its data in chosen parts of the cache'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "reproduce" -d 'Reproduce the tables and figures of a paper'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "daemon" -d 'Hold page frames sorted by color, and hand them to programs'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "completions" -d 'Print the completion script of a shell'
