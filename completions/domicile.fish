@@ -173,7 +173,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l cpus -d 
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l programs -d 'Folder of the programs, with count/ and time/ in it [default: beside the command, or the source tree\'s]' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l kept -d 'Where counts are kept [default: $XDG_CACHE_HOME/domicile/reproduce]' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l plot -d 'Draw the one figure asked for into this file (SVG): figure4 of philbin96, any of bugnion96' -r -F
-complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l full -d 'More rounds of everything that is timed; of ding11 also the paper\'s whole sizes, which takes hours; of bugnion96 all programs with 1 to 16 cpus, which takes an hour'
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l full -d 'More rounds of everything that is timed; of ding11 also the paper\'s whole sizes, which takes hours; of bugnion96 all programs with 1 to 16 cpus, which takes half an hour'
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l keep-traces -d 'Keep the recorded traces there, too, and use them again'
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l afresh -d 'Count anew what was counted before'
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l json -d 'Print the result as JSON, for other programs to read'

@@ -212,7 +212,7 @@ mod tests {
         let paper = bugnion96().unwrap();
         let grid = |name: &str| {
             let item = paper.items.iter().find(|item| item.name == name).unwrap();
-            (item.kind == Kind::Grid).then(|| item.grid.as_ref()).flatten().unwrap()
+            item.grid.as_ref().filter(|_| item.kind == Kind::Grid).unwrap()
         };
         let said = |name: &str| -> Vec<(String, u32, f64)> {
             let gains = grid(name).gains.iter().flat_map(|gain| &gain.paper);

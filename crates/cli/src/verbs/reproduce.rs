@@ -39,7 +39,7 @@ pub struct Reproduce {
     items: Vec<String>,
 
     /// More rounds of everything that is timed; of ding11 also the paper's whole sizes, which takes hours; of
-    /// bugnion96 all programs with 1 to 16 cpus, which takes an hour
+    /// bugnion96 all programs with 1 to 16 cpus, which takes half an hour
     #[arg(long)]
     full: bool,
 
