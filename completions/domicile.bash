@@ -1066,7 +1066,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__reproduce)
-            opts="-h --full --rounds --cache --size --programs --kept --keep-traces --afresh --plot --json --help philbin96 ding11"
+            opts="-h --full --rounds --cache --size --program --cpus --programs --kept --keep-traces --afresh --plot --json --help philbin96 ding11 bugnion96"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1081,6 +1081,14 @@ _domicile() {
                     return 0
                     ;;
                 --size)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --program)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cpus)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1104,13 +1112,21 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__run)
-            opts="-h --slots --report --force-colors --skip-missing --children --json --help"
+            opts="-h --slots --policy --align --report --force-colors --skip-missing --children --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --slots)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --policy)
+                    COMPREPLY=($(compgen -W "cdpc page-coloring bin-hopping random" -- "${cur}"))
+                    return 0
+                    ;;
+                --align)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -39,7 +39,7 @@ pub struct Reproduce {
     items: Vec<String>,
 
     /// More rounds of everything that is timed; of ding11 also the paper's whole sizes, which takes hours; of
-    /// bugnion96 all programs with 1 to 16 cpus, which takes an hour
+    /// bugnion96 all programs with 1 to 16 cpus, which takes half an hour
     #[arg(long)]
     full: bool,
 
@@ -187,6 +187,22 @@ impl Reproduce {
         } else {
             self.items.clone()
         };
+        let of_grids = paper.items.iter().filter(|item| wanted.contains(&item.name));
+        for (name, grid) in of_grids.filter_map(|item| Some((&item.name, item.grid.as_ref()?))) {
+            if let Some(other) = self.only.iter().find(|program| !grid.programs.contains(program)) {
+                return Err(Failure::usage(format!(
+                    "{name} has no program `{other}`; it has {}",
+                    grid.programs.join(", ")
+                )));
+            }
+            if let Some(other) = self.cpus.iter().find(|cpus| !grid.cpus.contains(cpus)) {
+                let has: Vec<String> = grid.cpus.iter().map(u32::to_string).collect();
+                return Err(Failure::usage(format!(
+                    "{name} is not of {other} cpus, but of {}",
+                    has.join(", ")
+                )));
+            }
+        }
         let drawn = paper
             .items
             .iter()

@@ -21,6 +21,9 @@ pub struct Drawn {
     pub run: String,
 }
 
+/// A build of a program, what each machine made of it under each policy, and what was run.
+type Built<'g> = (&'g str, Result<Vec<Vec<Simulated>>, String>, String);
+
 /// All bars of an item that were asked for.
 pub struct Drawings<'g> {
     pub grid: &'g Grid,
@@ -67,7 +70,7 @@ impl Reproduction<'_> {
         let mut drawn = Vec::new();
         for (program, cpus) in self.places(grid) {
             // Bars of one build come from one recording.
-            let mut built: Vec<(&str, Result<Vec<Vec<Simulated>>, String>, String)> = Vec::new();
+            let mut built: Vec<Built> = Vec::new();
             for version in grid.bars.iter().map(|bar| bar.version.as_str()) {
                 if built.iter().any(|(name, ..)| *name == version) {
                     continue;

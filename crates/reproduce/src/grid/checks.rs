@@ -6,6 +6,9 @@ use super::{Check, Grid};
 use crate::paper::Item;
 use crate::reproduce::Section;
 
+/// The part of a gain that may be lost from one number of cpus to the next while gains grow.
+const NOTICED: f64 = 0.05;
+
 /// A conclusion, and whether it holds here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
@@ -44,16 +47,17 @@ pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict>
                         continue;
                     };
                     let paper = papers(item, about, &said.program, said.cpus).unwrap_or(said.times);
+                    // What the paper calls a gain has to be one, however near to nothing.
+                    let enough = (paper * (1.0 - within)).max(1.0);
                     all.push(Verdict {
-                        held: ours >= paper * (1.0 - within),
+                        held: ours > enough,
                         told: format!(
-                            "{}, {}: {} is {ours:.2} times as fast as {} (the paper, section {}: {paper:.2}; enough: {:.2})",
+                            "{}, {}: {} is {ours:.2} times as fast as {} (the paper, section {}: {paper:.2}; enough: {enough:.2})",
                             said.program,
                             cpus_told(said.cpus),
                             about.of,
                             about.over,
-                            said.section,
-                            paper * (1.0 - within)
+                            said.section
                         ),
                     });
                 }
@@ -102,16 +106,13 @@ pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict>
                 let gains: Vec<(u32, f64)> = cells
                     .filter_map(|(_, cpus)| Some((cpus, gain(program, cpus, machine, of, over)?)))
                     .collect();
-                let (Some(first), Some(last)) = (gains.first(), gains.last()) else {
-                    continue;
-                };
-                if gains.len() > 1 {
+                if let [first, .., last] = &gains[..] {
                     let told: Vec<String> = gains
                         .iter()
                         .map(|(cpus, gain)| format!("{gain:.2} on {cpus}"))
                         .collect();
                     all.push(Verdict {
-                        held: last.1 > first.1,
+                        held: last.1 > first.1 && steady(&gains),
                         told: format!(
                             "{program}: the gain of {of} over {over} grows with cpus: {}{}",
                             told.join(", "),
@@ -202,6 +203,15 @@ pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict>
     all
 }
 
+/// Whether no gain is much below that of fewer cpus.
+fn steady(gains: &[(u32, f64)]) -> bool {
+    let mut most = 0.0f64;
+    gains.iter().all(|&(_, gain)| {
+        most = most.max(gain);
+        gain >= (1.0 - NOTICED) * most
+    })
+}
+
 /// Why bars differ: each cell's misses and waits, bar by bar.
 fn evidence(drawings: &Drawings) -> Vec<String> {
     let grid: &Grid = drawings.grid;
@@ -255,4 +265,97 @@ fn evidence(drawings: &Drawings) -> Vec<String> {
         ))
     });
     told.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grid::bars::Drawn;
+
+    /// What is said of tomcatv: cpus, and the wall's time of each bar.
+    fn verdict(check: &Check, item: &str, cells: &[(u32, &[u64])]) -> Vec<Verdict> {
+        let paper = crate::papers::bugnion96().unwrap();
+        let item = paper.items.iter().find(|other| other.name == item).unwrap();
+        let grid = item.grid.as_ref().unwrap();
+        let drawn = cells.iter().flat_map(|&(cpus, walls)| {
+            walls.iter().enumerate().map(move |(bar, &wall)| Drawn {
+                program: "tomcatv".to_string(),
+                cpus,
+                machine: 0,
+                bar,
+                simulated: Ok(Simulated {
+                    wall,
+                    ..Simulated::default()
+                }),
+                run: String::new(),
+            })
+        });
+        let drawings = Drawings {
+            grid,
+            drawn: drawn.collect(),
+        };
+        verdicts(item, &drawings, check)
+    }
+
+    fn held(check: &Check, cells: &[(u32, &[u64])]) -> Vec<bool> {
+        let verdicts = verdict(check, "figure6", cells);
+        verdicts.iter().map(|verdict| verdict.held).collect()
+    }
+
+    #[test]
+    fn gains_grow_or_they_do_not() {
+        let grows = Check::Grows {
+            program: "tomcatv".into(),
+            of: "CDPC".into(),
+            over: "page coloring".into(),
+        };
+        assert_eq!(
+            held(&grows, &[(1, &[100, 100]), (4, &[120, 100]), (8, &[150, 100])]),
+            [true]
+        );
+        assert_eq!(
+            held(&grows, &[(1, &[100, 100]), (4, &[150, 100]), (8, &[120, 100])]),
+            [false]
+        );
+        assert_eq!(held(&grows, &[(1, &[100, 100])]), [] as [bool; 0]);
+    }
+
+    #[test]
+    fn a_gain_of_the_paper_has_to_be_one_here() {
+        let reached = Check::Reached { within: 0.25 };
+        assert_eq!(held(&reached, &[(4, &[130, 100])]), [true]);
+        // 0.97 would be enough by the number alone.
+        assert_eq!(held(&reached, &[(4, &[99, 100])]), [false]);
+        assert_eq!(held(&reached, &[(8, &[99, 100])]), [] as [bool; 0]);
+    }
+
+    #[test]
+    fn who_is_behind_is_named() {
+        let behind = Check::NeverBehind {
+            of: "CDPC".into(),
+            others: vec!["bin hopping".into(), "page coloring".into()],
+            within: 0.05,
+        };
+        let of = |cells: &[(u32, &[u64])]| verdict(&behind, "figure9", cells).remove(0);
+        assert!(of(&[(1, &[97, 300, 100, 1])]).held);
+        let told = of(&[(1, &[97, 300, 100, 1]), (8, &[300, 90, 100, 1])]);
+        assert!(
+            !told.held && told.told.contains("tomcatv on 8 cpus (0.900)"),
+            "{}",
+            told.told
+        );
+    }
+
+    #[test]
+    fn together_is_more_than_each_alone() {
+        let both = Check::Fastest {
+            program: "tomcatv".into(),
+            cpus: 4,
+            of: "CDPC, prefetching".into(),
+            others: vec!["page coloring, prefetching".into(), "CDPC".into()],
+        };
+        let held = |walls: &[u64]| verdict(&both, "figure8", &[(4, walls)])[0].held;
+        assert!(held(&[100, 80, 80, 60]));
+        assert!(!held(&[100, 80, 60, 70]));
+    }
 }
