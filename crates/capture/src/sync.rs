@@ -43,8 +43,9 @@ struct Team {
 pub struct Objects {
     /// Distinguishes objects of different processes.
     space: u64,
-    /// Who holds each lock for writing, and how many times: some can be taken again by their holder.
-    holders: HashMap<u64, (ThreadId, u32)>,
+    /// How many times each thread holds each lock for writing: some can be taken again by their holder. By thread, because
+    /// one may be told that it has a lock before the one that gave it up is told of that.
+    holders: HashMap<(u64, ThreadId), u32>,
     barriers: HashMap<u64, u32>,
     signals: HashMap<u64, u64>,
     /// For each semaphore: units, and whose post each came from (`None`: its initial value).
@@ -97,25 +98,21 @@ impl Objects {
         }
         match operation {
             op::LOCK => {
-                match self.holders.get_mut(&object) {
-                    Some((holder, times)) if *holder == thread => *times = times.saturating_add(1),
-                    _ => {
-                        self.holders.insert(object, (thread, 1));
-                    }
-                }
+                let times = self.holders.entry((object, thread)).or_default();
+                *times = times.saturating_add(1);
                 vec![Event::Lock { object: number }]
             }
             // Readers share: only a writer's lock excludes, and only its holder's unlock ends it.
             op::READ_LOCK => Vec::new(),
-            op::UNLOCK => match self.holders.get_mut(&object) {
-                Some((holder, times)) if *holder == thread => {
+            op::UNLOCK => match self.holders.get_mut(&(object, thread)) {
+                Some(times) => {
                     *times -= 1;
                     if *times == 0 {
-                        self.holders.remove(&object);
+                        self.holders.remove(&(object, thread));
                     }
                     vec![Event::Unlock { object: number }]
                 }
-                _ => Vec::new(),
+                None => Vec::new(),
             },
             op::BARRIER_INIT => {
                 self.barriers.insert(object, value as u32);

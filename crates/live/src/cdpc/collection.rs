@@ -126,18 +126,22 @@ mod tests {
     use super::super::tests::a_loop;
     use super::*;
 
+    fn heard(pages: Range<u64>) -> Heard {
+        Heard::New { pages: vec![pages] }
+    }
+
     #[test]
     fn a_loop_is_there_once_and_an_array_new_once() {
         let mut loops = Collection::default();
         let first = a_loop("f", &[(0x1800, 0x1000)], 2);
-        assert_eq!(loops.add(first.clone()), Heard::New { pages: vec![1..3] });
+        assert_eq!(loops.add(first.clone()), heard(1..3));
         assert!(loops.knows(&first));
         assert_eq!(loops.add(first.clone()), Heard::Known);
         let second = a_loop("g", &[(0x1800, 0x1000), (0x8000, 1)], 2);
-        assert_eq!(loops.add(second), Heard::New { pages: vec![8..9] });
+        assert_eq!(loops.add(second), heard(8..9));
         assert_eq!((loops.all().len(), loops.arrays(), loops.again), (2, 2, 1));
         let longer = a_loop("h", &[(0x1800, 0x3000)], 2);
-        assert_eq!(loops.add(longer), Heard::New { pages: vec![3..5] });
+        assert_eq!(loops.add(longer), heard(3..5));
         assert_eq!(loops.arrays(), 2);
     }
 

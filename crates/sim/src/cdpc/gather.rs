@@ -1,6 +1,6 @@
 //! What a program's compiler said of its parallel loops, from the events of a trace.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use policy::cdpc::Loop;
 use trace::Event;
@@ -16,7 +16,7 @@ const MALFORMED: usize = 8;
 /// What was said.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
-    /// The loops of each process, its parent's first where it was forked; each once.
+    /// The loops of each process, its parent's first where it was forked; each once, with the team told last.
     pub loops: Vec<(u32, Vec<Loop>)>,
     pub malformed: Malformed,
 }
@@ -53,20 +53,24 @@ pub fn gather(
 ) -> Result<Said, SimError> {
     let mut said = Said::default();
     let mut own: Vec<(u32, Loop)> = Vec::new();
-    let mut known: HashSet<(u32, Loop)> = HashSet::new();
+    // Where each loop is in `own`, whatever its team: one that is told again with another team deals the same work
+    // anew, as a constructor does not know yet how many threads the program will ask for.
+    let mut known: HashMap<(u32, Loop), usize> = HashMap::new();
     events(&mut |space, event| {
         let Event::Summary { text } = event else { return };
         match read(text) {
             Err(why) => said.malformed.add(why),
-            Ok(a_loop) if known.len() >= LOOPS && !known.contains(&(space, a_loop.clone())) => {
-                said.malformed
-                    .add(format!("{}: one of more than {LOOPS} loops", a_loop.place));
-            }
-            Ok(a_loop) => {
-                if known.insert((space, a_loop.clone())) {
+            Ok(a_loop) => match known.get(&(space, of_any_team(&a_loop))) {
+                Some(&at) => own[at].1 = a_loop,
+                None if known.len() >= LOOPS => {
+                    said.malformed
+                        .add(format!("{}: one of more than {LOOPS} loops", a_loop.place));
+                }
+                None => {
+                    known.insert((space, of_any_team(&a_loop)), own.len());
                     own.push((space, a_loop));
                 }
-            }
+            },
         }
     })?;
     let parents = structures::forked_from(tables);
@@ -86,6 +90,13 @@ pub fn gather(
         }
     }
     Ok(said)
+}
+
+fn of_any_team(a_loop: &Loop) -> Loop {
+    Loop {
+        threads: 0,
+        ..a_loop.clone()
+    }
 }
 
 fn read(text: &str) -> Result<Loop, String> {

@@ -283,6 +283,24 @@ fn malformed_summaries_are_told() {
     );
 }
 
+/// A constructor does not know how many threads a program will ask for: the team that is told last deals the work.
+#[test]
+fn a_loop_that_is_told_again_by_another_team_counts_once() {
+    let mut program = Program::new(2);
+    let mut early = halves_loop();
+    early.threads = 1;
+    say(&mut program, 0, &early);
+    say(&mut program, 0, &halves_loop());
+    halves(&mut program, 2);
+    let outcome = both::run(&machine(2, 8, 0), &program, "cdpc");
+    let mut once = Program::new(2);
+    say(&mut once, 0, &halves_loop());
+    halves(&mut once, 2);
+    let alone = both::run(&machine(2, 8, 0), &once, "cdpc");
+    assert_eq!(outcome.value()["cdpc"], alone.value()["cdpc"]);
+    assert_eq!(outcome.value()["cdpc"]["loops"], 1);
+}
+
 /// Pages of the same address in two processes have hints of their own.
 #[test]
 fn each_process_has_its_own_hints() {

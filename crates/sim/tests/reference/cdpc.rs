@@ -70,7 +70,10 @@ pub fn make(source: Source, program: &Program, machine: &Machine, choices: &Choi
 /// What each process says of its loops, and how much of it cannot be.
 fn said(program: &Program) -> (BTreeMap<u32, Vec<Loop>>, u64) {
     let (mut said, mut malformed) = (BTreeMap::<u32, Vec<Loop>>::new(), 0);
-    for (thread, item) in &program.items {
+    // Thread by thread: which telling is the last one is a matter of that.
+    let mut items: Vec<_> = program.items.iter().collect();
+    items.sort_by_key(|(thread, _)| *thread);
+    for (thread, item) in items {
         let Item::Event(Event::Summary { text }) = item else {
             continue;
         };
@@ -81,8 +84,16 @@ fn said(program: &Program) -> (BTreeMap<u32, Vec<Loop>>, u64) {
             None => malformed += 1,
             Some(a_loop) => {
                 let own = said.entry(program.spaces[*thread as usize]).or_default();
-                if !own.contains(&a_loop) {
-                    own.push(a_loop);
+                let same = |other: &&mut Loop| {
+                    let threads = a_loop.threads;
+                    Loop {
+                        threads,
+                        ..(**other).clone()
+                    } == a_loop
+                };
+                match own.iter_mut().find(same) {
+                    Some(other) => *other = a_loop,
+                    None => own.push(a_loop),
                 }
             }
         }
