@@ -1,15 +1,17 @@
 //! Who runs when: threads take turns on their cpus, the cpu with the smallest clock goes next,
 //! and events hold threads until what they wait for has happened.
 
+mod recorded;
+
 use std::collections::VecDeque;
 
 use trace::{Event, Ref, Timed};
 
 use crate::clock::{Units, units};
 use crate::config::Config;
-use crate::engine::{Cpu, Engine};
+use crate::engine::Engine;
 use crate::error::SimError;
-use crate::input::{Batch, Input, Run};
+use crate::input::{Batch, Input};
 use crate::pieces::Who;
 use crate::sync::{Sync, Verdict};
 use crate::waits::{Hold, Mark, Teams, Wait};
@@ -489,80 +491,6 @@ impl<'a> Schedule<'a> {
         self.sync.give_up(number as u32);
         self.ready(number as u32, now);
         true
-    }
-
-    /// Replays the items in the order of the trace.
-    pub fn recorded(mut self) -> Result<Vec<bool>, SimError> {
-        match (self.engine.coherent, self.engine.classes) {
-            (false, false) => self.replay::<false, false>()?,
-            (false, true) => self.replay::<false, true>()?,
-            (true, false) => self.replay::<true, false>()?,
-            (true, true) => self.replay::<true, true>()?,
-        }
-        self.window.check()?;
-        self.at_one_moment();
-        Ok(self.used)
-    }
-
-    /// Clocks have nothing to do with each other: cpus wait until each has run as long as the one that ran longest.
-    fn at_one_moment(&mut self) {
-        let used = |(_, used): &(&mut Cpu, &bool)| **used;
-        let ran = |cpu: &Cpu| cpu.clock - cpu.begin;
-        let longest = self.engine.cpus.iter().map(ran).max().unwrap_or(0);
-        for (cpu, _) in self.engine.cpus.iter_mut().zip(&self.used).filter(used) {
-            let wait = longest - ran(cpu);
-            cpu.spent.imbalance += wait;
-            cpu.clock += wait;
-        }
-    }
-
-    fn replay<const COHERENT: bool, const CLASSES: bool>(&mut self) -> Result<(), SimError> {
-        for turns in &mut self.turns {
-            turns.slice_end = Units::MAX;
-        }
-        while let Some(Run { thread, mut items }) = self.input.next_run()? {
-            if thread as usize >= self.threads.len() {
-                continue;
-            }
-            while items > 0 {
-                let done = match self.next(thread)? {
-                    Next::Refs => {
-                        let state = &mut self.threads[thread as usize];
-                        let (from, cpu) = (state.next_ref, state.cpu as usize);
-                        let most = usize::try_from(items).unwrap_or(usize::MAX);
-                        state.stop = state.stop.min(from.saturating_add(most));
-                        self.references::<COHERENT, CLASSES>(cpu, thread, Units::MAX)?;
-                        (self.threads[thread as usize].next_ref - from) as u64
-                    }
-                    Next::Event => {
-                        let state = &mut self.threads[thread as usize];
-                        let event = state.batch.events[state.next_event].event.clone();
-                        state.next_event += 1;
-                        let cpu = state.cpu as usize;
-                        match event {
-                            Event::Work { .. } => self.event(cpu, thread, &event)?,
-                            Event::Phase { name } => {
-                                self.enters(cpu, &name, false);
-                                if self.window.has_ended() {
-                                    return Ok(());
-                                }
-                            }
-                            _ => self.tell(cpu, thread, &event)?,
-                        }
-                        1
-                    }
-                    Next::End => break,
-                };
-                items -= done;
-                if let Some(acting) = &mut self.engine.acting {
-                    for (number, to, _) in std::mem::take(&mut acting.moves) {
-                        self.threads[number as usize].cpu = to;
-                        self.used[to as usize] = true;
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 }
 
