@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod house;
+#[path = "house/library.rs"]
+mod library;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -26,16 +28,7 @@ fn compiled(room: &Room) -> Option<PathBuf> {
         eprintln!("skipped: the compiler's passes are not built (make -C compiler)");
         return None;
     }
-    // Cargo builds no shared library for the tests of another package.
-    let command = Path::new(env!("CARGO_BIN_EXE_domicile"));
-    let target = command.parent().unwrap();
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-    cargo.args(["build", "--locked", "--quiet", "-p", "domicile-capi", "--target-dir"]);
-    cargo.arg(target.parent().unwrap());
-    if target.ends_with("release") {
-        cargo.arg("--release");
-    }
-    assert!(cargo.current_dir(&root).status().unwrap().success());
+    let target = library::built("domicile-capi");
     for name in ["libdomicile.so", "libdomicile.so.0"] {
         std::fs::copy(target.join("libdomicile.so"), room.folder().join(name)).unwrap();
     }

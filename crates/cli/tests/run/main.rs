@@ -4,6 +4,8 @@
 mod arrays;
 mod blocks;
 mod heap;
+#[path = "../house/library.rs"]
+mod library;
 mod loops;
 mod refusals;
 mod workshop;

@@ -6,6 +6,8 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use crate::library::built;
+
 /// 16 colors of 64 KiB, whatever this machine is.
 pub const COLORS: &str = "12:4:65536";
 
@@ -13,25 +15,6 @@ pub const COLORS: &str = "12:4:65536";
 fn runtime() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| built("domicile-preload").join("libdomicile_preload.so"))
-}
-
-/// The folder with the shared library of a package: cargo builds none for tests by itself.
-fn built(package: &str) -> PathBuf {
-    {
-        let command = Path::new(env!("CARGO_BIN_EXE_domicile"));
-        let folder = command.parent().unwrap();
-        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-        cargo.args(["build", "--locked", "--quiet", "-p", package]);
-        if folder.ends_with("release") {
-            cargo.arg("--release");
-        }
-        cargo
-            .arg("--target-dir")
-            .arg(folder.parent().unwrap())
-            .current_dir(env!("CARGO_MANIFEST_DIR"));
-        assert!(cargo.status().unwrap().success(), "{package} cannot be built");
-        folder.to_path_buf()
-    }
 }
 
 /// A folder for programs and plans; anybody may read it.
