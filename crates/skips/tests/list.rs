@@ -50,7 +50,10 @@ fn what_is_lacking_is_said_by_the_test_that_lacks_it() {
     assert!(!list.exists());
     assert!(run("").status.success());
     let counted = std::fs::read_to_string(&list).unwrap();
-    assert_eq!(counted, "list::a_test_without_its_tool\tthere is no domicile-none-such\n");
+    assert_eq!(
+        counted,
+        "list::a_test_without_its_tool\tthere is no domicile-none-such\n"
+    );
 }
 
 #[test]
