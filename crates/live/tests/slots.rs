@@ -29,7 +29,7 @@ fn start() -> Option<Application> {
     match Application::start(start) {
         Ok(application) => Some(application),
         Err(error) => {
-            eprintln!("skipped: {error}");
+            skips::not_allowed(error);
             None
         }
     }

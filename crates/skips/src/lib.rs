@@ -60,11 +60,16 @@ pub fn not_here(why: impl Display) {
     skip(Lack::Here, &why);
 }
 
+/// Whether there is such a command. Says nothing: it is for tests that can use another.
+pub fn is_there(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+}
+
 /// Whether there is such a command, which `setup/debian test` installs; says so where there is none.
 #[track_caller]
 pub fn tool(name: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
+    let found = is_there(name);
     if !found {
         not_installed(format_args!("there is no {name}"));
     }

@@ -66,7 +66,7 @@ impl Prefix {
     /// A program in C++17, by one of these compilers.
     pub fn cxx17(&self, compilers: &[&'static str], source: &str, how: How) -> Option<PathBuf> {
         let strict = ["-std=c++17", "-Wall", "-Wextra", "-pedantic", "-Werror", "-pthread"];
-        let compiler = compilers.iter().find(|compiler| is_there(compiler));
+        let compiler = compilers.iter().find(|compiler| skips::is_there(compiler));
         self.compile(compiler.unwrap_or(&compilers[0]), &strict, source, how)
     }
 
@@ -179,20 +179,9 @@ pub fn install(settings: &[String]) {
     assert!(told.success, "make install failed:\n{}{}", told.stdout, told.stderr);
 }
 
-/// Whether a tool is missing, and says so; a failure where `DOMICILE_PEERS=required`, as in `make test`, which
-/// installs them.
+/// Whether a tool is missing, which is said.
 pub fn missing(tool: &str) -> bool {
-    let found = is_there(tool);
-    if !found {
-        let say = format!("there is no {tool}: run setup/debian test");
-        assert!(std::env::var("DOMICILE_PEERS").as_deref() != Ok("required"), "{say}");
-        eprintln!("skipped: {say}");
-    }
-    !found
-}
-
-fn is_there(tool: &str) -> bool {
-    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|at| at.join(tool).is_file()))
+    !skips::tool(tool)
 }
 
 pub fn output(command: &mut Command) -> Outcome {

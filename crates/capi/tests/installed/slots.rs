@@ -17,15 +17,15 @@ fn huge_pages() -> bool {
     let enabled = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     let there = enabled.is_ok_and(|enabled| !enabled.contains("[never]"));
     if !there {
-        eprintln!("skipped: transparent huge pages are off here");
+        skips::not_here("transparent huge pages are off");
     }
     there
 }
 
 /// As a user without privileges, where the tests are root's; none otherwise.
 fn as_nobody(program: &Path) -> Option<Outcome> {
-    let root = std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
-    if !root || missing("setpriv") || !huge_pages() {
+    // What an ordinary user runs is that already.
+    if !skips::root() || missing("setpriv") || !huge_pages() {
         return None;
     }
     let mut command = Command::new("setpriv");

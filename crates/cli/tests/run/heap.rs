@@ -93,8 +93,7 @@ fn programs_of_debian_are_unharmed() {
         create index i on t(b); select count(*), sum(t.a) from t join t u on t.b = u.a;";
     let sqlite = ["sqlite3", ":memory:", query];
     if std::process::Command::new("sqlite3").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no sqlite3");
-        return;
+        return skips::not_installed("there is no sqlite3");
     }
     let run = shop.run(&plan(&["heap: libsqlite3.so.0"]), &[], &sqlite);
     run.is_as(&plainly(&sqlite));

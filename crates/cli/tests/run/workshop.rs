@@ -57,11 +57,7 @@ impl Workshop {
             .arg(folder.join(source));
         match command.status() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                assert!(
-                    std::env::var_os("DOMICILE_PEERS").is_none_or(|peers| peers != "required"),
-                    "there is no {compiler}"
-                );
-                eprintln!("skipped: there is no {compiler}");
+                skips::not_installed(format_args!("there is no {compiler}"));
                 None
             }
             status => {

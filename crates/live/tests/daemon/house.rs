@@ -109,7 +109,7 @@ pub fn privileged() -> bool {
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let said = start(&folder.path().join("s"), &Wish::default(), &[]).err().unwrap();
     assert!(said.contains("CAP_SYS_ADMIN"), "{said}");
-    eprintln!("skipped: needs root; the daemon said: {said}");
+    skips::not_allowed(format_args!("frames are shown to root only; the daemon said: {said}"));
     false
 }
 

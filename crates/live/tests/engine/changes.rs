@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use live::{Engine, Error, Others, PAGE_BYTES, Pages, Why, Wish};
 
-use crate::memory::{Memory, engine, protect, set};
+use crate::memory::{Memory, engine, protect, running, set};
 
 const MIB: usize = 1 << 20;
 
@@ -19,7 +19,7 @@ impl Drop for Finally<'_> {
 /// Colors pages over and over while `change` runs. Pages may be left, since they changed, and
 /// the range may be refused for what it is at the moment.
 fn against(engine: &mut Engine, pages: Pages, change: impl FnOnce() + Send) {
-    if !engine.means().running {
+    if !running(engine) {
         return;
     }
     let over = AtomicBool::new(false);

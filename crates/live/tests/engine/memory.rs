@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use live::{Colors, Config, Engine, Lock, PAGE_BYTES, Pages, Source};
+use live::{Colors, Config, Engine, Knowledge, Lock, PAGE_BYTES, Pages, Placing, Source};
 use policy::slots::ColorSet;
 use sys::frames::Pagemap;
 use sys::memory::Span;
@@ -113,18 +113,44 @@ pub fn engine() -> Option<Engine> {
     open(config(4))
 }
 
-/// `None` where nothing works for this user, which must be told.
+/// `None` where nothing works for this user, which is said.
 pub fn open(config: Config) -> Option<Engine> {
     BEFORE.get_or_init(moved_by_kernel);
+    let (moves, huge) = (
+        config.placing == Some(Placing::Move),
+        config.knowledge == Some(Knowledge::HugePages),
+    );
     match Engine::open(config) {
         Ok(engine) => Some(engine),
         Err(error) => {
             let text = error.to_string();
             assert!(text.len() > 40, "a refusal says what to do: {text}");
-            eprintln!("refused: {text}");
+            match () {
+                () if moves => skips::not_in_this_kernel(MOVES, text),
+                () if huge && !huge_pages() => skips::not_here(text),
+                () => skips::not_allowed(text),
+            }
             None
         }
     }
+}
+
+/// The kernel that has `UFFDIO_MOVE`.
+const MOVES: (u32, u32) = (6, 8);
+
+/// Whether there are transparent huge pages for who asks.
+fn huge_pages() -> bool {
+    let enabled = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    enabled.is_ok_and(|enabled| !enabled.contains("[never]"))
+}
+
+/// Whether ranges that others use may be colored here.
+pub fn running(engine: &Engine) -> bool {
+    let running = engine.means().running;
+    if !running {
+        skips::not_in_this_kernel(MOVES, engine.means().reasons.join("; "));
+    }
+    running
 }
 
 pub fn set(colors: &[u32]) -> ColorSet {

@@ -313,8 +313,9 @@ fn the_thread_that_does_it_leaves_its_own_stack_alone() {
 #[test]
 fn a_range_of_another_userfaultfd_is_refused() {
     let Some(mut engine) = engine() else { return };
-    let Ok(other) = sys::faults::Faults::open(false) else {
-        return;
+    let other = match sys::faults::Faults::open(false) {
+        Ok(other) => other,
+        Err(error) => return skips::not_allowed(format_args!("userfaultfd: {error}")),
     };
     let memory = Memory::alone(MIB);
     memory.number();

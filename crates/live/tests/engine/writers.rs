@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use live::{Engine, Others, PAGE_BYTES, Wish};
 
-use crate::memory::{Memory, assert_colored, engine, set};
+use crate::memory::{Memory, assert_colored, engine, running, set};
 
 const MIB: usize = 1 << 20;
 
@@ -29,7 +29,7 @@ fn recolor(engine: &mut Engine, memory: &Memory, times: usize, done: &AtomicBool
                 assert_colored(memory.pages(), 4, chosen);
             }
             Err(error) => {
-                assert!(!engine.means().running, "{error}");
+                assert!(!running(engine), "{error}");
                 assert!(error.to_string().contains("others may touch"), "{error}");
                 return false;
             }
@@ -203,7 +203,7 @@ fn system_calls_into_pages_on_their_way_work() {
 #[test]
 fn pages_first_touched_meanwhile_are_zeros_and_keep_what_is_written() {
     let Some(mut engine) = engine() else { return };
-    if !engine.means().running {
+    if !running(&engine) {
         return;
     }
     for _ in 0..10 {
@@ -231,7 +231,7 @@ fn pages_first_touched_meanwhile_are_zeros_and_keep_what_is_written() {
 #[test]
 fn pages_that_a_device_holds_are_left_and_told() {
     let Some(mut engine) = engine() else { return };
-    if !engine.means().running {
+    if !running(&engine) {
         return;
     }
     let memory = Memory::alone(MIB);

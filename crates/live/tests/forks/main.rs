@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use live::{Others, Why, Wish};
 
-use memory::{Memory, assert_colored, engine, set};
+use memory::{Memory, assert_colored, engine, running, set};
 
 /// The tests of this file run one after the other.
 static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
@@ -136,7 +136,7 @@ fn a_child_made_afterwards_writes_for_itself_and_its_engine_works() {
 fn children_made_in_the_middle_have_all_content() {
     let _one = one();
     let Some(mut engine) = engine() else { return };
-    if !engine.means().running {
+    if !running(&engine) {
         return;
     }
     let memory = Memory::alone(2 * MIB);
@@ -173,7 +173,7 @@ fn children_made_in_the_middle_have_all_content() {
 fn a_fork_that_waits_for_the_range_itself_does_not_wait_for_ever() {
     let _one = one();
     let Some(mut engine) = engine() else { return };
-    if !engine.means().running {
+    if !running(&engine) {
         return;
     }
     let memory = Memory::alone(4 * MIB);
@@ -220,7 +220,7 @@ fn a_fork_that_waits_for_the_range_itself_does_not_wait_for_ever() {
 fn programs_can_be_started_in_the_middle() {
     let _one = one();
     let Some(mut engine) = engine() else { return };
-    if !engine.means().running {
+    if !running(&engine) {
         return;
     }
     let memory = Memory::alone(2 * MIB);

@@ -157,11 +157,11 @@ fn count(outcome: &Value, cache: &str, field: &str) -> u64 {
 }
 
 fn compare(name: &str, program: &[&str], geometry: &Geometry) {
-    if !peers::has_valgrind() {
-        return peers::skip(name, "valgrind is not installed");
+    if !skips::tool("valgrind") {
+        return;
     }
     if !Path::new(program[0]).exists() {
-        return peers::skip(name, &format!("{} is not installed", program[0]));
+        return skips::not_installed(format_args!("{name}: {} is not installed", program[0]));
     }
     let folder = tempfile::tempdir().expect("a folder for the run");
     fs::write(folder.path().join("input"), input()).expect("the input is written");

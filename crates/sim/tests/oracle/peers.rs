@@ -1,19 +1,8 @@
-//! Other people's tools: found, or visibly skipped.
+//! Other people's tools, and how they are run.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-/// Says that a test had nothing to compare with. `make test` installs all peers and sets
-/// `DOMICILE_PEERS=required`, so that there a missing one is a failure.
-pub fn skip(test: &str, why: &str) {
-    assert!(
-        std::env::var("DOMICILE_PEERS").as_deref() != Ok("required"),
-        "{test}: {why}, but DOMICILE_PEERS=required"
-    );
-    // Past the test harness, which keeps what a passing test prints to itself.
-    let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
-}
 
 /// What a test has to say although it passes.
 pub fn note(text: &str) {
@@ -65,13 +54,4 @@ pub fn valgrind(folder: &Path, arguments: &[&str], program: &[&str]) -> Result<(
         return Ok(());
     }
     Err(format!("{} {}", run.status, String::from_utf8_lossy(&run.stderr)))
-}
-
-pub fn has_valgrind() -> bool {
-    let version = Command::new("valgrind")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    version.is_ok_and(|status| status.success())
 }

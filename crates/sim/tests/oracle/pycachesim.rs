@@ -53,10 +53,9 @@ fn loads(seed: u64, count: u64, bytes: u64) -> Program {
 fn compare(levels: Levels, program: &Program) {
     let test = format!("pycachesim on {levels:?}");
     let Some(python) = peers::python_with_pycachesim() else {
-        return peers::skip(
-            &test,
-            "pycachesim is not installed (crates/sim/tests/oracles/pycachesim.sh installs it)",
-        );
+        return skips::not_installed(format_args!(
+            "{test}: pycachesim is not installed (crates/sim/tests/oracles/pycachesim.sh installs it)"
+        ));
     };
     let folder = tempfile::tempdir().expect("a folder for the loads");
     let file = folder.path().join("loads");

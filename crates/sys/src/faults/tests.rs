@@ -1,6 +1,16 @@
 use super::*;
 use crate::memory::Size;
 
+/// With the features that a test needs, which the kernel has since some version; `None` where it may not be opened or lacks them, which is said.
+fn open(wait_for_events: bool, since: (u32, u32), has: impl Fn(Features) -> bool) -> Option<Faults> {
+    match Faults::open(wait_for_events) {
+        Ok(faults) if has(faults.features()) => return Some(faults),
+        Ok(faults) => skips::not_in_this_kernel(since, format_args!("userfaultfd has {:?}", faults.features())),
+        Err(error) => skips::not_allowed(format_args!("userfaultfd: {error}")),
+    }
+    None
+}
+
 fn areas(pages: usize) -> (Area, Area) {
     let area = || Area::map(pages * PAGE, Size::Small).unwrap();
     (area(), area())
@@ -18,7 +28,7 @@ fn what_may_not_be_opened_says_why() {
 
 #[test]
 fn pages_keep_their_content_on_the_way_out_and_in() {
-    let Some(faults) = Faults::open(false).ok().filter(|faults| faults.features().moves()) else {
+    let Some(faults) = open(false, (6, 8), |features| features.moves()) else {
         return;
     };
     let (theirs, mut area) = areas(8);
@@ -49,7 +59,9 @@ fn pages_keep_their_content_on_the_way_out_and_in() {
 
 #[test]
 fn absent_pages_are_filled_with_copies_and_zeros() {
-    let Ok(faults) = Faults::open(false) else { return };
+    let Some(faults) = open(false, (4, 3), |_| true) else {
+        return;
+    };
     let (theirs, area) = areas(2);
     area.set_word(0, 1, 3);
     faults.register(theirs.span()).unwrap();
@@ -61,7 +73,7 @@ fn absent_pages_are_filled_with_copies_and_zeros() {
 
 #[test]
 fn who_empties_pages_waits_until_it_is_heard() {
-    let Some(faults) = Faults::open(true).ok().filter(|faults| faults.features().events()) else {
+    let Some(faults) = open(true, (4, 14), |features| features.events()) else {
         return;
     };
     let (theirs, _) = areas(4);
