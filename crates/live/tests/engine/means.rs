@@ -16,6 +16,14 @@ fn forced(placing: Option<Placing>, knowledge: Option<Knowledge>) -> Config {
 fn each_means_alone_colors_pages_and_keeps_their_content() {
     for placing in [Placing::Move, Placing::Refill, Placing::Remap] {
         for knowledge in [Knowledge::Pagemap, Knowledge::HugePages] {
+            if (placing, knowledge) == (Placing::Refill, Knowledge::HugePages) {
+                // What came can only be seen in a page map.
+                let error = live::Engine::open(forced(Some(placing), Some(knowledge)))
+                    .err()
+                    .unwrap();
+                assert!(error.to_string().contains("refilling needs a page map"), "{error}");
+                continue;
+            }
             let Some(mut engine) = open(forced(Some(placing), Some(knowledge))) else {
                 continue;
             };
