@@ -112,9 +112,9 @@ pub unsafe fn fork(
             // SAFETY: the caller's promise.
             unsafe { order.handle.fork(hints, call, || order.plan.scheduler()) }?.to_bits()
         };
-        // SAFETY: the caller's promise.
-        if let Some(thread) = unsafe { thread.as_mut() } {
-            *thread = id;
+        if !thread.is_null() {
+            // SAFETY: the caller's promise; what lies there may never have been written.
+            unsafe { thread.write(id) };
         }
         Ok(())
     })
@@ -153,9 +153,9 @@ pub unsafe fn fork_after(
         // SAFETY: the caller's promise.
         let hints = unsafe { slice::from_raw_parts(hints, order.plan.shape.hints()) };
         let id = scheduler.fork_after(hints, call(function), &names).map_err(failure)?;
-        // SAFETY: the caller's promise.
-        if let Some(thread) = unsafe { thread.as_mut() } {
-            *thread = id.to_bits();
+        if !thread.is_null() {
+            // SAFETY: the caller's promise; what lies there may never have been written.
+            unsafe { thread.write(id.to_bits()) };
         }
         Ok(())
     })

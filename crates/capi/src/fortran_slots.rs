@@ -73,7 +73,7 @@ unsafe fn piece(array: *const Descriptor) -> Result<(usize, usize), Failure> {
 }
 
 /// # Safety
-/// `array` points to a descriptor of an array of this process.
+/// `array` points to a descriptor of an array of this process; of its memory, as for `domicile_data_set_add`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_data_set_add_array(
     set: *mut domicile_data_set,
@@ -82,7 +82,8 @@ pub unsafe extern "C" fn domicile_data_set_add_array(
     code(told(|| {
         // SAFETY: the caller's promise.
         let (start, bytes) = unsafe { piece(array) }?;
-        data_set::add(set, start, bytes)
+        // SAFETY: the caller's promise.
+        unsafe { data_set::add(set, start, bytes) }
     }))
 }
 

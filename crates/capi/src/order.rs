@@ -40,14 +40,14 @@ pub unsafe extern "C" fn domicile_order_create(
     attributes: *const domicile_order_attributes,
     order: *mut *mut domicile_order,
 ) -> domicile_error {
-    // SAFETY: the caller's promise.
-    let Some(order) = (unsafe { order.as_mut() }) else {
+    if order.is_null() {
         return refused(Failure::new(
             DOMICILE_NULL,
             c"order is NULL: say where to put the new order",
         ));
-    };
-    *order = std::ptr::null_mut();
+    }
+    // SAFETY: the caller's promise; what lies there may never have been written.
+    unsafe { order.write(std::ptr::null_mut()) };
     let made = guarded(|| {
         // SAFETY: the caller's promise.
         let attributes = unsafe { domicile_order_attributes::read(attributes) }?;
@@ -55,7 +55,8 @@ pub unsafe extern "C" fn domicile_order_create(
     });
     match made {
         Ok(made) => {
-            *order = Box::into_raw(Box::new(made));
+            // SAFETY: as above.
+            unsafe { order.write(Box::into_raw(Box::new(made))) };
             DOMICILE_OK
         }
         Err(failure) => refused(failure),

@@ -87,13 +87,15 @@ pub(crate) fn code(done: Result<(), domicile_error>) -> domicile_error {
 /// `to` is null or points to a pointer.
 unsafe fn make<C>(to: *mut *mut C, work: impl FnOnce() -> Result<*mut C, Failure>) -> domicile_error {
     code(told(|| {
-        // SAFETY: the caller's promise.
-        let to = unsafe { to.as_mut() }.ok_or_else(|| {
+        if to.is_null() {
             let text = c"the last argument is NULL: say where to put the new handle";
-            Failure::new(domicile_error::DOMICILE_NULL, text)
-        })?;
-        *to = std::ptr::null_mut();
-        *to = work()?;
+            return Err(Failure::new(domicile_error::DOMICILE_NULL, text));
+        }
+        // SAFETY: the caller's promise; what lies there may never have been written.
+        unsafe { to.write(std::ptr::null_mut()) };
+        let made = work()?;
+        // SAFETY: as above.
+        unsafe { to.write(made) };
         Ok(())
     }))
 }

@@ -161,14 +161,18 @@ pub extern "C" fn ULCC_Data_Set(threads: ULCC_Threads) -> ULCC_Data {
 /// Adds the memory from an address up to, but not including, another one. 0, or -1 where it fails.
 ///
 /// Whole pages get colors: one that the ranges of the data set cover in part only stays as it is.
+///
+/// # Safety
+/// As for `domicile_data_set_add`.
 #[unsafe(no_mangle)]
-pub extern "C" fn ULCC_More_Data(set: ULCC_Data, from: *const c_void, to: *const c_void) -> c_int {
+pub unsafe extern "C" fn ULCC_More_Data(set: ULCC_Data, from: *const c_void, to: *const c_void) -> c_int {
     done(|| {
         let Some(bytes) = to.addr().checked_sub(from.addr()) else {
             let text = format!("the range ends at {to:p}, before it begins at {from:p}");
             return Err(Failure::saying(DOMICILE_INVALID, text));
         };
-        data_set::add(set, from.addr(), bytes)
+        // SAFETY: the caller's promise.
+        unsafe { data_set::add(set, from.addr(), bytes) }
     })
 }
 
@@ -179,25 +183,36 @@ pub extern "C" fn ULCC_More_Data(set: ULCC_Data, from: *const c_void, to: *const
 ///
 /// Nobody else may use the data meanwhile, the caller's system calls included; otherwise see
 /// ULCC_Allocate_Running.
+///
+/// # Safety
+/// Nobody else uses the data meanwhile.
 #[unsafe(no_mangle)]
-pub extern "C" fn ULCC_Allocate(set: ULCC_Data, slot: ULCC_Slot) -> c_int {
-    allocate(set, slot, DOMICILE_OTHERS_ABSENT)
+pub unsafe extern "C" fn ULCC_Allocate(set: ULCC_Data, slot: ULCC_Slot) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { allocate(set, slot, DOMICILE_OTHERS_ABSENT) }
 }
 
 /// The same while other threads read and write the data; not in the paper. It takes a privilege
 /// (`domicile doctor` tells) and fails without it.
+///
+/// # Safety
+/// No process is made meanwhile from this one by anything that handlers of fork (`pthread_atfork`) do not see.
 #[unsafe(no_mangle)]
-pub extern "C" fn ULCC_Allocate_Running(set: ULCC_Data, slot: ULCC_Slot) -> c_int {
-    allocate(set, slot, DOMICILE_OTHERS_RUNNING)
+pub unsafe extern "C" fn ULCC_Allocate_Running(set: ULCC_Data, slot: ULCC_Slot) -> c_int {
+    // SAFETY: the caller's promise; others may use the data.
+    unsafe { allocate(set, slot, DOMICILE_OTHERS_RUNNING) }
 }
 
-fn allocate(set: ULCC_Data, slot: ULCC_Slot, others: domicile_others) -> c_int {
+/// # Safety
+/// Nobody uses the data meanwhile if `others` says so.
+unsafe fn allocate(set: ULCC_Data, slot: ULCC_Slot, others: domicile_others) -> c_int {
     let allocated = told(|| {
         if slot.addr() == NO_SLOT {
             let text = c"ULCC_Cache_Slot failed and gave ULCC_NO_SLOT: nothing was changed";
             return Err(Failure::new(DOMICILE_INVALID, text));
         }
-        data_set::allocate(set, slot, others)
+        // SAFETY: the caller's promise.
+        unsafe { data_set::allocate(set, slot, others) }
     });
     allocated.map_or(-1, |done| c_int::try_from(done.left).unwrap_or(c_int::MAX))
 }

@@ -61,7 +61,9 @@ fn a_handle_of_nothing_is_an_error_and_no_more() {
     assert_eq!(domicile_slots_close(ptr::null_mut()), DOMICILE_OK);
     assert_eq!(domicile_data_set_destroy(ptr::null_mut()), DOMICILE_OK);
     let nothing = ptr::null();
-    assert_eq!(domicile_data_set_add(ptr::null_mut(), nothing, 1), DOMICILE_NULL);
+    // SAFETY: there is no data set to add it to.
+    let added = unsafe { domicile_data_set_add(ptr::null_mut(), nothing, 1) };
+    assert_eq!(added, DOMICILE_NULL);
 }
 
 #[test]

@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use live::{Colors, Config, Engine, Lock, Others, Pages, Source, Wish};
+use live::{Colors, Config, Done, Engine, Lock, Others, Pages, Source, Wish};
 use policy::slots::ColorSet;
 use sys::clock::thread_time;
 use sys::memory::{self, Area, Size};
@@ -57,7 +57,7 @@ fn under_writers(colors: &Colors, time: Duration) -> Result<(), Box<dyn std::err
         let halves: [ColorSet; 2] = [(0..32).collect(), (32..64).collect()];
         // Once without the clock: collects the frames.
         for half in &halves {
-            engine.color(pages(&area), &Wish::Set(half.clone()), Others::Running)?;
+            color(&mut engine, &area, half, Others::Running)?;
         }
         let idle = written(&area, || {
             std::thread::sleep(time / 4);
@@ -71,7 +71,7 @@ fn under_writers(colors: &Colors, time: Duration) -> Result<(), Box<dyn std::err
                 if start.elapsed() > time {
                     break;
                 }
-                let done = engine.color(pages(&area), &Wish::Set(half.clone()), Others::Running)?;
+                let done = color(&mut engine, &area, half, Others::Running)?;
                 exchanged += done.exchanged;
                 flights.push(done.longest);
             }
@@ -89,6 +89,11 @@ fn under_writers(colors: &Colors, time: Duration) -> Result<(), Box<dyn std::err
         );
     }
     Ok(())
+}
+
+fn color(engine: &mut Engine, area: &Area, set: &ColorSet, others: Others) -> Result<Done, live::Error> {
+    // SAFETY: the area is ours; while writers run, the caller says so.
+    unsafe { engine.color(pages(area), &Wish::Set(set.clone()), others) }
 }
 
 struct Written {
@@ -167,7 +172,7 @@ fn slots(colors: &Colors) -> Result<(), Box<dyn std::error::Error>> {
                 into.push(thread_time() - start);
                 Ok::<(), Box<dyn std::error::Error>>(())
             };
-            let source = Area::map(32 * MIB, Size::Small)?;
+            let mut source = Area::map(32 * MIB, Size::Small)?;
             let mut copy = Area::map(32 * MIB, Size::Small)?;
             clock(&mut times[0], &mut || {
                 for page in 0..source.pages() {
@@ -177,7 +182,8 @@ fn slots(colors: &Colors) -> Result<(), Box<dyn std::error::Error>> {
             })?;
             memory::populate(copy.span())?;
             clock(&mut times[1], &mut || {
-                copy.copy(0, &source, 0, source.pages());
+                let pages = source.pages();
+                copy.copy(0, &mut source, 0, pages);
                 Ok(())
             })?;
             drop((source, copy));
@@ -190,7 +196,7 @@ fn slots(colors: &Colors) -> Result<(), Box<dyn std::error::Error>> {
                     memory::populate(area.span())?;
                 }
                 clock(&mut times[place], &mut || {
-                    let done = engine.color(pages(&area), &Wish::Set(set.clone()), Others::Absent)?;
+                    let done = color(&mut engine, &area, &set, Others::Absent)?;
                     if done.complete() {
                         Ok(())
                     } else {

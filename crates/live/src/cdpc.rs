@@ -120,15 +120,22 @@ impl Coloring {
     }
 
     /// Before `main`: colors the pages of all loops that were heard of.
-    pub fn start(&mut self, others: Others) {
+    ///
+    /// # Safety
+    /// As for [`Engine::color`]: the arrays of the loops are the program's memory, and `others` is true.
+    pub unsafe fn start(&mut self, others: Others) {
         let first = !std::mem::replace(&mut self.started, true);
         if first && !self.loops.all().is_empty() {
-            self.color(&HashSet::new(), first, others);
+            // SAFETY: the caller's promise.
+            unsafe { self.color(&HashSet::new(), first, others) };
         }
     }
 
     /// A loop is about to run, or will one day. Before [`Coloring::start`] it is kept for that.
-    pub fn hear(&mut self, told: Loop) {
+    ///
+    /// # Safety
+    /// As for [`Engine::color`] with [`Others::Running`], of the loop's arrays and those heard of before.
+    pub unsafe fn hear(&mut self, told: Loop) {
         if let Some(why) = fit::beyond(&told) {
             return self.refuse(why);
         }
@@ -146,7 +153,8 @@ impl Coloring {
         if self.started {
             self.budget.heard(self.loops.all().len(), heard == Heard::Known);
             if !fresh.is_empty() || self.budget.may_compute(self.preferred.len()) {
-                self.color(&fresh, false, Others::Running);
+                // SAFETY: the caller's promise.
+                unsafe { self.color(&fresh, false, Others::Running) };
             }
         }
     }
@@ -158,7 +166,10 @@ impl Coloring {
     }
 
     /// Colors pages. Those that have a color already and are not `fresh` change it if the budget allows.
-    fn color(&mut self, fresh: &HashSet<u64>, first: bool, others: Others) {
+    ///
+    /// # Safety
+    /// As for [`Engine::color`].
+    unsafe fn color(&mut self, fresh: &HashSet<u64>, first: bool, others: Others) {
         let began = Instant::now();
         let wanted = if first || self.budget.may_compute(self.preferred.len()) {
             self.all_together(fresh, first)
@@ -169,7 +180,8 @@ impl Coloring {
             Ok(wanted) => {
                 let mut moment = if first { self.start.clone() } else { self.later.clone() };
                 let placing = Instant::now();
-                self.place(&wanted, others, &mut moment);
+                // SAFETY: the caller's promise.
+                unsafe { self.place(&wanted, others, &mut moment) };
                 moment.placing += placing.elapsed();
                 moment.times += u64::from(!wanted.is_empty());
                 moment.duration += began.elapsed();
@@ -229,7 +241,9 @@ impl Coloring {
         Ok(hints)
     }
 
-    fn place(&mut self, wanted: &[(u64, u16)], others: Others, moment: &mut Moment) {
+    /// # Safety
+    /// As for [`Engine::color`].
+    unsafe fn place(&mut self, wanted: &[(u64, u16)], others: Others, moment: &mut Moment) {
         let fit = match fit::runs(wanted) {
             Ok(fit) => fit,
             Err(error) => return self.note(format!("nothing was colored: /proc/self/maps: {error}")),
@@ -258,7 +272,8 @@ impl Coloring {
         }
         for run in fit.runs {
             let first = (run.pages.start / PAGE_BYTES) as u64;
-            match self.engine.color(run.pages, &run.wish, others) {
+            // SAFETY: the caller's promise; `fit` left out what is not mapped for the program to write.
+            match unsafe { self.engine.color(run.pages, &run.wish, others) } {
                 Ok(done) => {
                     moment.kept += done.kept as u64;
                     moment.colored += (done.filled + done.exchanged) as u64;

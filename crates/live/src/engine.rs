@@ -33,7 +33,7 @@ use survey::{Piece, Survey, survey};
 use tally::Tally;
 use wish::Target;
 
-/// Who else may touch the range meanwhile.
+/// Who else may touch the range meanwhile: a promise, which is made where it is handed to an `unsafe fn`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Others {
     /// Nobody, neither a thread nor the kernel: the caller promises it.
@@ -102,7 +102,25 @@ impl Engine {
     /// [`Error::Wish`] before anything was done; after others some pages may be colored.
     /// [`Error::Unavailable`] for [`Others::Running`] where threads or system calls could meet a
     /// page on its way and fail.
-    pub fn color(&mut self, range: Pages, wish: &Wish, others: Others) -> Result<Done, Error> {
+    ///
+    /// ```compile_fail,E0133
+    /// use live::{Engine, Others, Pages, Wish};
+    ///
+    /// fn careless(engine: &mut Engine, names: Vec<String>) {
+    ///     let start = (names.as_ptr() as usize).next_multiple_of(4096);
+    ///     let _ = engine.color(Pages { start, count: 1 }, &Wish::Hints(vec![(0, 0)]), Others::Absent);
+    /// }
+    /// ```
+    ///
+    /// # Safety
+    /// The range is memory of the caller, or of somebody who agreed; nobody else maps anything at its
+    /// addresses while they are his. Further:
+    ///
+    /// - with [`Others::Absent`] nobody else touches the range until this returns, neither a thread of this process nor
+    ///   the kernel for one, nor does anybody change its mappings;
+    /// - with [`Others::Running`] no process is made from this one meanwhile by anything that the C library's handlers
+    ///   of `fork` do not see: a bare `clone` system call, `_Fork`.
+    pub unsafe fn color(&mut self, range: Pages, wish: &Wish, others: Others) -> Result<Done, Error> {
         self.renew()?;
         self.trouble = None;
         let survey = survey(range)?;
@@ -118,7 +136,8 @@ impl Engine {
         self.unlock(range);
         self.keep_small(range, &survey)?;
         let mut done = Done::default();
-        let outcome = self.color_pieces(range, &survey, wish, others, &mut done);
+        // SAFETY: the caller's promise.
+        let outcome = unsafe { self.color_pieces(range, &survey, wish, others, &mut done) };
         if let Some(pool) = self.pool.as_mut() {
             pool.settle();
         }
@@ -153,7 +172,9 @@ impl Engine {
         Ok(Others::Running)
     }
 
-    fn color_pieces(
+    /// # Safety
+    /// As for [`color`](Engine::color).
+    unsafe fn color_pieces(
         &mut self,
         range: Pages,
         survey: &Survey,
@@ -200,7 +221,8 @@ impl Engine {
                 let before = |page: usize| targets.partition_point(|target| target.page < page);
                 let part = &targets[before(first)..before(first + piece.pages.count)];
                 for round in part.chunks(ROUND) {
-                    self.color_round(range, *piece, round, &entries, others, done, wish)?;
+                    // SAFETY: the caller's promise.
+                    unsafe { self.color_round(range, *piece, round, &entries, others, done, wish) }?;
                 }
             }
             // When a huge page is divided, parts of it full of zeros lose their frames, and these may
@@ -214,8 +236,11 @@ impl Engine {
     }
 
     /// Some pages of one piece.
+    ///
+    /// # Safety
+    /// As for [`color`](Engine::color).
     #[allow(clippy::too_many_arguments)]
-    fn color_round(
+    unsafe fn color_round(
         &mut self,
         range: Pages,
         piece: Piece,
@@ -227,7 +252,8 @@ impl Engine {
     ) -> Result<(), Error> {
         let remaps = self.means.placing == Some(Placing::Remap) && self.config.supply.is_none();
         if remaps {
-            return self.remap(range, targets, done);
+            // SAFETY: the caller's promise; where only this works `Others::Running` was refused, or nobody else runs.
+            return unsafe { self.remap(range, targets, done) };
         }
         let absent = |target: &Target| {
             let entry = entries[target.page];
@@ -240,7 +266,8 @@ impl Engine {
             let fill = run(rest, absent);
             if fill > 0 {
                 let pages = range.part(first.page, fill);
-                self.fill(range, pages, &rest[..fill], done)?;
+                // SAFETY: the pages are absent, and with `Others::Absent` nobody touches them.
+                unsafe { self.fill(range, pages, &rest[..fill], done) }?;
                 rest = &rest[fill..];
                 continue;
             }
@@ -248,9 +275,11 @@ impl Engine {
             let part = &rest[..count];
             let moves = self.means.placing == Some(Placing::Move) && !piece.of_file;
             if moves {
-                self.exchange(range, piece.pages, part, others, done, wish)?;
+                // SAFETY: the caller's promise.
+                unsafe { self.exchange(range, piece.pages, part, others, done, wish) }?;
             } else {
-                self.refill(range, part, done)?;
+                // SAFETY: nobody else touches them: `Others::Running` was refused for such pages, or nobody else runs.
+                unsafe { self.refill(range, part, done) }?;
             }
             rest = &rest[count..];
         }
@@ -258,13 +287,17 @@ impl Engine {
     }
 
     /// Fills absent pages where they are.
-    fn fill(&mut self, range: Pages, pages: Pages, targets: &[Target], done: &mut Done) -> Result<(), Error> {
+    ///
+    /// # Safety
+    /// The pages are absent, and nobody else touches them meanwhile.
+    unsafe fn fill(&mut self, range: Pages, pages: Pages, targets: &[Target], done: &mut Done) -> Result<(), Error> {
         let want: Vec<u16> = targets.iter().map(|target| target.color).collect();
         let way = match self.means.placing {
             Some(Placing::Move) => Placing::Move,
             _ => Placing::Refill,
         };
-        let furnished = self.furnish(pages, &want, Content::Zeros, way)?;
+        // SAFETY: the caller's promise.
+        let furnished = unsafe { self.furnish(pages, &want, Content::Zeros, way) }?;
         done.supplied += furnished.supplied;
         for (target, right) in targets.iter().zip(furnished.right) {
             if !right {
@@ -303,13 +336,19 @@ impl Engine {
 
     /// The range's content is needed no more: its frames go back to where they came from, and its
     /// pages are absent, full of zeros.
-    pub fn empty(&mut self, range: Pages) -> Result<(), Error> {
+    ///
+    /// # Safety
+    /// The range is memory of the caller, or of somebody who agreed; it holds plain data, for which zeros are a value,
+    /// or nothing that is ever used again. Nobody else touches it meanwhile.
+    pub unsafe fn empty(&mut self, range: Pages) -> Result<(), Error> {
         self.renew()?;
         survey(range)?;
         self.unlock(range);
         match self.config.supply.as_mut() {
-            Some(supply) => supply.give_back(range),
-            None => memory::discard(range.span()).map_err(Error::system("giving back frames")),
+            // SAFETY: the caller's promise.
+            Some(supply) => unsafe { supply.give_back(range) },
+            // SAFETY: the caller's promise.
+            None => unsafe { memory::discard(range.span()) }.map_err(Error::system("giving back frames")),
         }
     }
 }

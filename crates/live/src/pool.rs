@@ -158,7 +158,7 @@ impl Pool {
             kept = self.pages_of_chunks();
         }
         for (chunk, mut kept) in self.chunks.iter_mut().zip(kept) {
-            let Some(area) = chunk.as_ref() else { continue };
+            let Some(area) = chunk.as_mut() else { continue };
             if kept.is_empty() {
                 *chunk = None;
                 continue;
@@ -212,13 +212,15 @@ impl Pool {
 }
 
 impl Supply for Pool {
-    fn fill(&mut self, into: Pages, want: &[u16]) -> Result<Vec<Option<u16>>, Error> {
-        self.fill_with(into, want, Content::Zeros, self.placing)
+    unsafe fn fill(&mut self, into: Pages, want: &[u16]) -> Result<Vec<Option<u16>>, Error> {
+        // SAFETY: the caller's promise.
+        unsafe { self.fill_with(into, want, Content::Zeros, self.placing) }
     }
 
     /// The frames go back to the kernel.
-    fn give_back(&mut self, pages: Pages) -> Result<(), Error> {
-        sys::memory::discard(pages.span()).map_err(Error::system("giving back frames"))
+    unsafe fn give_back(&mut self, pages: Pages) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        unsafe { sys::memory::discard(pages.span()) }.map_err(Error::system("giving back frames"))
     }
 
     fn by_color(&mut self) -> Result<Vec<u64>, Error> {

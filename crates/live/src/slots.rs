@@ -1,22 +1,84 @@
-//! Cache slots for the data of a running program (Ding11 section 3.1), in safe Rust.
+//! Cache slots for the data of a running program (Ding11 section 3.1).
 //!
 //! A program says how much cache which of its data may have, and never which colors:
 //!
 //! ```no_run
-//! use live::slots::{Application, Kind, Others, Start, ThreadGroup};
+//! use live::slots::{Application, Kind, Start, ThreadGroup};
 //!
 //! let program = Application::start(Start::default())?;
 //! let threads = 4;
 //! let slot = program.slot(program.available()?.per_thread(threads), Kind::Private)?;
 //! let mut mine = ThreadGroup::none();
 //! mine.add_this()?;
-//! let block = vec![0u8; 1 << 20];
+//! let mut block = vec![0.0f64; 1 << 17];
 //! let mut data = program.data_set(&mine)?;
-//! data.add(block.as_ptr() as usize, block.len())?;
-//! let grant = data.allocate(Some(&slot), Others::Absent)?;
+//! let part = data.add(&mut block)?;
+//! let grant = data.allocate(Some(&slot))?;
 //! println!("{} colors", grant.colors.len());
+//! data.part_mut(part)[7] = 1.5;
+//! drop(data);
+//! assert_eq!(block[7], 1.5);
 //! # Ok::<(), live::slots::Error>(())
 //! ```
+//!
+//! # What the compiler checks
+//!
+//! A data set borrows the memory that it colors, so that nobody touches it while its pages are on their way, and so that
+//! it is there as long as the data set lives. Data that is used meanwhile is lent by `&` ([`DataSet::add_shared`]): its
+//! pages change their frames while others read it, and write it where its type lets them (atomics, locks). Memory that is
+//! known by its address alone takes an `unsafe fn` ([`DataSet::add_raw`]).
+//!
+//! What is lent cannot be freed:
+//!
+//! ```compile_fail,E0505
+//! # use live::slots::{Application, Start, ThreadGroup};
+//! # let program = Application::start(Start::default())?;
+//! let mut block = vec![0u8; 1 << 20];
+//! let mut data = program.data_set(&ThreadGroup::all())?;
+//! data.add(&mut block)?;
+//! drop(block);
+//! data.allocate(None)?;
+//! # Ok::<(), live::slots::Error>(())
+//! ```
+//!
+//! nor touched behind the data set's back:
+//!
+//! ```compile_fail,E0506
+//! # use live::slots::{Application, Start, ThreadGroup};
+//! # let program = Application::start(Start::default())?;
+//! # let mut block = [0u8; 1 << 14];
+//! # let mut data = program.data_set(&ThreadGroup::all())?;
+//! data.add(&mut block)?;
+//! block[0] = 1;
+//! data.allocate(None)?;
+//! # Ok::<(), live::slots::Error>(())
+//! ```
+//!
+//! What can be discarded is plain data, for which zeros are a value; a `String` full of zeros would be none:
+//!
+//! ```compile_fail,E0277
+//! # use live::slots::{Application, Start, ThreadGroup};
+//! # let program = Application::start(Start::default())?;
+//! # let mut data = program.data_set(&ThreadGroup::all())?;
+//! let mut names = vec![String::from("a name"); 4096];
+//! data.add(&mut names)?;
+//! data.allocate(None)?;
+//! data.discard()?;
+//! # Ok::<(), live::slots::Error>(())
+//! ```
+//!
+//! and to say of memory by its address that nobody uses it is `unsafe`:
+//!
+//! ```compile_fail,E0133
+//! # use live::slots::{Application, Others, Start, ThreadGroup};
+//! # let program = Application::start(Start::default())?;
+//! # let mut data = program.data_set(&ThreadGroup::all())?;
+//! # let names = vec![String::from("a name"); 4096];
+//! data.add_raw(names.as_ptr() as usize, names.len() * size_of::<String>())?;
+//! # Ok::<(), live::slots::Error>(())
+//! ```
+//!
+//! Memory in a slot from the start, for containers that grow, is [`Application::containers`].
 //!
 //! Who is who: the **ledger** knows which colors are whose (the daemon's, if it runs, for all programs together; else one
 //! of this process alone), the **engine** moves pages to frames of those colors. Under `domicile record`
@@ -29,10 +91,13 @@
 //! A page has one data set: what another one has already is refused.
 
 mod application;
+#[allow(unsafe_code)]
 mod containers;
+#[allow(unsafe_code)]
 mod data;
 mod error;
 mod ledger;
+#[allow(unsafe_code)]
 mod place;
 mod ranges;
 mod served;
@@ -42,7 +107,7 @@ mod threads;
 pub use crate::Others;
 pub use application::{Application, Slot};
 pub use containers::{InSlot, Keeping};
-pub use data::DataSet;
+pub use data::{DataSet, Part};
 pub use error::Error;
 pub use ledger::{Given, Ledger};
 pub use place::Place;

@@ -43,10 +43,17 @@ pub trait Supply: Send {
     ///
     /// A page whose color came out wrong has a frame all the same. After an error some pages may
     /// have frames and others none.
-    fn fill(&mut self, into: Pages, want: &[u16]) -> Result<Vec<Option<u16>>, Error>;
+    ///
+    /// # Safety
+    /// The pages are the caller's, private and anonymous, absent, and nobody else touches them meanwhile:
+    /// they may be emptied again on the way.
+    unsafe fn fill(&mut self, into: Pages, want: &[u16]) -> Result<Vec<Option<u16>>, Error>;
 
     /// Takes the frames of pages that nobody needs any more; the pages are absent afterwards.
-    fn give_back(&mut self, pages: Pages) -> Result<(), Error>;
+    ///
+    /// # Safety
+    /// The pages are the caller's; their content is needed no more, and zeros may be found there.
+    unsafe fn give_back(&mut self, pages: Pages) -> Result<(), Error>;
 
     /// The colors of pages, one for each, `None` where it is not known: for who cannot see frames. A supply
     /// that keeps no books knows of none.

@@ -1,8 +1,9 @@
 //! Slots on this machine: every page of a data set has one of its colors, and nothing is lost.
 
-use live::engine::Census;
+use live::engine::{Census, Done};
 use live::slots::{
-    Application, ColorSet, ColorsFrom, DataSet, Error, Kind, On, Others, Refused, Start, ThreadGroup, Through,
+    Application, ColorSet, ColorsFrom, DataSet, Error, Given, Kind, On, Others, Refused, Slot, Start, ThreadGroup,
+    Through,
 };
 use live::{Colors, PAGE_BYTES, Source};
 
@@ -72,6 +73,22 @@ fn said(at: usize) -> u8 {
     (at / PAGE_BYTES * 31 + at % 251) as u8
 }
 
+/// Adds memory by its address.
+fn add(set: &mut DataSet, address: usize, bytes: usize) -> Result<(), Error> {
+    // SAFETY: the tests' data outlives its sets; what else is said to be memory is refused.
+    unsafe { set.add_raw(address, bytes) }
+}
+
+fn allocate<'set>(set: &'set mut DataSet, slot: Option<&Slot>) -> Result<&'set Given, Error> {
+    // SAFETY: a test has its data to itself, but for one that says otherwise.
+    unsafe { set.allocate_among(slot, Others::Absent) }
+}
+
+fn repair(set: &mut DataSet) -> Result<(usize, Done), Error> {
+    // SAFETY: as above.
+    unsafe { set.repair_among(Others::Absent) }
+}
+
 /// What the pages have. The kernel may give any page another frame at any time, when it compacts memory: what it did since
 /// the pages were placed is repaired first, and anything else that is wrong stays so.
 fn settled(set: &mut DataSet) -> Census {
@@ -81,7 +98,7 @@ fn settled(set: &mut DataSet) -> Census {
             return census;
         }
         assert!(census.wrong <= MOVED_MEANWHILE, "{census:?}");
-        set.repair(Others::Absent).unwrap();
+        repair(set).unwrap();
     }
     set.census().unwrap()
 }
@@ -106,8 +123,8 @@ fn every_page_gets_a_color_of_its_slot_and_keeps_what_it_holds() {
     let slot = program.slot(256 << 10, Kind::Private).unwrap();
     let data = Data::new(PAGES);
     let mut set = program.data_set(&ThreadGroup::all()).unwrap();
-    set.add(data.address(), data.len()).unwrap();
-    let given = set.allocate(Some(&slot), Others::Absent).unwrap().clone();
+    add(&mut set, data.address(), data.len()).unwrap();
+    let given = allocate(&mut set, Some(&slot)).unwrap().clone();
     assert_eq!(given.colors.len(), 4);
     assert!(data.is_whole());
     assert_eq!(set.done().unwrap().left, []);
@@ -125,6 +142,50 @@ fn every_page_gets_a_color_of_its_slot_and_keeps_what_it_holds() {
 }
 
 #[test]
+fn what_is_lent_is_used_through_the_data_set_and_comes_back() {
+    let Some(program) = start() else { return };
+    let slot = program.slot(256 << 10, Kind::Private).unwrap();
+    let (mut one, mut two) = (vec![1u64; PAGES * 512], vec![2u64; PAGES * 512]);
+    let shared = vec![3u8; 4 * PAGE_BYTES];
+    let mut set = program.data_set(&ThreadGroup::all()).unwrap();
+    let parts = [set.add(&mut one).unwrap(), set.add(&mut two).unwrap()];
+    let colors = set.allocate(Some(&slot)).unwrap().colors.clone();
+    let census = settled(&mut set);
+    assert!(census.unknown > 0 || census.wrong == 0, "{census:?} {colors:?}");
+    let [first, second] = set.parts_mut(parts);
+    assert!(first.iter().all(|&word| word == 1) && second.iter().all(|&word| word == 2));
+    first.swap_with_slice(second);
+    assert_eq!((set.part(parts[0])[700], set.part(parts[1])[700]), (2, 1));
+    let mut other = program.data_set(&ThreadGroup::all()).unwrap();
+    other.add_shared(&shared).unwrap();
+    assert!(matches!(other.discard(), Err(Error::NotLent)));
+    drop(set);
+    assert!(one.iter().all(|&word| word == 2) && two.iter().all(|&word| word == 1));
+    let mut set = program.data_set(&ThreadGroup::all()).unwrap();
+    let part = set.add(&mut one).unwrap();
+    set.allocate(Some(&slot)).unwrap();
+    set.discard().unwrap();
+    // All but the two ends, whose pages are somebody else's too.
+    assert!(set.part(part)[512..(PAGES - 1) * 512].iter().all(|&word| word == 0));
+    drop(set);
+    assert!(one[512..(PAGES - 1) * 512].iter().all(|&word| word == 0));
+    assert!(shared.iter().all(|&byte| byte == 3));
+}
+
+#[test]
+#[should_panic(expected = "another data set's")]
+fn a_part_is_of_one_data_set() {
+    let Some(program) = start() else {
+        panic!("another data set's part needs one; skipped");
+    };
+    let mut words = vec![0u32; 1024];
+    let mut set = program.data_set(&ThreadGroup::all()).unwrap();
+    let part = set.add(&mut words).unwrap();
+    let other = program.data_set(&ThreadGroup::all()).unwrap();
+    other.part(part);
+}
+
+#[test]
 fn many_short_ranges_use_all_colors_alike() {
     let Some(program) = start() else { return };
     let slot = program.slot(512 << 10, Kind::Private).unwrap();
@@ -132,9 +193,9 @@ fn many_short_ranges_use_all_colors_alike() {
     let mut set = program.data_set(&ThreadGroup::all()).unwrap();
     // Every other page.
     for page in (0..PAGES * 2).step_by(2) {
-        set.add(data.address() + page * PAGE_BYTES, PAGE_BYTES).unwrap();
+        add(&mut set, data.address() + page * PAGE_BYTES, PAGE_BYTES).unwrap();
     }
-    let given = set.allocate(Some(&slot), Others::Absent).unwrap().clone();
+    let given = allocate(&mut set, Some(&slot)).unwrap().clone();
     let census = settled(&mut set);
     if census.unknown == 0 {
         assert_eq!(census.right, PAGES);
@@ -151,14 +212,14 @@ fn over_commitment_says_what_is_free_and_moves_nothing() {
     let second = Data::new(16);
     let place = |data: &Data| {
         let mut set = program.data_set(&ThreadGroup::all()).unwrap();
-        set.add(data.address(), data.len()).unwrap();
+        add(&mut set, data.address(), data.len()).unwrap();
         set
     };
     let mut one = place(&first);
-    one.allocate(Some(&most), Others::Absent).unwrap();
+    allocate(&mut one, Some(&most)).unwrap();
     let rest = program.slot(448 << 10, Kind::Private).unwrap();
     let mut two = place(&second);
-    let error = two.allocate(Some(&rest), Others::Absent).unwrap_err();
+    let error = allocate(&mut two, Some(&rest)).unwrap_err();
     assert!(error.is_full(), "{error}");
     assert!(
         matches!(
@@ -172,12 +233,12 @@ fn over_commitment_says_what_is_free_and_moves_nothing() {
         "{error:?}"
     );
     // Without a slot there is room: one shared color.
-    let given = two.allocate(None, Others::Absent).unwrap().clone();
+    let given = allocate(&mut two, None).unwrap().clone();
     assert_eq!(given.colors.len(), 1);
     assert!(!given.colors.meets(&one.given().unwrap().colors));
     // And with more of it free, the same data set moves there.
     one.free().unwrap();
-    let given = two.allocate(Some(&rest), Others::Absent).unwrap().clone();
+    let given = allocate(&mut two, Some(&rest)).unwrap().clone();
     assert_eq!(given.colors.len(), 7);
     assert!(first.is_whole() && second.is_whole());
 }
@@ -187,18 +248,18 @@ fn a_page_has_one_data_set_and_its_neighbours_stay() {
     let Some(program) = start() else { return };
     let data = Data::new(8);
     let mut set = program.data_set(&ThreadGroup::all()).unwrap();
-    set.add(data.address() + 100, 4 * PAGE_BYTES).unwrap();
+    add(&mut set, data.address() + 100, 4 * PAGE_BYTES).unwrap();
     assert_eq!(set.left_out(), PAGE_BYTES as u64);
-    set.allocate(None, Others::Absent).unwrap();
+    allocate(&mut set, None).unwrap();
     let mut other = program.data_set(&ThreadGroup::all()).unwrap();
-    other.add(data.address() + 3 * PAGE_BYTES, 2 * PAGE_BYTES).unwrap();
-    let error = other.allocate(None, Others::Absent).unwrap_err();
+    add(&mut other, data.address() + 3 * PAGE_BYTES, 2 * PAGE_BYTES).unwrap();
+    let error = allocate(&mut other, None).unwrap_err();
     assert!(matches!(error, Error::Overlap { .. }), "{error}");
     set.free().unwrap();
-    other.allocate(None, Others::Absent).unwrap();
+    allocate(&mut other, None).unwrap();
     let mut small = program.data_set(&ThreadGroup::all()).unwrap();
-    small.add(data.address() + 7 * PAGE_BYTES + 1, 4000).unwrap();
-    let error = small.allocate(None, Others::Absent).unwrap_err();
+    add(&mut small, data.address() + 7 * PAGE_BYTES + 1, 4000).unwrap();
+    let error = allocate(&mut small, None).unwrap_err();
     assert!(matches!(error, Error::NoWholePage { bytes: 4000, .. }), "{error}");
     assert!(data.is_whole());
 }
@@ -214,8 +275,8 @@ fn data_of_several_slots_does_not_meet_and_that_of_one_slot_does() {
     let mut sets = Vec::new();
     for (data, slot) in memory.iter().zip(slots) {
         let mut set = program.data_set(&ThreadGroup::all()).unwrap();
-        set.add(data.address(), data.len()).unwrap();
-        set.allocate(slot, Others::Absent).unwrap();
+        add(&mut set, data.address(), data.len()).unwrap();
+        allocate(&mut set, slot).unwrap();
         sets.push(set);
     }
     let of: Vec<&ColorSet> = sets.iter().map(|set| &set.given().unwrap().colors).collect();
@@ -226,7 +287,7 @@ fn data_of_several_slots_does_not_meet_and_that_of_one_slot_does() {
     sets[0].free().unwrap();
     assert_eq!(settled(&mut sets[2]).wrong, 0);
     program.exit().unwrap();
-    assert!(matches!(sets[2].allocate(None, Others::Absent), Err(Error::Exited)));
+    assert!(matches!(allocate(&mut sets[2], None), Err(Error::Exited)));
     assert!(matches!(program.slot(1, Kind::Shared), Err(Error::Exited)));
     assert!(memory.iter().all(Data::is_whole));
 }
@@ -235,19 +296,16 @@ fn data_of_several_slots_does_not_meet_and_that_of_one_slot_does() {
 fn what_is_not_there_is_refused() {
     let Some(program) = start() else { return };
     let mut set = program.data_set(&ThreadGroup::all()).unwrap();
-    assert!(matches!(set.add(4096, 0), Err(Error::Range { .. })));
-    assert!(matches!(set.add(usize::MAX - 5, 100), Err(Error::Range { .. })));
+    assert!(matches!(add(&mut set, 4096, 0), Err(Error::Range { .. })));
+    assert!(matches!(add(&mut set, usize::MAX - 5, 100), Err(Error::Range { .. })));
     // Nothing is mapped there.
-    set.add(4096, 8192).unwrap();
-    let error = set.allocate(None, Others::Absent).unwrap_err();
+    add(&mut set, 4096, 8192).unwrap();
+    let error = allocate(&mut set, None).unwrap_err();
     assert!(matches!(error, Error::Live(live::Error::Unfit { .. })), "{error:?}");
     assert_eq!(set.given(), None);
     let other = start().unwrap();
     let slot = other.slot(1 << 16, Kind::Private).unwrap();
-    assert!(matches!(
-        set.allocate(Some(&slot), Others::Absent),
-        Err(Error::OtherApplication)
-    ));
+    assert!(matches!(allocate(&mut set, Some(&slot)), Err(Error::OtherApplication)));
     let on = |on| {
         Application::start(Start {
             on,
@@ -316,10 +374,10 @@ fn threads_that_write_meanwhile_lose_nothing() {
             written
         });
         let mut set = program.data_set(&ThreadGroup::all()).unwrap();
-        set.add(words.as_ptr() as usize, words.len() * 8).unwrap();
+        set.add_shared(&words).unwrap();
         for colors in [1, 2, 4, 8] {
             let slot = program.slot(colors << 16, Kind::Private).unwrap();
-            match set.allocate(Some(&slot), Others::Running) {
+            match set.allocate(Some(&slot)) {
                 Ok(given) => assert_eq!(u64::from(given.colors.len()), colors),
                 // This user may not make system calls wait.
                 Err(Error::Live(live::Error::Unavailable { .. })) => {}
@@ -338,8 +396,8 @@ fn a_child_of_fork_has_no_part_in_its_parents_slots() {
     let slot = program.slot(1 << 16, Kind::Private).unwrap();
     let data = Data::new(8);
     let mut set = program.data_set(&ThreadGroup::all()).unwrap();
-    set.add(data.address(), data.len()).unwrap();
-    set.allocate(Some(&slot), Others::Absent).unwrap();
+    add(&mut set, data.address(), data.len()).unwrap();
+    allocate(&mut set, Some(&slot)).unwrap();
     // SAFETY: the child only looks at what it has, asks for what is refused before any lock is taken, and ends without
     // coming back.
     let child = unsafe { libc::fork() };

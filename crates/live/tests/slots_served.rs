@@ -72,7 +72,7 @@ impl Drop for Program {
     }
 }
 
-type Sets = Vec<(DataSet, Vec<u8>)>;
+type Sets = Vec<(DataSet<'static>, Vec<u8>)>;
 
 /// A data set in a private slot of so many bytes, or in none, and what came of it.
 fn place(application: &Application, bytes: Option<u64>, sets: &mut Sets) -> String {
@@ -80,8 +80,11 @@ fn place(application: &Application, bytes: Option<u64>, sets: &mut Sets) -> Stri
     let placed = || -> Result<DataSet, Error> {
         let slot = bytes.map(|bytes| application.slot(bytes, Kind::Private)).transpose()?;
         let mut set = application.data_set(&ThreadGroup::all())?;
-        set.add(memory.as_ptr() as usize, memory.len())?;
-        set.allocate(slot.as_ref(), Others::Absent)?;
+        // SAFETY: the memory is kept as long as the set, and nobody uses it but the thread that is busy here.
+        unsafe {
+            set.add_raw(memory.as_ptr() as usize, memory.len())?;
+            set.allocate_among(slot.as_ref(), Others::Absent)?;
+        }
         Ok(set)
     };
     let set = match placed() {
@@ -125,7 +128,8 @@ fn spoil(sets: &mut Sets) -> String {
     let first = start - memory.as_ptr() as usize;
     // Frames that nobody gave back stay away from what is freed last.
     let elsewhere = Area::map(64 * PAGE_BYTES, Size::Small).unwrap();
-    memory::discard(pages).unwrap();
+    // SAFETY: the test's own bytes, written anew below.
+    unsafe { memory::discard(pages) }.unwrap();
     memory::populate(elsewhere.span()).unwrap();
     memory[first..first + pages.bytes].fill(7);
     format!("spoiled {}", pages.bytes / PAGE_BYTES)
@@ -134,7 +138,8 @@ fn spoil(sets: &mut Sets) -> String {
 fn repair(sets: &mut Sets) -> String {
     let mut wrong = 0;
     for (set, memory) in sets {
-        let (found, done) = set.repair(Others::Absent).unwrap();
+        // SAFETY: nobody uses the memory but the thread that is busy here.
+        let (found, done) = unsafe { set.repair_among(Others::Absent) }.unwrap();
         assert!(memory.iter().all(|&byte| byte == 7));
         // What the kernel chose may be allowed, but more of one color than is its share: that is exchanged as well.
         assert!(done.kept + SPOILED >= done.pages.saturating_sub(found), "{done:?}");

@@ -19,7 +19,7 @@ pub struct Canvas {
     application: Application,
     entries: Vec<Entry>,
     /// Placed runs by start, and the entry of each.
-    sets: BTreeMap<usize, (u32, DataSet)>,
+    sets: BTreeMap<usize, (u32, DataSet<'static>)>,
     ours: bool,
 }
 
@@ -98,11 +98,15 @@ impl Canvas {
     }
 
     /// Places ranges of static data: the pages that they cover whole.
-    pub fn place_static(&mut self, entry: u32, ranges: &[(usize, usize)], others: Others) {
+    ///
+    /// # Safety
+    /// The ranges are the program's static data, which stays mapped as it is; `others` says truly who uses it meanwhile.
+    pub unsafe fn place_static(&mut self, entry: u32, ranges: &[(usize, usize)], others: Others) {
         let Some(start) = ranges.iter().map(|range| range.0).min() else {
             return;
         };
-        let result = self.place(entry, ranges, others);
+        // SAFETY: the caller's promise.
+        let result = unsafe { self.place(entry, ranges, others) };
         let Some(own) = self.entries.get_mut(entry as usize) else {
             return;
         };
@@ -115,14 +119,24 @@ impl Canvas {
         }
     }
 
-    fn place(&mut self, entry: u32, ranges: &[(usize, usize)], others: Others) -> Result<DataSet, String> {
+    /// # Safety
+    /// The ranges stay mapped as they are until the data set is dropped; `others` says truly who uses them meanwhile.
+    unsafe fn place(
+        &mut self,
+        entry: u32,
+        ranges: &[(usize, usize)],
+        others: Others,
+    ) -> Result<DataSet<'static>, String> {
         let own = self.entries.get_mut(entry as usize).ok_or("no such data set")?;
         let text = |error: live::slots::Error| error.to_string();
         let mut set = self.application.data_set(&own.group).map_err(text)?;
         for (start, bytes) in ranges {
-            set.add(*start, *bytes).map_err(text)?;
+            // SAFETY: the caller's promise.
+            unsafe { set.add_raw(*start, *bytes) }.map_err(text)?;
         }
-        own.granted = set.allocate(own.slot.as_ref(), others).map_err(text)?.colors.clone();
+        // SAFETY: the caller's promise.
+        let given = unsafe { set.allocate_among(own.slot.as_ref(), others) };
+        own.granted = given.map_err(text)?.colors.clone();
         if let Some(done) = set.done() {
             own.placed += (done.filled + done.exchanged + done.kept) as u64;
             own.supplied += done.supplied as u64;
@@ -167,7 +181,7 @@ impl Canvas {
         sum
     }
 
-    fn look(&self, set: &DataSet, granted: &ColorSet) -> std::io::Result<Census> {
+    fn look(&self, set: &DataSet<'_>, granted: &ColorSet) -> std::io::Result<Census> {
         let mut census = Census::default();
         let map = Pagemap::own()?;
         for run in set.pages() {
@@ -197,8 +211,9 @@ impl Painter for Canvas {
         if !self.ours {
             return;
         }
-        // Nobody else knows the addresses of a block that is not given out yet.
-        match self.place(data_set, &[(pages.start, pages.bytes())], Others::Absent) {
+        // SAFETY: nobody else knows the addresses of a block that is not given out yet; it is mapped until `forget` or
+        // `let_go`.
+        match unsafe { self.place(data_set, &[(pages.start, pages.bytes())], Others::Absent) } {
             Ok(set) => {
                 self.sets.insert(pages.start, (data_set, set));
             }
@@ -210,7 +225,8 @@ impl Painter for Canvas {
         // What was never placed is not there.
         if let Some((_, mut set)) = self.sets.remove(&pages.start) {
             // Frames that cannot be given back the kernel gets with the pages.
-            let _ = set.discard();
+            // SAFETY: the block is the program's no more.
+            let _ = unsafe { set.discard_raw() };
         }
     }
 }

@@ -101,7 +101,8 @@ pub fn before_main() {
         } else {
             Others::Running
         };
-        state.coloring.start(others);
+        // SAFETY: the program says that the arrays are its own (`domicile_parallel_loop`); `others` was just looked up.
+        unsafe { state.coloring.start(others) };
         protect(protected);
         state.report(false);
     });
@@ -127,7 +128,8 @@ pub unsafe extern "C" fn domicile_run_parallel_loop(from: *const domicile_loop) 
                     Default::default()
                 };
                 state.note_all(notes);
-                state.coloring.hear(taken.told);
+                // SAFETY: the program says that the arrays are its own.
+                unsafe { state.coloring.hear(taken.told) };
                 protect(protected);
             }
             Err(why) => state.coloring.refuse(why.to_string()),

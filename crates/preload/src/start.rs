@@ -145,7 +145,8 @@ fn place_static(state: &mut State, modules: &Modules) {
                 state.canvas.note(entry, why);
             }
         }
-        state.canvas.place_static(entry, &ranges, others);
+        // SAFETY: where the program's symbols lie, as its modules say; `others` was looked up above.
+        unsafe { state.canvas.place_static(entry, &ranges, others) };
         for (pages, rights) in guarded {
             let start = std::ptr::with_exposed_provenance_mut::<libc::c_void>(pages.start);
             // SAFETY: the pages were taken from the program's file by `anonymous`, and had these rights there.

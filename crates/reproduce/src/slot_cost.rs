@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use live::slots::{Application, ColorsFrom, Kind, Others, Start, ThreadGroup, Through};
+use live::slots::{Application, ColorsFrom, Kind, Start, ThreadGroup, Through};
 use sys::memory::{Area, Size};
 
 use crate::error::ReproduceError;
@@ -68,14 +68,14 @@ pub fn measure(sizes: &[u64], rounds: usize) -> Result<SlotCost, ReproduceError>
     let mut cost = SlotCost::default();
     let mut times: BTreeMap<(Way, u64), Result<Vec<f64>, String>> = BTreeMap::new();
     let (mut allocations, mut copies) = (Vec::new(), Vec::new());
-    let source = touched().map_err(|error| host(&error))?;
+    let mut source = touched().map_err(|error| host(&error))?;
     for _ in 0..rounds.max(1) {
         let begun = Instant::now();
         let mut target = touched().map_err(|error| host(&error))?;
         allocations.push(begun.elapsed().as_secs_f64());
         let begun = Instant::now();
         let pages = source.pages();
-        target.copy(0, &source, 0, pages);
+        target.copy(0, &mut source, 0, pages);
         copies.push(begun.elapsed().as_secs_f64());
         drop(target);
         for way in Way::ALL {
@@ -119,7 +119,7 @@ fn give(way: Way, bytes: u64) -> Result<(f64, String), String> {
         Way::DaemonUntouched => untouched(),
         Way::Own | Way::Daemon => touched(),
     };
-    let area = area.map_err(|error| error.to_string())?;
+    let mut area = area.map_err(|error| error.to_string())?;
     let start = Start {
         colors: ColorsFrom::Measured,
         through: way.through(),
@@ -131,8 +131,8 @@ fn give(way: Way, bytes: u64) -> Result<(f64, String), String> {
         let begun = Instant::now();
         let slot = program.slot(bytes, Kind::Private)?;
         let mut data = program.data_set(&ThreadGroup::all())?;
-        data.add(area.start(), area.bytes())?;
-        data.allocate(Some(&slot), Others::Absent)?;
+        data.add(area.as_mut_slice())?;
+        data.allocate(Some(&slot))?;
         let seconds = begun.elapsed().as_secs_f64();
         data.free()?;
         program.exit()?;

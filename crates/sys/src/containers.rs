@@ -12,11 +12,27 @@ use allocator_api2::alloc::{AllocError, Allocator};
 
 use crate::memory::{PAGE, Span};
 
-/// Who is told of the pages.
-pub trait Keeper: Send + Sync {
+/// Who is told of the pages. Safe code cannot be that: it could answer for memory that it does not have.
+///
+/// ```compile_fail,E0200
+/// use sys::{containers::Keeper, memory::Span};
+///
+/// struct Careless;
+///
+/// impl Keeper for Careless {
+///     fn keep(&self, _: Span) -> bool {
+///         true
+///     }
+///     fn leave(&self, _: Span) {}
+/// }
+/// ```
+///
+/// # Safety
+/// From [`keep`](Keeper::keep) on the pages are a container's. Whatever an implementor does with them leaves them
+/// mapped, readable, writable, and with the content that they have: zeros at first, whatever the container writes later.
+/// Only in [`leave`](Keeper::leave) may the content go.
+pub unsafe trait Keeper: Send + Sync {
     /// These pages were just mapped and are full of zeros. False refuses them: the allocation fails.
-    ///
-    /// Whatever is done with them leaves them readable, writable and full of zeros.
     fn keep(&self, pages: Span) -> bool;
 
     /// What these pages hold is needed no more; they are about to be unmapped.
@@ -60,7 +76,7 @@ fn block(start: NonNull<u8>, bytes: usize) -> NonNull<[u8]> {
 }
 
 // SAFETY: a block is a mapping of its own, which stays where it is until it is deallocated, whatever becomes of the
-// allocator and its clones; a keeper moves frames, which leaves addresses and content as they are. `bytes_for` gives the same
+// allocator and its clones; a keeper promises to leave addresses and content as they are. `bytes_for` gives the same
 // for all sizes that fit a block: they are more than its pages but the last, and at most all its pages.
 unsafe impl<K: Keeper + ?Sized> Allocator for Containers<K> {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
@@ -168,7 +184,8 @@ mod tests {
     #[derive(Default)]
     struct Book(Mutex<BTreeMap<usize, usize>>, usize);
 
-    impl Keeper for Book {
+    // SAFETY: it never touches the pages.
+    unsafe impl Keeper for Book {
         fn keep(&self, pages: Span) -> bool {
             assert!(pages.start.is_multiple_of(PAGE) && pages.bytes.is_multiple_of(PAGE));
             let mut book = self.0.lock().unwrap();

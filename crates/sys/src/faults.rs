@@ -6,7 +6,8 @@
 //!
 //! [`Faults::put`], [`Faults::copy`] and [`Faults::zero`] only ever fill absent pages, and taking
 //! pages out needs an [`Area`] to hold them; but while they are out, and if they are not put back,
-//! the span's content is not what its owner left there. The caller answers for that.
+//! the span's content is not what its owner left there. So all of these are `unsafe`: the caller
+//! promises that the owner never notices. [`Faults::shift`] works between areas alone and is safe.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -241,7 +242,12 @@ impl Faults {
     /// registered here. Their place is absent afterwards.
     ///
     /// Post: the first `bytes` are out, all others where they were.
-    pub fn take(&self, from: Span, into: &mut Area, page: usize) -> Progress {
+    ///
+    /// # Safety
+    /// Nobody finds the place empty: until each page is put back, or its owner has given it up, the
+    /// span stays registered with a [`Faults`] that nothing but the page itself is put in through,
+    /// or nobody touches it; no fork takes place; or else the owner needs the content no more.
+    pub unsafe fn take(&self, from: Span, into: &mut Area, page: usize) -> Progress {
         let to = into.part(page, from.bytes / PAGE);
         self.move_pages(to, from.start)
     }
@@ -250,9 +256,22 @@ impl Faults {
     /// here, and wakes who waits for them. They are absent in the area afterwards.
     ///
     /// Post: the first `bytes` are in, all others where they were.
-    pub fn put(&self, from: &mut Area, page: usize, to: Span) -> Progress {
+    ///
+    /// # Safety
+    /// The pages' content is what the owner of the span expects there: what was taken out, or zeros
+    /// where the pages were never touched, or emptied.
+    pub unsafe fn put(&self, from: &mut Area, page: usize, to: Span) -> Progress {
         let from = from.part(page, to.bytes / PAGE);
         self.move_pages(to, from.start)
+    }
+
+    /// Moves pages with their frames from one area to absent pages of another one, which is
+    /// registered here.
+    ///
+    /// Post: the first `bytes` are moved and absent where they were, all others as before.
+    pub fn shift(&self, from: &mut Area, first: usize, into: &mut Area, page: usize, count: usize) -> Progress {
+        let to = into.part(page, count);
+        self.move_pages(to, from.part(first, count).start)
     }
 
     fn move_pages(&self, to: Span, from: usize) -> Progress {
@@ -262,7 +281,10 @@ impl Faults {
 
     /// Fills absent pages of a span that is registered here with the content of an area's pages, in
     /// frames of the kernel's choice, and wakes who waits for them.
-    pub fn copy(&self, from: &Area, page: usize, to: Span) -> Progress {
+    ///
+    /// # Safety
+    /// As for [`put`](Faults::put).
+    pub unsafe fn copy(&self, from: &Area, page: usize, to: Span) -> Progress {
         let from = from.part(page, to.bytes / PAGE);
         let request = opcode::read_write::<Transfer>(GROUP, 0x03);
         self.transfer(request, to, from.start)
@@ -280,7 +302,7 @@ impl Faults {
                 done: 0,
             };
             // SAFETY: the structure is what UFFDIO_MOVE and UFFDIO_COPY want; the kernel checks the
-            // addresses, of which one side is an area's, and fills absent pages only.
+            // addresses and fills absent pages only. The callers were promised what the owners expect.
             let asked = unsafe { self.ask(request, &mut transfer) };
             bytes += usize::try_from(transfer.done).unwrap_or(0);
             match asked {
@@ -307,13 +329,17 @@ impl Faults {
     }
 
     /// Fills absent pages of a span that is registered here with zeros, and wakes who waits.
-    pub fn zero(&self, span: Span) -> Progress {
+    ///
+    /// # Safety
+    /// None of the pages is taken out: where nothing was taken, absent pages are zeros already.
+    pub unsafe fn zero(&self, span: Span) -> Progress {
         let mut zero = Zero {
             range: range(span),
             mode: 0,
             done: 0,
         };
-        // SAFETY: the structure is what UFFDIO_ZEROPAGE wants; absent pages only are filled.
+        // SAFETY: the structure is what UFFDIO_ZEROPAGE wants; absent pages only are filled, which the
+        // caller promises to be zeros already.
         let asked = unsafe { self.ask(opcode::read_write::<Zero>(GROUP, 0x04), &mut zero) };
         Progress {
             bytes: usize::try_from(zero.done).unwrap_or(0),

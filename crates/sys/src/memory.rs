@@ -3,9 +3,9 @@
 //!
 //! [`Area`] owns its mapping: its pages are read and written through it alone, so that nothing that
 //! is done to them can disturb anybody else. The functions that take a [`Span`] work on pages of
-//! whoever is the caller's client. Those that change no content can do no harm whatever the
-//! addresses; [`discard`], [`remap`] and [`write`] change content, and their callers answer for it
-//! as the writer of `/proc/self/mem` does.
+//! whoever is the caller's client. Those that change no content are safe whatever the addresses;
+//! [`discard`], [`remap`] and [`write`] change content, and so they are `unsafe`: the caller
+//! promises that the owner of the pages agreed.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -129,7 +129,7 @@ impl Area {
     }
 
     /// Gives back the frames of some pages; they read as zeros afterwards.
-    pub fn discard(&self, page: usize, count: usize) -> io::Result<()> {
+    pub fn discard(&mut self, page: usize, count: usize) -> io::Result<()> {
         advise(self.part(page, count), libc::MADV_DONTNEED)
     }
 
@@ -145,26 +145,31 @@ impl Area {
     fn cell(&self, page: usize, word: usize) -> &AtomicU64 {
         let at = self.part(page, 1).start;
         assert!(word < PAGE / 8, "beyond the page");
-        // SAFETY: aligned, within the mapping, which lives as long as `self`; any bits are a u64,
-        // and nobody reads or writes it but through atomics or the copying below.
+        // SAFETY: aligned, within the mapping, which lives as long as `self`; any bits are a u64.
+        // Through `&Area` all access is atomic; all other access wants `&mut Area`.
         unsafe { &*((at + word * 8) as *const AtomicU64) }
     }
 
+    /// All bytes of the area.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: the mapping is as long as that, readable and writable, and any bits are bytes;
+        // `&mut self` keeps others away as long as the slice lives.
+        unsafe { std::slice::from_raw_parts_mut(self.start as *mut u8, self.bytes) }
+    }
+
     /// Fills pages with zeros.
-    ///
-    /// Pre: no other thread uses these pages meanwhile: an area belongs to one owner, who shares it
-    /// by `&` only to name its parts.
     pub fn clear(&mut self, page: usize, count: usize) {
         let part = self.part(page, count);
         // SAFETY: within the mapping; `&mut self` keeps others away.
         unsafe { std::ptr::write_bytes(part.start as *mut u8, 0, part.bytes) };
     }
 
-    /// Copies `count` pages of another area into this one.
-    pub fn copy(&mut self, page: usize, from: &Area, first: usize, count: usize) {
+    /// Copies `count` pages of another area into this one. The other one is borrowed mutably too:
+    /// the copying is not atomic, and whoever has `&Area` may write to it.
+    pub fn copy(&mut self, page: usize, from: &mut Area, first: usize, count: usize) {
         let (to, from) = (self.part(page, count), from.part(first, count));
-        // SAFETY: both lie within their mappings; two areas never overlap, and one area cannot be
-        // both `&mut` and `&`.
+        // SAFETY: both lie within their mappings, which never overlap; both are borrowed mutably,
+        // so that nobody else reads or writes them.
         unsafe { std::ptr::copy_nonoverlapping(from.start as *const u8, to.start as *mut u8, to.bytes) };
     }
 }
@@ -252,8 +257,18 @@ pub fn may_lock_all() -> bool {
 
 /// Gives back the frames of private anonymous pages: they are absent afterwards and read as zeros.
 ///
-/// Pre: whoever owns the pages needs their content no more.
-pub fn discard(span: Span) -> io::Result<()> {
+/// ```compile_fail,E0133
+/// use sys::memory::{PAGE, Span, discard};
+///
+/// let names = vec![String::from("a name"); 4096];
+/// let start = (names.as_ptr() as usize).next_multiple_of(PAGE);
+/// discard(Span::new(start, PAGE)).unwrap();
+/// ```
+///
+/// # Safety
+/// Whoever owns the pages needs their content no more and agreed to find zeros there: what lies in
+/// them is plain data, for which zeros are a value, or is never used again.
+pub unsafe fn discard(span: Span) -> io::Result<()> {
     advise(span, libc::MADV_DONTNEED)
 }
 
@@ -268,9 +283,12 @@ pub fn read(span: Span, into: &mut Area, page: usize) -> io::Result<()> {
 
 /// Copies pages of an area over somebody's pages, by way of the kernel.
 ///
-/// Pre: the owner of the pages agreed, and nobody holds a Rust reference to what changes. Errors:
-/// EFAULT where a page cannot be written; what lies before it has been written.
-pub fn write(span: Span, from: &Area, page: usize) -> io::Result<()> {
+/// Errors: EFAULT where a page cannot be written; what lies before it has been written.
+///
+/// # Safety
+/// The owner of the pages agreed to this content in them, and nobody else reads or writes them
+/// meanwhile.
+pub unsafe fn write(span: Span, from: &Area, page: usize) -> io::Result<()> {
     let from = from.part(page, span.bytes.div_ceil(PAGE));
     transfer(libc::process_vm_writev, Span::new(from.start, span.bytes), span)
 }
@@ -310,9 +328,12 @@ fn transfer(call: Transfer, mut ours: Span, mut theirs: Span) -> io::Result<()> 
 /// Puts pages of an area in the place of somebody's pages, whose mapping goes; `area` keeps its
 /// addresses, absent there (`MREMAP_DONTUNMAP`, Linux 5.7).
 ///
-/// Pre: the owner needs the old content no more (it is in the area's pages), and `to` was private
-/// anonymous memory that may be read and written. Post: `to` is a mapping of its own.
-pub fn remap(area: &mut Area, page: usize, to: Span) -> io::Result<()> {
+/// Post: `to` is a mapping of its own.
+///
+/// # Safety
+/// `to` is private anonymous memory that may be read and written, and stays mapped; its owner
+/// agreed to find the content of the area's pages in it. Nobody else touches it meanwhile.
+pub unsafe fn remap(area: &mut Area, page: usize, to: Span) -> io::Result<()> {
     let from = area.part(page, to.bytes / PAGE);
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
     // SAFETY: `from` lies in our area, which stays mapped; the owner of `to` agreed to its being
@@ -328,7 +349,8 @@ pub fn remap(area: &mut Area, page: usize, to: Span) -> io::Result<()> {
     };
     if at == libc::MAP_FAILED {
         let error = io::Error::last_os_error();
-        restore(area, page, to)?;
+        // SAFETY: the caller's promise.
+        unsafe { restore(area, page, to) }?;
         return Err(error);
     }
     // What the area was told about forks and huge pages came along; only the first may not stay. The
@@ -339,7 +361,10 @@ pub fn remap(area: &mut Area, page: usize, to: Span) -> io::Result<()> {
 
 /// The kernel unmaps the place before it moves pages there, and may run out of memory in between: maps the
 /// place anew, if it is gone, with the content that is still in the area.
-fn restore(area: &Area, page: usize, to: Span) -> io::Result<()> {
+///
+/// # Safety
+/// As for [`remap`].
+unsafe fn restore(area: &Area, page: usize, to: Span) -> io::Result<()> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
     // SAFETY: with this flag nothing that is mapped is replaced.
@@ -353,7 +378,8 @@ fn restore(area: &Area, page: usize, to: Span) -> io::Result<()> {
             Err(error)
         };
     }
-    write(to, area, page)
+    // SAFETY: the caller's promise; the place was mapped a moment ago and nobody else touches it.
+    unsafe { write(to, area, page) }
 }
 
 /// Places that this very thread cannot do without while it works with pages in flight: its stack,
@@ -374,10 +400,12 @@ mod tests {
         let mut area = Area::map(3 * PAGE, Size::Small).unwrap();
         area.set_word(1, 511, 7);
         let mut other = Area::map(PAGE, Size::Small).unwrap();
-        other.copy(0, &area, 1, 1);
+        other.copy(0, &mut area, 1, 1);
         assert_eq!((other.word(0, 511), other.word(0, 0)), (7, 0));
         area.clear(1, 1);
         assert_eq!(area.word(1, 511), 0);
+        other.as_mut_slice()[8] = 3;
+        assert_eq!(other.word(0, 1), 3);
         other.discard(0, 1).unwrap();
         assert_eq!(other.word(0, 511), 0);
         assert!(Area::map(0, Size::Small).is_err() && Area::map(usize::MAX, Size::Huge).is_err());
@@ -411,11 +439,13 @@ mod tests {
         let place = Area::map(PAGE, Size::Small).unwrap();
         let to = place.span();
         place.set_word(0, 3, 9);
-        restore(&area, 1, to).unwrap();
+        // SAFETY: the place is the test's own, and nobody else touches it.
+        unsafe { restore(&area, 1, to) }.unwrap();
         assert_eq!(place.word(0, 3), 9, "what is mapped stays");
         // SAFETY: the area's own mapping, which nobody uses until it is mapped again.
         assert_eq!(unsafe { libc::munmap(to.start as *mut _, to.bytes) }, 0);
-        restore(&area, 1, to).unwrap();
+        // SAFETY: as above.
+        unsafe { restore(&area, 1, to) }.unwrap();
         assert_eq!(place.word(0, 3), 5);
         area.clear(1, 1);
         assert_eq!(place.word(0, 3), 5);
@@ -429,10 +459,12 @@ mod tests {
         read(theirs.span(), &mut area, 0).unwrap();
         assert_eq!(area.word(1, 3), 5);
         area.set_word(0, 0, 9);
-        write(theirs.part(0, 1), &area, 0).unwrap();
+        // SAFETY: both areas are the test's own.
+        unsafe { write(theirs.part(0, 1), &area, 0) }.unwrap();
         assert_eq!((theirs.word(0, 0), theirs.word(1, 3)), (9, 5));
         area.set_word(1, 3, 6);
-        remap(&mut area, 1, theirs.part(1, 1)).unwrap();
+        // SAFETY: as above.
+        unsafe { remap(&mut area, 1, theirs.part(1, 1)) }.unwrap();
         assert_eq!((theirs.word(0, 0), theirs.word(1, 3), area.word(1, 3)), (9, 6, 0));
     }
 }

@@ -22,7 +22,7 @@ pub struct DataSet {
 
 struct State {
     /// Made with the first allocation, when the threads of the group have come.
-    live: Option<live::slots::DataSet>,
+    live: Option<live::slots::DataSet<'static>>,
     /// None stands for all threads.
     group: Option<Arc<Group>>,
     /// What was added before there was one.
@@ -43,20 +43,30 @@ impl DataSet {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn add(&self, start: usize, bytes: usize) -> Result<(), Failure> {
+    /// # Safety
+    /// The memory is the program's, and stays mapped as it is until the data set is destroyed; that of a range which
+    /// was added before the first allocation must be there from then on.
+    pub unsafe fn add(&self, start: usize, bytes: usize) -> Result<(), Failure> {
         if start.checked_add(bytes).is_none() {
             let text = format!("{bytes} bytes at {start:#x} reach beyond the end of memory");
             return Err(Failure::saying(DOMICILE_INVALID, text));
         }
         let mut state = self.lock();
         match &mut state.live {
-            Some(live) => live.add(start, bytes)?,
+            // SAFETY: the caller's promise.
+            Some(live) => unsafe { live.add_raw(start, bytes) }?,
             None => state.ranges.push((start, bytes)),
         }
         Ok(())
     }
 
-    pub fn allocate(&self, slot: Option<Arc<Slot>>, others: domicile_others) -> Result<domicile_allocation, Failure> {
+    /// # Safety
+    /// Nobody uses the data meanwhile if `others` says so.
+    pub unsafe fn allocate(
+        &self,
+        slot: Option<Arc<Slot>>,
+        others: domicile_others,
+    ) -> Result<domicile_allocation, Failure> {
         let mut state = self.lock();
         if state.live.is_none() {
             let users = state
@@ -65,14 +75,16 @@ impl DataSet {
                 .map_or(Ok(ThreadGroup::all()), |group| group.users())?;
             let mut live = self.application.live().data_set(&users)?;
             for &(start, bytes) in &state.ranges {
-                live.add(start, bytes)?;
+                // SAFETY: promised when it was added.
+                unsafe { live.add_raw(start, bytes) }?;
             }
             state.live = Some(live);
         }
         let State { live: Some(live), .. } = &mut *state else {
             return Err(Failure::from(DOMICILE_INTERNAL));
         };
-        let given = live.allocate(slot.as_ref().map(|slot| &slot.live), others.into())?;
+        // SAFETY: the caller's promise.
+        let given = unsafe { live.allocate_among(slot.as_ref().map(|slot| &slot.live), others.into()) }?;
         let (colors, caches) = (given.colors.len(), given.caches.len() as u32);
         let moved = live.done().cloned().unwrap_or_default();
         let done = domicile_allocation {
@@ -97,9 +109,13 @@ impl DataSet {
     }
 
     /// Gives pages that have another color by now the right ones.
-    fn repair(&self, others: domicile_others) -> Result<(), Failure> {
+    ///
+    /// # Safety
+    /// Nobody uses the data meanwhile if `others` says so.
+    unsafe fn repair(&self, others: domicile_others) -> Result<(), Failure> {
         match &mut self.lock().live {
-            Some(live) => Ok(live.repair(others.into()).map(drop)?),
+            // SAFETY: the caller's promise.
+            Some(live) => Ok(unsafe { live.repair_among(others.into()) }.map(drop)?),
             None => Ok(()),
         }
     }
@@ -170,19 +186,25 @@ pub fn slot_of(application: &Arc<Application>, slot: *const domicile_slot) -> Re
     Ok(Some(slot))
 }
 
-pub fn add(set: *mut domicile_data_set, start: usize, bytes: usize) -> Result<(), Failure> {
+/// # Safety
+/// As for [`DataSet::add`].
+pub unsafe fn add(set: *mut domicile_data_set, start: usize, bytes: usize) -> Result<(), Failure> {
     let set = handles::find::<DataSet, _>(set)?;
-    set.add(start, bytes)
+    // SAFETY: the caller's promise.
+    unsafe { set.add(start, bytes) }
 }
 
-pub fn allocate(
+/// # Safety
+/// As for [`DataSet::allocate`].
+pub unsafe fn allocate(
     set: *mut domicile_data_set,
     slot: *const domicile_slot,
     others: domicile_others,
 ) -> Result<domicile_allocation, Failure> {
     let set = handles::find::<DataSet, _>(set)?;
     let slot = slot_of(&set.application, slot)?;
-    set.allocate(slot, others)
+    // SAFETY: the caller's promise.
+    unsafe { set.allocate(slot, others) }
 }
 
 pub fn destroy(set: *mut domicile_data_set) -> Result<(), Failure> {
@@ -211,13 +233,17 @@ pub unsafe extern "C" fn domicile_data_set_create(
 
 /// Adds so many bytes from an address on. They get their colors in the next
 /// domicile_data_set_allocate, and must be there then.
+///
+/// # Safety
+/// From that allocation on the memory stays mapped as it is, until the data set is destroyed.
 #[unsafe(no_mangle)]
-pub extern "C" fn domicile_data_set_add(
+pub unsafe extern "C" fn domicile_data_set_add(
     set: *mut domicile_data_set,
     start: *const c_void,
     bytes: usize,
 ) -> domicile_error {
-    code(told(|| add(set, start.addr(), bytes)))
+    // SAFETY: the caller's promise.
+    code(told(|| unsafe { add(set, start.addr(), bytes) }))
 }
 
 /// Gives all pages of a data set frames of the slot's colors; slot NULL: confines them to the
@@ -238,7 +264,8 @@ pub unsafe extern "C" fn domicile_data_set_allocate(
         // SAFETY: the caller's promise.
         let destination = unsafe { Destination::new(done) }?;
         let others = domicile_others::from_number(others)?;
-        destination.fill(&allocate(set, slot, others)?);
+        // SAFETY: the caller's promise.
+        destination.fill(&unsafe { allocate(set, slot, others) }?);
         Ok(())
     }))
 }
@@ -312,7 +339,8 @@ pub unsafe extern "C" fn domicile_data_set_repair(
         // SAFETY: the caller's promise.
         let destination = unsafe { Destination::new(census) }?;
         let others = domicile_others::from_number(others)?;
-        set.repair(others)?;
+        // SAFETY: the caller's promise.
+        unsafe { set.repair(others) }?;
         destination.fill(&set.census()?);
         Ok(())
     }))

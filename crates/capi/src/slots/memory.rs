@@ -43,8 +43,10 @@ fn take(
     let block = Block::map(bytes)
         .map_err(|error| Failure::saying(DOMICILE_OUT_OF_MEMORY, format!("{bytes} bytes of memory: {error}")))?;
     let set = DataSet::new(Arc::clone(&application), group);
-    set.add(block.start().addr(), block.bytes())?;
-    set.allocate(Some(slot), DOMICILE_OTHERS_ABSENT)?;
+    // SAFETY: the data set ends before the block does.
+    unsafe { set.add(block.start().addr(), block.bytes()) }?;
+    // SAFETY: nobody knows of the block yet.
+    unsafe { set.allocate(Some(slot), DOMICILE_OTHERS_ABSENT) }?;
     let start = block.start();
     let piece = Piece {
         _set: set,

@@ -40,6 +40,17 @@ fn coloring(order: Order) -> Coloring {
     Coloring::with(order, colors, engine)
 }
 
+/// A loop over a test's own memory, or over addresses that are refused.
+fn hear(coloring: &mut Coloring, told: Loop) {
+    // SAFETY: the test's own memory, which other threads do not use.
+    unsafe { coloring.hear(told) };
+}
+
+fn start(coloring: &mut Coloring) {
+    // SAFETY: as above.
+    unsafe { coloring.start(Others::Absent) };
+}
+
 /// Memory of so many pages, and a part of it as an array.
 struct Memory(Area);
 
@@ -69,10 +80,13 @@ fn what_was_said_before_main_is_colored_at_once() {
     for order in Order::ALL {
         let memory = Memory::new(200);
         let mut coloring = coloring(order);
-        coloring.hear(a_loop("f", &[memory.array(0, 100), memory.array(100, 60)], 4));
-        coloring.hear(a_loop("g", &[memory.array(100, 60)], 4));
+        hear(
+            &mut coloring,
+            a_loop("f", &[memory.array(0, 100), memory.array(100, 60)], 4),
+        );
+        hear(&mut coloring, a_loop("g", &[memory.array(100, 60)], 4));
         assert_eq!(coloring.outcome(false).pages, 0, "nothing is colored before the start");
-        coloring.start(Others::Absent);
+        start(&mut coloring);
         let outcome = coloring.outcome(true);
         assert_eq!(
             (outcome.loops, outcome.arrays, outcome.pages, outcome.threads),
@@ -96,8 +110,8 @@ fn content_stays_and_pages_that_no_loop_touches_are_left_alone() {
     // The array is longer than the loop.
     let mut told = a_loop("f", &[memory.array(0, 64)], 2);
     told.iterations = 40;
-    coloring.hear(told);
-    coloring.start(Others::Absent);
+    hear(&mut coloring, told);
+    start(&mut coloring);
     let outcome = coloring.outcome(true);
     assert_eq!(outcome.pages, 40);
     honoured(&outcome);
@@ -109,10 +123,10 @@ fn loops_that_swap_arrays_change_nothing() {
     let memory = Memory::new(128);
     let (old, new) = (memory.array(0, 64), memory.array(64, 64));
     let mut coloring = coloring(Order::Directed);
-    coloring.start(Others::Absent);
+    start(&mut coloring);
     for _ in 0..100 {
-        coloring.hear(a_loop("step", &[old, new], 2));
-        coloring.hear(a_loop("step", &[new, old], 2));
+        hear(&mut coloring, a_loop("step", &[old, new], 2));
+        hear(&mut coloring, a_loop("step", &[new, old], 2));
     }
     let outcome = coloring.outcome(true);
     assert_eq!((outcome.loops, outcome.again), (2, 198));
@@ -126,10 +140,10 @@ fn loops_that_swap_arrays_change_nothing() {
 fn arrays_that_come_later_are_colored_when_they_come() {
     let memory = Memory::new(40 * 16);
     let mut coloring = coloring(Order::Directed);
-    coloring.start(Others::Absent);
+    start(&mut coloring);
     for number in 0..40 {
         let together = [memory.array(number * 16, 16), memory.array(0, 16)];
-        coloring.hear(a_loop(&number.to_string(), &together, 2));
+        hear(&mut coloring, a_loop(&number.to_string(), &together, 2));
         assert_eq!(coloring.outcome(false).pages, 16 * (number + 1));
     }
     let outcome = coloring.outcome(true);
@@ -143,11 +157,11 @@ fn memory_that_is_gone_is_told_and_does_no_harm() {
     let mut coloring = coloring(Order::Directed);
     let gone = Memory::new(16);
     let array = gone.array(0, 16);
-    coloring.hear(a_loop("f", &[array], 2));
-    coloring.start(Others::Absent);
+    hear(&mut coloring, a_loop("f", &[array], 2));
+    start(&mut coloring);
     drop(gone);
     let stays = Memory::new(16);
-    coloring.hear(a_loop("g", &[stays.array(0, 16), (1 << 12, 3 << 12)], 2));
+    hear(&mut coloring, a_loop("g", &[stays.array(0, 16), (1 << 12, 3 << 12)], 2));
     let outcome = coloring.outcome(true);
     assert!(
         outcome.left.contains(&("nothing is mapped there".to_string(), 3)),
@@ -160,12 +174,15 @@ fn memory_that_is_gone_is_told_and_does_no_harm() {
 fn a_loop_that_cannot_be_does_not_take_the_others_with_it() {
     let memory = Memory::new(16);
     let mut coloring = coloring(Order::Directed);
-    coloring.hear(a_loop("wrong", &[memory.array(0, 16), (1 << 40, 1 << 61)], 2));
+    hear(
+        &mut coloring,
+        a_loop("wrong", &[memory.array(0, 16), (1 << 40, 1 << 61)], 2),
+    );
     let mut wrong = a_loop("wrong", &[memory.array(0, 16)], 2);
     wrong.summaries[0].bytes = 0;
-    coloring.hear(wrong);
-    coloring.hear(a_loop("right", &[memory.array(0, 16)], 2));
-    coloring.start(Others::Absent);
+    hear(&mut coloring, wrong);
+    hear(&mut coloring, a_loop("right", &[memory.array(0, 16)], 2));
+    start(&mut coloring);
     let outcome = coloring.outcome(true);
     assert_eq!(
         (outcome.loops, outcome.refused, outcome.pages),
@@ -190,9 +207,9 @@ fn loops_of_any_counts_take_no_more_than_their_arrays() {
         let mut told = a_loop("wild", &[memory.array(0, 16)], 128);
         (told.iterations, told.schedule) = (iterations, schedule);
         told.summaries[0].unit = unit;
-        coloring.hear(told);
-        coloring.hear(a_loop("right", &[memory.array(0, 16)], 2));
-        coloring.start(Others::Absent);
+        hear(&mut coloring, told);
+        hear(&mut coloring, a_loop("right", &[memory.array(0, 16)], 2));
+        start(&mut coloring);
         let outcome = coloring.outcome(true);
         assert_eq!(outcome.pages, 16, "{outcome:?}");
     }

@@ -282,16 +282,18 @@ impl Supply for Client {
     /// Pre: besides what the trait says, none of the pages may become part of a huge one ([`sys::memory::no_huge`]).
     ///
     /// Errors: no daemon; a refusal, for one of the quota. Then the pages are absent, or hold zeros.
-    fn fill(&mut self, into: Pages, want: &[u16]) -> Result<Vec<Option<u16>>, Error> {
+    unsafe fn fill(&mut self, into: Pages, want: &[u16]) -> Result<Vec<Option<u16>>, Error> {
         assert_eq!(into.count, want.len(), "one color for each page");
         if want.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(self.fill_pages(into, want)?)
+        // SAFETY: the caller's promise.
+        Ok(unsafe { self.fill_pages(into, want) }?)
     }
 
-    fn give_back(&mut self, pages: Pages) -> Result<(), Error> {
-        Ok(self.give_back_pages(pages)?)
+    unsafe fn give_back(&mut self, pages: Pages) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        Ok(unsafe { self.give_back_pages(pages) }?)
     }
 
     /// As [`Client::look`]: the daemon tells of frames that it handed out, and of no others.

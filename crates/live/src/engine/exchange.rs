@@ -19,7 +19,11 @@ impl Engine {
     ///
     /// The whole piece is registered meanwhile, so that a mapping that is colored as a whole is not
     /// divided, and the program's `mremap` of it works.
-    pub(super) fn exchange(
+    ///
+    /// # Safety
+    /// As for [`color`](Engine::color).
+    #[allow(clippy::too_many_arguments)]
+    pub(super) unsafe fn exchange(
         &mut self,
         range: Pages,
         piece: Pages,
@@ -42,7 +46,8 @@ impl Engine {
             start: fresh.start(),
             count: targets.len(),
         };
-        let furnished = self.furnish(new, &want, Content::Any, Placing::Move)?;
+        // SAFETY: an area of our own, which nobody else knows; a page of it goes into place with its new content.
+        let furnished = unsafe { self.furnish(new, &want, Content::Any, Placing::Move) }?;
         let stage = self.another(false)?;
         let registered = stage.register(old.span());
         registered.map_err(Error::system("registering memory with a userfaultfd"))?;
@@ -50,7 +55,8 @@ impl Engine {
             .iter()
             .zip(&furnished.right)
             .map(|(target, &right)| (target.page - before, right));
-        let mut exchange = Exchange::new(piece.span(), pages, stage, old, fresh);
+        // SAFETY: the caller's promise; the piece is registered before each pass.
+        let mut exchange = unsafe { Exchange::new(piece.span(), pages, stage, old, fresh) };
         let batch = match others {
             Others::Absent => QUIET_BATCH,
             Others::Running => self.config.batch,

@@ -122,7 +122,12 @@ pub(super) struct Exchange {
 
 impl Exchange {
     /// Pages, by number within the range, ascending, and whether each has a new frame in `fresh`.
-    pub fn new(
+    ///
+    /// # Safety
+    /// The range is the memory of somebody who agreed, private and anonymous, and stays so as far as the
+    /// events of `events` do not say otherwise. As long as pages are in flight ([`pass`](Exchange::pass)) it is registered
+    /// with `events`, or nobody else touches it.
+    pub unsafe fn new(
         range: Span,
         pages: impl ExactSizeIterator<Item = (usize, bool)>,
         stage: Faults,
@@ -241,7 +246,9 @@ impl Exchange {
                 continue;
             }
             let span = Span::new(self.home[at] as usize, count * PAGE);
-            let progress = self.stage.take(span, &mut self.old, at);
+            // SAFETY: the range is registered with `events` or nobody touches it (see `new`), nobody forks (the flight),
+            // and `put` follows before anything else does.
+            let progress = unsafe { self.stage.take(span, &mut self.old, at) };
             let taken = (progress.bytes / PAGE).min(count);
             for page in at..at + taken {
                 self.target[page] = self.home[page];
@@ -268,7 +275,7 @@ impl Exchange {
         let mut at = start;
         while at < end {
             let count = (at..end).take_while(|&page| self.state(page) == State::Taken).count();
-            self.fresh.copy(at, &self.old, at, count);
+            self.fresh.copy(at, &mut self.old, at, count);
             at += count.max(1);
         }
     }
@@ -282,7 +289,8 @@ impl Exchange {
                 continue;
             };
             let span = Span::new(self.target[at] as usize, count * PAGE);
-            let progress = events.put(&mut self.fresh, at, span);
+            // SAFETY: it is the content that was taken out there.
+            let progress = unsafe { events.put(&mut self.fresh, at, span) };
             let put = (progress.bytes / PAGE).min(count);
             for page in at..at + put {
                 self.set(page, State::Done);
@@ -311,9 +319,13 @@ impl Exchange {
         while self.state(at) == State::Taken {
             let Some(events) = self.events.as_ref() else { return };
             let to = Span::new(self.target[at] as usize, PAGE);
-            match events.copy(&self.fresh, at, to).stop {
+            // SAFETY: here and in the next one: it is the content that was taken out there.
+            match unsafe { events.copy(&self.fresh, at, to) }.stop {
                 None => self.set(at, State::Elsewhere),
-                Some(_) if events.put(&mut self.old, at, to).stop.is_none() => self.set(at, State::Elsewhere),
+                // SAFETY: as above.
+                Some(_) if unsafe { events.put(&mut self.old, at, to) }.stop.is_none() => {
+                    self.set(at, State::Elsewhere);
+                }
                 // No longer mapped, or no longer ours: the program put something else there.
                 Some(Stop::Hole | Stop::Occupied) if !tries.another_hole() => self.set(at, State::Gone),
                 // Even without memory to copy to: the content is kept until it has its place.
@@ -349,7 +361,8 @@ impl Exchange {
         }
         if let Some(events) = self.events.as_ref() {
             let page = Span::new(address, PAGE);
-            if events.zero(page).stop.is_some() {
+            // SAFETY: it is none of the pages in flight, as was just seen; all others are in their place.
+            if unsafe { events.zero(page) }.stop.is_some() {
                 // Has one by now, or cannot be helped: the thread looks again.
                 let _ = events.wake(page);
             }

@@ -24,9 +24,12 @@ impl Engine {
     ///
     /// `way`: how the own pool brings them there, [`Placing::Move`] or [`Placing::Refill`].
     ///
-    /// Pre: nobody touches the pages, which hold zeros only. Errors: where frames run out; some
-    /// pages may have frames then, all of them still full of zeros.
-    pub(super) fn furnish(
+    /// Errors: where frames run out; some pages may have frames then, all of them still full of zeros.
+    ///
+    /// # Safety
+    /// Nobody touches the pages, which hold zeros only. With [`Content::Any`] the caller writes them over as
+    /// a whole before anybody else sees them.
+    pub(super) unsafe fn furnish(
         &mut self,
         into: Pages,
         want: &[u16],
@@ -39,14 +42,16 @@ impl Engine {
         };
         let asked = self.config.supply.is_some();
         if let Some(supply) = self.config.supply.as_mut() {
-            match supply.fill(into, want) {
+            // SAFETY: the caller's promise.
+            match unsafe { supply.fill(into, want) } {
                 Ok(told) => {
                     self.look(into, want, &told, &mut done.right)?;
                     done.supplied = done.right.iter().filter(|&&right| right).count();
                 }
                 Err(error) => {
                     self.trouble = Some(error.to_string());
-                    empty(into)?;
+                    // SAFETY: they held zeros, and nobody touches them.
+                    unsafe { empty(into) }?;
                 }
             }
         }
@@ -60,10 +65,12 @@ impl Engine {
             for part in wrong_parts(&done.right) {
                 let (pages, want) = (into.part(part.start, part.len()), &want[part.clone()]);
                 if asked || round > 0 {
-                    empty(pages)?;
+                    // SAFETY: as above; with other content than zeros nobody has read it.
+                    unsafe { empty(pages) }?;
                 }
                 let Some(pool) = self.pool.as_mut() else { break };
-                let told = pool.fill_with(pages, want, content, way)?;
+                // SAFETY: the caller's promise; the pages were absent, or have just been emptied.
+                let told = unsafe { pool.fill_with(pages, want, content, way) }?;
                 let mut right = vec![false; part.len()];
                 self.look(pages, want, &told, &mut right)?;
                 done.right[part].copy_from_slice(&right);
@@ -99,8 +106,12 @@ impl Engine {
 }
 
 /// Frees the frames of pages that hold zeros.
-fn empty(pages: Pages) -> Result<(), Error> {
-    memory::discard(pages.span()).map_err(Error::system("freeing frames of the wrong color"))
+///
+/// # Safety
+/// Nobody needs their content, which are zeros.
+unsafe fn empty(pages: Pages) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
+    unsafe { memory::discard(pages.span()) }.map_err(Error::system("freeing frames of the wrong color"))
 }
 
 /// The parts without a right page.

@@ -10,7 +10,10 @@ use crate::{Error, PAGE_BYTES, Pages};
 
 impl Engine {
     /// Works for private pages of files, too, which cannot be moved.
-    pub(super) fn refill(&mut self, range: Pages, targets: &[Target], done: &mut Done) -> Result<(), Error> {
+    ///
+    /// # Safety
+    /// Nobody else touches the pages meanwhile.
+    pub(super) unsafe fn refill(&mut self, range: Pages, targets: &[Target], done: &mut Done) -> Result<(), Error> {
         let possible = self.visible || self.config.supply.is_some();
         if let Some(first) = targets.first().filter(|_| !possible) {
             return Err(Error::Unfit {
@@ -24,13 +27,22 @@ impl Engine {
         let mut rest = targets;
         while let Some(first) = rest.first() {
             let count = run(rest, |_| true);
-            self.refill_run(range, range.part(first.page, count), &rest[..count], done)?;
+            // SAFETY: the caller's promise.
+            unsafe { self.refill_run(range, range.part(first.page, count), &rest[..count], done) }?;
             rest = &rest[count..];
         }
         Ok(())
     }
 
-    fn refill_run(&mut self, range: Pages, pages: Pages, targets: &[Target], done: &mut Done) -> Result<(), Error> {
+    /// # Safety
+    /// As for [`refill`](Engine::refill).
+    unsafe fn refill_run(
+        &mut self,
+        range: Pages,
+        pages: Pages,
+        targets: &[Target],
+        done: &mut Done,
+    ) -> Result<(), Error> {
         let want: Vec<u16> = targets.iter().map(|target| target.color).collect();
         let saved = Area::map(pages.bytes(), Size::Small);
         let mut saved = saved.map_err(Error::system("mapping memory to save pages"))?;
@@ -38,16 +50,22 @@ impl Engine {
         // Where one mapping is refused, those before it have been emptied all the same: from here on nothing
         // returns before the content is back.
         let mut unlocked = Vec::new();
-        let mut emptied = memory::discard(pages.span());
+        // SAFETY: the content is saved and comes back below; nobody else touches the pages until then.
+        let mut emptied = unsafe { memory::discard(pages.span()) };
         if emptied.is_err() {
             // Locked pages cannot be emptied.
             unlocked = self.unlock_program(pages);
-            emptied = memory::discard(pages.span());
+            // SAFETY: as above.
+            emptied = unsafe { memory::discard(pages.span()) };
         }
         let emptied = emptied.map_err(Error::system("emptying pages"));
-        let furnished = emptied.and_then(|()| self.furnish(pages, &want, Content::Zeros, Placing::Refill));
+        let furnished = emptied.and_then(|()| {
+            // SAFETY: they have just been emptied, and nobody else touches them.
+            unsafe { self.furnish(pages, &want, Content::Zeros, Placing::Refill) }
+        });
         // Whatever came of it, the content is written back; absent pages get frames by that.
-        let written = memory::write(pages.span(), &saved, 0);
+        // SAFETY: it is their own content, and nobody else touches them.
+        let written = unsafe { memory::write(pages.span(), &saved, 0) };
         self.relock(&unlocked);
         written.map_err(Error::system("writing back the content of pages"))?;
         let furnished = furnished?;

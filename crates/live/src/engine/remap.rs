@@ -14,7 +14,9 @@ use crate::{Error, PAGE_BYTES, Pages};
 const SPARE: usize = 64;
 
 impl Engine {
-    pub(super) fn remap(&mut self, range: Pages, targets: &[Target], done: &mut Done) -> Result<(), Error> {
+    /// # Safety
+    /// The range is private anonymous memory, and nobody else touches it meanwhile.
+    pub(super) unsafe fn remap(&mut self, range: Pages, targets: &[Target], done: &mut Done) -> Result<(), Error> {
         let want: Vec<u16> = targets.iter().map(|target| target.color).collect();
         let budget = self.config.mappings.min(mappings::limit().saturating_sub(SPARE));
         let now = mappings::count().map_err(Error::system("reading /proc/self/maps"))?;
@@ -44,7 +46,10 @@ impl Engine {
             let (frame, to) = (frames[first], range.part(targets[first].page, count));
             let page = frame.page as usize;
             let area = pool.area(frame);
-            let placed = memory::read(to.span(), area, page).and_then(|()| memory::remap(area, page, to.span()));
+            let placed = memory::read(to.span(), area, page).and_then(|()| {
+                // SAFETY: the area's pages hold the very content of the place, which nobody else touches.
+                unsafe { memory::remap(area, page, to.span()) }
+            });
             if let Err(error) = placed {
                 // This page and those behind it are as they were.
                 let first = pieces[done_pieces].0;

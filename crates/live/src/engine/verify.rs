@@ -59,7 +59,10 @@ impl Engine {
     ///
     /// Errors: [`Error::Unavailable`] where frames are hidden and there is no supply to ask, so that right
     /// pages cannot be told from wrong ones; the supply's where it does not answer.
-    pub fn repair(&mut self, range: Pages, set: &ColorSet, others: Others) -> Result<Repaired, Error> {
+    ///
+    /// # Safety
+    /// As for [`color`](Engine::color).
+    pub unsafe fn repair(&mut self, range: Pages, set: &ColorSet, others: Others) -> Result<Repaired, Error> {
         self.renew()?;
         if !self.visible && self.config.supply.is_none() {
             return Err(Error::Unavailable {
@@ -77,12 +80,14 @@ impl Engine {
         let wrong = wrong.filter(|(entry, color)| entry.present() && !right(color)).count();
         let wish = Wish::Set(set.clone());
         if self.visible {
-            let done = self.color(range, &wish, others)?;
+            // SAFETY: the caller's promise.
+            let done = unsafe { self.color(range, &wish, others) }?;
             return Ok(Repaired { wrong, done });
         }
         let (targets, kept) = wish.targets(range.count, &self.config.colors, Some(&known))?;
         let hints = targets.iter().map(|target| (target.page, target.color)).collect();
-        let mut done = self.color(range, &Wish::Hints(hints), others)?;
+        // SAFETY: the caller's promise.
+        let mut done = unsafe { self.color(range, &Wish::Hints(hints), others) }?;
         (done.pages, done.kept) = (done.pages + kept, done.kept + kept);
         Ok(Repaired { wrong, done })
     }

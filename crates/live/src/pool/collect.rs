@@ -135,17 +135,13 @@ impl Pool {
         let mut heads = heads.map_err(Error::system("mapping memory to collect frames"))?;
         let registered = faults.register(heads.span());
         registered.map_err(Error::system("registering memory with a userfaultfd"))?;
-        let area = self.chunks[chunk as usize].as_ref();
         let mut divided = Vec::new();
-        for &block in blocks {
-            let Some(area) = area else { break };
-            let page = divided.len();
-            if faults
-                .take(area.part(block * BLOCK, 1), &mut heads, page)
-                .stop
-                .is_none()
-            {
-                divided.push(block);
+        if let Some(area) = self.chunks[chunk as usize].as_mut() {
+            for &block in blocks {
+                let moved = faults.shift(area, block * BLOCK, &mut heads, divided.len(), 1);
+                if moved.stop.is_none() {
+                    divided.push(block);
+                }
             }
         }
         let released = faults.unregister(heads.span());

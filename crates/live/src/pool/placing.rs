@@ -13,7 +13,11 @@ const REFILL: usize = 64;
 
 impl Pool {
     /// As [`Supply::fill`](crate::Supply::fill); what lies in the frames is the caller's choice.
-    pub(crate) fn fill_with(
+    ///
+    /// # Safety
+    /// As for [`Supply::fill`](crate::Supply::fill); with [`Content::Any`] the caller writes the pages over as a whole
+    /// before anybody else sees them.
+    pub(crate) unsafe fn fill_with(
         &mut self,
         into: Pages,
         want: &[u16],
@@ -29,7 +33,8 @@ impl Pool {
         }
         let frames = self.take(want)?;
         match way {
-            Placing::Move => self.fill_by_moving(into, want, &frames, content),
+            // SAFETY: the caller's promise.
+            Placing::Move => unsafe { self.fill_by_moving(into, want, &frames, content) },
             Placing::Refill => self.refill(into, want, &frames),
             Placing::Remap => {
                 self.put_back(want, &frames);
@@ -51,7 +56,9 @@ impl Pool {
         }
     }
 
-    fn fill_by_moving(
+    /// # Safety
+    /// As for [`fill_with`](Pool::fill_with).
+    unsafe fn fill_by_moving(
         &mut self,
         into: Pages,
         want: &[u16],
@@ -81,7 +88,8 @@ impl Pool {
             let Some(area) = chunks[at.chunk as usize].as_mut() else {
                 break;
             };
-            let progress = faults.put(area, at.page as usize, to);
+            // SAFETY: the pages are absent, and the caller's; what they get are zeros, or whatever the caller said.
+            let progress = unsafe { faults.put(area, at.page as usize, to) };
             done += progress.bytes / PAGE;
             if progress.stop.is_some() {
                 stop = progress.stop;

@@ -111,7 +111,7 @@ impl Application {
     }
 
     /// A data set without data that the threads of `group` use.
-    pub fn data_set(&self, group: &ThreadGroup) -> Result<DataSet, Error> {
+    pub fn data_set<'m>(&self, group: &ThreadGroup) -> Result<DataSet<'m>, Error> {
         self.0.with(|_| Ok(()))?;
         Ok(DataSet::new(Arc::clone(&self.0), self.0.number(), group.clone()))
     }

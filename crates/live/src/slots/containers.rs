@@ -23,7 +23,7 @@ pub struct Keeping {
 #[derive(Default)]
 struct State {
     /// By address.
-    blocks: HashMap<usize, DataSet>,
+    blocks: HashMap<usize, DataSet<'static>>,
     error: Option<Error>,
 }
 
@@ -72,18 +72,24 @@ impl Keeping {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn place(&self, pages: Span) -> Result<DataSet, Error> {
+    /// # Safety
+    /// The pages are mapped, private and anonymous, until [`Keeper::leave`], and nobody knows of them yet.
+    unsafe fn place(&self, pages: Span) -> Result<DataSet<'static>, Error> {
         let mut set = self.application.data_set(&self.group)?;
-        set.add(pages.start, pages.bytes)?;
-        // Nobody knows of these pages yet.
-        set.allocate(self.slot.as_ref(), Others::Absent)?;
+        // SAFETY: the caller's promise; the data set is gone when the pages are.
+        unsafe { set.add_raw(pages.start, pages.bytes) }?;
+        // SAFETY: nobody knows of these pages yet.
+        unsafe { set.allocate_among(self.slot.as_ref(), Others::Absent) }?;
         Ok(set)
     }
 }
 
-impl Keeper for Keeping {
+// SAFETY: the engine gives the pages other frames and leaves addresses and content as they are; only `leave`, when the
+// container needs them no more, empties them.
+unsafe impl Keeper for Keeping {
     fn keep(&self, pages: Span) -> bool {
-        let placed = self.place(pages);
+        // SAFETY: they were just mapped, and the container gets them only after this.
+        let placed = unsafe { self.place(pages) };
         let mut state = self.lock();
         match placed {
             Ok(set) => {
@@ -103,7 +109,8 @@ impl Keeper for Keeping {
         let set = self.lock().blocks.remove(&pages.start);
         if let Some(mut set) = set {
             // Where frames cannot be given back they go with the pages.
-            let _ = set.discard();
+            // SAFETY: what they hold is needed no more.
+            let _ = unsafe { set.discard_raw() };
         }
     }
 }

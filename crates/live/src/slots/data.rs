@@ -1,6 +1,10 @@
-//! A data set: addresses, the threads that use them, and the colors that they were given.
+//! A data set: memory, the threads that use it, and the colors that it was given.
 
+use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
+
+use bytemuck::Pod;
 
 use super::Error;
 use super::application::{Defined, Shared, Slot, State};
@@ -11,14 +15,38 @@ use crate::{Census, Done, Others, PAGE_BYTES, Pages};
 
 /// Data that is used together. Dropping it gives its colors back; the data stays where it is and as it is.
 ///
-/// The memory is the program's: it must stay mapped as long as the data set has it. A range that is unmapped
-/// and mapped anew meanwhile is somebody else's data; free the data set first.
-pub struct DataSet {
+/// It borrows the memory that it has for `'m`, but for memory that was added by its address.
+pub struct DataSet<'m> {
     application: Arc<Shared>,
     number: u64,
     group: ThreadGroup,
     ranges: Ranges,
+    /// What it has to itself, one for each [`Part`].
+    lent: Vec<&'m mut [u8]>,
+    /// Whether it has all of its memory to itself.
+    alone: bool,
     placed: Option<Placed>,
+}
+
+/// Memory that was lent to a data set, which gives it out again as long as it has it.
+pub struct Part<T> {
+    set: u64,
+    at: usize,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Part<T> {
+    fn clone(&self) -> Part<T> {
+        *self
+    }
+}
+
+impl<T> Copy for Part<T> {}
+
+impl<T> fmt::Debug for Part<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "part {} of data set {}", self.at, self.set)
+    }
 }
 
 struct Placed {
@@ -29,22 +57,82 @@ struct Placed {
     slot: Option<Arc<Defined>>,
 }
 
-impl DataSet {
-    pub(super) fn new(application: Arc<Shared>, number: u64, group: ThreadGroup) -> DataSet {
+impl<'m> DataSet<'m> {
+    pub(super) fn new(application: Arc<Shared>, number: u64, group: ThreadGroup) -> DataSet<'m> {
         DataSet {
             application,
             number,
             group,
             ranges: Ranges::default(),
+            lent: Vec::new(),
+            alone: true,
             placed: None,
         }
     }
 
-    /// Adds `bytes` from `address` on. Data that was placed before is joined by it with the next
-    /// [`DataSet::allocate`].
-    pub fn add(&mut self, address: usize, bytes: usize) -> Result<(), Error> {
+    /// Adds memory, for the data set alone; [`DataSet::part`] and [`DataSet::part_mut`] are the way to it meanwhile. Data
+    /// that was placed before is joined by it with the next [`DataSet::allocate`].
+    pub fn add<T: Pod>(&mut self, memory: &'m mut [T]) -> Result<Part<T>, Error> {
+        // The kernel knows memory by its address alone.
+        let address = memory.as_mut_ptr().expose_provenance();
+        self.add_range(address, size_of_val(memory))?;
+        self.lent.push(bytemuck::cast_slice_mut(memory));
+        Ok(Part {
+            set: self.number,
+            at: self.lent.len() - 1,
+            of: PhantomData,
+        })
+    }
+
+    /// Adds memory that others use meanwhile, as far as `&` lets them. Its pages change their frames under their hands,
+    /// which [`Others::Running`] tells the needs of.
+    pub fn add_shared<T>(&mut self, memory: &'m [T]) -> Result<(), Error> {
+        self.add_range(memory.as_ptr().expose_provenance(), size_of_val(memory))?;
+        self.alone = false;
+        Ok(())
+    }
+
+    /// Adds `bytes` from `address` on, whosever they are.
+    ///
+    /// # Safety
+    /// The memory is the caller's, or of somebody who agreed, and stays mapped as it is as long as the data set lives: what
+    /// is unmapped and mapped anew meanwhile is somebody else's. As long as it lives no process is made from this one by
+    /// anything that the C library's handlers of `fork` do not see, while [`DataSet::allocate`] or [`DataSet::repair`] run.
+    pub unsafe fn add_raw(&mut self, address: usize, bytes: usize) -> Result<(), Error> {
+        self.add_range(address, bytes)?;
+        self.alone = false;
+        Ok(())
+    }
+
+    fn add_range(&mut self, address: usize, bytes: usize) -> Result<(), Error> {
         self.application.with(|_| Ok(()))?;
         self.ranges.add(address, bytes)
+    }
+
+    /// Memory that was lent.
+    ///
+    /// Pre: to this data set (else it panics, as for all three).
+    pub fn part<T: Pod>(&self, part: Part<T>) -> &[T] {
+        self.check(&part);
+        bytemuck::cast_slice(self.lent[part.at])
+    }
+
+    /// Memory that was lent, to be written.
+    pub fn part_mut<T: Pod>(&mut self, part: Part<T>) -> &mut [T] {
+        let [memory] = self.parts_mut([part]);
+        memory
+    }
+
+    /// Several of them at once, no two the same.
+    pub fn parts_mut<T: Pod, const N: usize>(&mut self, parts: [Part<T>; N]) -> [&mut [T]; N] {
+        parts.iter().for_each(|part| self.check(part));
+        let memory = self.lent.get_disjoint_mut(parts.map(|part| part.at));
+        let memory = memory.unwrap_or_else(|error| panic!("parts of a data set: {error}"));
+        memory.map(|memory| bytemuck::cast_slice_mut(memory))
+    }
+
+    fn check<T>(&self, part: &Part<T>) {
+        assert_eq!(part.set, self.number, "the part is another data set's");
     }
 
     /// Bytes of the ranges, those left out included.
@@ -76,12 +164,27 @@ impl DataSet {
     /// data that is not worth caching then does the least harm. (Processors keep it in the cache all the same; who
     /// writes it best uses stores that bypass the caches, which is for the program to do.)
     ///
-    /// A data set that has colors already gets new ones, and gives the old ones back afterwards. With
-    /// [`Others::Absent`] the caller promises that nobody, the kernel included, touches the pages meanwhile.
+    /// A data set that has colors already gets new ones, and gives the old ones back afterwards. Memory that it does not
+    /// have to itself may be used meanwhile, as with [`Others::Running`].
     ///
     /// What the data holds stays, after any error too. After an error of the engine the data set has the
     /// colors that it had before, if any, though some pages may lie elsewhere.
-    pub fn allocate(&mut self, slot: Option<&Slot>, others: Others) -> Result<&Given, Error> {
+    pub fn allocate(&mut self, slot: Option<&Slot>) -> Result<&Given, Error> {
+        let others = self.others();
+        // SAFETY: who is said to be absent is: what is lent by `&mut` nobody else can touch.
+        unsafe { self.allocate_among(slot, others) }
+    }
+
+    /// Who may touch the memory, from what is known of it.
+    fn others(&self) -> Others {
+        if self.alone { Others::Absent } else { Others::Running }
+    }
+
+    /// As [`DataSet::allocate`], where the caller knows who uses the memory.
+    ///
+    /// # Safety
+    /// With [`Others::Absent`] nobody touches the memory until this returns, neither a thread nor the kernel for one.
+    pub unsafe fn allocate_among(&mut self, slot: Option<&Slot>, others: Others) -> Result<&Given, Error> {
         let application = Arc::clone(&self.application);
         if slot.is_some_and(|slot| !Arc::ptr_eq(&slot.0.application, &application)) {
             return Err(Error::OtherApplication);
@@ -96,7 +199,8 @@ impl DataSet {
         let cpus = self.group.cpus(&application.cpus)?;
         let (given, done) = application.with(|state| {
             state.taken.take(self.number, &runs)?;
-            let given = self.give(state, slot, &runs, &cpus, others);
+            // SAFETY: the caller's promise; the memory is lent, or its owner agreed (`add_raw`).
+            let given = unsafe { self.give(state, slot, &runs, &cpus, others) };
             if given.is_err() {
                 // As it was before: that cannot fail, its own pages were not given to anybody.
                 state.taken.forget(self.number);
@@ -118,7 +222,9 @@ impl DataSet {
         Ok(&placed.given)
     }
 
-    fn give(
+    /// # Safety
+    /// As for [`allocate_among`](DataSet::allocate_among); `runs` are pages of this data set.
+    unsafe fn give(
         &self,
         state: &mut State,
         slot: Option<&Slot>,
@@ -128,13 +234,15 @@ impl DataSet {
     ) -> Result<(Given, Done), Error> {
         let slot = slot.map(|slot| slot.0.ledgers);
         let given = state.ledger.allocate(slot, pages_bytes(runs), cpus)?;
-        let done = match state.place.color(runs, &given.colors, others) {
+        // SAFETY: the caller's promise.
+        let done = match unsafe { state.place.color(runs, &given.colors, others) } {
             Ok(done) => done,
             Err(error) => {
                 match &self.placed {
                     Some(before) => {
                         // Where the engine does not manage this either, pages stay where they are.
-                        let _ = state.place.color(&before.runs, &before.given.colors, others);
+                        // SAFETY: as above.
+                        let _ = unsafe { state.place.color(&before.runs, &before.given.colors, others) };
                     }
                     None => runs.iter().for_each(|run| {
                         let _ = state.place.release(*run);
@@ -171,12 +279,25 @@ impl DataSet {
     }
 
     /// Gives those of its pages anew that the kernel has moved; how many those were, and what was done.
-    pub fn repair(&mut self, others: Others) -> Result<(usize, Done), Error> {
+    pub fn repair(&mut self) -> Result<(usize, Done), Error> {
+        let others = self.others();
+        // SAFETY: as for `allocate`.
+        unsafe { self.repair_among(others) }
+    }
+
+    /// As [`DataSet::repair`], where the caller knows who uses the memory.
+    ///
+    /// # Safety
+    /// As for [`DataSet::allocate_among`].
+    pub unsafe fn repair_among(&mut self, others: Others) -> Result<(usize, Done), Error> {
         let Some(placed) = &self.placed else {
             return Ok((0, Done::default()));
         };
-        let repair = |state: &mut State| Ok(state.place.repair(&placed.runs, &placed.given.colors, others)?);
-        self.application.with(repair)
+        self.application.with(|state| {
+            // SAFETY: the caller's promise; the memory is lent, or its owner agreed (`add_raw`).
+            let repaired = unsafe { state.place.repair(&placed.runs, &placed.given.colors, others) };
+            Ok(repaired?)
+        })
     }
 
     /// Gives the colors back; the data stays as it is, in the frames that it has. A data set without colors is left
@@ -185,10 +306,26 @@ impl DataSet {
         self.leave(|state, run| state.place.release(run))
     }
 
-    /// Gives the colors back, and the frames too: what the data set holds is needed no more, and reads as zeros
-    /// afterwards.
+    /// Gives the colors back, and the frames too: what the data set holds is needed no more, and its whole pages read as
+    /// zeros afterwards.
+    ///
+    /// Errors: [`Error::NotLent`] where it does not have all of its memory to itself.
     pub fn discard(&mut self) -> Result<(), Error> {
-        self.leave(|state, run| state.place.empty(run))
+        if !self.alone {
+            return Err(Error::NotLent);
+        }
+        // SAFETY: it was lent for this data set alone, as plain data.
+        unsafe { self.discard_raw() }
+    }
+
+    /// As [`DataSet::discard`], whosever the memory is.
+    ///
+    /// # Safety
+    /// The memory holds plain data, for which zeros are a value, or nothing that is ever used again, and nobody else
+    /// touches it meanwhile.
+    pub unsafe fn discard_raw(&mut self) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        self.leave(|state, run| unsafe { state.place.empty(run) })
     }
 
     fn leave(&mut self, mut part: impl FnMut(&mut State, Pages) -> Result<(), crate::Error>) -> Result<(), Error> {
@@ -214,7 +351,7 @@ impl DataSet {
     }
 }
 
-impl Drop for DataSet {
+impl Drop for DataSet<'_> {
     fn drop(&mut self) {
         // Nobody is left to hear of an error.
         let _ = self.free();

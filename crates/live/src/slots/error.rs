@@ -35,6 +35,9 @@ pub enum Error {
     NoWholePage { ranges: usize, bytes: u64 },
     #[error("addresses {start:#x} to {end:#x} are placed already, in another data set; free that one first")]
     Overlap { start: usize, end: usize },
+    /// Discarding makes zeros of memory, which takes that it is lent for that.
+    #[error("part of the data set is used by others, or was given by its address: it is not the data set's to discard")]
+    NotLent,
     #[error("there is no thread {thread}: {source}")]
     NoThread { thread: u32, source: std::io::Error },
     #[error("the group has no threads and no cpus; add those that use the data, or take all of them")]

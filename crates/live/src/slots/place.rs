@@ -8,23 +8,32 @@ use crate::{Census, Done, Engine, Error, Others, PAGE_BYTES, Pages, Wish};
 pub trait Place: Send {
     /// Gives the pages of all runs frames of these colors, in turn from run to run. What they hold stays as it is,
     /// after an error too; some pages may then have moved.
-    fn color(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<Done, Error>;
+    ///
+    /// # Safety
+    /// As for [`Engine::color`].
+    unsafe fn color(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<Done, Error>;
 
     /// Which of the pages have frames of these colors.
     fn census(&mut self, runs: &[Pages], colors: &ColorSet) -> Result<Census, Error>;
 
     /// Gives those pages anew that the kernel has moved; how many had moved, and what was done.
-    fn repair(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<(usize, Done), Error>;
+    ///
+    /// # Safety
+    /// As for [`Engine::color`].
+    unsafe fn repair(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<(usize, Done), Error>;
 
     /// The pages are nobody's data set any more: frees what was kept for them. What they hold stays.
     fn release(&mut self, run: Pages) -> Result<(), Error>;
 
     /// What the pages hold is needed no more: their frames go back to where they came from.
-    fn empty(&mut self, run: Pages) -> Result<(), Error>;
+    ///
+    /// # Safety
+    /// As for [`Engine::empty`].
+    unsafe fn empty(&mut self, run: Pages) -> Result<(), Error>;
 }
 
 impl Place for Engine {
-    fn color(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<Done, Error> {
+    unsafe fn color(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<Done, Error> {
         let in_turn: Vec<u16> = colors.iter().map(|color| color as u16).collect();
         // By address, so that neighbouring blocks that come one by one go on where the one before ended.
         let mut turn = runs.first().map_or(0, |run| run.start / PAGE_BYTES);
@@ -41,7 +50,8 @@ impl Place for Engine {
                 Wish::Hints((0..run.count).map(color).collect())
             };
             turn += run.count;
-            add(&mut sum, Engine::color(self, run, &wish, others)?);
+            // SAFETY: the caller's promise.
+            add(&mut sum, unsafe { Engine::color(self, run, &wish, others) }?);
         }
         Ok(sum)
     }
@@ -63,7 +73,7 @@ impl Place for Engine {
         Ok(sum)
     }
 
-    fn repair(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<(usize, Done), Error> {
+    unsafe fn repair(&mut self, runs: &[Pages], colors: &ColorSet, others: Others) -> Result<(usize, Done), Error> {
         let mut sum = (
             0,
             Done {
@@ -72,7 +82,8 @@ impl Place for Engine {
             },
         );
         for &run in runs {
-            let repaired = Engine::repair(self, run, colors, others)?;
+            // SAFETY: the caller's promise.
+            let repaired = unsafe { Engine::repair(self, run, colors, others) }?;
             sum.0 += repaired.wrong;
             add(&mut sum.1, repaired.done);
         }
@@ -83,8 +94,9 @@ impl Place for Engine {
         Engine::release(self, run)
     }
 
-    fn empty(&mut self, run: Pages) -> Result<(), Error> {
-        Engine::empty(self, run)
+    unsafe fn empty(&mut self, run: Pages) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        unsafe { Engine::empty(self, run) }
     }
 }
 
@@ -106,7 +118,7 @@ fn add(sum: &mut Done, one: Done) {
 pub(super) struct Nothing;
 
 impl Place for Nothing {
-    fn color(&mut self, runs: &[Pages], _: &ColorSet, _: Others) -> Result<Done, Error> {
+    unsafe fn color(&mut self, runs: &[Pages], _: &ColorSet, _: Others) -> Result<Done, Error> {
         Ok(Done {
             pages: pages(runs),
             ..Done::default()
@@ -121,7 +133,7 @@ impl Place for Nothing {
         })
     }
 
-    fn repair(&mut self, _: &[Pages], _: &ColorSet, _: Others) -> Result<(usize, Done), Error> {
+    unsafe fn repair(&mut self, _: &[Pages], _: &ColorSet, _: Others) -> Result<(usize, Done), Error> {
         Ok((0, Done::default()))
     }
 
@@ -129,7 +141,7 @@ impl Place for Nothing {
         Ok(())
     }
 
-    fn empty(&mut self, _: Pages) -> Result<(), Error> {
+    unsafe fn empty(&mut self, _: Pages) -> Result<(), Error> {
         Ok(())
     }
 }

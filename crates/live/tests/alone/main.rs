@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use live::{Error, Lock, Others, Placing, Why, Wish};
 
-use memory::{Memory, assert_colored, config, engine, open, running, set};
+use memory::{ColorOwn, Memory, assert_colored, config, engine, open, running, set};
 
 const MIB: usize = 1 << 20;
 
@@ -51,7 +51,7 @@ fn moving_elsewhere_takes_the_content_along() {
                 if over.load(Ordering::Relaxed) {
                     break;
                 }
-                match engine.color(memory.pages(), &Wish::Set(chosen.clone()), Others::Running) {
+                match engine.color_own(memory.pages(), &Wish::Set(chosen.clone()), Others::Running) {
                     Ok(done) => assert!(done.left.iter().all(|left| left.why != Why::Own), "{done:?}"),
                     // No longer there.
                     Err(Error::Unfit { .. } | Error::System { .. }) => {}
@@ -87,7 +87,7 @@ fn the_process_has_no_more_mappings_than_before() {
             let chosen = set(&[turn, turn + 8]);
             for memory in [&touched, &untouched] {
                 let done = engine
-                    .color(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent)
+                    .color_own(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent)
                     .unwrap();
                 assert!(done.left.len() < 100, "{:?}", done.left);
                 assert_colored(memory.pages(), 5, &chosen);

@@ -1,7 +1,7 @@
 //! Clients that fork: a child has a connection of its own.
 
+use live::PAGE_BYTES;
 use live::daemon::{ClientError, wire::Refusal};
-use live::{PAGE_BYTES, Supply};
 use policy::slots::Kind;
 
 use crate::house::*;
@@ -16,7 +16,7 @@ fn a_child_does_not_speak_on_its_parents_connection() {
     let daemon = Daemon::new(Wish::default());
     let mut client = daemon.client_of_full();
     let (_area, into) = area(64);
-    client.fill(into, &[2; 64]).unwrap();
+    client.fill_own(into, &[2; 64]).unwrap();
     let held = client.status().unwrap().held;
     let slot = client.slot(65536, Kind::Private).unwrap();
     let granted = client.allocate(Some(slot), 64 * PAGE_BYTES as u64, &[0]).unwrap();

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use live::Supply;
 use live::daemon::ClientError;
 use policy::slots::Kind;
 
@@ -27,7 +26,7 @@ fn thousands_of_short_lived_clients_leave_nothing_behind() {
                 _ => {
                     // Not even its memory outlives it.
                     let (_area, into) = area(8);
-                    let _ = client.fill(into, &[(life % COLORS) as u16; 8]);
+                    let _ = client.fill_own(into, &[(life % COLORS) as u16; 8]);
                 }
             }
         }
@@ -77,7 +76,7 @@ fn a_daemon_killed_at_any_moment_harms_nobody() {
     let mut daemon = Daemon::new(Wish::default());
     let mut client = daemon.client_of_full();
     let (kept, keeping) = area(512);
-    client.fill(keeping, &[2; 512]).unwrap();
+    client.fill_own(keeping, &[2; 512]).unwrap();
     let mark = |page: usize, word: usize| (page * 512 + word) as u64 ^ 0xabcd_ef01;
     for page in 0..512 {
         for word in 0..512 {
@@ -94,11 +93,11 @@ fn a_daemon_killed_at_any_moment_harms_nobody() {
             sys::signals::send(process, 9).unwrap();
         });
         // Until it is gone, whatever it is in the middle of.
-        while client.fill(into, &[round as u16; 600]).is_ok() && client.give_back(into).is_ok() {}
+        while client.fill_own(into, &[round as u16; 600]).is_ok() && client.give_back_own(into).is_ok() {}
         killer.join().unwrap();
         daemon.kill();
         // Pages can be given back without one, too.
-        client.give_back(into).unwrap();
+        client.give_back_own(into).unwrap();
         assert!(matches!(
             client.status(),
             Err(ClientError::Absent { .. } | ClientError::Lost(_))

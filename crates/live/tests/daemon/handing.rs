@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use policy::slots::{ColorSet, Kind};
 
 use crate::house::*;
-use live::{Pages, Supply};
+use live::Pages;
 
 fn want(pages: usize) -> Vec<u16> {
     (0..pages).map(|page| (page * 5 % COLORS) as u16).collect()
@@ -23,7 +23,7 @@ fn pages_get_the_colors_that_were_asked_for_and_zeros() {
     let mut most = 0;
     // On a busy machine others come in between, but not always.
     for _ in 0..30 {
-        let got = client.fill(into, &want).unwrap();
+        let got = client.fill_own(into, &want).unwrap();
         let frames = frames_of(std::process::id(), into);
         let mut right = 0;
         for page in 0..3000 {
@@ -41,7 +41,7 @@ fn pages_get_the_colors_that_were_asked_for_and_zeros() {
         assert_eq!(distinct.len(), 3000);
         let status = client.status().unwrap();
         assert_eq!(status.held, right as u64, "{status:?}");
-        client.give_back(into).unwrap();
+        client.give_back_own(into).unwrap();
         assert_eq!(frames_of(std::process::id(), into), vec![None; 3000]);
         assert_eq!(client.status().unwrap().held, 0);
         most = most.max(right);
@@ -69,9 +69,9 @@ fn no_frame_is_lost_and_none_is_in_two_places() {
     for round in 0..12usize {
         let into = pages[round % 6];
         if round >= 6 {
-            client.give_back(into).unwrap();
+            client.give_back_own(into).unwrap();
         }
-        client.fill(into, &want(700)).unwrap();
+        client.fill_own(into, &want(700)).unwrap();
 
         let page = metrics(&at);
         let flow = |way: &str| metric(&page, &format!("domicile_frames_total{{way=\"{way}\"}}"));

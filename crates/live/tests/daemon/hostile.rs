@@ -1,9 +1,9 @@
 //! Clients that lie, babble, or say nothing.
 
+use live::PAGE_BYTES;
 use live::daemon::wire::{
     Answer, LOOK_PAGES, MESSAGE_BYTES, Refusal, Request, Run, TAKE_PAGES, UNKNOWN, VERSION, Want,
 };
-use live::{PAGE_BYTES, Supply};
 
 use crate::house::*;
 
@@ -231,7 +231,8 @@ fn one_frame_at_many_pages_is_given_back_once() {
         raw.ask(&Request::Leave { run: run(64) }),
         Some(Answer::Count { pages: 64 })
     );
-    sys::memory::discard(mine.span()).unwrap();
+    // SAFETY: the area is the test\'s own.
+    unsafe { sys::memory::discard(mine.span()) }.unwrap();
     assert_eq!(raw.ask(&Request::Left { cpu: 0 }), Some(Answer::Count { pages: 1 }));
     assert_eq!(watcher.status().unwrap().held, 100);
 }
@@ -260,7 +261,7 @@ fn a_client_that_takes_all_and_never_looks_leaves_the_rest_in_peace() {
     assert!(met >= 1024, "{met}");
     assert_eq!(good.status().unwrap().held, met as u64);
     let (_area, into) = area(64);
-    assert_eq!(good.fill(into, &[4; 64]).unwrap().len(), 64);
+    assert_eq!(good.fill_own(into, &[4; 64]).unwrap().len(), 64);
     drop(raw);
     // The process lives, so it may have them still; others of that color are collected.
     eventually("there are frames again", || good.stock().unwrap()[3] >= 1024);
@@ -286,9 +287,9 @@ fn who_does_not_listen_is_hung_up_on_and_holds_up_nobody() {
     let talker = std::thread::spawn(move || while deaf.0.send(&message).is_ok() {});
     let (_area, into) = area(256);
     for _ in 0..20 {
-        let got = good.fill(into, &[5; 256]).unwrap();
+        let got = good.fill_own(into, &[5; 256]).unwrap();
         assert_eq!(got.len(), 256);
-        good.give_back(into).unwrap();
+        good.give_back_own(into).unwrap();
     }
     talker.join().unwrap();
     assert_eq!(good.connections(), 1);

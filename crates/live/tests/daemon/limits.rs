@@ -1,6 +1,5 @@
 //! Quotas, numbers of connections, and a machine that is short of memory.
 
-use live::Supply;
 use live::daemon::wire::{Answer, Refusal};
 use live::daemon::{Client, ClientError};
 
@@ -186,7 +185,7 @@ fn memory_is_given_up_when_the_machine_is_short_of_it() {
     let mut client = daemon.client_of_full();
     let full = client.status().unwrap();
     let (_area, into) = area(100);
-    client.fill(into, &[0; 100]).unwrap();
+    client.fill_own(into, &[0; 100]).unwrap();
     // Tasks wait: a part of it goes.
     machine(tree.path(), 3000, "40.00");
     eventually("a part is given up", || client.status().unwrap().pressure >= 1);
@@ -200,11 +199,11 @@ fn memory_is_given_up_when_the_machine_is_short_of_it() {
     // What clients have stays theirs, and can be given back.
     let before = frames_of(std::process::id(), into);
     assert!(before.iter().all(|frame| frame.is_some()));
-    client.give_back(into).unwrap();
+    client.give_back_own(into).unwrap();
     let status = client.status().unwrap();
     assert_eq!((status.held, status.stock), (0, 0));
     // Nothing is collected while it lasts: frames asked for are the kernel's choice, and said to be unknown.
-    let got = client.fill(into, &[0; 100]).unwrap();
+    let got = client.fill_own(into, &[0; 100]).unwrap();
     assert_eq!(got, vec![None; 100]);
     assert!(frames_of(std::process::id(), into).iter().all(|frame| frame.is_some()));
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use live::{Engine, Error, Others, PAGE_BYTES, Pages, Why, Wish};
 
-use crate::memory::{Memory, engine, protect, running, set};
+use crate::memory::{ColorOwn, Memory, engine, protect, running, set};
 
 const MIB: usize = 1 << 20;
 
@@ -33,7 +33,7 @@ fn against(engine: &mut Engine, pages: Pages, change: impl FnOnce() + Send) {
             if over.load(Ordering::Relaxed) {
                 break;
             }
-            match engine.color(pages, &Wish::Set(chosen.clone()), Others::Running) {
+            match engine.color_own(pages, &Wish::Set(chosen.clone()), Others::Running) {
                 Ok(done) => {
                     let expected = |why| matches!(why, Why::Changed | Why::Pinned | Why::Miscolored);
                     assert!(done.left.iter().all(|left| expected(left.why)), "{done:?}");
@@ -59,10 +59,13 @@ fn what_madvise_empties_is_empty_and_stays_so() {
             for (at, word) in part.iter().enumerate() {
                 word.store(round + at as u64 + 1, Ordering::Relaxed);
             }
-            let emptied = sys::memory::discard(sys::memory::Span::new(
-                memory.start + first * PAGE_BYTES,
-                32 * PAGE_BYTES,
-            ));
+            // SAFETY: the test empties its own numbers.
+            let emptied = unsafe {
+                sys::memory::discard(sys::memory::Span::new(
+                    memory.start + first * PAGE_BYTES,
+                    32 * PAGE_BYTES,
+                ))
+            };
             emptied.unwrap();
             for (at, word) in part.iter().enumerate() {
                 assert_eq!(

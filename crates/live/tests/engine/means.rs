@@ -2,7 +2,7 @@
 
 use live::{Config, Error, Knowledge, Others, Placing, Supply, Wish};
 
-use crate::memory::{Memory, assert_colored, config, open, set};
+use crate::memory::{ColorOwn, Memory, assert_colored, config, open, set};
 
 const MIB: usize = 1 << 20;
 
@@ -35,7 +35,7 @@ fn each_means_alone_colors_pages_and_keeps_their_content() {
             memory.number();
             for chosen in [set(&[2]), set(&[0, 1, 5])] {
                 for memory in [&memory, &untouched] {
-                    let done = engine.color(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent);
+                    let done = engine.color_own(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent);
                     let done = done.unwrap_or_else(|error| panic!("{placing:?} {knowledge:?}: {error}"));
                     if placing == Placing::Refill && !done.complete() {
                         // Another thread of this cpu took frames in between, each time.
@@ -60,7 +60,7 @@ fn remapping_stays_within_its_budget_of_mappings() {
     let memory = Memory::alone(4 * MIB);
     memory.number();
     let error = engine
-        .color(memory.pages(), &Wish::Set(set(&[1])), Others::Absent)
+        .color_own(memory.pages(), &Wish::Set(set(&[1])), Others::Absent)
         .unwrap_err();
     assert!(
         matches!(error, Error::Mappings { wanted, .. } if wanted > 500),
@@ -81,7 +81,7 @@ fn ranges_in_use_are_refused_where_pages_cannot_be_moved() {
         memory.number();
         // The harness runs tests on threads of their own, so that there are others.
         let error = engine
-            .color(memory.pages(), &Wish::Set(set(&[1])), Others::Running)
+            .color_own(memory.pages(), &Wish::Set(set(&[1])), Others::Running)
             .unwrap_err();
         assert!(error.to_string().contains("UFFDIO_MOVE"), "{error}");
         memory.assert_numbered();
@@ -117,7 +117,7 @@ fn pages_that_the_program_locked_keep_content_and_lock_when_they_are_filled_anew
     let half = sys::memory::Span::new(memory.start + MIB / 2, MIB / 4);
     sys::memory::lock(half).unwrap();
     let done = engine
-        .color(memory.pages(), &Wish::Set(set(&[1])), Others::Absent)
+        .color_own(memory.pages(), &Wish::Set(set(&[1])), Others::Absent)
         .unwrap();
     memory.assert_numbered();
     assert!(done.exchanged > 0, "{done:?}");
@@ -134,7 +134,7 @@ fn frames_run_out_at_the_limit_and_the_content_stays() {
     let memory = Memory::alone(4 * MIB);
     memory.number();
     let error = engine
-        .color(memory.pages(), &Wish::Set(set(&[77])), Others::Absent)
+        .color_own(memory.pages(), &Wish::Set(set(&[77])), Others::Absent)
         .unwrap_err();
     let Error::NoFrames {
         color, wanted, found, ..
@@ -150,7 +150,7 @@ fn frames_run_out_at_the_limit_and_the_content_stays() {
 fn colors_that_do_not_exist_are_no_wish() {
     let Some(mut engine) = open(config(3)) else { return };
     let memory = Memory::alone(MIB);
-    let wish = |engine: &mut live::Engine, wish| engine.color(memory.pages(), &wish, Others::Absent).unwrap_err();
+    let wish = |engine: &mut live::Engine, wish| engine.color_own(memory.pages(), &wish, Others::Absent).unwrap_err();
     assert!(matches!(wish(&mut engine, Wish::Set(set(&[8]))), Error::Wish(_)));
     assert!(matches!(wish(&mut engine, Wish::Hints(vec![(256, 1)])), Error::Wish(_)));
 }
@@ -161,7 +161,7 @@ struct Odd {
 }
 
 impl Supply for Odd {
-    fn fill(&mut self, into: live::Pages, want: &[u16]) -> Result<Vec<Option<u16>>, Error> {
+    unsafe fn fill(&mut self, into: live::Pages, want: &[u16]) -> Result<Vec<Option<u16>>, Error> {
         self.calls += 1;
         match self.calls % 3 {
             0 => Err(Error::Unavailable {
@@ -180,7 +180,7 @@ impl Supply for Odd {
         }
     }
 
-    fn give_back(&mut self, _: live::Pages) -> Result<(), Error> {
+    unsafe fn give_back(&mut self, _: live::Pages) -> Result<(), Error> {
         Ok(())
     }
 
@@ -208,7 +208,7 @@ fn what_a_supply_gets_wrong_comes_from_the_own_pool() {
         let untouched = Memory::alone(MIB / 4);
         for memory in [&memory, &untouched] {
             let done = engine
-                .color(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent)
+                .color_own(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent)
                 .unwrap();
             assert!(done.complete(), "{call}: {done:?}");
             // An ordinary user believes the lies.
@@ -231,7 +231,7 @@ fn the_pool_keeps_no_more_than_its_reserve() {
     memory.number();
     for color in 0..8 {
         let done = engine
-            .color(memory.pages(), &Wish::Set(set(&[color])), Others::Absent)
+            .color_own(memory.pages(), &Wish::Set(set(&[color])), Others::Absent)
             .unwrap();
         assert!(done.complete());
         let held: u64 = engine.by_color().unwrap().iter().sum();

@@ -2,7 +2,9 @@
 
 use std::sync::atomic::AtomicU64;
 
-use live::{Colors, Config, Engine, Knowledge, Lock, PAGE_BYTES, Pages, Placing, Source};
+use live::{
+    Colors, Config, Done, Engine, Error, Knowledge, Lock, Others, PAGE_BYTES, Pages, Placing, Repaired, Source, Wish,
+};
 use policy::slots::ColorSet;
 use sys::frames::Pagemap;
 use sys::memory::Span;
@@ -84,6 +86,24 @@ impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: ours, and nothing borrowed from it is left.
         unsafe { libc::munmap(self.start as *mut _, self.bytes) };
+    }
+}
+
+/// Coloring as tests do it.
+pub trait ColorOwn {
+    fn color_own(&mut self, range: Pages, wish: &Wish, others: Others) -> Result<Done, Error>;
+    fn repair_own(&mut self, range: Pages, set: &ColorSet, others: Others) -> Result<Repaired, Error>;
+}
+
+impl ColorOwn for Engine {
+    fn color_own(&mut self, range: Pages, wish: &Wish, others: Others) -> Result<Done, Error> {
+        // SAFETY: tests color their own memory, or what is refused, and what they say of others is true.
+        unsafe { self.color(range, wish, others) }
+    }
+
+    fn repair_own(&mut self, range: Pages, set: &ColorSet, others: Others) -> Result<Repaired, Error> {
+        // SAFETY: as above.
+        unsafe { self.repair(range, set, others) }
     }
 }
 

@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use live::{Error, Others, PAGE_BYTES, Pages, Wish};
 use sys::mappings;
 
-use crate::memory::{Memory, assert_colored, config, engine, open, protect, set};
+use crate::memory::{ColorOwn, Memory, assert_colored, config, engine, open, protect, set};
 
 const MIB: usize = 1 << 20;
 
@@ -15,7 +15,7 @@ fn untouched_pages_are_filled_with_zeros_in_place() {
     let memory = Memory::alone(4 * MIB);
     let chosen = set(&[3, 4, 9]);
     let done = engine
-        .color(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent)
+        .color_own(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent)
         .unwrap();
     assert!(done.complete() && done.pages == 1024, "{done:?}");
     assert_eq!((done.filled, done.kept, done.exchanged), (1024, 0, 0));
@@ -30,7 +30,7 @@ fn touched_pages_keep_their_content() {
     memory.number();
     for chosen in [set(&[0]), set(&[5, 6]), set(&[15, 1, 2, 7])] {
         let done = engine
-            .color(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent)
+            .color_own(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent)
             .unwrap();
         assert!(done.complete() && done.exchanged + done.kept == 1024, "{done:?}");
         memory.assert_numbered();
@@ -47,7 +47,7 @@ fn a_range_half_touched() {
     }
     let chosen = set(&[2, 11]);
     let done = engine
-        .color(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent)
+        .color_own(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent)
         .unwrap();
     assert!(done.complete(), "{done:?}");
     let untouched = (0..512).filter(|page| page % 7 >= 3).count();
@@ -67,7 +67,7 @@ fn hints_color_the_pages_they_name_and_no_other() {
     let before = crate::memory::frames(memory.pages());
     let hints: Vec<(usize, u16)> = (0..256).step_by(3).map(|page| (page, (page % 16) as u16)).collect();
     let done = engine
-        .color(memory.pages(), &Wish::Hints(hints.clone()), Others::Absent)
+        .color_own(memory.pages(), &Wish::Hints(hints.clone()), Others::Absent)
         .unwrap();
     assert!(done.complete() && done.pages == hints.len(), "{done:?}");
     memory.assert_numbered();
@@ -87,9 +87,9 @@ fn pages_that_are_right_stay_and_nothing_is_done_twice() {
     let memory = Memory::alone(MIB);
     memory.number();
     let wish = Wish::Set(set(&[1, 2]));
-    engine.color(memory.pages(), &wish, Others::Absent).unwrap();
+    engine.color_own(memory.pages(), &wish, Others::Absent).unwrap();
     let before = crate::memory::frames(memory.pages());
-    let done = engine.color(memory.pages(), &wish, Others::Absent).unwrap();
+    let done = engine.color_own(memory.pages(), &wish, Others::Absent).unwrap();
     if before.is_some() {
         assert_eq!((done.kept, done.exchanged), (256, 0));
         assert_eq!(before, crate::memory::frames(memory.pages()));
@@ -109,7 +109,7 @@ fn frames_that_were_moved_are_found_and_only_they_are_repaired() {
     memory.number();
     let chosen = set(&[6]);
     engine
-        .color(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent)
+        .color_own(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent)
         .unwrap();
     // What a move by the kernel would do, as far as can be seen from here.
     let part = memory.pages();
@@ -117,8 +117,8 @@ fn frames_that_were_moved_are_found_and_only_they_are_repaired() {
         start: part.start + 10 * PAGE_BYTES,
         count: 20,
     };
-    engine.color(part, &Wish::Set(set(&[7])), Others::Absent).unwrap();
-    match engine.repair(memory.pages(), &chosen, Others::Absent) {
+    engine.color_own(part, &Wish::Set(set(&[7])), Others::Absent).unwrap();
+    match engine.repair_own(memory.pages(), &chosen, Others::Absent) {
         Ok(repaired) => {
             assert_eq!(
                 (repaired.wrong, repaired.done.exchanged, repaired.done.kept),
@@ -140,7 +140,9 @@ fn huge_pages_are_divided() {
     memory.number();
     let range = Pages { start, count: 1024 };
     let chosen = set(&[8, 9, 10]);
-    let done = engine.color(range, &Wish::Set(chosen.clone()), Others::Absent).unwrap();
+    let done = engine
+        .color_own(range, &Wish::Set(chosen.clone()), Others::Absent)
+        .unwrap();
     assert!(done.complete(), "{done:?}");
     memory.assert_numbered();
     assert_colored(range, 4, &chosen);
@@ -155,7 +157,9 @@ fn huge_pages_full_of_zeros_are_divided() {
     sys::memory::populate(memory.span()).unwrap();
     let range = Pages { start, count: 512 };
     let chosen = set(&[8, 9, 10]);
-    let done = engine.color(range, &Wish::Set(chosen.clone()), Others::Absent).unwrap();
+    let done = engine
+        .color_own(range, &Wish::Set(chosen.clone()), Others::Absent)
+        .unwrap();
     assert!(done.complete(), "{done:?}");
     memory.assert_zero();
     assert_colored(range, 4, &chosen);
@@ -175,10 +179,10 @@ fn no_mapping_is_added() {
     assert_eq!((count(&memory), count(&untouched)), (1, 1));
     for chosen in [set(&[1]), set(&[2, 3]), set(&[4])] {
         engine
-            .color(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent)
+            .color_own(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent)
             .unwrap();
         engine
-            .color(untouched.pages(), &Wish::Set(chosen), Others::Absent)
+            .color_own(untouched.pages(), &Wish::Set(chosen), Others::Absent)
             .unwrap();
         assert_eq!((count(&memory), count(&untouched)), (1, 1));
     }
@@ -195,10 +199,10 @@ fn overlapping_ranges_have_the_colors_of_the_last() {
         count,
     };
     engine
-        .color(part(0, 600), &Wish::Set(set(&[1])), Others::Absent)
+        .color_own(part(0, 600), &Wish::Set(set(&[1])), Others::Absent)
         .unwrap();
     engine
-        .color(part(400, 624), &Wish::Set(set(&[2])), Others::Absent)
+        .color_own(part(400, 624), &Wish::Set(set(&[2])), Others::Absent)
         .unwrap();
     memory.assert_numbered();
     assert_colored(part(0, 400), 4, &set(&[1]));
@@ -214,7 +218,7 @@ fn locked_ranges_are_locked_again() {
     memory.number();
     for color in [0, 1, 2] {
         let done = engine
-            .color(memory.pages(), &Wish::Set(set(&[color])), Others::Absent)
+            .color_own(memory.pages(), &Wish::Set(set(&[color])), Others::Absent)
             .unwrap();
         assert!(done.complete());
         let locked = mappings::details(memory.span())
@@ -235,7 +239,7 @@ fn what_the_program_locked_stays_locked() {
     memory.number();
     sys::memory::lock(memory.span()).unwrap();
     let done = engine
-        .color(memory.pages(), &Wish::Set(set(&[3])), Others::Absent)
+        .color_own(memory.pages(), &Wish::Set(set(&[3])), Others::Absent)
         .unwrap();
     assert!(done.complete(), "{done:?}");
     assert!(mappings::details(memory.span()).unwrap()[0].has("lo"));
@@ -251,7 +255,7 @@ fn private_pages_of_a_file_are_filled_anew_or_refused() {
     let memory = Memory::mapped(MIB, libc::MAP_PRIVATE, file.as_raw_fd());
     memory.number();
     let chosen = set(&[12, 13]);
-    match engine.color(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent) {
+    match engine.color_own(memory.pages(), &Wish::Set(chosen.clone()), Others::Absent) {
         // They are filled anew, which another thread of this cpu may disturb.
         Ok(done) if !done.complete() => {
             assert!(
@@ -271,7 +275,7 @@ fn what_cannot_be_colored_is_refused_with_its_address_and_untouched() {
     let wish = Wish::Set(set(&[1]));
     let refused = |engine: &mut live::Engine, pages: Pages, address: usize, about: &str| {
         for others in [Others::Absent, Others::Running] {
-            let error = engine.color(pages, &wish, others).unwrap_err();
+            let error = engine.color_own(pages, &wish, others).unwrap_err();
             assert!(error.to_string().contains(about), "{error}");
             let Error::Unfit { address: at, .. } = error else {
                 panic!("{error}")
@@ -304,7 +308,7 @@ fn the_thread_that_does_it_leaves_its_own_stack_alone() {
     let here = 7u64;
     let start = &raw const here as usize / PAGE_BYTES * PAGE_BYTES - 4 * PAGE_BYTES;
     let pages = Pages { start, count: 5 };
-    let done = engine.color(pages, &Wish::Set(set(&[1])), Others::Absent).unwrap();
+    let done = engine.color_own(pages, &Wish::Set(set(&[1])), Others::Absent).unwrap();
     assert!(done.left.iter().all(|left| left.why == live::Why::Own), "{done:?}");
     assert_eq!(done.left.len() + done.kept, 5);
     assert_eq!(std::hint::black_box(here), 7);
@@ -322,7 +326,7 @@ fn a_range_of_another_userfaultfd_is_refused() {
     other.register(memory.span()).unwrap();
     if engine.means().placing == Some(live::Placing::Move) {
         let error = engine
-            .color(memory.pages(), &Wish::Set(set(&[1])), Others::Absent)
+            .color_own(memory.pages(), &Wish::Set(set(&[1])), Others::Absent)
             .unwrap_err();
         assert!(error.to_string().contains("another userfaultfd"), "{error}");
     }

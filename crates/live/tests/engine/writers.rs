@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use live::{Engine, Others, PAGE_BYTES, Wish};
 
-use crate::memory::{Memory, assert_colored, engine, running, set};
+use crate::memory::{ColorOwn, Memory, assert_colored, engine, running, set};
 
 const MIB: usize = 1 << 20;
 
@@ -22,7 +22,7 @@ fn recolor(engine: &mut Engine, memory: &Memory, times: usize, done: &AtomicBool
         if turn >= times && done.load(Ordering::Relaxed) {
             break;
         }
-        match engine.color(memory.pages(), &Wish::Set(chosen.clone()), Others::Running) {
+        match engine.color_own(memory.pages(), &Wish::Set(chosen.clone()), Others::Running) {
             Ok(done) => {
                 assert!(done.complete(), "{done:?}");
                 exchanged += done.exchanged;
@@ -217,7 +217,7 @@ fn pages_first_touched_meanwhile_are_zeros_and_keep_what_is_written() {
                 }
             });
             let done = engine
-                .color(memory.pages(), &Wish::Set(set(&[1, 2])), Others::Running)
+                .color_own(memory.pages(), &Wish::Set(set(&[1, 2])), Others::Running)
                 .unwrap();
             assert!(done.complete(), "{done:?}");
             toucher.join().unwrap();
@@ -247,7 +247,7 @@ fn pages_that_a_device_holds_are_left_and_told() {
     let given = unsafe { libc::vmsplice(write.as_raw_fd(), &vector, 1, 0) };
     assert_eq!(given, 4 * PAGE_BYTES as isize);
     let done = engine
-        .color(memory.pages(), &Wish::Set(set(&[9])), Others::Running)
+        .color_own(memory.pages(), &Wish::Set(set(&[9])), Others::Running)
         .unwrap();
     memory.assert_numbered();
     // Whether the kernel counts these as pinned is its business; they are moved as a whole or left.

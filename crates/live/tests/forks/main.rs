@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use live::{Others, Why, Wish};
 
-use memory::{Memory, assert_colored, engine, running, set};
+use memory::{ColorOwn, Memory, assert_colored, engine, running, set};
 
 /// The tests of this file run one after the other.
 static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
@@ -25,8 +25,9 @@ static EMPTIED: AtomicUsize = AtomicUsize::new(0);
 extern "C" fn empty_and_write() {
     let at = EMPTIED.load(Ordering::SeqCst);
     if at != 0 {
-        let emptied = sys::memory::discard(sys::memory::Span::new(at, 4096));
         // SAFETY: the test's own memory, mapped as long as this address is told, and no thread else uses this page.
+        let emptied = unsafe { sys::memory::discard(sys::memory::Span::new(at, 4096)) };
+        // SAFETY: as above.
         unsafe { (*(at as *const AtomicUsize)).store(usize::from(emptied.is_ok()), Ordering::SeqCst) };
     }
 }
@@ -83,7 +84,7 @@ fn a_child_that_lives_meanwhile_keeps_its_own_content() {
     });
     // Every page is shared with the child.
     let done = engine
-        .color(memory.pages(), &Wish::Set(set(&[1])), Others::Absent)
+        .color_own(memory.pages(), &Wish::Set(set(&[1])), Others::Absent)
         .unwrap();
     assert!(done.complete(), "{done:?}");
     memory.assert_numbered();
@@ -101,7 +102,7 @@ fn a_child_made_afterwards_writes_for_itself_and_its_engine_works() {
     let memory = Memory::alone(MIB);
     memory.number();
     engine
-        .color(memory.pages(), &Wish::Set(set(&[1])), Others::Absent)
+        .color_own(memory.pages(), &Wish::Set(set(&[1])), Others::Absent)
         .unwrap();
     let after = child(|| {
         if !numbered(&memory) {
@@ -116,7 +117,7 @@ fn a_child_made_afterwards_writes_for_itself_and_its_engine_works() {
             return false;
         }
         // The child has one thread, so that nobody can meet a page on its way, whatever is allowed.
-        let Ok(done) = engine.color(memory.pages(), &Wish::Set(set(&[2])), Others::Running) else {
+        let Ok(done) = engine.color_own(memory.pages(), &Wish::Set(set(&[2])), Others::Running) else {
             return false;
         };
         memory.words()[9].store(9 * 3 + 1, Ordering::Relaxed);
@@ -126,7 +127,7 @@ fn a_child_made_afterwards_writes_for_itself_and_its_engine_works() {
     assert!(worked(after));
     memory.assert_numbered();
     let done = engine
-        .color(memory.pages(), &Wish::Set(set(&[3])), Others::Absent)
+        .color_own(memory.pages(), &Wish::Set(set(&[3])), Others::Absent)
         .unwrap();
     assert!(done.complete());
     memory.assert_numbered();
@@ -156,7 +157,7 @@ fn children_made_in_the_middle_have_all_content() {
                 break;
             }
             let done = engine
-                .color(memory.pages(), &Wish::Set(chosen.clone()), Others::Running)
+                .color_own(memory.pages(), &Wish::Set(chosen.clone()), Others::Running)
                 .unwrap();
             // Shared again and again with children.
             let expected = |why| matches!(why, Why::Pinned | Why::Miscolored | Why::Changed);
@@ -203,7 +204,7 @@ fn a_fork_that_waits_for_the_range_itself_does_not_wait_for_ever() {
             if over.load(Ordering::SeqCst) {
                 break;
             }
-            let done = engine.color(memory.pages(), &Wish::Set(set(&[color])), Others::Running);
+            let done = engine.color_own(memory.pages(), &Wish::Set(set(&[color])), Others::Running);
             done.unwrap();
         }
         assert!(forks.join().unwrap());
@@ -243,7 +244,7 @@ fn programs_can_be_started_in_the_middle() {
                 break;
             }
             engine
-                .color(memory.pages(), &Wish::Set(set(&[color])), Others::Running)
+                .color_own(memory.pages(), &Wish::Set(set(&[color])), Others::Running)
                 .unwrap();
         }
         assert!(starts.join().unwrap());

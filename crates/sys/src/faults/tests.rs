@@ -31,27 +31,31 @@ fn pages_keep_their_content_on_the_way_out_and_in() {
     let Some(faults) = open(false, (6, 8), |features| features.moves()) else {
         return;
     };
-    let (theirs, mut area) = areas(8);
+    let (mut theirs, mut area) = areas(8);
     (0..8).for_each(|page| theirs.set_word(page, page, 100 + page as u64));
     faults.register(area.span()).unwrap();
     let all = Progress {
         bytes: 8 * PAGE,
         stop: None,
     };
-    assert_eq!(faults.take(theirs.span(), &mut area, 0), all);
+    // SAFETY: here and below: both areas are the test's own, and nobody else touches them.
+    assert_eq!(unsafe { faults.take(theirs.span(), &mut area, 0) }, all);
     assert!((0..8).all(|page| area.word(page, page) == 100 + page as u64));
     faults.register(theirs.span()).unwrap();
-    assert_eq!(faults.put(&mut area, 0, theirs.span()), all);
+    // SAFETY: as above.
+    assert_eq!(unsafe { faults.put(&mut area, 0, theirs.span()) }, all);
     let nothing = |stop| Progress {
         bytes: 0,
         stop: Some(stop),
     };
-    assert_eq!(faults.take(theirs.part(0, 1), &mut area, 0).bytes, PAGE);
-    assert_eq!(faults.take(theirs.part(0, 1), &mut area, 1), nothing(Stop::Hole));
-    assert_eq!(faults.put(&mut area, 0, theirs.part(0, 1)).bytes, PAGE);
+    assert_eq!(faults.shift(&mut theirs, 0, &mut area, 0, 1).bytes, PAGE);
+    assert_eq!(faults.shift(&mut theirs, 0, &mut area, 1, 1), nothing(Stop::Hole));
+    assert_eq!(faults.shift(&mut area, 0, &mut theirs, 0, 1).bytes, PAGE);
     faults.unregister(area.span()).unwrap();
     area.set_word(0, 0, 5);
-    assert_eq!(faults.put(&mut area, 0, theirs.part(0, 1)), nothing(Stop::Occupied));
+    // SAFETY: as above.
+    let put = unsafe { faults.put(&mut area, 0, theirs.part(0, 1)) };
+    assert_eq!(put, nothing(Stop::Occupied));
     faults.unregister(theirs.span()).unwrap();
     assert!((0..8).all(|page| theirs.word(page, page) == 100 + page as u64));
     assert_eq!(faults.event().unwrap(), None);
@@ -65,8 +69,10 @@ fn absent_pages_are_filled_with_copies_and_zeros() {
     let (theirs, area) = areas(2);
     area.set_word(0, 1, 3);
     faults.register(theirs.span()).unwrap();
-    assert_eq!(faults.copy(&area, 0, theirs.part(1, 1)).stop, None);
-    assert_eq!(faults.zero(theirs.part(0, 1)).stop, None);
+    // SAFETY: here and below: both areas are the test's own, and nobody else touches them.
+    assert_eq!(unsafe { faults.copy(&area, 0, theirs.part(1, 1)) }.stop, None);
+    // SAFETY: as above.
+    assert_eq!(unsafe { faults.zero(theirs.part(0, 1)) }.stop, None);
     faults.unregister(theirs.span()).unwrap();
     assert_eq!((theirs.word(1, 1), theirs.word(0, 1)), (3, 0));
 }
@@ -81,7 +87,8 @@ fn who_empties_pages_waits_until_it_is_heard() {
     faults.register(theirs.span()).unwrap();
     let part = theirs.part(1, 2);
     std::thread::scope(|scope| {
-        let other = scope.spawn(|| crate::memory::discard(part));
+        // SAFETY: the area is the test's own, and its content is to go.
+        let other = scope.spawn(|| unsafe { crate::memory::discard(part) });
         let event = loop {
             if let Some(event) = faults.event().unwrap() {
                 break event;

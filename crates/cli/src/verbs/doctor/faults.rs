@@ -71,10 +71,10 @@ fn move_a_page() -> io::Result<Option<bool>> {
     if !faults.features().moves() {
         return Ok(None);
     }
-    let (mut from, to) = (Area::map(PAGE, Size::Small)?, Area::map(PAGE, Size::Small)?);
+    let (mut from, mut to) = (Area::map(PAGE, Size::Small)?, Area::map(PAGE, Size::Small)?);
     from.set_word(0, 7, 42);
     faults.register(to.span())?;
-    let moved = faults.put(&mut from, 0, to.span());
+    let moved = faults.shift(&mut from, 0, &mut to, 0, 1);
     // Without its page a touch would wait for ever.
     faults.unregister(to.span())?;
     Ok(Some(moved.bytes == PAGE && to.word(0, 7) == 42))

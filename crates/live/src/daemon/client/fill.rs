@@ -18,7 +18,10 @@ const RETRIES: usize = 3;
 
 impl Client {
     /// See [`crate::Supply::fill`]. Pre: none of the pages may become part of a huge one ([`memory::no_huge`]).
-    pub(super) fn fill_pages(&mut self, into: Pages, want: &[u16]) -> Result<Vec<Option<u16>>, ClientError> {
+    ///
+    /// # Safety
+    /// As for [`crate::Supply::fill`].
+    pub(super) unsafe fn fill_pages(&mut self, into: Pages, want: &[u16]) -> Result<Vec<Option<u16>>, ClientError> {
         // The frames are on the list of one cpu: stay there.
         let pinned = affinity::pin_here();
         let _brisk = affinity::brisk();
@@ -28,7 +31,8 @@ impl Client {
             Ok(met) => met,
             Err(error) => {
                 // Some pages were filled already; the caller has no use for half of them.
-                let _ = self.give_back_pages(into);
+                // SAFETY: they hold nothing but zeros, and nobody else touches them.
+                let _ = unsafe { self.give_back_pages(into) };
                 return Err(error);
             }
         };
@@ -44,7 +48,8 @@ impl Client {
                 break;
             }
             for run in neighbours(&wrong) {
-                discard(part(into, run))?;
+                // SAFETY: as above.
+                unsafe { discard(part(into, run)) }?;
             }
             let taken = self.take(cpu, into, want, &wrong);
             for (page, color) in wrong.iter().zip(self.look_at(into, &wrong)?) {
@@ -118,7 +123,9 @@ impl Client {
         Ok(all_met)
     }
 
-    pub(super) fn give_back_pages(&mut self, pages: Pages) -> Result<(), ClientError> {
+    /// # Safety
+    /// As for [`crate::Supply::give_back`].
+    pub(super) unsafe fn give_back_pages(&mut self, pages: Pages) -> Result<(), ClientError> {
         let pinned = affinity::pin_here();
         let _brisk = affinity::brisk();
         let cpu = pinned.as_ref().map_or_else(affinity::here, affinity::Pinned::cpu) as u32;
@@ -128,10 +135,12 @@ impl Client {
                 Ok(()) => self.count(&Request::Leave { run }),
                 Err(_) => Ok(0),
             };
-            discard(Pages {
+            let part = Pages {
                 start: run.start as usize,
                 count: run.count as usize,
-            })?;
+            };
+            // SAFETY: the caller's promise.
+            unsafe { discard(part) }?;
             told = match ours {
                 Ok(0) => told,
                 Ok(_) => self.count(&Request::Left { cpu }).map(drop),
@@ -164,8 +173,11 @@ fn fault_in(pages: Pages) -> Result<(), ClientError> {
     memory::populate(Span::new(pages.start, pages.bytes())).map_err(|error| trouble(pages, error))
 }
 
-fn discard(pages: Pages) -> Result<(), ClientError> {
-    memory::discard(Span::new(pages.start, pages.bytes())).map_err(|error| trouble(pages, error))
+/// # Safety
+/// As for [`memory::discard`].
+unsafe fn discard(pages: Pages) -> Result<(), ClientError> {
+    // SAFETY: the caller's promise.
+    unsafe { memory::discard(Span::new(pages.start, pages.bytes())) }.map_err(|error| trouble(pages, error))
 }
 
 fn trouble(pages: Pages, error: io::Error) -> ClientError {
