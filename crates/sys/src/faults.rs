@@ -16,6 +16,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::ioctl::{Opcode, opcode};
 
+use crate::kept::Kept;
 use crate::memory::{Area, PAGE, Span};
 
 /// Whose accesses to missing pages wait.
@@ -100,7 +101,7 @@ pub struct Progress {
 /// A userfaultfd of this process, and no other: a child of fork must open its own.
 #[derive(Debug)]
 pub struct Faults {
-    fd: OwnedFd,
+    fd: Kept,
     scope: Scope,
     door: Door,
     offered: Features,
@@ -176,7 +177,7 @@ impl Faults {
         let (fd, door) = descriptor(scope)?;
         handshake(fd.as_fd(), offered.0 & wished(events))?;
         Ok(Faults {
-            fd,
+            fd: Kept::new(fd)?,
             scope,
             door,
             offered,
@@ -188,11 +189,16 @@ impl Faults {
         let (fd, door) = descriptor(self.scope)?;
         handshake(fd.as_fd(), self.offered.0 & wished(events))?;
         Ok(Faults {
-            fd,
+            fd: Kept::new(fd)?,
             scope: self.scope,
             door,
             offered: self.offered,
         })
+    }
+
+    /// Whether it is still open: the program may have closed it without knowing.
+    pub fn is_ours(&self) -> bool {
+        self.fd.is_ours()
     }
 
     pub fn scope(&self) -> Scope {
@@ -349,9 +355,11 @@ impl Faults {
 
     /// The next event, if there is one. Does not wait.
     pub fn event(&self) -> io::Result<Option<Event>> {
+        // What waits at another's file is not ours to take.
+        let fd = self.fd.get()?;
         let mut message = Message::default();
         // SAFETY: room for one message, and the kernel writes whole ones of plain numbers.
-        let got = unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut message).cast(), size_of::<Message>()) };
+        let got = unsafe { libc::read(fd.as_raw_fd(), (&raw mut message).cast(), size_of::<Message>()) };
         if got < 0 {
             let error = io::Error::last_os_error();
             return match error.kind() {

@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
 
 use rustix::ioctl::{Opcode, opcode};
 
+use crate::kept::Kept;
 use crate::memory::{PAGE, Span};
 
 /// What the kernel tells of one page.
@@ -46,21 +46,21 @@ impl Entry {
 /// A process's page map, opened once.
 #[derive(Debug)]
 pub struct Pagemap {
-    file: File,
+    file: Kept,
 }
 
 impl Pagemap {
     /// Our own. A child of fork must open its own: this one stays with the parent.
     pub fn own() -> io::Result<Pagemap> {
         Ok(Pagemap {
-            file: File::open("/proc/self/pagemap")?,
+            file: Kept::file(File::open("/proc/self/pagemap")?)?,
         })
     }
 
     /// Another process's, for those who may trace it.
     pub fn of(process: u32) -> io::Result<Pagemap> {
         Ok(Pagemap {
-            file: File::open(format!("/proc/{process}/pagemap"))?,
+            file: Kept::file(File::open(format!("/proc/{process}/pagemap"))?)?,
         })
     }
 
@@ -72,25 +72,31 @@ impl Pagemap {
         // SAFETY: `Entry` is one u64 in memory (checked below) and any bits are one.
         let bytes: &mut [u8] =
             unsafe { std::slice::from_raw_parts_mut(entries.as_mut_ptr().cast(), size_of_val(entries)) };
+        let file = self.file.get()?;
         let mut done = 0;
         while done < bytes.len() {
             let at = (start / PAGE * size_of::<Entry>() + done) as u64;
-            match self.file.read_at(&mut bytes[done..], at) {
+            match rustix::io::pread(file, &mut bytes[done..], at) {
                 Ok(0) => break,
                 Ok(more) => done += more,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         bytes[done..].fill(0);
         Ok(())
     }
 
+    /// Whether it is still open: the program may have closed it without knowing.
+    pub fn is_ours(&self) -> bool {
+        self.file.is_ours()
+    }
+
     /// Whether the address space that this was opened for is still there: it ends with its last process, or an exec.
     pub fn lives(&self) -> bool {
         let mut entry = [0; size_of::<Entry>()];
         let page = size_of::<Entry>() as u64;
-        self.file.read_at(&mut entry, page).is_ok_and(|bytes| bytes > 0)
+        rustix::io::pread(&self.file, &mut entry, page).is_ok_and(|bytes| bytes > 0)
     }
 
     /// The entries of all pages of a span.
@@ -105,6 +111,7 @@ impl Pagemap {
     /// Errors: ENOTTY where the kernel cannot tell.
     pub fn huge(&self, span: Span) -> io::Result<Vec<bool>> {
         const HUGE: u64 = 1 << 6;
+        let file = self.file.get()?;
         let mut huge = vec![false; span.bytes.div_ceil(PAGE)];
         let mut at = span.start as u64;
         while at < span.end() as u64 {
@@ -122,7 +129,7 @@ impl Pagemap {
             const REQUEST: Opcode = opcode::read_write::<Scan>(b'f', 16);
             // SAFETY: the structure is what PAGEMAP_SCAN wants, and names an array that lives and
             // has that many places.
-            let found = unsafe { libc::ioctl(self.file.as_raw_fd(), REQUEST as _, &raw mut scan) };
+            let found = unsafe { libc::ioctl(file.as_raw_fd(), REQUEST as _, &raw mut scan) };
             let found = usize::try_from(found).map_err(|_| io::Error::last_os_error())?;
             for region in &regions[..found.min(regions.len())] {
                 let page = |address: u64| (address as usize).saturating_sub(span.start) / PAGE;

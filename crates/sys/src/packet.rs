@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
+use crate::kept::Kept;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
@@ -19,7 +20,7 @@ pub struct Listener {
 
 /// One connection.
 pub struct Peer {
-    socket: OwnedFd,
+    socket: Kept,
 }
 
 /// What a connection had to say.
@@ -51,7 +52,9 @@ impl Listener {
     /// The next connection, if one waits.
     pub fn accept(&self) -> io::Result<Option<Peer>> {
         match rustix::net::accept_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
-            Ok(socket) => Ok(Some(Peer { socket })),
+            Ok(socket) => Ok(Some(Peer {
+                socket: Kept::new(socket)?,
+            })),
             Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => Ok(None),
             Err(e) => Err(e.into()),
         }
@@ -63,7 +66,15 @@ impl Peer {
     pub fn connect(path: &Path) -> io::Result<Peer> {
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
-        Ok(Peer { socket })
+        Ok(Peer {
+            socket: Kept::new(socket)?,
+        })
+    }
+
+    /// Whether the connection is still there to be used: a program that knows nothing of it may have closed it, and its
+    /// number may be that of a file of the program's.
+    pub fn is_ours(&self) -> bool {
+        self.socket.is_ours()
     }
 
     /// Takes the next message, cut to the size of `buffer`. Does not wait on an accepted connection.

@@ -12,10 +12,13 @@ pub struct Arrived {
     pub number: i32,
     /// Whether the terminal sent it (Ctrl-C), and so to the whole foreground group.
     pub from_terminal: bool,
+    /// The process that sent it; 0 for the kernel.
+    pub sender: u32,
+    /// What was sent along (`sigqueue`).
+    pub value: Option<usize>,
 }
 
-/// The signals that ask a process to end. While this lives they are told, not obeyed; dropping it
-/// gives them back their old effect.
+/// While this lives signals are described to whoever asks, not obeyed; dropping it gives them back their old effect.
 pub struct Caught {
     pipe: File,
     _write_end: OwnedFd,
@@ -25,18 +28,50 @@ pub struct Caught {
 /// Where the handler writes; -1 for nowhere.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 
-const CAUGHT: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+/// Those that ask a process to end.
+const ENDINGS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+/// Those that say what this process did wrong itself, if nobody sent them.
+const FAULTS: [i32; 6] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGILL,
+    libc::SIGFPE,
+    libc::SIGTRAP,
+    libc::SIGSYS,
+];
+
+/// What the handler says of a signal. Pipes keep it whole.
+const MESSAGE_BYTES: usize = 24;
 
 extern "C" fn on_signal(number: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    // SAFETY: with SA_SIGINFO the kernel passes a valid siginfo_t.
+    let code = unsafe { (*info).si_code };
+    if code > 0 && FAULTS.contains(&number) {
+        // The instruction runs again, and ends the process.
+        // SAFETY: sigaction(2) is async-signal-safe, and an all-zero action is the default one.
+        unsafe { libc::sigaction(number, &std::mem::zeroed(), std::ptr::null_mut()) };
+        return;
+    }
     let pipe = PIPE.load(Ordering::Relaxed);
     if pipe < 0 {
         return;
     }
-    // SAFETY: with SA_SIGINFO the kernel passes a valid siginfo_t.
-    let code = unsafe { (*info).si_code };
-    let message = [number as u8, (code == libc::SI_KERNEL) as u8];
+    let sent = code <= 0;
+    // SAFETY: of a signal that a process sent, the sender is filled in; the value is where it was queued, and else
+    // some bytes of the structure.
+    let (sender, value) = unsafe {
+        match sent {
+            true => ((*info).si_pid(), (*info).si_value().sival_ptr.addr()),
+            false => (0, 0),
+        }
+    };
+    let mut message = [0; MESSAGE_BYTES];
+    message[..4].copy_from_slice(&number.to_ne_bytes());
+    message[4..8].copy_from_slice(&code.to_ne_bytes());
+    message[8..12].copy_from_slice(&sender.to_ne_bytes());
+    message[16..].copy_from_slice(&(value as u64).to_ne_bytes());
     // SAFETY: write(2) is async-signal-safe and the buffer lives on this stack; errno, which it
-    // may change, is put back so that the interrupted code does not notice.
+    // may change, belongs to the interrupted code and is put back.
     unsafe {
         let errno = *libc::__errno_location();
         libc::write(pipe, message.as_ptr().cast(), message.len());
@@ -45,9 +80,25 @@ extern "C" fn on_signal(number: i32, info: *mut libc::siginfo_t, _context: *mut 
 }
 
 impl Caught {
+    /// Catches those that ask a process to end.
+    ///
     /// Pre: no other `Caught` lives in this process. Signals that are ignored stay so (`nohup`).
     /// Processes started from now on have the signals' usual effect: handlers do not outlive exec.
     pub fn begin() -> io::Result<Caught> {
+        Caught::those(ENDINGS)
+    }
+
+    /// The same of every signal that can be caught, those of job control and of children included.
+    pub fn every() -> io::Result<Caught> {
+        // The C library keeps two for itself, and refuses them.
+        let all = (1..=libc::SIGRTMAX()).filter(|&number| {
+            let uncatchable = number == libc::SIGKILL || number == libc::SIGSTOP;
+            !uncatchable && !(32..libc::SIGRTMIN()).contains(&number)
+        });
+        Caught::those(all)
+    }
+
+    fn those(numbers: impl IntoIterator<Item = i32>) -> io::Result<Caught> {
         let (read, write) =
             rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK)?;
         if PIPE
@@ -61,26 +112,13 @@ impl Caught {
             _write_end: write,
             old: Vec::new(),
         };
-        for number in CAUGHT {
-            let mut old = MaybeUninit::<libc::sigaction>::uninit();
-            // SAFETY: a null new action only asks; `old` has room for the answer.
-            let asked = unsafe { libc::sigaction(number, std::ptr::null(), old.as_mut_ptr()) };
-            if asked != 0 {
-                return Err(io::Error::last_os_error());
-            }
-            // SAFETY: sigaction succeeded and filled it.
-            let old = unsafe { old.assume_init() };
-            if old.sa_sigaction == libc::SIG_IGN {
+        for number in numbers {
+            let old = effect(number)?;
+            // Who ignores the end of children hears nothing of them; and every program in Rust ignores SIGPIPE.
+            if old.sa_sigaction == libc::SIG_IGN && ![libc::SIGCHLD, libc::SIGPIPE].contains(&number) {
                 continue;
             }
-            // SAFETY: all-zero is a valid sigaction (empty mask, no flags).
-            let mut new: libc::sigaction = unsafe { std::mem::zeroed() };
-            new.sa_sigaction = on_signal as extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) as usize;
-            new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-            // SAFETY: `new` is initialised and its handler is async-signal-safe.
-            if unsafe { libc::sigaction(number, &new, std::ptr::null_mut()) } != 0 {
-                return Err(io::Error::last_os_error());
-            }
+            catch(number)?;
             caught.old.push((number, old));
         }
         Ok(caught)
@@ -88,15 +126,65 @@ impl Caught {
 
     /// The next signal that came, if any. Does not wait.
     pub fn take(&mut self) -> Option<Arrived> {
-        let mut message = [0; 2];
-        match self.pipe.read(&mut message) {
-            Ok(2) => Some(Arrived {
-                number: i32::from(message[0]),
-                from_terminal: message[1] != 0,
-            }),
-            _ => None,
+        let mut message = [0; MESSAGE_BYTES];
+        if !matches!(self.pipe.read(&mut message), Ok(MESSAGE_BYTES)) {
+            return None;
         }
+        let word = |at: usize| i32::from_ne_bytes([message[at], message[at + 1], message[at + 2], message[at + 3]]);
+        let (code, value) = (word(4), message[16..].try_into().map_or(0, u64::from_ne_bytes));
+        Some(Arrived {
+            number: word(0),
+            from_terminal: code == libc::SI_KERNEL,
+            sender: word(8) as u32,
+            value: (code == libc::SI_QUEUE).then_some(value as usize),
+        })
     }
+
+    /// What a signal did before it was caught.
+    pub(crate) fn ignored(&self, number: i32) -> bool {
+        let old = self.old.iter().find(|(caught, _)| *caught == number);
+        old.is_some_and(|(_, old)| old.sa_sigaction == libc::SIG_IGN)
+    }
+
+    /// Obeys a signal once, as a process that catches nothing does: for those that stop it. Returns when it goes on.
+    pub(crate) fn obey(&self, number: i32) -> io::Result<()> {
+        if !self.old.iter().any(|(caught, _)| *caught == number) && number != libc::SIGSTOP {
+            return Ok(());
+        }
+        if number != libc::SIGSTOP {
+            // SAFETY: an all-zero action is the default one.
+            unsafe { libc::sigaction(number, &std::mem::zeroed(), std::ptr::null_mut()) };
+        }
+        send(std::process::id(), number)?;
+        if number != libc::SIGSTOP {
+            catch(number)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a signal does now.
+fn effect(number: i32) -> io::Result<libc::sigaction> {
+    let mut old = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: a null new action only asks; `old` has room for the answer.
+    let asked = unsafe { libc::sigaction(number, std::ptr::null(), old.as_mut_ptr()) };
+    if asked != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: sigaction succeeded and filled it.
+    Ok(unsafe { old.assume_init() })
+}
+
+fn catch(number: i32) -> io::Result<()> {
+    // SAFETY: all-zero is a valid sigaction (empty mask, no flags).
+    let mut new: libc::sigaction = unsafe { std::mem::zeroed() };
+    new.sa_sigaction = on_signal as extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) as usize;
+    new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+    // SAFETY: `new` is initialised and its handler is async-signal-safe.
+    if unsafe { libc::sigaction(number, &new, std::ptr::null_mut()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 impl AsFd for Caught {
@@ -123,6 +211,24 @@ pub fn send(process: u32, number: i32) -> io::Result<()> {
     };
     // SAFETY: kill(2) touches no memory of ours.
     if unsafe { libc::kill(process, number) } != 0 {
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() != Some(libc::ESRCH) {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Sends a signal on, with what came along.
+pub fn pass_on(process: u32, arrived: &Arrived) -> io::Result<()> {
+    let (Some(value), Ok(process @ 1..)) = (arrived.value, i32::try_from(process)) else {
+        return send(process, arrived.number);
+    };
+    let value = libc::sigval {
+        sival_ptr: std::ptr::without_provenance_mut(value),
+    };
+    // SAFETY: sigqueue(3) touches no memory of ours; the value is handed on and never followed.
+    if unsafe { libc::sigqueue(process, arrived.number, value) } != 0 {
         let error = io::Error::last_os_error();
         if error.raw_os_error() != Some(libc::ESRCH) {
             return Err(error);
@@ -188,7 +294,9 @@ mod tests {
             arrived,
             Some(Arrived {
                 number: libc::SIGTERM,
-                from_terminal: false
+                from_terminal: false,
+                sender: std::process::id(),
+                value: None,
             })
         );
         assert!(send(0, libc::SIGTERM).is_err());

@@ -1,0 +1,178 @@
+//! How much memory this process can still have: what the machine has, and what its control groups allow.
+
+use crate::Root;
+use crate::pressure::Memory;
+
+/// In bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Headroom {
+    /// The most that there could be: the machine's, or that of the tightest of the process's groups.
+    pub total: u64,
+    /// What can be had now without swapping and without ending anybody.
+    pub free: u64,
+}
+
+/// The files of a memory group: its limits, what it uses, and how its statistics name what is given up first.
+struct Files {
+    folder: &'static str,
+    limits: &'static [&'static str],
+    used: &'static str,
+    idle: &'static str,
+}
+
+const SECOND: Files = Files {
+    folder: "sys/fs/cgroup",
+    limits: &["memory.max", "memory.high"],
+    used: "memory.current",
+    idle: "inactive_file ",
+};
+const HYBRID: Files = Files {
+    folder: "sys/fs/cgroup/unified",
+    ..SECOND
+};
+const FIRST: Files = Files {
+    folder: "sys/fs/cgroup/memory",
+    limits: &["memory.limit_in_bytes"],
+    used: "memory.usage_in_bytes",
+    idle: "total_inactive_file ",
+};
+
+impl Headroom {
+    /// That of the calling process. What cannot be read allows everything; without a word of the kernel at all that is
+    /// a gigabyte, which nobody would call too much.
+    pub fn read(root: &Root) -> Headroom {
+        let mut room = match Memory::read(root) {
+            Ok(memory) => Headroom {
+                total: memory.total,
+                free: memory.available,
+            },
+            Err(_) => Headroom {
+                total: 4 << 30,
+                free: 1 << 30,
+            },
+        };
+        for line in root.text("proc/self/cgroup").unwrap_or_default().lines() {
+            // A line such as `4:memory:/a/b`, or `0::/a/b` for the second version.
+            let mut parts = line.splitn(3, ':');
+            let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+                continue;
+            };
+            let versions: &[Files] = match controllers {
+                "" => &[SECOND, HYBRID],
+                controllers if controllers.split(',').any(|name| name == "memory") => &[FIRST],
+                _ => continue,
+            };
+            for files in versions {
+                room.narrow(root, files, path);
+            }
+        }
+        room
+    }
+
+    /// How much may be filled at once that perhaps nobody needs: half of what is free, and never the last eighth
+    /// of all.
+    pub fn to_fill(&self) -> u64 {
+        (self.free / 2).min(self.free.saturating_sub(self.total / 8))
+    }
+
+    /// By a group and all that it is in.
+    fn narrow(&mut self, root: &Root, files: &Files, path: &str) {
+        let mut path = path.trim_matches('/');
+        loop {
+            let folder = match path {
+                "" => files.folder.to_string(),
+                path => format!("{}/{path}", files.folder),
+            };
+            let number = |name: &str| root.text(&format!("{folder}/{name}")).ok()?.parse::<u64>().ok();
+            // `max` is none.
+            let limit = files.limits.iter().filter_map(|name| number(name)).min();
+            if let Some(limit) = limit {
+                let idle = root.text(&format!("{folder}/memory.stat")).unwrap_or_default();
+                let idle = idle
+                    .lines()
+                    .find_map(|line| line.strip_prefix(files.idle)?.parse().ok());
+                let used = number(files.used).unwrap_or(0).saturating_sub(idle.unwrap_or(0));
+                self.total = self.total.min(limit);
+                self.free = self.free.min(limit.saturating_sub(used));
+            }
+            if path.is_empty() {
+                return;
+            }
+            path = path.rsplit_once('/').map_or("", |(above, _)| above);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = (
+            "proc/meminfo",
+            "MemTotal: 8192 kB\nMemFree: 1 kB\nMemAvailable: 4096 kB\n",
+        );
+        for (path, text) in files.iter().chain([&memory]) {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let root = Root::new(folder.path());
+        (folder, root)
+    }
+
+    const KIB: u64 = 1 << 10;
+
+    #[test]
+    fn without_groups_it_is_what_the_machine_has() {
+        let (_folder, root) = tree(&[("proc/self/cgroup", "0::/\n")]);
+        let room = Headroom::read(&root);
+        let wanted = Headroom {
+            total: 8192 * KIB,
+            free: 4096 * KIB,
+        };
+        assert_eq!((room, room.to_fill()), (wanted, 2048 * KIB));
+    }
+
+    #[test]
+    fn the_tightest_group_above_decides() {
+        let (_folder, root) = tree(&[
+            ("proc/self/cgroup", "0::/a/b/c\n"),
+            ("sys/fs/cgroup/a/memory.max", "2097152\n"),
+            ("sys/fs/cgroup/a/memory.current", "1048576\n"),
+            (
+                "sys/fs/cgroup/a/memory.stat",
+                "anon 524288\ninactive_file 524288\nactive_file 0\n",
+            ),
+            ("sys/fs/cgroup/a/b/memory.max", "max\n"),
+            ("sys/fs/cgroup/a/b/memory.high", "4194304\n"),
+            ("sys/fs/cgroup/a/b/memory.current", "1048576\n"),
+            ("sys/fs/cgroup/a/b/c/memory.max", "max\n"),
+        ]);
+        let room = Headroom::read(&root);
+        let wanted = Headroom {
+            total: 2048 * KIB,
+            free: 1536 * KIB,
+        };
+        assert_eq!((room, room.to_fill()), (wanted, 768 * KIB));
+    }
+
+    #[test]
+    fn groups_of_the_first_version_count_and_full_ones_leave_nothing() {
+        let (_folder, root) = tree(&[
+            ("proc/self/cgroup", "5:cpu:/x\n4:hugetlb,memory:/m\n0::/\n"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("sys/fs/cgroup/memory/m/memory.limit_in_bytes", "1048576\n"),
+            ("sys/fs/cgroup/memory/m/memory.usage_in_bytes", "1000000\n"),
+            (
+                "sys/fs/cgroup/memory/m/memory.stat",
+                "cache 1\ntotal_inactive_file 4096\n",
+            ),
+        ]);
+        let room = Headroom::read(&root);
+        assert_eq!((room.total, room.free), (1 << 20, (1 << 20) - 1_000_000 + 4096));
+        // Less than an eighth is left.
+        assert_eq!(room.to_fill(), 0);
+    }
+}
