@@ -3,6 +3,7 @@
 //! How pages are exchanged while the program runs, and what each error means for them, is told in
 //! the README beside this crate.
 
+mod afford;
 mod exchange;
 mod flight;
 mod furnish;
@@ -59,6 +60,8 @@ pub struct Engine {
     locked: Vec<Pages>,
     /// Whether locks have no limit for this user.
     may_lock: bool,
+    /// Bytes that may be filled before it is looked again how much memory there is.
+    allowance: u64,
     /// What the supply last complained of.
     trouble: Option<String>,
 }
@@ -98,7 +101,7 @@ impl Engine {
     /// The engine does not move pages that it needs itself (this thread's stack and variables);
     /// these and all others that could not be colored are told in [`Done::left`].
     ///
-    /// Errors: whatever is returned, the content of the range is intact. [`Error::Unfit`] and
+    /// Errors: whatever is returned, the content of the range is intact. [`Error::Unfit`], [`Error::Memory`] and
     /// [`Error::Wish`] before anything was done; after others some pages may be colored.
     /// [`Error::Unavailable`] for [`Others::Running`] where threads or system calls could meet a
     /// page on its way and fail.
@@ -130,6 +133,7 @@ impl Engine {
                 why: "it, or a page behind it, belongs to the engine's own pool (was the range unmapped?)".into(),
             });
         }
+        self.afford(range)?;
         // Wishes are checked before anything is done.
         wish.targets(range.count, &self.config.colors, None)?;
         let others = self.allowed(&survey, others)?;

@@ -24,6 +24,13 @@ pub enum Error {
         looked: u64,
         advice: String,
     },
+    /// Pages that nobody has touched so far are more than may be filled now; nothing was done to the range.
+    #[error(
+        "{} MiB that hold nothing yet would be filled, and {} MiB may be now, of what this machine or its control groups have left; touch what is needed first, or color less at a time",
+        .wanted >> 20,
+        .room >> 20
+    )]
+    Memory { wanted: u64, room: u64 },
     /// More mappings would be needed than the budget allows.
     #[error(
         "this would take {wanted} mappings more while the process has {now} and may have {budget}; raise the budget or vm.max_map_count, or use UFFDIO_MOVE (Linux 6.8)"

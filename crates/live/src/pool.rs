@@ -91,6 +91,17 @@ impl Pool {
         })
     }
 
+    /// Opens anew what the program has closed, which knows nothing of it.
+    pub(crate) fn reopen(&mut self) -> Result<(), Error> {
+        if !self.pagemap.is_ours() {
+            self.pagemap = Pagemap::own().map_err(Error::system("opening /proc/self/pagemap"))?;
+        }
+        if self.faults.as_ref().is_some_and(|faults| !faults.is_ours()) {
+            self.faults = Some(Faults::open(false).map_err(Error::system("opening a userfaultfd"))?);
+        }
+        Ok(())
+    }
+
     /// Takes frames of these colors out of the pool, collecting what is missing. They belong to
     /// the caller, who brings them into place or gives them [back](Pool::put_back).
     pub(crate) fn take(&mut self, want: &[u16]) -> Result<Vec<Frame>, Error> {

@@ -101,6 +101,7 @@ mod ledger;
 mod place;
 mod ranges;
 mod served;
+mod standby;
 mod start;
 mod threads;
 

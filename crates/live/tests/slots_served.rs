@@ -24,6 +24,11 @@ struct Program {
 
 impl Program {
     fn new(daemon: &Daemon, before: &[&str]) -> Program {
+        Program::with(daemon, before, &[])
+    }
+
+    /// With more in its environment.
+    fn with(daemon: &Daemon, before: &[&str], environment: &[(&str, &str)]) -> Program {
         let mut words: Vec<&std::ffi::OsStr> = before.iter().map(std::ffi::OsStr::new).collect();
         words.push(house::program().as_os_str());
         let mut child = Command::new(words[0])
@@ -31,6 +36,7 @@ impl Program {
             .args(["program", "--exact", "--nocapture", "--test-threads=1"])
             .env("TEST_PROGRAM", "1")
             .env("DOMICILE_SOCKET", &daemon.socket)
+            .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -154,7 +160,10 @@ fn program() {
         return;
     }
     let start = Start {
-        through: Through::Daemon,
+        through: match std::env::var_os("TEST_ALONE") {
+            Some(_) => Through::DaemonIfThere,
+            None => Through::Daemon,
+        },
         ..Start::default()
     };
     let application = Application::start(start).unwrap();
@@ -179,6 +188,7 @@ fn program() {
                 sets.clear();
                 "freed".to_string()
             }
+            "trouble" => application.trouble().unwrap_or("none".to_string()),
             "available" => application.available().unwrap().together.to_string(),
             other => other.to_string(),
         };
@@ -283,4 +293,55 @@ fn a_daemon_that_came_back_is_told_what_programs_have() {
         refused.contains("no daemon answers") || refused.contains("daemon"),
         "{refused}"
     );
+}
+
+#[test]
+fn while_the_daemon_is_away_a_program_keeps_the_ledger_itself() {
+    if !privileged() {
+        return;
+    }
+    let mut daemon = Daemon::new(Wish::default());
+    daemon.client_of_full();
+    let mut program = Program::with(&daemon, &[], &[("TEST_ALONE", "1")]);
+    let mut had = program.colors(4).unwrap();
+    for round in 0..3 {
+        assert_eq!(program.ask("trouble"), "none");
+        daemon.kill();
+        // What it has stays its own, and what it takes is none of that.
+        for count in [1, 2] {
+            let more = program.colors(count).unwrap();
+            assert!(
+                more.len() == count as usize && more.is_disjoint(&had),
+                "{more:?} {had:?}"
+            );
+            had.extend(more);
+        }
+        assert!(program.ask("trouble").contains("this process's own"));
+        assert_eq!(program.ask("available"), ((16 - had.len() as u64) << 16).to_string());
+        let refused = program.colors(16).unwrap_err();
+        assert!(refused.starts_with("full true"), "{refused}");
+        daemon.restart();
+        // The next daemon hears of all of it with the first request.
+        assert_eq!(program.ask("available"), ((16 - had.len() as u64) << 16).to_string());
+        let mut other = Program::new(&daemon, &[]);
+        let theirs = other.colors(16 - had.len() as u32).unwrap();
+        assert!(theirs.is_disjoint(&had), "{theirs:?} {had:?}");
+        drop(other);
+        eventually("the other one's colors are free", || {
+            program.ask("available") == ((16 - had.len() as u64) << 16).to_string()
+        });
+        let more = program.colors(1).unwrap();
+        assert!(more.is_disjoint(&had), "{round}: {more:?} {had:?}");
+        had.extend(more);
+        if round == 1 {
+            // Freed here and there: some while the daemon is away.
+            daemon.kill();
+            assert_eq!(program.ask("free"), "freed");
+            assert_eq!(program.ask("available"), (16u64 << 16).to_string());
+            had.clear();
+            daemon.restart();
+            assert_eq!(program.ask("available"), (16u64 << 16).to_string());
+            had.extend(program.colors(2).unwrap());
+        }
+    }
 }

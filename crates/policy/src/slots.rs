@@ -7,6 +7,7 @@
 mod allocator;
 mod caches;
 mod choose;
+mod claim;
 mod decide;
 mod ids;
 mod plan;

@@ -133,6 +133,11 @@ impl Client {
 
     /// One request and its answer. After an error other than a refusal the connection is gone.
     fn ask(&mut self, request: &Request) -> Result<Answer, ClientError> {
+        if self.peer.as_ref().is_some_and(|peer| !peer.is_ours()) {
+            // The program closed it, and knows nothing of it. What the caller has of the daemon went with it.
+            self.peer = None;
+            return Err(ClientError::Lost(io::ErrorKind::NotConnected.into()));
+        }
         if self.peer.is_none() || self.process != std::process::id() {
             self.greet()?;
         }
@@ -163,6 +168,9 @@ impl Client {
             let milliseconds = left.as_millis().max(1) as u32;
             if !packet::wait(&[peer.as_fd()], milliseconds).map_err(ClientError::Lost)?[0] {
                 continue;
+            }
+            if !peer.is_ours() {
+                return Err(ClientError::Lost(io::ErrorKind::NotConnected.into()));
             }
             match peer.receive(&mut self.buffer).map_err(ClientError::Lost)? {
                 Received::Message(bytes) => break bytes,

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use policy::slots::{Allocator, DataSet, Kind, Owner, SetId, SlotId};
+use policy::slots::{Allocator, ColorSet, DataSet, Kind, Owner, SetId, SlotId};
 use sys::affinity::Wanderer;
 
 use super::metrics::{Metrics, Now};
@@ -159,25 +159,10 @@ impl Desk {
         if colors.is_empty() || colors.iter().any(|color| u32::from(*color) >= caches.colors) {
             return Err((Refusal::Invalid, "no colors, or colors that there are not".into()));
         }
-        // The allocator takes only colors that have frames: let it see frames of these alone.
-        let mut frames = vec![0; caches.colors as usize];
-        colors.iter().for_each(|color| frames[usize::from(*color)] = u64::MAX);
-        let count = frames.iter().filter(|frames| **frames > 0).count() as u64;
-        let (bytes, page_bytes) = (count * caches.color_bytes, caches.page_bytes);
-        let slot = self.ledger.slot(owner, bytes, kind(private)).map_err(no_cache)?;
-        let data = DataSet {
-            bytes: count * page_bytes,
-            cpus,
-            slot: Some(slot),
-        };
-        match self.ledger.allocate(owner, data, &frames) {
-            Ok(grant) => Ok(granted(grant, slot.number())),
-            Err(refused) => {
-                // It has no data set.
-                let _ = self.ledger.free_slot(owner, slot);
-                Err(no_cache(refused))
-            }
-        }
+        let colors: ColorSet = colors.iter().copied().map(u32::from).collect();
+        let claimed = self.ledger.claim(owner, kind(private), cpus, &colors);
+        let (slot, grant) = claimed.map_err(no_cache)?;
+        Ok(granted(grant, slot.number()))
     }
 
     pub fn free(&mut self, owner: Owner, set: u64) -> Result<Answer, Refused> {

@@ -56,6 +56,7 @@ impl Engine {
             pool,
             locked: Vec::new(),
             may_lock: memory::may_lock_all(),
+            allowance: 0,
             trouble: None,
         })
     }
@@ -64,7 +65,7 @@ impl Engine {
     /// memory, and the pool is empty here. The supply is not taken along.
     pub(super) fn renew(&mut self) -> Result<(), Error> {
         if self.process == std::process::id() {
-            return Ok(());
+            return self.reopen();
         }
         let mut config = Config::new(self.config.colors.clone());
         let old = &self.config;
@@ -74,6 +75,22 @@ impl Engine {
         *self = Engine::open(config)?;
         self.means.say("after fork: the process's own frames only");
         Ok(())
+    }
+}
+
+impl Engine {
+    /// Opens anew what the program has closed, which knows nothing of it (`closefrom`).
+    fn reopen(&mut self) -> Result<(), Error> {
+        if !self.pagemap.is_ours() {
+            self.pagemap = Pagemap::own().map_err(Error::system("opening /proc/self/pagemap"))?;
+        }
+        if self.stage.as_ref().is_some_and(|stage| !stage.is_ours()) {
+            self.stage = Some(Faults::open(false).map_err(Error::system("opening a userfaultfd"))?);
+        }
+        match self.pool.as_mut() {
+            Some(pool) => pool.reopen(),
+            None => Ok(()),
+        }
     }
 }
 

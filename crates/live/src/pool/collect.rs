@@ -1,5 +1,6 @@
 //! Populating memory until there are enough frames of each color.
 
+use sys::headroom::Headroom;
 use sys::memory::{self, Area, HUGE, PAGE, Size};
 
 use super::{Frame, Pool, Soil};
@@ -17,7 +18,7 @@ impl Pool {
     ///
     /// Errors: [`Error::NoFrames`] at the limit of what may be held; what was found stays here.
     pub(super) fn collect(&mut self, need: &[u64]) -> Result<(), Error> {
-        let limit = self.collect_bytes.min(available_bytes() / 2);
+        let mut limit = None;
         let mut looked = 0;
         loop {
             let short = |(color, &need): (usize, &u64)| (need.saturating_sub(self.free[color].len() as u64), color);
@@ -28,6 +29,9 @@ impl Pool {
                 return Ok(());
             }
             let expected = short.saturating_mul(u64::from(self.colors.count()) * PAGE as u64);
+            // What is held meanwhile may be a multiple of what is kept.
+            let limit =
+                *limit.get_or_insert_with(|| self.collect_bytes.min(Headroom::read(&sys::Root::default()).free / 2));
             let room = limit.saturating_sub(looked);
             if room < STEP_MIN {
                 return Err(Error::NoFrames {
@@ -168,13 +172,4 @@ impl Pool {
                 .all(|details| details.huge_bytes == details.mapping.span.bytes as u64);
         vec![whole; area.pages() / BLOCK]
     }
-}
-
-/// Bytes of memory that can be had without swapping; without a word of the kernel, as much as
-/// nobody would call too much.
-fn available_bytes() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-    kib.map_or(1 << 30, |kib| kib.saturating_mul(1024))
 }

@@ -55,6 +55,11 @@ impl Application {
         &self.0.means
     }
 
+    /// What is wrong at the moment, though it goes on: a daemon that does not answer any more.
+    pub fn trouble(&self) -> Option<String> {
+        self.0.with(|state| Ok(state.ledger.trouble())).ok().flatten()
+    }
+
     /// The cpus that it uses.
     pub fn cpus(&self) -> &[u32] {
         &self.0.cpus

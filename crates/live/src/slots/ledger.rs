@@ -29,6 +29,10 @@ pub trait Ledger: Send {
     fn available(&mut self, cpus: &[u32]) -> Result<Space, Error>;
     /// What it is, for people: `the daemon at /run/...`, `this process's own`.
     fn name(&self) -> String;
+    /// What is wrong with it at the moment, if it goes on all the same.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The ledger of this process alone. Frames come from the kernel, any number, so none are asked for.

@@ -1,15 +1,19 @@
 //! The daemon's ledger: colors are one application's across all programs of the machine.
 //!
-//! A daemon that is started anew knows nothing. Then the slots and data sets that we have are told to it
+//! A daemon that is started anew knows nothing. Then the slots and data sets that we have are described to it
 //! before the next request: pages keep their frames whatever becomes of the daemon. Colors that another program got in
 //! between are lost to us in the new ledger, though not our frames; that is logged.
+//!
+//! While no daemon answers, this process keeps the ledger for itself ([`Standby`]), and each request looks first whether
+//! there is one again; but not where the application was started for the daemon alone.
 
 use std::collections::BTreeMap;
 
-use policy::slots::{ColorSet, Kind, Space};
+use policy::slots::{Caches, ColorSet, Kind, Refused, Space};
 
 use super::Error;
 use super::ledger::{Given, Ledger};
+use super::standby::Standby;
 use crate::daemon::wire::Refusal;
 use crate::daemon::{Client, ClientError};
 
@@ -20,6 +24,10 @@ pub(super) struct Served {
     connection: u64,
     /// Whether the last request lost the connection.
     lost: bool,
+    /// What to do without the daemon: with these caches; `None`: nothing.
+    alone: Option<Caches>,
+    /// While it is away; and why.
+    standby: Option<(Standby, String)>,
     slots: BTreeMap<u64, Slot>,
     sets: BTreeMap<u64, Set>,
     next: u64,
@@ -42,20 +50,35 @@ struct Set {
 }
 
 impl Served {
-    pub(super) fn new(client: Client, name: String) -> Served {
+    /// `alone`: the caches to go on with while the daemon is away, if that is what the application wants.
+    pub(super) fn new(client: Client, name: String, alone: Option<Caches>) -> Served {
         Served {
             connection: client.connections(),
             client,
             name,
             lost: false,
+            alone,
+            standby: None,
             slots: BTreeMap::new(),
             sets: BTreeMap::new(),
             next: 1,
         }
     }
 
-    /// Asks, and once more where the daemon has gone away and come back.
-    fn ask<T>(&mut self, request: impl Fn(&mut Served) -> Result<T, ClientError>) -> Result<T, Error> {
+    /// Asks, and once more where the daemon has gone away and come back. `None` where there is none, and this process
+    /// goes on by itself.
+    fn ask<T>(&mut self, request: impl Fn(&mut Served) -> Result<T, ClientError>) -> Result<Option<T>, Error> {
+        match self.try_to_ask(request) {
+            Ok(answer) => Ok(Some(answer)),
+            Err(error) if is_loss(&error) && self.alone.is_some() => {
+                self.stand_by(&error)?;
+                Ok(None)
+            }
+            Err(error) => Err(told(error)),
+        }
+    }
+
+    fn try_to_ask<T>(&mut self, request: impl Fn(&mut Served) -> Result<T, ClientError>) -> Result<T, ClientError> {
         self.return_to()?;
         match request(self) {
             Err(error) if is_loss(&error) => {
@@ -65,13 +88,46 @@ impl Served {
             }
             answer => answer,
         }
-        .map_err(told)
     }
 
-    /// Connects anew where that is needed, and tells the daemon what we have.
-    fn return_to(&mut self) -> Result<(), Error> {
+    /// Goes on without the daemon, with what we have of it.
+    fn stand_by(&mut self, why: &ClientError) -> Result<(), Error> {
+        self.lost = true;
+        if self.standby.is_some() {
+            return Ok(());
+        }
+        let Some(caches) = self.alone.clone() else {
+            return Ok(());
+        };
+        let mut standby = Standby::new(caches)?;
+        for (number, set) in &self.sets {
+            let slot = set
+                .slot
+                .and_then(|slot| self.slots.get(&slot).map(|own| (slot, own.kind)));
+            standby.hold(*number, slot, set.bytes, &set.cpus, &set.colors);
+        }
+        for (number, slot) in &self.slots {
+            if !standby.knows(*number) {
+                standby.slot(*number, slot.bytes, slot.kind)?;
+            }
+        }
+        tracing::warn!(%why, "the daemon is away: colors are this process's own, and it collects frames for itself");
+        self.standby = Some((standby, why.to_string()));
+        Ok(())
+    }
+
+    /// The ledger of this process. Pre: the daemon was just found to be away.
+    fn own(&mut self) -> Result<&mut Standby, Refused> {
+        self.standby
+            .as_mut()
+            .map(|(standby, _)| standby)
+            .ok_or(Refused::UnknownOwner)
+    }
+
+    /// Connects anew where that is needed, and describes to the daemon what we have.
+    fn return_to(&mut self) -> Result<(), ClientError> {
         if self.lost {
-            self.client.status().map_err(told)?;
+            self.client.status()?;
             self.lost = false;
         }
         if self.client.connections() == self.connection {
@@ -84,12 +140,15 @@ impl Served {
         // Where several are in one slot, the first one claims its colors.
         numbers.sort_by_key(|number| self.sets[number].slot);
         for number in numbers {
-            self.tell(number).map_err(told)?;
+            self.tell(number)?;
         }
         for slot in self.slots.values_mut().filter(|slot| slot.theirs == 0) {
-            slot.theirs = self.client.slot(slot.bytes, slot.kind).map_err(told)?;
+            slot.theirs = self.client.slot(slot.bytes, slot.kind)?;
         }
         self.connection = self.client.connections();
+        if self.standby.take().is_some() {
+            tracing::info!("the daemon is back");
+        }
         Ok(())
     }
 
@@ -131,66 +190,85 @@ impl Ledger for Served {
     fn slot(&mut self, bytes: u64, kind: Kind) -> Result<u64, Error> {
         let theirs = self.ask(|ledger| ledger.client.slot(bytes, kind))?;
         let number = self.number();
+        if theirs.is_none() {
+            self.own()?.slot(number, bytes, kind)?;
+        }
+        let theirs = theirs.unwrap_or(0);
         self.slots.insert(number, Slot { bytes, kind, theirs });
         Ok(number)
     }
 
     fn free_slot(&mut self, slot: u64) -> Result<(), Error> {
         if !self.slots.contains_key(&slot) {
-            return Err(policy::slots::Refused::UnknownSlot.into());
+            return Err(Refused::UnknownSlot.into());
         }
         let sets = self.sets.values().filter(|set| set.slot == Some(slot)).count() as u32;
         if sets > 0 {
-            return Err(policy::slots::Refused::InUse { sets }.into());
+            return Err(Refused::InUse { sets }.into());
         }
         let outcome = self.ask(|ledger| {
             let theirs = ledger.slots.get(&slot).map_or(0, |slot| slot.theirs);
             ledger.client.close(theirs)
         });
         self.slots.remove(&slot);
-        gone_is_freed(outcome)
+        match outcome {
+            Ok(None) => Ok(self.own()?.free_slot(slot)?),
+            outcome => gone_is_freed(outcome.map(drop)),
+        }
     }
 
     fn allocate(&mut self, slot: Option<u64>, bytes: u64, cpus: &[u32]) -> Result<Given, Error> {
         if slot.is_some_and(|slot| !self.slots.contains_key(&slot)) {
-            return Err(policy::slots::Refused::UnknownSlot.into());
+            return Err(Refused::UnknownSlot.into());
         }
         let granted = self.ask(|ledger| {
             let theirs = slot.and_then(|slot| ledger.slots.get(&slot)).map(|slot| slot.theirs);
             ledger.client.allocate(theirs, bytes, cpus)
         })?;
         let number = self.number();
+        let (colors, caches, theirs) = match granted {
+            Some(granted) => (granted.colors, granted.caches, Some(granted.set)),
+            None => {
+                let grant = self.own()?.allocate(number, slot, bytes, cpus)?;
+                (grant.colors, grant.caches, None)
+            }
+        };
         self.sets.insert(
             number,
             Set {
                 slot,
                 bytes,
                 cpus: cpus.to_vec(),
-                colors: granted.colors.clone(),
-                theirs: Some(granted.set),
+                colors: colors.clone(),
+                theirs,
             },
         );
         Ok(Given {
             set: number,
-            colors: granted.colors,
-            caches: granted.caches,
+            colors,
+            caches,
         })
     }
 
     fn free(&mut self, set: u64) -> Result<(), Error> {
         if !self.sets.contains_key(&set) {
-            return Err(policy::slots::Refused::UnknownSet.into());
+            return Err(Refused::UnknownSet.into());
         }
         let outcome = self.ask(|ledger| match ledger.sets.get(&set).and_then(|set| set.theirs) {
             Some(theirs) => ledger.client.free(theirs),
             None => Ok(()),
         });
         self.sets.remove(&set);
-        gone_is_freed(outcome)
+        match outcome {
+            Ok(None) => Ok(self.own()?.free(set)?),
+            outcome => gone_is_freed(outcome.map(drop)),
+        }
     }
 
     fn available(&mut self, cpus: &[u32]) -> Result<Space, Error> {
-        let (bytes, together) = self.ask(|ledger| ledger.client.available(cpus))?;
+        let Some((bytes, together)) = self.ask(|ledger| ledger.client.available(cpus))? else {
+            return Ok(self.own()?.available(cpus)?);
+        };
         Ok(Space {
             caches: Vec::new(),
             color_bytes: self.client.colors().color_bytes,
@@ -201,6 +279,13 @@ impl Ledger for Served {
 
     fn name(&self) -> String {
         self.name.clone()
+    }
+
+    fn trouble(&self) -> Option<String> {
+        let (_, why) = self.standby.as_ref()?;
+        Some(format!(
+            "{why}; until it answers, colors and frames are this process's own"
+        ))
     }
 }
 

@@ -45,10 +45,10 @@ pub enum ColorsFrom {
 /// Who keeps the ledger and has frames at hand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Through {
-    /// The daemon if its socket answers, else this process.
+    /// The daemon if its socket answers, else this process; and this process too while a daemon that did answer is away.
     #[default]
     DaemonIfThere,
-    /// The daemon; refused where it does not answer.
+    /// The daemon; refused where it does not answer, be it later.
     Daemon,
     /// This process: its colors are its own only as far as it goes.
     Own,
@@ -91,7 +91,9 @@ impl Application {
         let (caches, cpus) = caches_and_cpus(&colors, &allowed, &start.on)?;
         let mut config = Config::new(colors.clone());
         let (ledger, why): (Box<dyn Ledger>, Option<String>) = match served {
-            Ok(served) => {
+            Ok((client, name)) => {
+                let alone = (start.through != Through::Daemon).then(|| caches.clone());
+                let served = Served::new(client, name, alone);
                 // Frames come over a connection of their own: an answer is never that to the other's request.
                 config.supply = Some(Box::new(Client::find().map_err(crate::Error::from)?));
                 (Box::new(served), None)
@@ -118,8 +120,8 @@ fn means(colors: Colors, caches: Caches, ledger: &dyn Ledger, engine: String, re
     }
 }
 
-/// The daemon's ledger, or why it is not used.
-type Daemons = Result<Served, String>;
+/// The daemon and the name of its ledger, or why that is not used.
+type Daemons = Result<(Client, String), String>;
 
 /// The colors, and the daemon if it is to be used and has the same ones. Where nothing else is said, the daemon's
 /// colors are everybody's.
@@ -145,7 +147,7 @@ fn colors_and_daemon(from: ColorsFrom, through: Through) -> Result<(Colors, Daem
     if same(theirs) == same(&colors) {
         let path = std::env::var_os(SOCKET_VARIABLE).unwrap_or_else(|| SOCKET.into());
         let name = format!("the daemon's at {}", path.to_string_lossy());
-        return Ok((colors, Ok(Served::new(client, name))));
+        return Ok((colors, Ok((client, name))));
     }
     let why = format!(
         "the daemon has other colors: {} bits from bit {} on, {} bytes each",

@@ -224,6 +224,11 @@ impl Daemon {
     /// kill -9, and another one at the same socket.
     pub fn kill_and_restart(&mut self) {
         self.child.kill();
+        self.restart();
+    }
+
+    /// Another one at the same socket. Pre: there is none.
+    pub fn restart(&mut self) {
         self.child = start(&self.socket, &self.wish, &[]).unwrap_or_else(|said| panic!("{said}"));
     }
 
