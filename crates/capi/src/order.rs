@@ -9,6 +9,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
+use sys::cancellation::Uncancelled;
 use threads::{Keep, Scheduler};
 
 use crate::call::Call;
@@ -48,6 +49,7 @@ pub unsafe extern "C" fn domicile_order_create(
     }
     // SAFETY: the caller's promise; what lies there may never have been written.
     unsafe { order.write(std::ptr::null_mut()) };
+    let _uncancelled = Uncancelled::begin();
     let made = guarded(|| {
         // SAFETY: the caller's promise.
         let attributes = unsafe { domicile_order_attributes::read(attributes) }?;
@@ -112,7 +114,8 @@ pub unsafe extern "C" fn domicile_order_reserve(
 ///
 /// With keep = 0 they are forgotten, else they are there for the next run. report may be NULL. A
 /// thread's function must return: leaving it by longjmp or by a C++ exception ends the program or
-/// worse. A function in Rust that panics ends the run with DOMICILE_PANIC.
+/// worse. A function in Rust that panics ends the run with DOMICILE_PANIC. A caller that is cancelled
+/// (pthread_cancel) is so after the run.
 ///
 /// # Safety
 /// `order` is alive and used by one thread of the operating system at a time, its running threads
@@ -128,6 +131,8 @@ pub unsafe extern "C" fn domicile_order_run(
     let Some(order) = (unsafe { order.as_ref() }) else {
         return DOMICILE_NULL;
     };
+    // What its threads call may be cancellation points, and our frames are below them.
+    let _uncancelled = Uncancelled::begin();
     order.told(|| {
         let keep = if keep == 0 { Keep::No } else { Keep::Yes };
         // SAFETY: the caller's promise.

@@ -4,6 +4,7 @@ use std::cell::UnsafeCell;
 use std::mem;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
+use sys::cancellation::Uncancelled;
 use threads::{Keep, Report, Scheduler};
 
 use crate::call::Call;
@@ -97,6 +98,8 @@ impl Program {
         &self,
         change: impl FnOnce(&mut domicile_order_attributes) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        // The cache may be measured, which opens files.
+        let _uncancelled = Uncancelled::begin();
         // SAFETY: the caller's promise.
         let scheduler = unsafe { self.handle.idle() }?;
         // SAFETY: nothing runs, and the caller is the only user.
@@ -140,6 +143,7 @@ impl Program {
     /// See [`Program`]; nothing runs.
     #[cold]
     unsafe fn start(&self, hints: &[u64; HINTS]) -> Result<Scheduler<Call>, Failure> {
+        let _uncancelled = Uncancelled::begin();
         // SAFETY: the caller's promise.
         let settings = unsafe { &mut *self.settings.get() };
         let attributes = settings.attributes.get_or_insert_with(environment);
@@ -154,6 +158,8 @@ impl Program {
     /// # Safety
     /// See [`Program`].
     pub unsafe fn run(&self, keep: bool) {
+        // What the threads call may be cancellation points, and our frames are below them.
+        let _uncancelled = Uncancelled::begin();
         if self.handle.is_running() {
             let failure = Failure::new(DOMICILE_RUNNING, c"called by a running thread: nothing was run");
             return self.leave_undone("th_run", &failure);

@@ -26,6 +26,8 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char};
 
+use sys::cancellation::Uncancelled;
+
 use crate::error::domicile_error::DOMICILE_OK;
 use crate::error::{Failure, domicile_error};
 use crate::order::guarded;
@@ -67,8 +69,9 @@ pub(crate) fn say(text: String) {
     let _ = SAID.try_with(|before| before.replace(said));
 }
 
-/// Lets no panic out, and keeps the words of a failure for its thread.
+/// Lets no panic out, and keeps the words of a failure for its thread, which is not cancelled meanwhile.
 pub(crate) fn told<R>(work: impl FnOnce() -> Result<R, Failure>) -> Result<R, domicile_error> {
+    let _uncancelled = Uncancelled::begin();
     guarded(work).map_err(|failure| {
         let code = failure.code;
         let _ = SAID.try_with(|said| said.replace(failure.message));

@@ -9,9 +9,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
 use summaries::domicile_loop;
+use sys::cancellation::Uncancelled;
 
 /// The call in the run-time of `domicile run`, which loads it into programs.
-type Run = unsafe extern "C" fn(*const domicile_loop);
+type Run = unsafe extern "C-unwind" fn(*const domicile_loop);
 #[cfg(not(miri))]
 const RUN: &std::ffi::CStr = c"domicile_run_parallel_loop";
 
@@ -48,13 +49,14 @@ fn run() -> Option<Run> {
 /// # Safety
 /// As [`summaries::taken`] asks.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn domicile_parallel_loop(from: *const domicile_loop) {
+pub unsafe extern "C-unwind" fn domicile_parallel_loop(from: *const domicile_loop) {
     let listeners = listeners();
     if let Some(run) = listeners.run {
         // SAFETY: the caller's promise, handed on.
         unsafe { run(from) };
     }
     if listeners.recorder {
+        let _uncancelled = Uncancelled::begin();
         // A panic ends here: the recording lacks a summary, the program is as it was.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: the caller's promise.

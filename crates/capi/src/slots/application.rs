@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, c_char};
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::group::Numbers;
@@ -22,6 +22,8 @@ pub struct Application {
     /// Of all that this program opened, which; never 0.
     pub serial: u64,
     means: CString,
+    /// Whether it was said that the daemon is away.
+    pub troubled: AtomicBool,
     /// The threads that are bound.
     pub numbers: Mutex<Numbers>,
 }
@@ -66,6 +68,7 @@ pub fn open(attributes: &domicile_slots_attributes) -> Result<*mut domicile_slot
     let application = Application {
         means: CString::new(terms::words(live.means()).replace('\0', " ")).unwrap_or_default(),
         live: ManuallyDrop::new(live),
+        troubled: AtomicBool::new(false),
         process: std::process::id(),
         serial: OPENED.fetch_add(1, Relaxed) + 1,
         numbers: Mutex::default(),

@@ -1,6 +1,7 @@
 //! Data sets: ranges of memory that get a slot together.
 
 use std::ffi::c_void;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use live::slots::ThreadGroup;
@@ -98,7 +99,11 @@ impl DataSet {
             left: moved.left.len() as u64,
             left_out: live.left_out(),
         };
-        if let Some(first) = moved.left.first() {
+        let trouble = self.application.live().trouble();
+        let is_new = !self.application.troubled.swap(trouble.is_some(), Relaxed);
+        if let Some(trouble) = trouble.filter(|_| is_new) {
+            say(trouble);
+        } else if let Some(first) = moved.left.first() {
             let (left, pages) = (moved.left.len(), moved.pages);
             say(format!(
                 "{left} of {pages} pages could not be given their colors; the one at {:#x}: {}",

@@ -174,7 +174,7 @@ fn live_code(error: &live::Error) -> domicile_error {
         live::Error::Unavailable { .. } => DOMICILE_UNAVAILABLE,
         live::Error::Unfit { .. } => DOMICILE_UNFIT,
         live::Error::Wish(_) => DOMICILE_INVALID,
-        live::Error::NoFrames { .. } => DOMICILE_OUT_OF_MEMORY,
+        live::Error::NoFrames { .. } | live::Error::Memory { .. } => DOMICILE_OUT_OF_MEMORY,
         _ => DOMICILE_REFUSED,
     }
 }
