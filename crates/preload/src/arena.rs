@@ -1,19 +1,20 @@
 //! A range of addresses for the blocks of the data sets.
 //!
-//! One range, so that one comparison tells whose block an address is, and so that the process has hardly
-//! a mapping more however many blocks there are. It is only reserved: pages are opened as they are needed, and a page that
-//! nobody uses has no memory.
+//! One range, so that one comparison tells whose block an address is. It lies far from all that is mapped, where the kernel
+//! puts nothing by itself, and nothing of it is mapped but what blocks have: the program's limits (`ulimit -v`, strict
+//! accounting of memory) count what it asked for, as without us, and refuse what they would refuse.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use live::{PAGE_BYTES, Pages};
 
+use crate::next;
+
 /// Addresses wanted, and the fewest that are worth having.
 const MOST_BYTES: usize = 1 << 40;
-const LEAST_BYTES: usize = 1 << 26;
-/// Pages opened at a time, at least.
-const STEP: usize = 1024;
+const LEAST_BYTES: usize = 1 << 30;
 
 static START: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -28,8 +29,6 @@ pub fn holds(address: usize) -> bool {
 pub struct Arena {
     start: usize,
     pages: usize,
-    /// Pages from the start on that may be used.
-    opened: usize,
     /// Pages from the start on that were ever taken.
     used: usize,
     /// Pages behind which others were taken, free again: number of pages, by start.
@@ -38,45 +37,18 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Reserves addresses; `None` where there are none to be had (`ulimit -v`).
-    pub fn reserve() -> Option<Arena> {
-        let mut bytes = MOST_BYTES;
-        loop {
-            // SAFETY: a new mapping, at addresses that the kernel chooses, that nobody may use yet.
-            let start = unsafe {
-                libc::mmap(
-                    std::ptr::null_mut(),
-                    bytes,
-                    libc::PROT_NONE,
-                    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                    -1,
-                    0,
-                )
-            };
-            if start != libc::MAP_FAILED {
-                // One kind of page throughout, so that the mapping stays one.
-                // SAFETY: advice for the mapping just made.
-                unsafe { libc::madvise(start, bytes, libc::MADV_NOHUGEPAGE) };
-                START.store(start.expose_provenance(), Ordering::Relaxed);
-                BYTES.store(bytes, Ordering::Release);
-                return Some(Arena::at(start.addr(), bytes / PAGE_BYTES));
-            }
-            bytes /= 4;
-            if bytes < LEAST_BYTES {
-                return None;
-            }
-        }
-    }
-
-    fn at(start: usize, pages: usize) -> Arena {
-        Arena {
+    /// Finds addresses; `None` where nothing is known of what is mapped.
+    pub fn find() -> Option<Arena> {
+        let (start, bytes) = gap(&sys::mappings::all(None).ok()?)?;
+        START.store(start, Ordering::Relaxed);
+        BYTES.store(bytes, Ordering::Release);
+        Some(Arena {
             start,
-            pages,
-            opened: 0,
+            pages: bytes / PAGE_BYTES,
             used: 0,
             free: BTreeMap::new(),
             by_size: BTreeSet::new(),
-        }
+        })
     }
 
     /// Pages without memory, their start a multiple of `alignment` bytes; the smallest place that fits.
@@ -92,6 +64,7 @@ impl Arena {
             .copied();
         if let Some((pages, start)) = place {
             let at = aligned(start);
+            map(self.numbered(at, count))?;
             self.remove(start, pages);
             self.insert(start, at - start);
             self.insert(at + count, start + pages - at - count);
@@ -99,10 +72,7 @@ impl Arena {
         }
         let at = aligned(self.used);
         let end = at.checked_add(count).filter(|end| *end <= self.pages)?;
-        if end > self.opened {
-            let wanted = end.next_multiple_of(STEP).min(self.pages);
-            self.open(wanted)?;
-        }
+        map(self.numbered(at, count))?;
         if at > self.used {
             self.insert(self.used, at - self.used);
         }
@@ -110,8 +80,11 @@ impl Arena {
         Some(self.numbered(at, count))
     }
 
-    /// Takes back pages; they have no memory any more.
+    /// Takes back pages, with their memory. Addresses that the kernel does not take back are not used again.
     pub fn put(&mut self, pages: Pages) {
+        if !unmap(pages) {
+            return;
+        }
         let mut start = (pages.start - self.start) / PAGE_BYTES;
         let mut count = pages.count;
         if let Some((&before, &length)) = self.free.range(..start).next_back()
@@ -130,14 +103,6 @@ impl Arena {
         } else {
             self.insert(start, count);
         }
-    }
-
-    fn open(&mut self, wanted: usize) -> Option<()> {
-        let from = std::ptr::with_exposed_provenance_mut(self.start + self.opened * PAGE_BYTES);
-        let bytes = (wanted - self.opened) * PAGE_BYTES;
-        // SAFETY: reserved addresses of our own that nobody uses yet.
-        let done = unsafe { libc::mprotect(from, bytes, libc::PROT_READ | libc::PROT_WRITE) };
-        (done == 0).then(|| self.opened = wanted)
     }
 
     fn numbered(&self, at: usize, count: usize) -> Pages {
@@ -160,10 +125,79 @@ impl Arena {
     }
 }
 
-/// Gives the memory of pages back to the kernel; they read as zeros afterwards.
-pub fn discard(pages: Pages) {
+/// The last gap between mappings that is worth having, and where in its middle the arena lies: above are libraries and
+/// what the kernel maps, downwards, below are the program and its heap, upwards.
+fn gap(mappings: &[sys::mappings::Mapping]) -> Option<(usize, usize)> {
+    let room = |pair: &[sys::mappings::Mapping]| (pair[0].span.end(), pair[1].span.start);
+    let wide = |&(from, to): &(usize, usize)| to.saturating_sub(from) / 4 >= LEAST_BYTES;
+    // The kernel's own page at the end of all addresses is not the program's.
+    let end = mappings.partition_point(|mapping| mapping.span.start <= isize::MAX as usize);
+    let (from, to) = mappings[..end].windows(2).map(room).rfind(wide)?;
+    let bytes = ((to - from) / 4).min(MOST_BYTES) / PAGE_BYTES * PAGE_BYTES;
+    let start = (from + (to - from) / 2).next_multiple_of(LEAST_BYTES);
+    (start + bytes < to).then_some((start, bytes))
+}
+
+/// Makes memory of addresses, which has no frames yet; `None` where the program's limits or the kernel refuse it.
+fn map(pages: Pages) -> Option<()> {
+    const FLAGS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+    let at = std::ptr::with_exposed_provenance_mut(pages.start);
+    // SAFETY: a new mapping, in the place of none.
+    let start = unsafe { next::mmap(at, pages.bytes(), libc::PROT_READ | libc::PROT_WRITE, FLAGS, -1, 0) };
+    if start == libc::MAP_FAILED {
+        return None;
+    }
+    if start != at {
+        // Before Linux 4.17 the place is only a wish.
+        // SAFETY: the mapping just made.
+        unsafe { next::munmap(start, pages.bytes()) };
+        return None;
+    }
+    // One kind of page throughout, so that neighbours are one mapping.
+    // SAFETY: advice for the mapping just made.
+    unsafe { libc::madvise(start, pages.bytes(), libc::MADV_NOHUGEPAGE) };
+    start.expose_provenance();
+    Some(())
+}
+
+/// Gives pages back to the kernel: without their addresses too, if it can divide the mapping.
+fn unmap(pages: Pages) -> bool {
     debug_assert!(holds(pages.start));
     let start = std::ptr::with_exposed_provenance_mut(pages.start);
     // SAFETY: pages of the arena that no block has any more.
+    if unsafe { next::munmap(start, pages.bytes()) } == 0 {
+        return true;
+    }
+    // SAFETY: as above.
     unsafe { libc::madvise(start, pages.bytes(), libc::MADV_DONTNEED) };
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use sys::mappings::Mapping;
+    use sys::memory::Span;
+
+    use super::*;
+
+    #[test]
+    fn it_lies_far_from_all_that_is_mapped() {
+        let mapping = |start: usize, bytes| Mapping {
+            span: Span::new(start, bytes),
+            ..sys::mappings::all(None).unwrap()[0].clone()
+        };
+        let program = [
+            mapping(0x5555_5555_4000, 1 << 20),
+            mapping(0x5555_5600_0000, 1 << 30),
+            mapping(0x7fff_e000_0000, 1 << 28),
+            mapping(0x7fff_f7fc_0000, 1 << 16),
+        ];
+        let (start, bytes) = gap(&program).unwrap();
+        assert_eq!(bytes, MOST_BYTES);
+        assert!(
+            start > 0x6000_0000_0000 && start + bytes < 0x7000_0000_0000,
+            "{start:#x}"
+        );
+        assert_eq!(gap(&program[2..]), None);
+    }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use live::{PAGE_BYTES, Pages};
 
-use crate::arena::{self, Arena};
+use crate::arena::Arena;
 
 /// Blocks up to so many bytes share runs.
 const SMALL: usize = 2048;
@@ -198,7 +198,6 @@ impl Blocks {
             rest.kept_pages -= count;
             let pages = Pages { start, count };
             painter.forget(run.data_set, pages);
-            arena::discard(pages);
             self.arena.put(pages);
         }
         Some(owned)
@@ -210,6 +209,7 @@ mod tests {
     use std::sync::{Mutex, PoisonError};
 
     use super::*;
+    use crate::arena;
 
     /// There is one arena in a process.
     static ALONE: Mutex<()> = Mutex::new(());
@@ -238,7 +238,7 @@ mod tests {
     fn blocks_never_overlap_keep_their_bytes_and_lie_in_their_colors() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut canvas = Canvas::default();
-        let mut blocks = Blocks::new(Arena::reserve().unwrap());
+        let mut blocks = Blocks::new(Arena::find().unwrap());
         let mut live: Vec<(usize, usize, u32, u8)> = Vec::new();
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
         let mut random = |below: usize| {
@@ -294,7 +294,7 @@ mod tests {
     fn blocks_of_no_bytes_have_addresses_of_their_own() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut canvas = Canvas::default();
-        let mut blocks = Blocks::new(Arena::reserve().unwrap());
+        let mut blocks = Blocks::new(Arena::find().unwrap());
         for alignment in [16, PAGE_BYTES, 1 << 16] {
             let mut take = |bytes| blocks.take((0, 0), bytes, alignment, &mut canvas).unwrap().address;
             let (nothing, one) = (take(0), take(1));
@@ -308,7 +308,7 @@ mod tests {
     fn what_is_not_kept_is_used_again() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut canvas = Canvas::default();
-        let mut blocks = Blocks::new(Arena::reserve().unwrap());
+        let mut blocks = Blocks::new(Arena::find().unwrap());
         let small = blocks.take((0, 0), 1 << 20, 16, &mut canvas).unwrap();
         let large = blocks.take((0, 0), 200 << 20, 16, &mut canvas).unwrap();
         let _last = blocks.take((1, 1), 1 << 20, 16, &mut canvas).unwrap();

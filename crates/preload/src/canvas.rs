@@ -21,6 +21,8 @@ pub struct Canvas {
     /// Placed runs by start, and the entry of each.
     sets: BTreeMap<usize, (u32, DataSet<'static>)>,
     ours: bool,
+    /// What was wrong with the daemon at some time: the first of it.
+    trouble: Option<String>,
 }
 
 /// An entry of the plan.
@@ -75,6 +77,7 @@ impl Canvas {
             application,
             sets: BTreeMap::new(),
             ours: true,
+            trouble: None,
         })
     }
 
@@ -85,12 +88,15 @@ impl Canvas {
     /// What moves pages, and who keeps the ledger: a line each.
     pub fn means(&self) -> String {
         let means = self.application.means();
-        let engine = means.engine.trim_end();
+        let mut told = means.engine.trim_end().to_string();
         // Where there is something to say of it, the library does.
-        if engine.contains("ledger: ") {
-            return engine.to_string();
+        if !told.contains("ledger: ") {
+            told += &format!("\nledger: {}", means.ledger);
         }
-        format!("{engine}\nledger: {}", means.ledger)
+        if let Some(trouble) = &self.trouble {
+            told += &format!("\ndaemon: {trouble}");
+        }
+        told
     }
 
     pub fn entries(&self) -> &[Entry] {
@@ -136,7 +142,11 @@ impl Canvas {
         }
         // SAFETY: the caller's promise.
         let given = unsafe { set.allocate_among(own.slot.as_ref(), others) };
-        own.granted = given.map_err(text)?.colors.clone();
+        let allocated = given.map(|given| given.colors.clone());
+        if self.trouble.is_none() {
+            self.trouble = self.application.trouble();
+        }
+        own.granted = allocated.map_err(text)?;
         if let Some(done) = set.done() {
             own.placed += (done.filled + done.exchanged + done.kept) as u64;
             own.supplied += done.supplied as u64;

@@ -16,7 +16,7 @@ use summaries::domicile_loop;
 
 use crate::placing::{FORKS, Stay};
 use crate::start::anonymous;
-use crate::{end, files, fork, padding};
+use crate::{aside, end, files, fork, padding};
 
 /// The process that is colored; 0 before, and where nothing is. A child of fork has another number.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
@@ -46,11 +46,11 @@ pub fn align_alone() {
     match Alignment::read(&text, Alignment::default()) {
         Ok(Some(how)) => {
             if let Err(why) = padding::begin(how) {
-                eprintln!("domicile: {}={text}: {why}", Alignment::ENVIRONMENT);
+                end::say(&format!("domicile: {}={text}: {why}", Alignment::ENVIRONMENT));
             }
         }
         Ok(None) => {}
-        Err(error) => eprintln!("domicile: {}: {error}", Alignment::ENVIRONMENT),
+        Err(error) => end::say(&format!("domicile: {}: {error}", Alignment::ENVIRONMENT)),
     }
 }
 
@@ -74,18 +74,33 @@ fn arm(directed: &Directed) -> Result<(), String> {
     });
     PROCESS.store(std::process::id(), Ordering::Release);
     fork::watch();
+    aside::watch();
     Ok(())
 }
 
 /// Whether this process is colored.
 pub fn is_armed() -> bool {
-    PROCESS.load(Ordering::Acquire) == std::process::id()
+    // Who this is would be a question to the kernel.
+    !aside::is_aside() && PROCESS.load(Ordering::Acquire) == std::process::id()
 }
 
 /// The state, for this process; whoever holds it is inside.
 fn state() -> Option<MutexGuard<'static, Option<State>>> {
     // In a child of fork another thread of the parent may have had it.
     is_armed().then(|| STATE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// From now on nothing is colored any more.
+pub fn freeze() {
+    guarded(|| {
+        if let Some(mut state) = state()
+            && let Some(state) = state.as_mut()
+        {
+            state.notes.push(aside::NOTE.to_string());
+            state.report(false);
+        }
+        PROCESS.store(0, Ordering::Release);
+    });
 }
 
 /// All constructors have run, and `main` comes next.
@@ -113,7 +128,7 @@ pub fn before_main() {
 /// # Safety
 /// As [`summaries::taken`] asks.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn domicile_run_parallel_loop(from: *const domicile_loop) {
+pub unsafe extern "C-unwind" fn domicile_run_parallel_loop(from: *const domicile_loop) {
     guarded(|| {
         let Some(mut state) = state() else { return };
         let Some(state) = state.as_mut() else { return };

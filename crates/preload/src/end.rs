@@ -1,5 +1,6 @@
 //! The report: brought up to date while the program runs, and with a look at all pages when it ends.
 
+use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -7,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use orders::{DataReport, Report, Slate, State as Stage};
 
-use crate::cdpc;
 use crate::placing::{self, FORKS, State, Stay};
+use crate::{aside, cdpc};
 
 /// The memory of the report's file, and the process that writes there.
 struct Sheet {
@@ -112,6 +113,11 @@ pub fn write(state: &State, at_end: bool) {
     put(&report);
 }
 
+/// Says something to people. Where standard error cannot be written the program goes on all the same.
+pub fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 /// The colors, for people.
 pub fn described(colors: &live::Colors) -> String {
     format!(
@@ -133,6 +139,9 @@ pub fn forked(forks: u64) -> String {
 
 /// When the program ends by itself.
 extern "C" fn at_exit() {
+    if aside::is_aside() {
+        return;
+    }
     cdpc::at_end();
     let Some(_stay) = Stay::begin() else { return };
     let began = Instant::now();

@@ -59,7 +59,7 @@ entries! {
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_memalign(_into: *mut Pointer, _alignment: usize, _bytes: usize) -> c_int {
+pub unsafe extern "C-unwind" fn posix_memalign(_into: *mut Pointer, _alignment: usize, _bytes: usize) -> c_int {
     naked_asm!("mov rcx, [rsp]", "jmp {to}", to = sym posix_memalign_for)
 }
 
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn posix_memalign(_into: *mut Pointer, _alignment: usize, 
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_memalign(_into: *mut Pointer, _alignment: usize, _bytes: usize) -> c_int {
+pub unsafe extern "C-unwind" fn posix_memalign(_into: *mut Pointer, _alignment: usize, _bytes: usize) -> c_int {
     naked_asm!("mov x3, x30", "b {to}", to = sym posix_memalign_for)
 }
 
@@ -80,7 +80,7 @@ macro_rules! mappers {
         #[cfg(target_arch = "x86_64")]
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $symbol(_at: Pointer, _bytes: usize, _rights: c_int, _flags: c_int, _file: c_int, _offset: i64) -> Pointer {
+        pub unsafe extern "C-unwind" fn $symbol(_at: Pointer, _bytes: usize, _rights: c_int, _flags: c_int, _file: c_int, _offset: i64) -> Pointer {
             naked_asm!(
                 ".cfi_startproc",
                 "push [rsp]",
@@ -99,7 +99,7 @@ macro_rules! mappers {
         #[cfg(target_arch = "aarch64")]
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $symbol(_at: Pointer, _bytes: usize, _rights: c_int, _flags: c_int, _file: c_int, _offset: i64) -> Pointer {
+        pub unsafe extern "C-unwind" fn $symbol(_at: Pointer, _bytes: usize, _rights: c_int, _flags: c_int, _file: c_int, _offset: i64) -> Pointer {
             naked_asm!("mov x6, x30", "b {to}", to = sym mmap_for)
         }
     )*};
@@ -172,18 +172,43 @@ unsafe extern "C-unwind" fn realloc_for(block: Pointer, bytes: usize, caller: us
         return resized.unwrap_or_else(|| unsafe { next::realloc(block, bytes) });
     };
     let (room, target) = room;
-    let new = match target.and_then(|target| placing::take(target, bytes, 16)) {
-        Some(given) => given.pointer,
+    let (new, clean) = match target.and_then(|target| placing::take(target, bytes, 16)) {
+        Some(given) => (given.pointer, given.clean),
         // SAFETY: any size may be asked for.
-        None => unsafe { next::malloc(bytes) },
+        None if bytes >= SPARSE => (unsafe { next::calloc(1, bytes) }, true),
+        // SAFETY: any size may be asked for.
+        None => (unsafe { next::malloc(bytes) }, false),
     };
     if !new.is_null() {
         // SAFETY: the old block has that much room, the new one that many bytes, and they are not the same.
-        unsafe { block.cast::<u8>().copy_to_nonoverlapping(new.cast(), bytes.min(room)) };
+        unsafe { copy(block.cast(), new.cast(), bytes.min(room), clean && bytes >= SPARSE) };
         // SAFETY: the program gave the old block up.
         unsafe { free(block) };
     }
     new
+}
+
+/// From so many bytes on, parts of a block that were never touched stay so when it gets another place.
+const SPARSE: usize = 1 << 20;
+
+/// # Safety
+/// Both have that many bytes, and nothing of each other; with `sparse` the new place is full of zeros.
+unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize, sparse: bool) {
+    const PAGE: usize = live::PAGE_BYTES;
+    if !sparse {
+        // SAFETY: the caller's promise.
+        return unsafe { from.copy_to_nonoverlapping(to, bytes) };
+    }
+    for first in (0..bytes).step_by(PAGE) {
+        let count = PAGE.min(bytes - first);
+        // SAFETY: the caller's promise.
+        let page = unsafe { std::slice::from_raw_parts(from.add(first), count) };
+        // A page that was never written reads as zeros, and takes no memory for it.
+        if page.iter().any(|&byte| byte != 0) {
+            // SAFETY: the caller's promise.
+            unsafe { from.add(first).copy_to_nonoverlapping(to.add(first), count) };
+        }
+    }
 }
 
 unsafe extern "C-unwind" fn reallocarray_for(block: Pointer, count: usize, bytes: usize, caller: usize) -> Pointer {
@@ -349,7 +374,7 @@ pub unsafe extern "C-unwind" fn malloc_usable_size(block: Pointer) -> usize {
 }
 
 /// A block of the arena is mapped memory: what `mmap` would be asked for is asked of the kernel here.
-unsafe extern "C" fn mmap_for(
+unsafe extern "C-unwind" fn mmap_for(
     at: Pointer,
     bytes: usize,
     rights: c_int,
@@ -377,7 +402,7 @@ unsafe extern "C" fn mmap_for(
 /// # Safety
 /// As C's function of that name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn munmap(at: Pointer, bytes: usize) -> c_int {
+pub unsafe extern "C-unwind" fn munmap(at: Pointer, bytes: usize) -> c_int {
     if placing::maps() {
         placing::unmapped(at, bytes);
     }
@@ -388,7 +413,13 @@ pub unsafe extern "C" fn munmap(at: Pointer, bytes: usize) -> c_int {
 /// # Safety
 /// As C's function of that name. (Its last argument is there only with some flags; it is handed on as it comes.)
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mremap(at: Pointer, bytes: usize, wanted: usize, flags: c_int, new: Pointer) -> Pointer {
+pub unsafe extern "C-unwind" fn mremap(
+    at: Pointer,
+    bytes: usize,
+    wanted: usize,
+    flags: c_int,
+    new: Pointer,
+) -> Pointer {
     if placing::maps() {
         placing::unmapped(at, bytes);
     }

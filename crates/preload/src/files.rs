@@ -5,17 +5,65 @@
 //! does nothing: the program would else find its next file where the engine still looks for its own.
 
 use std::ffi::{c_int, c_uint};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-use crate::placing;
+use crate::{aside, placing};
 
 /// From this number on, where the limit of open files allows.
 const FROM: c_int = 400;
 /// Files of ours that are remembered.
 const MOST: usize = 32;
 
-static OURS: [AtomicI32; MOST] = [const { AtomicI32::new(-1) }; MOST];
+static OURS: [Ours; MOST] = [const { Ours::none() }; MOST];
+
+/// A number, and what it named when it was ours: the program may have put a file of its own there since (`dup2`).
+struct Ours {
+    number: AtomicI32,
+    device: AtomicU64,
+    inode: AtomicU64,
+}
+
+impl Ours {
+    const fn none() -> Ours {
+        Ours {
+            number: AtomicI32::new(-1),
+            device: AtomicU64::new(0),
+            inode: AtomicU64::new(0),
+        }
+    }
+
+    fn remember(&self, number: c_int) {
+        if let Some((device, inode)) = named(number) {
+            self.device.store(device, Ordering::Relaxed);
+            self.inode.store(inode, Ordering::Relaxed);
+            self.number.store(number, Ordering::Relaxed);
+        }
+    }
+
+    /// The number, if it is ours still. Asks the kernel, and nothing of the heap.
+    fn number(&self) -> Option<c_int> {
+        let number = self.number.load(Ordering::Relaxed);
+        if number < 0 {
+            return None;
+        }
+        let ours = (self.device.load(Ordering::Relaxed), self.inode.load(Ordering::Relaxed));
+        (named(number) == Some(ours)).then_some(number)
+    }
+}
+
+/// What a number names: device and number of the file.
+fn named(number: c_int) -> Option<(u64, u64)> {
+    let mut about = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: there is room for the answer.
+    if unsafe { libc::fstat(number, about.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    // SAFETY: fstat succeeded and filled it.
+    let about = unsafe { about.assume_init() };
+    Some((about.st_dev, about.st_ino))
+}
 
 /// Files that are open.
 fn open() -> Vec<c_int> {
@@ -30,6 +78,7 @@ fn open() -> Vec<c_int> {
 
 /// Does something that opens files for good, and remembers them as ours.
 pub fn out_of_the_way<T>(act: impl FnOnce() -> T) -> T {
+    sys::kept::out_of_the_way(FROM);
     let before = open();
     let fillers = fill();
     let done = act();
@@ -38,7 +87,7 @@ pub fn out_of_the_way<T>(act: impl FnOnce() -> T) -> T {
         .into_iter()
         .filter(|file| !before.contains(file) && is_open(*file));
     for (place, file) in OURS.iter().zip(new) {
-        place.store(file, Ordering::Relaxed);
+        place.remember(file);
     }
     done
 }
@@ -77,23 +126,38 @@ fn fill() -> Vec<OwnedFd> {
 /// In a child of fork: what is open for the parent is closed, so that who is at the other end sees when the parent ends.
 pub fn leave_to_parent() {
     for ours in &OURS {
-        let file = ours.swap(-1, Ordering::Relaxed);
-        if file >= 0 {
+        if let Some(file) = ours.number() {
             // SAFETY: a file of the run-time, which a child has no use for.
             unsafe { crate::next::close(file) };
         }
+        ours.number.store(-1, Ordering::Relaxed);
     }
 }
 
 /// Whether a file is ours, and it is the program that asks.
 fn guarded(file: c_int) -> bool {
-    OURS.iter().any(|ours| ours.load(Ordering::Relaxed) == file) && file >= 0 && !placing::inside()
+    let of_that_number = OURS.iter().find(|ours| ours.number.load(Ordering::Relaxed) == file);
+    // A program that has given system calls up is asked for none; what it closes is used no more.
+    match of_that_number.filter(|_| file >= 0 && !placing::inside() && !aside::is_aside()) {
+        Some(ours) => kept_error(|| ours.number().is_some()),
+        None => false,
+    }
+}
+
+/// Does something without a trace in the calling thread's error number.
+fn kept_error<T>(act: impl FnOnce() -> T) -> T {
+    // SAFETY: the calling thread's own error number.
+    let before = unsafe { *libc::__errno_location() };
+    let done = act();
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = before };
+    done
 }
 
 /// # Safety
 /// As C's function of that name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn close(file: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn close(file: c_int) -> c_int {
     if guarded(file) {
         // SAFETY: the calling thread's own error number. The program never opened such a file.
         unsafe { *libc::__errno_location() = libc::EBADF };
@@ -106,11 +170,17 @@ pub unsafe extern "C" fn close(file: c_int) -> c_int {
 /// # Safety
 /// As C's function of that name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     // It is called between fork and exec, where other threads may have left the heap in any state: nothing is asked of it.
     let mut ours = [c_uint::MAX; MOST];
     for (place, file) in ours.iter_mut().zip(&OURS) {
-        *place = c_uint::try_from(file.load(Ordering::Relaxed)).unwrap_or(c_uint::MAX);
+        let number = match aside::is_aside() {
+            true => None,
+            false => kept_error(|| file.number()),
+        };
+        *place = number
+            .and_then(|number| c_uint::try_from(number).ok())
+            .unwrap_or(c_uint::MAX);
     }
     ours.sort_unstable();
     // Where there is none of ours is the highest number, which is no file's.
@@ -139,7 +209,7 @@ pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
 /// # Safety
 /// As C's function of that name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn closefrom(first: c_int) {
+pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
     // SAFETY: the same by another name.
     unsafe { close_range(first.max(0) as c_uint, c_uint::MAX, 0) };
 }

@@ -7,8 +7,8 @@ use std::cell::{Cell, RefCell};
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
-use crate::files;
 use crate::placing::{self, FORKS, State, Stay};
+use crate::{aside, files};
 
 thread_local! {
     /// The state, while this thread forks: nobody is in the middle of a change when the copy is made.
@@ -26,8 +26,11 @@ pub fn watch() {
 }
 
 extern "C" fn before() {
-    if let Some(stay) = Stay::begin() {
-        HELD.set(Some((placing::state(), stay)));
+    // A state that does not change any more needs nobody to hold it.
+    if let Some(stay) = Stay::begin()
+        && let Some(state) = placing::state()
+    {
+        HELD.set(Some((state, stay)));
         ENTERED.set(1);
     }
 }
@@ -45,6 +48,7 @@ extern "C" fn in_child() {
     {
         placing::stop();
         files::leave_to_parent();
+        aside::watch();
         if let Some(state) = state.as_mut() {
             state.canvas.leave_to_parent();
         }

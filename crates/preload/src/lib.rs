@@ -13,6 +13,7 @@
 //! | `cdpc`, `before_main` | the arrays of parallel loops, and when they are placed |
 //! | `padding` | large blocks at different places of the on-chip cache |
 //! | `files` | the run-time's own files, out of the program's way |
+//! | `aside` | a program that restricts its system calls |
 //! | `modules` | where the program's files lie |
 //! | `fork` | what a child of fork has |
 //!
@@ -21,6 +22,7 @@
 //! from the next `malloc`, and whatever goes wrong leaves the program as it would be without it.
 
 mod arena;
+mod aside;
 mod before_main;
 mod blocks;
 mod callers;

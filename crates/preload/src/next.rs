@@ -2,7 +2,7 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::{Cell, UnsafeCell};
-use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_int, c_long, c_uint, c_ulong, c_void};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// A function of the next library, looked for once.
@@ -105,6 +105,8 @@ next! {
     libc_start_main(c"__libc_start_main"): fn(main: Pointer, count: c_int, arguments: Pointer, init: Pointer, fini: Pointer, linker_fini: Pointer, stack_end: Pointer) -> c_int, else never_started();
     close(c"close"): fn(file: c_int) -> c_int, else -1;
     close_range(c"close_range"): fn(first: c_uint, last: c_uint, flags: c_int) -> c_int, else -1;
+    prctl(c"prctl"): fn(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int, else -1;
+    syscall(c"syscall"): fn(number: c_long, a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long) -> c_long, else -1;
     mmap(c"mmap"): fn(at: Pointer, bytes: usize, rights: c_int, flags: c_int, file: c_int, offset: i64) -> Pointer, else libc::MAP_FAILED;
     munmap(c"munmap"): fn(at: Pointer, bytes: usize) -> c_int, else -1;
     mremap(c"mremap"): fn(at: Pointer, bytes: usize, wanted: usize, flags: c_int, new: Pointer) -> Pointer, else libc::MAP_FAILED;

@@ -9,16 +9,19 @@ use std::time::{Duration, Instant};
 
 use live::{PAGE_BYTES, Pages};
 use orders::{From, Orders, Share};
+use sys::cancellation::Uncancelled;
 
 use crate::blocks::{Blocks, Owned, Painter};
 use crate::canvas::Canvas;
-use crate::end;
 use crate::sites::Sites;
+use crate::{aside, end};
 
 /// The sites, from the moment on that calls are looked at; null before, and in a child of fork.
 static SITES: AtomicPtr<Sites> = AtomicPtr::new(std::ptr::null_mut());
 static MAPS: AtomicBool = AtomicBool::new(false);
 static STATE: Mutex<Option<State>> = Mutex::new(None);
+/// The state that does not change any more.
+static FROZEN: AtomicPtr<Option<State>> = AtomicPtr::new(std::ptr::null_mut());
 /// Forks so far.
 pub static FORKS: AtomicU64 = AtomicU64::new(0);
 
@@ -30,15 +33,21 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A thread's stay in the run-time. What the program sees of it is not an error number.
-pub struct Stay(i32);
+/// A thread's stay in the run-time. What the program sees of it is not an error number; and allocating is no
+/// cancellation point.
+pub struct Stay {
+    error: i32,
+    /// Given up last: a thread that was cancelled meanwhile, and asked for that at once, leaves from there.
+    _uncancelled: Uncancelled,
+}
 
 impl Stay {
     /// `None` if the thread is inside already.
     pub fn begin() -> Option<Stay> {
-        (!INSIDE.replace(true)).then(|| {
+        (!INSIDE.replace(true)).then(|| Stay {
             // SAFETY: the calling thread's own error number.
-            Stay(unsafe { *libc::__errno_location() })
+            error: unsafe { *libc::__errno_location() },
+            _uncancelled: Uncancelled::begin(),
         })
     }
 }
@@ -46,7 +55,7 @@ impl Stay {
 impl Drop for Stay {
     fn drop(&mut self) {
         // SAFETY: the calling thread's own error number.
-        unsafe { *libc::__errno_location() = self.0 };
+        unsafe { *libc::__errno_location() = self.error };
         INSIDE.set(false);
     }
 }
@@ -124,9 +133,28 @@ impl State {
     }
 }
 
-/// The state, alone. Whoever holds it is inside.
-pub fn state() -> MutexGuard<'static, Option<State>> {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+/// The state, alone; none where it does not change any more. Whoever holds it is inside.
+pub fn state() -> Option<MutexGuard<'static, Option<State>>> {
+    // Not even waiting is allowed then.
+    if aside::is_aside() {
+        return None;
+    }
+    let state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    (!aside::is_aside()).then_some(state)
+}
+
+/// From now on nothing changes any more; `aside` says so to all, before anybody can look again.
+pub fn freeze(aside: impl FnOnce()) {
+    stop();
+    // A handler of a signal that came in the middle of a change cannot wait for its end.
+    let Some(_stay) = Stay::begin() else { return };
+    let Some(mut state) = state() else { return };
+    if let Some(state) = state.as_mut() {
+        state.notes.push(aside::NOTE.to_string());
+        end::write(state, false);
+    }
+    FROZEN.store(&raw mut *state, Ordering::Release);
+    aside();
 }
 
 /// The state, unless somebody has it.
@@ -178,7 +206,7 @@ pub struct Given {
 #[cold]
 pub fn take(target: u32, bytes: usize, alignment: usize) -> Option<Given> {
     let _stay = Stay::begin()?;
-    let mut guard = state();
+    let mut guard = state()?;
     let state = guard.as_mut()?;
     let began = Instant::now();
     let data_set = state.data_set(target);
@@ -210,7 +238,7 @@ pub fn take(target: u32, bytes: usize, alignment: usize) -> Option<Given> {
 #[cold]
 pub fn free(block: *mut c_void) {
     let Some(_stay) = Stay::begin() else { return };
-    let mut guard = state();
+    let Some(mut guard) = state() else { return };
     let Some(state) = guard.as_mut() else { return };
     let freed = match &mut state.blocks {
         Some(blocks) => blocks.free(block.addr(), &mut state.canvas),
@@ -227,13 +255,20 @@ pub fn free(block: *mut c_void) {
 
 /// As the C library does with what was never allocated, or is freed twice.
 fn wrong_free(block: *mut c_void) -> ! {
-    eprintln!("free(): invalid pointer {block:p}: not a block of domicile's data sets, or freed before");
+    end::say(&format!(
+        "free(): invalid pointer {block:p}: not a block of domicile's data sets, or freed before"
+    ));
     std::process::abort()
 }
 
 fn owner(block: *mut c_void) -> Option<Owned> {
     let _stay = Stay::begin()?;
-    state().as_ref()?.blocks.as_ref()?.owner(block.addr())
+    let owner = |state: &Option<State>| state.as_ref()?.blocks.as_ref()?.owner(block.addr());
+    if let Some(state) = state() {
+        return owner(&state);
+    }
+    // SAFETY: null, or the state within its lock, which nobody changes any more.
+    owner(unsafe { FROZEN.load(Ordering::Acquire).as_ref() }?)
 }
 
 /// Bytes that may be used of a block of the arena.
@@ -270,7 +305,7 @@ pub fn resize(block: *mut c_void, bytes: usize, target: Option<u32>) -> Resized 
 /// A mapping that the program made for a target.
 pub fn mapped(target: u32, start: *mut c_void, bytes: usize) {
     let Some(_stay) = Stay::begin() else { return };
-    let mut guard = state();
+    let Some(mut guard) = state() else { return };
     let Some(state) = guard.as_mut() else { return };
     let began = Instant::now();
     let pages = Pages {
@@ -288,7 +323,7 @@ pub fn mapped(target: u32, start: *mut c_void, bytes: usize) {
 /// The program gives up addresses, or moves what is there.
 pub fn unmapped(at: *mut c_void, bytes: usize) {
     let Some(_stay) = Stay::begin() else { return };
-    let mut guard = state();
+    let Some(mut guard) = state() else { return };
     let Some(state) = guard.as_mut() else { return };
     let end = at.addr().saturating_add(bytes);
     while let Some((&start, &(length, target))) = state.maps.range(..end).next_back() {

@@ -16,7 +16,7 @@ use crate::canvas::Canvas;
 use crate::modules::Modules;
 use crate::placing::{self, State, Stay};
 use crate::sites::Sites;
-use crate::{cdpc, end, files, fork};
+use crate::{aside, cdpc, end, files, fork};
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -39,7 +39,7 @@ fn start() {
     let orders = match Orders::read(Path::new(&path)) {
         Ok(orders) => orders,
         Err(error) => {
-            eprintln!("domicile: the run-time cannot read its orders: {error}");
+            end::say(&format!("domicile: the run-time cannot read its orders: {error}"));
             return;
         }
     };
@@ -50,10 +50,10 @@ fn start() {
         leave_no_trace(&orders);
     }
     if let Err(error) = end::prepare(&orders.slate) {
-        eprintln!(
+        end::say(&format!(
             "domicile: the run-time cannot report to {}: {error}",
             orders.slate.display()
-        );
+        ));
     }
     if let Some(directed) = &orders.directed {
         return cdpc::start(directed);
@@ -97,19 +97,20 @@ fn arm(orders: Orders, canvas: Canvas, began: Instant) {
     let modules = Modules::find(&orders.modules, &mut notes);
     let sites = Sites::new(&orders, &modules);
     let any_site = orders.targets.iter().any(|target| matches!(target.what, What::Site(_)));
-    let arena = if any_site { Arena::reserve() } else { None };
+    let arena = if any_site { Arena::find() } else { None };
     if any_site && arena.is_none() {
-        notes.push(
-            "no range of addresses to be had for the heap's data sets (ulimit -v): they are not placed".to_string(),
-        );
+        notes.push("no range of addresses was found for the heap's data sets: they are not placed".to_string());
     }
     let mut state = State::new(orders, canvas, arena.map(Blocks::new));
     place_static(&mut state, &modules);
     state.notes.append(&mut notes);
     state.start_time = began.elapsed();
     end::write(&state, false);
-    *placing::state() = Some(state);
+    if let Some(mut place) = placing::state() {
+        *place = Some(state);
+    }
     fork::watch();
+    aside::watch();
     if any_site {
         placing::begin(sites);
     }
