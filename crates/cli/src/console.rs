@@ -10,6 +10,20 @@ use crate::failure::Failure;
 /// Columns where the output is not a terminal and nothing says otherwise.
 const COLUMNS: usize = 100;
 
+/// Text on standard error. Where that cannot be written there is nobody to say so to, and the work goes on.
+pub fn say(text: &str) {
+    let mut out = anstream::stderr();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Text on standard output, at once: nothing of it is left for the end, when its failure would be another's.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
 pub struct Console {
     json: bool,
     out: BufWriter<AutoStream<io::Stdout>>,

@@ -3,6 +3,8 @@
 use std::io;
 use std::process::ExitCode;
 
+use crate::console;
+
 /// Why a verb did not do its work. Texts say what, where, and what to do next.
 #[derive(Debug)]
 pub enum Failure {
@@ -27,11 +29,11 @@ impl Failure {
     pub fn report(&self) -> ExitCode {
         match self {
             Failure::Usage(text) => {
-                anstream::eprintln!("domicile: {text}");
+                console::say(&format!("domicile: {text}\n"));
                 ExitCode::from(2)
             }
             Failure::Work(text) => {
-                anstream::eprintln!("domicile: {text}");
+                console::say(&format!("domicile: {text}\n"));
                 ExitCode::from(1)
             }
             Failure::ReaderLeft => ExitCode::SUCCESS,

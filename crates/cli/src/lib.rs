@@ -101,7 +101,7 @@ fn explain(error: &clap::Error) -> ExitCode {
         let verbs: Vec<_> = command.get_subcommands().map(|verb| verb.get_name()).collect();
         text += &format!("The verbs are: {}.\n", verbs.join(", "));
     }
-    anstream::eprint!("{text}");
+    console::say(&text);
     ExitCode::from(2)
 }
 

@@ -2,6 +2,7 @@
 //! loops in frames of the colors that suit them.
 
 mod arrays;
+mod folder;
 mod named;
 mod started;
 mod told;
@@ -23,7 +24,7 @@ use orders::Alignment;
 use policy::slots::Plan;
 
 use super::Done;
-use crate::console::Console;
+use crate::console::{self, Console};
 use crate::failure::Failure;
 
 /// Larger plans are not read.
@@ -38,7 +39,8 @@ const MOST_BYTES: u64 = 1 << 20;
 /// starts; a run-time that is loaded into the program then gives the data frames of the slots' colors: static data
 /// before main, blocks of the heap as they are allocated. The program ends as it would by itself, and
 /// `domicile run` with its exit status, 128 and the number of the signal if one killed it; 1 if it could not be
-/// started so. Afterwards standard error tells what became of the plan.
+/// started so. Signals that are sent to `domicile run` are sent on to the program. Afterwards standard error tells
+/// what became of the plan.
 ///
 /// A program built with `domicile-cc` or `domicile-fc` says how its parallel loops deal their arrays to threads
 /// (others can say it by hand: domicile_parallel_loop(3)). `--policy cdpc` gives the arrays' pages colors by that,
@@ -97,11 +99,11 @@ impl Run {
         let plan = self.slots.as_deref().map(planned).transpose()?;
         let found = Program::find(program).map_err(Failure::work)?;
         if let Some(script) = &found.script {
-            anstream::eprintln!(
-                "domicile: note: {} is a script: names are those of its interpreter, {}",
+            console::say(&format!(
+                "domicile: note: {} is a script: names are those of its interpreter, {}\n",
                 script.display(),
                 found.path.display()
-            );
+            ));
         }
         let (named, text) = match plan {
             Some((plan, text)) => (named::Named::find(&plan, &found, self.skip_missing)?, text),
@@ -110,7 +112,7 @@ impl Run {
         let forced = self.force_colors.as_ref().map(|colors| format!("force:{colors}"));
         let colors = given.map_or_else(colors, Ok)?;
         for note in &named.notes {
-            anstream::eprintln!("domicile: note: {note}");
+            console::say(&format!("domicile: note: {note}\n"));
         }
         // A report that cannot be written is told before a program runs for hours.
         let report = self.report_file()?;
@@ -122,7 +124,14 @@ impl Run {
             directed: self.policy.clone().map(|policy| orders::Directed { policy, align }),
         };
         let ended = start.run(&found, named, text)?;
-        self.tell(console, report, &told::Outcome::new(ended.code, &colors, ended.reports))?;
+        for note in &ended.notes {
+            console::say(&format!("domicile: note: {note}\n"));
+        }
+        let outcome = told::Outcome::new(ended.code, &colors, ended.reports);
+        // The exit status is the program's, whatever becomes of the report.
+        if let Err(failure) = self.tell(console, report, &outcome) {
+            failure.report();
+        }
         Ok(ExitCode::from(u8::try_from(ended.code).unwrap_or(1)))
     }
 
@@ -166,9 +175,9 @@ impl Run {
         };
         match (&self.report, report) {
             (Some(path), Some(mut file)) => file.write_all(text.as_bytes()).map_err(|error| unwritten(path, &error)),
-            (Some(_), None) => console.text(&text),
+            (Some(_), None) => console::print(&text),
             (None, _) => {
-                anstream::eprint!("{text}");
+                console::say(&text);
                 Ok(())
             }
         }

@@ -2,7 +2,10 @@
 //! data lies where the plan says.
 
 mod arrays;
+mod attacks;
 mod blocks;
+mod daemon;
+mod endings;
 mod heap;
 #[path = "../house/library.rs"]
 mod library;

@@ -75,11 +75,12 @@ impl Workshop {
             // It may be there from the program before.
             let _ = std::fs::copy(library, self.path(name));
         }
-        let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../capi/headers");
+        let of_the_library = |name| Path::new(env!("CARGO_MANIFEST_DIR")).join("../capi").join(name);
         let folder = self.path("");
         let folder = folder.display();
         let all = [
-            format!("-I{}", headers.display()),
+            format!("-I{}", of_the_library("headers").display()),
+            format!("-I{}", of_the_library("include").display()),
             format!("-L{folder}"),
             format!("-Wl,-rpath,{folder}"),
             // Named before the source, and needed all the same.
@@ -93,6 +94,19 @@ impl Workshop {
     /// `domicile run --policy` with options and a command.
     pub fn directed(&self, policy: &str, options: &[&str], command: &[&str]) -> Run {
         self.placed_by(&[], &["--policy", policy], options, command)
+    }
+
+    /// `domicile run` with options and a command, to be started; by a command that runs commands, if one is given.
+    pub fn command(&self, by: &[&str], options: &[&str], command: &[&str]) -> Command {
+        let words = by.iter().chain([&env!("CARGO_BIN_EXE_domicile"), &"run"]);
+        let mut words = words.chain(&["--force-colors", COLORS]).chain(options);
+        let mut run = Command::new(words.next().unwrap());
+        run.args(words).arg("--").args(command);
+        run.env("DOMICILE_PRELOAD", runtime())
+            .env("DOMICILE_SOCKET", "/nonexistent/socket")
+            .env_remove("DOMICILE_COLORS")
+            .env_remove("DOMICILE_ALIGN");
+        run
     }
 
     /// What it tells people.

@@ -4,12 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use capture::locate::Program;
 use orders::{Directed, Orders, Report, VERSION};
+use sys::supervise::Supervisor;
 
+use super::folder::Folder;
 use super::named::Named;
 use crate::failure::Failure;
 
@@ -18,8 +18,6 @@ const NAME: &str = "libdomicile_preload.so";
 const ENVIRONMENT: &str = "DOMICILE_PRELOAD";
 /// Beside the executable: after `make install`, and in the folder that cargo builds in.
 const PLACES: [&str; 2] = ["../lib/domicile", "."];
-/// How long one wait for a signal takes at most, in milliseconds.
-const WAIT: u32 = 500;
 
 pub struct Start<'a> {
     pub command: &'a OsStr,
@@ -36,13 +34,16 @@ pub struct Ended {
     pub code: i32,
     /// Of each process that is the program.
     pub reports: Vec<Report>,
+    /// What is wrong with other reports.
+    pub notes: Vec<String>,
 }
 
 impl Start<'_> {
     pub fn run(self, program: &Program, named: Named, plan: String) -> Result<Ended, Failure> {
-        let folder = tempfile::Builder::new()
-            .prefix("domicile-run-")
-            .tempdir()
+        // From here on whatever asks us to end is the program's to answer: the folder is never left behind.
+        let mut supervisor =
+            Supervisor::begin().map_err(|error| Failure::work(format!("cannot catch signals: {error}")))?;
+        let folder = Folder::make()
             .map_err(|error| Failure::work(format!("cannot make a folder for temporary files (TMPDIR): {error}")))?;
         let told = |what: &str| {
             let what = what.to_string();
@@ -80,17 +81,25 @@ impl Start<'_> {
         if let Some(forced) = &self.forced {
             command.env(live::found::VARIABLE, forced);
         }
-        let status = supervised(command).map_err(told(&format!("cannot run {}", self.command.to_string_lossy())))?;
-        let mut reports = Vec::new();
-        for entry in std::fs::read_dir(&slate)
-            .map_err(told("cannot read the reports"))?
-            .flatten()
-        {
-            reports.extend(orders::read_slate(&entry.path()).map_err(Failure::work)?);
+        let cannot = told(&format!("cannot run {}", self.command.to_string_lossy()));
+        let status = supervisor.run(command).map_err(cannot)?;
+        // The program has run: nothing that goes wrong from here on changes how it ended.
+        let (mut reports, mut notes) = (Vec::new(), Vec::new());
+        match std::fs::read_dir(&slate) {
+            Ok(entries) => {
+                for entry in entries.flatten() {
+                    match orders::read_slate(&entry.path()) {
+                        Ok(report) => reports.extend(report),
+                        Err(error) => notes.push(error.to_string()),
+                    }
+                }
+            }
+            Err(error) => notes.push(format!("cannot read the reports: {error}")),
         }
         Ok(Ended {
             code: code(status),
             reports,
+            notes,
         })
     }
 }
@@ -124,33 +133,6 @@ fn preloadable(path: PathBuf, folder: &Path) -> Result<PathBuf, Failure> {
     std::os::unix::fs::symlink(&path, &link)
         .map_err(|error| Failure::work(format!("cannot link to {}: {error}", path.display())))?;
     Ok(link)
-}
-
-/// Runs a command to its end. Signals that ask us to end are the program's to answer; those from the terminal it gets
-/// by itself.
-fn supervised(mut command: Command) -> std::io::Result<ExitStatus> {
-    let mut caught = sys::signals::Caught::begin()?;
-    let mut child = command.spawn()?;
-    let process = child.id();
-    let over = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&over);
-    let watch = std::thread::spawn(move || {
-        use std::os::fd::AsFd;
-        while !seen.load(Ordering::Acquire) {
-            // Woken early or late, the next look tells.
-            let _ = sys::packet::wait(&[caught.as_fd()], WAIT);
-            while let Some(arrived) = caught.take() {
-                if !arrived.from_terminal && !seen.load(Ordering::Acquire) {
-                    let _ = sys::signals::send(process, arrived.number);
-                }
-            }
-        }
-    });
-    let status = child.wait();
-    over.store(true, Ordering::Release);
-    // It ends by itself; nobody waits for that.
-    drop(watch);
-    status
 }
 
 fn code(status: ExitStatus) -> i32 {
