@@ -505,7 +505,8 @@ enum domicile_error domicile_order_reserve(struct domicile_order *order,
  *
  * With keep = 0 they are forgotten, else they are there for the next run. report may be NULL. A
  * thread's function must return: leaving it by longjmp or by a C++ exception ends the program or
- * worse. A function in Rust that panics ends the run with DOMICILE_PANIC.
+ * worse. A function in Rust that panics ends the run with DOMICILE_PANIC. A caller that is cancelled
+ * (pthread_cancel) is so after the run.
  */
 enum domicile_error domicile_order_run(struct domicile_order *order,
                                        int keep,
