@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "summary/access.h"
+#include "summary/callee.h"
 #include "summary/hoist.h"
 #include "summary/names.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
@@ -19,29 +20,8 @@ namespace domicile {
 /// Inner loops that a domicile_summary has.
 static constexpr unsigned MostInner = 3;
 
-/// Functions that touch no array of the program.
-static bool isHarmless(const CallBase &Call) {
-  if (isa<IntrinsicInst>(Call) || Call.doesNotAccessMemory() ||
-      Call.onlyAccessesInaccessibleMemory())
-    return true;
-  StringRef Name = calleeName(Call);
-  if (Name.starts_with("__kmpc_") || Name.starts_with("omp_") ||
-      Name.starts_with("domicile.") || Name.starts_with("__cxa_") ||
-      Name == "free" || Name.starts_with("_Zd") || Name == "malloc" ||
-      Name.starts_with("_Zn"))
-    return true;
-  // Functions of numbers (sqrt, pow): they have no address to work on.
-  if (Name.empty() || !Call.getCalledFunction()->isDeclaration())
-    return false;
-  return Call.doesNotThrow() && !Call.getType()->isPointerTy() &&
-         !Call.getType()->isVoidTy() &&
-         all_of(Call.args(), [](const llvm::Use &U) {
-           return U->getType()->isFloatingPointTy() ||
-                  U->getType()->isIntegerTy();
-         });
-}
-
-SmallVector<Touch, 2> touchesOf(Instruction &I) {
+SmallVector<Touch, 2> touchesOf(Instruction &I,
+                                const TargetLibraryInfo &Library) {
   const DataLayout &Layout = I.getModule()->getDataLayout();
   auto Bytes = [&](Type *Ty) {
     return Layout.getTypeStoreSize(Ty).getKnownMinValue();
@@ -71,7 +51,7 @@ SmallVector<Touch, 2> touchesOf(Instruction &I) {
   if (auto *Fill = dyn_cast<MemSetInst>(&I))
     return {{Fill->getRawDest(), 0, Fill->getLength(), true, ""}};
   if (auto *Call = dyn_cast<CallBase>(&I))
-    if (!isHarmless(*Call)) {
+    if (!touchesNoArray(*Call, Library)) {
       StringRef Name = calleeName(*Call);
       return {{nullptr, 0, nullptr, false,
                "call of " + (Name.empty() ? "a pointer" : plainName(Name)) +

@@ -13,6 +13,7 @@
 #include "summary/control.h"
 #include "summary/linear.h"
 #include "summary/uses.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
 
 namespace domicile {
 
@@ -25,7 +26,8 @@ struct Touch {
   std::string Unknown; ///< why it is not known at all, or empty
 };
 
-llvm::SmallVector<Touch, 2> touchesOf(llvm::Instruction &I);
+llvm::SmallVector<Touch, 2>
+touchesOf(llvm::Instruction &I, const llvm::TargetLibraryInfo &Library);
 
 /// \p One of instruction \p I as a use of an array, done whenever \p Block
 /// runs;

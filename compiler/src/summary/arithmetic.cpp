@@ -7,6 +7,7 @@
 #include "summary/arithmetic.h"
 #include "summary/names.h"
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/PatternMatch.h"
@@ -33,6 +34,79 @@ void neverWraps(Function &Region) {
     if (I.getOpcode() == Instruction::Add ||
         I.getOpcode() == Instruction::Sub || I.getOpcode() == Instruction::Mul)
       I.setHasNoSignedWrap();
+}
+
+/// Whether \p Variable is a loop's counter: all that it gets within loops is
+/// what one of them counts (after that loop, what it came to).
+static bool isCounter(AllocaInst &Variable, LoopInfo &Loops) {
+  if (Variable.isArrayAllocation() ||
+      !Variable.getAllocatedType()->isIntegerTy())
+    return false;
+  bool Counts = false;
+  for (User *U : Variable.users()) {
+    auto *Store = dyn_cast<StoreInst>(U);
+    if (!Store || Store->getPointerOperand() != &Variable)
+      continue;
+    const Loop *L = Loops.getLoopFor(Store->getParent());
+    if (!L)
+      continue;
+    // `start + step * counter` in the loops that threads share.
+    SmallVector<Value *, 8> Work{Store->getValueOperand()};
+    bool Counted = false;
+    while (!Work.empty()) {
+      Value *V = Work.pop_back_val();
+      if (auto *Phi = dyn_cast<PHINode>(V)) {
+        if (!Loops.isLoopHeader(Phi->getParent()))
+          return false;
+        Counted = true;
+        continue;
+      }
+      if (isa<BinaryOperator>(V) || isa<CastInst>(V)) {
+        auto *I = cast<Instruction>(V);
+        Work.append(I->value_op_begin(), I->value_op_end());
+        continue;
+      }
+      auto *I = dyn_cast<Instruction>(V);
+      if (I && L->contains(I))
+        return false;
+    }
+    if (!Counted)
+      return false;
+    Counts = true;
+  }
+  return Counts;
+}
+
+/// A callee may not change the counter of a loop around the call: it gets the
+/// address of a copy, so that the counter can become a value.
+void copyCounters(Function &Region) {
+  DominatorTree Dominators(Region);
+  LoopInfo Loops(Dominators);
+  SmallDenseMap<AllocaInst *, bool, 8> Counter;
+  for (Instruction &I : instructions(Region)) {
+    auto *Call = dyn_cast<CallInst>(&I);
+    Function *Callee = Call ? Call->getCalledFunction() : nullptr;
+    if (!Callee || !Callee->isDeclaration() || Callee->isIntrinsic() ||
+        Callee->getName().starts_with("__kmpc_") ||
+        !Loops.getLoopFor(Call->getParent()))
+      continue;
+    for (llvm::Use &Given : Call->args()) {
+      auto *Variable = dyn_cast<AllocaInst>(Given);
+      if (!Variable)
+        continue;
+      auto [Known, New] = Counter.try_emplace(Variable, false);
+      if (New)
+        Known->second = isCounter(*Variable, Loops);
+      if (!Known->second)
+        continue;
+      IRBuilder<> First(&*Region.getEntryBlock().getFirstInsertionPt());
+      Type *Ty = Variable->getAllocatedType();
+      AllocaInst *Copy = First.CreateAlloca(Ty);
+      IRBuilder<> At(Call);
+      At.CreateStore(At.CreateLoad(Ty, Variable), Copy);
+      Given.set(Copy);
+    }
+  }
 }
 
 /// flang passes numbers by address, even to functions that only look at them. A

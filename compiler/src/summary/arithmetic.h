@@ -24,6 +24,8 @@ llvm::Function *opaque(llvm::Module &M, const llvm::Twine &Name, llvm::Type *Ty,
 void neverWraps(llvm::Function &Region);
 /// Fortran's functions of other files leave the numbers they get as they are.
 void passValues(llvm::Function &Region);
+/// Callees of other files leave the counters of loops around the call alone.
+void copyCounters(llvm::Function &Region);
 /// Quotients and remainders stay whole (linear.h puts them together).
 void keepDivisions(llvm::Function &Region);
 /// What is not negative is extended with its sign.

@@ -13,35 +13,6 @@ using namespace llvm;
 
 namespace domicile {
 
-/// Whether the program ends there (abort, throw, a failed check).
-static bool leadsNowhere(const BasicBlock *Block) {
-  for (unsigned Steps = 0; Block && Steps < 8; ++Steps) {
-    if (isa<UnreachableInst>(Block->getTerminator()))
-      return true;
-    Block = Block->getSingleSuccessor();
-  }
-  return false;
-}
-
-/// The one block by which \p L is left in the ordinary course; null if there
-/// are several.
-static BasicBlock *exitOf(const Loop *L) {
-  SmallVector<BasicBlock *, 4> Exiting;
-  L->getExitingBlocks(Exiting);
-  BasicBlock *Only = nullptr;
-  for (BasicBlock *Block : Exiting) {
-    bool Ordinary = any_of(successors(Block), [&](BasicBlock *Next) {
-      return !L->contains(Next) && !leadsNowhere(Next);
-    });
-    if (!Ordinary)
-      continue;
-    if (Only)
-      return nullptr;
-    Only = Block;
-  }
-  return Only;
-}
-
 static std::string whyNot(const Value *Bool) {
   // One thread's work: omp single, master, masked.
   SmallVector<const Value *, 8> Work{Bool};
@@ -62,7 +33,7 @@ static std::string whyNot(const Value *Bool) {
 }
 
 std::string Control::conditions(BasicBlock *Block, const Loop *Within,
-                                Conditions &When) const {
+                                Conditions &When, bool MayEnd) const {
   BasicBlock *Stop = Within ? Within->getHeader() : nullptr;
   auto *Node = Dominators.getNode(Block);
   while (Node && Node->getBlock() != Stop) {
@@ -80,14 +51,10 @@ std::string Control::conditions(BasicBlock *Block, const Loop *Within,
     bool Counted = false, Leaves = false;
     for (Loop *L = Loops.getLoopFor(Above); L; L = L->getParentLoop())
       if (L->contains(Block)) {
-        Counted |= exitOf(L) == Above;
+        Counted |= L->getExitingBlock() == Above;
         Leaves |= L->isLoopExiting(Above);
       }
-    // Or a check that never fails in a run that goes on.
-    unsigned Ways = count_if(successors(Above), [](BasicBlock *Next) {
-      return !leadsNowhere(Next);
-    });
-    if (Counted || Ways < 2)
+    if (Counted || (Leaves && MayEnd))
       continue;
     if (Leaves)
       return "a loop around it may be left early";
@@ -139,7 +106,7 @@ BasicBlock *Control::common(ArrayRef<BasicBlock *> Blocks) const {
 
 const SCEV *Control::count(const Loop *L, const BasicBlock *Block,
                            std::string &Why) const {
-  BasicBlock *Exit = exitOf(L);
+  BasicBlock *Exit = L->getExitingBlock();
   if (!Exit) {
     Why = "a loop around it may be left early";
     return nullptr;
@@ -162,7 +129,7 @@ const SCEV *Control::count(const Loop *L, const BasicBlock *Block,
 }
 
 bool Control::runsOnce(const Loop *L, const BasicBlock *Block) const {
-  BasicBlock *Exit = exitOf(L);
+  BasicBlock *Exit = L->getExitingBlock();
   return Exit && (Block == Exit || !Dominators.dominates(Exit, Block));
 }
 

@@ -25,9 +25,10 @@ struct Control {
 
   /// Adds the conditions under which \p Block runs, given that \p Within's
   /// header does (null: the region). Returns why they cannot be told, or
-  /// nothing.
+  /// nothing. \p MayEnd: loops around it may be left before they are done (time
+  /// steps that converge), if not in their first turn.
   std::string conditions(llvm::BasicBlock *Block, const llvm::Loop *Within,
-                         Conditions &When) const;
+                         Conditions &When, bool MayEnd = false) const;
 
   /// The block that always leads through one of \p Blocks: there what they have
   /// in common is done in any case. Null if there is a way around them.

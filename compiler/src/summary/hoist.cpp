@@ -91,6 +91,8 @@ public:
     while (round())
       ;
     dropMarks();
+    for (LoadInst *Load : Replaced)
+      Load->deleteValue();
   }
 
 private:
@@ -99,6 +101,9 @@ private:
   PostDominatorTree After;
   Stores Stored;
   std::map<std::tuple<const Value *, int64_t, Type *>, LoadInst *> Loaded;
+  /// Kept to the end: stores are remembered by them, and no load that is made
+  /// meanwhile may come to lie where one of them was.
+  SmallVector<LoadInst *, 32> Replaced;
 
   void findStores() {
     for (Instruction &I : instructions(Region)) {
@@ -183,11 +188,21 @@ private:
     return !Found.empty();
   }
 
+  /// A number with a fraction that decides something, and is a variable of its
+  /// own.
+  static bool isCompared(const LoadInst &Load) {
+    auto *Global = dyn_cast<GlobalVariable>(Load.getPointerOperand());
+    return (Load.getType()->isFloatTy() || Load.getType()->isDoubleTy()) &&
+           (Global ? !Global->getValueType()->isArrayTy()
+                   : isa<Argument>(Load.getPointerOperand())) &&
+           any_of(Load.users(), [](const User *U) { return isa<FCmpInst>(U); });
+  }
+
   bool canHoist(LoadInst &Load) {
     Type *Ty = Load.getType();
-    // Values that bounds, strides and addresses are made of.
+    // Values that bounds, strides and addresses are made of, and conditions.
     if (!Load.isSimple() || isHoisted(&Load) ||
-        !(Ty->isPointerTy() || Ty->isIntegerTy()))
+        !(Ty->isPointerTy() || Ty->isIntegerTy() || isCompared(Load)))
       return false;
     int64_t Offset;
     const Value *Root = capturedRoot(Load.getPointerOperand(), Offset, Layout);
@@ -215,7 +230,8 @@ private:
       if (!Once->hasMetadata(LLVMContext::MD_tbaa))
         Once->setMetadata(LLVMContext::MD_tbaa, const_cast<MDNode *>(Tag));
     Load.replaceAllUsesWith(Once);
-    Load.eraseFromParent();
+    Load.removeFromParent();
+    Replaced.push_back(&Load);
   }
 
   LoadInst *loadAtEntry(Value *Root, int64_t Offset, LoadInst &Load) {

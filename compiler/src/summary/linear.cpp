@@ -7,6 +7,7 @@
 #include "summary/linear.h"
 #include "summary/hoist.h"
 #include "summary/names.h"
+#include "summary/own.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/PatternMatch.h"
@@ -317,30 +318,25 @@ static std::string refusedBase(Value *Base) {
   if (auto *A = dyn_cast<Argument>(Base))
     if (A->getArgNo() < 2)
       return "private"; // the thread's number
-  if (auto *Global = dyn_cast<GlobalVariable>(Base))
-    return Global->isThreadLocal() ? "private" : "";
-  if (isa<AllocaInst>(Base) || calls(Base, "__kmpc_threadprivate_cached") ||
-      calls(Base, "llvm.threadlocal.address") || calls(Base, "__kmpc_alloc"))
+  if (isOwn(Base))
     return "private";
-  if (auto *Call = dyn_cast<CallBase>(Base))
-    return Call->returnDoesNotAlias() || calls(Call, "malloc") ||
-                   calls(Call, "_Zn")
-               ? "private"
-               : "its address comes from a call";
   if (isKnownBefore(Base))
     return "";
+  if (isa<CallBase>(Base))
+    return "its address comes from a call";
   if (isa<LoadInst>(Base))
     return "its address is read from memory that the region changes or walks "
            "through (an array of pointers)";
   return "its address changes within the region";
 }
 
-Linear linear(Value *Address, const Instruction &User,
+Linear linear(Value *Address, const Instruction &User, const Loop *Scope,
               ScalarEvolution &Evolution) {
   Linear Result;
   Type *Word = Type::getInt64Ty(User.getContext());
   Result.Offset = Evolution.getZero(Word);
-  const SCEV *Whole = Evolution.getSCEV(Address);
+  const SCEV *Whole =
+      Evolution.getSCEVAtScope(Evolution.getSCEV(Address), Scope);
   const SCEV *Pointer = Evolution.getPointerBase(Whole);
   auto *Unknown = dyn_cast<SCEVUnknown>(Pointer);
   if (!Unknown) {

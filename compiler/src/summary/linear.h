@@ -43,8 +43,10 @@ struct Linear {
   std::string Refused;
 };
 
+/// \p Scope is the innermost loop around \p User (null: none): what the counter
+/// of a loop that has ended before came to is its last value.
 Linear linear(llvm::Value *Address, const llvm::Instruction &User,
-              llvm::ScalarEvolution &Evolution);
+              const llvm::Loop *Scope, llvm::ScalarEvolution &Evolution);
 
 } // namespace domicile
 

@@ -27,6 +27,8 @@ constexpr llvm::StringLiteral HereName = "domicile.here";
 /// them apart.
 constexpr llvm::StringLiteral RemainderName = "domicile.rem";
 constexpr llvm::StringLiteral QuotientName = "domicile.div";
+/// checked.*(x): what a check that ends the program looks at.
+constexpr llvm::StringLiteral CheckedName = "domicile.checked";
 /// bound.*(x): the last iteration that is dealt, kept from being folded into
 /// the loop's condition. Taken out again before ScalarEvolution looks.
 constexpr llvm::StringLiteral BoundName = "domicile.bound";

@@ -6,6 +6,7 @@
 
 #include "summary/serial.h"
 #include "summary/arithmetic.h"
+#include "summary/deadend.h"
 #include "summary/hoist.h"
 #include "summary/names.h"
 #include "llvm/Analysis/LoopInfo.h"
@@ -242,6 +243,7 @@ static void dealAll(Function &Region) {
 void serialise(Function &Region, bool Fortran,
                FunctionAnalysisManager &Analyses) {
   inlineCallees(Region);
+  dropDeadEnds(Region);
   liftVariables(Region);
   splitAggregateLoads(Region);
   markDescriptors(Region);
@@ -249,6 +251,7 @@ void serialise(Function &Region, bool Fortran,
   if (Fortran) {
     neverWraps(Region);
     passValues(Region);
+    copyCounters(Region);
   }
 
   FunctionPassManager First;

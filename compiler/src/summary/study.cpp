@@ -28,6 +28,7 @@ class Reader {
 public:
   Reader(Function &Region, FunctionAnalysisManager &Analyses)
       : Region(Region), SE(Analyses.getResult<ScalarEvolutionAnalysis>(Region)),
+        Library(Analyses.getResult<TargetLibraryAnalysis>(Region)),
         Shape{Analyses.getResult<DominatorTreeAnalysis>(Region),
               Analyses.getResult<PostDominatorTreeAnalysis>(Region),
               Analyses.getResult<LoopAnalysis>(Region), SE} {}
@@ -66,6 +67,7 @@ public:
 private:
   Function &Region;
   ScalarEvolution &SE;
+  const TargetLibraryInfo &Library;
   Control Shape;
   Study Result;
   std::map<const Loop *, size_t> Found;
@@ -149,7 +151,8 @@ private:
     One.Iterations = Latch ? Shape.count(L, Latch, Why) : nullptr;
     if (!One.Iterations)
       return Why.empty() ? "it has no simple form" : Why;
-    Why = Shape.conditions(Begin.getParent(), nullptr, One.When);
+    Why = Shape.conditions(Begin.getParent(), nullptr, One.When,
+                           /*MayEnd=*/true);
     if (!Why.empty())
       return Why;
     require(One.When,
@@ -159,14 +162,15 @@ private:
 
   void readAccess(Instruction &I, size_t At, const Loop *Dealt) {
     ParallelLoop &Owner = Result.Loops[At];
-    for (Touch &One : touchesOf(I)) {
+    for (Touch &One : touchesOf(I, Library)) {
       if (!One.Unknown.empty()) {
         ++Owner.Accesses;
         if (Owner.Refused.empty())
           refuse(I, One.Unknown);
         continue;
       }
-      Linear Form = linear(One.Address, I, SE);
+      Linear Form =
+          linear(One.Address, I, Shape.Loops.getLoopFor(I.getParent()), SE);
       if (isNoArray(Form))
         continue;
       ++Owner.Accesses;

@@ -75,6 +75,49 @@ static double everyone(void) {
   return all;
 }
 
+// Where a loop ended is where the next element is; how far it comes is known before.
+static void ended(int n, double (*v)[N]) {
+#pragma omp parallel for schedule(static)
+  for (int i = 0; i < n; i++) {
+    int j;
+    for (j = 0; j < n - 1; j++)
+      v[i][j] = c[j];
+    v[i][j + 100] = v[i][j] + c[j + 30];
+  }
+}
+
+// Steps until it is good enough: each loop of a step runs at least once.
+static double limit = 2.5, low = -1;
+static void converges(double (*v)[N]) {
+  static double worst;
+#pragma omp parallel
+  for (int step = 0; step < 9; step++) {
+#pragma omp for schedule(static)
+    for (int i = 0; i < 40; i++)
+      v[i][0] += 1;
+#pragma omp single
+    worst = step;
+    if (worst > limit)
+      break;
+#pragma omp for schedule(static, 3)
+    for (int i = 0; i < 40; i++)
+      v[i][200] += 1;
+  }
+}
+
+// A check that ends the program looks at what it looks at; a bound that is no whole number decides for all.
+static void checked(double (*v)[N], double (*w)[N]) {
+#pragma omp parallel for schedule(static)
+  for (int i = 0; i < 200; i++) {
+    if (v[i][1] < low)
+      exit(4);
+    if (limit > 2)
+      w[i][100] = 1;
+    if (limit > 3)
+      w[i][250] = 1;
+  }
+}
+
 int main(void) {
   int n = 120, m = 333;
   double *v = malloc(sizeof(double) * n * m), *w = calloc(sizeof(double), n * m);
@@ -86,5 +129,10 @@ int main(void) {
   inSpace();
   blocks(n, m, (void *)v, w, 0);
   blocks(n / 2, m, (void *)w, v + 7 * m, 1);
+  double(*x)[N] = calloc(sizeof *x, N), (*y)[N] = calloc(sizeof *y, N), (*z)[N] = calloc(sizeof *z, N);
+  double(*u)[N] = calloc(sizeof *u, N);
+  ended(150, x);
+  converges(y);
+  checked(z, u);
   return everyone() < 0;
 }
