@@ -10,8 +10,10 @@
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Operator.h"
 #include <map>
+#include <set>
 
 using namespace llvm;
 
@@ -77,13 +79,15 @@ struct Stores {
   std::map<const Value *, SmallVector<Range, 4>> Exact;
   /// Roots that are stored to at places that vary; with what type.
   std::map<const Value *, SmallVector<Type *, 2>> Varying;
+  /// Roots of which anything may be stored to.
+  std::set<const Value *> Anywhere;
 };
 
 class Hoister {
 public:
-  explicit Hoister(Function &Region)
-      : Region(Region), Layout(Region.getParent()->getDataLayout()),
-        After(Region) {}
+  Hoister(Function &Region, bool Fortran)
+      : Region(Region), Fortran(Fortran),
+        Layout(Region.getParent()->getDataLayout()), After(Region) {}
 
   void run() {
     findStores();
@@ -97,6 +101,7 @@ public:
 
 private:
   Function &Region;
+  bool Fortran;
   const DataLayout &Layout;
   PostDominatorTree After;
   Stores Stored;
@@ -119,10 +124,41 @@ private:
         Address = Swap->getPointerOperand();
         Ty = Swap->getCompareOperand()->getType();
       } else {
+        if (auto *Call = dyn_cast<CallBase>(&I))
+          noteCall(*Call);
         continue;
       }
       note(Address, Ty);
     }
+  }
+
+  /// What is copied or filled as a whole, and what a function without a body
+  /// here is given the address of. (Fortran's get all numbers by address: those
+  /// are taken to be left as they are.)
+  void noteCall(CallBase &Call) {
+    if (auto *Fill = dyn_cast<MemIntrinsic>(&Call)) {
+      noteAnywhere(Fill->getRawDest());
+      return;
+    }
+    StringRef Name = calleeName(Call);
+    if (Fortran || isa<IntrinsicInst>(Call) || Call.onlyReadsMemory() ||
+        Name.starts_with("__kmpc_") || Name.starts_with("domicile."))
+      return;
+    for (unsigned N = 0; N < Call.arg_size(); ++N)
+      if (Call.getArgOperand(N)->getType()->isPointerTy() &&
+          !Call.onlyReadsMemory(N))
+        noteAnywhere(Call.getArgOperand(N));
+  }
+
+  void noteAnywhere(const Value *Address) {
+    while (true) {
+      Address = Address->stripPointerCasts();
+      auto *Step = dyn_cast<GEPOperator>(Address);
+      if (!Step)
+        break;
+      Address = Step->getPointerOperand();
+    }
+    Stored.Anywhere.insert(same(Address));
   }
 
   void note(Value *Address, Type *Ty) {
@@ -161,6 +197,8 @@ private:
 
   bool changes(const Value *Root, int64_t Begin, Type *Ty) {
     Root = same(Root);
+    if (Stored.Anywhere.count(Root))
+      return true;
     int64_t End = Begin + int64_t(Layout.getTypeStoreSize(Ty).getFixedValue());
     auto Exact = Stored.Exact.find(Root);
     if (Exact != Stored.Exact.end())
@@ -308,6 +346,8 @@ void markDescriptors(Function &Region) {
   }
 }
 
-void hoistCaptured(Function &Region) { Hoister(Region).run(); }
+void hoistCaptured(Function &Region, bool Fortran) {
+  Hoister(Region, Fortran).run();
+}
 
 } // namespace domicile

@@ -22,7 +22,8 @@
 
 namespace domicile {
 
-void hoistCaptured(llvm::Function &Region);
+/// \p Fortran: callees of other files leave what they are given as it is.
+void hoistCaptured(llvm::Function &Region, bool Fortran);
 
 /// Remembers which loads take base addresses out of Fortran's descriptors, as
 /// long as the types still tell.

@@ -266,7 +266,7 @@ void serialise(Function &Region, bool Fortran,
   Analyses.invalidate(Region, PreservedAnalyses::none());
 
   releaseBounds(Region, /*ConstantOnly=*/true);
-  hoistCaptured(Region);
+  hoistCaptured(Region, Fortran);
 
   FunctionPassManager Second;
   Second.addPass(SROAPass(SROAOptions::PreserveCFG));
