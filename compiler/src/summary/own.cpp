@@ -20,9 +20,9 @@ static constexpr unsigned MostSteps = 4;
 static bool isOwn(const Value *Pointer, unsigned Depth);
 
 /// Whether all that is stored at \p Offset of \p Variable are addresses of the
-/// thread's own memory. Its own address may be handed to the end of a reduction.
+/// thread's own memory. The end of a reduction may be given its own address.
 static bool holdsOwn(const AllocaInst &Variable, int64_t Offset,
-                         unsigned Depth) {
+                     unsigned Depth) {
   const DataLayout &Layout = Variable.getDataLayout();
   bool Any = false;
   SmallVector<std::pair<const Value *, int64_t>, 8> Work{{&Variable, 0}};
