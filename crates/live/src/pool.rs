@@ -12,13 +12,16 @@ pub(crate) use placing::runs;
 
 use sys::faults::Faults;
 use sys::frames::Pagemap;
-use sys::memory::Area;
+use sys::memory::{self, Area};
 
 use crate::engine::{Knowledge, Placing};
 use crate::{Colors, Error, PAGE_BYTES, Pages, Supply};
 
 /// How many areas the reserve may be spread over.
 const CHUNKS: usize = 6;
+/// Pages that go back to the kernel and come again at a time: few, so that it is rare for another thread to take
+/// frames of the same cpu in between.
+const RECYCLED: usize = 64;
 
 /// See the module's documentation.
 pub struct Pool {
@@ -129,8 +132,37 @@ impl Pool {
         }
     }
 
-    /// Takes over an area's pages whose frames are of known color; their content is no matter.
-    pub(crate) fn adopt(&mut self, area: Area) {
+    /// Takes over the frames that a program's pages had, as many as the reserve has room for.
+    ///
+    /// Nobody but the kernel knows whether it still reads such a frame: `vmsplice` and `send(MSG_ZEROCOPY)` hold frames
+    /// without a pin, which is all that UFFDIO_MOVE looks for. Written to again here, the frame would carry other data of the
+    /// process to whoever receives it. So each goes back to the kernel, whose count of its users knows, and is taken
+    /// anew at once: one that nobody holds is the first to be handed out again, on the same cpu; one that somebody holds stays
+    /// his until he lets go, and another comes in its place.
+    pub(crate) fn recycle(&mut self, mut area: Area) {
+        let held: usize = self.free.iter().map(Vec::len).sum();
+        let room = usize::try_from(self.reserve_bytes).unwrap_or(usize::MAX) / PAGE_BYTES;
+        let count = room.saturating_sub(held).min(area.pages());
+        if self.knowledge != Knowledge::Pagemap || count == 0 {
+            // All of it goes back with the area.
+            return;
+        }
+        let _pinned = sys::affinity::pin_here();
+        for first in (0..area.pages()).step_by(RECYCLED) {
+            let part = RECYCLED.min(area.pages() - first);
+            if area.discard(first, part).is_err() {
+                return;
+            }
+            // Where no memory is to be had the rest is absent, which is seen when they are adopted.
+            if first < count {
+                let _ = memory::populate(area.part(first, part));
+            }
+        }
+        self.adopt(area, Soil::Clean);
+    }
+
+    /// Takes over an area's pages whose frames are of known color and were never a program's.
+    pub(crate) fn adopt(&mut self, area: Area, soil: Soil) {
         let known = self.knowledge == Knowledge::Pagemap;
         let Some(entries) = known.then(|| self.pagemap.entries(area.span()).ok()).flatten() else {
             return;
@@ -142,7 +174,6 @@ impl Pool {
                 continue;
             };
             let color = self.colors.of(frame) as usize;
-            let soil = Soil::Whole;
             self.free[color].push(Frame { chunk, page, soil });
         }
     }

@@ -4,6 +4,7 @@
 mod memory;
 
 mod changes;
+mod held;
 mod means;
 mod ordinary;
 mod places;

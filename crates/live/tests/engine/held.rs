@@ -1,0 +1,169 @@
+//! Frames that the kernel goes on reading after a system call has returned: what `vmsplice` put into a pipe, what
+//! `send(MSG_ZEROCOPY)` put into a socket. Their pages get other frames meanwhile, and the receiver must find what was sent,
+//! not what the old frames were used for next.
+
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+use live::{Engine, Others, PAGE_BYTES, Wish};
+
+use crate::memory::{ColorOwn, Memory, engine, running, set};
+
+const MIB: usize = 1 << 20;
+
+/// What the receiver must never see.
+const SECRET: u64 = 0x5ec_7e75_ec7e_75ec;
+
+/// Takes the old frames of `sent` out, and gives frames of their colors to other memory, twice over.
+fn reuse_frames(engine: &mut Engine, sent: &Memory) {
+    let others = [Memory::alone(2 * MIB), Memory::alone(2 * MIB), Memory::alone(4 * MIB)];
+    for memory in &others {
+        memory
+            .words()
+            .iter()
+            .for_each(|word| word.store(SECRET, Ordering::Relaxed));
+    }
+    let mut color = |memory: &Memory, chosen: &[u32]| {
+        let done = engine.color_own(memory.pages(), &Wish::Set(set(chosen)), Others::Running);
+        done.unwrap()
+    };
+    let low: Vec<u32> = (0..8).collect();
+    let high: Vec<u32> = (8..16).collect();
+    color(sent, &low);
+    let moved = color(sent, &high);
+    assert!(moved.exchanged > 0, "{moved:?}");
+    for memory in &others {
+        for chosen in [&low, &high, &low] {
+            color(memory, chosen);
+        }
+        assert!(memory.words().iter().all(|word| word.load(Ordering::Relaxed) == SECRET));
+    }
+    sent.assert_numbered();
+}
+
+/// Whether these bytes are the numbers of [`Memory::number`] from the start on; the first that is wrong, if not.
+fn first_wrong(bytes: &[u8]) -> Option<(usize, u64)> {
+    let words = bytes
+        .chunks_exact(8)
+        .map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
+    words.enumerate().find(|&(at, word)| word != at as u64 * 3 + 1)
+}
+
+fn assert_sent(bytes: &[u8], by: &str) {
+    let wrong = first_wrong(bytes);
+    assert!(
+        wrong.is_none(),
+        "{by}: of {} bytes, word {:x?} is not what was sent",
+        bytes.len(),
+        wrong.unwrap()
+    );
+}
+
+/// A pipe for so many pages.
+fn pipe(pages: usize) -> (OwnedFd, OwnedFd) {
+    let (read, write) = std::io::pipe().unwrap();
+    // SAFETY: asks for room in our own pipe.
+    let room = unsafe { libc::fcntl(write.as_raw_fd(), libc::F_SETPIPE_SZ, (pages * PAGE_BYTES) as i32) };
+    assert!(
+        room >= (pages * PAGE_BYTES) as i32,
+        "{}",
+        std::io::Error::last_os_error()
+    );
+    (read.into(), write.into())
+}
+
+fn splice_memory(write: &OwnedFd, memory: &Memory) {
+    let range = libc::iovec {
+        iov_base: memory.start as *mut _,
+        iov_len: memory.bytes,
+    };
+    // SAFETY: the test's own memory, which stays mapped until the pipe was read.
+    let done = unsafe { libc::vmsplice(write.as_raw_fd(), &range, 1, 0) };
+    assert_eq!(done, memory.bytes as isize, "{}", std::io::Error::last_os_error());
+}
+
+fn drain(read: OwnedFd, bytes: usize) -> Vec<u8> {
+    let mut got = vec![0; bytes];
+    std::fs::File::from(read).read_exact(&mut got).unwrap();
+    got
+}
+
+#[test]
+fn what_was_spliced_into_a_pipe_arrives_as_it_was() {
+    let Some(mut engine) = engine() else { return };
+    if !running(&engine) {
+        return;
+    }
+    let sent = Memory::alone(MIB);
+    sent.number();
+    let (read, write) = pipe(MIB / PAGE_BYTES);
+    splice_memory(&write, &sent);
+    reuse_frames(&mut engine, &sent);
+    assert_sent(&drain(read, MIB), "vmsplice");
+}
+
+#[test]
+fn what_was_spliced_and_teed_on_arrives_as_it_was() {
+    let Some(mut engine) = engine() else { return };
+    if !running(&engine) {
+        return;
+    }
+    let sent = Memory::alone(MIB);
+    sent.number();
+    let ((read, write), (copy, copy_end), (last, last_end)) = (pipe(256), pipe(256), pipe(256));
+    splice_memory(&write, &sent);
+    // SAFETY: both calls only move references from pipe to pipe.
+    let teed = unsafe { libc::tee(read.as_raw_fd(), copy_end.as_raw_fd(), MIB, 0) };
+    let none = std::ptr::null_mut();
+    // SAFETY: as above.
+    let moved = unsafe { libc::splice(read.as_raw_fd(), none, last_end.as_raw_fd(), none, MIB, 0) };
+    assert_eq!((teed, moved), (MIB as isize, MIB as isize));
+    reuse_frames(&mut engine, &sent);
+    assert_sent(&drain(copy, MIB), "tee");
+    assert_sent(&drain(last, MIB), "splice");
+}
+
+/// Sets a number of a socket.
+fn set_option(socket: &TcpStream, level: i32, option: i32, value: i32) {
+    let bytes = size_of::<i32>() as u32;
+    // SAFETY: our own socket, and a number that lives.
+    let done = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), bytes) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+}
+
+#[test]
+fn what_was_sent_without_a_copy_arrives_as_it_was() {
+    let Some(mut engine) = engine() else { return };
+    if !running(&engine) {
+        return;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (mut receiver, _) = listener.accept().unwrap();
+    // What the receiver has no room for waits in the frames themselves.
+    set_option(&receiver, libc::SOL_SOCKET, libc::SO_RCVBUF, 64 << 10);
+    set_option(&sender, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, 16 * MIB as i32);
+    set_option(&sender, libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1);
+    let sent = Memory::alone(2 * MIB);
+    sent.number();
+    sender.set_nonblocking(true).unwrap();
+    let mut queued = 0;
+    while queued < sent.bytes {
+        let at = (sent.start + queued) as *const libc::c_void;
+        // SAFETY: the test's own memory, which stays mapped until all was received.
+        let more = unsafe { libc::send(sender.as_raw_fd(), at, sent.bytes - queued, libc::MSG_ZEROCOPY) };
+        if more <= 0 {
+            break;
+        }
+        queued += more as usize;
+    }
+    assert!(queued > MIB, "{queued} bytes: {}", std::io::Error::last_os_error());
+    reuse_frames(&mut engine, &sent);
+    // With room for all of it the rest comes at once.
+    set_option(&receiver, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 16 * MIB as i32);
+    let mut got = vec![0; queued];
+    receiver.read_exact(&mut got).unwrap();
+    assert_sent(&got, "MSG_ZEROCOPY");
+}
