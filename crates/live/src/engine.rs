@@ -301,7 +301,18 @@ impl Engine {
             _ => Placing::Refill,
         };
         // SAFETY: the caller's promise.
-        let furnished = unsafe { self.furnish(pages, &want, Content::Zeros, way) }?;
+        let mut furnished = unsafe { self.furnish(pages, &want, Content::Zeros, way) };
+        if matches!(furnished, Err(Error::Unfit { .. })) {
+            // Pages are not moved into what the program has locked (MLOCK_ONFAULT: else none would be absent).
+            let unlocked = self.unlock_program(pages);
+            // SAFETY: the caller's promise; what was filled is full of zeros, and furnished anew.
+            furnished = unsafe { memory::discard(pages.span()) }
+                .map_err(Error::system("giving back frames"))
+                // SAFETY: as above.
+                .and_then(|()| unsafe { self.furnish(pages, &want, Content::Zeros, way) });
+            self.relock(&unlocked);
+        }
+        let furnished = furnished?;
         done.supplied += furnished.supplied;
         for (target, right) in targets.iter().zip(furnished.right) {
             if !right {

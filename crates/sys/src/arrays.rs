@@ -8,7 +8,9 @@ use std::alloc::{Layout, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::mm::Advice;
+
+use crate::memory::map_unlocked;
 
 /// A huge page of most systems; where it is another size, the arrays are only aligned to this.
 const HUGE: usize = 2 << 20;
@@ -92,16 +94,7 @@ fn map(bytes: usize) -> (NonNull<u8>, usize) {
     let bytes = if huge { bytes.next_multiple_of(HUGE) } else { bytes };
     let spare = if huge { HUGE } else { 0 };
     let failed = || handle_alloc_error(Layout::from_size_align(bytes, PAGE).unwrap_or(Layout::new::<u64>()));
-    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of ours.
-    let mapped = unsafe {
-        rustix::mm::mmap_anonymous(
-            std::ptr::null_mut(),
-            bytes + spare,
-            ProtFlags::READ | ProtFlags::WRITE,
-            flags,
-        )
-    };
+    let mapped = map_unlocked(bytes + spare);
     let Some(start) = mapped.ok().and_then(|start| NonNull::new(start.cast::<u8>())) else {
         failed()
     };

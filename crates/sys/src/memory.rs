@@ -78,14 +78,7 @@ impl Area {
         let Some((bytes, whole)) = room else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a size to map"));
         };
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
-        let mapped = unsafe { libc::mmap(std::ptr::null_mut(), whole, access, flags, -1, 0) };
-        if mapped == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let mapped = mapped as usize;
+        let mapped = map_unlocked(whole)? as usize;
         let start = mapped.next_multiple_of(page);
         let (before, after) = (start - mapped, mapped + whole - start - bytes);
         if before > 0 {
@@ -181,6 +174,37 @@ impl Drop for Area {
     }
 }
 
+/// Private anonymous pages, `bytes` of them, that nobody has touched: not locked even where the program has all its
+/// future memory locked (`mlockall(MCL_FUTURE)`). Pages of ours that were locked would be populated at once, could not change
+/// places with the program's, and would use up its limit.
+///
+/// Pre: `bytes` is a positive multiple of [`PAGE`].
+pub(crate) fn map_unlocked(bytes: usize) -> io::Result<*mut libc::c_void> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // One page first, within any limit; what an unlocked mapping grows by is not locked either.
+    // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
+    let first = unsafe { libc::mmap(std::ptr::null_mut(), PAGE, access, flags, -1, 0) };
+    if first == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let one = Span::new(first as usize, PAGE);
+    // Miri knows no locks.
+    if !cfg!(miri) && unlock(one).is_ok() {
+        // Its frame, if it was locked.
+        let _ = advise(one, libc::MADV_DONTNEED);
+    }
+    // SAFETY: the page was mapped just now, and nobody knows of it.
+    let mapped = unsafe { libc::mremap(first, PAGE, bytes, libc::MREMAP_MAYMOVE) };
+    if mapped == libc::MAP_FAILED {
+        let error = io::Error::last_os_error();
+        // SAFETY: as above; it is where it was.
+        unsafe { libc::munmap(first, PAGE) };
+        return Err(error);
+    }
+    Ok(mapped)
+}
+
 fn advise(span: Span, advice: libc::c_int) -> io::Result<()> {
     // SAFETY: none of the advices used in this module lets the kernel write where nothing is
     // mapped; what they do to content is said where they are called.
@@ -235,6 +259,14 @@ pub fn lock(span: Span) -> io::Result<()> {
     outcome(unsafe { libc::mlock(span.start as *const _, span.bytes) })
 }
 
+/// Keeps pages in memory from when they are touched; populates none. Content stays.
+///
+/// Errors: as of [`lock`].
+pub fn lock_on_fault(span: Span) -> io::Result<()> {
+    // SAFETY: content and access stay as they are.
+    outcome(unsafe { libc::mlock2(span.start as *const _, span.bytes, libc::MLOCK_ONFAULT as _) })
+}
+
 /// Undoes [`lock`]. Content stays.
 pub fn unlock(span: Span) -> io::Result<()> {
     // SAFETY: content and access stay as they are.
@@ -255,7 +287,9 @@ pub fn may_lock_all() -> bool {
     effective.is_some_and(|set| set >> CAP_IPC_LOCK & 1 == 1)
 }
 
-/// Gives back the frames of private anonymous pages: they are absent afterwards and read as zeros.
+/// Gives back the frames of private anonymous pages, locked or not: they are absent afterwards and read as zeros.
+///
+/// Errors: EINVAL for locked ones before Linux 5.18; those before the first locked one are absent then.
 ///
 /// ```compile_fail,E0133
 /// use sys::memory::{PAGE, Span, discard};
@@ -269,7 +303,12 @@ pub fn may_lock_all() -> bool {
 /// Whoever owns the pages needs their content no more and agreed to find zeros there: what lies in
 /// them is plain data, for which zeros are a value, or is never used again.
 pub unsafe fn discard(span: Span) -> io::Result<()> {
-    advise(span, libc::MADV_DONTNEED)
+    /// `MADV_DONTNEED_LOCKED`
+    const LOCKED: libc::c_int = 24;
+    match advise(span, libc::MADV_DONTNEED) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => advise(span, LOCKED),
+        done => done,
+    }
 }
 
 /// Copies somebody's pages into an area, by way of the kernel: an address that cannot be read is

@@ -1,11 +1,19 @@
-//! Keeping pages where they are: no merging to huge pages, and locked in memory where that is
-//! allowed and costs no mapping.
+//! Keeping pages where they are: no merging to huge pages, and locked in memory for who asks for
+//! that. Unasked nothing is locked: it would change what the program may do with its memory (locked pages cannot
+//! be emptied) and use up its limit.
 
 use sys::memory::{self, Span};
 
 use super::survey::Survey;
 use super::{Engine, Lock};
 use crate::{Error, PAGE_BYTES, Pages};
+
+/// What the program itself has locked.
+pub(super) struct Locked {
+    span: Span,
+    /// Only from when pages are touched (`MLOCK_ONFAULT`).
+    on_fault: bool,
+}
 
 impl Engine {
     /// Keeps the kernel from merging the range's pages, where it might.
@@ -65,20 +73,27 @@ impl Engine {
 
     /// Undoes the locks of the program itself; which parts of the range were locked, for
     /// [`relock`](Engine::relock).
-    pub(super) fn unlock_program(&self, range: Pages) -> Vec<Span> {
+    pub(super) fn unlock_program(&self, range: Pages) -> Vec<Locked> {
         let details = sys::mappings::details(range.span()).unwrap_or_default();
         let locked = details.iter().filter(|details| details.has("lo")).map(|details| {
             let span = details.mapping.span;
             let (start, end) = (span.start.max(range.start), span.end().min(range.end()));
-            Span::new(start, end.saturating_sub(start))
+            Locked {
+                span: Span::new(start, end.saturating_sub(start)),
+                on_fault: details.has("lf"),
+            }
         });
-        locked.filter(|&part| memory::unlock(part).is_ok()).collect()
+        locked.filter(|part| memory::unlock(part.span).is_ok()).collect()
     }
 
     /// Gives the program its own locks back; they were allowed before.
-    pub(super) fn relock(&self, parts: &[Span]) {
-        for &part in parts {
-            let _ = memory::lock(part);
+    pub(super) fn relock(&self, parts: &[Locked]) {
+        for part in parts {
+            let _ = if part.on_fault {
+                memory::lock_on_fault(part.span)
+            } else {
+                memory::lock(part.span)
+            };
         }
     }
 }

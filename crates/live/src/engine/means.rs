@@ -45,11 +45,14 @@ impl Config {
 
 /// Whether pages are locked once they are colored. Only swapping is kept away by that; against
 /// moves for compaction see [`repair`](crate::Engine::repair).
+///
+/// A locked range is not quite the program's any more: `madvise` does not empty it, and its bytes count
+/// against the program's limit (`RLIMIT_MEMLOCK`). So it is for whoever asks for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lock {
+    #[default]
     Never,
     /// Where the limit of locked memory allows and no mapping has to be divided for it.
-    #[default]
     Free,
     /// Where the limit of locked memory allows.
     Allowed,

@@ -4,7 +4,7 @@ use sys::faults::{Door, Faults, Scope};
 use sys::frames::Pagemap;
 use sys::memory;
 
-use super::{Config, Engine, Knowledge, Means, Placing};
+use super::{Config, Engine, Knowledge, Lock, Means, Placing};
 use crate::pool::Pool;
 use crate::{Error, Source};
 
@@ -42,10 +42,15 @@ impl Engine {
         if config.supply.is_some() {
             means.say("frames: from the supply first");
         }
-        means.say(match memory::lock_limit() {
-            None => "locking: no limit".to_string(),
-            Some(limit) => format!("locking: {} KiB allowed (unless CAP_IPC_LOCK)", limit >> 10),
-        });
+        if config.lock != Lock::Never {
+            means.say(match memory::lock_limit() {
+                None => "locking: as asked for; no limit".to_string(),
+                Some(limit) => format!(
+                    "locking: as asked for; {} KiB allowed (unless CAP_IPC_LOCK)",
+                    limit >> 10
+                ),
+            });
+        }
         Ok(Engine {
             config,
             means,

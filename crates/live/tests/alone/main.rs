@@ -101,3 +101,95 @@ fn the_process_has_no_more_mappings_than_before() {
         untouched.assert_zero();
     }
 }
+
+/// As long as it lives the process locks what it maps, and may lock only so many bytes.
+struct Future(libc::rlimit);
+
+impl Future {
+    fn begin(bytes: u64) -> Future {
+        let mut before = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        // SAFETY: the limit has its place.
+        assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut before) }, 0);
+        let less = libc::rlimit {
+            rlim_cur: bytes.min(before.rlim_max),
+            ..before
+        };
+        // SAFETY: a limit for this process, which `drop` puts back; no content changes.
+        unsafe {
+            assert_eq!(libc::setrlimit(libc::RLIMIT_MEMLOCK, &less), 0);
+            assert_eq!(libc::mlockall(libc::MCL_FUTURE), 0);
+        }
+        Future(before)
+    }
+}
+
+impl Drop for Future {
+    fn drop(&mut self) {
+        // SAFETY: as `begin` found it.
+        unsafe {
+            libc::munlockall();
+            libc::setrlimit(libc::RLIMIT_MEMLOCK, &self.0);
+        }
+    }
+}
+
+/// Takes the right to lock beyond the limit from this thread, for good.
+fn obey_the_limit() {
+    const CAP_IPC_LOCK: u32 = 14;
+    let mut header = [0x2008_0522u32, 0];
+    let mut sets = [0u32; 6];
+    // SAFETY: version 3 of the structures, which have two words for each of three sets.
+    unsafe {
+        assert_eq!(
+            libc::syscall(libc::SYS_capget, header.as_mut_ptr(), sets.as_mut_ptr()),
+            0
+        );
+        sets[0] &= !(1 << CAP_IPC_LOCK);
+        assert_eq!(
+            libc::syscall(libc::SYS_capset, header.as_mut_ptr(), sets.as_mut_ptr()),
+            0
+        );
+    }
+}
+
+#[test]
+fn where_all_future_memory_is_locked_pages_are_colored_all_the_same() {
+    const PAGES: usize = 2 * MIB / live::PAGE_BYTES;
+    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if !skips::root() {
+        return skips::not_allowed("this user may not lock 64 MiB");
+    }
+    std::thread::spawn(|| {
+        obey_the_limit();
+        // Less than the areas that frames are collected in.
+        let _future = Future::begin(8 << 20);
+        let Some(mut engine) = open(live::Config::new(memory::colors(4))) else {
+            return;
+        };
+        let memory = Memory::alone(2 * MIB);
+        memory.number();
+        for (round, others) in [Others::Absent, Others::Running, Others::Absent]
+            .into_iter()
+            .enumerate()
+        {
+            let chosen = set(&[round as u32, 9]);
+            let done = engine
+                .color_own(memory.pages(), &Wish::Set(chosen.clone()), others)
+                .unwrap();
+            assert!(done.complete() && done.kept + done.exchanged == PAGES, "{done:?}");
+            memory.assert_numbered();
+            assert_colored(memory.pages(), 4, &chosen);
+        }
+        let details = sys::mappings::details(memory.span()).unwrap();
+        let locked = details.iter().all(|details| details.has("lo"));
+        assert!(locked, "the program's own lock stays: {details:?}");
+        // SAFETY: the test's own numbers.
+        unsafe { engine.empty(memory.pages()) }.unwrap();
+        memory.assert_zero();
+    })
+    .join()
+    .unwrap();
+}

@@ -5,6 +5,7 @@ mod memory;
 
 mod changes;
 mod held;
+mod locks;
 mod means;
 mod ordinary;
 mod places;
