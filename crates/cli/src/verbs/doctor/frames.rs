@@ -158,7 +158,7 @@ fn judge_locked_memory(limit: Option<u64>, much: io::Result<()>, little: io::Res
         facility: "locked memory",
         works,
         found,
-        purpose: "pages keep their frames while memory is short",
+        purpose: "for programs that lock their pages (nothing is locked unasked): these keep their frames while memory is short",
         change: (works != Works::Yes).then(|| {
             "ulimit -l unlimited, where the hard limit allows it; for good: echo \"$USER - memlock unlimited\" | sudo tee \
              /etc/security/limits.d/domicile.conf, and log in again; LimitMEMLOCK=infinity in a systemd unit"
