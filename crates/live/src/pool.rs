@@ -11,17 +11,14 @@ mod placing;
 pub(crate) use placing::runs;
 
 use sys::faults::Faults;
-use sys::frames::Pagemap;
-use sys::memory::{self, Area};
+use sys::frames::{Entry, Pagemap};
+use sys::memory::Area;
 
 use crate::engine::{Knowledge, Placing};
 use crate::{Colors, Error, PAGE_BYTES, Pages, Supply};
 
 /// How many areas the reserve may be spread over.
 const CHUNKS: usize = 6;
-/// Pages that go back to the kernel and come again at a time: few, so that it is rare for another thread to take
-/// frames of the same cpu in between.
-const RECYCLED: usize = 64;
 
 /// See the module's documentation.
 pub struct Pool {
@@ -35,6 +32,9 @@ pub struct Pool {
     chunks: Vec<Option<Area>>,
     /// By color; what was found last is used first.
     free: Vec<Vec<Frame>>,
+    /// By color: frames that a program's pages had. The kernel may still read them, so that they are not written
+    /// before they were [renewed](Pool::renew).
+    used: Vec<Vec<Frame>>,
     reserve_bytes: u64,
     collect_bytes: u64,
 }
@@ -83,6 +83,7 @@ impl Pool {
         };
         Ok(Pool {
             free: vec![Vec::new(); colors.count() as usize],
+            used: vec![Vec::new(); colors.count() as usize],
             colors,
             knowledge,
             placing,
@@ -132,60 +133,45 @@ impl Pool {
         }
     }
 
-    /// Takes over the frames that a program's pages had, as many as the reserve has room for.
-    ///
-    /// Nobody but the kernel knows whether it still reads such a frame: `vmsplice` and `send(MSG_ZEROCOPY)` hold frames
-    /// without a pin, which is all that UFFDIO_MOVE looks for. Written to again here, the frame would carry other data of the
-    /// process to whoever receives it. So each goes back to the kernel, whose count of its users knows, and is taken
-    /// anew at once: one that nobody holds is the first to be handed out again, on the same cpu; one that somebody holds stays
-    /// his until he lets go, and another comes in its place.
-    pub(crate) fn recycle(&mut self, mut area: Area) {
-        let held: usize = self.free.iter().map(Vec::len).sum();
-        let room = usize::try_from(self.reserve_bytes).unwrap_or(usize::MAX) / PAGE_BYTES;
-        let count = room.saturating_sub(held).min(area.pages());
-        if self.knowledge != Knowledge::Pagemap || count == 0 {
-            // All of it goes back with the area.
-            return;
+    /// Takes over the frames of known color of an area that was never a program's; what they hold is no matter.
+    pub(crate) fn adopt(&mut self, area: Area) {
+        for (color, frame) in self.sorted(area) {
+            self.free[color].push(frame);
         }
-        let _pinned = sys::affinity::pin_here();
-        for first in (0..area.pages()).step_by(RECYCLED) {
-            let part = RECYCLED.min(area.pages() - first);
-            if area.discard(first, part).is_err() {
-                return;
-            }
-            // Where no memory is to be had the rest is absent, which is seen when they are adopted.
-            if first < count {
-                let _ = memory::populate(area.part(first, part));
-            }
-        }
-        self.adopt(area, Soil::Clean);
     }
 
-    /// Takes over an area's pages whose frames are of known color and were never a program's.
-    pub(crate) fn adopt(&mut self, area: Area, soil: Soil) {
+    /// Takes over the frames of known color that a program's pages had: see [`renew`](Pool::renew).
+    pub(crate) fn adopt_used(&mut self, area: Area) {
+        for (color, frame) in self.sorted(area) {
+            self.used[color].push(frame);
+        }
+    }
+
+    /// The frames of an area by color, where colors can be seen; else the area goes.
+    fn sorted(&mut self, area: Area) -> Vec<(usize, Frame)> {
         let known = self.knowledge == Knowledge::Pagemap;
         let Some(entries) = known.then(|| self.pagemap.entries(area.span()).ok()).flatten() else {
-            return;
+            return Vec::new();
         };
         let chunk = self.place(area);
-        for (page, entry) in (0..).zip(entries) {
-            // The shared page of zeros is not exclusive.
-            let Some(frame) = entry.frame().filter(|_| entry.exclusive()) else {
-                continue;
-            };
-            let color = self.colors.of(frame) as usize;
-            self.free[color].push(Frame { chunk, page, soil });
-        }
+        // The shared page of zeros is not exclusive.
+        let frame = |entry: &Entry| entry.frame().filter(|_| entry.exclusive());
+        let sorted = (0..).zip(&entries).filter_map(|(page, entry)| {
+            let soil = Soil::Whole;
+            Some((self.colors.of(frame(entry)?) as usize, Frame { chunk, page, soil }))
+        });
+        sorted.collect()
     }
 
     /// Frees what goes beyond the reserve: the same number of frames of each color stays.
     pub(crate) fn settle(&mut self) {
         let reserve = usize::try_from(self.reserve_bytes).unwrap_or(usize::MAX) / PAGE_BYTES;
-        let total: usize = self.free.iter().map(Vec::len).sum();
+        let total: usize = self.free.iter().chain(&self.used).map(Vec::len).sum();
         if total > reserve {
             let each = reserve / self.free.len();
-            for frames in &mut self.free {
-                frames.drain(..frames.len().saturating_sub(each));
+            for (free, used) in self.free.iter_mut().zip(&mut self.used) {
+                free.drain(..free.len().saturating_sub(each));
+                used.drain(..used.len().saturating_sub(each - free.len()));
             }
         }
         let mut kept = self.pages_of_chunks();
@@ -194,7 +180,7 @@ impl Pool {
             // Each is a mapping.
             fullest.sort_by_key(|&chunk| std::cmp::Reverse(kept[chunk].len()));
             fullest.truncate(CHUNKS);
-            for frames in &mut self.free {
+            for frames in self.free.iter_mut().chain(&mut self.used) {
                 frames.retain(|frame| fullest.contains(&(frame.chunk as usize)));
             }
             kept = self.pages_of_chunks();
@@ -220,7 +206,7 @@ impl Pool {
     /// The pages of the frames that are free, by chunk.
     fn pages_of_chunks(&self) -> Vec<Vec<u32>> {
         let mut pages: Vec<Vec<u32>> = vec![Vec::new(); self.chunks.len()];
-        for frame in self.free.iter().flatten() {
+        for frame in self.free.iter().chain(&self.used).flatten() {
             pages[frame.chunk as usize].push(frame.page);
         }
         pages
@@ -249,7 +235,7 @@ impl Pool {
 
     /// How many bytes of frames the pool holds.
     pub fn bytes(&self) -> u64 {
-        self.free.iter().map(Vec::len).sum::<usize>() as u64 * PAGE_BYTES as u64
+        self.free.iter().chain(&self.used).map(Vec::len).sum::<usize>() as u64 * PAGE_BYTES as u64
     }
 }
 
@@ -266,6 +252,7 @@ impl Supply for Pool {
     }
 
     fn by_color(&mut self) -> Result<Vec<u64>, Error> {
-        Ok(self.free.iter().map(|frames| frames.len() as u64).collect())
+        let both = self.free.iter().zip(&self.used);
+        Ok(both.map(|(free, used)| (free.len() + used.len()) as u64).collect())
     }
 }

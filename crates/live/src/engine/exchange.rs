@@ -6,7 +6,7 @@ use sys::memory::{Area, Size};
 use super::flight::{Exchange, State};
 use super::{Done, Engine, Others, Placing, Why, Wish};
 use crate::engine::wish::Target;
-use crate::pool::{Content, Soil};
+use crate::pool::Content;
 use crate::{Error, PAGE_BYTES, Pages};
 
 /// How often pages are tried that the kernel was busy with, or shares since a fork.
@@ -126,8 +126,8 @@ impl Engine {
         // With a supply behind us the old frames are better left to the kernel.
         let keeps = self.config.supply.is_none();
         if let Some(pool) = self.pool.as_mut().filter(|_| keeps) {
-            pool.recycle(exchange.old);
-            pool.adopt(exchange.fresh, Soil::Whole);
+            pool.adopt_used(exchange.old);
+            pool.adopt(exchange.fresh);
         }
         Ok(())
     }

@@ -1,15 +1,19 @@
 //! Populating memory until there are enough frames of each color.
 
+use sys::frames::Entry;
 use sys::headroom::Headroom;
 use sys::memory::{self, Area, HUGE, PAGE, Size};
 
-use super::{Frame, Pool, Soil};
+use super::{Frame, Pool, Soil, runs};
 use crate::Error;
 use crate::engine::{Knowledge, Placing};
 
 /// Bytes that are populated at a time.
 const STEP_MIN: u64 = 2 << 20;
 const STEP_MAX: u64 = 64 << 20;
+/// Pages that go back to the kernel and come again at a time: few, so that it is rare for another thread to take frames of
+/// the same cpu in between.
+const RENEWED: usize = 64;
 /// Pages of a transparent huge page.
 const BLOCK: usize = HUGE / PAGE;
 
@@ -27,6 +31,9 @@ impl Pool {
             };
             if short == 0 {
                 return Ok(());
+            }
+            if self.renew(need)? {
+                continue;
             }
             let expected = short.saturating_mul(u64::from(self.colors.count()) * PAGE as u64);
             // What is held meanwhile may be a multiple of what is kept.
@@ -55,6 +62,52 @@ impl Pool {
         }
     }
 
+    /// Makes free frames of used ones of the colors that are short; whether there were any.
+    ///
+    /// Nobody but the kernel knows whether it still reads a frame that a program's page had: `vmsplice` and
+    /// `send(MSG_ZEROCOPY)` hold frames without a pin, which is all that UFFDIO_MOVE looks for. Written to again here, the
+    /// frame would carry other data of the process to whoever receives it. So each goes back to the kernel, whose count of
+    /// its users knows, and is taken anew at once: one that nobody holds is the first to be handed out again, on the same
+    /// cpu; one that somebody holds stays his until he lets go, and another comes in its place.
+    fn renew(&mut self, need: &[u64]) -> Result<bool, Error> {
+        let mut frames = Vec::new();
+        for ((used, free), &need) in self.used.iter_mut().zip(&self.free).zip(need) {
+            let short = usize::try_from(need).unwrap_or(usize::MAX).saturating_sub(free.len());
+            frames.extend(used.drain(used.len().saturating_sub(short)..));
+        }
+        if frames.is_empty() {
+            return Ok(false);
+        }
+        frames.sort_unstable();
+        // Where this is refused other frames come, which is seen.
+        let _pinned = sys::affinity::pin_here();
+        for frames in frames.chunks(RENEWED) {
+            for (first, count) in runs(frames) {
+                let freed = self.area(frames[first]).discard(frames[first].page as usize, count);
+                freed.map_err(Error::system("freeing frames"))?;
+            }
+            for (first, count) in runs(frames) {
+                let frame = frames[first];
+                let part = self.area(frame).part(frame.page as usize, count);
+                memory::populate(part).map_err(Error::system("populating memory to collect frames"))?;
+                let entries = self.pagemap.entries(part);
+                let entries = entries.map_err(Error::system("reading /proc/self/pagemap"))?;
+                self.sort_in(frame.chunk, frame.page, &entries);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Small pages, full of zeros, from page `first` of a chunk on.
+    fn sort_in(&mut self, chunk: u32, first: u32, entries: &[Entry]) {
+        for (page, entry) in (first..).zip(entries) {
+            if let Some(frame) = entry.frame() {
+                let soil = Soil::Clean;
+                self.free[self.colors.of(frame) as usize].push(Frame { chunk, page, soil });
+            }
+        }
+    }
+
     /// Small pages whose frames the page map tells.
     fn gather_small(&mut self, bytes: usize) -> Result<(), Error> {
         let area = Area::map(bytes, Size::Small).map_err(Error::system("mapping memory to collect frames"))?;
@@ -62,12 +115,7 @@ impl Pool {
         let entries = self.pagemap.entries(area.span());
         let entries = entries.map_err(Error::system("reading /proc/self/pagemap"))?;
         let chunk = self.place(area);
-        for (page, entry) in (0..).zip(entries) {
-            if let Some(frame) = entry.frame() {
-                let soil = Soil::Clean;
-                self.free[self.colors.of(frame) as usize].push(Frame { chunk, page, soil });
-            }
-        }
+        self.sort_in(chunk, 0, &entries);
         Ok(())
     }
 
