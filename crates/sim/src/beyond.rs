@@ -76,7 +76,7 @@ impl Engine {
                     let set = self.set(a, &step);
                     let found = self.caches[instance].hit::<0>(set, line);
                     if self.prefetchers.is_some() {
-                        self.looked_up(first + level, found);
+                        self.looked_up(first + level, found, a.reads);
                     }
                     self.detail_looked_up(a, &step, found.is_some());
                     if let Some(at) = found {
@@ -401,7 +401,9 @@ impl Engine {
                 passed: true,
                 ..Start::at(level + 1)
             };
-            self.walk::<COHERENT, CLASSES>(a, start);
+            // The read of a modify has been served.
+            let write = Access { reads: false, ..*a };
+            self.walk::<COHERENT, CLASSES>(&write, start);
         } else {
             self.memory.write_back(self.copies[a.copy as usize].node(), a.now);
         }

@@ -157,13 +157,13 @@ impl Stream {
     }
 
     /// A write goes on from a cache that has served its piece: an access of its own to the next
-    /// cache, or a transfer to memory. `reads`: [`READS`] if the piece reads too.
-    pub fn pass_on(&mut self, between: &mut Between, piece: u32, reads: u32, last: bool) {
+    /// cache, or a transfer to memory. If the piece reads too, that has been served.
+    pub fn pass_on(&mut self, between: &mut Between, piece: u32, last: bool) {
         if last {
             self.push(between, piece, WRITE | FILLED);
         } else {
-            self.push(between, piece, LOOKUP | PASSED_ON | reads);
-            self.push(between, piece, WRITE | reads);
+            self.push(between, piece, LOOKUP | PASSED_ON);
+            self.push(between, piece, WRITE);
         }
     }
 
@@ -279,7 +279,7 @@ impl Filter {
                     cache.set_state(at, DIRTY);
                 } else if entry.what & WRITE != 0 && self.hit {
                     // The piece went no further: from here on the write is an access of its own.
-                    output.pass_on(&mut between, entry.piece, entry.what & READS, self.last);
+                    output.pass_on(&mut between, entry.piece, self.last);
                 } else {
                     output.push(&mut between, entry.piece, entry.what);
                 }

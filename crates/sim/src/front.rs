@@ -283,8 +283,7 @@ impl Front {
                 first.cache.set_state(at, if write { DIRTY } else { 0 });
             } else if write {
                 let piece = piece(&self.layout, page, address);
-                let reads = if reads { READS } else { 0 };
-                self.stream.pass_on(between, piece, reads, self.last);
+                self.stream.pass_on(between, piece, self.last);
             }
             if step.hit > 0 {
                 counts.hit_stall += step.hit;
@@ -319,7 +318,7 @@ impl Front {
             }
         }
         if write {
-            self.stream.push(between, piece, WRITE | what & READS);
+            self.stream.push(between, piece, WRITE);
         }
         Ok(())
     }

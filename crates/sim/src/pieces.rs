@@ -196,7 +196,7 @@ impl Engine {
             First::Care(at) | First::Seen(at) | First::Ahead(at) => Some(at),
         };
         let (first, _) = self.steps.route(a.who.cpu, a.fetch);
-        self.looked_up(first, found);
+        self.looked_up(first, found, a.reads);
     }
 
     /// Looks a piece up in the first cache of its route, and does all that there is to do where

@@ -109,8 +109,8 @@ impl Streams {
 }
 
 impl Engine {
-    /// A cache was looked up for a piece, at a step of its route; `found`: where the line was.
-    pub fn looked_up(&mut self, at: usize, found: Option<usize>) {
+    /// A cache was looked up for a piece, at a step of its route; `found`: where the line was. `reads`: not for a write alone.
+    pub fn looked_up(&mut self, at: usize, found: Option<usize>, reads: bool) {
         let Some(prefetchers) = &mut self.prefetchers else {
             return;
         };
@@ -119,7 +119,9 @@ impl Engine {
         if !prefetchers.follow(instance) {
             return;
         }
-        prefetchers.seen.push(at);
+        if reads || step.allocate_on_write {
+            prefetchers.seen.push(at);
+        }
         let cache = &mut self.caches[instance];
         if let Some(found) = found
             && cache.state(found) & BROUGHT != 0
@@ -141,9 +143,6 @@ impl Engine {
             let Some(table) = &mut prefetchers.tables[step.instance as usize] else {
                 continue;
             };
-            if !a.reads && !step.allocate_on_write {
-                continue;
-            }
             let lines = 1 << step.page_lines;
             let line = a.line(&step) & (lines - 1);
             let ahead = table.limits.lines;

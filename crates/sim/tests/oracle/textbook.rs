@@ -227,6 +227,32 @@ fn no_write_allocate() {
     outcome.cache("L1", "hits", 1);
 }
 
+/// The read of a modify is served where it is found; what the first cache passes on is a write and no more, and does
+/// not fetch the line into a cache that does not allocate on writes.
+#[test]
+fn the_write_of_a_modify_is_passed_on_as_a_write() {
+    let mut machine = machine(1, 2);
+    machine.caches[0].write = Write::Through;
+    machine.caches.push(cache("L2", 2, 64, 1));
+    machine.caches[1].allocate_on_write = false;
+    let mut program = Program::new(1);
+    let (a, b) = (0, 64);
+    program.push(0, Op::Modify, a, 8); // misses both; the read fills both, the write makes L2's line dirty
+    program.read(0, b); // misses both, and takes the only line of L2
+    program.push(0, Op::Modify, a, 8); // hits L1; the write misses L2 and goes on to memory
+    program.push(0, Op::Modify, b, 8); // hits L1; the write finds b where it was
+    let outcome = both::run(&machine, &program, "page-coloring");
+    outcome.cache("L1", "accesses", 4);
+    outcome.cache("L1", "hits", 2);
+    outcome.cache("L2", "accesses", 4);
+    outcome.cache("L2", "misses", 3);
+    outcome.cache("L2", "hits", 1);
+    outcome.cache("L2", "writebacks", 1);
+    // Three of them came to memory, the last of which nobody waited for.
+    outcome.memory("local", 3);
+    outcome.time("local_stall", 200);
+}
+
 /// What an inclusive cache evicts leaves the caches above it, used or not.
 #[test]
 fn inclusion_takes_hot_lines_out_of_the_first_level() {

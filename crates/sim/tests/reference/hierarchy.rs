@@ -62,7 +62,8 @@ pub struct Hierarchy {
     /// Of the instances that prefetch.
     streams: HashMap<usize, Streams>,
     /// Instances that the piece at hand looked up.
-    looked_up: Vec<usize>,
+    /// By the piece at hand, and whether the cache takes the line if it misses.
+    looked_up: Vec<(usize, bool)>,
     page: u64,
     /// The program's prefetches, if the cpus carry them out.
     pub ahead: Option<Ahead>,
@@ -160,8 +161,10 @@ impl Hierarchy {
         }
         self.looked_up.clear();
         let wait = self.walk(piece, &path, true);
-        for instance in std::mem::take(&mut self.looked_up) {
-            self.prefetch(piece, &path, instance);
+        for (instance, takes) in std::mem::take(&mut self.looked_up) {
+            if takes {
+                self.prefetch(piece, &path, instance);
+            }
         }
         wait
     }
@@ -185,9 +188,6 @@ impl Hierarchy {
 
     /// An instance's prefetcher, if it has one, sees that the piece was looked up.
     fn prefetch(&mut self, piece: &Piece, path: &[usize], instance: usize) {
-        if !self.takes(instance, piece) {
-            return;
-        }
         let Some(streams) = self.streams.get_mut(&instance) else {
             return;
         };
@@ -232,7 +232,7 @@ impl Hierarchy {
     fn walk(&mut self, piece: &Piece, path: &[usize], waits: bool) -> Wait {
         let found = path.iter().position(|&instance| {
             let takes = self.takes(instance, piece);
-            self.looked_up.push(instance);
+            self.looked_up.push((instance, takes));
             let Piece {
                 cpu,
                 virtual_address,
@@ -315,7 +315,12 @@ impl Hierarchy {
             }
         }
         if looked_up < path.len() {
-            self.walk(piece, &path[looked_up..], false);
+            // The read of a modify has been served.
+            let write = Piece {
+                op: Op::Write,
+                ..*piece
+            };
+            self.walk(&write, &path[looked_up..], false);
         } else if !request_is_the_write {
             self.memory.store(piece.physical_address, piece.asked);
         }
