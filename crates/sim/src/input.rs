@@ -33,6 +33,14 @@ pub trait Input: Send {
     fn threads(&self) -> &[ThreadAbout];
     /// The thread's next batch; false when there is none.
     fn next(&mut self, thread: u32, batch: &mut Batch) -> Result<bool, SimError>;
+    /// Whether [`Input::again`] can be called.
+    fn repeats(&self) -> bool {
+        false
+    }
+    /// The batch that was the thread's last one, once more.
+    fn again(&mut self, _thread: u32, _batch: &mut Batch) -> Result<(), SimError> {
+        Ok(())
+    }
     /// The next run in recorded order.
     fn next_run(&mut self) -> Result<Option<Run>, SimError>;
     /// What names the input has for addresses, threads and sites.
@@ -127,21 +135,21 @@ impl Input for StreamsInput<'_> {
     fn next(&mut self, thread: u32, batch: &mut Batch) -> Result<bool, SimError> {
         let items = &self.streams.threads[thread as usize];
         let next = &mut self.next[thread as usize];
-        batch.refs.clear();
-        batch.events.clear();
         let from = *next;
         *next = items.len().min(from + BATCH);
-        for item in &items[from..*next] {
-            match item {
-                Item::Ref(r) => batch.refs.push(*r),
-                Item::Event(event) => batch.events.push(Timed {
-                    at: batch.refs.len() as u32,
-                    order: 0,
-                    event: event.clone(),
-                }),
-            }
-        }
+        fill(batch, &items[from..*next]);
         Ok(from < *next)
+    }
+
+    fn repeats(&self) -> bool {
+        true
+    }
+
+    fn again(&mut self, thread: u32, batch: &mut Batch) -> Result<(), SimError> {
+        let next = self.next[thread as usize];
+        let from = next.saturating_sub(1) / BATCH * BATCH;
+        fill(batch, &self.streams.threads[thread as usize][from..next]);
+        Ok(())
     }
 
     fn next_run(&mut self) -> Result<Option<Run>, SimError> {
@@ -155,5 +163,20 @@ impl Input for StreamsInput<'_> {
             thread: number as u32,
             items,
         }))
+    }
+}
+
+fn fill(batch: &mut Batch, items: &[Item]) {
+    batch.refs.clear();
+    batch.events.clear();
+    for item in items {
+        match item {
+            Item::Ref(r) => batch.refs.push(*r),
+            Item::Event(event) => batch.events.push(Timed {
+                at: batch.refs.len() as u32,
+                order: 0,
+                event: event.clone(),
+            }),
+        }
     }
 }

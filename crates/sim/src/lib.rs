@@ -23,6 +23,7 @@ mod error;
 mod filter;
 mod frames;
 mod front;
+mod held;
 mod homes;
 mod input;
 mod layout;

@@ -11,6 +11,7 @@ use crate::clock::{Units, units};
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::error::SimError;
+use crate::held::Held;
 use crate::input::{Batch, Input};
 use crate::pieces::Who;
 use crate::sync::{Sync, Verdict};
@@ -38,6 +39,8 @@ struct Thread {
     /// References up to here can be carried out: the next event, or the end of the batch.
     stop: usize,
     next_event: usize,
+    /// The batch was given up in its midst, and is to be got again.
+    given_up: bool,
     /// Up to where references were looked at ahead, and the cpu's walks at that time.
     warmed: usize,
     walks: u64,
@@ -67,6 +70,8 @@ pub struct Schedule<'a> {
     engine: &'a mut Engine,
     input: &'a mut dyn Input,
     threads: Vec<Thread>,
+    /// Whose batches are in memory, where there are many threads.
+    held: Option<Held>,
     turns: Vec<Turns>,
     /// The clock of each cpu that has a thread on it, else the end of time.
     clocks: Vec<Units>,
@@ -106,10 +111,12 @@ impl<'a> Schedule<'a> {
             next_ref: 0,
             stop: 0,
             next_event: 0,
+            given_up: false,
             warmed: 0,
             walks: 0,
         };
         Schedule {
+            held: Held::new(threads.len()).filter(|_| input.repeats()),
             teams: Teams::default(),
             barrier: units(config.barrier_ns),
             window: Progress::new(config.window.as_ref()),
@@ -297,6 +304,12 @@ impl<'a> Schedule<'a> {
 
     fn next(&mut self, number: u32) -> Result<Next, SimError> {
         let thread = &mut self.threads[number as usize];
+        if thread.given_up {
+            thread.given_up = false;
+            self.input.again(number, &mut thread.batch)?;
+            self.hold(number);
+        }
+        let mut thread = &mut self.threads[number as usize];
         loop {
             let refs = thread.batch.refs.len();
             let stop = match thread.batch.events.get(thread.next_event) {
@@ -311,10 +324,33 @@ impl<'a> Schedule<'a> {
                 return Ok(Next::Refs);
             }
             (thread.next_ref, thread.stop, thread.next_event, thread.warmed) = (0, 0, 0, 0);
-            if !self.input.next(number, &mut thread.batch)? {
+            let more = self.input.next(number, &mut thread.batch)?;
+            if !more {
                 thread.batch = Batch::default();
+            }
+            self.hold(number);
+            if !more {
                 return Ok(Next::End);
             }
+            thread = &mut self.threads[number as usize];
+        }
+    }
+
+    /// A thread has got a batch: others, that do not run, may have to give up theirs.
+    fn hold(&mut self, number: u32) {
+        let Some(held) = &mut self.held else { return };
+        held.got(number, &self.threads[number as usize].batch);
+        let (turns, threads) = (&self.turns, &mut self.threads);
+        let runs = |thread: u32| turns.iter().any(|turns| turns.running == Some(thread));
+        while let Some(other) = held.too_much(number, runs) {
+            let other = &mut threads[other as usize];
+            other.given_up = other.next_ref < other.batch.refs.len() || other.next_event < other.batch.events.len();
+            if !other.given_up {
+                (other.next_ref, other.next_event) = (0, 0);
+            }
+            // Nothing can be carried out before it is here again.
+            other.stop = other.next_ref;
+            other.batch = Batch::default();
         }
     }
 

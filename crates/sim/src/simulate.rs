@@ -433,6 +433,85 @@ mod tests {
         assert!(!front::can_split(&machine, Order::Recorded, 2, input.traits()));
     }
 
+    /// An input that counts what is asked for again, or that gives nothing again.
+    struct Counted<'a> {
+        input: crate::input::StreamsInput<'a>,
+        again: Option<&'a std::sync::atomic::AtomicU32>,
+    }
+
+    impl Input for Counted<'_> {
+        fn traits(&self) -> crate::engine::Traits {
+            self.input.traits()
+        }
+
+        fn threads(&self) -> &[crate::input::ThreadAbout] {
+            self.input.threads()
+        }
+
+        fn next(&mut self, thread: u32, batch: &mut crate::input::Batch) -> Result<bool, SimError> {
+            self.input.next(thread, batch)
+        }
+
+        fn repeats(&self) -> bool {
+            self.again.is_some()
+        }
+
+        fn again(&mut self, thread: u32, batch: &mut crate::input::Batch) -> Result<(), SimError> {
+            let again = self.again.expect("nothing is given again");
+            again.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            self.input.again(thread, batch)
+        }
+
+        fn next_run(&mut self) -> Result<Option<Run>, SimError> {
+            self.input.next_run()
+        }
+    }
+
+    /// 40 threads in turns, in the midst of a batch each, of which a few are held.
+    #[test]
+    fn batches_that_are_given_up_change_nothing() {
+        let streams = streams(40, 250_000);
+        let policies: Vec<PolicySpec> = ["page-coloring", "random"].map(PolicySpec::new).to_vec();
+        let mut alone = preset("simos-r4400").with_cpus(1).unwrap();
+        alone.prefetch = None;
+        alone.caches.iter_mut().for_each(|cache| {
+            cache.inclusive = false;
+            cache.index = if cache.level == 1 { Index::Virtual } else { cache.index };
+        });
+        let together = preset("simos-r4400").with_cpus(4).unwrap();
+        let runs = [
+            (together.clone(), Order::Clock),
+            (together, Order::Recorded),
+            (alone, Order::Recorded),
+        ];
+        for (at, (machine, order)) in runs.into_iter().enumerate() {
+            let config = Config {
+                order,
+                slice_ns: 2000,
+                ..Config::new(machine, policies.clone())
+            };
+            let count = std::sync::atomic::AtomicU32::new(0);
+            let run = |again| {
+                let policies = built(&config, &prepared(&config, &streams).unwrap()).unwrap();
+                let open = || Counted {
+                    input: streams.input(),
+                    again,
+                };
+                json(
+                    &match at {
+                        2 => split::run(Box::new(open()), &config, policies, &|_| {}),
+                        _ => whole(&|| Ok(Box::new(open()) as Box<dyn Input>), &config, policies, &|_| {}),
+                    }
+                    .unwrap(),
+                )
+            };
+            let (kept, given_up) = (run(None), run(Some(&count)));
+            assert_eq!(kept, given_up, "{order:?}");
+            let count = count.into_inner();
+            assert!(count >= 20, "run {at}: {count} batches were asked for again");
+        }
+    }
+
     #[test]
     fn the_hosts_threads_change_nothing() {
         let machine = preset("simos-r4400").with_cpus(4).unwrap();

@@ -5,13 +5,14 @@
 //! the trace.
 
 use rayon::prelude::*;
-use trace::{Event, Timed};
+use trace::Event;
 
 use crate::back::Back;
 use crate::config::{Config, Order};
 use crate::error::SimError;
 use crate::front::{Chunk, Front};
-use crate::input::{Batch, Input, Run};
+use crate::held::Places;
+use crate::input::{Input, Run};
 use crate::outcome::Outcome;
 use crate::simulate::{Candidate, Progress, pool};
 
@@ -82,17 +83,9 @@ struct Reader<'a> {
     recorded: bool,
     /// What is left of the present run.
     run: Run,
-    threads: Vec<Place>,
+    places: Places,
     space: Vec<u32>,
     ended: bool,
-}
-
-/// How far a thread is.
-#[derive(Default)]
-struct Place {
-    batch: Batch,
-    next_ref: usize,
-    next_event: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -109,7 +102,7 @@ impl<'a> Reader<'a> {
                     u64::MAX
                 },
             },
-            threads: space.iter().map(|_| Place::default()).collect(),
+            places: Places::new(input),
             space,
             input,
             ended: false,
@@ -136,25 +129,12 @@ impl<'a> Reader<'a> {
     /// Some items of the present run; returns how many.
     fn items(&mut self, front: &mut Front, most: usize) -> Result<usize, SimError> {
         let number = self.run.thread;
-        let Some(place) = self.threads.get_mut(number as usize) else {
+        let Some(place) = self.places.at(self.input, number)? else {
             self.run.items = 0;
+            self.ended |= !self.recorded;
             return Ok(0);
         };
-        let refs = place.batch.refs.len();
-        let next = place
-            .batch
-            .events
-            .get(place.next_event)
-            .map(|Timed { at, .. }| *at as usize);
-        let stop = next.unwrap_or(refs).min(refs);
-        if next.is_some() && place.next_ref >= stop {
-            if let Event::Work { instructions } = place.batch.events[place.next_event].event {
-                front.work(instructions);
-            }
-            place.next_event += 1;
-            self.run.items -= 1;
-            return Ok(1);
-        }
+        let stop = place.stop();
         if stop > place.next_ref {
             let items = usize::try_from(self.run.items).unwrap_or(usize::MAX);
             let count = (stop - place.next_ref).min(most).min(items);
@@ -164,11 +144,11 @@ impl<'a> Reader<'a> {
             self.run.items -= count as u64;
             return Ok(count);
         }
-        (place.next_ref, place.next_event) = (0, 0);
-        if !self.input.next(number, &mut place.batch)? {
-            self.run.items = 0;
-            self.ended |= !self.recorded;
+        if let Event::Work { instructions } = place.batch.events[place.next_event].event {
+            front.work(instructions);
         }
-        Ok(0)
+        place.next_event += 1;
+        self.run.items -= 1;
+        Ok(1)
     }
 }

@@ -87,7 +87,7 @@ impl Trace {
     }
 
     /// The pieces in which a thread's stream comes: one for each [`crate::Batch`], in order.
-    pub fn pieces(&self, thread: ThreadId) -> impl Iterator<Item = Piece> + '_ {
+    pub fn pieces(&self, thread: ThreadId) -> impl ExactSizeIterator<Item = Piece> + '_ {
         self.chunks(thread).iter().map(|entry| Piece {
             refs: entry.head.count,
             events: entry.head.events,

@@ -6,6 +6,12 @@
 
 /// References in one chunk. A chunk names its sites by 16-bit numbers, so it cannot have more.
 pub const CHUNK_REFS: usize = 1 << 16;
+/// References of more bytes than this are *wide*: no instruction makes them, but what saves a processor's state and records that stand
+/// for a whole copy.
+pub const WIDE: u16 = 256;
+/// Bytes of the wide references of one chunk together: a reader's work grows with the bytes that references touch, and so has
+/// a bound in the file's length.
+pub const WIDE_BYTES: usize = 16 << 20;
 /// Events in one chunk.
 pub const CHUNK_EVENTS: usize = 1 << 14;
 /// Bytes of the encoded events of one chunk (names and hints have no fixed length).
@@ -22,6 +28,9 @@ pub const SUMMARY_BYTES: usize = 1 << 20;
 pub const TABLE_BYTES: usize = 16 << 20;
 /// Bytes of all table blocks of a trace together, before zstd.
 pub const TABLES_BYTES: u64 = 1 << 30;
+/// The same for each of their bytes in the file, beyond one block's [`TABLE_BYTES`]: zstd makes the names of a program a tenth, and nothing a
+/// ten-thousandth but what was made to be.
+pub const TABLES_PER_STORED: u64 = 256;
 /// Sites in one block, and in a trace.
 pub const SITES_PER_BLOCK: usize = 1 << 18;
 pub const SITES: usize = 1 << 24;

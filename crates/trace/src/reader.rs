@@ -27,8 +27,10 @@ pub(crate) struct Loaded {
     pub header: Header,
     pub sites: Vec<Site>,
     pub tables: Tables,
-    /// Chunks of each thread in order.
-    pub chunks: Vec<Vec<Entry>>,
+    /// The chunks of all threads, thread after thread, each thread's in order.
+    chunks: Vec<Entry>,
+    /// Where in `chunks` each thread's begin, and where the last thread's end.
+    starts: Vec<usize>,
     order: Vec<Entry>,
     damage: Vec<Damage>,
     refs: u64,
@@ -70,6 +72,7 @@ impl Trace {
             sites: Vec::new(),
             tables: Tables::default(),
             chunks: Vec::new(),
+            starts: Vec::new(),
             order: Vec::new(),
             damage,
             refs: 0,
@@ -162,7 +165,8 @@ impl Trace {
 
     /// The serial schedule: how the threads' references and events followed each other.
     pub fn order(&self) -> OrderStream {
-        let totals = self.tables.chunks.iter().map(|chunks| {
+        let totals = (0..self.threads().len() as ThreadId).map(|thread| {
+            let chunks = self.chunks(thread);
             let refs = chunks.iter().map(|c| u64::from(c.head.count)).sum();
             let events = chunks.iter().map(|c| u64::from(c.head.events)).sum();
             (refs, events)
@@ -181,7 +185,11 @@ impl Trace {
     }
 
     pub(crate) fn chunks(&self, thread: ThreadId) -> &[Entry] {
-        self.tables.chunks.get(thread as usize).map_or(&[], Vec::as_slice)
+        let Loaded { chunks, starts, .. } = &*self.tables;
+        match (starts.get(thread as usize), starts.get(thread as usize + 1)) {
+            (Some(&from), Some(&to)) => &chunks[from..to],
+            _ => &[],
+        }
     }
 }
 
@@ -204,19 +212,22 @@ impl Loaded {
     fn assemble(&mut self, source: &Source, blocks: &[Entry]) -> Result<(), TraceError> {
         let mut memory = Room::default();
         let mut header = None;
-        let mut room = limits::TABLES_BYTES;
+        let is_table = |entry: &&Entry| matches!(entry.head.kind, Kind::Header | Kind::Tables | Kind::Sites);
+        let stored: u64 = blocks
+            .iter()
+            .filter(is_table)
+            .map(|entry| u64::from(entry.head.stored))
+            .sum();
+        let allowed = limits::TABLE_BYTES as u64 + limits::TABLES_PER_STORED * stored;
+        let allowed = allowed.min(limits::TABLES_BYTES);
+        let mut room = allowed;
         for &entry in blocks {
             let offset = entry.offset;
             let taken = match entry.head.kind {
                 Kind::Chunk | Kind::Order | Kind::Index | Kind::Footer => continue,
                 Kind::Header | Kind::Tables | Kind::Sites => {
                     let size = u64::from(entry.head.raw);
-                    within(
-                        offset,
-                        "bytes of tables",
-                        limits::TABLES_BYTES - room + size,
-                        limits::TABLES_BYTES,
-                    )?;
+                    within(offset, "bytes of tables", allowed - room + size, allowed)?;
                     room -= size;
                     source
                         .payload(entry, limits::TABLE_BYTES, &mut memory)
@@ -234,17 +245,24 @@ impl Loaded {
         self.tables
             .check()
             .map_err(|what| TraceError::damaged(FILE_HEAD, what))?;
-        self.chunks = vec![Vec::new(); self.tables.threads.len()];
+        // How many references of each thread the chunks before hold.
+        let mut so_far = vec![0; self.tables.threads.len()];
         for &entry in blocks {
             match entry.head.kind {
                 Kind::Chunk => {
-                    let placed = self.place(entry);
+                    let placed = self.place(entry, &mut so_far);
                     self.tolerate(placed, entry.offset)?;
                 }
                 Kind::Order => self.order.push(entry),
                 _ => {}
             }
         }
+        // One list for all: a list for each of a million threads would take five times the memory.
+        self.chunks.sort_by_key(|entry| entry.head.id);
+        self.chunks.shrink_to_fit();
+        let threads = 0..=so_far.len() as ThreadId;
+        let start = |thread| self.chunks.partition_point(|entry| entry.head.id < thread);
+        self.starts = threads.map(start).collect();
         Ok(())
     }
 
@@ -274,10 +292,9 @@ impl Loaded {
     }
 
     /// Gives a chunk to its thread.
-    fn place(&mut self, entry: Entry) -> Result<(), TraceError> {
+    fn place(&mut self, entry: Entry, so_far: &mut [u64]) -> Result<(), TraceError> {
         let Entry { offset, head } = entry;
-        let salvage = self.salvage;
-        let Some(chunks) = self.chunks.get_mut(head.id as usize) else {
+        let Some(so_far) = so_far.get_mut(head.id as usize) else {
             return Err(TraceError::damaged(
                 offset,
                 format!("a chunk of thread {}, which is unknown", head.id),
@@ -295,16 +312,14 @@ impl Loaded {
             u64::from(head.events),
             limits::CHUNK_EVENTS as u64,
         )?;
-        let so_far = chunks
-            .last()
-            .map_or(0, |c| c.head.first.saturating_add(c.head.count.into()));
-        if head.first != so_far && !salvage {
+        if head.first != *so_far && !self.salvage {
             return Err(TraceError::damaged(
                 offset,
                 format!("a chunk is missing before this one of thread {}", head.id),
             ));
         }
-        chunks.push(entry);
+        *so_far = head.first.saturating_add(head.count.into());
+        self.chunks.push(entry);
         self.refs += u64::from(head.count);
         self.events += u64::from(head.events);
         self.instructions = self.instructions.saturating_add(head.sum);

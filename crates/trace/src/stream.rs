@@ -63,6 +63,23 @@ impl ThreadStream {
         }
     }
 
+    /// Goes on in another thread's stream, at the piece of that number: one stream for many threads takes the memory of one.
+    /// A stream that runs ahead cannot be sent elsewhere: it goes on as it was.
+    pub fn turn(&mut self, thread: ThreadId, piece: usize) {
+        if let From::Here(chunks) = &mut self.from {
+            chunks.thread = thread;
+            chunks.seek(piece);
+        }
+    }
+
+    /// Number of the piece that comes next.
+    pub fn position(&self) -> usize {
+        match &self.from {
+            From::Here(chunks) => chunks.position(),
+            From::Ahead(ahead) => ahead.position,
+        }
+    }
+
     /// What a salvaged trace turned out not to hold, so far.
     pub fn skipped(&self) -> &[Damage] {
         match &self.from {
@@ -178,6 +195,8 @@ impl Chunks {
 /// What the other thread hands over: no batch at the end.
 struct Piece {
     batch: Option<Batch>,
+    /// Number of the piece after it.
+    position: usize,
     skipped: Vec<Damage>,
 }
 
@@ -186,12 +205,14 @@ pub(crate) struct Ahead {
     full: Option<Receiver<Result<Piece, TraceError>>>,
     empty: Option<SyncSender<Batch>>,
     thread: Option<JoinHandle<()>>,
+    position: usize,
     skipped: Vec<Damage>,
 }
 
 impl Ahead {
     /// Where no thread can be had, the stream stays what it is.
     fn start(chunks: Chunks, depth: usize) -> From {
+        let position = chunks.position();
         let (give, full) = sync_channel(depth);
         let (empty, take) = sync_channel::<Batch>(depth);
         let lent = Arc::new(Mutex::new(Some(chunks)));
@@ -205,6 +226,7 @@ impl Ahead {
                 let piece = match chunks.next(&mut batch) {
                     Ok(more) => Ok(Piece {
                         batch: more.then_some(batch),
+                        position: chunks.position(),
                         skipped: std::mem::take(&mut chunks.skipped),
                     }),
                     Err(error) => Err(error),
@@ -220,6 +242,7 @@ impl Ahead {
                 full: Some(full),
                 empty: Some(empty),
                 thread: Some(thread),
+                position,
                 skipped: Vec::new(),
             }),
             Err(_) => match lent.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -228,6 +251,7 @@ impl Ahead {
                     full: None,
                     empty: None,
                     thread: None,
+                    position,
                     skipped: Vec::new(),
                 }),
             },
@@ -242,12 +266,14 @@ impl Ahead {
                 Some(Err(_)) => Err(TraceError::Refused("the thread that reads the trace has failed".into())),
                 _ => Ok(Piece {
                     batch: None,
+                    position: self.position,
                     skipped: Vec::new(),
                 }),
             },
         };
         let piece = piece?;
         self.skipped.extend(piece.skipped);
+        self.position = piece.position;
         let Some(next) = piece.batch else {
             batch.refs.clear();
             batch.events.clear();

@@ -65,6 +65,8 @@ struct Buffer {
     refs: Vec<Ref>,
     events: Vec<Timed>,
     event_bytes: usize,
+    /// Bytes of the wide references that are not in a chunk yet.
+    wide: usize,
     /// References in the thread's chunks so far.
     first: u64,
     /// How many references `refs` had when it was lent out.
@@ -81,6 +83,21 @@ impl Buffer {
     /// References that are not in a chunk yet.
     fn len(&self) -> usize {
         self.refs.len() + self.coder.as_ref().map_or(0, |coder| coder.told.refs)
+    }
+
+    /// How many of these references the chunk takes, which has room for so many, and whether it is full then.
+    fn fitting(&mut self, refs: &[Ref], room: usize) -> (usize, bool) {
+        let most = room.min(refs.len());
+        for (at, r) in refs[..most].iter().enumerate() {
+            if r.size > limits::WIDE {
+                let wide = self.wide + usize::from(r.size);
+                if wide > limits::WIDE_BYTES {
+                    return (at, true);
+                }
+                self.wide = wide;
+            }
+        }
+        (most, most == room)
     }
 }
 
@@ -233,9 +250,9 @@ impl Writer {
             {
                 buffer.refs = spare;
             }
-            let (now, later) = refs.split_at(refs.len().min(limits::CHUNK_REFS - buffer.refs.len()));
+            let (now, full) = buffer.fitting(refs, limits::CHUNK_REFS - buffer.refs.len());
+            let (now, later) = refs.split_at(now);
             buffer.refs.extend_from_slice(now);
-            let full = buffer.refs.len() == limits::CHUNK_REFS;
             self.buffered += now.len();
             refs = later;
             if full {
@@ -344,7 +361,7 @@ impl Writer {
         let coder = buffer.coder.take();
         let refs = std::mem::take(&mut buffer.refs);
         let events = std::mem::take(&mut buffer.events);
-        buffer.event_bytes = 0;
+        (buffer.event_bytes, buffer.wide) = (0, 0);
         let first = buffer.first;
         let held = refs.len() + std::mem::take(&mut buffer.weight) + 4 * events.len();
         buffer.first += (refs.len() + coder.as_ref().map_or(0, |coder| coder.told.refs)) as u64;

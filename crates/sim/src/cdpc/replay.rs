@@ -3,7 +3,8 @@
 use trace::{Event, Ref};
 
 use crate::error::SimError;
-use crate::input::{Batch, Input};
+use crate::held::{Place, Places};
+use crate::input::Input;
 
 /// Who is told of what threads did, in order.
 pub trait Visitor {
@@ -11,55 +12,33 @@ pub trait Visitor {
     fn event(&mut self, thread: u32, event: &Event);
 }
 
-/// How far a thread is.
-#[derive(Default)]
-struct Place {
-    batch: Batch,
-    next_ref: usize,
-    next_event: usize,
-}
-
-impl Place {
-    fn is_done(&self) -> bool {
-        self.next_ref >= self.batch.refs.len() && self.next_event >= self.batch.events.len()
+/// Tells the next items of a thread, at most so many; returns how many.
+fn tell(place: &mut Place, thread: u32, most: u64, visitor: &mut impl Visitor) -> u64 {
+    let stop = place.stop();
+    if place.next_ref >= stop {
+        let Some(timed) = place.batch.events.get(place.next_event) else {
+            return 0;
+        };
+        visitor.event(thread, &timed.event);
+        place.next_event += 1;
+        return 1;
     }
-
-    /// Tells the next items, at most so many; returns how many.
-    fn tell(&mut self, thread: u32, most: u64, visitor: &mut impl Visitor) -> u64 {
-        let event = self.batch.events.get(self.next_event);
-        let stop = event.map_or(self.batch.refs.len(), |timed| timed.at as usize);
-        let stop = stop.min(self.batch.refs.len());
-        if self.next_ref >= stop {
-            let Some(timed) = event else { return 0 };
-            visitor.event(thread, &timed.event);
-            self.next_event += 1;
-            return 1;
-        }
-        let count = (stop - self.next_ref).min(usize::try_from(most).unwrap_or(usize::MAX));
-        visitor.references(thread, &self.batch.refs[self.next_ref..self.next_ref + count]);
-        self.next_ref += count;
-        count as u64
-    }
+    let count = (stop - place.next_ref).min(usize::try_from(most).unwrap_or(usize::MAX));
+    visitor.references(thread, &place.batch.refs[place.next_ref..place.next_ref + count]);
+    place.next_ref += count;
+    count as u64
 }
 
 /// Tells a visitor all items of an input.
 pub fn replay(input: &mut dyn Input, visitor: &mut impl Visitor) -> Result<(), SimError> {
-    let mut places: Vec<Place> = input.threads().iter().map(|_| Place::default()).collect();
+    let mut places = Places::new(input);
     while let Some(run) = input.next_run()? {
-        let Some(place) = places.get_mut(run.thread as usize) else {
-            continue;
-        };
         let mut left = run.items;
         while left > 0 {
-            if place.is_done() {
-                (place.next_ref, place.next_event) = (0, 0);
-                if !input.next(run.thread, &mut place.batch)? {
-                    place.batch = Batch::default();
-                    break;
-                }
-                continue;
-            }
-            left -= place.tell(run.thread, left, visitor);
+            let Some(place) = places.at(input, run.thread)? else {
+                break;
+            };
+            left -= tell(place, run.thread, left, visitor);
         }
     }
     Ok(())

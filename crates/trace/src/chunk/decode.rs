@@ -26,6 +26,8 @@ const NOBODY: u32 = u32::MAX;
 #[derive(Default)]
 pub struct Decoder {
     locals: Vec<Local>,
+    /// Whether the chunk names a site of wide references.
+    wide: bool,
 }
 
 /// How an address code is undone: the bytes of its difference, the mask that keeps them, the bit of
@@ -99,6 +101,12 @@ struct Columns<'a> {
     sites_count: usize,
 }
 
+/// Bytes that wide references touch.
+pub fn wide_bytes(refs: &[Ref]) -> usize {
+    let bytes = |r: &Ref| if r.size > limits::WIDE { usize::from(r.size) } else { 0 };
+    refs.iter().map(bytes).sum()
+}
+
 impl Decoder {
     /// Fills `refs` and `events` from a payload; the error says what is wrong with it.
     pub fn decode(
@@ -113,6 +121,9 @@ impl Decoder {
         // What the buffer held is overwritten, so that only growth has to be initialised.
         refs.resize(columns.refs_count, EMPTY);
         self.references(&columns, refs)?;
+        if self.wide && wide_bytes(refs) > limits::WIDE_BYTES {
+            return Err("the wide references of a chunk touch more than 16 MiB");
+        }
         events.clear();
         event::decode(columns.events, columns.events_count, columns.refs_count as u32, events)
     }
@@ -127,6 +138,7 @@ impl Decoder {
     /// Makes room for the sites that the chunk names, in the order in which it will use them.
     fn names(&mut self, columns: &Columns<'_>, sites: &[Site]) -> Result<(), &'static str> {
         self.locals.clear();
+        self.wide = false;
         let mut cursor = Cursor::new(columns.names);
         let mut number = 0i64;
         for _ in 0..columns.sites_count {
@@ -134,6 +146,7 @@ impl Decoder {
             number = number.wrapping_add(step);
             let site = usize::try_from(number).ok().and_then(|n| sites.get(n));
             let site = site.ok_or("a chunk names a site that the table of sites does not have")?;
+            self.wide |= site.size > limits::WIDE;
             self.locals.push(Local {
                 habit: Habit::new(site),
                 next: NOBODY,

@@ -102,11 +102,14 @@ impl Coder {
             let refs = match stopped {
                 Stopped::Unusual => break false,
                 Stopped::Last => continue,
-                Stopped::New(head) => match bodies(head) {
-                    Some(body) if self.enter(head, body, words, &mut at, carried, stop) => continue,
-                    Some(body) => body.refs.len(),
-                    None => break false,
-                },
+                // What wide references touch is counted one by one.
+                Stopped::New(head) => {
+                    match bodies(head).filter(|body| body.refs.iter().all(|r| r.size <= limits::WIDE)) {
+                        Some(body) if self.enter(head, body, words, &mut at, carried, stop) => continue,
+                        Some(body) => body.refs.len(),
+                        None => break false,
+                    }
+                }
                 Stopped::Room(refs) if self.told.refs + refs <= stop => {
                     self.told.grow(refs);
                     continue;

@@ -38,13 +38,19 @@ impl Writer {
             self.run(thread, new as u64, 0)?;
             self.buffered += new;
         }
-        while refs.len() >= limits::CHUNK_REFS {
+        let mut held = refs.len() - new;
+        loop {
+            let room = limits::CHUNK_REFS.saturating_sub(held);
+            let (more, full) = self.buffers[thread as usize].fitting(&refs[held..], room);
+            if !full {
+                break;
+            }
             let mut rest = self.spare.take().unwrap_or_default();
-            rest.extend_from_slice(&refs[limits::CHUNK_REFS..]);
-            refs.truncate(limits::CHUNK_REFS);
+            rest.extend_from_slice(&refs[held + more..]);
+            refs.truncate(held + more);
             self.buffers[thread as usize].refs = refs;
             self.chunk(thread)?;
-            refs = rest;
+            (refs, held) = (rest, 0);
         }
         self.buffers[thread as usize].refs = refs;
         if self.buffered > self.options.buffered_refs {

@@ -12,7 +12,7 @@ impl Writer {
     ///
     /// A run is a head (`9` in the top four bits), then the addresses of the body's references (top
     /// bit clear). Runs are taken in until one is not whole, is followed by a word with `a` in its top
-    /// four bits, is of a body that `bodies` does not know, would carry more than 255 instructions to
+    /// four bits, is of a body that `bodies` does not know or that has wide references, would carry more than 255 instructions to
     /// a reference, or goes beyond `most` references; that one is for the caller, as references or
     /// otherwise. `carried` are the thread's instructions since its last reference, kept up to date.
     /// A head must mean the same body for as long as the thread lives.
@@ -88,13 +88,14 @@ impl Writer {
                 break;
             }
             self.code(thread)?;
-            let room = limits::CHUNK_REFS - self.buffers[thread as usize].len();
-            let most = room.min(rest.len());
-            let fetch = rest[..most].iter().position(|r| r.op == Op::Fetch);
-            let (now, later) = rest.split_at(fetch.unwrap_or(most));
+            let fetch = rest.iter().position(|r| r.op == Op::Fetch).unwrap_or(rest.len());
+            let buffer = &mut self.buffers[thread as usize];
+            let room = limits::CHUNK_REFS - buffer.len();
+            let (now, full) = buffer.fitting(&rest[..fetch], room);
+            let (now, later) = rest.split_at(now);
             self.singles(thread, now)?;
             rest = later;
-            if now.len() == room {
+            if full {
                 self.chunk(thread)?;
             }
         }
