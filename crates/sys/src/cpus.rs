@@ -20,6 +20,11 @@ pub fn parse_list(text: &str) -> Option<CpuSet> {
             return None;
         }
         cpus.extend(first..=last);
+        // A damaged file may say the same over and over: memory is that of the cpus that can be.
+        if cpus.len() > CPU_NUMBER_MAX as usize {
+            cpus.sort_unstable();
+            cpus.dedup();
+        }
     }
     cpus.sort_unstable();
     cpus.dedup();
@@ -131,6 +136,13 @@ mod tests {
         }
         assert_eq!(list(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
         assert_eq!(list(&[]), "");
+    }
+
+    #[test]
+    fn a_list_that_repeats_itself_takes_the_memory_of_the_cpus_that_can_be() {
+        let cpus = parse_list(&["0-65535"; 200].join(",")).unwrap();
+        assert_eq!(cpus.len(), 65_536);
+        assert!(cpus.capacity() <= 4 * 65_536, "{}", cpus.capacity());
     }
 
     #[test]
