@@ -227,11 +227,11 @@ impl Loaded {
                 Kind::Chunk | Kind::Order | Kind::Index | Kind::Footer => continue,
                 Kind::Header | Kind::Tables | Kind::Sites => {
                     let size = u64::from(entry.head.raw);
-                    within(offset, "bytes of tables", allowed - room + size, allowed)?;
-                    room -= size;
-                    source
-                        .payload(entry, limits::TABLE_BYTES, &mut memory)
-                        .and_then(|()| self.table(entry, &memory.raw, &mut header))
+                    within(offset, "bytes of tables", allowed - room + size, allowed).and_then(|()| {
+                        room -= size;
+                        source.payload(entry, limits::TABLE_BYTES, &mut memory)?;
+                        self.table(entry, &memory.raw, &mut header)
+                    })
                 }
             };
             self.tolerate(taken, offset)?;
