@@ -10,6 +10,8 @@ use crate::structures::{self, Tables};
 
 /// Different loops that are kept of a trace; a bound on memory.
 const LOOPS: usize = 1 << 16;
+/// Bytes of the arrays of all loops together. No trace touches as much; a damaged number would cost minutes.
+const BYTES: u128 = 16 << 30;
 /// Summaries that cannot be, told in words.
 const MALFORMED: usize = 8;
 
@@ -56,9 +58,27 @@ pub fn gather(
     // Where each loop is in `own`, whatever its team: one that is told again with another team deals the same work
     // anew, as a constructor does not know yet how many threads the program will ask for.
     let mut known: HashMap<(u32, Loop), usize> = HashMap::new();
+    let mut arrays: HashSet<(u32, u64, u128)> = HashSet::new();
+    let mut bytes = 0;
     events(&mut |space, event| {
         let Event::Summary { text } = event else { return };
-        match read(text) {
+        let fits = |a_loop: Loop| {
+            let new: HashSet<_> = extents(&a_loop)
+                .map(|(start, bytes)| (space, start, bytes))
+                .filter(|array| !arrays.contains(array))
+                .collect();
+            let more: u128 = new.iter().map(|(_, _, bytes)| bytes).sum();
+            if bytes + more > BYTES {
+                let place = &a_loop.place;
+                return Err(format!(
+                    "{place}: arrays of {more} bytes more; of all loops they may have {BYTES}"
+                ));
+            }
+            bytes += more;
+            arrays.extend(new);
+            Ok(a_loop)
+        };
+        match read(text).and_then(fits) {
             Err(why) => said.malformed.add(why),
             Ok(a_loop) => match known.get(&(space, of_any_team(&a_loop))) {
                 Some(&at) => own[at].1 = a_loop,
@@ -92,6 +112,21 @@ pub fn gather(
     Ok(said)
 }
 
+/// First byte and bytes of each array of a loop; where these are not known, those that its iterations span.
+fn extents(a_loop: &Loop) -> impl Iterator<Item = (u64, u128)> + '_ {
+    a_loop.summaries.iter().map(|summary| {
+        let far = |step: i64, count: u64| u128::from(step.unsigned_abs()) * u128::from(count);
+        let inner: u128 = summary.inner.iter().map(|inner| far(inner.stride, inner.count)).sum();
+        let spanned = u128::from(summary.span) + far(summary.unit, a_loop.iterations) + inner;
+        let bytes = if summary.bytes > 0 {
+            summary.bytes.into()
+        } else {
+            spanned
+        };
+        (summary.start, bytes)
+    })
+}
+
 fn of_any_team(a_loop: &Loop) -> Loop {
     Loop {
         threads: 0,
@@ -106,4 +141,39 @@ fn read(text: &str) -> Result<Loop, String> {
     })?;
     a_loop.check().map_err(|error| error.to_string())?;
     Ok(a_loop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A loop over one array, as JSON.
+    fn text(start: u64, bytes: u64, unit: i64) -> Event {
+        let text = format!(
+            r#"{{"place":"{start:x}","threads":2,"iterations":1048576,"schedule":"even","summaries":[{{"name":"a","start":{start},"bytes":{bytes},"unit":{unit},"span":64,"access":"read","communication":"none"}}]}}"#
+        );
+        Event::Summary { text }
+    }
+
+    #[test]
+    fn arrays_beyond_what_a_trace_can_touch_are_left_out_and_told() {
+        const GIB: u64 = 1 << 30;
+        let events = [
+            text(GIB, 10 * GIB, 64),
+            // The same array costs nothing more.
+            text(GIB, 10 * GIB, 128),
+            text(64 * GIB, 7 * GIB, 64),
+            text(128 * GIB, 0, 1 << 20),
+            text(256 * GIB, 0, 64),
+        ];
+        let said = gather(&Tables::default(), |visit| {
+            events.iter().for_each(|event| visit(0, event));
+            Ok(())
+        })
+        .unwrap();
+        let places: Vec<&str> = said.loops[0].1.iter().map(|a_loop| a_loop.place.as_str()).collect();
+        assert_eq!(places, ["40000000", "40000000", "4000000000"]);
+        assert_eq!(said.malformed.count, 2, "{:?}", said.malformed.told);
+        assert!(said.malformed.told[0].starts_with("1000000000: arrays of 7516192768 bytes more"));
+    }
 }
