@@ -162,6 +162,30 @@ fn a_program_in_c_goes_on_without_the_daemon_and_finds_the_next_one() {
 }
 
 #[test]
+fn a_daemon_that_hangs_is_waited_for_now_and_then() {
+    let Some(mut daemon) = Daemon::start() else { return };
+    let shop = Workshop::new();
+    let Some(program) = shop.linked("served.c", &["-O1"]) else {
+        return;
+    };
+    let mut command = Command::new(program);
+    let mut program = Program::start(command.env("DOMICILE_COLORS", "force:12:4:65536"), &daemon);
+    program.goes_on();
+    sys::signals::send(daemon.child.id(), 19).unwrap();
+    // Each of these would else take as long as an answer may take.
+    program.goes_on();
+    program.goes_on();
+    sys::signals::send(daemon.child.id(), 18).unwrap();
+    let came_back = (0..200).any(|_| {
+        program.goes_on();
+        daemon.clients() > 0
+    });
+    assert!(came_back, "it did not come back");
+    daemon.kill();
+    program.ends();
+}
+
+#[test]
 fn a_plan_goes_on_without_the_daemon_and_says_so() {
     let Some(mut daemon) = Daemon::start() else { return };
     let shop = Workshop::new();

@@ -25,6 +25,9 @@ pub const SOCKET_VARIABLE: &str = "DOMICILE_SOCKET";
 /// How long an answer may take. The daemon needs less than a millisecond, but must get a cpu first.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long a daemon that did not answer is left alone at first, and at most: the pause doubles with each time.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(32)];
+
 /// Why the daemon did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -77,6 +80,8 @@ pub struct Client {
     process: u32,
     colors: Colors,
     connections: u64,
+    /// Until when, and for how long, the daemon is left alone that did not answer.
+    pause: Option<(Instant, Duration)>,
     buffer: Vec<u8>,
 }
 
@@ -100,6 +105,7 @@ impl Client {
                 source: crate::Source::Forced,
             },
             connections: 0,
+            pause: None,
             buffer: vec![0; MESSAGE_BYTES + 1],
         };
         client.greet()?;
@@ -138,6 +144,10 @@ impl Client {
             self.peer = None;
             return Err(ClientError::Lost(io::ErrorKind::NotConnected.into()));
         }
+        // Whoever waits for a daemon that hangs would hang with it, again with every call.
+        if self.peer.is_none() && self.pause.is_some_and(|(until, _)| Instant::now() < until) {
+            return Err(ClientError::Slow);
+        }
         if self.peer.is_none() || self.process != std::process::id() {
             self.greet()?;
         }
@@ -146,6 +156,14 @@ impl Client {
 
     fn exchange(&mut self, request: &Request) -> Result<Answer, ClientError> {
         let answer = self.try_to_exchange(request);
+        self.pause = match &answer {
+            Err(ClientError::Slow) => {
+                let [first, longest] = PAUSES;
+                let pause = self.pause.map_or(first, |(_, last)| (last * 2).min(longest));
+                Some((Instant::now() + pause, pause))
+            }
+            _ => None,
+        };
         match &answer {
             Ok(_) => {}
             Err(ClientError::Refused { why, .. }) if *why != Refusal::Protocol => {}

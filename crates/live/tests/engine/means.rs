@@ -53,6 +53,34 @@ fn each_means_alone_colors_pages_and_keeps_their_content() {
 }
 
 #[test]
+fn more_than_may_be_filled_is_refused_and_nothing_is_filled() {
+    let Some(mut engine) = open(config(3)) else { return };
+    let total = sys::pressure::Memory::read(&sys::Root::default()).unwrap().total as usize;
+    // The kernel maps as much as there could be, and no frame stands behind it.
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let sparse = Memory::mapped(4 * (total / MIB) * MIB, flags, -1);
+    let few = set(&[2, 5]);
+    let refused = engine.color_own(sparse.pages(), &Wish::Set(few.clone()), Others::Absent);
+    assert!(
+        matches!(refused, Err(Error::Memory { wanted, room }) if wanted == sparse.bytes as u64 && room < wanted),
+        "{refused:?}"
+    );
+    let first = live::Pages {
+        count: 512,
+        ..sparse.pages()
+    };
+    let map = sys::frames::Pagemap::own().unwrap();
+    let present = |pages: live::Pages| {
+        let entries = map.entries(sys::memory::Span::new(pages.start, pages.bytes())).unwrap();
+        entries.iter().filter(|entry| entry.present()).count()
+    };
+    assert_eq!(present(first), 0);
+    // A part that there is memory for is colored.
+    assert!(engine.color_own(first, &Wish::Set(few), Others::Absent).is_ok());
+    assert_eq!(present(first), 512);
+}
+
+#[test]
 fn remapping_stays_within_its_budget_of_mappings() {
     let mut config = forced(Some(Placing::Remap), None);
     config.mappings = sys::mappings::count().unwrap() + 200;
