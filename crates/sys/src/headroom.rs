@@ -51,6 +51,7 @@ impl Headroom {
                 free: 1 << 30,
             },
         };
+        let all = room.total;
         for line in root.text("proc/self/cgroup").unwrap_or_default().lines() {
             // A line such as `4:memory:/a/b`, or `0::/a/b` for the second version.
             let mut parts = line.splitn(3, ':');
@@ -63,7 +64,7 @@ impl Headroom {
                 _ => continue,
             };
             for files in versions {
-                room.narrow(root, files, path);
+                room.narrow(root, files, path, all);
             }
         }
         room
@@ -75,8 +76,8 @@ impl Headroom {
         (self.free / 2).min(self.free.saturating_sub(self.total / 8))
     }
 
-    /// By a group and all that it is in.
-    fn narrow(&mut self, root: &Root, files: &Files, path: &str) {
+    /// By a group and all that it is in; `all` is what the machine has.
+    fn narrow(&mut self, root: &Root, files: &Files, path: &str, all: u64) {
         let mut path = path.trim_matches('/');
         loop {
             let folder = match path {
@@ -86,14 +87,19 @@ impl Headroom {
             let number = |name: &str| root.text(&format!("{folder}/{name}")).ok()?.parse::<u64>().ok();
             // `max` is none.
             let limit = files.limits.iter().filter_map(|name| number(name)).min();
-            if let Some(limit) = limit {
-                let idle = root.text(&format!("{folder}/memory.stat")).unwrap_or_default();
-                let idle = idle
-                    .lines()
-                    .find_map(|line| line.strip_prefix(files.idle)?.parse().ok());
-                let used = number(files.used).unwrap_or(0).saturating_sub(idle.unwrap_or(0));
+            // What allows as much as there is anyway is not looked at further.
+            if let Some(limit) = limit.filter(|limit| *limit < all) {
                 self.total = self.total.min(limit);
-                self.free = self.free.min(limit.saturating_sub(used));
+                let used = number(files.used).unwrap_or(0);
+                // The kernel takes its time to sum up the statistics.
+                if limit.saturating_sub(used) < self.free {
+                    let stat = root.text(&format!("{folder}/memory.stat")).unwrap_or_default();
+                    let idle = stat
+                        .lines()
+                        .find_map(|line| line.strip_prefix(files.idle)?.parse().ok());
+                    let used = used.saturating_sub(idle.unwrap_or(0));
+                    self.free = self.free.min(limit.saturating_sub(used));
+                }
             }
             if path.is_empty() {
                 return;
@@ -148,7 +154,9 @@ mod tests {
             ("sys/fs/cgroup/a/b/memory.max", "max\n"),
             ("sys/fs/cgroup/a/b/memory.high", "4194304\n"),
             ("sys/fs/cgroup/a/b/memory.current", "1048576\n"),
-            ("sys/fs/cgroup/a/b/c/memory.max", "max\n"),
+            // As much as above, and little of it used by this group.
+            ("sys/fs/cgroup/a/b/c/memory.max", "2097152\n"),
+            ("sys/fs/cgroup/a/b/c/memory.current", "4096\n"),
         ]);
         let room = Headroom::read(&root);
         let wanted = Headroom {
