@@ -4,15 +4,20 @@
 //! the README beside this crate.
 
 mod afford;
+mod children;
 mod exchange;
 mod flight;
 mod furnish;
+mod hearing;
 mod keeping;
 mod means;
+#[cfg(test)]
+mod model;
 mod open;
 mod outcome;
 mod refill;
 mod remap;
+mod rules;
 mod survey;
 mod tally;
 mod verify;
@@ -121,8 +126,9 @@ impl Engine {
     ///
     /// - with [`Others::Absent`] nobody else touches the range until this returns, neither a thread of this process nor
     ///   the kernel for one, nor does anybody change its mappings;
-    /// - with [`Others::Running`] no process is made from this one meanwhile by anything that the C library's handlers
-    ///   of `fork` do not see: a bare `clone` system call, `_Fork`.
+    /// - with [`Others::Running`], and only where [`Means::forks`] is false, no process is made from this one meanwhile by
+    ///   anything that the C library's handlers of `fork` do not see: a bare `clone` system call, `_Fork`. (Its child
+    ///   would find zeros in pages that were on their way. `vfork` and `posix_spawn` are harmless.)
     pub unsafe fn color(&mut self, range: Pages, wish: &Wish, others: Others) -> Result<Done, Error> {
         self.renew()?;
         self.trouble = None;

@@ -4,6 +4,11 @@
 //! until the page is put in or the span unregistered. The one that puts pages in must therefore
 //! never touch such a page itself.
 //!
+//! What one userfaultfd is registered with belongs together. As long as a change of one of its spans is unheard
+//! the kernel refuses to take, put, copy and zero with it ([`Stop::Again`]), and so it does from before the change
+//! until the thread that made it has been woken. A page that was taken with the userfaultfd that its own span is
+//! registered with is therefore where all that was heard says it is.
+//!
 //! [`Faults::put`], [`Faults::copy`] and [`Faults::zero`] only ever fill absent pages, and taking
 //! pages out needs an [`Area`] to hold them; but while they are out, and if they are not put back,
 //! the span's content is not what its owner left there. So all of these are `unsafe`: the caller
@@ -14,10 +19,16 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
+mod events;
+mod held;
+
 use rustix::ioctl::{Opcode, opcode};
 
 use crate::kept::Kept;
 use crate::memory::{Area, PAGE, Span};
+
+pub use events::Event;
+pub use held::Void;
 
 /// Whose accesses to missing pages wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +52,7 @@ pub enum Door {
 pub struct Features(u64);
 
 impl Features {
+    const EVENT_FORK: u64 = 1 << 1;
     const EVENT_REMAP: u64 = 1 << 2;
     const EVENT_REMOVE: u64 = 1 << 3;
     const EVENT_UNMAP: u64 = 1 << 6;
@@ -56,21 +68,6 @@ impl Features {
     pub fn events(self) -> bool {
         self.0 & Features::EVENTS == Features::EVENTS
     }
-}
-
-/// What happened to a span.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A thread waits for the page at this address.
-    Missing(usize),
-    /// `mremap` took pages elsewhere.
-    Moved { from: usize, to: usize, bytes: usize },
-    /// `madvise` gives these pages up; it waits until this is read and empties them afterwards.
-    Emptied(Span),
-    /// They are no longer mapped.
-    Unmapped(Span),
-    /// One that was not asked for.
-    Other(u8),
 }
 
 /// Why pages stay where they are.
@@ -105,6 +102,8 @@ pub struct Faults {
     scope: Scope,
     door: Door,
     offered: Features,
+    /// Whether this user may be told of forks.
+    forks: bool,
 }
 
 const GROUP: u8 = 0xaa;
@@ -146,22 +145,14 @@ struct Zero {
     done: i64,
 }
 
-/// `struct uffd_msg`.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Message {
-    event: u8,
-    reserved: [u8; 7],
-    arguments: [u64; 3],
-}
-
 /// EAGAIN is given up after that many times: the caller may have an event to read first.
 const PATIENCE: usize = 8;
 
 impl Faults {
     /// Opens one that makes kernel accesses wait too if this user may, by system call or device,
     /// else one for the program's accesses alone. `events` asks to be told of [`Event::Moved`],
-    /// [`Event::Emptied`] and [`Event::Unmapped`] where the kernel can.
+    /// [`Event::Emptied`] and [`Event::Unmapped`] where the kernel can, and of [`Event::Forked`] where this user
+    /// may (CAP_SYS_PTRACE).
     ///
     /// Errors: those of the last way tried: EPERM, ENOSYS ...
     pub fn open(events: bool) -> io::Result<Faults> {
@@ -174,25 +165,32 @@ impl Faults {
         let (first, _) = descriptor(scope)?;
         let offered = Features(handshake(first.as_fd(), 0)?);
         drop(first);
+        let (fd, _) = descriptor(scope)?;
+        let forks = offered.0 & Features::EVENT_FORK != 0 && handshake(fd.as_fd(), Features::EVENT_FORK).is_ok();
+        drop(fd);
+        Faults::agreed(scope, offered, forks, events)
+    }
+
+    /// Another one of the same scope; `events` as for [`open`](Faults::open).
+    pub fn another(&self, events: bool) -> io::Result<Faults> {
+        Faults::agreed(self.scope, self.offered, self.forks, events)
+    }
+
+    fn agreed(scope: Scope, offered: Features, forks: bool, events: bool) -> io::Result<Faults> {
         let (fd, door) = descriptor(scope)?;
-        handshake(fd.as_fd(), offered.0 & wished(events))?;
+        let told = if events { Features::EVENTS } else { 0 };
+        let told = if events && forks {
+            told | Features::EVENT_FORK
+        } else {
+            told
+        };
+        handshake(fd.as_fd(), offered.0 & (Features::MOVE | told))?;
         Ok(Faults {
             fd: Kept::new(fd)?,
             scope,
             door,
             offered,
-        })
-    }
-
-    /// Another one of the same scope; `events` as for [`open`](Faults::open).
-    pub fn another(&self, events: bool) -> io::Result<Faults> {
-        let (fd, door) = descriptor(self.scope)?;
-        handshake(fd.as_fd(), self.offered.0 & wished(events))?;
-        Ok(Faults {
-            fd: Kept::new(fd)?,
-            scope: self.scope,
-            door,
-            offered: self.offered,
+            forks,
         })
     }
 
@@ -213,10 +211,18 @@ impl Faults {
         self.offered
     }
 
+    /// Whether it is told of forks, where it was asked to be told of events.
+    pub fn hears_forks(&self) -> bool {
+        self.forks
+    }
+
     /// From now on threads wait that touch absent pages of the span.
     ///
     /// Errors: EBUSY where part of it is registered with another one, EINVAL where nothing or
     /// something unfit is mapped, EPERM for files that may not be written.
+    ///
+    /// What is not mapped is passed over silently, and what is mapped there later is not registered: see
+    /// [`holds`](Faults::holds).
     pub fn register(&self, span: Span) -> io::Result<()> {
         const MISSING: u64 = 1;
         let mut register = Register {
@@ -353,35 +359,6 @@ impl Faults {
         }
     }
 
-    /// The next event, if there is one. Does not wait.
-    pub fn event(&self) -> io::Result<Option<Event>> {
-        // What waits at another's file is not ours to take.
-        let fd = self.fd.get()?;
-        let mut message = Message::default();
-        // SAFETY: room for one message, and the kernel writes whole ones of plain numbers.
-        let got = unsafe { libc::read(fd.as_raw_fd(), (&raw mut message).cast(), size_of::<Message>()) };
-        if got < 0 {
-            let error = io::Error::last_os_error();
-            return match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(None),
-                _ => Err(error),
-            };
-        }
-        let [a, b, c] = message.arguments.map(|number| number as usize);
-        let span = Span::new(a, b.saturating_sub(a));
-        Ok(Some(match message.event {
-            0x12 => Event::Missing(b),
-            0x14 => Event::Moved {
-                from: a,
-                to: b,
-                bytes: c,
-            },
-            0x15 => Event::Emptied(span),
-            0x16 => Event::Unmapped(span),
-            other => Event::Other(other),
-        }))
-    }
-
     /// # Safety
     /// `structure` is what the request wants.
     unsafe fn ask<T>(&self, request: Opcode, structure: &mut T) -> io::Result<()> {
@@ -423,11 +400,6 @@ fn stop(error: &io::Error) -> Stop {
         libc::EINVAL => Stop::Unfit,
         other => Stop::Other(other),
     }
-}
-
-/// The features to ask for.
-fn wished(events: bool) -> u64 {
-    Features::MOVE | if events { Features::EVENTS } else { 0 }
 }
 
 /// Opens one without a word said yet.

@@ -2,8 +2,10 @@
 //!
 //! A child of fork gets a copy of the page tables as they are. A page that has been taken out and
 //! not yet put back would be missing in the child, for good. So whoever takes pages out holds a
-//! [`Flight`], and `fork` waits until no flight is left; flights wait while somebody forks. (A
-//! process made by a bare `clone` system call, without the C library, does not wait.)
+//! [`Flight`], and `fork` waits until no flight is left; flights wait while somebody forks.
+//!
+//! A process made by `_Fork` or a bare `clone` system call does not wait. Where userfaultfd tells of it
+//! ([`crate::faults::Event::Forked`]) its missing pages are copied there, else they are missing.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};

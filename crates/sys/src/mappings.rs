@@ -2,7 +2,7 @@
 //! `/proc/PID/smaps` tells.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 
 use crate::memory::Span;
 
@@ -174,6 +174,53 @@ pub fn details(span: Span) -> io::Result<Vec<Details>> {
     Ok(found)
 }
 
+/// The mappings of this process that are empty in its children (`MADV_WIPEONFORK`), ascending. Nothing is allocated:
+/// it may be asked while pages of the heap are away.
+pub fn wiped_on_fork(mut found: impl FnMut(Span)) -> io::Result<()> {
+    let mut file = File::open("/proc/self/smaps")?;
+    let mut room = [0u8; 4096];
+    let mut held = 0;
+    let mut last = None;
+    loop {
+        let got = file.read(&mut room[held..])?;
+        let filled = held + got;
+        let mut rest = &room[..filled];
+        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+            let line = &rest[..end];
+            rest = &rest[end + 1..];
+            if let Some(flags) = line.strip_prefix(b"VmFlags:") {
+                if let Some(span) = last.filter(|_| flags.split(|&byte| byte == b' ').any(|flag| flag == b"wf")) {
+                    found(span);
+                }
+            } else if let Some(span) = addresses(line) {
+                last = Some(span);
+            }
+        }
+        held = rest.len();
+        if got == 0 {
+            return Ok(());
+        }
+        // The rest of a line longer than that is a path, of no interest.
+        held = if held == room.len() { 0 } else { held };
+        room.copy_within(filled - held..filled, 0);
+    }
+}
+
+/// `start-end` in lower-case hexadecimals, with which a mapping's line begins.
+fn addresses(line: &[u8]) -> Option<Span> {
+    let number = |digits: &[u8]| {
+        let digit = |value: usize, &digit: &u8| {
+            let digit = (digit as char).to_digit(16).filter(|_| !digit.is_ascii_uppercase())?;
+            value.checked_mul(16)?.checked_add(digit as usize)
+        };
+        digits.iter().try_fold(0, digit)
+    };
+    let word = line.split(|&byte| byte == b' ').next()?;
+    let dash = word.iter().position(|&byte| byte == b'-').filter(|&dash| dash > 0)?;
+    let (start, end) = (number(&word[..dash])?, number(&word[dash + 1..])?);
+    Some(Span::new(start, end.checked_sub(start)?))
+}
+
 /// Lines as text; paths that are not UTF-8 lose what does not fit.
 fn lines(file: File) -> impl Iterator<Item = io::Result<String>> {
     let mut reader = BufReader::with_capacity(1 << 16, file);
@@ -220,6 +267,41 @@ mod tests {
             "7e-7f rw 0 0:0 0",
         ] {
             assert!(Mapping::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_wiped_on_fork_is_found() {
+        // Areas are.
+        let area = Area::map(3 * PAGE, Size::Small).unwrap();
+        let mut found = Vec::new();
+        wiped_on_fork(|span| found.push(span)).unwrap();
+        assert!(
+            found
+                .iter()
+                .any(|span| span.start <= area.start() && area.span().end() <= span.end())
+        );
+        let wiped: Vec<Span> = details(Span::new(0, usize::MAX))
+            .unwrap()
+            .iter()
+            .filter(|details| details.has("wf"))
+            .map(|details| details.mapping.span)
+            .collect();
+        // Other tests map and unmap meanwhile.
+        assert!(found.iter().filter(|span| wiped.contains(span)).count() * 2 > found.len());
+        assert_eq!(
+            addresses(b"7f00-7f01 rw-p 00000000 00:00 0 "),
+            Some(Span::new(0x7f00, 1))
+        );
+        for line in [
+            &b"Rss:  4 kB"[..],
+            b"",
+            b"-",
+            b"7F-80 r",
+            b"80-7f r",
+            b"AnonHugePages: 0 kB",
+        ] {
+            assert_eq!(addresses(line), None);
         }
     }
 

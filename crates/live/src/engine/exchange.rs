@@ -1,9 +1,10 @@
 //! Exchanging the frames of pages that have content, by UFFDIO_MOVE.
 
-use sys::faults::Faults;
+use sys::faults::{Faults, Void};
 use sys::memory::{Area, Size};
 
-use super::flight::{Exchange, State};
+use super::flight::{Exchange, VOID};
+use super::rules::State;
 use super::{Done, Engine, Others, Placing, Why, Wish};
 use crate::engine::wish::Target;
 use crate::pool::Content;
@@ -37,26 +38,24 @@ impl Engine {
         }
         let before = (piece.start - range.start) / PAGE_BYTES;
         let want: Vec<u16> = targets.iter().map(|target| target.color).collect();
-        let map = || {
-            let area = Area::map(targets.len() * PAGE_BYTES, Size::Small);
+        let map = |pages: usize| {
+            let area = Area::map(pages * PAGE_BYTES, Size::Small);
             area.map_err(Error::system("mapping memory to exchange pages"))
         };
-        let (old, fresh) = (map()?, map()?);
+        let (old, fresh, void) = (map(targets.len())?, map(targets.len())?, Void::map(VOID));
+        let void = void.map_err(Error::system("mapping memory to exchange pages"))?;
         let new = Pages {
             start: fresh.start(),
             count: targets.len(),
         };
         // SAFETY: an area of our own, which nobody else knows; a page of it goes into place with its new content.
         let furnished = unsafe { self.furnish(new, &want, Content::Any, Placing::Move) }?;
-        let stage = self.another(false)?;
-        let registered = stage.register(old.span());
-        registered.map_err(Error::system("registering memory with a userfaultfd"))?;
         let pages = targets
             .iter()
             .zip(&furnished.right)
             .map(|(target, &right)| (target.page - before, right));
         // SAFETY: the caller's promise; the piece is registered before each pass.
-        let mut exchange = unsafe { Exchange::new(piece.span(), pages, stage, old, fresh) };
+        let mut exchange = unsafe { Exchange::new(piece.span(), pages, old, fresh, void) };
         let batch = match others {
             Others::Absent => QUIET_BATCH,
             Others::Running => self.config.batch,
@@ -70,20 +69,19 @@ impl Engine {
         }
         let mut unlocked = Vec::new();
         for round in 0..ROUNDS {
-            let events = match self.another(true) {
-                Ok(events) => events,
+            let faults = match self.another() {
+                Ok(faults) => faults,
                 // Some pages are done, and what was unlocked must be locked again.
                 Err(_) if round > 0 => break,
                 Err(error) => return Err(error),
             };
-            if let Err(error) = events.register(piece.span()) {
+            if let Err(error) = exchange.register(faults) {
                 if round > 0 {
                     // Mapped anew meanwhile: what is there is the program's business.
                     break;
                 }
                 return Err(refused(piece, error));
             }
-            exchange.events = Some(events);
             exchange.pass(batch);
             if round + 1 == ROUNDS || !exchange.unfinished() {
                 break;
@@ -97,8 +95,6 @@ impl Engine {
             exchange.retry();
         }
         self.relock(&unlocked);
-        let released = exchange.stage.unregister(exchange.old.span());
-        released.map_err(Error::system("releasing memory from a userfaultfd"))?;
         let seen = self.colors_of(piece)?;
         for (at, target) in targets.iter().enumerate() {
             let why = match exchange.state(at) {
@@ -112,9 +108,13 @@ impl Engine {
                 State::Unserved => Some(Why::Miscolored),
                 State::Busy => Some(Why::Pinned),
                 State::Failed(error) => Some(Why::Kernel(error)),
-                State::Todo | State::Taken | State::Again | State::Unfit | State::Gone | State::Elsewhere => {
-                    Some(Why::Changed)
-                }
+                State::Todo
+                | State::Taken
+                | State::Again
+                | State::Unfit
+                | State::Gone
+                | State::Cut
+                | State::Elsewhere => Some(Why::Changed),
             };
             match why {
                 None => done.exchanged += 1,
@@ -132,14 +132,14 @@ impl Engine {
         Ok(())
     }
 
-    fn another(&self, events: bool) -> Result<Faults, Error> {
+    fn another(&self) -> Result<Faults, Error> {
         let Some(stage) = self.stage.as_ref() else {
             return Err(Error::Unavailable {
                 what: "exchanging pages".into(),
                 why: "it needs UFFDIO_MOVE".into(),
             });
         };
-        stage.another(events).map_err(Error::system("opening a userfaultfd"))
+        stage.another(true).map_err(Error::system("opening a userfaultfd"))
     }
 }
 

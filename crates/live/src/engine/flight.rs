@@ -4,117 +4,65 @@
 //! too. So nothing is touched here but the stack, areas of our own and the kernel: no heap, no
 //! static variable. What is known of each page lies in arrays that are mappings of their own.
 
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use sys::arrays::Array;
-use sys::faults::{Event, Faults, Stop};
+use sys::faults::{Faults, Stop, Void};
 use sys::forks::Flight;
 use sys::memory::{Area, PAGE, Span};
 use sys::signals::Held;
 
-/// What became of a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// In the range, in its old frame.
-    Todo,
-    /// In the area of old pages; absent in the range.
-    Taken,
-    /// In the range, in its new frame.
-    Done,
-    /// In the range, in its old frame; to be tried again: absent, or the kernel at work on it.
-    Again,
-    /// As `Again`: shared since a fork, or pinned.
-    Busy,
-    /// As `Again`: its mapping is locked or protected.
-    Unfit,
-    /// The program unmapped, moved or emptied it.
-    Gone,
-    /// In the range, in another frame: its mapping changed while it was out.
-    Elsewhere,
-    /// In the range, in its old frame: there is no new one for it.
-    Unserved,
-    /// An error of the kernel.
-    Failed(i32),
-}
+use super::rules::{self, State};
 
-impl State {
-    fn number(self) -> u32 {
-        match self {
-            State::Todo => 0,
-            State::Taken => 1,
-            State::Done => 2,
-            State::Again => 3,
-            State::Busy => 4,
-            State::Unfit => 5,
-            State::Gone => 6,
-            State::Elsewhere => 7,
-            State::Unserved => 8,
-            State::Failed(error) => 16 + error.unsigned_abs(),
-        }
-    }
+/// Pages that are looked at in one go, whether they are registered.
+pub(super) const VOID: usize = 512;
+/// How many moved parts of the range are remembered.
+const MOVES: usize = 16;
 
-    fn from_number(number: u32) -> State {
-        match number {
-            0 => State::Todo,
-            1 => State::Taken,
-            2 => State::Done,
-            3 => State::Again,
-            4 => State::Busy,
-            5 => State::Unfit,
-            6 => State::Gone,
-            7 => State::Elsewhere,
-            8..16 => State::Unserved,
-            error => State::Failed((error - 16) as i32),
-        }
-    }
-}
-
-/// There is a page already in the place that was to take one up.
-const EEXIST: i32 = 17;
-/// Events that are heard in a row.
-const EVENTS: usize = 1_000;
-
-/// How often something was tried.
+/// Lets others go on: shortly at first, then longer.
 #[derive(Clone, Copy, Default)]
-struct Tries {
-    pauses: usize,
-    holes: usize,
-}
+pub(super) struct Pauses(usize);
 
-impl Tries {
-    /// Lets others go on: shortly at first, then longer.
-    fn pause(&mut self) {
-        self.pauses += 1;
-        if self.pauses < 100 {
+impl Pauses {
+    pub fn pause(&mut self) {
+        self.0 += 1;
+        if self.0 < 100 {
             std::thread::yield_now();
         } else {
             std::thread::sleep(Duration::from_micros(50));
         }
     }
 
-    /// Whether a place that is not there is tried again. A mapping vanishes for us before we can
-    /// hear where it went; the next time the kernel says that there is something to be heard.
-    fn another_hole(&mut self) -> bool {
-        self.holes += 1;
-        self.holes < 3
+    /// Some milliseconds: whatever is waited for may wait for something else.
+    pub fn many(self) -> bool {
+        self.0 > 200
     }
 }
 
 /// All that is touched while pages are in flight. It must lie on the stack.
 pub(super) struct Exchange {
-    /// For the range; dropped after each pass, which frees whoever still waits for it.
-    pub events: Option<Faults>,
-    /// For `old`, which is registered with it.
-    pub stage: Faults,
+    /// The range and `old` are registered with it; dropped after each pass, which frees whoever still waits. It comes
+    /// before the areas: it must be gone when they are unmapped, or that would wait to be heard.
+    pub(super) faults: Option<Faults>,
     /// Takes up the old page of each entry, at the entry's own number.
     pub old: Area,
     /// Holds the new page of each entry, at the entry's own number.
     pub fresh: Area,
-    range: Span,
+    /// Never touched: what is "moved" to ask whether a place is registered.
+    pub(super) void: Void,
+    /// Given up for a child's userfaultfd where the process has no descriptor left.
+    pub(super) spare: Option<OwnedFd>,
+    /// Parts of the range that `mremap` took elsewhere in this pass, and where.
+    pub(super) moves: [Option<(Span, usize)>; MOVES],
+    /// Parts that were emptied while these pages were in flight: nothing is copied there, into a child neither.
+    pub(super) emptied: [Option<Span>; MOVES],
+    pub(super) range: Span,
     /// Address of each page to exchange, ascending.
-    home: Array<u64>,
+    pub(super) home: Array<u64>,
     /// Where it is to be put: at home, but after a `mremap`.
-    target: Array<u64>,
+    pub(super) target: Array<u64>,
     state: Array<u32>,
     /// The longest that pages were in flight.
     longest: Duration,
@@ -125,14 +73,14 @@ impl Exchange {
     ///
     /// # Safety
     /// The range is the memory of somebody who agreed, private and anonymous, and stays so as far as the
-    /// events of `events` do not say otherwise. As long as pages are in flight ([`pass`](Exchange::pass)) it is registered
-    /// with `events`, or nobody else touches it.
+    /// events that are heard do not say otherwise. As long as pages are in flight ([`pass`](Exchange::pass)) it is registered
+    /// with a userfaultfd, or nobody else touches it.
     pub unsafe fn new(
         range: Span,
         pages: impl ExactSizeIterator<Item = (usize, bool)>,
-        stage: Faults,
         old: Area,
         fresh: Area,
+        void: Void,
     ) -> Exchange {
         let count = pages.len();
         let (mut home, mut state) = (Array::new(count), Array::new(count));
@@ -142,10 +90,13 @@ impl Exchange {
             state[at] = first.number();
         }
         Exchange {
-            events: None,
-            stage,
+            faults: None,
             old,
             fresh,
+            void,
+            spare: None,
+            moves: [None; MOVES],
+            emptied: [None; MOVES],
             range,
             home,
             target: Array::new(count),
@@ -165,6 +116,7 @@ impl Exchange {
         let places = [
             self.old.span(),
             self.fresh.span(),
+            self.void.span(),
             Span::new(self.home.as_ptr() as usize, size_of_val(&*self.home)),
             Span::new(self.target.as_ptr() as usize, size_of_val(&*self.target)),
             Span::new(self.state.as_ptr() as usize, size_of_val(&*self.state)),
@@ -194,13 +146,25 @@ impl Exchange {
         }
     }
 
+    /// Registers the range, and `old` with it, since only what is registered together waits for the same changes.
+    ///
+    /// Pre: `faults` tells of events. Post, but for an error: [`pass`](Exchange::pass) may begin.
+    pub fn register(&mut self, faults: Faults) -> io::Result<()> {
+        self.spare = faults.as_fd().try_clone_to_owned().ok();
+        faults.register(self.range)?;
+        faults.register(self.old.span())?;
+        self.faults = Some(faults);
+        Ok(())
+    }
+
     /// Exchanges all pages that are to do, so many at a time.
     ///
-    /// Pre: `events` is there and the range registered with it. Post: it is dropped; no page is
-    /// `Taken`.
+    /// Pre: [registered](Exchange::register). Post: no longer; no page is `Taken`.
     pub fn pass(&mut self, batch: usize) {
         let held = Held::begin();
+        self.verify();
         let (mut at, count) = (0, self.len());
+        let mut pauses = Pauses::default();
         while at < count {
             if self.state(at) != State::Todo {
                 at += 1;
@@ -209,20 +173,111 @@ impl Exchange {
             let end = at.saturating_add(batch.max(1)).min(count);
             let flight = self.begin(at);
             let start = Instant::now();
-            self.take(at, end);
-            self.copy(at, end);
-            self.put(at, end);
-            self.longest = self.longest.max(start.elapsed());
+            let reached = self.take(at, end);
+            self.copy(at, reached);
+            self.put(at, reached);
+            if reached > at {
+                self.longest = self.longest.max(start.elapsed());
+                pauses = Pauses::default();
+            }
             drop(flight);
+            if reached == at && pauses.many() {
+                self.retire(at, end, State::Again);
+            } else if reached == at {
+                pauses.pause();
+            }
+            at = reached;
+        }
+        self.unregister();
+        drop(held);
+    }
+
+    /// All that is registered, one by one: a child that was made meanwhile has the descriptor, too, and keeps alive
+    /// whatever goes with it alone.
+    fn unregister(&mut self) {
+        let count = self.len();
+        if let Some(faults) = self.faults.as_ref() {
+            let _ = faults.unregister(self.old.span());
+            self.unregister_grown(faults, self.range);
+        }
+        loop {
+            self.hear(count, count);
+            let moves = std::mem::take(&mut self.moves);
+            let Some(faults) = self.faults.as_ref() else { break };
+            if moves.iter().all(Option::is_none) {
+                break;
+            }
+            for (from, to) in moves.into_iter().flatten() {
+                self.unregister_grown(faults, Span::new(to, from.bytes));
+            }
+        }
+        self.faults = None;
+        self.spare = None;
+    }
+
+    /// A span, and what `mremap` let it grow by, which is not told.
+    fn unregister_grown(&self, faults: &Faults, mut span: Span) {
+        loop {
+            let _ = faults.unregister(span);
+            span = Span::new(span.end(), PAGE);
+            if faults.holds(span, &self.void) != Ok(true) {
+                return;
+            }
+            let more = Span::new(span.start, self.void.span().bytes);
+            if faults.holds(more, &self.void) == Ok(true) {
+                span = more;
+            }
+        }
+    }
+
+    /// Leaves out the pages whose place is not registered: what is mapped into a hole after the range was registered
+    /// is not, and nothing would tell of its changes.
+    fn verify(&mut self) {
+        let (mut at, count) = (0, self.len());
+        while at < count {
+            let window = self.home[at] + self.void.span().bytes as u64;
+            let end = at + self.home[at..].partition_point(|&home| home < window);
+            self.verify_part(at, end);
             at = end;
         }
-        if let Some(events) = self.events.as_ref() {
-            // What the program unmapped or moved meanwhile goes with the descriptor.
-            let _ = events.unregister(self.range);
+    }
+
+    fn verify_part(&mut self, start: usize, end: usize) {
+        let (first, last) = (self.home[start] as usize, self.home[end - 1] as usize);
+        let span = Span::new(first, last + PAGE - first);
+        let mut pauses = Pauses::default();
+        let held = loop {
+            let Some(faults) = self.faults.as_ref() else { return };
+            match faults.holds(span, &self.void) {
+                Ok(held) => break held,
+                Err(Stop::Again) if !pauses.many() => {
+                    self.hear(start, start);
+                    pauses.pause();
+                }
+                Err(_) => break false,
+            }
+        };
+        if held {
+            return;
         }
-        self.hear(count, count);
-        self.events = None;
-        drop(held);
+        if end - start == 1 {
+            // Or it is locked: the kernel compares its mapping with that of `void`.
+            self.retire(start, end, State::Unfit);
+            return;
+        }
+        // Several mappings, or some of them not registered.
+        let middle = start.midpoint(end);
+        self.verify_part(start, middle);
+        self.verify_part(middle, end);
+    }
+
+    /// What is still to do is not done now.
+    fn retire(&mut self, start: usize, end: usize, state: State) {
+        for at in start..end {
+            if self.state(at) == State::Todo {
+                self.set(at, state);
+            }
+        }
     }
 
     /// A flight as soon as nobody forks. Who forks may wait for a lock (the allocator's, say) whose holder waits
@@ -231,44 +286,43 @@ impl Exchange {
         loop {
             self.hear(at, at);
             if let Some(flight) = Flight::try_begin() {
+                self.emptied = [None; MOVES];
                 return flight;
             }
             std::thread::yield_now();
         }
     }
 
-    fn take(&mut self, start: usize, end: usize) {
+    /// How far it came. Where a change is unheard nothing more is taken: who made it may wait long for a cpu, and
+    /// who touches what has been taken would wait with it.
+    fn take(&mut self, start: usize, end: usize) -> usize {
         let mut at = start;
         while at < end {
             let count = self.run(&self.home, State::Todo, at, end);
-            if count == 0 {
+            let Some(faults) = self.faults.as_ref().filter(|_| count > 0) else {
                 at += 1;
                 continue;
-            }
+            };
             let span = Span::new(self.home[at] as usize, count * PAGE);
-            // SAFETY: the range is registered with `events` or nobody touches it (see `new`), nobody forks (the flight),
-            // and `put` follows before anything else does.
-            let progress = unsafe { self.stage.take(span, &mut self.old, at) };
+            // SAFETY: the range is registered here or nobody touches it (see `new`), a child gets the page, too (`hear`),
+            // or nobody forks (the flight), and `put` follows before anything else does.
+            let progress = unsafe { faults.take(span, &mut self.old, at) };
             let taken = (progress.bytes / PAGE).min(count);
             for page in at..at + taken {
                 self.target[page] = self.home[page];
                 self.set(page, State::Taken);
             }
             at += taken;
-            if let Some(stop) = progress.stop
-                && taken < count
-            {
-                let state = match stop {
-                    Stop::Hole | Stop::Again => State::Again,
-                    Stop::Busy => State::Busy,
-                    Stop::Unfit => State::Unfit,
-                    Stop::Occupied => State::Failed(EEXIST),
-                    Stop::Other(error) => State::Failed(error),
-                };
-                self.set(at, state);
-                at += 1;
+            match progress.stop.filter(|_| taken < count) {
+                None => {}
+                Some(Stop::Again) => return at,
+                Some(stop) => {
+                    self.set(at, rules::not_taken(stop));
+                    at += 1;
+                }
             }
         }
+        end
     }
 
     fn copy(&mut self, start: usize, end: usize) {
@@ -281,32 +335,48 @@ impl Exchange {
     }
 
     fn put(&mut self, start: usize, end: usize) {
-        let (mut at, mut tries) = (start, Tries::default());
+        let (mut at, mut pauses) = (start, Pauses::default());
         while at < end {
             let count = self.run(&self.target, State::Taken, at, end);
-            let Some(events) = self.events.as_ref().filter(|_| count > 0) else {
+            let Some(faults) = self.faults.as_ref().filter(|_| count > 0) else {
                 at += 1;
                 continue;
             };
             let span = Span::new(self.target[at] as usize, count * PAGE);
             // SAFETY: it is the content that was taken out there.
-            let progress = unsafe { events.put(&mut self.fresh, at, span) };
+            let progress = unsafe { faults.put(&mut self.fresh, at, span) };
             let put = (progress.bytes / PAGE).min(count);
             for page in at..at + put {
                 self.set(page, State::Done);
             }
             if put > 0 {
-                (at, tries) = (at + put, Tries::default());
+                (at, pauses) = (at + put, Pauses::default());
             }
             match progress.stop.filter(|_| put < count) {
                 None => {}
-                // Somebody changes the mappings and waits until we have heard of it.
-                Some(Stop::Again) => {
-                    self.hear(start, end);
-                    tries.pause();
-                }
-                Some(Stop::Hole | Stop::Occupied) if tries.another_hole() => self.hear(start, end),
+                // Somebody changes the mappings and waits until we have heard of it. (The kernel looks for the place
+                // first, and only then whether anything is unheard.)
+                Some(Stop::Again) => self.hear_after(start, end, &mut pauses),
+                Some(Stop::Hole | Stop::Unfit) if !self.settled() => self.hear_after(start, end, &mut pauses),
                 Some(_) => self.put_content(start, end, at),
+            }
+        }
+        self.bury(start, end);
+    }
+
+    /// What was unmapped in flight is not put in anywhere, so that nothing has made sure that all is heard: a child may
+    /// have been made before.
+    fn bury(&mut self, start: usize, end: usize) {
+        let mut pauses = Pauses::default();
+        while (start..end).any(|at| self.state(at) == State::Cut) {
+            if self.settled() {
+                for at in start..end {
+                    if self.state(at) == State::Cut {
+                        self.set(at, State::Gone);
+                    }
+                }
+            } else {
+                self.hear_after(start, end, &mut pauses);
             }
         }
     }
@@ -314,95 +384,25 @@ impl Exchange {
     /// The last resort, where the new page cannot be put in (their mappings do not fit each other any
     /// more, or the place is gone): brings the content back in whatever frame.
     fn put_content(&mut self, start: usize, end: usize, at: usize) {
-        let mut tries = Tries::default();
+        let mut pauses = Pauses::default();
         // Hearing may tell that the page is wanted no more, or elsewhere.
         while self.state(at) == State::Taken {
-            let Some(events) = self.events.as_ref() else { return };
+            let Some(faults) = self.faults.as_ref() else { return };
             let to = Span::new(self.target[at] as usize, PAGE);
             // SAFETY: here and in the next one: it is the content that was taken out there.
-            match unsafe { events.copy(&self.fresh, at, to) }.stop {
+            match unsafe { faults.copy(&self.fresh, at, to) }.stop {
                 None => self.set(at, State::Elsewhere),
                 // SAFETY: as above.
-                Some(_) if unsafe { events.put(&mut self.old, at, to) }.stop.is_none() => {
+                Some(_) if unsafe { faults.put(&mut self.old, at, to) }.stop.is_none() => {
                     self.set(at, State::Elsewhere);
                 }
                 // No longer mapped, or no longer ours: the program put something else there.
-                Some(Stop::Hole | Stop::Occupied) if !tries.another_hole() => self.set(at, State::Gone),
+                Some(Stop::Hole | Stop::Occupied) if self.settled() => match self.moved_to(start, end, at) {
+                    Some(place) => self.target[at] = place,
+                    None => self.set(at, State::Gone),
+                },
                 // Even without memory to copy to: the content is kept until it has its place.
-                Some(_) => {
-                    self.hear(start, end);
-                    tries.pause();
-                }
-            }
-        }
-    }
-
-    /// Hears what happened to the range while `start..end` are in flight.
-    fn hear(&mut self, start: usize, end: usize) {
-        for _ in 0..EVENTS {
-            let Some(Ok(Some(event))) = self.events.as_ref().map(Faults::event) else {
-                return;
-            };
-            match event {
-                Event::Missing(address) => self.missing(address / PAGE * PAGE, start, end),
-                Event::Emptied(span) | Event::Unmapped(span) => self.gone(span),
-                Event::Moved { from, to, bytes } => self.moved(Span::new(from, bytes), to),
-                Event::Other(_) => {}
-            }
-        }
-    }
-
-    /// Somebody waits for a page. It may be one in flight, which is soon there; else it is one that
-    /// the program has never used, or emptied, and it gets its zeros.
-    fn missing(&mut self, address: usize, start: usize, end: usize) {
-        let flying = |at: usize| self.state(at) == State::Taken && self.target[at] == address as u64;
-        if (start..end).any(flying) {
-            return;
-        }
-        if let Some(events) = self.events.as_ref() {
-            let page = Span::new(address, PAGE);
-            // SAFETY: it is none of the pages in flight, as was just seen; all others are in their place.
-            if unsafe { events.zero(page) }.stop.is_some() {
-                // Has one by now, or cannot be helped: the thread looks again.
-                let _ = events.wake(page);
-            }
-        }
-    }
-
-    /// Their content is wanted no more. From now on these pages are left alone: when exactly
-    /// the kernel empties them is not known, and what is put back later would not be emptied.
-    fn gone(&mut self, span: Span) {
-        for at in 0..self.len() {
-            let state = self.state(at);
-            let place = if state == State::Taken {
-                self.target[at]
-            } else {
-                self.home[at]
-            };
-            if matches!(
-                state,
-                State::Todo | State::Taken | State::Again | State::Busy | State::Unfit
-            ) && span.contains(place as usize)
-            {
-                self.set(at, State::Gone);
-            }
-        }
-        if let Some(events) = self.events.as_ref() {
-            let _ = events.wake(span);
-        }
-    }
-
-    /// Pages in flight follow; the others are left alone.
-    fn moved(&mut self, from: Span, to: usize) {
-        for at in 0..self.len() {
-            match self.state(at) {
-                State::Taken if from.contains(self.target[at] as usize) => {
-                    self.target[at] = (self.target[at] as usize - from.start + to) as u64;
-                }
-                State::Todo | State::Again | State::Busy | State::Unfit if from.contains(self.home[at] as usize) => {
-                    self.set(at, State::Gone);
-                }
-                _ => {}
+                Some(_) => self.hear_after(start, end, &mut pauses),
             }
         }
     }
@@ -415,7 +415,7 @@ impl Exchange {
         (at..end).enumerate().take_while(next).count()
     }
 
-    fn set(&mut self, at: usize, state: State) {
+    pub(super) fn set(&mut self, at: usize, state: State) {
         self.state[at] = state.number();
     }
 }

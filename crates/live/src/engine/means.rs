@@ -86,6 +86,10 @@ pub struct Means {
     pub knowledge: Option<Knowledge>,
     /// Whether ranges that others use may be colored.
     pub running: bool,
+    /// Whether a child has every page of such ranges whatever call makes it: `_Fork` and a bare `clone`, which run no
+    /// handlers, too. Where this is false only `fork` is held while pages are on their way, and who is made by
+    /// another call meanwhile may find zeros.
+    pub forks: bool,
     /// What and why, a sentence for each facility.
     pub reasons: Vec<String>,
 }

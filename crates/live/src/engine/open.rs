@@ -27,6 +27,7 @@ impl Engine {
         let placing = placing(&config, visible, &faults, &mut means)?;
         let stage = faults.ok().filter(|_| placing == Placing::Move);
         means.running = running(stage.as_ref(), &mut means.reasons);
+        means.forks = means.running && forks(stage.as_ref(), &mut means.reasons);
         means.placing = Some(placing);
         means.knowledge = knowledge;
         let pool = match knowledge {
@@ -204,4 +205,17 @@ fn running(stage: Option<&Faults>, reasons: &mut Vec<String>) -> bool {
     };
     reasons.push(format!("coloring while others run: {why}"));
     works
+}
+
+/// Whether children that no handler sees have all pages.
+fn forks(stage: Option<&Faults>, reasons: &mut Vec<String>) -> bool {
+    let heard = stage.is_some_and(Faults::hears_forks);
+    reasons.push(if heard {
+        "children made meanwhile: whole, whatever call makes them".into()
+    } else {
+        "children made meanwhile: whole by fork, vfork and posix_spawn; without CAP_SYS_PTRACE userfaultfd does not tell \
+         of others (_Fork, a bare clone)"
+            .into()
+    });
+    heard
 }

@@ -251,3 +251,166 @@ fn programs_can_be_started_in_the_middle() {
     });
     memory.assert_numbered();
 }
+
+/// `fork` as its handlers do not see it.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// glibc's, without handlers (2.34).
+    Bare,
+    /// The system call alone.
+    Clone,
+    Clone3,
+    Fork,
+}
+
+impl Way {
+    fn fork(self) -> libc::pid_t {
+        #[repr(C)]
+        #[derive(Default)]
+        struct Arguments {
+            numbers: [u64; 4],
+            signal: u64,
+            more: [u64; 6],
+        }
+        match self {
+            // SAFETY: as for `child`; the name is looked up in the C library that is loaded, which has it or not.
+            Way::Bare => unsafe {
+                let bare = libc::dlsym(libc::RTLD_DEFAULT, c"_Fork".as_ptr());
+                if bare.is_null() {
+                    return libc::fork();
+                }
+                std::mem::transmute::<*mut libc::c_void, extern "C" fn() -> libc::pid_t>(bare)()
+            },
+            // SAFETY: as `fork`; the child calls nothing but `_exit`.
+            Way::Clone => unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as libc::pid_t },
+            Way::Clone3 => {
+                let arguments = Arguments {
+                    signal: libc::SIGCHLD as u64,
+                    ..Arguments::default()
+                };
+                // SAFETY: as above; the structure is what the kernel wants, and lives.
+                let made = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<Arguments>()) };
+                made as libc::pid_t
+            }
+            // SAFETY: as above.
+            Way::Fork => unsafe { libc::fork() },
+        }
+    }
+}
+
+/// Children by calls that no handler sees look at every page, and so do their own children.
+#[test]
+fn children_by_whatever_call_have_all_content() {
+    let _one = one();
+    let Some(mut engine) = engine() else { return };
+    if !engine.means().running {
+        skips::not_in_this_kernel((6, 8), "ranges in use cannot be colored");
+        return;
+    }
+    if !engine.means().forks {
+        skips::not_allowed("userfaultfd does not tell this user of forks");
+        return;
+    }
+    let memory = Memory::alone(2 * MIB);
+    memory.number();
+    // What is to be empty in children is so, whatever is in flight.
+    let wiped = Memory::alone(MIB / 4);
+    wiped.number();
+    // SAFETY: the test's own memory.
+    let advised = unsafe { libc::madvise(wiped.start as *mut _, wiped.bytes, libc::MADV_WIPEONFORK) };
+    assert_eq!(advised, 0);
+    let over = AtomicBool::new(false);
+    let mut exchanged = 0;
+    std::thread::scope(|scope| {
+        let (memory, wiped, over) = (&memory, &wiped, &over);
+        let forks = scope.spawn(move || {
+            let _over = Finally(over);
+            let right = || numbered(memory) && wiped.words().iter().all(|word| word.load(Ordering::Relaxed) == 0);
+            let exit = |right: bool| {
+                // SAFETY: ends the child at once.
+                unsafe { libc::_exit(if right { 0 } else { 1 }) }
+            };
+            for round in 0..400 {
+                let way = [Way::Bare, Way::Clone, Way::Clone3, Way::Fork][round % 4];
+                match way.fork() {
+                    // Every second one has a child of its own at once.
+                    0 if round % 8 < 4 => exit(right()),
+                    0 => match way.fork() {
+                        0 => exit(right()),
+                        grandchild => exit(grandchild > 0 && worked(grandchild) && right()),
+                    },
+                    child => {
+                        assert!(child > 0);
+                        assert!(worked(child), "round {round}: a child by {way:?} missed content");
+                    }
+                }
+                std::thread::sleep(std::time::Duration::from_micros(round as u64 * 37 % 900));
+            }
+        });
+        let sets = [set(&[0, 1]), set(&[2, 3]), set(&[4])];
+        for chosen in sets.iter().cycle() {
+            if over.load(Ordering::Relaxed) {
+                break;
+            }
+            for memory in [memory, wiped] {
+                let done = engine.color_own(memory.pages(), &Wish::Set(chosen.clone()), Others::Running);
+                exchanged += done.unwrap().exchanged;
+            }
+        }
+        forks.join().unwrap();
+    });
+    assert!(exchanged > 0);
+    memory.assert_numbered();
+    wiped.assert_numbered();
+}
+
+/// `vfork` and threads share the memory: who touches a page in flight waits like any other.
+#[test]
+fn what_shares_the_memory_waits() {
+    let _one = one();
+    let Some(mut engine) = engine() else { return };
+    if !engine.means().running {
+        skips::not_in_this_kernel((6, 8), "ranges in use cannot be colored");
+        return;
+    }
+    let memory = Memory::alone(MIB);
+    memory.number();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (memory, over) = (&memory, &over);
+        let forks = scope.spawn(move || {
+            let _over = Finally(over);
+            extern "C" fn look(memory: *mut libc::c_void) -> i32 {
+                // SAFETY: the caller's memory, which lives longer than this child.
+                i32::from(!numbered(unsafe { &*memory.cast::<Memory>() }))
+            }
+            let stack = Memory::new(MIB);
+            for round in 0..200 {
+                let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+                let top = (stack.start + stack.bytes) as *mut libc::c_void;
+                // SAFETY: the child runs on a stack of its own while this thread waits; it only reads the test's memory.
+                let child = unsafe { libc::clone(look, top, flags, (&raw const *memory).cast_mut().cast()) };
+                assert!(child > 0);
+                assert!(worked(child), "round {round}: the child missed content");
+            }
+        });
+        for color in (0..16).cycle() {
+            if over.load(Ordering::Relaxed) {
+                break;
+            }
+            let done = engine.color_own(memory.pages(), &Wish::Set(set(&[color])), Others::Running);
+            done.unwrap();
+        }
+        forks.join().unwrap();
+    });
+    memory.assert_numbered();
+}
+
+/// Sets a flag in the end, after a failure too.
+struct Finally<'a>(&'a AtomicBool);
+
+impl Drop for Finally<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -11,6 +11,13 @@ fn open(wait_for_events: bool, since: (u32, u32), has: impl Fn(Features) -> bool
     None
 }
 
+/// A fork would be heard by each other test that asked for events, and wait for it.
+static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+fn one() -> std::sync::MutexGuard<'static, ()> {
+    ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
 fn areas(pages: usize) -> (Area, Area) {
     let area = || Area::map(pages * PAGE, Size::Small).unwrap();
     (area(), area())
@@ -58,7 +65,7 @@ fn pages_keep_their_content_on_the_way_out_and_in() {
     assert_eq!(put, nothing(Stop::Occupied));
     faults.unregister(theirs.span()).unwrap();
     assert!((0..8).all(|page| theirs.word(page, page) == 100 + page as u64));
-    assert_eq!(faults.event().unwrap(), None);
+    assert!(faults.event().unwrap().is_none());
 }
 
 #[test]
@@ -79,6 +86,7 @@ fn absent_pages_are_filled_with_copies_and_zeros() {
 
 #[test]
 fn who_empties_pages_waits_until_it_is_heard() {
+    let _one = one();
     let Some(faults) = open(true, (4, 14), |features| features.events()) else {
         return;
     };
@@ -95,9 +103,106 @@ fn who_empties_pages_waits_until_it_is_heard() {
             }
             std::thread::yield_now();
         };
-        assert_eq!(event, Event::Emptied(part));
+        assert!(matches!(event, Event::Emptied(span) if span == part), "{event:?}");
         other.join().unwrap().unwrap();
     });
     faults.unregister(theirs.span()).unwrap();
     assert_eq!(theirs.word(2, 0), 0);
+}
+
+#[test]
+fn a_span_is_held_where_all_of_it_is_one_registered_mapping() {
+    let _one = one();
+    let Some(faults) = open(true, (6, 8), Features::moves) else {
+        return;
+    };
+    let (theirs, void) = (areas(8).0, Void::map(8).unwrap());
+    theirs.set_word(1, 0, 1);
+    faults.register(theirs.part(0, 6)).unwrap();
+    for (page, count, held) in [
+        (0, 6, true),
+        (1, 1, true),
+        (2, 4, true),
+        (0, 8, false),
+        (6, 2, false),
+        (5, 2, false),
+    ] {
+        assert_eq!(
+            faults.holds(theirs.part(page, count), &void),
+            Ok(held),
+            "{count} pages from {page} on"
+        );
+    }
+    let other = Faults::open(true).unwrap();
+    assert_eq!(other.holds(theirs.part(0, 6), &void), Ok(false), "another's");
+    // While a change is unheard nothing is said.
+    std::thread::scope(|scope| {
+        let part = theirs.part(2, 1);
+        // SAFETY: the test's own area.
+        let emptying = scope.spawn(move || unsafe { crate::memory::discard(part) });
+        while faults.holds(theirs.part(0, 6), &void) != Err(Stop::Again) {
+            std::thread::yield_now();
+        }
+        while faults.holds(theirs.part(0, 6), &void) != Ok(true) {
+            let _ = faults.event().unwrap();
+        }
+        emptying.join().unwrap().unwrap();
+    });
+    faults.unregister(theirs.part(0, 6)).unwrap();
+    assert_eq!(faults.holds(theirs.part(0, 6), &void), Ok(false));
+    assert_eq!((theirs.word(1, 0), theirs.word(0, 0)), (1, 0));
+}
+
+/// The child is made by a bare system call, which no handler sees.
+#[test]
+fn what_is_absent_in_a_child_is_copied_there() {
+    let _one = one();
+    let Some(faults) = open(true, (6, 8), Features::moves) else {
+        return;
+    };
+    if !faults.hears_forks() {
+        skips::not_allowed("userfaultfd does not tell of forks");
+        return;
+    }
+    let (theirs, mut area) = areas(4);
+    // SAFETY: the area is the test's own.
+    let kept = unsafe { libc::madvise(theirs.start() as *mut _, theirs.bytes(), libc::MADV_KEEPONFORK) };
+    assert_eq!(kept, 0);
+    (0..4).for_each(|page| theirs.set_word(page, page, 100 + page as u64));
+    faults.register(theirs.span()).unwrap();
+    faults.register(area.span()).unwrap();
+    // SAFETY: they are put back below, and into the child.
+    assert_eq!(unsafe { faults.take(theirs.part(1, 2), &mut area, 1) }.stop, None);
+    let whole = std::thread::scope(|scope| {
+        let theirs = &theirs;
+        let forks = scope.spawn(move || {
+            // SAFETY: the child reads memory and ends.
+            let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } as libc::pid_t;
+            if child == 0 {
+                let whole = (0..4).all(|page| theirs.word(page, page) == 100 + page as u64);
+                // SAFETY: ends the child at once.
+                unsafe { libc::_exit(i32::from(whole)) };
+            }
+            let mut status = 0;
+            // SAFETY: waits for our own child.
+            assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+            libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 1
+        });
+        let child = loop {
+            match faults.event().unwrap() {
+                Some(Event::Forked(child)) => break child,
+                _ => std::thread::yield_now(),
+            }
+        };
+        // SAFETY: what was taken out there.
+        assert_eq!(unsafe { child.copy(&area, 1, theirs.part(1, 2)) }.stop, None);
+        drop(child);
+        forks.join().unwrap()
+    });
+    // SAFETY: as above.
+    while unsafe { faults.put(&mut area, 1, theirs.part(1, 2)) }.stop == Some(Stop::Again) {}
+    faults.unregister(theirs.span()).unwrap();
+    faults.unregister(area.span()).unwrap();
+    assert!(whole, "the child missed content");
+    assert!((0..4).all(|page| theirs.word(page, page) == 100 + page as u64));
 }
