@@ -10,6 +10,8 @@ mod placing;
 
 pub(crate) use placing::runs;
 
+use std::time::Instant;
+
 use sys::faults::Faults;
 use sys::frames::{Entry, Pagemap};
 use sys::memory::Area;
@@ -37,6 +39,8 @@ pub struct Pool {
     used: Vec<Vec<Frame>>,
     reserve_bytes: u64,
     collect_bytes: u64,
+    /// How much memory was free, and when.
+    seen_free: Option<(Instant, u64)>,
 }
 
 /// A page of a chunk, with its frame.
@@ -92,6 +96,7 @@ impl Pool {
             chunks: Vec::new(),
             reserve_bytes,
             collect_bytes,
+            seen_free: None,
         })
     }
 

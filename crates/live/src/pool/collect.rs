@@ -1,5 +1,7 @@
 //! Populating memory until there are enough frames of each color.
 
+use std::time::{Duration, Instant};
+
 use sys::frames::Entry;
 use sys::headroom::Headroom;
 use sys::memory::{self, Area, HUGE, PAGE, Size};
@@ -14,6 +16,8 @@ const STEP_MAX: u64 = 64 << 20;
 /// Pages that go back to the kernel and come again at a time: few, so that it is rare for another thread to take frames of
 /// the same cpu in between.
 const RENEWED: usize = 64;
+/// How long what was seen of free memory is believed.
+const MOMENT: Duration = Duration::from_millis(50);
 /// Pages of a transparent huge page.
 const BLOCK: usize = HUGE / PAGE;
 
@@ -37,8 +41,7 @@ impl Pool {
             }
             let expected = short.saturating_mul(u64::from(self.colors.count()) * PAGE as u64);
             // What is held meanwhile may be a multiple of what is kept.
-            let limit =
-                *limit.get_or_insert_with(|| self.collect_bytes.min(Headroom::read(&sys::Root::default()).free / 2));
+            let limit = *limit.get_or_insert_with(|| self.collect_bytes.min(free(&mut self.seen_free) / 2));
             let room = limit.saturating_sub(looked);
             if room < STEP_MIN {
                 return Err(Error::NoFrames {
@@ -219,5 +222,17 @@ impl Pool {
                 .iter()
                 .all(|details| details.huge_bytes == details.mapping.span.bytes as u64);
         vec![whole; area.pages() / BLOCK]
+    }
+}
+
+/// Memory that is free, looked at now or a moment ago: to look costs as much as some frames.
+fn free(seen: &mut Option<(Instant, u64)>) -> u64 {
+    match *seen {
+        Some((at, free)) if at.elapsed() < MOMENT => free,
+        _ => {
+            let free = Headroom::read(&sys::Root::default()).free;
+            *seen = Some((Instant::now(), free));
+            free
+        }
     }
 }
