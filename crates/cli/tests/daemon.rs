@@ -2,7 +2,9 @@
 
 mod house;
 
-use std::process::{Command, Stdio};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use house::{Room, output};
@@ -131,4 +133,150 @@ fn it_serves_until_it_is_told_to_stop() {
         "{log}"
     );
     assert_eq!(lines.last().unwrap()["message"], "stopping");
+}
+
+/// A daemon in a folder of its own, whose log goes to `log`.
+struct Served {
+    folder: tempfile::TempDir,
+    child: Child,
+}
+
+impl Served {
+    fn socket(&self) -> String {
+        self.folder.path().join("socket").to_str().unwrap().into()
+    }
+
+    /// Whether it answers.
+    fn status(&self) -> Value {
+        let (out, _) = output(&["--json", "daemon", "status", "--socket", &self.socket()], 0);
+        serde_json::from_str(&out).unwrap()
+    }
+
+    fn send(&self, signal: i32) {
+        sys::signals::send(self.child.id(), signal).unwrap();
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// None where frames cannot be seen, and so there can be no daemon.
+fn serve(log: Stdio) -> Option<Served> {
+    if !sys::frames::Pagemap::own_numbers_visible() {
+        eprintln!("skipped: frames are shown to root only");
+        return None;
+    }
+    // TMPDIR may be too long a path for a socket.
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let notify = std::os::unix::net::UnixDatagram::bind(folder.path().join("notify")).unwrap();
+    notify.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_domicile"));
+    command
+        .args(["daemon", "--verbose", "--stock", "16M", "--socket"])
+        .arg(folder.path().join("socket"))
+        .env("DOMICILE_COLORS", "force:12:4:65536")
+        .env("NOTIFY_SOCKET", folder.path().join("notify"))
+        .stderr(log)
+        // Signals of the terminal are for the test.
+        .process_group(0);
+    let child = command.spawn().unwrap();
+    assert_eq!(notify.recv(&mut [0; 64]).unwrap(), "READY=1".len());
+    Some(Served { folder, child })
+}
+
+#[test]
+fn a_log_that_cannot_be_written_is_no_reason_to_end() {
+    let full = || Stdio::from(std::fs::File::options().write(true).open("/dev/full").unwrap());
+    let left = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        Stdio::from(writer)
+    };
+    for log in [full(), left()] {
+        let Some(mut daemon) = serve(log) else { return };
+        for _ in 0..5 {
+            assert_eq!(daemon.status()["process"], daemon.child.id());
+        }
+        daemon.send(15);
+        assert_eq!(daemon.child.wait().unwrap().code(), Some(0));
+    }
+}
+
+#[test]
+fn a_log_that_nobody_reads_keeps_nobody_waiting() {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    // As much as it takes, then no more.
+    let flags = rustix::fs::fcntl_getfl(&writer).unwrap();
+    rustix::fs::fcntl_setfl(&writer, flags | rustix::fs::OFlags::NONBLOCK).unwrap();
+    while std::io::Write::write(&mut writer, &[b'x'; 4096]).is_ok() {}
+    while std::io::Write::write(&mut writer, b"x").is_ok() {}
+    rustix::fs::fcntl_setfl(&writer, flags).unwrap();
+    let Some(mut daemon) = serve(Stdio::from(writer)) else {
+        return;
+    };
+    for _ in 0..5 {
+        assert_eq!(daemon.status()["process"], daemon.child.id());
+    }
+    daemon.send(15);
+    assert_eq!(daemon.child.wait().unwrap().code(), Some(0));
+    drop(reader);
+}
+
+#[test]
+fn sighup_changes_nothing() {
+    let Some(mut daemon) = serve(Stdio::piped()) else {
+        return;
+    };
+    for _ in 0..3 {
+        daemon.send(1);
+        assert_eq!(daemon.status()["process"], daemon.child.id());
+    }
+    daemon.send(2);
+    assert_eq!(daemon.child.wait().unwrap().code(), Some(0));
+    assert!(!Path::new(&daemon.socket()).exists());
+    let mut log = String::new();
+    std::io::Read::read_to_string(&mut daemon.child.stderr.take().unwrap(), &mut log).unwrap();
+    assert!(log.contains("SIGHUP") && log.contains("stopping"), "{log}");
+}
+
+#[test]
+fn the_doctor_knows_a_daemon_that_answers_from_one_that_does_not() {
+    let Some(daemon) = serve(Stdio::null()) else { return };
+    let judged = || {
+        let mut doctor = house::domicile(&["doctor", "--json"]);
+        let done = doctor.env("DOMICILE_SOCKET", daemon.socket()).output().unwrap();
+        let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+        let all = report["facilities"].as_array().unwrap().iter();
+        let one: Vec<&Value> = all.filter(|facility| facility["facility"] == "daemon").collect();
+        assert_eq!(one.len(), 1, "{report}");
+        one[0].clone()
+    };
+    let there = judged();
+    assert_eq!(there["works"], "yes", "{there}");
+    assert!(there["found"].as_str().unwrap().contains("answers at"), "{there}");
+    // Stopped, it listens and does not answer.
+    daemon.send(19);
+    let mute = judged();
+    assert_eq!(mute["works"], "no", "{mute}");
+    assert!(mute["found"].as_str().unwrap().contains("did not answer"), "{mute}");
+}
+
+#[test]
+fn the_service_is_started_again_whatever_ends_it_but_what_is_wrong_with_its_command_line() {
+    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../setup/systemd/domicile.service");
+    let unit = std::fs::read_to_string(unit).unwrap();
+    let value = |key: &str| {
+        let line = unit.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        line.unwrap_or_else(|| panic!("no {key}"))
+    };
+    // A panic ends with 101, which is no signal: `on-abnormal` would not do.
+    assert_eq!(value("Restart"), "on-failure");
+    assert_eq!(value("RestartPreventExitStatus"), "2");
+    // Where it cannot start at all, this has an end.
+    assert!(value("StartLimitBurst").parse::<u32>().unwrap() <= 5);
+    assert!(value("StartLimitIntervalSec").ends_with("min"));
 }

@@ -24,6 +24,7 @@
 mod client;
 mod desk;
 mod keepers;
+mod looks;
 mod metrics;
 mod places;
 mod pressure;
@@ -34,7 +35,7 @@ mod stock;
 mod users;
 pub mod wire;
 
-pub use client::{Client, ClientError, Granted, SOCKET, SOCKET_VARIABLE};
+pub use client::{Client, ClientError, Granted, SOCKET, SOCKET_VARIABLE, socket};
 pub use places::sharers;
 pub use scrape::At;
 pub use server::{Config, Server, ServerError};

@@ -93,10 +93,12 @@ impl Pagemap {
     }
 
     /// Whether the address space that this was opened for is still there: it ends with its last process, or an exec.
+    ///
+    /// Ensures: waits for nobody, whatever the process does to its address space.
     pub fn lives(&self) -> bool {
-        let mut entry = [0; size_of::<Entry>()];
-        let page = size_of::<Entry>() as u64;
-        rustix::io::pread(&self.file, &mut entry, page).is_ok_and(|bytes| bytes > 0)
+        // Less than an entry is refused, and only where there is an address space: the kernel looks for it first, and
+        // takes its lock later (fs/proc/task_mmu.c, pagemap_read).
+        self.file.get().is_ok_and(|file| rustix::io::pread(file, &mut [0u8; 4], 0).is_err())
     }
 
     /// The entries of all pages of a span.
@@ -211,6 +213,19 @@ mod tests {
         let other = Pagemap::of(std::process::id()).unwrap().entries(area.span()).unwrap();
         assert_eq!(own, other);
         assert!(Pagemap::of(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn an_address_space_lives_as_long_as_its_process() {
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let map = Pagemap::of(child.id()).unwrap();
+        assert!(map.lives());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!map.lives());
     }
 
     #[test]

@@ -5,9 +5,11 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::kept::Kept;
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::net::sockopt::Timeout;
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
     SocketType,
@@ -62,10 +64,40 @@ impl Listener {
 }
 
 impl Peer {
-    /// Connects to a listener, as the tool does; for tests.
+    /// Connects to a listener, which waits where too many wait to be accepted already.
     pub fn connect(path: &Path) -> io::Result<Peer> {
+        let peer = Peer::unconnected()?;
+        rustix::net::connect(&peer.socket, &SocketAddrUnix::new(path)?)?;
+        Ok(peer)
+    }
+
+    /// As [`Peer::connect`], but waits no longer than `most`, neither for this nor later in [`Peer::send`].
+    ///
+    /// Pre: `most` is not zero. Errors: kind `TimedOut` where nobody accepts; of a later `send`, `WouldBlock`.
+    pub fn connect_within(path: &Path, most: Duration) -> io::Result<Peer> {
+        let peer = Peer::unconnected()?;
+        let to = SocketAddrUnix::new(path)?;
+        let until = Instant::now() + most;
+        loop {
+            // The kernel keeps to it while it connects, too (net/unix/af_unix.c).
+            let left = until.saturating_duration_since(Instant::now());
+            let left = left.max(Duration::from_millis(1));
+            rustix::net::sockopt::set_socket_timeout(&peer.socket, Timeout::Send, Some(left))?;
+            match rustix::net::connect(&peer.socket, &to) {
+                Ok(()) => break,
+                Err(rustix::io::Errno::AGAIN) => return Err(io::ErrorKind::TimedOut.into()),
+                // A signal came.
+                Err(rustix::io::Errno::INTR) if Instant::now() < until => {}
+                Err(rustix::io::Errno::INTR) => return Err(io::ErrorKind::TimedOut.into()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        rustix::net::sockopt::set_socket_timeout(&peer.socket, Timeout::Send, Some(most))?;
+        Ok(peer)
+    }
+
+    fn unconnected() -> io::Result<Peer> {
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-        rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
         Ok(Peer {
             socket: Kept::new(socket)?,
         })
@@ -183,6 +215,32 @@ mod tests {
         std::os::unix::fs::symlink(&secret, &path).unwrap();
         assert!(open_to(&path, 0o666).is_err() && open_to(&secret, 0o666).is_err());
         assert_eq!(mode(&secret), 0o600);
+    }
+
+    #[test]
+    fn nobody_waits_for_ever_to_be_accepted() {
+        let folder = tempfile::tempdir_in("/tmp").unwrap();
+        let path = folder.path().join("socket");
+        let absent = Peer::connect_within(&path, Duration::from_secs(60)).err().unwrap();
+        assert_eq!(absent.kind(), io::ErrorKind::NotFound);
+        let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+        rustix::net::bind(&socket, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        rustix::net::listen(&socket, 2).unwrap();
+        let most = Duration::from_millis(50);
+        let mut peers = Vec::new();
+        let error = loop {
+            match Peer::connect_within(&path, most) {
+                Ok(peer) => peers.push(peer),
+                Err(error) => break error,
+            }
+            assert!(peers.len() < 100, "the queue has no end");
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        // Nor to be heard.
+        let deaf = std::iter::repeat_with(|| peers[0].send(&[0; 4096]))
+            .take(10_000)
+            .find_map(Result::err);
+        assert_eq!(deaf.map(|error| error.kind()), Some(io::ErrorKind::WouldBlock));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{Timespec, epoll};
@@ -90,6 +90,36 @@ impl Ready {
     }
 }
 
+/// What one thread rings and another one waits for: it has something to read from the first ring until it is silenced.
+pub struct Bell {
+    counter: OwnedFd,
+}
+
+impl Bell {
+    pub fn new() -> io::Result<Bell> {
+        use rustix::event::{EventfdFlags, eventfd};
+        Ok(Bell {
+            counter: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+        })
+    }
+
+    pub fn ring(&self) {
+        // The only error is that it has rung 2^64 times, and it rings.
+        let _ = rustix::io::write(&self.counter, &1u64.to_ne_bytes());
+    }
+
+    pub fn silence(&self) {
+        // The only error is that it was silent.
+        let _ = rustix::io::read(&self.counter, &mut [0; 8]);
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.counter.as_fd()
+    }
+}
+
 fn flags(wanted: Wanted) -> epoll::EventFlags {
     match wanted {
         Wanted::Read => epoll::EventFlags::IN | epoll::EventFlags::RDHUP,
@@ -122,5 +152,18 @@ mod tests {
         ready.change(&pairs[2].0, 7, Wanted::Write).unwrap();
         ready.wait(Duration::from_secs(5), &mut names).unwrap();
         assert_eq!(names, [7]);
+    }
+
+    #[test]
+    fn a_bell_rings_until_it_is_silenced() {
+        let bell = Bell::new().unwrap();
+        let rings = || crate::packet::wait(&[bell.as_fd()], 0).unwrap()[0];
+        assert!(!rings());
+        bell.silence();
+        bell.ring();
+        bell.ring();
+        assert!(rings());
+        bell.silence();
+        assert!(!rings());
     }
 }

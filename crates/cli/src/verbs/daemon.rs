@@ -7,23 +7,28 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
-use live::daemon::{At, Client, Config, SOCKET, SOCKET_VARIABLE, Server, sharers};
+use live::daemon::{self, At, Client, Config, SOCKET, Server, sharers};
 use live::found::{Unknown, found};
 use serde_json::json;
-use sys::signals::Caught;
+use sys::signals::{self, Caught};
 use sys::{Root, pressure, service};
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::LevelFilter;
 
 use super::Done;
 use crate::console::Console;
 use crate::failure::Failure;
 
+/// Lines of the log that wait to be written, at most.
+const LOG_LINES: usize = 1024;
+
 /// Hold page frames sorted by color, and hand them to programs
 ///
 /// A service for programs that use cache slots: it hands them frames of the colors they ask for, so that they need not look
 /// for them themselves nor be allowed to see frames, and keeps the ledger of which program has which part of the shared
 /// caches. It needs to be root, or to have the capabilities of the systemd unit domicile.service. It serves until it
-/// gets SIGTERM or SIGINT. It may be killed at any moment: programs keep what they have, and go on without it.
+/// gets SIGTERM, SIGINT or SIGQUIT. SIGHUP changes nothing: there are no settings to read anew. It may be killed at any
+/// moment: programs keep what they have, and go on without it.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:\n  domicile daemon --stock 2G --metrics 127.0.0.1:9464\n  \
@@ -135,13 +140,12 @@ impl Daemon {
 }
 
 fn socket(given: Option<&PathBuf>) -> PathBuf {
-    let named = || std::env::var_os(SOCKET_VARIABLE).map(PathBuf::from);
-    given.cloned().or_else(named).unwrap_or_else(|| SOCKET.into())
+    given.cloned().unwrap_or_else(daemon::socket)
 }
 
 impl Serve {
     fn run(&self) -> Done {
-        self.log();
+        let _written = self.log();
         let root = Root::default();
         let colors = found(Unknown::Measure).map_err(|error| {
             Failure::work(format!(
@@ -167,22 +171,37 @@ impl Serve {
             }
         };
         told("READY=1");
-        server
-            .run(signals.as_fd())
-            .map_err(|error| Failure::work(format!("the daemon cannot go on: {error}")))?;
+        loop {
+            server
+                .run(signals.as_fd())
+                .map_err(|error| Failure::work(format!("the daemon cannot go on: {error}")))?;
+            let mut came = std::iter::from_fn(|| signals.take());
+            if came.any(|signal| signal.number != signals::HANGUP) {
+                break;
+            }
+            tracing::info!("SIGHUP: there are no settings to read anew; going on");
+        }
+        tracing::info!("stopping");
         told("STOPPING=1");
-        while signals.take().is_some() {}
         Ok(ExitCode::SUCCESS)
     }
 
-    fn log(&self) {
+    /// Begins the log. A thread of its own writes it, and drops lines where they are not taken: a disk that is full, a
+    /// pipe that was closed or that nobody reads concerns no client. What is left is written when the guard is dropped.
+    fn log(&self) -> WorkerGuard {
+        let (stderr, guard) = NonBlockingBuilder::default()
+            .lossy(true)
+            .buffered_lines_limit(LOG_LINES)
+            .thread_name("log")
+            .finish(std::io::stderr());
         let level = if self.verbose {
             LevelFilter::DEBUG
         } else {
             LevelFilter::INFO
         };
         let log = tracing_subscriber::fmt()
-            .with_writer(std::io::stderr)
+            .with_writer(stderr)
+            .log_internal_errors(false)
             .with_max_level(level)
             .with_target(false);
         match self.log {
@@ -191,6 +210,7 @@ impl Serve {
             Log::Text if std::env::var_os("JOURNAL_STREAM").is_some() => log.with_ansi(false).without_time().init(),
             Log::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),
         }
+        guard
     }
 }
 

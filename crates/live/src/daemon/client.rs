@@ -4,6 +4,7 @@
 //! call after a loss connects anew; what the new daemon should know of (frames held, colors in use) is told by
 //! [`Client::adopt`] and [`Client::claim`]. A child of fork is a client of its own.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -22,11 +23,24 @@ pub const SOCKET: &str = "/run/domicile/daemon.sock";
 /// Names the daemon's socket.
 pub const SOCKET_VARIABLE: &str = "DOMICILE_SOCKET";
 
+/// Where the daemon is to be found: where the environment says, else at the usual place.
+pub fn socket() -> PathBuf {
+    named(std::env::var_os(SOCKET_VARIABLE))
+}
+
+fn named(by_environment: Option<OsString>) -> PathBuf {
+    let named = by_environment.filter(|path| !path.is_empty());
+    named.map_or_else(|| SOCKET.into(), PathBuf::from)
+}
+
 /// How long an answer may take. The daemon needs less than a millisecond, but must get a cpu first.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long a daemon that did not answer is left alone at first, and at most: the pause doubles with each time.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(32)];
+
+/// How long it may take to be accepted.
+const CONNECTING: Duration = Duration::from_secs(1);
 
 /// Why the daemon did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -88,8 +102,7 @@ pub struct Client {
 impl Client {
     /// The daemon at the socket that the environment names, or at the usual one.
     pub fn find() -> Result<Client, ClientError> {
-        let path = std::env::var_os(SOCKET_VARIABLE).map_or_else(|| SOCKET.into(), PathBuf::from);
-        Client::connect(&path)
+        Client::connect(&socket())
     }
 
     pub fn connect(path: &Path) -> Result<Client, ClientError> {
@@ -127,7 +140,8 @@ impl Client {
             path: self.path.clone(),
             error,
         };
-        self.peer = Some(Peer::connect(&self.path).map_err(absent)?);
+        // A daemon that does not accept, stopped or drowned in connections, is as good as none.
+        self.peer = Some(Peer::connect_within(&self.path, CONNECTING).map_err(absent)?);
         self.process = std::process::id();
         match self.exchange(&Request::Hello { version: VERSION })? {
             Answer::Welcome { colors, .. } => self.colors = colors,
@@ -355,4 +369,16 @@ fn runs(pages: Pages) -> impl Iterator<Item = Run> {
         start: (pages.start + first * PAGE_BYTES) as u64,
         count: (pages.count - first).min(LOOK_PAGES) as u32,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_socket_is_where_the_variable_says() {
+        assert_eq!(named(None), Path::new("/run/domicile/daemon.sock"));
+        assert_eq!(named(Some("".into())), Path::new("/run/domicile/daemon.sock"));
+        assert_eq!(named(Some("/tmp/s".into())), Path::new("/tmp/s"));
+    }
 }

@@ -130,7 +130,7 @@ mod tests {
     }
 
     fn kept(process: u32, user: u32, map: Pagemap, since: Instant) -> Kept {
-        let mut account = Account::new(map);
+        let mut account = Account::new(Some(map));
         account.charge(100);
         Kept {
             process,

@@ -28,6 +28,8 @@ pub struct Metrics {
     pub unseen: u64,
     /// Times that memory was given up.
     pub pressure: u64,
+    /// Looks at clients' pages that were not done in time.
+    pub given_up: u64,
 }
 
 /// What is counted elsewhere, at the moment of asking.
@@ -121,6 +123,12 @@ impl Metrics {
             "counter",
             "Times that frames were given up because memory was short.",
             self.pressure,
+        );
+        page.single(
+            "domicile_looks_given_up_total",
+            "counter",
+            "Looks at clients' pages that were not done in time.",
+            self.given_up,
         );
         page.single("domicile_connections", "gauge", "Connections now.", now.clients);
         page.begin(

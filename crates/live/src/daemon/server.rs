@@ -1,11 +1,13 @@
-//! The daemon's one thread: it waits, answers, and in between looks after the stock.
+//! The daemon's one thread that serves: it waits, answers, and in between looks after the stock.
 //!
 //! One thread is enough, as no request takes longer than a fraction of a millisecond, and it keeps the promise of
 //! the handing over simple: nothing of the daemon itself comes between the release of frames and the client who is
 //! to get them. Nothing here waits for a client: who does not take its answer, or says what is no message, is
-//! hung up on; who asks too much waits.
+//! hung up on; who asks too much waits. Only a look at a client's address space may have to wait for what the client does,
+//! and so other threads do that ([`super::looks`]): the request is answered when they have seen something, or refused
+//! when they have not in time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -23,9 +25,11 @@ use sys::ready::{Ready, Wanted};
 
 mod callers;
 mod chores;
+mod looking;
 
 use super::desk::{Calm, Desk};
 use super::keepers::Keepers;
+use super::looks::Looks;
 use super::metrics::Metrics;
 use super::pressure::Watch;
 use super::scrape::{At, Door, Scrape};
@@ -111,6 +115,7 @@ const LISTENER: u64 = 0;
 const STOP: u64 = 1;
 const ALARM: u64 = 2;
 const DOOR: u64 = 3;
+const SEEN: u64 = 4;
 const FIRST: u64 = 16;
 /// Names of those who ask for metrics have this bit.
 const SCRAPE: u64 = 1 << 63;
@@ -133,6 +138,10 @@ pub struct Server {
     next_name: u64,
     /// Connections that asked too much, and when they are listened to again.
     waiting: Vec<(Instant, u64)>,
+    looks: Looks,
+    /// Whom each look is for that is not over, and until when, in this order.
+    looked_for: HashMap<u64, u64>,
+    look_until: VecDeque<(Instant, u64)>,
     /// Whether the listener is not watched at the moment.
     deaf: bool,
     watch: Watch,
@@ -207,6 +216,8 @@ impl Server {
         if let Some(door) = &door {
             ready.watch(door, DOOR, Wanted::Read).map_err(watched)?;
         }
+        let looks = Looks::new().map_err(|error| ServerError::System("an eventfd", error))?;
+        ready.watch(&looks, SEEN, Wanted::Read).map_err(watched)?;
         // Three descriptors for each connection.
         let room = Ready::room_for(u64::from(config.clients) * 3 + 64);
         let clients = config.clients.min(room.saturating_sub(64) / 3);
@@ -215,6 +226,14 @@ impl Server {
             frames: config.quota / PAGE_BYTES as u64,
             connections: config.clients_of_user,
         };
+        tracing::info!(
+            socket = %config.socket.display(),
+            colors = config.colors.count(),
+            source = ?config.colors.source,
+            stock_bytes = config.stock,
+            quota_bytes = config.quota,
+            "serving"
+        );
         Ok(Server {
             desk: Desk {
                 stock,
@@ -237,6 +256,9 @@ impl Server {
             scrapes: HashMap::new(),
             next_name: FIRST,
             waiting: Vec::new(),
+            looks,
+            looked_for: HashMap::new(),
+            look_until: VecDeque::new(),
             deaf: false,
             watch: Watch::default(),
             alarmed: false,
@@ -255,17 +277,15 @@ impl Server {
         })
     }
 
-    /// Serves until `stop` has something to read.
+    /// Serves until `stop` has something to read. May be called again then, to go on.
     pub fn run(&mut self, stop: BorrowedFd<'_>) -> io::Result<()> {
         self.ready.watch(&stop, STOP, Wanted::Read)?;
-        tracing::info!(
-            socket = %self.config.socket.display(),
-            colors = self.config.colors.count(),
-            source = ?self.config.colors.source,
-            stock_bytes = self.config.stock,
-            quota_bytes = self.config.quota,
-            "serving"
-        );
+        let done = self.serve_until_stopped();
+        self.ready.forget(&stop)?;
+        done
+    }
+
+    fn serve_until_stopped(&mut self) -> io::Result<()> {
         // A client that waits for frames should not wait for others' turns on its cpu, which may take frames themselves.
         let _brisk = sys::affinity::brisk();
         let mut names = Vec::new();
@@ -279,22 +299,21 @@ impl Server {
             let now = Instant::now();
             for &name in &names {
                 match name {
-                    STOP => {
-                        tracing::info!("stopping");
-                        return Ok(());
-                    }
+                    STOP => return Ok(()),
                     LISTENER => self.welcome(now),
                     ALARM => {
                         self.alarmed = true;
                         self.next_look = now;
                     }
                     DOOR => self.open_door(now),
+                    SEEN => self.go_on(now),
                     name if name & SCRAPE != 0 => self.scrape(name, now),
                     name if name % 2 == 0 => self.serve(name, &mut buffer),
                     // The process ended.
                     name => self.hang_up(name - 1, "its process ended"),
                 }
             }
+            self.give_up_looks(now);
             self.listen_again(now);
             if (names.is_empty() || now >= self.next_chore) && now >= self.desk.calm.until() {
                 self.chore(now);
@@ -313,6 +332,9 @@ impl Server {
         }
         if let Some(first) = self.waiting.iter().map(|(at, _)| *at).min() {
             until = until.min(first);
+        }
+        if let Some((first, _)) = self.look_until.front() {
+            until = until.min(*first);
         }
         until.saturating_duration_since(now)
     }

@@ -3,10 +3,13 @@
 //! Nothing that a client says is believed. Frames that it says it freed are looked for; a page's color is told only
 //! where it was asked to be filled or holds a frame that came from here, which is why the frames are remembered and
 //! not the addresses: a client may move its pages.
+//!
+//! What takes a look at the client's page map is answered in two steps: [`Session::answer`] says what is to be looked
+//! at, [`Session::answer_seen`] goes on with what was seen ([`super::looks`]). In between the client waits, and nobody else.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
-use std::io;
+use std::sync::Arc;
 use std::time::Instant;
 
 use policy::slots::Owner;
@@ -15,6 +18,7 @@ use sys::packet::Peer;
 use sys::peer::Identity;
 
 use super::desk::{Desk, Refused, failed};
+use super::looks::{self, Task};
 use super::users::{User, Users};
 use super::wire::{Answer, Refusal, Request, Run, UNKNOWN, VERSION, Want};
 use crate::PAGE_BYTES;
@@ -28,10 +32,16 @@ const THINGS_OF_USER: u32 = 16_384;
 
 pub struct Session {
     pub peer: Peer,
-    pub who: Identity,
+    pub who: Arc<Identity>,
     pub since: Instant,
     pub greeted: bool,
     pub owner: Owner,
+    /// What it waits for.
+    pub look: Option<Pending>,
+    /// A look that was given up and is not over.
+    pub stuck: Option<u64>,
+    /// Whether its messages are not listened to at the moment.
+    pub paused: bool,
     /// What was released for it and not looked at yet.
     taken: VecDeque<Taken>,
     taken_pages: usize,
@@ -41,22 +51,63 @@ pub struct Session {
     /// What it is about to free.
     leaving: Option<(Run, Vec<Option<u64>>)>,
     things: u32,
+    /// Room for a look.
     entries: Vec<Entry>,
+}
+
+/// A look that a client waits for.
+pub struct Pending {
+    /// Its number.
+    pub look: u64,
+    pub request: Asked,
+}
+
+/// The request that a look is for.
+pub struct Asked {
+    pub purpose: Purpose,
+    /// When it came, its place among the kinds of requests, and the work that it was so far.
+    pub begun: Instant,
+    pub kind: usize,
+    pub work: u64,
+}
+
+/// What becomes of what is seen.
+pub enum Purpose {
+    /// The process has just connected: its page map is opened.
+    Open,
+    Look(Run),
+    Leave(Run),
+    Left(Left),
+    Adopt,
+}
+
+/// The frames of ours that pages had which were freed, a place a page, and where.
+pub struct Left {
+    frames: Vec<Option<u64>>,
+    cpu: u32,
+}
+
+/// How a request is met.
+pub enum Reply {
+    Now(Answer),
+    /// With what these pages look like.
+    Seen(Run, Purpose),
 }
 
 /// What an address space holds.
 #[derive(Debug)]
 pub struct Account {
-    map: Pagemap,
+    /// None before it was opened.
+    map: Option<Arc<Pagemap>>,
     /// Frames that it got, and how many it is charged for.
     held: Frames,
     charged: u64,
 }
 
 impl Account {
-    pub fn new(map: Pagemap) -> Account {
+    pub fn new(map: Option<Pagemap>) -> Account {
         Account {
-            map,
+            map: map.map(Arc::new),
             held: Frames::default(),
             charged: 0,
         }
@@ -72,11 +123,12 @@ impl Account {
 
     /// Whether there is nothing to answer for any more, or nobody.
     pub fn is_settled(&self) -> bool {
-        self.charged == 0 || !self.map.lives()
+        self.charged == 0 || self.map.as_ref().is_none_or(|map| !map.lives())
     }
 
     /// Pre: of the same address space.
     pub fn add(&mut self, other: Account) {
+        self.map = self.map.take().or(other.map);
         self.held.extend(other.held);
         self.charged += other.charged;
     }
@@ -88,23 +140,41 @@ struct Taken {
 }
 
 impl Session {
-    /// Pre: the ledger knows `owner`. Errors: the process is gone.
-    pub fn new(peer: Peer, who: Identity, owner: Owner, now: Instant) -> io::Result<Session> {
-        let map = who.pagemap()?;
-        Ok(Session {
+    /// Pre: the ledger knows `owner`.
+    pub fn new(peer: Peer, who: Arc<Identity>, owner: Owner, now: Instant) -> Session {
+        Session {
             peer,
             who,
             since: now,
             greeted: false,
             owner,
+            look: None,
+            stuck: None,
+            paused: true,
             taken: VecDeque::new(),
             taken_pages: 0,
-            account: Account::new(map),
+            account: Account::new(None),
             strange: Frames::default(),
             leaving: None,
             things: 0,
             entries: Vec::new(),
-        })
+        }
+    }
+
+    /// Pre: the page map is its process's.
+    pub fn opened(&mut self, map: Pagemap) {
+        self.account.map = Some(Arc::new(map));
+    }
+
+    /// What a look at these pages takes. Errors: an earlier one is stuck.
+    pub fn task(&mut self, run: Run) -> Result<Task, Refused> {
+        match &self.account.map {
+            Some(map) if self.stuck.is_none() => {
+                let entries = std::mem::take(&mut self.entries);
+                Ok(Task::Pages(Arc::clone(map), run, entries))
+            }
+            _ => Err(too_slow()),
+        }
     }
 
     /// Frames that count against its user's quota.
@@ -125,7 +195,38 @@ impl Session {
         self.account
     }
 
-    pub fn answer(&mut self, desk: &mut Desk, request: Request, now: Instant) -> Result<Answer, Refused> {
+    pub fn answer(&mut self, desk: &mut Desk, request: Request, now: Instant) -> Result<Reply, Refused> {
+        match request {
+            Request::Look { run } if self.greeted => Ok(Reply::Seen(run, Purpose::Look(run))),
+            Request::Leave { run } if self.greeted => Ok(Reply::Seen(run, Purpose::Leave(run))),
+            Request::Adopt { run } if self.greeted => Ok(Reply::Seen(run, Purpose::Adopt)),
+            Request::Left { cpu } if self.greeted => match self.leaving.take() {
+                Some((run, frames)) => Ok(Reply::Seen(run, Purpose::Left(Left { frames, cpu }))),
+                None => Err((Refusal::Invalid, "nothing was said to be leaving".into())),
+            },
+            request => self.answer_now(desk, request, now).map(Reply::Now),
+        }
+    }
+
+    /// Goes on with what was seen.
+    pub fn answer_seen(
+        &mut self,
+        desk: &mut Desk,
+        purpose: Purpose,
+        entries: Vec<Entry>,
+        now: Instant,
+    ) -> Result<Answer, Refused> {
+        self.entries = entries;
+        match purpose {
+            Purpose::Open => Ok(Answer::Done),
+            Purpose::Look(run) => self.look(desk, run, now),
+            Purpose::Leave(run) => Ok(self.leave(run)),
+            Purpose::Left(left) => self.left(desk, left, now),
+            Purpose::Adopt => self.adopt(desk),
+        }
+    }
+
+    fn answer_now(&mut self, desk: &mut Desk, request: Request, now: Instant) -> Result<Answer, Refused> {
         match (self.greeted, &request) {
             (false, Request::Hello { version }) if *version == VERSION => {
                 self.greeted = true;
@@ -144,12 +245,12 @@ impl Session {
             (true, _) => {}
         }
         match request {
-            Request::Hello { .. } => Err((Refusal::Protocol, "the greeting comes once".into())),
+            Request::Hello { .. }
+            | Request::Look { .. }
+            | Request::Leave { .. }
+            | Request::Left { .. }
+            | Request::Adopt { .. } => Err((Refusal::Protocol, "not its turn".into())),
             Request::Take { cpu, start, wants } => self.take(desk, cpu, start, wants, now),
-            Request::Look { run } => self.look(desk, run, now),
-            Request::Leave { run } => self.leave(run),
-            Request::Left { cpu } => self.left(desk, cpu, now),
-            Request::Adopt { run } => self.adopt(desk, run),
             Request::Stock => Ok(Answer::Stock {
                 frames: desk.stock.by_color().collect(),
             }),
@@ -267,18 +368,7 @@ impl Session {
         Ok(Answer::Released { met })
     }
 
-    /// Pre: the run was decoded, so it lies in user space.
-    fn read(&mut self, run: Run) -> Result<(), Refused> {
-        self.entries.clear();
-        self.entries.resize(run.count as usize, Entry::default());
-        self.account
-            .map
-            .read(run.start as usize, &mut self.entries)
-            .map_err(failed)
-    }
-
     fn look(&mut self, desk: &mut Desk, run: Run, now: Instant) -> Result<Answer, Refused> {
-        self.read(run)?;
         let color = |frame: u64| desk.stock.colors().of(frame) as u16;
         let mut of: Vec<u16> = vec![UNKNOWN; self.entries.len()];
         let (mut hits, mut misses) = (0, 0);
@@ -340,8 +430,7 @@ impl Session {
         Ok(())
     }
 
-    fn leave(&mut self, run: Run) -> Result<Answer, Refused> {
-        self.read(run)?;
+    fn leave(&mut self, run: Run) -> Answer {
         let frames: Vec<_> = self
             .entries
             .iter()
@@ -349,14 +438,11 @@ impl Session {
             .collect();
         let pages = frames.iter().flatten().count() as u32;
         self.leaving = Some((run, frames));
-        Ok(Answer::Count { pages })
+        Answer::Count { pages }
     }
 
-    fn left(&mut self, desk: &mut Desk, cpu: u32, now: Instant) -> Result<Answer, Refused> {
-        let Some((run, frames)) = self.leaving.take() else {
-            return Err((Refusal::Invalid, "nothing was said to be leaving".into()));
-        };
-        self.read(run)?;
+    fn left(&mut self, desk: &mut Desk, left: Left, now: Instant) -> Result<Answer, Refused> {
+        let Left { frames, cpu } = left;
         let gone: Vec<u64> = frames
             .iter()
             .zip(&self.entries)
@@ -389,8 +475,7 @@ impl Session {
         })
     }
 
-    fn adopt(&mut self, desk: &mut Desk, run: Run) -> Result<Answer, Refused> {
-        self.read(run)?;
+    fn adopt(&mut self, desk: &mut Desk) -> Result<Answer, Refused> {
         let fresh: Frames = self
             .entries
             .iter()
@@ -409,6 +494,14 @@ impl Session {
         self.account.held.extend(fresh);
         Ok(Answer::Count { pages: count as u32 })
     }
+}
+
+pub fn too_slow() -> Refused {
+    let text = format!(
+        "the program's pages could not be looked at within {} s: its address space is locked; use your own frames",
+        looks::MOST.as_secs()
+    );
+    (Refusal::Slow, text)
 }
 
 /// Numbers of frames. The kernel gives them out, so nobody can choose ones that collide.

@@ -6,7 +6,7 @@ use super::ledger::{Ledger, Own, Recorded};
 use super::place::Nothing;
 use super::served::Served;
 use super::{Application, Error};
-use crate::daemon::{Client, SOCKET, SOCKET_VARIABLE};
+use crate::daemon::Client;
 use crate::found::{self, Unknown};
 use crate::{Colors, Config, Engine, PAGE_BYTES, Source};
 
@@ -145,8 +145,7 @@ fn colors_and_daemon(from: ColorsFrom, through: Through) -> Result<(Colors, Daem
     let theirs = client.colors();
     let same = |colors: &Colors| (colors.first_bit, colors.bits, colors.color_bytes);
     if same(theirs) == same(&colors) {
-        let path = std::env::var_os(SOCKET_VARIABLE).unwrap_or_else(|| SOCKET.into());
-        let name = format!("the daemon's at {}", path.to_string_lossy());
+        let name = format!("the daemon's at {}", crate::daemon::socket().display());
         return Ok((colors, Ok((client, name))));
     }
     let why = format!(

@@ -107,6 +107,11 @@ impl Running {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
+
+    /// Says a line to it.
+    pub fn tell(&mut self, line: &str) {
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+    }
 }
 
 impl Drop for Running {
@@ -354,6 +359,8 @@ fn part() {
             let _ = std::io::stdin().read_to_end(&mut Vec::new());
         }
         Ok("busy") => busy(Path::new(&variable("TEST_SOCKET"))),
+        Ok("locker") => crate::looks::locker(Path::new(&variable("TEST_SOCKET"))),
+        Ok("stopped") => crate::looks::stopped(Path::new(&variable("TEST_SOCKET"))),
         _ => {}
     }
 }

@@ -8,3 +8,5 @@ mod handing;
 mod hostile;
 mod house;
 mod limits;
+mod looks;
+mod metrics;

@@ -1,9 +1,9 @@
 //! Other programs: Valgrind with our tool, and the daemon.
 
-use std::ffi::OsString;
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+
+use live::daemon::{self, Client, ClientError};
 
 use super::{Facility, Works, why};
 
@@ -33,34 +33,33 @@ fn judge_recording(found: Result<PathBuf, String>) -> Facility {
     }
 }
 
-const VARIABLE: &str = "DOMICILE_SOCKET";
-const SOCKET: &str = "/run/domicile/daemon.sock";
-
 pub fn daemon() -> Facility {
-    let socket = socket(std::env::var_os(VARIABLE));
-    let tried = UnixStream::connect(&socket).map(|_| ());
+    let socket = daemon::socket();
+    // Not only does somebody listen there: it answers.
+    let tried = Client::connect(&socket)
+        .and_then(|mut client| client.status())
+        .map(drop);
     judge_daemon(&socket, tried)
 }
 
-fn socket(given: Option<OsString>) -> PathBuf {
-    given
-        .filter(|path| !path.is_empty())
-        .map_or(SOCKET.into(), PathBuf::from)
-}
-
-fn judge_daemon(socket: &Path, tried: io::Result<()>) -> Facility {
+fn judge_daemon(socket: &Path, tried: Result<(), ClientError>) -> Facility {
     let at = socket.display();
+    let start = || Some("sudo systemctl start domicile, or sudo domicile daemon".into());
     let (works, found, change) = match tried {
         Ok(()) => (Works::Yes, format!("it answers at {at}"), None),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => (
+        Err(ClientError::Absent { error, .. }) if error.kind() == io::ErrorKind::PermissionDenied => (
             Works::No,
             format!("it may not be asked at {at}: this user may not"),
             Some(format!("let this user reach it: ls -l {at} shows who may")),
         ),
+        Err(ClientError::Absent { error, .. }) => {
+            (Works::No, format!("nobody answers at {at}: {}", why(&error)), start())
+        }
+        Err(ClientError::Refused { text, .. }) => (Works::No, format!("it answers at {at}, and refuses: {text}"), None),
         Err(error) => (
             Works::No,
-            format!("nobody answers at {at}: {}", why(&error)),
-            Some("sudo systemctl start domicile, or sudo domicile daemon".into()),
+            format!("somebody listens at {at}, but: {error}"),
+            Some("sudo systemctl restart domicile".into()),
         ),
     };
     Facility {
@@ -77,18 +76,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_socket_is_where_the_variable_says() {
-        assert_eq!(socket(None), Path::new("/run/domicile/daemon.sock"));
-        assert_eq!(socket(Some("".into())), Path::new("/run/domicile/daemon.sock"));
-        assert_eq!(socket(Some("/tmp/s".into())), Path::new("/tmp/s"));
-    }
-
-    #[test]
     fn who_is_missing_can_be_started() {
-        let nobody = judge_daemon(Path::new("/run/s"), Err(io::ErrorKind::NotFound.into()));
+        let absent = |kind: io::ErrorKind| ClientError::Absent {
+            path: "/run/s".into(),
+            error: kind.into(),
+        };
+        let nobody = judge_daemon(Path::new("/run/s"), Err(absent(io::ErrorKind::NotFound)));
         assert!(nobody.works == Works::No && nobody.change.unwrap().contains("domicile daemon"));
-        let closed = judge_daemon(Path::new("/run/s"), Err(io::ErrorKind::PermissionDenied.into()));
+        let closed = judge_daemon(Path::new("/run/s"), Err(absent(io::ErrorKind::PermissionDenied)));
         assert!(closed.change.unwrap().contains("ls -l /run/s"));
+        let mute = judge_daemon(Path::new("/run/s"), Err(ClientError::Slow));
+        assert!(mute.works == Works::No && mute.found.contains("did not answer"));
         assert_eq!(judge_daemon(Path::new("/run/s"), Ok(())).works, Works::Yes);
         assert!(
             judge_recording(Err("no `valgrind` in PATH".into()))

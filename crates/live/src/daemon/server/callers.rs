@@ -1,14 +1,17 @@
 //! Those who connect: taken in, answered, made to wait, hung up on.
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use sys::packet::{Peer, Received};
 use sys::peer::Identity;
 use sys::ready::Wanted;
 
 use super::{SCRAPE, Server};
+use crate::daemon::desk::Refused;
+use crate::daemon::looks::Task;
 use crate::daemon::scrape::Next;
-use crate::daemon::session::Session;
+use crate::daemon::session::{Asked, Purpose, Reply, Session};
 use crate::daemon::users::Closed;
 use crate::daemon::wire::{Answer, Refusal, Request};
 
@@ -63,35 +66,39 @@ impl Server {
             return Err("too many connections of the user");
         }
         let owner = self.desk.ledger.join();
-        let process = who.process;
-        let session = Session::new(peer, who, owner, now).and_then(|session| {
-            self.ready.watch(&session.peer, self.next_name, Wanted::Read)?;
-            self.ready.watch(&session.who, self.next_name + 1, Wanted::Read)?;
-            Ok(session)
-        });
-        let mut session = session.map_err(|_| {
-            self.desk.users.disconnect(user, 0);
+        let (process, name) = (who.process, self.next_name);
+        let mut session = Session::new(peer, Arc::new(who), owner, now);
+        kept.into_iter().for_each(|kept| session.resume(kept.into()));
+        if self.ready.watch(&session.who, name + 1, Wanted::Read).is_err() {
             let _ = self.desk.ledger.leave(owner);
-            "its pages cannot be seen"
-        });
-        match &mut session {
-            Ok(session) => kept.into_iter().for_each(|kept| session.resume(kept.into())),
-            Err(_) => self.keepers.put_back(kept, &mut self.desk.users),
+            self.keepers.add(session, &mut self.desk.users, now);
+            return Err("its process cannot be watched");
         }
-        let session = session?;
-        tracing::debug!(process, user, name = self.next_name, "connected");
-        self.sessions.insert(self.next_name, session);
+        tracing::debug!(process, user, name, "connected");
+        let opening = Task::Open(Arc::clone(&session.who));
+        self.sessions.insert(name, session);
         self.next_name += 2;
         self.desk.metrics.connections += 1;
         self.desk.clients = self.sessions.len() as u32;
+        let asked = Asked {
+            purpose: Purpose::Open,
+            begun: now,
+            kind: 0,
+            work: 0,
+        };
+        self.look(name, opening, asked);
         Ok(())
     }
 
-    /// Answers one message of a connection.
+    /// Answers one message of a connection, or begins the look that the answer takes.
     pub(super) fn serve(&mut self, name: u64, buffer: &mut [u8]) {
         let Some(session) = self.sessions.get_mut(&name) else {
             return;
         };
+        if session.look.is_some() {
+            // One request at a time: it is heard when this one is answered.
+            return self.pause(name);
+        }
         let begun = Instant::now();
         let message = match session.peer.receive(buffer) {
             Ok(Received::Message(bytes)) => &buffer[..bytes],
@@ -113,15 +120,42 @@ impl Server {
                 return self.hang_up(name, "it sent what is no message");
             }
         };
-        let kind = request.kind();
-        let work = 1 + message.len() as u64 / 128;
-        let (answer, why) = match session.answer(&mut self.desk, request, begun) {
+        let (kind, work) = (request.kind(), 1 + message.len() as u64 / 128);
+        let asked = |purpose| Asked {
+            purpose,
+            begun,
+            kind,
+            work,
+        };
+        let outcome = match session.answer(&mut self.desk, request, begun) {
+            Ok(Reply::Now(answer)) => Ok(answer),
+            Ok(Reply::Seen(run, purpose)) => match session.task(run) {
+                Ok(task) => {
+                    let mut asked = asked(purpose);
+                    asked.work = asked.work.max(micros(begun.elapsed()) / 16);
+                    return self.look(name, task, asked);
+                }
+                Err(refused) => Err(refused),
+            },
+            Err(refused) => Err(refused),
+        };
+        // What takes long counts for more, at a microsecond a piece.
+        let work = work.max(micros(begun.elapsed()) / 16);
+        self.say(name, outcome, kind, begun, work);
+    }
+
+    /// Tells a client what became of its request.
+    pub(super) fn say(&mut self, name: u64, outcome: Result<Answer, Refused>, kind: usize, begun: Instant, work: u64) {
+        let Some(session) = self.sessions.get_mut(&name) else {
+            return;
+        };
+        let (answer, why) = match outcome {
             Ok(answer) => (answer, None),
             Err((why, text)) => (Answer::Refused { why, text }, Some(why)),
         };
         let failed = match &answer {
             Answer::Refused {
-                why: Refusal::Failed,
+                why: Refusal::Failed | Refusal::Slow,
                 text,
             } => Some((session.who.process, text.clone())),
             _ => None,
@@ -129,8 +163,9 @@ impl Server {
         let sent = session.peer.send(&answer.encode());
         let user = session.who.user;
         let done = Instant::now();
-        let took = done.saturating_duration_since(begun);
-        self.desk.metrics.answered(kind, why, took);
+        self.desk
+            .metrics
+            .answered(kind, why, done.saturating_duration_since(begun));
         if let Some((process, text)) = failed {
             self.complain_of(done, process, user, &text);
         }
@@ -140,14 +175,35 @@ impl Server {
         if why == Some(Refusal::Protocol) {
             return self.hang_up(name, "it did not keep to the protocol");
         }
-        // What takes long counts for more, at a microsecond a piece.
-        let work = work.max(took.as_micros() as u64 / 16);
         let debt = self.desk.users.of(user).map(|user| user.work.owe(work, done));
-        if let Some(debt) = debt.filter(|debt| !debt.is_zero())
-            && let Some(session) = self.sessions.get(&name)
-            && self.ready.forget(&session.peer).is_ok()
+        match debt.filter(|debt| !debt.is_zero()) {
+            Some(debt) => {
+                self.pause(name);
+                self.waiting.push((done + debt, name));
+            }
+            None => self.resume(name),
+        }
+    }
+
+    /// Listens no more to a connection, for a while.
+    fn pause(&mut self, name: u64) {
+        if let Some(session) = self.sessions.get_mut(&name)
+            && !session.paused
         {
-            self.waiting.push((done + debt, name));
+            session.paused = self.ready.forget(&session.peer).is_ok();
+        }
+    }
+
+    /// Listens to it again.
+    pub(super) fn resume(&mut self, name: u64) {
+        let Some(session) = self.sessions.get_mut(&name) else {
+            return;
+        };
+        if session.paused {
+            session.paused = false;
+            if self.ready.watch(&session.peer, name, Wanted::Read).is_err() {
+                self.hang_up(name, "it cannot be watched");
+            }
         }
     }
 
@@ -156,12 +212,7 @@ impl Server {
         let (due, waiting) = self.waiting.drain(..).partition::<Vec<_>, _>(|(at, _)| *at <= now);
         self.waiting = waiting;
         for (_, name) in due {
-            let Some(session) = self.sessions.get(&name) else {
-                continue;
-            };
-            if self.ready.watch(&session.peer, name, Wanted::Read).is_err() {
-                self.hang_up(name, "it cannot be watched");
-            }
+            self.resume(name);
         }
     }
 
@@ -170,9 +221,12 @@ impl Server {
         let Some(session) = self.sessions.remove(&name) else {
             return;
         };
-        // A connection that waits is not watched.
+        // A connection that waits is not watched. A look that it waited for is over when it is.
         let _ = self.ready.forget(&session.peer);
         let _ = self.ready.forget(&session.who);
+        if let Some(pending) = &session.look {
+            self.forget_look(pending.look);
+        }
         let _ = self.desk.ledger.leave(session.owner);
         self.desk.clients = self.sessions.len() as u32;
         tracing::debug!(
@@ -187,23 +241,30 @@ impl Server {
     }
 
     pub(super) fn open_door(&mut self, now: Instant) {
-        let Some(door) = &self.door else { return };
-        let scrape = match door.accept(now) {
-            Ok(Some(scrape)) => scrape,
-            Ok(None) => return,
-            Err(error) => {
-                // As above.
-                self.shut = self.ready.forget(door).is_ok();
-                return self.complain(now, &format!("metrics: {error}"));
+        for _ in 0..SCRAPES {
+            let Some(door) = &self.door else { return };
+            let scrape = match door.accept(now) {
+                Ok(Some(scrape)) => scrape,
+                Ok(None) => return,
+                Err(error) => {
+                    // As above.
+                    self.shut = self.ready.forget(door).is_ok();
+                    return self.complain(now, &format!("metrics: {error}"));
+                }
+            };
+            // Who asks at once, as all do that mean it, is answered before anybody can be in the way. Who says nothing, or
+            // does not read, keeps its place only until somebody else wants it.
+            if self.scrapes.len() >= SCRAPES
+                && let Some(oldest) = self.scrapes.keys().min().copied()
+            {
+                self.scrapes.remove(&oldest);
             }
-        };
-        if self.scrapes.len() >= SCRAPES {
-            return;
-        }
-        let name = SCRAPE | self.next_name;
-        self.next_name += 2;
-        if self.ready.watch(&scrape, name, Wanted::Read).is_ok() {
-            self.scrapes.insert(name, scrape);
+            let name = SCRAPE | self.next_name;
+            self.next_name += 2;
+            if self.ready.watch(&scrape, name, Wanted::Read).is_ok() {
+                self.scrapes.insert(name, scrape);
+                self.scrape(name, now);
+            }
         }
     }
 
@@ -223,4 +284,8 @@ impl Server {
             self.scrapes.remove(&name);
         }
     }
+}
+
+pub(super) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

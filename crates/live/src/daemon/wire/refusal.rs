@@ -17,10 +17,12 @@ pub enum Refusal {
     Cache = 6,
     /// Something failed on the daemon's side.
     Failed = 7,
+    /// The client's own pages could not be looked at in time.
+    Slow = 8,
 }
 
 impl Refusal {
-    pub const ALL: [Refusal; 7] = [
+    pub const ALL: [Refusal; 8] = [
         Refusal::Protocol,
         Refusal::Invalid,
         Refusal::Quota,
@@ -28,6 +30,7 @@ impl Refusal {
         Refusal::Crowded,
         Refusal::Cache,
         Refusal::Failed,
+        Refusal::Slow,
     ];
 
     pub fn name(self) -> &'static str {
@@ -39,6 +42,7 @@ impl Refusal {
             Refusal::Crowded => "crowded",
             Refusal::Cache => "cache",
             Refusal::Failed => "failed",
+            Refusal::Slow => "slow",
         }
     }
 }

@@ -1,0 +1,98 @@
+//! Requests that take a look at the client's address space: begun here, and answered when something was seen, or not in
+//! time.
+
+use std::time::Instant;
+
+use super::Server;
+use super::callers::micros;
+use crate::daemon::desk::failed;
+use crate::daemon::looks::{MOST, Seen, Sight, Task};
+use crate::daemon::session::{Asked, Pending, Purpose, too_slow};
+
+impl Server {
+    /// Begins a look that a connection waits for.
+    pub(super) fn look(&mut self, name: u64, task: Task, request: Asked) {
+        let Some(session) = self.sessions.get_mut(&name) else {
+            return;
+        };
+        let look = self.looks.begin(session.who.user, task);
+        let until = request.begun + MOST;
+        session.look = Some(Pending { look, request });
+        self.looked_for.insert(look, name);
+        self.look_until.push_back((until, look));
+    }
+
+    /// Answers those whose pages were seen.
+    pub(super) fn go_on(&mut self, now: Instant) {
+        for seen in self.looks.take() {
+            let Some(name) = self.looked_for.remove(&seen.look) else {
+                continue;
+            };
+            let Some(session) = self.sessions.get_mut(&name) else {
+                continue;
+            };
+            if session.stuck == Some(seen.look) {
+                // Too late, but it may be tried again.
+                session.stuck = None;
+            } else if let Some(pending) = session.look.take_if(|pending| pending.look == seen.look) {
+                self.seen(name, pending.request, seen, now);
+            }
+        }
+    }
+
+    fn seen(&mut self, name: u64, request: Asked, seen: Seen, now: Instant) {
+        let Some(session) = self.sessions.get_mut(&name) else {
+            return;
+        };
+        let begun = Instant::now();
+        let outcome = match seen.sight {
+            Sight::Opened(Ok(map)) => {
+                session.opened(map);
+                return self.resume(name);
+            }
+            Sight::Opened(Err(_)) => return self.hang_up(name, "its pages cannot be seen"),
+            Sight::Pages(Ok(entries)) => session.answer_seen(&mut self.desk, request.purpose, entries, now),
+            Sight::Pages(Err(error)) => Err(failed(error)),
+        };
+        let work = micros(seen.work + begun.elapsed()) / 16;
+        self.say(name, outcome, request.kind, request.begun, request.work.max(work));
+    }
+
+    /// Refuses what could not be looked at in time.
+    pub(super) fn give_up_looks(&mut self, now: Instant) {
+        while let Some((until, look)) = self.look_until.front().copied() {
+            // One that is over may be forgotten before its time.
+            let open = self.looked_for.get(&look).copied();
+            if open.is_some() && until > now {
+                return;
+            }
+            self.look_until.pop_front();
+            let Some(name) = open else { continue };
+            let over = self.looks.give_up(look);
+            if over {
+                self.looked_for.remove(&look);
+            }
+            let Some(session) = self.sessions.get_mut(&name) else {
+                continue;
+            };
+            let Some(pending) = session.look.take_if(|pending| pending.look == look) else {
+                continue;
+            };
+            session.stuck = (!over).then_some(look);
+            self.desk.metrics.given_up += 1;
+            let request = pending.request;
+            let opening = matches!(request.purpose, Purpose::Open);
+            self.say(name, Err(too_slow()), request.kind, request.begun, request.work);
+            if opening {
+                self.hang_up(name, "its pages could not be seen in time");
+            }
+        }
+    }
+
+    /// Nobody waits for a look any more.
+    pub(super) fn forget_look(&mut self, look: u64) {
+        if self.looks.give_up(look) {
+            self.looked_for.remove(&look);
+        }
+    }
+}
