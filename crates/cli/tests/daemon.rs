@@ -208,14 +208,13 @@ fn a_log_that_cannot_be_written_is_no_reason_to_end() {
 
 #[test]
 fn a_log_that_nobody_reads_keeps_nobody_waiting() {
-    let (reader, mut writer) = std::io::pipe().unwrap();
+    let (reader, mut writer) = std::os::unix::net::UnixStream::pair().unwrap();
     // As much as it takes, then no more.
-    let flags = rustix::fs::fcntl_getfl(&writer).unwrap();
-    rustix::fs::fcntl_setfl(&writer, flags | rustix::fs::OFlags::NONBLOCK).unwrap();
+    writer.set_nonblocking(true).unwrap();
     while std::io::Write::write(&mut writer, &[b'x'; 4096]).is_ok() {}
     while std::io::Write::write(&mut writer, b"x").is_ok() {}
-    rustix::fs::fcntl_setfl(&writer, flags).unwrap();
-    let Some(mut daemon) = serve(Stdio::from(writer)) else {
+    writer.set_nonblocking(false).unwrap();
+    let Some(mut daemon) = serve(Stdio::from(std::os::fd::OwnedFd::from(writer))) else {
         return;
     };
     for _ in 0..5 {
