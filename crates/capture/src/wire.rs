@@ -157,36 +157,4 @@ pub fn welcome(slots: u32, slot_bytes: u64) -> Vec<u8> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn records_that_are_cut_short_are_refused() {
-        let head = RECORD << 60 | u64::from(record::MAP) << 48 | 2;
-        assert_eq!(payload(&[head, 5, 6, 7], 0), Some((record::MAP, &[5, 6][..])));
-        assert_eq!(payload(&[head, 5], 0), None);
-        assert_eq!(payload(&[], 0), None);
-    }
-
-    #[test]
-    fn texts_are_cut_to_what_is_there() {
-        let word = u64::from_le_bytes(*b"abcdefgh");
-        assert_eq!(text(&[3, word], 0), b"abc");
-        assert_eq!(text(&[100, word], 0), b"abcdefgh");
-        assert_eq!(text(&[], 0), b"");
-        assert_eq!(text(&[1], 4), b"");
-    }
-
-    #[test]
-    fn greetings_of_others_are_refused() {
-        let mut message = vec![0; HELLO_BYTES];
-        assert!(Hello::parse(&message).is_err());
-        message[..4].copy_from_slice(&MAGIC.to_le_bytes());
-        assert!(Hello::parse(&message).unwrap_err().contains("versions"));
-        message[4] = VERSION as u8;
-        message[8] = 77;
-        message[24] = 3;
-        let hello = Hello::parse(&message).unwrap();
-        assert_eq!((hello.pid, hello.forked, hello.parent_slots), (77, false, 3));
-    }
-}
+mod tests;

@@ -33,6 +33,7 @@ mod server;
 mod session;
 mod stock;
 mod users;
+mod whereabouts;
 pub mod wire;
 
 pub use client::{Client, ClientError, Granted, SOCKET, SOCKET_VARIABLE, socket};

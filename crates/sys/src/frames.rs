@@ -58,10 +58,16 @@ impl Pagemap {
     }
 
     /// Another process's, for those who may trace it.
+    ///
+    /// Errors: kind `NotFound` where there is no such process, or none that has memory: it has ended, or is the kernel's.
     pub fn of(process: u32) -> io::Result<Pagemap> {
-        Ok(Pagemap {
-            file: Kept::file(File::open(format!("/proc/{process}/pagemap"))?)?,
-        })
+        match File::open(format!("/proc/{process}/pagemap")) {
+            Ok(file) => Ok(Pagemap {
+                file: Kept::file(file)?,
+            }),
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Err(io::ErrorKind::NotFound.into()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Fills `entries` with those of the pages from address `start` on.
@@ -115,6 +121,32 @@ impl Pagemap {
         const HUGE: u64 = 1 << 6;
         let file = self.file.get()?;
         let mut huge = vec![false; span.bytes.div_ceil(PAGE)];
+        self.scan(span, HUGE, |found| {
+            let page = |address: usize| address.saturating_sub(span.start) / PAGE;
+            let (first, end) = (page(found.start), page(found.end()).min(huge.len()));
+            huge[first.min(end)..end].fill(true);
+            true
+        })?;
+        Ok(huge)
+    }
+
+    /// Calls `visit` with each range of pages that have frames, lowest first, until it returns false (Linux 6.7). What
+    /// has no frames costs next to nothing, however large.
+    ///
+    /// Errors: ENOTTY where the kernel cannot tell.
+    pub fn present(&self, mut visit: impl FnMut(Span) -> bool) -> io::Result<()> {
+        const PRESENT: u64 = 1 << 3;
+        // How large an address space is depends on the processor; beyond its end, nothing is looked at at all.
+        for bits in [56, 52, 48] {
+            match self.scan(Span::new(0, (1 << bits) - PAGE), PRESENT, &mut visit) {
+                Err(error) if error.raw_os_error() == Some(libc::EFAULT) => {}
+                done => return done,
+            }
+        }
+        self.scan(Span::new(0, (1 << 47) - PAGE), PRESENT, visit)
+    }
+
+    fn scan(&self, span: Span, wanted: u64, mut visit: impl FnMut(Span) -> bool) -> io::Result<()> {
         let mut at = span.start as u64;
         while at < span.end() as u64 {
             let mut regions = [Region::default(); 64];
@@ -124,8 +156,8 @@ impl Pagemap {
                 end: span.end() as u64,
                 regions: regions.as_mut_ptr() as u64,
                 regions_len: regions.len() as u64,
-                wanted: HUGE,
-                told: HUGE,
+                wanted,
+                told: wanted,
                 ..Scan::default()
             };
             const REQUEST: Opcode = opcode::read_write::<Scan>(b'f', 16);
@@ -134,16 +166,17 @@ impl Pagemap {
             let found = unsafe { libc::ioctl(file.as_raw_fd(), REQUEST as _, &raw mut scan) };
             let found = usize::try_from(found).map_err(|_| io::Error::last_os_error())?;
             for region in &regions[..found.min(regions.len())] {
-                let page = |address: u64| (address as usize).saturating_sub(span.start) / PAGE;
-                let (first, end) = (page(region.start), page(region.end).min(huge.len()));
-                huge[first.min(end)..end].fill(true);
+                let bytes = region.end.saturating_sub(region.start) as usize;
+                if !visit(Span::new(region.start as usize, bytes)) {
+                    return Ok(());
+                }
             }
             if scan.walked_to <= at {
                 break;
             }
             at = scan.walked_to;
         }
-        Ok(huge)
+        Ok(())
     }
 
     /// Whether frame numbers are shown: tried on a page of this process that has a frame.
@@ -152,6 +185,54 @@ impl Pagemap {
         let page = std::hint::black_box(&here).as_ptr() as usize / PAGE * PAGE;
         let entries = Pagemap::own().and_then(|map| map.entries(Span::new(page, PAGE)));
         entries.is_ok_and(|entries| entries[0].frame().is_some())
+    }
+}
+
+/// What the kernel tells of frames themselves: `/proc/kpageflags`.
+#[derive(Debug)]
+pub struct Flags {
+    file: File,
+}
+
+impl Flags {
+    /// Errors: it may be read by root only, or there is none.
+    pub fn open() -> io::Result<Flags> {
+        Ok(Flags {
+            file: File::open("/proc/kpageflags")?,
+        })
+    }
+
+    /// Those of `frames` that hold anonymous memory of somebody, whether or not a page shows them: a frame that only a
+    /// pipe or a device still uses counts, too.
+    ///
+    /// Pre: ascending.
+    pub fn anonymous(&self, frames: &[u64]) -> io::Result<Vec<u64>> {
+        const ANONYMOUS: u64 = 1 << 12;
+        /// Frames that are read together, where they follow each other or nearly so.
+        const TOGETHER: u64 = 512;
+        let mut found = Vec::new();
+        let mut flags = [0u8; 8 * TOGETHER as usize];
+        let mut rest = frames;
+        while let Some(&first) = rest.first() {
+            let count = rest.partition_point(|frame| frame - first < TOGETHER);
+            let (these, others) = rest.split_at(count);
+            // Single ones are as cheap as a few that are not wanted.
+            let sparse = these.len() < 8;
+            let (these, others) = if sparse { rest.split_at(1) } else { (these, others) };
+            let last = these[these.len() - 1];
+            let bytes = &mut flags[..(last - first + 1) as usize * 8];
+            let got = self.file.read_at(bytes, first * 8)?;
+            for frame in these {
+                let at = (frame - first) as usize * 8;
+                // What lies beyond all memory has no flags.
+                let word = bytes[..got].get(at..at + 8).and_then(|word| word.try_into().ok());
+                if u64::from_ne_bytes(word.unwrap_or([0; 8])) & ANONYMOUS != 0 {
+                    found.push(*frame);
+                }
+            }
+            rest = others;
+        }
+        Ok(found)
     }
 }
 
@@ -226,6 +307,47 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!map.lives());
+    }
+
+    #[test]
+    fn frames_are_anonymous_while_somebody_has_them() {
+        let area = Area::map(600 * PAGE, Size::Small).unwrap();
+        (0..600).for_each(|page| area.set_word(page, 0, 1));
+        let entries = Pagemap::own().unwrap().entries(area.span()).unwrap();
+        let mut frames: Vec<u64> = entries.iter().filter_map(|entry| entry.frame()).collect();
+        let (Ok(flags), 600) = (Flags::open(), frames.len()) else {
+            return;
+        };
+        frames.sort_unstable();
+        assert_eq!(flags.anonymous(&frames).unwrap(), frames);
+        // Some, in pieces and one by one.
+        let some: Vec<u64> = frames.iter().copied().step_by(7).collect();
+        assert_eq!(flags.anonymous(&some).unwrap(), some);
+        assert!(flags.anonymous(&[u64::MAX >> 20]).unwrap().is_empty());
+        drop(area);
+        // Others may have a few by now.
+        assert!(flags.anonymous(&frames).unwrap().len() < 500);
+    }
+
+    #[test]
+    fn what_has_frames_is_found_wherever_it_lies() {
+        let area = Area::map(64 * PAGE, Size::Small).unwrap();
+        (8..16).chain([40]).for_each(|page| area.set_word(page, 0, 1));
+        let mut found = Vec::new();
+        let seen = Pagemap::own().unwrap().present(|span| {
+            found.extend(
+                (span.start..span.end())
+                    .step_by(PAGE)
+                    .filter(|page| area.span().contains(*page)),
+            );
+            true
+        });
+        if let Err(error) = seen {
+            assert_eq!(error.raw_os_error(), Some(libc::ENOTTY));
+            return;
+        }
+        let pages: Vec<usize> = found.iter().map(|page| (page - area.start()) / PAGE).collect();
+        assert_eq!(pages, (8..16).chain([40]).collect::<Vec<_>>());
     }
 
     #[test]

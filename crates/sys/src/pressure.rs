@@ -34,6 +34,16 @@ impl Memory {
     }
 }
 
+/// Bytes of memory that this process has, with all that it holds for others.
+pub fn own(root: &Root) -> Result<u64, SysError> {
+    const PATH: &str = "proc/self/statm";
+    let text = root.text(PATH)?;
+    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    pages
+        .and_then(|pages| pages.checked_mul(crate::memory::PAGE as u64))
+        .ok_or_else(|| root.malformed(PATH, &text, "pages in all, pages in memory"))
+}
+
 /// Percent of the last ten seconds in which some task waited for memory (PSI, Linux 4.20 and later).
 pub fn stalled(root: &Root) -> Result<f64, SysError> {
     const PATH: &str = "proc/pressure/memory";
@@ -115,6 +125,8 @@ mod tests {
     fn this_machine_can_be_read() {
         let memory = Memory::read(&Root::default()).unwrap();
         assert!(memory.total >= memory.available && memory.available > 0);
+        let own = own(&Root::default()).unwrap();
+        assert!(own > 0 && own < memory.total);
         match Alarm::set(Duration::from_millis(200), Duration::from_secs(2)) {
             Ok(alarm) => {
                 assert!(crate::packet::wait(&[alarm.as_fd()], 0).is_ok());

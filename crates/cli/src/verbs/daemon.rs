@@ -11,7 +11,7 @@ use live::daemon::{self, At, Client, Config, SOCKET, Server, sharers};
 use live::found::{Unknown, found};
 use serde_json::json;
 use sys::signals::{self, Caught};
-use sys::{Root, pressure, service};
+use sys::{Root, groups, pressure, service};
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::LevelFilter;
 
@@ -60,7 +60,8 @@ struct Serve {
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 
-    /// Memory to hold frames in: bytes, such as 512M or 4GiB, or a part of what is available at the start
+    /// Memory to hold frames in: bytes, such as 512M or 4GiB, or a part of what is available at the start. Never more
+    /// than its control group leaves
     #[arg(long, value_name = "BYTES|PERCENT", default_value = "25%")]
     stock: Amount,
 
@@ -153,7 +154,13 @@ impl Serve {
             ))
         })?;
         let caches = sharers(&root, &colors.cache).map_err(Failure::work)?;
-        let available = pressure::Memory::read(&root).map_err(Failure::work)?.available;
+        let machine = pressure::Memory::read(&root).map_err(Failure::work)?;
+        // Of a group with a limit, a tenth is left to whoever else is in it, as of the machine.
+        let groups = groups::limits(&root).unwrap_or_default();
+        let left = groups
+            .iter()
+            .map(|group| group.available.saturating_sub(group.total / 10));
+        let available = left.fold(machine.available, u64::min);
         let stock = self.stock.of(available);
         let socket = socket(self.socket.as_ref());
         if socket == Path::new(SOCKET) {
@@ -237,6 +244,7 @@ impl Status {
         let source = format!("{:?}", colors.source).to_lowercase();
         // Whoever asks has a connection, too.
         let clients = status.clients.saturating_sub(1);
+        let limit = (status.limit < u64::MAX).then_some(status.limit);
         if console.json() {
             console.line(&json!({
                 "socket": socket, "process": status.process, "up_seconds": status.up_seconds, "clients": clients,
@@ -252,6 +260,8 @@ impl Status {
                 "cache_free_bytes": {"private_slots": free, "one_slot_on_all_cpus": together},
                 "quota_bytes": status.quota,
                 "pressure": {"releases": status.pressure, "frames": status.pressure_frames},
+                "memory": {"own_bytes": status.own, "limit_bytes": limit, "left_bytes": limit.map(|_| status.left)},
+                "looks_given_up": status.given_up,
             }))?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -262,6 +272,7 @@ impl Status {
             0 => "none looked at yet".to_string(),
             _ => format!("{:.1}% arrived", status.hits as f64 * 100.0 / looked as f64),
         };
+        let own = format!("{:.1} MiB of the daemon itself", status.own as f64 / 1_048_576.0);
         let lines = [
             (
                 "socket",
@@ -308,6 +319,13 @@ impl Status {
                     mib(status.pressure_frames),
                     status.pressure
                 ),
+            ),
+            (
+                "memory",
+                match limit {
+                    None => format!("{own}; its control group has no limit"),
+                    Some(limit) => format!("{own}; {} MiB left of {} MiB", status.left >> 20, limit >> 20),
+                },
             ),
             (
                 "cache free",

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use policy::slots::{Allocator, ColorSet, DataSet, Kind, Owner, SetId, SlotId};
 use sys::affinity::Wanderer;
+use sys::pressure::Memory;
 
 use super::metrics::{Metrics, Now};
 use super::stock::Stock;
@@ -34,6 +35,10 @@ pub struct Desk {
     pub calm: Calm,
     /// What was given up under pressure, for the status.
     pub pressure_frames: u64,
+    /// Bytes that the daemon has itself, with all that it holds.
+    pub own: u64,
+    /// The control group that leaves it least, if one has a limit.
+    pub room: Option<Memory>,
 }
 
 /// A time in which nothing is done that might take frames from a client. Clients can prolong it only so far: under
@@ -97,6 +102,10 @@ impl Desk {
             pressure: self.metrics.pressure,
             pressure_frames: self.pressure_frames,
             quota: self.users.limits().frames.saturating_mul(PAGE_BYTES as u64),
+            own: self.own,
+            limit: self.room.map_or(u64::MAX, |room| room.total),
+            left: self.room.map_or(u64::MAX, |room| room.available),
+            given_up: self.metrics.given_up,
         }
     }
 
@@ -108,6 +117,9 @@ impl Desk {
             held: self.users.held(),
             clients: self.clients.into(),
             flow: self.stock.flow(),
+            most: self.stock.most() as u64,
+            own: self.own,
+            room: self.room,
             up: now.saturating_duration_since(self.started),
         })
     }

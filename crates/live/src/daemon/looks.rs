@@ -18,6 +18,7 @@ use sys::frames::{Entry, Pagemap};
 use sys::peer::Identity;
 use sys::ready::Bell;
 
+use super::whereabouts::{self, Whereabouts};
 use super::wire::Run;
 
 /// How long a look may take.
@@ -37,6 +38,8 @@ pub enum Task {
     Open(Arc<Identity>),
     /// Some pages, into a buffer that comes back.
     Pages(Arc<Pagemap>, Run, Vec<Entry>),
+    /// Which of these frames, in order, a process of this user still has.
+    Whereabouts(u32, Vec<u64>),
     #[cfg(test)]
     Held(std::os::unix::net::UnixStream),
 }
@@ -45,6 +48,7 @@ pub enum Task {
 pub enum Sight {
     Opened(io::Result<Pagemap>),
     Pages(io::Result<Vec<Entry>>),
+    Whereabouts(Whereabouts),
 }
 
 /// A look that is over.
@@ -224,6 +228,7 @@ impl Task {
                 let read = map.read(run.start as usize, &mut entries);
                 Sight::Pages(read.map(|()| entries))
             }
+            Task::Whereabouts(user, frames) => Sight::Whereabouts(whereabouts::find(user, frames)),
             #[cfg(test)]
             Task::Held(until) => tests::hold(until),
         }

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use sys::pressure::Memory;
+
 use super::stock::Flow;
 use super::wire::{Refusal, Request};
 
@@ -40,6 +42,11 @@ pub struct Now {
     pub held: u64,
     pub clients: u64,
     pub flow: Flow,
+    /// Frames at hand at most, while a round of collecting is under way.
+    pub most: u64,
+    /// Bytes that the daemon has, and the limits of its control group.
+    pub own: u64,
+    pub room: Option<Memory>,
     pub up: Duration,
 }
 
@@ -66,7 +73,33 @@ impl Metrics {
             "Frames that there should be, over all colors.",
             now.target,
         );
+        page.single(
+            "domicile_frames_most",
+            "gauge",
+            "Frames that may be at hand while more of some color are collected.",
+            now.most,
+        );
         page.single("domicile_frames_held", "gauge", "Frames that clients hold.", now.held);
+        page.single(
+            "domicile_memory_bytes",
+            "gauge",
+            "Memory of the daemon itself, with all that it holds.",
+            now.own,
+        );
+        if let Some(room) = now.room {
+            page.single(
+                "domicile_memory_limit_bytes",
+                "gauge",
+                "Limit of the control group that leaves it least.",
+                room.total,
+            );
+            page.single(
+                "domicile_memory_left_bytes",
+                "gauge",
+                "What that limit leaves.",
+                room.available,
+            );
+        }
         let flow = &now.flow;
         let flows = [
             ("collected", flow.collected),
@@ -216,6 +249,12 @@ mod tests {
             held: 1,
             clients: 2,
             flow: Flow::default(),
+            most: 12,
+            own: 4 << 20,
+            room: Some(Memory {
+                total: 1 << 30,
+                available: 1 << 29,
+            }),
             up: Duration::from_secs(60),
         });
         for line in [
@@ -231,6 +270,10 @@ mod tests {
             "domicile_request_seconds_sum 9.00022",
             "domicile_handed_frames_total{outcome=\"hit\"} 5",
             "domicile_up_seconds 60",
+            "domicile_memory_bytes 4194304",
+            "domicile_memory_limit_bytes 1073741824",
+            "domicile_memory_left_bytes 536870912",
+            "domicile_looks_given_up_total 0",
         ] {
             assert!(page.lines().any(|there| there == line), "{line} is not in\n{page}");
         }

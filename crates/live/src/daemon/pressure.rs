@@ -6,10 +6,15 @@
 
 use std::time::{Duration, Instant};
 
+use sys::pressure::Memory;
+
 /// What the machine says of its memory.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Signs {
-    pub memory: sys::pressure::Memory,
+    /// Of the machine.
+    pub memory: Memory,
+    /// Of the control groups that the daemon is in, as far as they have limits.
+    pub groups: Vec<Memory>,
     /// Percent of the last ten seconds in which some task waited for memory; 0 where the kernel does not tell.
     pub stalled: f64,
     /// Whether the kernel has just raised its alarm.
@@ -45,20 +50,20 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Below a twentieth of all memory available, memory is given up; above a tenth, it may be collected.
+    /// Below a twentieth of all memory available, memory is given up; above a tenth, it may be collected. A control group
+    /// is a small machine: the same goes for what its limit leaves.
     ///
     /// With three quarters available, tasks that wait do so for something that frames here and there do not give: a whole
     /// huge page, or the limit of their own group.
-    pub fn look(&mut self, now: Instant, signs: Signs, stock: usize) -> Verdict {
-        let (low, high) = (signs.memory.total / 20, signs.memory.total / 10);
-        let available = signs.memory.available;
+    pub fn look(&mut self, now: Instant, signs: &Signs, stock: usize) -> Verdict {
+        let memories = || std::iter::once(&signs.memory).chain(&signs.groups);
         let since = self.last.map(|last| now.saturating_duration_since(last));
-        if available < low {
+        let lacking = memories().filter(|memory| memory.available < memory.total / 20);
+        if let Some(lacking) = lacking.map(|memory| memory.total / 10 - memory.available).max() {
             self.last = Some(now);
-            let lacking = frames(high - available);
-            return Verdict::GiveUp(lacking.max(LEAST).min(stock));
+            return Verdict::GiveUp(frames(lacking).max(LEAST).min(stock));
         }
-        let plenty = available > signs.memory.total / 4 * 3;
+        let plenty = memories().all(|memory| memory.available > memory.total / 4 * 3);
         if (signs.alarm || signs.stalled > STALLED) && !plenty {
             let turn = if signs.alarm { TURN_OF_ALARM } else { TURN };
             if since.is_some_and(|since| since < turn) {
@@ -70,7 +75,8 @@ impl Watch {
         if since.is_some_and(|since| since < EASE) {
             return Verdict::Collect(0);
         }
-        Verdict::Collect(frames(available.saturating_sub(high)))
+        let room = memories().map(|memory| memory.available.saturating_sub(memory.total / 10));
+        Verdict::Collect(frames(room.min().unwrap_or(0)))
     }
 }
 
@@ -85,11 +91,16 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     fn signs(available: u64, stalled: f64, alarm: bool) -> Signs {
-        let memory = sys::pressure::Memory {
+        let memory = Memory {
             total: 20 * GIB,
             available,
         };
-        Signs { memory, stalled, alarm }
+        Signs {
+            memory,
+            groups: Vec::new(),
+            stalled,
+            alarm,
+        }
     }
 
     #[test]
@@ -97,23 +108,26 @@ mod tests {
         let (mut watch, start) = (Watch::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         assert_eq!(
-            watch.look(at(0), signs(12 * GIB, 0.0, false), 1 << 20),
+            watch.look(at(0), &signs(12 * GIB, 0.0, false), 1 << 20),
             Verdict::Collect(10 << 18)
         );
         // 1 GiB is the low mark, 2 GiB the high one.
         assert_eq!(
-            watch.look(at(1), signs(GIB / 2, 0.0, false), 1 << 20),
+            watch.look(at(1), &signs(GIB / 2, 0.0, false), 1 << 20),
             Verdict::GiveUp(3 << 17)
         );
-        assert_eq!(watch.look(at(2), signs(GIB / 2, 0.0, false), 100), Verdict::GiveUp(100));
-        // Between the marks nothing happens; above, only after a while.
-        assert_eq!(watch.look(at(3), signs(3 * GIB, 0.0, false), 0), Verdict::Collect(0));
         assert_eq!(
-            watch.look(at(13), signs(3 * GIB / 2, 0.0, false), 0),
+            watch.look(at(2), &signs(GIB / 2, 0.0, false), 100),
+            Verdict::GiveUp(100)
+        );
+        // Between the marks nothing happens; above, only after a while.
+        assert_eq!(watch.look(at(3), &signs(3 * GIB, 0.0, false), 0), Verdict::Collect(0));
+        assert_eq!(
+            watch.look(at(13), &signs(3 * GIB / 2, 0.0, false), 0),
             Verdict::Collect(0)
         );
         assert_eq!(
-            watch.look(at(13), signs(3 * GIB, 0.0, false), 0),
+            watch.look(at(13), &signs(3 * GIB, 0.0, false), 0),
             Verdict::Collect(1 << 18)
         );
     }
@@ -121,7 +135,7 @@ mod tests {
     #[test]
     fn who_waits_amid_plenty_does_not_wait_for_the_stock() {
         let mut watch = Watch::default();
-        let verdict = watch.look(Instant::now(), signs(18 * GIB, 50.0, true), 80_000);
+        let verdict = watch.look(Instant::now(), &signs(18 * GIB, 50.0, true), 80_000);
         assert_eq!(verdict, Verdict::Collect(16 << 18));
     }
 
@@ -130,33 +144,61 @@ mod tests {
         let (mut watch, start) = (Watch::default(), Instant::now());
         let at = |milliseconds| start + Duration::from_millis(milliseconds);
         assert_eq!(
-            watch.look(at(0), signs(12 * GIB, 0.0, true), 80_000),
+            watch.look(at(0), &signs(12 * GIB, 0.0, true), 80_000),
             Verdict::GiveUp(20_000)
         );
         assert_eq!(
-            watch.look(at(10), signs(12 * GIB, 50.0, true), 60_000),
+            watch.look(at(10), &signs(12 * GIB, 50.0, true), 60_000),
             Verdict::Collect(0)
         );
         assert_eq!(
-            watch.look(at(600), signs(12 * GIB, 50.0, true), 60_000),
+            watch.look(at(600), &signs(12 * GIB, 50.0, true), 60_000),
             Verdict::GiveUp(15_000)
         );
         // The average lags behind: without an alarm it takes longer.
         assert_eq!(
-            watch.look(at(1200), signs(12 * GIB, 50.0, false), 5000),
+            watch.look(at(1200), &signs(12 * GIB, 50.0, false), 5000),
             Verdict::Collect(0)
         );
         assert_eq!(
-            watch.look(at(5700), signs(12 * GIB, 50.0, false), 5000),
+            watch.look(at(5700), &signs(12 * GIB, 50.0, false), 5000),
             Verdict::GiveUp(4096)
         );
         assert_eq!(
-            watch.look(at(11_000), signs(12 * GIB, 50.0, false), 904),
+            watch.look(at(11_000), &signs(12 * GIB, 50.0, false), 904),
             Verdict::GiveUp(904)
         );
         assert_eq!(
-            watch.look(at(15_000), signs(12 * GIB, 9.0, false), 0),
+            watch.look(at(15_000), &signs(12 * GIB, 9.0, false), 0),
             Verdict::Collect(0)
         );
+    }
+
+    #[test]
+    fn a_control_group_is_a_small_machine() {
+        let (mut watch, start) = (Watch::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        const MIB: u64 = 1 << 20;
+        let with = |available: u64| Signs {
+            groups: vec![
+                Memory {
+                    total: GIB,
+                    available: GIB / 2,
+                },
+                Memory {
+                    total: 160 * MIB,
+                    available,
+                },
+            ],
+            ..signs(12 * GIB, 0.0, false)
+        };
+        // 8 MiB is the low mark, 16 MiB the high one.
+        assert_eq!(watch.look(at(0), &with(96 * MIB), 0), Verdict::Collect(80 * 256));
+        assert_eq!(watch.look(at(1), &with(12 * MIB), 20_000), Verdict::Collect(0));
+        assert_eq!(watch.look(at(2), &with(7 * MIB), 20_000), Verdict::GiveUp(4096));
+        assert_eq!(watch.look(at(3), &with(7 * MIB), 100), Verdict::GiveUp(100));
+        assert_eq!(watch.look(at(4), &with(96 * MIB), 0), Verdict::Collect(0));
+        // One that has nothing else in it is content when it is full, and does not go up and down.
+        assert_eq!(watch.look(at(20), &with(16 * MIB), 20_000), Verdict::Collect(0));
     }
 }

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use policy::slots::{Allocator, Caches, InvalidCaches};
 use sys::Root;
 use sys::affinity::Wanderer;
+use sys::frames::Flags;
 use sys::packet::{Listener, Peer, open_to};
 use sys::pressure::{Alarm, Memory};
 use sys::ready::{Ready, Wanted};
@@ -142,6 +143,8 @@ pub struct Server {
     /// Whom each look is for that is not over, and until when, in this order.
     looked_for: HashMap<u64, u64>,
     look_until: VecDeque<(Instant, u64)>,
+    /// Looks for frames of connections that ended, by user: which, and for whose.
+    searches: HashMap<u32, (u64, u64)>,
     /// Whether the listener is not watched at the moment.
     deaf: bool,
     watch: Watch,
@@ -153,6 +156,8 @@ pub struct Server {
     excess: usize,
     rest: Duration,
     collect_from: Instant,
+    /// Frames that may be collected until memory is looked at again, whatever there was then.
+    unwatched: usize,
     /// Frames released up to the last look.
     seen_released: u64,
     next_complaint: Instant,
@@ -179,6 +184,20 @@ impl Server {
         let target = usize::try_from(frames).map_err(|_| ServerError::Stock(config.stock))?;
         if config.stock < 1 << 20 || config.stock > total {
             return Err(ServerError::Stock(config.stock));
+        }
+        // Without it nobody could tell when frames are free again.
+        let hidden = |error: io::Error| match error.kind() {
+            io::ErrorKind::PermissionDenied => ServerError::Unprivileged,
+            _ => ServerError::System("/proc/kpageflags", error),
+        };
+        Flags::open().map_err(hidden)?;
+        let limit = least(&groups(&config.root));
+        if let Some(limit) = limit.filter(|limit| config.stock > limit.total) {
+            tracing::warn!(
+                stock_bytes = config.stock,
+                limit_bytes = limit.total,
+                "the control group has less memory than the stock: as much is held as there is room for"
+            );
         }
         let stock = Stock::new(config.colors.clone(), target).map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => ServerError::Unprivileged,
@@ -246,6 +265,8 @@ impl Server {
                 takes_back: true,
                 calm: Calm::over(now),
                 pressure_frames: 0,
+                own: sys::pressure::own(&config.root).unwrap_or(0),
+                room: least(&groups(&config.root)),
             },
             config: Config { clients, ..config },
             listener,
@@ -259,6 +280,7 @@ impl Server {
             looks,
             looked_for: HashMap::new(),
             look_until: VecDeque::new(),
+            searches: HashMap::new(),
             deaf: false,
             watch: Watch::default(),
             alarmed: false,
@@ -268,6 +290,7 @@ impl Server {
             excess: 0,
             rest: REST,
             collect_from: now,
+            unwatched: 0,
             seen_released: 0,
             next_complaint: now,
             next_of_client: now,
@@ -367,6 +390,16 @@ impl Drop for Server {
             let _ = fs::remove_file(&self.config.socket);
         }
     }
+}
+
+/// The limits of the daemon's control groups. Where they cannot be read there are none that could be kept to.
+fn groups(root: &Root) -> Vec<Memory> {
+    sys::groups::limits(root).unwrap_or_default()
+}
+
+/// The one with the least left.
+fn least(groups: &[Memory]) -> Option<Memory> {
+    groups.iter().copied().min_by_key(|group| group.available)
 }
 
 /// Opens the socket for all users.

@@ -45,6 +45,8 @@ pub struct Session {
     /// What was released for it and not looked at yet.
     taken: VecDeque<Taken>,
     taken_pages: usize,
+    /// Its page map; none before it was opened.
+    map: Option<Arc<Pagemap>>,
     account: Account,
     /// Frames that it got in place of others: their colors may be asked for, no more.
     strange: Frames,
@@ -94,49 +96,62 @@ pub enum Reply {
     Seen(Run, Purpose),
 }
 
-/// What an address space holds.
-#[derive(Debug)]
+/// Frames of ours that a process has or may have, and that count against its user's quota.
+#[derive(Debug, Default)]
 pub struct Account {
-    /// None before it was opened.
-    map: Option<Arc<Pagemap>>,
-    /// Frames that it got, and how many it is charged for.
+    /// Frames that it was seen to have.
     held: Frames,
+    /// Frames that it says went elsewhere, and is not believed.
+    away: Frames,
+    /// How many count.
     charged: u64,
 }
 
 impl Account {
-    pub fn new(map: Option<Pagemap>) -> Account {
-        Account {
-            map: map.map(Arc::new),
-            held: Frames::default(),
-            charged: 0,
-        }
-    }
-
-    pub fn charge(&mut self, frames: u64) {
-        self.charged += frames;
-    }
-
     pub fn charged(&self) -> u64 {
         self.charged
     }
 
-    /// Whether there is nothing to answer for any more, or nobody.
-    pub fn is_settled(&self) -> bool {
-        self.charged == 0 || self.map.as_ref().is_none_or(|map| !map.lives())
+    /// The frames that it may have, in order.
+    pub fn frames(&self) -> Vec<u64> {
+        let mut frames: Vec<u64> = self.held.union(&self.away).copied().collect();
+        frames.sort_unstable();
+        frames
     }
 
-    /// Pre: of the same address space.
+    /// Of its frames only these are anybody's any more that it could have passed them to; how many count no more.
+    pub fn keep_only(&mut self, frames: &[u64]) -> u64 {
+        let there: Frames = frames.iter().copied().collect();
+        self.held.retain(|frame| there.contains(frame));
+        self.away.retain(|frame| there.contains(frame));
+        let before = self.charged;
+        self.charged = before.min(there.len() as u64);
+        before - self.charged
+    }
+
+    /// What another process of the same user has.
     pub fn add(&mut self, other: Account) {
-        self.map = self.map.take().or(other.map);
         self.held.extend(other.held);
+        self.away.extend(other.away);
         self.charged += other.charged;
+    }
+
+    /// With so many frames; for tests.
+    #[cfg(test)]
+    pub fn of(frames: impl Iterator<Item = u64>) -> Account {
+        let held: Frames = frames.collect();
+        Account {
+            charged: held.len() as u64,
+            held,
+            away: Frames::default(),
+        }
     }
 }
 
 struct Taken {
     start: u64,
-    wants: Vec<Want>,
+    /// And the frame that was released for each.
+    wants: Vec<(Want, u64)>,
 }
 
 impl Session {
@@ -153,7 +168,8 @@ impl Session {
             paused: true,
             taken: VecDeque::new(),
             taken_pages: 0,
-            account: Account::new(None),
+            map: None,
+            account: Account::default(),
             strange: Frames::default(),
             leaving: None,
             things: 0,
@@ -163,12 +179,12 @@ impl Session {
 
     /// Pre: the page map is its process's.
     pub fn opened(&mut self, map: Pagemap) {
-        self.account.map = Some(Arc::new(map));
+        self.map = Some(Arc::new(map));
     }
 
     /// What a look at these pages takes. Errors: an earlier one is stuck.
     pub fn task(&mut self, run: Run) -> Result<Task, Refused> {
-        match &self.account.map {
+        match &self.map {
             Some(map) if self.stuck.is_none() => {
                 let entries = std::mem::take(&mut self.entries);
                 Ok(Task::Pages(Arc::clone(map), run, entries))
@@ -187,8 +203,10 @@ impl Session {
         self.account.add(kept);
     }
 
-    /// Ends it; what it leaves behind.
-    pub fn close(self, users: &mut Users) -> Account {
+    /// Ends it; what its process may have still.
+    pub fn close(mut self, users: &mut Users) -> Account {
+        let unseen = self.taken.iter().flat_map(|taken| &taken.wants);
+        self.account.away.extend(unseen.map(|(_, frame)| *frame));
         if let Some(user) = users.of(self.who.user) {
             user.things = user.things.saturating_sub(self.things);
         }
@@ -314,7 +332,7 @@ impl Session {
         desk: &mut Desk,
         cpu: u32,
         start: u64,
-        mut wants: Vec<Want>,
+        wants: Vec<Want>,
         now: Instant,
     ) -> Result<Answer, Refused> {
         let colors = desk.stock.colors().count();
@@ -355,27 +373,32 @@ impl Session {
                 return Err(refused);
             }
         };
-        let there = met.iter().filter(|met| **met).count() as u64;
+        let there = met.iter().flatten().count() as u64;
         user.frames.put(count - there);
         user.held += there;
-        self.account.charge(there);
-        let mut each = met.iter();
-        wants.retain(|_| each.next() == Some(&true));
+        self.account.charged += there;
+        let wants: Vec<(Want, u64)> = wants
+            .into_iter()
+            .zip(&met)
+            .filter_map(|(want, frame)| frame.map(|frame| (want, frame)))
+            .collect();
         self.taken_pages += wants.len();
         if !wants.is_empty() {
             self.taken.push_back(Taken { start, wants });
         }
+        let met = met.iter().map(Option::is_some).collect();
         Ok(Answer::Released { met })
     }
 
     fn look(&mut self, desk: &mut Desk, run: Run, now: Instant) -> Result<Answer, Refused> {
         let color = |frame: u64| desk.stock.colors().of(frame) as u16;
         let mut of: Vec<u16> = vec![UNKNOWN; self.entries.len()];
-        let (mut hits, mut misses) = (0, 0);
+        let mut hits = 0;
+        let mut missed = Vec::new();
         let first = run.start / PAGE_BYTES as u64;
         for taken in &mut self.taken {
             let start = taken.start / PAGE_BYTES as u64;
-            taken.wants.retain(|want| {
+            taken.wants.retain(|(want, released)| {
                 let page = (start + u64::from(want.page)).wrapping_sub(first);
                 let Some(entry) = usize::try_from(page).ok().and_then(|page| self.entries.get(page)) else {
                     return true;
@@ -391,7 +414,7 @@ impl Session {
                     }
                     // It has a frame of the kernel's choice, or none: ours went elsewhere.
                     None => {
-                        misses += 1;
+                        missed.push(*released);
                         self.strange.extend(frame);
                     }
                 }
@@ -409,6 +432,7 @@ impl Session {
                 *color_of = color(frame);
             }
         }
+        let misses = missed.len() as u64;
         desk.metrics.hits += hits;
         desk.metrics.misses += misses;
         self.taken_pages -= (hits + misses) as usize;
@@ -417,6 +441,7 @@ impl Session {
         let user = self.user(desk)?;
         user.trust.put(hits / 2);
         let believed = user.trust.take_some(misses, now);
+        self.account.away.extend(missed.into_iter().skip(believed as usize));
         self.discharge(desk, believed)?;
         Ok(Answer::Colors { of })
     }
@@ -443,7 +468,10 @@ impl Session {
 
     fn left(&mut self, desk: &mut Desk, left: Left, now: Instant) -> Result<Answer, Refused> {
         let Left { frames, cpu } = left;
-        let gone: Vec<u64> = frames
+        if desk.takes_back {
+            desk.attend(cpu, now)?;
+        }
+        let mut gone: Vec<u64> = frames
             .iter()
             .zip(&self.entries)
             .filter(|(frame, entry)| entry.frame() != **frame)
@@ -453,11 +481,18 @@ impl Session {
             .collect();
         let mut seen = 0;
         if desk.takes_back && !gone.is_empty() {
-            desk.attend(cpu, now)?;
-            let came: Frames = desk.stock.take_back(gone.len()).map_err(failed)?.into_iter().collect();
-            seen = gone.iter().filter(|frame| came.contains(*frame)).count() as u64;
+            let came = match desk.stock.take_back(gone.len()) {
+                Ok(came) => came.into_iter().collect::<Frames>(),
+                Err(error) => {
+                    self.account.away.extend(gone);
+                    return Err(failed(error));
+                }
+            };
+            let before = gone.len();
+            gone.retain(|frame| !came.contains(frame));
+            seen = (before - gone.len()) as u64;
         }
-        let unseen = gone.len() as u64 - seen;
+        let unseen = gone.len() as u64;
         desk.metrics.unseen += unseen;
         // A page that is gone here may have been moved elsewhere. What came back proves itself; for the rest
         // there is a measure of trust.
@@ -469,6 +504,7 @@ impl Session {
             unseen
         };
         user.frames.put(seen);
+        self.account.away.extend(gone.into_iter().skip(believed as usize));
         self.discharge(desk, seen + believed)?;
         Ok(Answer::Count {
             pages: (seen + believed) as u32,
@@ -490,7 +526,7 @@ impl Session {
             return Err((Refusal::Quota, "more frames than a user may hold".into()));
         }
         user.held += count;
-        self.account.charge(count);
+        self.account.charged += count;
         self.account.held.extend(fresh);
         Ok(Answer::Count { pages: count as u32 })
     }

@@ -17,10 +17,12 @@ use crate::Colors;
 
 /// Pages that are looked at together.
 const WINDOW: usize = 512;
-/// Pages of a round of collecting at least, beyond three times the stock: 32 MiB.
+/// Of a round of collecting: what it may hold beyond the stock, as a part of the stock, and as pages that it may hold
+/// however small the stock is: 32 MiB.
+const PART: usize = 2;
 const ROOM: usize = 8192;
-/// No frame, or one of no known color.
-const ABSENT: u16 = u16::MAX;
+/// In the place of a frame: none.
+const ABSENT: u64 = 0;
 
 /// Where the frames came from and went to. At any moment
 /// `collected + taken_back == at hand + released + let_go + given_up + lost`.
@@ -43,8 +45,8 @@ pub struct Flow {
 pub struct Stock {
     shelf: Shelf,
     colors: Colors,
-    /// Color of each page's frame.
-    color_of: Vec<u16>,
+    /// The frame of each page, as it was when it was last looked at.
+    frame_of: Vec<u64>,
     /// The pages that have a frame of each color; the last ones go first.
     by_color: Vec<Vec<u32>>,
     /// Frames of one color that there should be.
@@ -66,8 +68,9 @@ impl Stock {
         let count = colors.count() as usize;
         let wanted = target.div_ceil(count).max(1);
         // Room for a round of collecting that finds too much of some colors before enough of others: what programs
-        // have freed a moment ago, which the kernel gives out first, may be all of one color.
-        let pages = (3 * wanted * count + ROOM).next_multiple_of(WINDOW);
+        // have freed a moment ago, which the kernel gives out first, may be all of one color. Where that is not enough, a
+        // color stays low until a later round.
+        let pages = (wanted * count + wanted * count / PART + ROOM).next_multiple_of(WINDOW);
         if u32::try_from(pages).is_err() {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
@@ -81,7 +84,7 @@ impl Stock {
         }
         Ok(Stock {
             shelf,
-            color_of: vec![ABSENT; pages],
+            frame_of: vec![ABSENT; pages],
             by_color: vec![Vec::new(); count],
             colors,
             wanted,
@@ -116,19 +119,24 @@ impl Stock {
         self.by_color.iter().map(|pages| pages.len() as u64)
     }
 
+    /// Most frames at hand at a time, while a round of collecting is under way.
+    pub fn most(&self) -> usize {
+        self.frame_of.len()
+    }
+
     /// Releases a frame of each color of `wants`, on the cpu that this thread is on, in reverse order; tells
-    /// which wants were met.
+    /// which frame meets each want.
     ///
     /// Pre: each is a color.
     pub fn release(
         &mut self,
         wants: impl DoubleEndedIterator<Item = u16> + ExactSizeIterator,
-    ) -> io::Result<Vec<bool>> {
+    ) -> io::Result<Vec<Option<u64>>> {
         let mut met = Vec::with_capacity(wants.len());
         let mut pages = Vec::with_capacity(wants.len());
         for color in wants {
             let page = self.by_color[usize::from(color)].pop();
-            met.push(page.is_some());
+            met.push(page.map(|page| self.frame_of[page as usize]));
             pages.extend(page);
         }
         pages.reverse();
@@ -144,7 +152,7 @@ impl Stock {
             return Err(error);
         }
         for &page in pages {
-            self.color_of[page as usize] = ABSENT;
+            self.frame_of[page as usize] = ABSENT;
         }
         Ok(pages.len() as u64)
     }
@@ -153,15 +161,15 @@ impl Stock {
     ///
     /// Ensures: no more than `count`, and none where there are enough.
     pub fn take_back(&mut self, count: usize) -> io::Result<Vec<u64>> {
-        let count = count.min(self.color_of.len() - self.len());
+        let count = count.min(self.frame_of.len() - self.len());
         let mut came = Vec::with_capacity(count);
-        let mut windows = self.color_of.len() / WINDOW;
+        let mut windows = self.frame_of.len() / WINDOW;
         while came.len() < count && windows > 0 {
             let window = self.next_window();
             let mut end = window.start;
             let mut absent = 0;
             while end < window.end && absent < count - came.len() {
-                absent += usize::from(self.color_of[end] == ABSENT);
+                absent += usize::from(self.frame_of[end] == ABSENT);
                 end += 1;
             }
             if absent > 0 {
@@ -179,7 +187,7 @@ impl Stock {
 
     fn next_window(&mut self) -> Range<usize> {
         let start = self.collect_at;
-        self.collect_at = (start + WINDOW) % self.color_of.len();
+        self.collect_at = (start + WINDOW) % self.frame_of.len();
         start..start + WINDOW
     }
 
@@ -197,10 +205,10 @@ impl Stock {
     pub fn collect(&mut self) -> io::Result<(usize, bool)> {
         self.collecting = true;
         let mut got = 0;
-        let mut windows = self.color_of.len() / WINDOW;
+        let mut windows = self.frame_of.len() / WINDOW;
         while got == 0 && windows > 0 && !self.full() {
             let window = self.next_window();
-            if self.color_of[window.clone()].contains(&ABSENT) {
+            if self.frame_of[window.clone()].contains(&ABSENT) {
                 got = self.fault_in(window, None)?;
             }
             windows -= 1;
@@ -234,12 +242,11 @@ impl Stock {
         let mut got = 0;
         if read.is_ok() {
             for (page, entry) in range.zip(&entries) {
-                let (ABSENT, Some(frame)) = (self.color_of[page], entry.frame()) else {
+                let (ABSENT, Some(frame)) = (self.frame_of[page], entry.frame()) else {
                     continue;
                 };
-                let color = self.colors.of(frame) as u16;
-                self.color_of[page] = color;
-                self.by_color[usize::from(color)].push(page as u32);
+                self.frame_of[page] = frame;
+                self.by_color[self.colors.of(frame) as usize].push(page as u32);
                 got += 1;
                 if let Some(came) = &mut came {
                     came.push(frame);
@@ -298,17 +305,16 @@ impl Stock {
     /// anew where it has. How many are not what they were.
     pub fn check(&mut self, windows: usize) -> io::Result<usize> {
         let mut lost = 0;
-        for _ in 0..windows.min(self.color_of.len() / WINDOW) {
+        for _ in 0..windows.min(self.frame_of.len() / WINDOW) {
             let window = self.check_at..self.check_at + WINDOW;
-            self.check_at = window.end % self.color_of.len();
-            if self.color_of[window.clone()].iter().all(|color| *color == ABSENT) {
+            self.check_at = window.end % self.frame_of.len();
+            if self.frame_of[window.clone()].iter().all(|frame| *frame == ABSENT) {
                 continue;
             }
             let mut entries = std::mem::take(&mut self.entries);
             self.shelf.entries(window.clone(), &mut entries)?;
             for (page, entry) in window.zip(&entries) {
-                let color = entry.frame().map_or(ABSENT, |frame| self.colors.of(frame) as u16);
-                lost += usize::from(self.color_of[page] != ABSENT && self.color_of[page] != color);
+                lost += usize::from(self.frame_of[page] != ABSENT && entry.frame() != Some(self.frame_of[page]));
             }
             self.entries = entries;
         }
@@ -323,13 +329,12 @@ impl Stock {
         let before = self.len() as u64;
         self.by_color.iter_mut().for_each(Vec::clear);
         let mut entries = std::mem::take(&mut self.entries);
-        for start in (0..self.color_of.len()).step_by(WINDOW) {
+        for start in (0..self.frame_of.len()).step_by(WINDOW) {
             self.shelf.entries(start..start + WINDOW, &mut entries)?;
             for (page, entry) in (start..).zip(&entries) {
-                let color = entry.frame().map_or(ABSENT, |frame| self.colors.of(frame) as u16);
-                self.color_of[page] = color;
-                if color != ABSENT {
-                    self.by_color[usize::from(color)].push(page as u32);
+                self.frame_of[page] = entry.frame().unwrap_or(ABSENT);
+                if let Some(frame) = entry.frame() {
+                    self.by_color[self.colors.of(frame) as usize].push(page as u32);
                 }
             }
         }

@@ -103,6 +103,13 @@ impl Users {
         }
     }
 
+    /// So many frames count no more.
+    pub fn discharge(&mut self, number: u32, frames: u64) {
+        if let Some(user) = self.by_number.get_mut(&number) {
+            user.held = user.held.saturating_sub(frames);
+        }
+    }
+
     /// A place for what a user has besides its connections, whether or not there is one.
     pub fn keep_place(&mut self, number: u32) {
         if let Some(user) = self.by_number.get_mut(&number) {
@@ -123,7 +130,8 @@ impl Users {
     /// Forgets users who are gone and have nothing to answer for.
     pub fn forget_the_gone(&mut self, now: Instant) {
         self.by_number.retain(|_, user| {
-            user.connections > 0 || !user.work.is_full(now) || !user.frames.is_full(now) || !user.trust.is_full(now)
+            let in_use = user.connections > 0 || user.held > 0;
+            in_use || !user.work.is_full(now) || !user.frames.is_full(now) || !user.trust.is_full(now)
         });
     }
 }

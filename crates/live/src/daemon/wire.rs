@@ -18,7 +18,7 @@ pub use status::Status;
 use crate::{Colors, PAGE_BYTES, Source};
 
 /// Changes whenever a message does. Both ends must speak the same.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// Longest message, either way.
 pub const MESSAGE_BYTES: usize = 20 << 10;
 /// Most pages in one [`Request::Take`].

@@ -47,6 +47,8 @@ pub struct Wish {
     pub clients: u32,
     pub root: Option<PathBuf>,
     pub metrics: Option<String>,
+    /// The file that puts the daemon into a control group.
+    pub group: Option<PathBuf>,
 }
 
 impl Default for Wish {
@@ -57,6 +59,7 @@ impl Default for Wish {
             clients: 64,
             root: None,
             metrics: None,
+            group: None,
         }
     }
 }
@@ -152,12 +155,17 @@ pub fn program() -> &'static Path {
 
 /// The command that plays a part, as some user.
 pub fn command(part: &str, before: &[&str]) -> Command {
+    command_of("house::part", part, before)
+}
+
+/// The same for a part that another test knows.
+pub fn command_of(test: &str, part: &str, before: &[&str]) -> Command {
     let mut words: Vec<&std::ffi::OsStr> = before.iter().map(std::ffi::OsStr::new).collect();
     words.push(program().as_os_str());
     let mut command = Command::new(words[0]);
     command
         .args(&words[1..])
-        .args(["house::part", "--exact", "--nocapture", "--test-threads=1"])
+        .args([test, "--exact", "--nocapture", "--test-threads=1"])
         .env("DOMICILE_TEST_PART", part)
         .env("DOMICILE_COLORS", "force:12:4:65536")
         .stdin(Stdio::piped())
@@ -169,7 +177,12 @@ pub fn command(part: &str, before: &[&str]) -> Command {
 pub const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
 pub fn start(socket: &Path, wish: &Wish, before: &[&str]) -> Result<Running, String> {
-    let mut command = command("daemon", before);
+    let mut before = before.to_vec();
+    let group = wish.group.as_ref().map(|group| group.display().to_string());
+    if let Some(group) = &group {
+        before.extend(["sh", "-c", "echo $$ >\"$0\" && exec \"$@\"", group]);
+    }
+    let mut command = command("daemon", &before);
     command
         .env("TEST_SOCKET", socket)
         .env("TEST_STOCK", wish.stock.to_string())
@@ -359,8 +372,6 @@ fn part() {
             let _ = std::io::stdin().read_to_end(&mut Vec::new());
         }
         Ok("busy") => busy(Path::new(&variable("TEST_SOCKET"))),
-        Ok("locker") => crate::looks::locker(Path::new(&variable("TEST_SOCKET"))),
-        Ok("stopped") => crate::looks::stopped(Path::new(&variable("TEST_SOCKET"))),
         _ => {}
     }
 }

@@ -25,8 +25,18 @@ fn look(start: u64, count: usize) -> Request {
     }
 }
 
+#[test]
+fn part() {
+    let socket = || std::path::PathBuf::from(std::env::var("TEST_SOCKET").unwrap());
+    match std::env::var("DOMICILE_TEST_PART").as_deref() {
+        Ok("locker") => locker(&socket()),
+        Ok("stopped") => stopped(&socket()),
+        _ => {}
+    }
+}
+
 /// Keeps the lock of its address space busy, and has the daemon look at it, until it is refused.
-pub fn locker(socket: &Path) {
+fn locker(socket: &Path) {
     let raw = Raw(Peer::connect(socket).unwrap());
     raw.ask(&Request::Hello { version: VERSION }).unwrap();
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -92,7 +102,7 @@ fn who_locks_its_address_space_stops_nobody_else() {
         ..Wish::default()
     });
     let mut good = daemon.client_of_full();
-    let mut locker = command("locker", &NOBODY);
+    let mut locker = command_of("looks::part", "locker", &NOBODY);
     locker.env("TEST_SOCKET", &daemon.socket);
     let mut locker = Running::new(locker);
     assert_eq!(locker.line().as_deref(), Some("ready"));
@@ -119,7 +129,7 @@ fn who_locks_its_address_space_stops_nobody_else() {
 }
 
 /// Asks for looks, and stops.
-pub fn stopped(socket: &Path) {
+fn stopped(socket: &Path) {
     let raw = Raw(Peer::connect(socket).unwrap());
     raw.ask(&Request::Hello { version: VERSION }).unwrap();
     for _ in 0..4 {
@@ -141,7 +151,7 @@ fn a_client_that_is_stopped_is_answered_when_it_goes_on() {
     }
     let daemon = Daemon::new(Wish::default());
     let mut good = daemon.client_of_full();
-    let mut part = command("stopped", &NOBODY);
+    let mut part = command_of("looks::part", "stopped", &NOBODY);
     part.env("TEST_SOCKET", &daemon.socket);
     let mut part = Running::new(part);
     assert_eq!(part.line().as_deref(), Some("asked"));

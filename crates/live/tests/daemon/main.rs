@@ -7,6 +7,8 @@ mod deaths;
 mod handing;
 mod hostile;
 mod house;
+mod inherited;
 mod limits;
 mod looks;
 mod metrics;
+mod room;

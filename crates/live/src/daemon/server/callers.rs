@@ -50,15 +50,15 @@ impl Server {
             let _ = peer.send(&refused.encode());
         };
         // What it kept from an earlier connection is its own again.
-        let kept = self.keepers.take(&who, &mut self.desk.users, now);
+        let kept = self.keepers.take(&who, &mut self.desk.users);
         if self.sessions.len() + self.keepers.len() >= self.config.clients as usize {
-            self.keepers.put_back(kept, &mut self.desk.users);
+            self.keepers.put_back(kept, &mut self.desk.users, now);
             turn_away("the daemon has as many connections as it can have; try again later");
             return Err("too many connections");
         }
         let user = who.user;
         if let Err(closed) = self.desk.users.connect(user, now) {
-            self.keepers.put_back(kept, &mut self.desk.users);
+            self.keepers.put_back(kept, &mut self.desk.users, now);
             turn_away(match closed {
                 Closed::Full => "this user has as many connections as one may have; close some",
                 Closed::Busy => "this user asks for too much; try again later",
@@ -237,7 +237,9 @@ impl Server {
             why,
             "disconnected"
         );
-        self.keepers.add(session, &mut self.desk.users, Instant::now());
+        let now = Instant::now();
+        self.keepers.add(session, &mut self.desk.users, now);
+        self.look_for_frames(now);
     }
 
     pub(super) fn open_door(&mut self, now: Instant) {

@@ -3,15 +3,17 @@
 
 use std::time::{Duration, Instant};
 
-use sys::pressure::{Memory, stalled};
+use sys::pressure::{Memory, own, stalled};
 use sys::ready::Wanted;
 
-use super::{DOOR, LISTENER, MANNERS, REST, Server};
+use super::{DOOR, LISTENER, MANNERS, REST, Server, groups, least};
 use crate::daemon::desk::Calm;
 use crate::daemon::pressure::{Signs, Verdict};
 
 /// Windows of the stock that are checked at a time: 64 Mi pages an hour, for a thousandth of a cpu.
 const CHECKED: usize = 32;
+/// Frames collected between two looks at memory, at most: 16 MiB.
+const UNWATCHED: usize = 4096;
 /// Frames given up at a time; some milliseconds.
 const GIVEN_UP: usize = 16_384;
 const REST_MOST: Duration = Duration::from_secs(300);
@@ -30,19 +32,26 @@ impl Server {
                 return;
             }
         };
+        let groups = groups(&self.config.root);
+        self.desk.room = least(&groups);
+        self.desk.own = own(&self.config.root).unwrap_or(0);
+        self.unwatched = UNWATCHED;
         let signs = Signs {
             memory,
+            groups,
             stalled: stalled(&self.config.root).unwrap_or(0.0),
             alarm: std::mem::take(&mut self.alarmed),
         };
-        match self.watch.look(now, signs, self.desk.stock.len()) {
+        let (stalled, alarm) = (signs.stalled, signs.alarm);
+        match self.watch.look(now, &signs, self.desk.stock.len()) {
             Verdict::GiveUp(frames) => {
                 if frames > 0 {
                     tracing::warn!(
                         frames,
                         available_bytes = memory.available,
-                        stalled_percent = signs.stalled,
-                        alarm = signs.alarm,
+                        left_bytes = self.desk.room.map(|room| room.available),
+                        stalled_percent = stalled,
+                        alarm,
                         "memory is short: giving up frames"
                     );
                     self.desk.metrics.pressure += 1;
@@ -75,6 +84,7 @@ impl Server {
             self.shut = self.ready.watch(door, DOOR, Wanted::Read).is_err();
         }
         self.keepers.look(&mut self.desk.users, now);
+        self.look_for_frames(now);
         self.desk.users.forget_the_gone(now);
         let rude: Vec<u64> = self
             .sessions
@@ -113,6 +123,11 @@ impl Server {
             match self.desk.stock.collect() {
                 Ok((got, over)) => {
                     self.allowance = self.allowance.saturating_sub(got);
+                    self.unwatched = self.unwatched.saturating_sub(got);
+                    if self.unwatched == 0 {
+                        // Others may take memory at the same time.
+                        self.next_look = now;
+                    }
                     if over && self.desk.stock.hungry() {
                         // The kernel has too few frames of some color: give it time.
                         self.collect_from = now + self.rest;

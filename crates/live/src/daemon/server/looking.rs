@@ -25,6 +25,14 @@ impl Server {
     /// Answers those whose pages were seen.
     pub(super) fn go_on(&mut self, now: Instant) {
         for seen in self.looks.take() {
+            if let Sight::Whereabouts(frames) = seen.sight {
+                let search = self.searches.extract_if(|_, (look, _)| *look == seen.look).next();
+                if let Some((_, (_, name))) = search {
+                    self.keepers.found(name, frames, &mut self.desk.users, now);
+                }
+                self.look_for_frames(now);
+                continue;
+            }
             let Some(name) = self.looked_for.remove(&seen.look) else {
                 continue;
             };
@@ -53,6 +61,8 @@ impl Server {
             Sight::Opened(Err(_)) => return self.hang_up(name, "its pages cannot be seen"),
             Sight::Pages(Ok(entries)) => session.answer_seen(&mut self.desk, request.purpose, entries, now),
             Sight::Pages(Err(error)) => Err(failed(error)),
+            // Not what a connection waits for.
+            Sight::Whereabouts(_) => return,
         };
         let work = micros(seen.work + begun.elapsed()) / 16;
         self.say(name, outcome, request.kind, request.begun, request.work.max(work));
@@ -86,6 +96,16 @@ impl Server {
             if opening {
                 self.hang_up(name, "its pages could not be seen in time");
             }
+        }
+    }
+
+    /// Has frames looked for that were handed to connections which ended: for one of a user at a time, since the user's
+    /// processes may keep that waiting.
+    pub(super) fn look_for_frames(&mut self, now: Instant) {
+        let searches = &mut self.searches;
+        while let Some((name, user, frames)) = self.keepers.due(now, |user| searches.contains_key(&user)) {
+            let look = self.looks.begin(user, Task::Whereabouts(user, frames));
+            searches.insert(user, (look, name));
         }
     }
 

@@ -22,10 +22,18 @@ pub struct Status {
     pub pressure_frames: u64,
     /// Of one user, in bytes.
     pub quota: u64,
+    /// Bytes that the daemon has itself, with all that it holds.
+    pub own: u64,
+    /// Of the control group that leaves the daemon least: its limit in bytes, and what is left of it. As much as there
+    /// can be where no group has a limit.
+    pub limit: u64,
+    pub left: u64,
+    /// Looks at clients' pages that were given up because they took too long.
+    pub given_up: u64,
 }
 
 impl Status {
-    pub(super) const NUMBERS: usize = 11;
+    pub(super) const NUMBERS: usize = 15;
 
     pub(super) fn numbers(&self) -> [u64; Status::NUMBERS] {
         [
@@ -40,6 +48,10 @@ impl Status {
             self.pressure,
             self.pressure_frames,
             self.quota,
+            self.own,
+            self.limit,
+            self.left,
+            self.given_up,
         ]
     }
 
@@ -56,6 +68,10 @@ impl Status {
             pressure,
             pressure_frames,
             quota,
+            own,
+            limit,
+            left,
+            given_up,
         ] = numbers;
         Status {
             process,
@@ -71,6 +87,10 @@ impl Status {
             pressure,
             pressure_frames,
             quota,
+            own,
+            limit,
+            left,
+            given_up,
         }
     }
 }
