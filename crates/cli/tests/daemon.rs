@@ -167,7 +167,7 @@ impl Drop for Served {
 /// None where frames cannot be seen, and so there can be no daemon.
 fn serve(log: Stdio) -> Option<Served> {
     if !sys::frames::Pagemap::own_numbers_visible() {
-        eprintln!("skipped: frames are shown to root only");
+        skips::not_allowed("frames are shown to root only");
         return None;
     }
     // TMPDIR may be too long a path for a socket.

@@ -3,7 +3,6 @@
 use std::io::BufRead;
 use std::path::Path;
 
-use live::Supply;
 use live::daemon::Client;
 
 use crate::house::*;
@@ -29,7 +28,7 @@ fn heir(socket: &Path) {
     let looks = std::env::var_os("TEST_LOOKS").is_some();
     let mut client = Client::connect(socket).unwrap();
     let arrived = if looks {
-        let got = client.fill(into, &want).unwrap();
+        let got = client.fill_own(into, &want).unwrap();
         got.iter().flatten().count()
     } else {
         // It takes and never looks, so that nobody knows what arrived.

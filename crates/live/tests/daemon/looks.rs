@@ -5,9 +5,9 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
+use live::PAGE_BYTES;
 use live::daemon::wire::{Answer, LOOK_PAGES, Refusal, Request, Run, VERSION};
 use live::daemon::{Client, ClientError};
-use live::{PAGE_BYTES, Supply};
 use sys::packet::{Peer, wait};
 
 use crate::house::*;
@@ -112,8 +112,8 @@ fn who_locks_its_address_space_stops_nobody_else() {
         let said = scope.spawn(|| locker.line().unwrap());
         let mut fills = 0;
         while !said.is_finished() || fills < 3 {
-            assert_eq!(good.fill(into, &[3; 64]).unwrap().len(), 64);
-            good.give_back(into).unwrap();
+            assert_eq!(good.fill_own(into, &[3; 64]).unwrap().len(), 64);
+            good.give_back_own(into).unwrap();
             assert!(Client::connect(&daemon.socket).is_ok(), "nobody else may connect");
             fills += 1;
         }
@@ -158,8 +158,8 @@ fn a_client_that_is_stopped_is_answered_when_it_goes_on() {
     sys::signals::send(part.process(), libc::SIGSTOP).unwrap();
     let (_area, into) = area(64);
     for _ in 0..10 {
-        good.fill(into, &[3; 64]).unwrap();
-        good.give_back(into).unwrap();
+        good.fill_own(into, &[3; 64]).unwrap();
+        good.give_back_own(into).unwrap();
     }
     sys::signals::send(part.process(), libc::SIGCONT).unwrap();
     part.tell("go on");
@@ -187,7 +187,7 @@ fn who_hangs_up_in_the_middle_of_a_look_leaves_nothing_behind() {
         }
     }
     eventually("all are gone", || good.status().unwrap().clients == 1);
-    assert_eq!(good.fill(into, &[1; 64]).unwrap().len(), 64);
+    assert_eq!(good.fill_own(into, &[1; 64]).unwrap().len(), 64);
 }
 
 #[test]
@@ -207,8 +207,8 @@ fn sixty_four_thousand_requests_at_once_are_that_clients_trouble() {
         });
         let (_area, into) = area(64);
         while !talker.is_finished() {
-            good.fill(into, &[3; 64]).unwrap();
-            good.give_back(into).unwrap();
+            good.fill_own(into, &[3; 64]).unwrap();
+            good.give_back_own(into).unwrap();
         }
         // Hung up on, for not taking its answers.
         assert!(talker.join().unwrap() < 65_536);
@@ -293,5 +293,5 @@ fn a_client_that_becomes_another_user_stays_who_it_was() {
     assert_eq!(good.status().unwrap().held, 1000);
     let (_area, into) = area(8);
     assert_eq!(into.count * PAGE_BYTES, 32768);
-    good.fill(into, &[1; 8]).unwrap();
+    good.fill_own(into, &[1; 8]).unwrap();
 }

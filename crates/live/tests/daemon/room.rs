@@ -52,8 +52,7 @@ fn the_stock_is_what_the_control_group_has_room_for() {
         return;
     }
     let Some(group) = Group::new() else {
-        eprintln!("skipped: no control group with a limit of memory can be made here");
-        return;
+        return skips::not_here("no control group with a limit of memory can be made");
     };
     let daemon = Daemon::new(Wish {
         stock: 512 * MIB,
