@@ -179,7 +179,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l afresh -
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l json -d 'Print the result as JSON, for other programs to read'
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l socket -d 'Socket to serve at [default: $DOMICILE_SOCKET, or /run/domicile/daemon.sock]' -r -F
-complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l stock -d 'Memory to hold frames in: bytes, such as 512M or 4GiB, or a part of what is available at the start' -r
+complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l stock -d 'Memory to hold frames in: bytes, such as 512M or 4GiB, or a part of what is available at the start. Never more than its control group leaves' -r
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l quota -d 'Memory of handed-out frames that one user may hold: bytes, or a part of the stock' -r
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l metrics -d 'Where Prometheus finds metrics: a Unix socket, or an address of this machine such as 127.0.0.1:9464' -r
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l log -d 'How the log is written, on standard error' -r -f -a "text\t'A line for people'
