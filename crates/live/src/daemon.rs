@@ -21,6 +21,8 @@
 //! learns is colors, and only of frames that it holds. It is never told a frame's number.
 
 #[allow(unsafe_code)]
+mod account;
+mod asked;
 mod client;
 mod desk;
 mod keepers;

@@ -87,6 +87,23 @@ impl Wanderer {
     }
 }
 
+/// The cpus that a thread may run on, for another thread: one that is started may run where the one that starts it may
+/// at that moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Home(CpuSet);
+
+impl Home {
+    /// The calling thread's.
+    pub fn here() -> std::io::Result<Home> {
+        Ok(Home(sched_getaffinity(None)?))
+    }
+
+    /// Lets the calling thread run there, and nowhere else. Where the kernel refuses it stays where it is.
+    pub fn take(&self) {
+        let _ = sched_setaffinity(None, &self.0);
+    }
+}
+
 impl Pinned {
     pub fn cpu(&self) -> usize {
         self.cpu
@@ -229,6 +246,17 @@ mod tests {
         assert_eq!(allowed(), before);
         let pinned = pin_here().unwrap();
         assert_eq!(allowed(), [pinned.cpu()]);
+        drop(pinned);
+        let home = Home::here().unwrap();
+        let pinned = pin_here().unwrap();
+        std::thread::scope(|scope| {
+            let started = scope.spawn(|| {
+                let at_first = allowed();
+                home.take();
+                (at_first, allowed())
+            });
+            assert_eq!(started.join().unwrap(), (vec![pinned.cpu()], before.clone()));
+        });
         drop(pinned);
         let mut wanderer = Wanderer::new().unwrap();
         for &cpu in &before {

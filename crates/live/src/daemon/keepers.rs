@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use sys::peer::Identity;
 
-use super::session::{Account, Session};
+use super::account::Account;
+use super::session::Session;
 use super::users::Users;
 use super::whereabouts::Whereabouts;
 

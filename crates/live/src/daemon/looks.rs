@@ -14,6 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use sys::affinity::Home;
 use sys::frames::{Entry, Pagemap};
 use sys::peer::Identity;
 use sys::ready::Bell;
@@ -22,7 +23,7 @@ use super::whereabouts::{self, Whereabouts};
 use super::wire::Run;
 
 /// How long a look may take.
-pub const MOST: Duration = Duration::from_secs(1);
+pub const MOST: Duration = Duration::from_secs(2);
 /// Looks on behalf of one user at a time.
 pub const OF_USER: usize = 8;
 /// Threads in all.
@@ -83,6 +84,8 @@ struct Shared {
     state: Mutex<State>,
     more: Condvar,
     bell: Bell,
+    /// Where the threads run: not where the one that serves happens to be when it starts them.
+    home: Home,
 }
 
 /// The threads that look, and what waits for them.
@@ -98,6 +101,7 @@ impl Looks {
                 state: Mutex::default(),
                 more: Condvar::new(),
                 bell: Bell::new()?,
+                home: Home::here()?,
             }),
             next: 1,
         })
@@ -183,6 +187,7 @@ impl Shared {
     }
 
     fn work(&self) {
+        self.home.take();
         // Who waits for a look waits for its turn on a cpu first.
         let _brisk = sys::affinity::brisk();
         let mut state = self.state();

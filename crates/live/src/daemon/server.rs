@@ -32,7 +32,7 @@ use super::desk::{Calm, Desk};
 use super::keepers::Keepers;
 use super::looks::Looks;
 use super::metrics::Metrics;
-use super::pressure::Watch;
+use super::pressure::{Watch, groups, least};
 use super::scrape::{At, Door, Scrape};
 use super::session::Session;
 use super::stock::Stock;
@@ -390,16 +390,6 @@ impl Drop for Server {
             let _ = fs::remove_file(&self.config.socket);
         }
     }
-}
-
-/// The limits of the daemon's control groups. Where they cannot be read there are none that could be kept to.
-fn groups(root: &Root) -> Vec<Memory> {
-    sys::groups::limits(root).unwrap_or_default()
-}
-
-/// The one with the least left.
-fn least(groups: &[Memory]) -> Option<Memory> {
-    groups.iter().copied().min_by_key(|group| group.available)
 }
 
 /// Opens the socket for all users.

@@ -7,8 +7,7 @@
 //! What takes a look at the client's page map is answered in two steps: [`Session::answer`] says what is to be looked
 //! at, [`Session::answer_seen`] goes on with what was seen ([`super::looks`]). In between the client waits, and nobody else.
 
-use std::collections::{HashSet, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,8 +16,10 @@ use sys::frames::{Entry, Pagemap};
 use sys::packet::Peer;
 use sys::peer::Identity;
 
+use super::account::{Account, Frames};
+use super::asked::{Left, Pending, Purpose, Reply, too_slow};
 use super::desk::{Desk, Refused, failed};
-use super::looks::{self, Task};
+use super::looks::Task;
 use super::users::{User, Users};
 use super::wire::{Answer, Refusal, Request, Run, UNKNOWN, VERSION, Want};
 use crate::PAGE_BYTES;
@@ -55,97 +56,6 @@ pub struct Session {
     things: u32,
     /// Room for a look.
     entries: Vec<Entry>,
-}
-
-/// A look that a client waits for.
-pub struct Pending {
-    /// Its number.
-    pub look: u64,
-    pub request: Asked,
-}
-
-/// The request that a look is for.
-pub struct Asked {
-    pub purpose: Purpose,
-    /// When it came, its place among the kinds of requests, and the work that it was so far.
-    pub begun: Instant,
-    pub kind: usize,
-    pub work: u64,
-}
-
-/// What becomes of what is seen.
-pub enum Purpose {
-    /// The process has just connected: its page map is opened.
-    Open,
-    Look(Run),
-    Leave(Run),
-    Left(Left),
-    Adopt,
-}
-
-/// The frames of ours that pages had which were freed, a place a page, and where.
-pub struct Left {
-    frames: Vec<Option<u64>>,
-    cpu: u32,
-}
-
-/// How a request is met.
-pub enum Reply {
-    Now(Answer),
-    /// With what these pages look like.
-    Seen(Run, Purpose),
-}
-
-/// Frames of ours that a process has or may have, and that count against its user's quota.
-#[derive(Debug, Default)]
-pub struct Account {
-    /// Frames that it was seen to have.
-    held: Frames,
-    /// Frames that it says went elsewhere, and is not believed.
-    away: Frames,
-    /// How many count.
-    charged: u64,
-}
-
-impl Account {
-    pub fn charged(&self) -> u64 {
-        self.charged
-    }
-
-    /// The frames that it may have, in order.
-    pub fn frames(&self) -> Vec<u64> {
-        let mut frames: Vec<u64> = self.held.union(&self.away).copied().collect();
-        frames.sort_unstable();
-        frames
-    }
-
-    /// Of its frames only these are anybody's any more that it could have passed them to; how many count no more.
-    pub fn keep_only(&mut self, frames: &[u64]) -> u64 {
-        let there: Frames = frames.iter().copied().collect();
-        self.held.retain(|frame| there.contains(frame));
-        self.away.retain(|frame| there.contains(frame));
-        let before = self.charged;
-        self.charged = before.min(there.len() as u64);
-        before - self.charged
-    }
-
-    /// What another process of the same user has.
-    pub fn add(&mut self, other: Account) {
-        self.held.extend(other.held);
-        self.away.extend(other.away);
-        self.charged += other.charged;
-    }
-
-    /// With so many frames; for tests.
-    #[cfg(test)]
-    pub fn of(frames: impl Iterator<Item = u64>) -> Account {
-        let held: Frames = frames.collect();
-        Account {
-            charged: held.len() as u64,
-            held,
-            away: Frames::default(),
-        }
-    }
 }
 
 struct Taken {
@@ -529,35 +439,5 @@ impl Session {
         self.account.charged += count;
         self.account.held.extend(fresh);
         Ok(Answer::Count { pages: count as u32 })
-    }
-}
-
-pub fn too_slow() -> Refused {
-    let text = format!(
-        "the program's pages could not be looked at within {} s: its address space is locked; use your own frames",
-        looks::MOST.as_secs()
-    );
-    (Refusal::Slow, text)
-}
-
-/// Numbers of frames. The kernel gives them out, so nobody can choose ones that collide.
-type Frames = HashSet<u64, BuildHasherDefault<Spread>>;
-
-#[derive(Default)]
-struct Spread(u64);
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(self.0 << 8 | u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     }
 }

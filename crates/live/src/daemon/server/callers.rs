@@ -8,10 +8,11 @@ use sys::peer::Identity;
 use sys::ready::Wanted;
 
 use super::{SCRAPE, Server};
+use crate::daemon::asked::{Asked, Purpose, Reply};
 use crate::daemon::desk::Refused;
 use crate::daemon::looks::Task;
 use crate::daemon::scrape::Next;
-use crate::daemon::session::{Asked, Purpose, Reply, Session};
+use crate::daemon::session::Session;
 use crate::daemon::users::Closed;
 use crate::daemon::wire::{Answer, Refusal, Request};
 

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use sys::pressure::{Memory, own, stalled};
 use sys::ready::Wanted;
 
-use super::{DOOR, LISTENER, MANNERS, REST, Server, groups, least};
+use super::{DOOR, LISTENER, MANNERS, REST, Server};
 use crate::daemon::desk::Calm;
-use crate::daemon::pressure::{Signs, Verdict};
+use crate::daemon::pressure::{Signs, Verdict, groups, least};
 
 /// Windows of the stock that are checked at a time: 64 Mi pages an hour, for a thousandth of a cpu.
 const CHECKED: usize = 32;

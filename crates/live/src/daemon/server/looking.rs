@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use super::Server;
 use super::callers::micros;
+use crate::daemon::asked::{Asked, Pending, Purpose, too_slow};
 use crate::daemon::desk::failed;
 use crate::daemon::looks::{MOST, Seen, Sight, Task};
-use crate::daemon::session::{Asked, Pending, Purpose, too_slow};
 
 impl Server {
     /// Begins a look that a connection waits for.
