@@ -149,8 +149,10 @@ impl Took {
         let cpu = || -> Result<u64, Box<dyn Error>> {
             let mut sum = sys::clock::thread_time().as_nanos() as u64;
             if let Some(process) = other {
-                let text = std::fs::read_to_string(format!("/proc/{process}/schedstat"))?;
-                sum += text.split(' ').next().unwrap_or("").parse::<u64>()?;
+                for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
+                    let text = std::fs::read_to_string(thread?.path().join("schedstat"))?;
+                    sum += text.split(' ').next().unwrap_or("").parse::<u64>()?;
+                }
             }
             Ok(sum)
         };

@@ -20,9 +20,9 @@
 //! bounded for each user; a connection that breaks the protocol is closed and no other one notices. What a client
 //! learns is colors, and only of frames that it holds. It is never told a frame's number.
 
-#[allow(unsafe_code)]
 mod account;
 mod asked;
+#[allow(unsafe_code)]
 mod client;
 mod desk;
 mod keepers;
