@@ -30,7 +30,7 @@ pub fn limits(root: &Root) -> Result<Vec<Memory>, SysError> {
             _ if controllers.split(',').any(|name| name == "memory") => Version::One,
             _ => continue,
         };
-        for mount in mounts.lines().filter_map(|line| Mount::of(line, version)) {
+        if let Some(mount) = mounts.lines().find_map(|line| Mount::of(line, version)) {
             // What is mounted may be a group of its own, as in a container: paths begin there.
             let below = Path::new(path).strip_prefix(&mount.group).unwrap_or(Path::new(""));
             let plain = |part: &Component| matches!(part, Component::Normal(_));
@@ -41,7 +41,6 @@ pub fn limits(root: &Root) -> Result<Vec<Memory>, SysError> {
                     .fold(mount.at.clone(), |path, part| path.join(part));
                 limits.extend(version.limit(root, &group));
             }
-            break;
         }
     }
     Ok(limits)
