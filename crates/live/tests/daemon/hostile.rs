@@ -263,8 +263,8 @@ fn a_client_that_takes_all_and_never_looks_leaves_the_rest_in_peace() {
     let (_area, into) = area(64);
     assert_eq!(good.fill_own(into, &[4; 64]).unwrap().len(), 64);
     drop(raw);
-    // Others of that color are collected. And it is seen that the process does not have them.
-    eventually("there are frames again", || good.stock().unwrap()[3] >= 1024);
+    // Others of that color are collected, as many as are enough. And it is seen that the process does not have them.
+    eventually("there are frames again", || good.stock().unwrap()[3] >= 768);
     eventually("they count no more", || good.status().unwrap().held < met as u64);
 }
 
