@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 
 use rustix::ioctl::{Opcode, opcode};
 
@@ -104,7 +105,9 @@ impl Pagemap {
     pub fn lives(&self) -> bool {
         // Less than an entry is refused, and only where there is an address space: the kernel looks for it first, and
         // takes its lock later (fs/proc/task_mmu.c, pagemap_read).
-        self.file.get().is_ok_and(|file| rustix::io::pread(file, &mut [0u8; 4], 0).is_err())
+        self.file
+            .get()
+            .is_ok_and(|file| rustix::io::pread(file, &mut [0u8; 4], 0).is_err())
     }
 
     /// The entries of all pages of a span.
@@ -147,6 +150,7 @@ impl Pagemap {
     }
 
     fn scan(&self, span: Span, wanted: u64, mut visit: impl FnMut(Span) -> bool) -> io::Result<()> {
+        let file = self.file.get()?;
         let mut at = span.start as u64;
         while at < span.end() as u64 {
             let mut regions = [Region::default(); 64];
