@@ -122,7 +122,6 @@ impl Pagemap {
     /// Errors: ENOTTY where the kernel cannot tell.
     pub fn huge(&self, span: Span) -> io::Result<Vec<bool>> {
         const HUGE: u64 = 1 << 6;
-        let file = self.file.get()?;
         let mut huge = vec![false; span.bytes.div_ceil(PAGE)];
         self.scan(span, HUGE, |found| {
             let page = |address: usize| address.saturating_sub(span.start) / PAGE;
