@@ -136,12 +136,17 @@ impl Client {
     }
 
     fn greet(&mut self) -> Result<(), ClientError> {
-        let absent = |error| ClientError::Absent {
-            path: self.path.clone(),
-            error,
-        };
         // A daemon that does not accept, stopped or drowned in connections, is as good as none.
-        self.peer = Some(Peer::connect_within(&self.path, CONNECTING).map_err(absent)?);
+        match Peer::connect_within(&self.path, CONNECTING) {
+            Ok(peer) => self.peer = Some(peer),
+            Err(error) => {
+                if error.kind() == io::ErrorKind::TimedOut {
+                    self.leave_alone();
+                }
+                let path = self.path.clone();
+                return Err(ClientError::Absent { path, error });
+            }
+        }
         self.process = std::process::id();
         match self.exchange(&Request::Hello { version: VERSION })? {
             Answer::Welcome { colors, .. } => self.colors = colors,
@@ -168,16 +173,19 @@ impl Client {
         self.exchange(request)
     }
 
+    /// For a while, and for longer each time.
+    fn leave_alone(&mut self) {
+        let [first, longest] = PAUSES;
+        let pause = self.pause.map_or(first, |(_, last)| (last * 2).min(longest));
+        self.pause = Some((Instant::now() + pause, pause));
+    }
+
     fn exchange(&mut self, request: &Request) -> Result<Answer, ClientError> {
         let answer = self.try_to_exchange(request);
-        self.pause = match &answer {
-            Err(ClientError::Slow) => {
-                let [first, longest] = PAUSES;
-                let pause = self.pause.map_or(first, |(_, last)| (last * 2).min(longest));
-                Some((Instant::now() + pause, pause))
-            }
-            _ => None,
-        };
+        match &answer {
+            Err(ClientError::Slow) => self.leave_alone(),
+            _ => self.pause = None,
+        }
         match &answer {
             Ok(_) => {}
             Err(ClientError::Refused { why, .. }) if *why != Refusal::Protocol => {}
