@@ -38,11 +38,15 @@ fn heir(socket: &Path) {
         });
         let _pinned = sys::affinity::pin_here();
         let cpu = sys::affinity::here() as u32;
-        let wants = in_order((0..PAGES).map(|page| (page, (page as usize % COLORS) as u16)));
-        let start = into.start as u64;
-        let met = raw.ask(&live::daemon::wire::Request::Take { cpu, start, wants });
-        assert!(met.is_some());
-        sys::memory::populate(mine.span()).unwrap();
+        // A few at a time, so that others who come in between do not get all.
+        for first in (0..PAGES as usize).step_by(32) {
+            let part = mine.part(first, 32);
+            let start = part.start as u64;
+            let wants = in_order((0..32).map(|page| (page, (page as usize % COLORS) as u16)));
+            let met = raw.ask(&live::daemon::wire::Request::Take { cpu, start, wants });
+            assert!(met.is_some());
+            sys::memory::populate(part).unwrap();
+        }
         std::mem::forget(raw);
         1
     };
