@@ -34,7 +34,7 @@ impl Alignment {
     /// For lines and ways of so many bytes, where there can be such.
     pub fn new(line: usize, way: usize) -> Option<Alignment> {
         let fits = line.is_power_of_two() && way.is_power_of_two() && line >= 16 && line <= way;
-        (fits && way / line <= Alignment::PLACES && way <= 1 << 20).then_some(Alignment {
+        (fits && way / line <= Alignment::PLACES && way <= 1 << 20).then(|| Alignment {
             line,
             way,
             at_least: Alignment::PAGES * way.max(4096),
@@ -88,6 +88,7 @@ mod tests {
         assert_eq!((large.line, large.way, large.at_least), (128, 16384, 65536));
         for wrong in [
             "",
+            "00:14888888896664661881",
             "maybe",
             "64",
             "64:",
