@@ -136,6 +136,30 @@ impl Own {
     }
 }
 
+/// Gives back the frames of pages of an area, many at a time.
+pub struct Discard(Own);
+
+impl Discard {
+    pub fn new() -> Discard {
+        Discard(Own::new())
+    }
+
+    /// Frees the frames of these pages, in this order; they read as zeros afterwards. After an error some are freed, the
+    /// first ones. A page beyond the area is an error, and nothing is freed.
+    pub fn each(&mut self, area: &mut Area, pages: &[u32]) -> io::Result<()> {
+        if pages.iter().any(|&page| page as usize >= area.pages()) {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        }
+        self.0.each(area.span(), pages, libc::MADV_DONTNEED)
+    }
+}
+
+impl Default for Discard {
+    fn default() -> Discard {
+        Discard::new()
+    }
+}
+
 /// Gives pages frames in an order of one's choice, as if each was written; changes no content.
 pub struct Populate(Own);
 
@@ -203,6 +227,22 @@ mod tests {
             let pages: Vec<u32> = (0..2500).step_by(2).collect();
             shelf.let_go(&pages).unwrap();
             assert_eq!(there(&shelf), (1..2500).step_by(2).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn an_areas_pages_are_freed_one_here_one_there() {
+        for single in [false, true] {
+            let mut area = Area::map(1500 * PAGE, Size::Small).unwrap();
+            (0..1500).for_each(|page| area.set_word(page, 0, 7));
+            let mut discard = Discard::new();
+            if single {
+                discard.0.0 = None;
+            }
+            let pages: Vec<u32> = (0..1500).filter(|page| page % 3 == 0).collect();
+            discard.each(&mut area, &pages).unwrap();
+            assert!((0..1500).all(|page| (area.word(page, 0) == 0) == (page % 3 == 0)));
+            assert!(discard.each(&mut area, &[1500]).is_err());
         }
     }
 

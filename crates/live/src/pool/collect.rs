@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use sys::frames::Entry;
+use sys::handover::Discard;
 use sys::headroom::Headroom;
 use sys::memory::{self, Area, HUGE, PAGE, Size};
 
-use super::{Frame, Pool, Soil, runs};
+use super::{Frame, Pool, Soil};
 use crate::Error;
 use crate::engine::{Knowledge, Placing};
 
@@ -15,7 +16,7 @@ const STEP_MIN: u64 = 2 << 20;
 const STEP_MAX: u64 = 64 << 20;
 /// Pages that go back to the kernel and come again at a time: few, so that it is rare for another thread to take frames of
 /// the same cpu in between.
-const RENEWED: usize = 64;
+const RENEWED: usize = 256;
 /// How long what was seen of free memory is believed.
 const MOMENT: Duration = Duration::from_millis(50);
 /// Pages of a transparent huge page.
@@ -84,26 +85,28 @@ impl Pool {
         frames.sort_unstable();
         // Where this is refused other frames come, which is seen.
         let _pinned = sys::affinity::pin_here();
-        for frames in frames.chunks(RENEWED) {
-            for (first, count) in runs(frames) {
-                let freed = self.area(frames[first]).discard(frames[first].page as usize, count);
+        let area = Area::map(frames.len() * PAGE, Size::Small);
+        let area = area.map_err(Error::system("mapping memory to collect frames"))?;
+        let mut discard = Discard::new();
+        for (step, frames) in frames.chunks(RENEWED).enumerate() {
+            for frames in frames.chunk_by(|one, next| one.chunk == next.chunk) {
+                let pages: Vec<u32> = frames.iter().map(|frame| frame.page).collect();
+                let freed = discard.each(self.area(frames[0]), &pages);
                 freed.map_err(Error::system("freeing frames"))?;
             }
-            for (first, count) in runs(frames) {
-                let frame = frames[first];
-                let part = self.area(frame).part(frame.page as usize, count);
-                memory::populate(part).map_err(Error::system("populating memory to collect frames"))?;
-                let entries = self.pagemap.entries(part);
-                let entries = entries.map_err(Error::system("reading /proc/self/pagemap"))?;
-                self.sort_in(frame.chunk, frame.page, &entries);
-            }
+            let populated = memory::populate(area.part(step * RENEWED, frames.len()));
+            populated.map_err(Error::system("populating memory to collect frames"))?;
         }
+        let entries = self.pagemap.entries(area.span());
+        let entries = entries.map_err(Error::system("reading /proc/self/pagemap"))?;
+        let chunk = self.place(area);
+        self.sort_in(chunk, &entries);
         Ok(true)
     }
 
-    /// Small pages, full of zeros, from page `first` of a chunk on.
-    fn sort_in(&mut self, chunk: u32, first: u32, entries: &[Entry]) {
-        for (page, entry) in (first..).zip(entries) {
+    /// All pages of a chunk, small ones full of zeros.
+    fn sort_in(&mut self, chunk: u32, entries: &[Entry]) {
+        for (page, entry) in (0..).zip(entries) {
             if let Some(frame) = entry.frame() {
                 let soil = Soil::Clean;
                 self.free[self.colors.of(frame) as usize].push(Frame { chunk, page, soil });
@@ -118,7 +121,7 @@ impl Pool {
         let entries = self.pagemap.entries(area.span());
         let entries = entries.map_err(Error::system("reading /proc/self/pagemap"))?;
         let chunk = self.place(area);
-        self.sort_in(chunk, 0, &entries);
+        self.sort_in(chunk, &entries);
         Ok(())
     }
 
