@@ -4,7 +4,7 @@
 //! be seen is asked, by version 2 (`memory.max`, `memory.high`) and by version 1 (`memory.limit_in_bytes`), as
 //! they are mounted.
 
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use crate::pressure::Memory;
 use crate::{Root, SysError};
@@ -12,11 +12,33 @@ use crate::{Root, SysError};
 /// A limit beyond this is none: version 1 says so by the highest number of whole pages.
 const NONE: u64 = 1 << 60;
 
-/// The limit of each group that has one, and what is left of it. Memory that holds files nobody has used for a while
-/// counts as left, as it does for [`Memory::read`].
+/// What a group allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// In bytes.
+    pub total: u64,
+    /// Of these, what is in use, files that nobody has used for a while among them.
+    pub used: u64,
+    version: Version,
+    group: PathBuf,
+}
+
+impl Limit {
+    /// What is left of it. Memory that holds files nobody has used for a while counts as left, as it does for
+    /// [`Memory::read`]. The kernel takes its time to sum that up: ask where it matters.
+    pub fn memory(&self, root: &Root) -> Memory {
+        let unused = self.version.unused(root, &self.group);
+        Memory {
+            total: self.total,
+            available: self.total.saturating_sub(self.used.saturating_sub(unused)),
+        }
+    }
+}
+
+/// The limit of each group that has one.
 ///
 /// Ensures: empty where no group has a limit, or none can be seen.
-pub fn limits(root: &Root) -> Result<Vec<Memory>, SysError> {
+pub fn limits(root: &Root) -> Result<Vec<Limit>, SysError> {
     let groups = root.text("proc/self/cgroup")?;
     let mounts = root.text("proc/self/mountinfo")?;
     let mut limits = Vec::new();
@@ -39,14 +61,20 @@ pub fn limits(root: &Root) -> Result<Vec<Memory>, SysError> {
                 let group = below[..depth]
                     .iter()
                     .fold(mount.at.clone(), |path, part| path.join(part));
-                limits.extend(version.limit(root, &group));
+                limits.extend(version.limit(root, group));
             }
         }
     }
     Ok(limits)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// What is left of each. Where groups cannot be read there are none that could be kept to.
+pub fn left(root: &Root) -> Vec<Memory> {
+    let limits = limits(root).unwrap_or_default();
+    limits.iter().map(|limit| limit.memory(root)).collect()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
     One,
     Two,
@@ -55,7 +83,7 @@ enum Version {
 struct Mount {
     /// The group that is there.
     group: String,
-    at: std::path::PathBuf,
+    at: PathBuf,
 }
 
 impl Mount {
@@ -77,34 +105,37 @@ impl Mount {
 }
 
 impl Version {
-    fn limit(self, root: &Root, group: &Path) -> Option<Memory> {
-        let file = |name: &str| group.join(name).to_str().map(str::to_string);
-        let number = |name: &str| root.number(&file(name)?).ok().filter(|number| *number < NONE);
-        let (total, used, unused) = match self {
+    fn limit(self, root: &Root, group: PathBuf) -> Option<Limit> {
+        let number = |name: &str| {
+            let number = root.number(group.join(name).to_str()?).ok();
+            number.filter(|number| *number < NONE)
+        };
+        let (total, used) = match self {
             Version::Two => {
                 let limits = [number("memory.max"), number("memory.high")];
-                (
-                    limits.into_iter().flatten().min()?,
-                    number("memory.current")?,
-                    "inactive_file",
-                )
+                (limits.into_iter().flatten().min()?, number("memory.current")?)
             }
-            Version::One => (
-                number("memory.limit_in_bytes")?,
-                number("memory.usage_in_bytes")?,
-                "total_inactive_file",
-            ),
+            Version::One => (number("memory.limit_in_bytes")?, number("memory.usage_in_bytes")?),
         };
-        let details = file("memory.stat")
-            .and_then(|path| root.text(&path).ok())
-            .unwrap_or_default();
-        let unused = details
-            .lines()
-            .find_map(|line| line.strip_prefix(unused)?.trim().parse::<u64>().ok());
-        Some(Memory {
+        Some(Limit {
             total,
-            available: total.saturating_sub(used.saturating_sub(unused.unwrap_or(0))),
+            used,
+            version: self,
+            group,
         })
+    }
+
+    /// Bytes of files that nobody has used for a while.
+    fn unused(self, root: &Root, group: &Path) -> u64 {
+        let name = match self {
+            Version::Two => "inactive_file",
+            Version::One => "total_inactive_file",
+        };
+        let details = group.join("memory.stat").to_str().map(|path| root.text(path));
+        let details = details.and_then(Result::ok).unwrap_or_default();
+        let mut lines = details.lines();
+        let unused = lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        unused.unwrap_or(0)
     }
 }
 
@@ -150,7 +181,7 @@ mod tests {
             ),
         ]);
         let memory = |total, available| Memory { total, available };
-        let found = limits(&root).unwrap();
+        let found = left(&root);
         assert_eq!(found, [memory(1 << 30, 73_741_824), memory(128 * MIB, 0)]);
     }
 
@@ -168,7 +199,7 @@ mod tests {
                 "inactive_file 1\ntotal_inactive_file 1048576\n",
             ),
         ]);
-        let found = limits(&root).unwrap();
+        let found = left(&root);
         let wanted = Memory {
             total: 128 * MIB,
             available: 97 * MIB,
@@ -194,18 +225,18 @@ mod tests {
                 ("sys/fs/cgroup/below/memory.max", "300000\n"),
                 ("sys/fs/cgroup/below/memory.current", "100000\n"),
             ]);
-            let left: Vec<u64> = limits(&root).unwrap().iter().map(|group| group.available).collect();
+            let found: Vec<u64> = left(&root).iter().map(|memory| memory.available).collect();
             match path.contains("below") {
-                true => assert_eq!(left, [600_000, 200_000]),
-                false => assert_eq!(left, [600_000]),
+                true => assert_eq!(found, [600_000, 200_000]),
+                false => assert_eq!(found, [600_000]),
             }
         }
     }
 
     #[test]
     fn this_machine_can_be_read() {
-        for group in limits(&Root::default()).unwrap() {
-            assert!(group.available <= group.total && group.total < NONE);
+        for memory in left(&Root::default()) {
+            assert!(memory.available <= memory.total && memory.total < NONE);
         }
     }
 }

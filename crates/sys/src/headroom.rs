@@ -1,7 +1,7 @@
 //! How much memory this process can still have: what the machine has, and what its control groups allow.
 
-use crate::Root;
 use crate::pressure::Memory;
+use crate::{Root, groups};
 
 /// In bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,31 +11,6 @@ pub struct Headroom {
     /// What can be had now without swapping and without ending anybody.
     pub free: u64,
 }
-
-/// The files of a memory group: its limits, what it uses, and how its statistics name what is given up first.
-struct Files {
-    folder: &'static str,
-    limits: &'static [&'static str],
-    used: &'static str,
-    idle: &'static str,
-}
-
-const SECOND: Files = Files {
-    folder: "sys/fs/cgroup",
-    limits: &["memory.max", "memory.high"],
-    used: "memory.current",
-    idle: "inactive_file ",
-};
-const HYBRID: Files = Files {
-    folder: "sys/fs/cgroup/unified",
-    ..SECOND
-};
-const FIRST: Files = Files {
-    folder: "sys/fs/cgroup/memory",
-    limits: &["memory.limit_in_bytes"],
-    used: "memory.usage_in_bytes",
-    idle: "total_inactive_file ",
-};
 
 impl Headroom {
     /// That of the calling process. What cannot be read allows everything; without a word of the kernel at all that is
@@ -52,19 +27,14 @@ impl Headroom {
             },
         };
         let all = room.total;
-        for line in root.text("proc/self/cgroup").unwrap_or_default().lines() {
-            // A line such as `4:memory:/a/b`, or `0::/a/b` for the second version.
-            let mut parts = line.splitn(3, ':');
-            let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+        // What allows as much as there is anyway is not looked at further.
+        for limit in groups::limits(root).unwrap_or_default() {
+            if limit.total >= all {
                 continue;
-            };
-            let versions: &[Files] = match controllers {
-                "" => &[SECOND, HYBRID],
-                controllers if controllers.split(',').any(|name| name == "memory") => &[FIRST],
-                _ => continue,
-            };
-            for files in versions {
-                room.narrow(root, files, path, all);
+            }
+            room.total = room.total.min(limit.total);
+            if limit.total.saturating_sub(limit.used) < room.free {
+                room.free = room.free.min(limit.memory(root).available);
             }
         }
         room
@@ -74,38 +44,6 @@ impl Headroom {
     /// of all.
     pub fn to_fill(&self) -> u64 {
         (self.free / 2).min(self.free.saturating_sub(self.total / 8))
-    }
-
-    /// By a group and all that it is in; `all` is what the machine has.
-    fn narrow(&mut self, root: &Root, files: &Files, path: &str, all: u64) {
-        let mut path = path.trim_matches('/');
-        loop {
-            let folder = match path {
-                "" => files.folder.to_string(),
-                path => format!("{}/{path}", files.folder),
-            };
-            let number = |name: &str| root.text(&format!("{folder}/{name}")).ok()?.parse::<u64>().ok();
-            // `max` is none.
-            let limit = files.limits.iter().filter_map(|name| number(name)).min();
-            // What allows as much as there is anyway is not looked at further.
-            if let Some(limit) = limit.filter(|limit| *limit < all) {
-                self.total = self.total.min(limit);
-                let used = number(files.used).unwrap_or(0);
-                // The kernel takes its time to sum up the statistics.
-                if limit.saturating_sub(used) < self.free {
-                    let stat = root.text(&format!("{folder}/memory.stat")).unwrap_or_default();
-                    let idle = stat
-                        .lines()
-                        .find_map(|line| line.strip_prefix(files.idle)?.parse().ok());
-                    let used = used.saturating_sub(idle.unwrap_or(0));
-                    self.free = self.free.min(limit.saturating_sub(used));
-                }
-            }
-            if path.is_empty() {
-                return;
-            }
-            path = path.rsplit_once('/').map_or("", |(above, _)| above);
-        }
     }
 }
 
@@ -119,7 +57,12 @@ mod tests {
             "proc/meminfo",
             "MemTotal: 8192 kB\nMemFree: 1 kB\nMemAvailable: 4096 kB\n",
         );
-        for (path, text) in files.iter().chain([&memory]) {
+        let mounts = (
+            "proc/self/mountinfo",
+            "31 29 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+             25 1 0:22 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n",
+        );
+        for (path, text) in files.iter().chain([&memory, &mounts]) {
             let path = folder.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();

@@ -156,7 +156,7 @@ impl Serve {
         let caches = sharers(&root, &colors.cache).map_err(Failure::work)?;
         let machine = pressure::Memory::read(&root).map_err(Failure::work)?;
         // Of a group with a limit, a tenth is left to whoever else is in it, as of the machine.
-        let groups = groups::limits(&root).unwrap_or_default();
+        let groups = groups::left(&root);
         let left = groups
             .iter()
             .map(|group| group.available.saturating_sub(group.total / 10));

@@ -1,12 +1,11 @@
 //! When the stock gives up memory, and when it may grow again (Ding11, section 3.4).
 //!
-//! Pure but for [`groups`]: what the machine says comes in, what to do comes out. Giving up begins at a low mark of available memory,
+//! Pure: what the machine says comes in, what to do comes out. Giving up begins at a low mark of available memory,
 //! or when tasks had to wait for memory, and goes on up to a high mark; collecting begins only some time
 //! after the last such moment, and above the high mark.
 
 use std::time::{Duration, Instant};
 
-use sys::Root;
 use sys::pressure::Memory;
 
 /// What the machine says of its memory.
@@ -79,11 +78,6 @@ impl Watch {
         let room = memories().map(|memory| memory.available.saturating_sub(memory.total / 10));
         Verdict::Collect(frames(room.min().unwrap_or(0)))
     }
-}
-
-/// The limits of the daemon's control groups. Where they cannot be read there are none that could be kept to.
-pub fn groups(root: &Root) -> Vec<Memory> {
-    sys::groups::limits(root).unwrap_or_default()
 }
 
 /// The one with the least left.

@@ -32,7 +32,7 @@ use super::desk::{Calm, Desk};
 use super::keepers::Keepers;
 use super::looks::Looks;
 use super::metrics::Metrics;
-use super::pressure::{Watch, groups, least};
+use super::pressure::{Watch, least};
 use super::scrape::{At, Door, Scrape};
 use super::session::Session;
 use super::stock::Stock;
@@ -191,7 +191,7 @@ impl Server {
             _ => ServerError::System("/proc/kpageflags", error),
         };
         Flags::open().map_err(hidden)?;
-        let limit = least(&groups(&config.root));
+        let limit = least(&sys::groups::left(&config.root));
         if let Some(limit) = limit.filter(|limit| config.stock > limit.total) {
             tracing::warn!(
                 stock_bytes = config.stock,
@@ -266,7 +266,7 @@ impl Server {
                 calm: Calm::over(now),
                 pressure_frames: 0,
                 own: sys::pressure::own(&config.root).unwrap_or(0),
-                room: least(&groups(&config.root)),
+                room: least(&sys::groups::left(&config.root)),
             },
             config: Config { clients, ..config },
             listener,

@@ -8,7 +8,7 @@ use sys::ready::Wanted;
 
 use super::{DOOR, LISTENER, MANNERS, REST, Server};
 use crate::daemon::desk::Calm;
-use crate::daemon::pressure::{Signs, Verdict, groups, least};
+use crate::daemon::pressure::{Signs, Verdict, least};
 
 /// Windows of the stock that are checked at a time: 64 Mi pages an hour, for a thousandth of a cpu.
 const CHECKED: usize = 32;
@@ -32,7 +32,7 @@ impl Server {
                 return;
             }
         };
-        let groups = groups(&self.config.root);
+        let groups = sys::groups::left(&self.config.root);
         self.desk.room = least(&groups);
         self.desk.own = own(&self.config.root).unwrap_or(0);
         self.unwatched = UNWATCHED;
