@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cdpc::{PageColors, Source};
+use crate::cdpc::{PageColors, Wanted};
 use crate::{Action, Interest, Observation, Placement, Policy, SlotsTold, Touch, World};
 
 /// Each part decides what it has an opinion on, the first part that has one prevails; each sees
@@ -40,8 +40,8 @@ impl Policy for Combined {
         }
     }
 
-    fn hints_from(&self) -> Option<Source> {
-        self.parts.iter().find_map(|part| part.hints_from())
+    fn hints_wanted(&self) -> Option<Wanted> {
+        self.parts.iter().find_map(|part| part.hints_wanted())
     }
 
     fn take_hints(&mut self, hints: &Arc<PageColors>) {

@@ -129,6 +129,15 @@ const REGISTRY: &[Entry] = &[
                 names: color::cdpc::FROM,
             },
             Param {
+                name: "weigh",
+                summary: "give arrays the colors of page coloring or bin hopping where their loops are predicted to gain nothing by \
+                          hints; no: the paper's order for all",
+                unit: "",
+                range: Range { least: 0, most: 1 },
+                default: 1,
+                names: color::cdpc::WEIGH,
+            },
+            Param {
                 name: "rest",
                 summary: "colors for pages without a hint",
                 unit: "",

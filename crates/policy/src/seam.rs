@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::cdpc::{PageColors, Source};
+use crate::cdpc::{PageColors, Wanted};
 use crate::slots::{Caches, Kind};
 
 /// A virtual page: the address space it belongs to, and its number (address / page size).
@@ -253,9 +253,8 @@ pub trait Policy: Send {
     /// Called at the moments asked for; what is to be done is pushed onto `actions`.
     fn observe(&mut self, _observation: &Observation, _world: &World, _actions: &mut Vec<Action>) {}
 
-    /// Where the hints are to come from that [`Policy::take_hints`] is given. `None`: the policy takes no hints. Asked once,
-    /// before the run.
-    fn hints_from(&self) -> Option<Source> {
+    /// The hints that [`Policy::take_hints`] is to be given. `None`: the policy takes no hints. Asked once, before the run.
+    fn hints_wanted(&self) -> Option<Wanted> {
         None
     }
 

@@ -1,6 +1,6 @@
 //! What the placement policies decide, as a reader of the papers would expect it.
 
-use policy::cdpc::Source;
+use policy::cdpc::{Source, Wanted};
 use policy::{Page, PolicyError, Touch, World, build};
 
 fn world() -> World {
@@ -106,9 +106,12 @@ fn hints_prevail_and_the_rest_falls_to_a_kernels_way() {
         ("trace", Source::Trace),
     ] {
         let policy = build("cdpc+round-robin", &[format!("cdpc.from={from}")]).unwrap();
-        assert_eq!(policy.hints_from(), Some(source));
+        let from = source;
+        assert_eq!(policy.hints_wanted(), Some(Wanted { from, weigh: true }));
     }
-    assert_eq!(build("random", &[]).unwrap().hints_from(), None);
+    let plain = build("cdpc", &["cdpc.weigh=no".to_string()]).unwrap();
+    assert!(plain.hints_wanted().is_some_and(|wanted| !wanted.weigh));
+    assert_eq!(build("random", &[]).unwrap().hints_wanted(), None);
 }
 
 #[test]

@@ -18,7 +18,7 @@ mod touches;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use policy::cdpc::{Machine, Source};
+use policy::cdpc::{Machine, Source, Wanted};
 
 pub use explain::{Explained, ExplainedProcess};
 pub use map::{MappedArray, MappedPage, PageMap};
@@ -35,30 +35,33 @@ use touches::touches;
 /// The hints that policies of a simulation want, by where they are to come from.
 #[derive(Clone, Debug, Default)]
 pub struct Prepared {
-    told: BTreeMap<Source, Arc<Told>>,
+    told: BTreeMap<Wanted, Arc<Told>>,
 }
 
 impl Prepared {
     /// Makes the hints that are wanted, each kind once.
     pub fn new(
-        wanted: impl Iterator<Item = Source>,
+        wanted: impl Iterator<Item = Wanted>,
         config: &Config,
         material: &dyn Material,
     ) -> Result<Prepared, SimError> {
-        let mut told: BTreeMap<Source, Arc<Told>> = BTreeMap::new();
-        for source in wanted {
-            if !told.contains_key(&source) {
-                let new = make(source, config, material)?;
+        let mut told: BTreeMap<Wanted, Arc<Told>> = BTreeMap::new();
+        for wanted in wanted {
+            if !told.contains_key(&wanted) {
+                let new = make(wanted, config, material)?;
                 // What `auto` comes to is the same as what it stands for.
-                let same = told.values().find(|other| other.from == new.from).cloned();
-                told.insert(source, same.unwrap_or(new));
+                let same = told
+                    .iter()
+                    .find(|(other, made)| other.weigh == wanted.weigh && made.from == new.from);
+                let same = same.map(|(_, made)| Arc::clone(made));
+                told.insert(wanted, same.unwrap_or(new));
             }
         }
         Ok(Prepared { told })
     }
 
-    pub fn get(&self, source: Source) -> Option<&Arc<Told>> {
-        self.told.get(&source)
+    pub fn get(&self, wanted: Wanted) -> Option<&Arc<Told>> {
+        self.told.get(&wanted)
     }
 }
 
@@ -72,9 +75,11 @@ pub fn page_map(config: &Config, material: &dyn Material, outcomes: &[Outcome]) 
     Ok(map::map(config, &touches, outcomes))
 }
 
-fn make(source: Source, config: &Config, material: &dyn Material) -> Result<Arc<Told>, SimError> {
+fn make(wanted: Wanted, config: &Config, material: &dyn Material) -> Result<Arc<Told>, SimError> {
     // What is wrong with the machine is told as in a run.
     Layout::new(&config.machine)?;
+    let source = wanted.from;
+    let ways = wanted.weigh.then(|| crate::frames::ways(&config.machine));
     let machine = Machine {
         page_bytes: config.machine.page_bytes,
         colors: crate::frames::colors(&config.machine),
@@ -84,7 +89,7 @@ fn make(source: Source, config: &Config, material: &dyn Material) -> Result<Arc<
     let mut malformed = gather::Malformed::default();
     if source != Source::Trace {
         let said = gather(&input.names().tables, |visit| material.each_event(visit))?;
-        let told = Told::of_summaries(said, &machine)?;
+        let told = Told::of_summaries(said, &machine, ways)?;
         if !told.is_empty() {
             return Ok(Arc::new(told));
         }
@@ -96,5 +101,5 @@ fn make(source: Source, config: &Config, material: &dyn Material) -> Result<Arc<
         }
     }
     let touches = touches(input.as_mut(), machine.page_bytes, machine.cpus, config.window.as_ref())?;
-    Ok(Arc::new(Told::of_touches(&touches, malformed, &machine)?))
+    Ok(Arc::new(Told::of_touches(&touches, malformed, &machine, ways)?))
 }

@@ -139,6 +139,17 @@ pub fn colors(machine: &Machine) -> u32 {
     u32::try_from(colors).unwrap_or(u32::MAX)
 }
 
+/// The ways of the outermost cache whose colors count.
+pub fn ways(machine: &Machine) -> u32 {
+    let physical = machine
+        .caches
+        .iter()
+        .filter(|cache| cache.index != machine::Index::Virtual);
+    physical
+        .max_by_key(|cache| cache.level)
+        .map_or(1, |cache| cache.ways.max(1))
+}
+
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a.max(1) } else { gcd(b, a % b) }
 }

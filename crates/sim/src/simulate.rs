@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use policy::cdpc::Source;
+use policy::cdpc::Wanted;
 use policy::slots::Plan;
 use policy::{Interest, Policy, WorkOrder};
 use rayon::prelude::*;
@@ -68,7 +68,7 @@ pub struct Candidate {
 impl Candidate {
     /// Hands the policy the hints that it wants.
     fn new(name: &str, mut policy: Box<dyn Policy>, plan: Option<Arc<Plan>>, hints: &Prepared) -> Candidate {
-        let told = policy.hints_from().and_then(|source| hints.get(source)).cloned();
+        let told = policy.hints_wanted().and_then(|wanted| hints.get(wanted)).cloned();
         if let Some(told) = &told {
             policy.take_hints(&told.colors);
         }
@@ -93,9 +93,9 @@ fn built(config: &Config, hints: &Prepared) -> Result<Vec<Candidate>, SimError> 
 fn prepared(config: &Config, material: &dyn Material) -> Result<Prepared, SimError> {
     let wanted = config.policies.iter().map(|spec| {
         let policy = policy::build(&spec.name, &spec.sets)?;
-        Ok(policy.hints_from())
+        Ok(policy.hints_wanted())
     });
-    let wanted: Vec<Option<Source>> = wanted.collect::<Result<_, SimError>>()?;
+    let wanted: Vec<Option<Wanted>> = wanted.collect::<Result<_, SimError>>()?;
     Prepared::new(wanted.into_iter().flatten(), config, material)
 }
 
@@ -187,7 +187,7 @@ fn with_work(mut outcomes: Vec<Outcome>, work: &WorkOutcome) -> Vec<Outcome> {
 /// The same for policies that were made by hand, with the names to report; those of `config`
 /// are not looked at.
 pub fn simulate_with(streams: &Streams, config: &Config, policies: Vec<Named>) -> Result<Vec<Outcome>, SimError> {
-    let wanted = policies.iter().filter_map(|(_, policy)| policy.hints_from());
+    let wanted = policies.iter().filter_map(|(_, policy)| policy.hints_wanted());
     let hints = Prepared::new(wanted, config, streams)?;
     let candidate = |(name, policy): Named| Candidate::new(&name, policy, None, &hints);
     in_memory(streams, config, policies.into_iter().map(candidate).collect())

@@ -4,7 +4,9 @@
 use std::collections::HashSet;
 use std::str::FromStr;
 
-use policy::cdpc::{self, Loop, Machine, Malformed};
+use policy::cdpc::{self, Hints, Loop, Machine, Malformed};
+
+use crate::Colors;
 
 use crate::PAGE_BYTES;
 
@@ -41,13 +43,19 @@ impl Order {
         }
     }
 
+    /// A color for each page that all loops of a program touch. Compiler-directed hints are weighed against what static
+    /// policies would give.
+    pub(super) fn together(self, loops: &[Loop], colors: &Colors) -> Result<Vec<(u64, u16)>, Malformed> {
+        if self != Order::Directed {
+            return self.hints(loops, colors.count(), 0);
+        }
+        let ways = (colors.color_bytes / PAGE_BYTES as u64).clamp(1, 64) as u32;
+        let hints = cdpc::weighed(loops, &machine(loops, colors.count()), ways)?;
+        Ok(touched(&hints).map(|hint| (hint.page, hint.color as u16)).collect())
+    }
+
     /// A color for each page that the loops touch, in the order of dealing; the first color dealt in turn is `from`.
     pub(super) fn hints(self, loops: &[Loop], colors: u32, from: u32) -> Result<Vec<(u64, u16)>, Malformed> {
-        let machine = Machine {
-            page_bytes: PAGE_BYTES as u64,
-            colors,
-            cpus: loops.iter().map(|told| told.threads).max().unwrap_or(1),
-        };
         if self == Order::ByTouch {
             let pages = as_touched(loops)?;
             let dealt = pages.into_iter().zip(0u64..);
@@ -60,13 +68,24 @@ impl Order {
             Order::ByAddress => (page % u64::from(colors)) as u32,
             _ => (mixed(page) % u64::from(colors)) as u32,
         };
-        let hints = cdpc::hints(loops, &machine)?;
-        // Pages of the arrays that no loop touches come last: they need no frame.
-        Ok(hints.pages[..hints.used]
-            .iter()
+        let hints = cdpc::hints(loops, &machine(loops, colors))?;
+        Ok(touched(&hints)
             .map(|hint| (hint.page, color(hint.page, hint.color) as u16))
             .collect())
     }
+}
+
+fn machine(loops: &[Loop], colors: u32) -> Machine {
+    Machine {
+        page_bytes: PAGE_BYTES as u64,
+        colors,
+        cpus: loops.iter().map(|told| told.threads).max().unwrap_or(1),
+    }
+}
+
+/// Pages of the arrays that no loop touches come last: they need no frame.
+fn touched(hints: &Hints) -> impl Iterator<Item = &cdpc::Hint> {
+    hints.pages[..hints.used].iter()
 }
 
 impl FromStr for Order {
@@ -90,21 +109,9 @@ fn as_touched(loops: &[Loop]) -> Result<Vec<u64>, Malformed> {
             for summary in &told.summaries {
                 ranges.extend(cdpc::pages(told, summary, thread, PAGE_BYTES as u64)?);
             }
-            threads.push(ranges.into_iter().flatten().peekable());
+            threads.push(ranges.into_iter().flatten());
         }
-        // In step: each thread touches its next new page, then each the one after that.
-        let mut any = true;
-        while any {
-            any = false;
-            for pages in &mut threads {
-                while pages.next_if(|page| seen.contains(page)).is_some() {}
-                if let Some(page) = pages.next() {
-                    any = true;
-                    seen.insert(page);
-                    order.push(page);
-                }
-            }
-        }
+        cdpc::in_step(&mut threads, |page| seen.insert(page), |page| order.push(page));
     }
     Ok(order)
 }

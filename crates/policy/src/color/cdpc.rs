@@ -29,11 +29,15 @@ mod segments;
 mod sets;
 mod summary;
 mod together;
+mod touch_order;
 mod touched;
+mod weigh;
 
 pub use hints::{Array, Hint, Hints, Machine, Placed, Set, hints, order};
-pub(crate) use placing::{FROM, REST, build};
-pub use placing::{PageColors, Source};
+pub(crate) use placing::{FROM, REST, WEIGH, build};
+pub use placing::{PageColors, Source, Wanted};
 pub use segments::{Segment, Segments, segments};
 pub use summary::{Access, Communication, Direction, Inner, Loop, Malformed, Schedule, Summary};
+pub use touch_order::in_step;
 pub use touched::{Touched, pages, touched};
+pub use weigh::{Brought, Choice, Weighed, predicted, weighed, weighed_order};

@@ -11,13 +11,13 @@ use crate::error::SimError;
 /// Touched pages without a name that lie at most so many apart are one array; with fewer in all they are none.
 const APART: u64 = BLOCK_PAGES;
 
-/// The hints of each process, by process.
-pub fn derive(touches: &Touches, machine: &Machine) -> Result<Vec<(u32, Hints)>, SimError> {
+/// The hints of each process, by process; with `ways` of the cache, weighed against what static policies do.
+pub fn derive(touches: &Touches, machine: &Machine, ways: Option<u32>) -> Result<Vec<(u32, Hints)>, SimError> {
     let mut pages: Vec<&Touched> = touches.pages.iter().collect();
     pages.sort_unstable_by_key(|touched| (touched.space, touched.page));
     let mut hints = Vec::new();
     for of_space in pages.chunk_by(|a, b| a.space == b.space) {
-        if let Some(own) = of_process(of_space, touches, machine)? {
+        if let Some(own) = of_process(of_space, touches, machine, ways)? {
             hints.push((of_space[0].space, own));
         }
     }
@@ -81,7 +81,12 @@ impl Found {
 }
 
 /// The hints of one process, from its pages in ascending order; `None`: there is nothing to hint at.
-fn of_process(pages: &[&Touched], touches: &Touches, machine: &Machine) -> Result<Option<Hints>, SimError> {
+fn of_process(
+    pages: &[&Touched],
+    touches: &Touches,
+    machine: &Machine,
+    ways: Option<u32>,
+) -> Result<Option<Hints>, SimError> {
     // What one thread does alone says nothing of a partition, unless all is done so.
     let parallel = pages.iter().any(|touched| touched.parallel != 0);
     let cpus = |touched: &Touched| if parallel { touched.parallel } else { touched.cpus };
@@ -116,7 +121,10 @@ fn of_process(pages: &[&Touched], touches: &Touches, machine: &Machine) -> Resul
             .collect()
     };
     let together: Vec<Vec<u32>> = groups.iter().map(numbered).collect();
-    let hints = cdpc::order(&found.segments, &together, machine);
+    let hints = match ways {
+        Some(ways) => cdpc::weighed_order(&found.segments, &together, machine, ways),
+        None => cdpc::order(&found.segments, &together, machine),
+    };
     let mut hints = hints.map_err(|error| SimError::Hints(error.to_string()))?;
     hints.arrays = found.arrays;
     Ok(Some(hints))

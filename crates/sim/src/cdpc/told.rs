@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use policy::Page;
-use policy::cdpc::{self, Hints, PageColors};
+use policy::cdpc::{self, Hints, Loop, PageColors};
 use serde::Serialize;
 
 use super::derive::derive;
@@ -66,12 +66,16 @@ impl Told {
         }
     }
 
-    /// Hints from what was said of loops. What is wrong with a loop beside others is found here: it is left out.
-    pub fn of_summaries(mut said: Said, machine: &cdpc::Machine) -> Result<Told, SimError> {
+    /// Hints from what was said of loops; with `ways` of the cache, weighed against what static policies do. What is wrong with a loop beside others is found here: it is left out.
+    pub fn of_summaries(mut said: Said, machine: &cdpc::Machine, ways: Option<u32>) -> Result<Told, SimError> {
+        let hints = |loops: &[Loop]| match ways {
+            Some(ways) => cdpc::weighed(loops, machine, ways),
+            None => cdpc::hints(loops, machine),
+        };
         let mut spaces = Vec::new();
         for (space, loops) in &mut said.loops {
             while !loops.is_empty() {
-                let error = match cdpc::hints(loops, machine) {
+                let error = match hints(loops) {
                     Ok(hints) => {
                         spaces.push((*space, hints));
                         break;
@@ -99,8 +103,13 @@ impl Told {
     }
 
     /// Hints from who touched what.
-    pub fn of_touches(touches: &Touches, malformed: Malformed, machine: &cdpc::Machine) -> Result<Told, SimError> {
-        let spaces = derive(touches, machine)?;
+    pub fn of_touches(
+        touches: &Touches,
+        malformed: Malformed,
+        machine: &cdpc::Machine,
+        ways: Option<u32>,
+    ) -> Result<Told, SimError> {
+        let spaces = derive(touches, machine, ways)?;
         Ok(Told {
             malformed,
             ..Told::new("trace", machine, spaces)

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use machine::Machine;
 use policy::Page;
-use policy::cdpc::{self, Hints, Loop, PageColors, Segment, Source};
+use policy::cdpc::{self, Hints, Loop, PageColors, Segment, Source, Wanted};
 use serde_json::{Value, json};
 use trace::{Event, Op};
 
@@ -18,12 +18,14 @@ pub struct Made {
 }
 
 /// What a policy is handed. The program is one without names: heap blocks are all of one site.
-pub fn make(source: Source, program: &Program, machine: &Machine, choices: &Choices) -> Made {
+pub fn make(wanted: Wanted, program: &Program, machine: &Machine, choices: &Choices) -> Made {
     let of = cdpc::Machine {
         page_bytes: machine.page_bytes,
         colors: super::pages::colors(machine) as u32,
         cpus: machine.cpus,
     };
+    let source = wanted.from;
+    let ways = wanted.weigh.then(|| super::pages::ways(machine));
     let (said, mut malformed) = said(program);
     let mut hints: BTreeMap<u32, Hints> = BTreeMap::new();
     let mut loops = HashSet::new();
@@ -33,13 +35,13 @@ pub fn make(source: Source, program: &Program, machine: &Machine, choices: &Choi
             own.retain(|a_loop| cdpc::segments(std::slice::from_ref(a_loop), &of).is_ok());
             malformed += (before - own.len()) as u64;
             loops.extend(own.clone());
-            hints.insert(space, cdpc::hints(&own, &of).expect("each loop can be"));
+            hints.insert(space, hinted(&own, &of, ways));
         }
     }
     let from = match hints.values().all(|hints| hints.pages.is_empty()) {
         true if source != Source::Summaries => {
             loops.clear();
-            hints = derived(program, &of, choices);
+            hints = derived(program, &of, choices, ways);
             "trace"
         }
         _ => "summaries",
@@ -65,6 +67,14 @@ pub fn make(source: Source, program: &Program, machine: &Machine, choices: &Choi
         colors: pages.collect(),
         told,
     }
+}
+
+fn hinted(loops: &[Loop], of: &cdpc::Machine, ways: Option<u32>) -> Hints {
+    let hints = match ways {
+        Some(ways) => cdpc::weighed(loops, of, ways),
+        None => cdpc::hints(loops, of),
+    };
+    hints.expect("each loop can be")
 }
 
 /// What each process says of its loops, and how much of it cannot be.
@@ -134,6 +144,7 @@ struct Thread {
 struct Pass<'a> {
     program: &'a Program,
     machine: cdpc::Machine,
+    ways: Option<u32>,
     threads: Vec<Thread>,
     masters: HashMap<u32, u32>,
     /// Live blocks of process 0: first byte and the one after the last. The others' are not followed: they have no names.
@@ -147,7 +158,7 @@ struct Pass<'a> {
     choices: &'a Choices,
 }
 
-fn derived(program: &Program, machine: &cdpc::Machine, choices: &Choices) -> BTreeMap<u32, Hints> {
+fn derived(program: &Program, machine: &cdpc::Machine, choices: &Choices, ways: Option<u32>) -> BTreeMap<u32, Hints> {
     // All begin with a Spawn, or with what they do first.
     let thread = |_| Thread {
         unborn: true,
@@ -156,6 +167,7 @@ fn derived(program: &Program, machine: &cdpc::Machine, choices: &Choices) -> BTr
     let mut pass = Pass {
         program,
         machine: *machine,
+        ways,
         threads: (0..program.spaces.len()).map(thread).collect(),
         masters: HashMap::new(),
         blocks: Vec::new(),
@@ -466,6 +478,10 @@ impl Pass<'_> {
             known.map(|number| number as u32).collect()
         });
         let groups: Vec<Vec<u32>> = groups.collect();
-        (!segments.is_empty()).then(|| cdpc::order(&segments, &groups, &self.machine).expect("segments are right"))
+        let hints = || match self.ways {
+            Some(ways) => cdpc::weighed_order(&segments, &groups, &self.machine, ways),
+            None => cdpc::order(&segments, &groups, &self.machine),
+        };
+        (!segments.is_empty()).then(|| hints().expect("segments are right"))
     }
 }

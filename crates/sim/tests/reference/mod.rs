@@ -132,8 +132,8 @@ pub fn simulate(
     choices: &Choices,
 ) -> Result<Outcome, OutOfFrames> {
     let mut policy = policy;
-    let hints = policy.hints_from().map(|source| {
-        let cdpc::Made { colors, told } = cdpc::make(source, program, machine, choices);
+    let hints = policy.hints_wanted().map(|wanted| {
+        let cdpc::Made { colors, told } = cdpc::make(wanted, program, machine, choices);
         let colors = Arc::new(colors);
         policy.take_hints(&colors);
         (colors, told)

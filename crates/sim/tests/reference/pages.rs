@@ -168,6 +168,17 @@ impl Pages {
 }
 
 /// After how many frames the sets of all physically indexed caches repeat.
+/// Of the outermost cache that has colors.
+pub fn ways(machine: &Machine) -> u32 {
+    let mut outermost = (0, 1);
+    for cache in machine.caches.iter().filter(|cache| cache.index == Index::Physical) {
+        if cache.level >= outermost.0 {
+            outermost = (cache.level, cache.ways);
+        }
+    }
+    outermost.1
+}
+
 pub fn colors(machine: &Machine) -> u64 {
     let mut colors = 1;
     for cache in machine.caches.iter().filter(|cache| cache.index == Index::Physical) {

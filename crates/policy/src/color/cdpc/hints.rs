@@ -9,7 +9,7 @@ use super::fit::fit;
 use super::segments::{Segment, segments};
 use super::sets::{group, in_order};
 use super::together::{Together, arranged};
-use super::{Loop, Malformed, colors, cyclic};
+use super::{Loop, Malformed, Weighed, colors, cyclic};
 
 /// What of a machine the hints depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -50,6 +50,9 @@ pub struct Hints {
     /// Cpus whose pages are no more than the colors, and yet have a color twice: no exchange was found that helps.
     #[serde(serialize_with = "as_list")]
     pub crowded: u128,
+    /// What was chosen for each set of arrays, where the ways of coloring were weighed against each other: the colors of pages
+    /// that were not left to the five steps are those of a static policy, wherever they are in the order.
+    pub weighed: Vec<Weighed>,
 }
 
 /// A stretch of memory that summaries tell of.
@@ -154,6 +157,7 @@ pub fn order(segments: &[Segment], together: &[Vec<u32>], machine: &Machine) -> 
         used,
         exchanged: fitted.exchanged,
         crowded: fitted.crowded,
+        weighed: Vec::new(),
     })
 }
 

@@ -12,6 +12,8 @@ use crate::{Page, Placement, Policy, PolicyError, Touch, World};
 
 /// The names of `cdpc.from`.
 pub const FROM: &[&str] = &["auto", "summaries", "trace"];
+/// The names of `cdpc.weigh`.
+pub const WEIGH: &[&str] = &["no", "yes"];
 /// The names of `cdpc.rest`.
 pub const REST: &[&str] = &["page-coloring", "bin-hopping"];
 
@@ -24,6 +26,14 @@ pub enum Source {
     Summaries,
     /// Which cpus touch which pages, as a trace shows.
     Trace,
+}
+
+/// The hints that a policy wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Wanted {
+    pub from: Source,
+    /// Whether the ways of coloring are weighed against each other ([`super::weighed`]), or the five steps taken as they are.
+    pub weigh: bool,
 }
 
 /// The preferred colors of pages, of all address spaces.
@@ -57,7 +67,7 @@ impl FromIterator<(Page, u32)> for PageColors {
 }
 
 pub struct Hinted {
-    from: Source,
+    wanted: Wanted,
     hints: Arc<PageColors>,
     rest: Rest,
 }
@@ -68,13 +78,16 @@ enum Rest {
     BinHopping { next: u64 },
 }
 
-/// `from`: where hints come from; `rest`: what pages without a hint get.
+/// `from`: where hints come from; `weigh`: whether static policies may be chosen; `rest`: what pages without a hint get.
 pub fn build(settings: &Settings) -> Result<Box<dyn Policy>, PolicyError> {
     Ok(Box::new(Hinted {
-        from: match settings.integer("from") {
-            0 => Source::Auto,
-            1 => Source::Summaries,
-            _ => Source::Trace,
+        wanted: Wanted {
+            from: match settings.integer("from") {
+                0 => Source::Auto,
+                1 => Source::Summaries,
+                _ => Source::Trace,
+            },
+            weigh: settings.integer("weigh") == 1,
         },
         hints: Arc::default(),
         rest: match settings.integer("rest") {
@@ -110,8 +123,8 @@ impl Policy for Hinted {
         }
     }
 
-    fn hints_from(&self) -> Option<Source> {
-        Some(self.from)
+    fn hints_wanted(&self) -> Option<Wanted> {
+        Some(self.wanted)
     }
 
     fn take_hints(&mut self, hints: &Arc<PageColors>) {

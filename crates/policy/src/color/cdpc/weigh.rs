@@ -1,0 +1,216 @@
+//! Weighing before deciding: whether the five steps, page coloring or bin hopping serve arrays best.
+//!
+//! The five steps promise something where the pages of each cpu fit in its cache (Bugnion96, section 5.2). Where they do
+//! not, colors in turn over pages that many cpus touch, or that loops sweep along other dimensions, may meet more often
+//! than colors by address do, whose regularity keeps neighbouring planes apart. So the ways of coloring are
+//! compared by what the summaries say: each loop is gone through as its cpus would ([`visits`]), in caches that hold
+//! one block for each color, place in a page and way ([`replay`]), and the blocks that these would have to bring are counted.
+//!
+//! Arrays that loops use together are weighed together. The static policy that brings least is chosen for them unless
+//! the five steps bring less by more than a [`MARGIN`]: where nothing is to be gained, pages are better placed as those are
+//! that no summary speaks of. What is chosen in parts is counted as a whole, too: never are more blocks
+//! predicted than under the best of the static policies.
+
+mod pages;
+mod replay;
+mod sets;
+mod visits;
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use super::hints::{Hints, Machine, Placed, hints, order};
+use super::{Loop, Malformed, Segment, in_step};
+use pages::Pages;
+use visits::Visits;
+
+/// The five steps are to bring less than the best static policy by more than so many parts of a hundred.
+const MARGIN: u64 = 5;
+
+/// A way of coloring pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum Choice {
+    /// By the address.
+    #[serde(rename = "page-coloring")]
+    ByAddress,
+    /// In turn, in the order in which the loops first touch pages.
+    #[serde(rename = "bin-hopping")]
+    ByTouch,
+    /// By the five steps.
+    #[serde(rename = "cdpc")]
+    Directed,
+}
+
+impl Choice {
+    const ALL: [Choice; 3] = [Choice::ByAddress, Choice::ByTouch, Choice::Directed];
+}
+
+/// What was chosen for arrays that loops use together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Weighed {
+    pub arrays: Vec<u32>,
+    pub pages: u64,
+    pub choice: Choice,
+    /// Why: blocks that caches are predicted to bring in the loops of these arrays, for each way of coloring all arrays.
+    pub brought: Vec<Brought>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Brought {
+    pub by: Choice,
+    /// By all cpus together, and once more for each cpu as many as the slowest one brings.
+    pub blocks: u64,
+}
+
+/// Preferred colors for the pages of all arrays that the loops use: those of [`hints`] where the loops gain by
+/// them, else those that a static policy would give. `ways` are those of the cache that has the colors.
+///
+/// The same loops give the same hints. What weighing adds to the time is bounded, however large the program is.
+pub fn weighed(loops: &[Loop], machine: &Machine, ways: u32) -> Result<Hints, Malformed> {
+    let mut made = hints(loops, machine)?;
+    let pages = Pages::of(&made.segments);
+    if let Some(visits) = Visits::of_loops(loops, &pages, machine) {
+        decide(&mut made, &pages, &visits, ways);
+    }
+    Ok(made)
+}
+
+/// The same for segments that are known already, as [`order`] takes them. Arrays that are used together are supposed to be
+/// gone through together, by each cpu its own pages in ascending order.
+pub fn weighed_order(
+    segments: &[Segment],
+    together: &[Vec<u32>],
+    machine: &Machine,
+    ways: u32,
+) -> Result<Hints, Malformed> {
+    let mut made = order(segments, together, machine)?;
+    let pages = Pages::of(&made.segments);
+    if let Some(visits) = Visits::of_segments(segments, together, &pages, machine) {
+        decide(&mut made, &pages, &visits, ways);
+    }
+    Ok(made)
+}
+
+/// Blocks that caches are predicted to bring, as [`Brought::blocks`] counts them, if each page of the loops' arrays has the
+/// color that `color` says. `None`: there is too much to go through.
+pub fn predicted(
+    loops: &[Loop],
+    machine: &Machine,
+    ways: u32,
+    color: impl Fn(u64) -> u32,
+) -> Result<Option<u64>, Malformed> {
+    let made = hints(loops, machine)?;
+    let pages = Pages::of(&made.segments);
+    let visits = Visits::of_loops(loops, &pages, machine);
+    let colors: Vec<u32> = pages.all().map(|(page, _)| color(page) % machine.colors).collect();
+    Ok(visits.map(|visits| replay::costs(&visits, &colors, machine.colors, ways).iter().sum()))
+}
+
+/// The color of each page by one choice for all, by number of the page.
+fn coloring(choice: Choice, made: &Hints, pages: &Pages, visits: &Visits) -> Vec<u32> {
+    let colors = made.machine.colors;
+    let numbered = |page: u64| pages.number(page).map(|number| number as usize);
+    let mut coloring = vec![0; pages.len()];
+    match choice {
+        Choice::ByAddress => {
+            for (page, number) in pages.all() {
+                coloring[number as usize] = (page % u64::from(colors)) as u32;
+            }
+        }
+        Choice::ByTouch => {
+            let mut turns = (0..colors).cycle();
+            let mut seen = vec![false; pages.len()];
+            let mut is_new = |page: u32| !std::mem::replace(&mut seen[page as usize], true);
+            let mut take = |page: u32| coloring[page as usize] = turns.next().unwrap_or(0);
+            for parts in &visits.loops {
+                let visited = |(_, part): &(u32, Range<usize>)| visits.all[part.clone()].iter().map(|visit| visit.page);
+                let mut threads: Vec<_> = parts.iter().map(visited).collect();
+                in_step(&mut threads, &mut is_new, &mut take);
+            }
+            // What no loop touches comes last.
+            in_step(&mut [0..pages.len() as u32], is_new, take);
+        }
+        Choice::Directed => {
+            for hint in &made.pages {
+                if let Some(number) = numbered(hint.page) {
+                    coloring[number] = hint.color;
+                }
+            }
+        }
+    }
+    coloring
+}
+
+/// Chooses for each set of arrays, and gives the hints their colors.
+fn decide(made: &mut Hints, pages: &Pages, visits: &Visits, ways: u32) {
+    let colors = made.machine.colors;
+    let colorings = Choice::ALL.map(|choice| coloring(choice, made, pages, visits));
+    let costs = Choice::ALL.map(|choice| replay::costs(visits, &colorings[choice as usize], colors, ways));
+    let sum = |loops: &[usize]| Choice::ALL.map(|by| loops.iter().map(|&at| costs[by as usize][at]).sum::<u64>());
+    let sets = sets::of(visits, pages, &made.segments);
+    let everything: Vec<usize> = (0..visits.loops.len()).collect();
+    let for_all = best(sum(&everything));
+    let mut chosen: Vec<Choice> = sets.loops.iter().map(|loops| best(sum(loops))).collect();
+    let choice_of = |chosen: &[Choice], array: u32| match sets.of_array(array) {
+        Some(set) => chosen[set],
+        None => for_all,
+    };
+    let mixed = |chosen: &[Choice]| {
+        let mut mixed = vec![0; pages.len()];
+        for segment in &made.segments {
+            let from = &colorings[choice_of(chosen, segment.array) as usize];
+            let first = pages.number(segment.pages.start).unwrap_or(0) as usize;
+            let all = first..first + (segment.pages.end - segment.pages.start) as usize;
+            mixed[all.clone()].copy_from_slice(&from[all]);
+        }
+        mixed
+    };
+    // Sets share caches: what is best for each may not be for all.
+    if chosen.iter().any(|&choice| choice != for_all) {
+        let together: u64 = replay::costs(visits, &mixed(&chosen), colors, ways).iter().sum();
+        if together > sum(&everything)[for_all as usize] {
+            chosen.fill(for_all);
+        }
+    }
+    let mixed = mixed(&chosen);
+    for hint in &mut made.pages {
+        if let Some(number) = pages.number(hint.page) {
+            hint.color = mixed[number as usize];
+        }
+    }
+    made.weighed = sets
+        .loops
+        .iter()
+        .zip(&sets.arrays)
+        .zip(&chosen)
+        .map(|((loops, arrays), &choice)| {
+            let of_set = |segment: &&Placed| arrays.binary_search(&segment.array).is_ok();
+            let pages = |segment: &Placed| segment.pages.end - segment.pages.start;
+            Weighed {
+                pages: made.segments.iter().filter(of_set).map(pages).sum(),
+                arrays: arrays.clone(),
+                choice,
+                brought: Choice::ALL
+                    .map(|by| Brought {
+                        by,
+                        blocks: sum(loops)[by as usize],
+                    })
+                    .into(),
+            }
+        })
+        .collect();
+}
+
+/// The better of the static policies, unless the five steps are clearly better than both.
+fn best(costs: [u64; 3]) -> Choice {
+    let [by_address, by_touch, directed] = costs;
+    let (fixed, least) = match by_touch < by_address {
+        true => (Choice::ByTouch, by_touch),
+        false => (Choice::ByAddress, by_address),
+    };
+    match u128::from(directed) * 100 < u128::from(least) * u128::from(100 - MARGIN) {
+        true => Choice::Directed,
+        false => fixed,
+    }
+}
