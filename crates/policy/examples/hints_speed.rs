@@ -1,11 +1,11 @@
 //! How long hints take for a program of so many pages, on 16 cpus and one core.
 //!
-//! `hints_speed PROGRAM PAGES` prints the milliseconds of processor time, once, in a fresh process as at the start of a
-//! program. Programs: `even`, `dealt`, `single`, `ring`.
+//! `hints_speed PROGRAM PAGES [plain]` prints the milliseconds of processor time, once, in a fresh process as at the start of a
+//! program. Programs: `even`, `dealt`, `single`, `ring`. Plain hints are not weighed against what static policies would give.
 
 use std::time::Duration;
 
-use policy::cdpc::{Access, Communication, Direction, Loop, Machine, Schedule, Summary, hints};
+use policy::cdpc::{Access, Communication, Direction, Loop, Machine, Schedule, Summary, hints, weighed};
 
 const PAGE: u64 = 4096;
 const CPUS: u32 = 16;
@@ -32,12 +32,16 @@ fn main() {
             ring(pages)
         }
         _ => {
-            eprintln!("hints_speed even|dealt|single|ring [PAGES]");
+            eprintln!("hints_speed even|dealt|single|ring [PAGES [plain]]");
             std::process::exit(2)
         }
     };
     let began = processor_time();
-    let hints = hints(&loops, &machine).expect("loops that can be");
+    let hints = match arguments.next().as_deref() {
+        Some("plain") => hints(&loops, &machine),
+        _ => weighed(&loops, &machine, 1),
+    };
+    let hints = hints.expect("loops that can be");
     let took = processor_time() - began;
     assert!(hints.pages.len() as u64 >= pages - ARRAYS, "a hint for each page");
     let closed = hints.exchanged > 0 && hints.crowded == 0;

@@ -39,10 +39,10 @@ fn a_loop(place: &str, iterations: u64, summaries: Vec<Summary>) -> Loop {
     }
 }
 
-/// Two arrays that begin at the same place of the cache; each cpu has a quarter of both.
+/// Two arrays that begin at the same place of the cache; each cpu has a quarter of both, twice.
 fn columns(first: u64) -> Vec<Loop> {
     let both = vec![array(first, 64, 1, 1), array(first + 64, 64, 1, 1)];
-    vec![a_loop("columns", 64, both)]
+    vec![a_loop("columns", 64, both.clone()), a_loop("columns again", 64, both)]
 }
 
 /// Sixteen planes of 18 pages, gone through plane by plane and then across all planes: what each cpu uses there lies 18

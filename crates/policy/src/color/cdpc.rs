@@ -13,6 +13,9 @@
 //! Then `fit` keeps what the paper promises: no cpu whose pages fit in its cache has two of one color. Where the steps
 //! have kept it, nothing changes.
 //!
+//! [`weighed`] compares that with what page coloring and bin hopping would come to, and chooses for each set of arrays:
+//! where the pages of each cpu do not fit, the five steps may lose.
+//!
 //! [`order`] takes the steps from the second on, for segments that are known otherwise: from a trace of a program that
 //! no compiler told about.
 

@@ -21,7 +21,7 @@ const FINEST: u64 = 16;
 /// Bytes of the smallest block.
 const SMALLEST: u64 = 64;
 /// Blocks in all visits that are made, of all loops and cpus: a bound on the time that weighing takes.
-const MOST: usize = 1 << 17;
+const MOST: usize = 1 << 18;
 /// Bytes of the first cache that is supposed.
 const FIRST: u64 = 16 << 10;
 /// Steps that an iteration is divided into.
@@ -425,9 +425,9 @@ mod tests {
             Some((visits.blocks, visits.loops[0].len()))
         };
         assert_eq!(seen(1000), Some((16, 16)));
-        assert_eq!(seen(10_000), Some((8, 16)));
-        assert_eq!(seen(60_000), Some((1, 16)));
-        assert_eq!(seen(200_000), Some((1, 4)));
+        assert_eq!(seen(10_000), Some((16, 16)));
+        assert_eq!(seen(60_000), Some((2, 16)));
+        assert_eq!(seen(400_000), Some((1, 4)));
         assert_eq!(seen(4_000_000), None);
     }
 }
