@@ -207,6 +207,8 @@ fn hints_and_pages_are_written_for_pictures() {
         "page-coloring",
         "--policy",
         "cdpc",
+        "--set",
+        "cdpc.weigh=no",
         "--explain-hints",
         &hints,
     ];

@@ -7,8 +7,8 @@
 //! one block for each color, place in a page and way ([`replay`]), and the blocks that these would have to bring are counted.
 //!
 //! Arrays that loops use together are weighed together. The static policy that brings least is chosen for them unless
-//! the five steps bring less by more than a [`MARGIN`]: where nothing is to be gained, pages are better placed as those are
-//! that no summary speaks of. What is chosen in parts is counted as a whole, too: never are more blocks
+//! the five steps bring no more, and less than page coloring by more than a [`MARGIN`]: where nothing is to be gained, pages
+//! are better placed as those are that no summary speaks of. What is chosen in parts is counted as a whole, too: never are more blocks
 //! predicted than under the best of the static policies.
 
 mod pages;
@@ -25,7 +25,7 @@ use super::{Loop, Malformed, Segment, in_step};
 use pages::Pages;
 use visits::Visits;
 
-/// The five steps are to bring less than the best static policy by more than so many parts of a hundred.
+/// The five steps are to bring less than page coloring by more than so many parts of a hundred.
 const MARGIN: u64 = 5;
 
 /// A way of coloring pages.
@@ -202,15 +202,29 @@ fn decide(made: &mut Hints, pages: &Pages, visits: &Visits, ways: u32) {
         .collect();
 }
 
-/// The better of the static policies, unless the five steps are clearly better than both.
+/// The five steps where they bring clearly less than page coloring and no more than bin hopping; else the better of these.
 fn best(costs: [u64; 3]) -> Choice {
     let [by_address, by_touch, directed] = costs;
-    let (fixed, least) = match by_touch < by_address {
-        true => (Choice::ByTouch, by_touch),
-        false => (Choice::ByAddress, by_address),
-    };
-    match u128::from(directed) * 100 < u128::from(least) * u128::from(100 - MARGIN) {
-        true => Choice::Directed,
-        false => fixed,
+    let gains = u128::from(directed) * 100 < u128::from(by_address) * u128::from(100 - MARGIN);
+    match by_touch < by_address {
+        _ if gains && directed <= by_touch => Choice::Directed,
+        true => Choice::ByTouch,
+        false => Choice::ByAddress,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_coloring_stays_unless_another_way_gains() {
+        assert_eq!(best([0, 0, 0]), Choice::ByAddress);
+        assert_eq!(best([100, 100, 96]), Choice::ByAddress);
+        assert_eq!(best([100, 100, 94]), Choice::Directed);
+        assert_eq!(best([100, 90, 91]), Choice::ByTouch);
+        assert_eq!(best([100, 90, 90]), Choice::Directed);
+        assert_eq!(best([100, 99, 98]), Choice::ByTouch);
+        assert_eq!(best([u64::MAX, u64::MAX, u64::MAX / 2]), Choice::Directed);
     }
 }
