@@ -243,7 +243,12 @@ impl Reproduction<'_> {
 
 /// A simulation of the steady phase under the grid's policies.
 pub(crate) fn config(grid: &Grid, machine: &Machine) -> sim::Config {
-    let policies = grid.policies.iter().map(|name| sim::PolicySpec::new(name)).collect();
+    // The paper's policy does not weigh before it decides.
+    let policy = |name: &String| sim::PolicySpec {
+        sets: vec!["cdpc.weigh=no".to_string()],
+        ..sim::PolicySpec::new(name)
+    };
+    let policies = grid.policies.iter().map(policy).collect();
     let mut config = sim::Config::new(machine.clone(), policies);
     config.detail.per_cpu = false;
     config.window = Some(sim::Window {
