@@ -264,18 +264,23 @@ impl<'a> Making<'a> {
         true
     }
 
-    /// What a few iterations use by one summary, in one of so many steps.
+    /// What a few iterations use by one summary, in one of so many steps; rotated, they may go on at the beginning.
     fn step(&mut self, row: &Row, iteration: u64, iterations: u64, step: u64, steps: u64, total: u64) {
         let first = (i128::from(iteration) + row.rotate).rem_euclid(i128::from(total.max(1)));
-        let unit = i128::from(row.summary.unit);
-        let mut base = row.base + unit * first;
-        let more = unit * i128::from(if unit == 0 { 0 } else { iterations - 1 });
-        base += more.min(0);
-        let span = row.span + more.abs();
+        let whole = i128::from(iterations).min(i128::from(total) - first);
         let (stride, count) = row.outer;
         let of = |step: u64| (u128::from(count) * u128::from(step) / u128::from(steps)) as u64;
-        for outer in of(step)..of(step + 1) {
-            self.nest(row, base + stride * i128::from(outer), span, row.inner.len());
+        for (first, iterations) in [(first, whole), (0, i128::from(iterations) - whole)] {
+            if iterations == 0 {
+                continue;
+            }
+            let unit = i128::from(row.summary.unit);
+            let more = unit * (iterations - 1);
+            let base = row.base + unit * first + more.min(0);
+            let span = row.span + more.abs();
+            for outer in of(step)..of(step + 1) {
+                self.nest(row, base + stride * i128::from(outer), span, row.inner.len());
+            }
         }
     }
 
