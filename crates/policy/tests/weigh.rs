@@ -1,4 +1,4 @@
-//! Weighing: which way of coloring is chosen for which arrays, and that it is never predicted to be worse than a static policy.
+//! Weighing: which way of coloring is chosen for which arrays, and that it is never predicted to be clearly worse than a static policy.
 
 use policy::cdpc::{
     Access, Choice, Communication, Direction, Hint, Hints, Inner, Loop, Machine, Schedule, Segment, Summary, hints,
@@ -45,7 +45,7 @@ fn columns(first: u64) -> Vec<Loop> {
     vec![a_loop("columns", 64, both.clone()), a_loop("columns again", 64, both)]
 }
 
-/// Sixteen planes of 18 pages, gone through plane by plane and then across all planes: what each cpu uses there lies 18
+/// Sixteen planes of 18 pages, gone through plane by plane and then twice across all planes: what each cpu uses there lies 18
 /// pages apart, which by address are other colors each time. Half of all pages are of two cpus.
 fn planes(first: u64) -> Vec<Loop> {
     let along = array(first, 16 * 18, 18, 18);
@@ -54,7 +54,12 @@ fn planes(first: u64) -> Vec<Loop> {
         stride: 18 * PAGE as i64,
         count: 16,
     });
-    vec![a_loop("along", 16, vec![along]), a_loop("across", 4, vec![across])]
+    let across = vec![across];
+    vec![
+        a_loop("along", 16, vec![along]),
+        a_loop("across", 4, across.clone()),
+        a_loop("across again", 4, across),
+    ]
 }
 
 fn choices(hints: &Hints) -> Vec<(Choice, u64)> {
@@ -211,7 +216,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn what_is_chosen_is_never_predicted_to_be_worse_than_a_static_policy(loops in program(), ways in 1u32..4) {
+    fn what_is_chosen_is_never_predicted_to_be_clearly_worse_than_a_static_policy(loops in program(), ways in 1u32..4) {
         let weighed = weighed(&loops, &MACHINE, ways).unwrap();
         let colors: std::collections::HashMap<u64, u32> = weighed.pages.iter().map(|hint| (hint.page, hint.color)).collect();
         let chosen = predicted(&loops, &MACHINE, ways, |page| colors[&page]).unwrap().unwrap();
@@ -219,7 +224,9 @@ proptest! {
         let touch: u64 = (0..weighed.weighed.len()).map(|set| blocks(&weighed, set)[1]).sum();
         let told: u64 = (0..weighed.weighed.len()).map(|set| blocks(&weighed, set)[0]).sum();
         prop_assert_eq!(told, address);
-        prop_assert!(chosen <= address && chosen <= touch, "{chosen} of {address} and {touch}: {:?}", weighed.weighed);
+        // Up to the margin.
+        let least = address.min(touch);
+        prop_assert!(chosen * 95 <= least * 100, "{chosen} of {address} and {touch}: {:?}", weighed.weighed);
         // The same pages, and again the same.
         let plain = hints(&loops, &MACHINE).unwrap();
         prop_assert!(weighed.pages.iter().map(|hint| hint.page).eq(plain.pages.iter().map(|hint| hint.page)));

@@ -6,10 +6,10 @@
 //! compared by what the summaries say: each loop is gone through as its cpus would ([`visits`]), in caches that hold
 //! one block for each color, place in a page and way ([`replay`]), and the blocks that these would have to bring are counted.
 //!
-//! Arrays that loops use together are weighed together. The static policy that brings least is chosen for them unless
-//! the five steps bring no more, and less than page coloring by more than a [`MARGIN`]: where nothing is to be gained, pages
-//! are better placed as those are that no summary speaks of. What is chosen in parts is counted as a whole, too: never are more blocks
-//! predicted than under the best of the static policies.
+//! Arrays that loops use together are weighed together. The five steps stay unless a static policy brings less by more than a
+//! [`MARGIN`], or page coloring exactly as much: where nothing is to be gained, pages are better placed as those are that
+//! no summary speaks of. What is chosen in parts is counted as a whole, too: more blocks are never predicted than under the
+//! best of the static policies by more than the margin.
 
 mod pages;
 mod replay;
@@ -25,7 +25,7 @@ use super::{Loop, Malformed, Segment, in_step};
 use pages::Pages;
 use visits::Visits;
 
-/// The five steps are to bring less than page coloring by more than so many parts of a hundred.
+/// A static policy is to bring less than the five steps by more than so many parts of a hundred: what is predicted is not exact.
 const MARGIN: u64 = 5;
 
 /// A way of coloring pages.
@@ -202,14 +202,15 @@ fn decide(made: &mut Hints, pages: &Pages, visits: &Visits, ways: u32) {
         .collect();
 }
 
-/// The five steps where they bring clearly less than page coloring and no more than bin hopping; else the better of these.
+/// The five steps, unless a static policy is clearly better, or page coloring exactly as good.
 fn best(costs: [u64; 3]) -> Choice {
     let [by_address, by_touch, directed] = costs;
-    let gains = u128::from(directed) * 100 < u128::from(by_address) * u128::from(100 - MARGIN);
+    let fixed = by_address.min(by_touch);
+    let clearly = u128::from(fixed) * 100 < u128::from(directed) * u128::from(100 - MARGIN);
     match by_touch < by_address {
-        _ if gains && directed <= by_touch => Choice::Directed,
-        true => Choice::ByTouch,
-        false => Choice::ByAddress,
+        false if clearly || by_address == directed => Choice::ByAddress,
+        true if clearly => Choice::ByTouch,
+        _ => Choice::Directed,
     }
 }
 
@@ -218,13 +219,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn page_coloring_stays_unless_another_way_gains() {
+    fn the_five_steps_stay_unless_another_way_is_clearly_better_or_as_good() {
         assert_eq!(best([0, 0, 0]), Choice::ByAddress);
-        assert_eq!(best([100, 100, 96]), Choice::ByAddress);
-        assert_eq!(best([100, 100, 94]), Choice::Directed);
-        assert_eq!(best([100, 90, 91]), Choice::ByTouch);
-        assert_eq!(best([100, 90, 90]), Choice::Directed);
-        assert_eq!(best([100, 99, 98]), Choice::ByTouch);
-        assert_eq!(best([u64::MAX, u64::MAX, u64::MAX / 2]), Choice::Directed);
+        assert_eq!(best([100, 100, 100]), Choice::ByAddress);
+        assert_eq!(best([100, 90, 100]), Choice::ByTouch);
+        assert_eq!(best([100, 96, 100]), Choice::Directed);
+        assert_eq!(best([100, 100, 105]), Choice::Directed);
+        assert_eq!(best([100, 100, 106]), Choice::ByAddress);
+        assert_eq!(best([100, 99, 106]), Choice::ByTouch);
+        assert_eq!(best([100, 100, 99]), Choice::Directed);
+        assert_eq!(best([u64::MAX / 2, u64::MAX, u64::MAX]), Choice::ByAddress);
     }
 }
