@@ -193,7 +193,7 @@ impl Coloring {
 
     /// Which pages get which color, when all loops are seen together.
     fn all_together(&mut self, fresh: &HashSet<u64>, first: bool) -> Result<Vec<(u64, u16)>, policy::cdpc::Malformed> {
-        let hints = match self.order.together(self.loops.all(), &self.colors) {
+        let hints = match self.order.hints(self.loops.all(), self.colors.count(), 0) {
             Ok(hints) => hints,
             // One that cannot be must not take the others with it.
             Err(_) => {
@@ -204,7 +204,7 @@ impl Coloring {
                 {
                     self.note(wrong.to_string());
                 }
-                self.order.together(self.loops.all(), &self.colors)?
+                self.order.hints(self.loops.all(), self.colors.count(), 0)?
             }
         };
         let differs = |&(page, color): &(u64, u16)| self.preferred.get(&page).is_some_and(|&was| was != color);

@@ -174,6 +174,14 @@ fn segments_of_a_trace_are_weighed_too() {
         .collect();
     let weighed = weighed_order(&segments, &[vec![0, 1]], &MACHINE, 1).unwrap();
     assert_eq!(choices(&weighed), [(Choice::Directed, 64)]);
+    // Nothing depends on the order in which segments, arrays and lists are told.
+    let renumbered = |segment: &Segment| Segment {
+        array: 7 - segment.array,
+        ..segment.clone()
+    };
+    let other: Vec<Segment> = segments.iter().rev().map(renumbered).collect();
+    let lists = [vec![7, 6, 7], vec![6, 7]];
+    assert_eq!(weighed_order(&other, &lists, &MACHINE, 1).unwrap().pages, weighed.pages);
     let alone: Vec<Segment> = segments.iter().filter(|it| it.array == 0).cloned().collect();
     let weighed = weighed_order(&alone, &[], &MACHINE, 1).unwrap();
     assert_eq!(choices(&weighed), [(Choice::ByAddress, 32)]);

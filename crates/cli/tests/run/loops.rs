@@ -50,7 +50,7 @@ fn seen(shop: &Workshop) -> HashMap<String, (u64, Vec<i32>)> {
     text.lines().map(one).collect()
 }
 
-/// Compares what a program saw with the hints for these loops, as they are weighed. (The kernel may have moved a few frames since; who
+/// Compares what a program saw with the five steps' hints for these loops. (The kernel may have moved a few frames since; who
 /// cannot see frames cannot compare.)
 fn agrees(seen: &HashMap<String, (u64, Vec<i32>)>, loops: &[Loop]) {
     let machine = Machine {
@@ -58,7 +58,7 @@ fn agrees(seen: &HashMap<String, (u64, Vec<i32>)>, loops: &[Loop]) {
         colors: 16,
         cpus: 4,
     };
-    let hints = cdpc::weighed(loops, &machine, 16).unwrap();
+    let hints = cdpc::hints(loops, &machine).unwrap();
     let (mut right, mut known) = (0, 0);
     for hint in &hints.pages[..hints.used] {
         for (start, colors) in seen.values() {

@@ -6,8 +6,6 @@ use std::str::FromStr;
 
 use policy::cdpc::{self, Hints, Loop, Machine, Malformed};
 
-use crate::Colors;
-
 use crate::PAGE_BYTES;
 
 /// How colors are dealt to the pages that the loops touch.
@@ -41,17 +39,6 @@ impl Order {
             Order::ByTouch => "bin-hopping",
             Order::Random => "random",
         }
-    }
-
-    /// A color for each page that all loops of a program touch. Compiler-directed hints are weighed against what static
-    /// policies would give.
-    pub(super) fn together(self, loops: &[Loop], colors: &Colors) -> Result<Vec<(u64, u16)>, Malformed> {
-        if self != Order::Directed {
-            return self.hints(loops, colors.count(), 0);
-        }
-        let ways = (colors.color_bytes / PAGE_BYTES as u64).clamp(1, 64) as u32;
-        let hints = cdpc::weighed(loops, &machine(loops, colors.count()), ways)?;
-        Ok(touched(&hints).map(|hint| (hint.page, hint.color as u16)).collect())
     }
 
     /// A color for each page that the loops touch, in the order of dealing; the first color dealt in turn is `from`.

@@ -321,14 +321,26 @@ fn each_process_has_its_own_hints() {
     for thread in 0..2 {
         each_line(&mut program, thread, A, 5);
     }
-    let outcome = both::run(&machine, &program, "cdpc");
+    // So little gains nothing, and would stay with page coloring.
+    let sets = ["cdpc.weigh=no".to_string()];
+    let setup = Setup {
+        sets: &sets,
+        ..Setup::default()
+    };
+    let outcome = both::run_with(&machine, &program, "cdpc", &setup);
     assert_eq!(outcome.value()["cdpc"]["pages"], 6);
     assert_eq!(outcome.value()["cdpc"]["asked"], 6);
-    let colors = engine::colors(&machine, &program, "cdpc");
+    let colors = engine::colors_with(&machine, &program, "cdpc", &setup);
     let of = |space: u32| [0, 1, 2, 3, 4].map(|page| colors[&(space, A + page)]);
     assert_eq!(of(0), [0, 1, 2, 3, 4]);
     // Without a hint: page coloring.
     assert_eq!(of(1), [0, 1, 0, 1, 4]);
+    let weighed = engine::colors(&machine, &program, "cdpc");
+    assert!(
+        [0, 1]
+            .iter()
+            .all(|&space| (0..5).all(|page| weighed[&(space, A + page)] == page as u32))
+    );
 }
 
 /// Faults of several cpus draw colors in the order of their clocks, the lower cpu first where they are equal.

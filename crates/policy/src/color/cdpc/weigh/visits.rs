@@ -76,23 +76,39 @@ impl Visits {
         for segment in segments {
             of_array.entry(segment.array).or_default().push(segment);
         }
+        for segments in of_array.values_mut() {
+            segments.sort_unstable_by_key(|segment| segment.pages.start);
+        }
+        // Arrays by address and lists by their arrays, so that nothing depends on how they are numbered or in what order told.
+        let first = |array: &u32| of_array.get(array).map(|segments| segments[0].pages.start);
+        let by_address = |list: &Vec<u32>| {
+            let mut list: Vec<(u64, u32)> = list.iter().filter_map(|array| Some((first(array)?, *array))).collect();
+            list.sort_unstable();
+            list.dedup();
+            list
+        };
+        let mut lists: Vec<Vec<(u64, u32)>> = together.iter().map(by_address).collect();
+        if together.is_empty() {
+            lists = of_array.keys().map(|&array| by_address(&vec![array])).collect();
+        }
+        lists.sort_unstable();
+        lists.dedup();
         let mut made = Visits {
             blocks: 1,
             cpus: machine.cpus,
             ..Visits::default()
         };
-        let alone: Vec<Vec<u32>> = match together.is_empty() {
-            true => of_array.keys().map(|&array| vec![array]).collect(),
-            false => Vec::new(),
-        };
-        for list in together.iter().chain(&alone) {
+        for list in &lists {
             let mut parts = Vec::new();
             for cpu in 0..machine.cpus {
                 let from = made.all.len();
-                let rows = list.iter().filter_map(|array| of_array.get(array)).map(|segments| {
-                    let own = segments.iter().filter(|segment| segment.cpus >> cpu & 1 == 1);
-                    own.flat_map(|segment| segment.pages.clone()).collect::<Vec<u64>>()
-                });
+                let rows = list
+                    .iter()
+                    .filter_map(|(_, array)| of_array.get(array))
+                    .map(|segments| {
+                        let own = segments.iter().filter(|segment| segment.cpus >> cpu & 1 == 1);
+                        own.flat_map(|segment| segment.pages.clone()).collect::<Vec<u64>>()
+                    });
                 let rows: Vec<Vec<u64>> = rows.collect();
                 for step in 0..STEPS as usize {
                     for row in &rows {
