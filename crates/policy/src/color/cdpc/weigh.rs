@@ -129,7 +129,7 @@ fn coloring(choice: Choice, made: &Hints, pages: &Pages, visits: &Visits) -> Vec
                 in_step(&mut threads, &mut is_new, &mut take);
             }
             // What no loop touches comes last.
-            in_step(&mut [0..pages.len() as u32], is_new, take);
+            in_step(&mut [(0..pages.len() as u32).fuse()], is_new, take);
         }
         Choice::Directed => {
             for hint in &made.pages {

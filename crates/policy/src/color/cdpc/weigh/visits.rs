@@ -194,7 +194,7 @@ impl<'a> Making<'a> {
         let mut parts: Vec<(u32, Range<usize>)> = Vec::new();
         for thread in 0..a_loop.threads {
             let cpu = thread % self.made.cpus;
-            if cpu % every != 0 {
+            if !cpu.is_multiple_of(every) {
                 continue;
             }
             let from = self.made.all.len();
