@@ -195,8 +195,12 @@ pub unsafe extern "C" fn ULCC_Allocate(set: ULCC_Data, slot: ULCC_Slot) -> c_int
 /// The same while other threads read and write the data; not in the paper. It takes a privilege
 /// (`domicile doctor` tells) and fails without it.
 ///
+/// Children may be made meanwhile by fork, vfork and posix_spawn; by _Fork or a bare clone only with
+/// CAP_SYS_PTRACE, else such a child may find zeros. A thread that is made meanwhile, on a stack in
+/// the data, must not end before the call does.
+///
 /// # Safety
-/// No process is made meanwhile from this one by anything that handlers of fork (`pthread_atfork`) do not see.
+/// As said.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ULCC_Allocate_Running(set: ULCC_Data, slot: ULCC_Slot) -> c_int {
     // SAFETY: the caller's promise; others may use the data.

@@ -103,8 +103,9 @@ impl Engine {
 
     /// Gives the pages of a range frames of the colors wished for. Their content stays.
     ///
-    /// The engine does not move pages that it needs itself (this thread's stack and variables);
-    /// these and all others that could not be colored are told in [`Done::left`].
+    /// The engine does not move pages that it needs itself (this thread's stack and variables), nor those that hold a
+    /// thread's descriptor or a held robust mutex ([`Why::Own`]);
+    /// these and all others that could not be colored are listed in [`Done::left`].
     ///
     /// Errors: whatever is returned, the content of the range is intact. [`Error::Unfit`], [`Error::Memory`] and
     /// [`Error::Wish`] before anything was done; after others some pages may be colored.
@@ -129,6 +130,9 @@ impl Engine {
     /// - with [`Others::Running`], and only where [`Means::forks`] is false, no process is made from this one meanwhile by
     ///   anything that the C library's handlers of `fork` do not see: a bare `clone` system call, `_Fork`. (Its child
     ///   would find zeros in pages that were on their way. `vfork` and `posix_spawn` are harmless.)
+    /// - with [`Others::Running`] no thread ends meanwhile whose stack lies in the range and that was made after the call
+    ///   began, or by a bare `clone`: the kernel could not say that it has ended, and who joins it would wait for ever.
+    ///   Nor does one die with a robust mutex in the range that it locked after the call began.
     pub unsafe fn color(&mut self, range: Pages, wish: &Wish, others: Others) -> Result<Done, Error> {
         self.renew()?;
         self.trouble = None;

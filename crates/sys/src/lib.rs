@@ -13,6 +13,7 @@ pub mod clock;
 pub mod containers;
 pub mod cpuinfo;
 pub mod cpus;
+pub mod descriptors;
 pub mod faults;
 pub mod forks;
 pub mod frames;

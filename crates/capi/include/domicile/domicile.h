@@ -183,6 +183,9 @@ typedef enum domicile_others {
     /**
      * Threads go on reading and writing, and wait where a page is on its way. System calls may
      * too, which takes a privilege (`domicile doctor` tells); without it the call is refused.
+     * Children may be made meanwhile by fork, vfork and posix_spawn; by _Fork or a bare clone only
+     * with CAP_SYS_PTRACE, else such a child may find zeros. A thread that is made meanwhile, on a
+     * stack in the ranges, must not end before the call does.
      */
     DOMICILE_OTHERS_RUNNING = 1,
 } domicile_others;

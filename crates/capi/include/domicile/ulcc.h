@@ -130,6 +130,10 @@ int ULCC_Allocate(ULCC_Data set, ULCC_Slot slot);
 /**
  * The same while other threads read and write the data; not in the paper. It takes a privilege
  * (`domicile doctor` tells) and fails without it.
+ *
+ * Children may be made meanwhile by fork, vfork and posix_spawn; by _Fork or a bare clone only with
+ * CAP_SYS_PTRACE, else such a child may find zeros. A thread that is made meanwhile, on a stack in
+ * the data, must not end before the call does.
  */
 int ULCC_Allocate_Running(ULCC_Data set, ULCC_Slot slot);
 

@@ -47,7 +47,8 @@ pub enum Why {
     Pinned,
     /// The program unmapped, moved, emptied or protected it meanwhile.
     Changed,
-    /// The engine itself lives there: this thread's stack and variables, or the engine's.
+    /// Something that cannot wait for a page lives there: this thread's stack, variables and alternate stack, the
+    /// engine's own, or the descriptor or a held robust mutex of any thread.
     Own,
     /// The frame that came was of another color, and so were those tried after it.
     Miscolored,
@@ -60,7 +61,7 @@ impl fmt::Display for Why {
         match self {
             Why::Pinned => f.write_str("a device or the kernel holds its frame"),
             Why::Changed => f.write_str("the program unmapped, moved, emptied or protected it meanwhile"),
-            Why::Own => f.write_str("what does the work lives there itself"),
+            Why::Own => f.write_str("what cannot wait for a page lives there: the engine, or a thread's descriptor"),
             Why::Miscolored => f.write_str("no frame of the right color could be brought there"),
             Why::Kernel(number) => write!(f, "{}", std::io::Error::from_raw_os_error(*number)),
         }

@@ -119,7 +119,13 @@ fn own() -> Vec<Span> {
         let (start, end) = (stack.start.max(mapping.span.start), stack.end().min(mapping.span.end()));
         stack = Span::new(start, end.saturating_sub(start));
     }
-    vec![stack, page(variables), page(counts)]
+    let mut own = vec![stack, page(variables), page(counts)];
+    own.extend(sys::descriptors::of_this_thread());
+    // The kernel does not wait for these when their threads end. Where `/proc` is not there nobody can color either.
+    if let Ok(threads) = sys::descriptors::of_all_threads() {
+        own.extend(threads.descriptors.into_iter().chain(threads.held));
+    }
+    own
 }
 
 #[cfg(test)]

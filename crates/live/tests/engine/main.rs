@@ -9,4 +9,5 @@ mod locks;
 mod means;
 mod ordinary;
 mod places;
+mod threads;
 mod writers;
