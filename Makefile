@@ -7,7 +7,7 @@ CARGO_FLAGS ?= --locked
 # The tests that were skipped, a line each.
 SKIPPED = $(CURDIR)/build/skipped
 
-.PHONY: help demo test bench reproduce docs install build tool lint miri clean
+.PHONY: help demo test bench reproduce docs install build tool lint miri sanitize clean
 
 help:
 	@echo 'make demo              see it work: records sqlite3 joining two tables and prints the advice'
@@ -16,6 +16,7 @@ help:
 	@echo 'make reproduce         the papers'\'' tables and figures, theirs beside ours (long)'
 	@echo 'make docs              man pages, completions and the book'
 	@echo 'make miri              the unsafe parts under Miri (needs a nightly toolchain with it)'
+	@echo 'make sanitize          the library and its C programs under AddressSanitizer'
 	@echo 'make install PREFIX=D  the command, its Valgrind tool and compilers, the library, man pages, completions under D'
 
 build: tool
@@ -97,6 +98,11 @@ miri:
 	else \
 	  echo 'skipped: there is no Miri (rustup toolchain install nightly --component miri rust-src)'; \
 	fi
+
+# The library as it is installed, under programs in C, with AddressSanitizer in both.
+sanitize:
+	@setup/debian test
+	crates/capi/tests/sanitize
 
 clean:
 	$(CARGO) clean
