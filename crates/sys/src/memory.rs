@@ -180,7 +180,9 @@ impl Drop for Area {
 ///
 /// Pre: `bytes` is a positive multiple of [`PAGE`].
 pub(crate) fn map_unlocked(bytes: usize) -> io::Result<*mut libc::c_void> {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // Miri has no swap to reserve.
+    let unreserved = if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | unreserved;
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // One page first, within any limit; what an unlocked mapping grows by is not locked either.
     // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
@@ -205,10 +207,21 @@ pub(crate) fn map_unlocked(bytes: usize) -> io::Result<*mut libc::c_void> {
     Ok(mapped)
 }
 
+#[cfg(not(miri))]
 fn advise(span: Span, advice: libc::c_int) -> io::Result<()> {
     // SAFETY: none of the advices used in this module lets the kernel write where nothing is
     // mapped; what they do to content is said where they are called.
     outcome(unsafe { libc::madvise(span.start as *mut _, span.bytes, advice) })
+}
+
+/// Miri knows no advice, and of all that is given here only this one shows: to give up pages is to write zeros.
+#[cfg(miri)]
+fn advise(span: Span, advice: libc::c_int) -> io::Result<()> {
+    if advice == libc::MADV_DONTNEED {
+        // SAFETY: as in the function above.
+        unsafe { std::ptr::write_bytes(span.start as *mut u8, 0, span.bytes) };
+    }
+    Ok(())
 }
 
 fn outcome(code: libc::c_int) -> io::Result<()> {
@@ -451,6 +464,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri unmaps only whole mappings")]
     fn huge_areas_are_aligned() {
         let area = Area::map(HUGE + 1, Size::Huge).unwrap();
         assert_eq!((area.start() % HUGE, area.bytes()), (0, 2 * HUGE));
@@ -463,6 +477,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no process_vm_readv and its like")]
     fn reading_what_is_not_mapped_is_an_error() {
         // Below what a process may map.
         let gone = Span::new(0, 2 * PAGE);
@@ -472,6 +487,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no process_vm_readv and its like")]
     fn a_place_that_was_unmapped_on_the_way_gets_its_content_back() {
         let mut area = Area::map(2 * PAGE, Size::Small).unwrap();
         area.set_word(1, 3, 5);
@@ -491,6 +507,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no process_vm_readv and its like")]
     fn pages_read_written_and_remapped() {
         let theirs = Area::map(2 * PAGE, Size::Small).unwrap();
         theirs.set_word(1, 3, 5);

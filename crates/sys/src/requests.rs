@@ -5,6 +5,7 @@
 //! caller's choice, below 2^48, each kind its own; a number can be used again after it was freed.
 
 /// The number of a request: 'D', 'M', and which one.
+#[cfg_attr(any(not(target_arch = "x86_64"), miri), allow(dead_code))]
 const REQUESTS: u64 = 0x444d_0000;
 const PHASE: u64 = 0;
 const SLOT: u64 = 5;
@@ -108,6 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "reads a file")]
     fn the_numbers_are_those_of_the_header() {
         let header = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../capture/valgrind/domicile-trace.h");
         let header = std::fs::read_to_string(header).unwrap();
