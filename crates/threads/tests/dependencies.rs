@@ -65,7 +65,7 @@ fn names_of_threads_that_have_run_need_not_be_waited_for() {
 /// A wavefront over a grid of tiles, on one to three workers: each tile finds its neighbours done.
 #[test]
 fn a_wavefront_runs_in_order_on_any_number_of_workers() {
-    const SIDE: usize = 40;
+    const SIDE: usize = if cfg!(miri) { 8 } else { 40 };
     for workers in 1..=3 {
         let mut scheduler = Scheduler::new(Shape::new(&[4, 4]).unwrap(), Tour::Hilbert);
         let mut ids: Vec<ThreadId> = Vec::new();
@@ -123,7 +123,7 @@ fn a_panic_leaves_those_that_wait_pending() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 48 }))]
 
     /// Any edges: those that would close a cycle are refused, exactly; the rest is respected, on any number of workers.
     #[test]
