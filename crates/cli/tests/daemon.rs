@@ -174,8 +174,10 @@ fn serve(log: Stdio) -> Option<Served> {
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let notify = std::os::unix::net::UnixDatagram::bind(folder.path().join("notify")).unwrap();
     notify.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_domicile"));
+    // Where the tests run in the background of a shell, or under `nohup`, these signals are ignored.
+    let mut command = Command::new("env");
     command
+        .args(["--default-signal=HUP,INT", env!("CARGO_BIN_EXE_domicile")])
         .args(["daemon", "--verbose", "--stock", "16M", "--socket"])
         .arg(folder.path().join("socket"))
         .env("DOMICILE_COLORS", "force:12:4:65536")
