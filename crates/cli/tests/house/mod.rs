@@ -1,6 +1,8 @@
 //! The command under test, and a folder for its files.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+pub mod sweep;
+
 use std::path::PathBuf;
 
 use assert_cmd::Command;

@@ -1,0 +1,74 @@
+//! Whether a result is what it was.
+
+use serde_json::Value;
+
+/// Fields that results have gained since.
+const ADDED: &[&str] = &[];
+
+/// Fields in which what was not known became 0, and is null again: the last words of their paths.
+const UNKNOWN: &[&str] = &[];
+
+/// Compares what was saved with what is there now; a difference is told.
+pub fn same(before: &str, now: &str, json: bool) -> Result<(), String> {
+    if !json {
+        return match before.lines().zip(now.lines()).enumerate().find(|(_, (a, b))| a != b) {
+            Some((line, (a, b))) => Err(format!("line {}: {a:?} is {b:?}", line + 1)),
+            None if before.len() != now.len() => Err(format!("{} bytes are {}", before.len(), now.len())),
+            None => Ok(()),
+        };
+    }
+    let read = |text: &str| -> Result<Vec<Value>, String> {
+        let values = serde_json::Deserializer::from_str(text).into_iter();
+        values.collect::<Result<_, _>>().map_err(|error| error.to_string())
+    };
+    let (before, now) = (read(before)?, read(now)?);
+    if before.len() != now.len() {
+        return Err(format!("{} objects are {}", before.len(), now.len()));
+    }
+    let pairs = before.iter().zip(&now).enumerate();
+    pairs.map(|(at, (a, b))| equal(&at.to_string(), a, b)).collect()
+}
+
+fn equal(path: &str, before: &Value, now: &Value) -> Result<(), String> {
+    let last = path.rsplit('/').next().unwrap_or_default();
+    match (before, now) {
+        (Value::Object(before), Value::Object(now)) => {
+            for (key, value) in before {
+                let other = now.get(key).ok_or_else(|| format!("{path}/{key} is gone"))?;
+                equal(&format!("{path}/{key}"), value, other)?;
+            }
+            match now
+                .keys()
+                .find(|key| !before.contains_key(*key) && !ADDED.contains(&key.as_str()))
+            {
+                Some(key) => Err(format!("{path}/{key} is new")),
+                None => Ok(()),
+            }
+        }
+        (Value::Array(before), Value::Array(now)) if before.len() == now.len() => {
+            let pairs = before.iter().zip(now).enumerate();
+            pairs.map(|(at, (a, b))| equal(&format!("{path}/{at}"), a, b)).collect()
+        }
+        // 2 and 2.0 are one number.
+        (Value::Number(a), Value::Number(b)) if a.as_f64() == b.as_f64() => Ok(()),
+        (Value::Number(zero), Value::Null) if zero.as_f64() == Some(0.0) && UNKNOWN.contains(&last) => Ok(()),
+        _ if before == now => Ok(()),
+        _ => Err(format!("{path}: {before} is {now}")),
+    }
+}
+
+#[test]
+fn differences_are_found() {
+    let old = r#"{"a": 1, "b": [2.0, null], "c": "x"}"#;
+    assert_eq!(same(old, r#"{"c": "x", "b": [2, null], "a": 1}"#, true), Ok(()));
+    for (new, what) in [
+        (r#"{"a": 1, "b": [2.0, null]}"#, "0/c is gone"),
+        (r#"{"a": 1, "b": [2.0, null], "c": "x", "d": 1}"#, "0/d is new"),
+        (r#"{"a": 1, "b": [2.0, 0], "c": "x"}"#, "0/b/1: null is 0"),
+        (r#"{"a": 1, "b": [2.5, null], "c": "x"}"#, "0/b/0: 2.0 is 2.5"),
+        (r#"{"a": null, "b": [2.0, null], "c": "x"}"#, "0/a: 1 is null"),
+    ] {
+        assert_eq!(same(old, new, true), Err(what.to_string()));
+    }
+    assert!(same("a\nb\n", "a\nc\n", false).is_err() && same("a\n", "a\nb\n", false).is_err());
+}
