@@ -25,8 +25,8 @@ pub fn same(before: &str, now: &str, json: bool) -> Result<(), String> {
     if before.len() != now.len() {
         return Err(format!("{} objects are {}", before.len(), now.len()));
     }
-    let pairs = before.iter().zip(&now).enumerate();
-    pairs.map(|(at, (a, b))| equal(&at.to_string(), a, b)).collect()
+    let mut pairs = before.iter().zip(&now).enumerate();
+    pairs.try_for_each(|(at, (a, b))| equal(&at.to_string(), a, b))
 }
 
 fn equal(path: &str, before: &Value, now: &Value) -> Result<(), String> {
@@ -46,8 +46,8 @@ fn equal(path: &str, before: &Value, now: &Value) -> Result<(), String> {
             }
         }
         (Value::Array(before), Value::Array(now)) if before.len() == now.len() => {
-            let pairs = before.iter().zip(now).enumerate();
-            pairs.map(|(at, (a, b))| equal(&format!("{path}/{at}"), a, b)).collect()
+            let mut pairs = before.iter().zip(now).enumerate();
+            pairs.try_for_each(|(at, (a, b))| equal(&format!("{path}/{at}"), a, b))
         }
         // 2 and 2.0 are one number.
         (Value::Number(a), Value::Number(b)) if a.as_f64() == b.as_f64() => Ok(()),
