@@ -51,7 +51,7 @@ fn clients_killed_at_any_moment_lose_all_they_had() {
     let mut watcher = daemon.client_of_full();
     for round in 0..16u64 {
         let busy = || {
-            let mut busy = command("busy", &NOBODY);
+            let mut busy = command("busy", &stranger().before());
             busy.env("TEST_SOCKET", &daemon.socket);
             let mut busy = Running::new(busy);
             assert_eq!(busy.line().as_deref(), Some("ready"));

@@ -139,7 +139,7 @@ fn an_unprivileged_client_learns_colors_and_no_frames() {
     }
     let daemon = Daemon::new(Wish::default());
     daemon.client_of_full();
-    let mut taker = command("taker", &NOBODY);
+    let mut taker = command("taker", &stranger().before());
     taker.env("TEST_SOCKET", &daemon.socket).env("TEST_PAGES", "600");
     let mut taker = Running::new(taker);
     let said = taker.line().unwrap();

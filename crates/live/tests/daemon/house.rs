@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use live::daemon::wire::{Answer, MESSAGE_BYTES, Request, VERSION, Want};
@@ -173,8 +174,34 @@ pub fn command_of(test: &str, part: &str, before: &[&str]) -> Command {
     command
 }
 
-/// As nobody.
-pub const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+/// What makes a command run as an ordinary user that no other test has: the frames of one who has ended are looked for
+/// in all processes of that user, so tests of one user would charge each other's, and wait for each other.
+pub fn stranger() -> Stranger {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Above what Debian gives to people, services and containers' first users.
+    let user = 1_000_000 + std::process::id() % 100_000 * 64 + NEXT.fetch_add(1, Ordering::Relaxed);
+    Stranger {
+        user,
+        words: [
+            "setpriv".into(),
+            format!("--reuid={user}"),
+            format!("--regid={user}"),
+            "--clear-groups".into(),
+        ],
+    }
+}
+
+pub struct Stranger {
+    pub user: u32,
+    words: [String; 4],
+}
+
+impl Stranger {
+    /// What stands before the program.
+    pub fn before(&self) -> [&str; 4] {
+        self.words.each_ref().map(String::as_str)
+    }
+}
 
 pub fn start(socket: &Path, wish: &Wish, before: &[&str]) -> Result<Running, String> {
     let mut before = before.to_vec();

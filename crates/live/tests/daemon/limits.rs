@@ -1,13 +1,15 @@
 //! Quotas, numbers of connections, and a machine that is short of memory.
 
+use std::time::Duration;
+
 use live::daemon::wire::{Answer, Refusal};
 use live::daemon::{Client, ClientError};
 
 use crate::house::*;
 
-/// A process of nobody that takes so many frames and holds them; what it was told.
-fn grabber(daemon: &Daemon, pages: usize) -> (Running, String) {
-    let mut grabber = command("grabber", &NOBODY);
+/// A process of a user that takes so many frames and holds them; what it was answered.
+fn grabber(daemon: &Daemon, user: &Stranger, pages: usize) -> (Running, String) {
+    let mut grabber = command("grabber", &user.before());
     grabber
         .env("TEST_SOCKET", &daemon.socket)
         .env("TEST_PAGES", pages.to_string());
@@ -26,27 +28,32 @@ fn a_quota_is_a_users_and_not_a_connections() {
         ..Wish::default()
     });
     let mut watcher = daemon.client_of_full();
+    let user = stranger();
     // 700 of 1024 pages, and 700 more by another process of the same user.
-    let (first, said) = grabber(&daemon, 700);
+    let (first, said) = grabber(&daemon, &user, 700);
     assert_eq!(said, "700");
-    let (second, said) = grabber(&daemon, 700);
-    assert!(said.contains("user 65534") && said.contains("4 MiB"), "{said}");
+    let (second, said) = grabber(&daemon, &user, 700);
+    assert!(
+        said.contains(&format!("user {}", user.user)) && said.contains("4 MiB"),
+        "{said}"
+    );
     assert_eq!(watcher.status().unwrap().held, 700);
     // Another user has a quota of its own.
     let mut client = daemon.client();
     let (_area, into) = area(1000);
     let want: Vec<u16> = (0..1000).map(|page| (page % COLORS) as u16).collect();
     let got = client.fill_own(into, &want).unwrap();
-    let mine = got
-        .iter()
-        .zip(&want)
-        .filter(|(got, want)| **got == Some(**want))
-        .count() as u32;
+    assert!(got.iter().zip(&want).any(|(got, want)| *got == Some(*want)));
+    // What arrived; on a busy machine some frames go elsewhere.
+    let mine = (watcher.status().unwrap().held - 700) as u32;
     let refused = |raw: &Raw, frames: u32| match raw.ask(&grab(frames)) {
-        Some(Answer::Refused { why, text }) => assert!(why == Refusal::Quota && text.contains("user 0"), "{text}"),
+        Some(Answer::Refused { why, text }) => {
+            let of_quota = why == Refusal::Quota && text.contains("user 0");
+            // Who lost many is refused for that first.
+            assert!(of_quota || text.contains("faster than they are collected"), "{text}");
+        }
         other => panic!("{other:?}"),
     };
-    assert!(watcher.status().unwrap().held >= 700 + u64::from(mine));
     // Connecting again gains nothing, and costs nothing: the process has its frames still.
     drop(client);
     for round in 0..3 {
@@ -55,15 +62,25 @@ fn a_quota_is_a_users_and_not_a_connections() {
         assert!(watcher.status().unwrap().held >= 700 + u64::from(mine));
         drop(again);
         // However often it was looked for.
-        std::thread::sleep(std::time::Duration::from_millis(400 * round));
+        std::thread::sleep(Duration::from_millis(400 * round));
     }
-    // It comes back with the process that had it.
-    drop(first);
-    eventually("the quota is free", || {
-        let (_again, said) = grabber(&daemon, 1000);
-        said == "1000"
-    });
+    // It comes back with the process that had it. (Frames that the kernel gave to another process of the user meanwhile
+    // count on for as long as that has them; so no process of the user is about.)
     drop(second);
+    let others = watcher.status().unwrap().held - 700;
+    drop(first);
+    eventually("the quota is free", || watcher.status().unwrap().held <= others);
+    // What was taken must have been collected again, too.
+    let got_all = || {
+        std::thread::sleep(Duration::from_millis(200));
+        let (_again, said) = grabber(&daemon, &user, 1000);
+        assert!(
+            said == "1000" || said.contains("faster than they are collected"),
+            "{said}"
+        );
+        said == "1000"
+    };
+    eventually("it has its quota", got_all);
 }
 
 #[test]
@@ -76,9 +93,10 @@ fn frames_are_not_taken_faster_than_they_can_be_collected() {
         ..Wish::default()
     });
     let mut watcher = daemon.client_of_full();
+    let user = stranger();
     // Takes, and forgets without a word, by ending.
     for round in 0..20 {
-        let (taker, said) = grabber(&daemon, 512);
+        let (taker, said) = grabber(&daemon, &user, 512);
         if said != "512" {
             assert!(said.contains("faster than they are collected"), "{said}");
             assert!(round >= 2, "the quota itself is 1024 frames");
@@ -147,7 +165,7 @@ fn connections_of_a_user_are_bounded() {
         Ok(_) => panic!("one too many"),
     }
     // Another user's are not concerned.
-    let (_other, said) = grabber(&daemon, 0);
+    let (_other, said) = grabber(&daemon, &stranger(), 0);
     assert!(said.contains("range"), "{said}");
     drop(clients);
     eventually("there is room again", || Client::connect(&daemon.socket).is_ok());
@@ -219,7 +237,7 @@ fn without_privilege_it_does_not_start() {
     }
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
-    let said = start(&folder.path().join("s"), &Wish::default(), &NOBODY)
+    let said = start(&folder.path().join("s"), &Wish::default(), &stranger().before())
         .err()
         .unwrap();
     assert!(said.contains("CAP_SYS_ADMIN") && said.contains("root"), "{said}");

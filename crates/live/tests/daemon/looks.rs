@@ -3,6 +3,7 @@
 use std::io::BufRead;
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use live::PAGE_BYTES;
@@ -49,16 +50,23 @@ fn locker(socket: &Path) {
         libc::madvise(start as *mut _, MAPPING, libc::MADV_NOHUGEPAGE);
         assert_eq!(libc::madvise(start as *mut _, MAPPING, libc::MADV_POPULATE_READ), 0);
     }
+    let at_work = Arc::new(Barrier::new(THREADS + 1));
     for _ in 0..THREADS {
+        let at_work = Arc::clone(&at_work);
         std::thread::spawn(move || {
-            loop {
+            let change = || {
                 for access in [libc::PROT_NONE, libc::PROT_READ] {
                     // SAFETY: as above.
                     unsafe { libc::mprotect(start as *mut _, MAPPING, access) };
                 }
+            };
+            at_work.wait();
+            loop {
+                change();
             }
         });
     }
+    at_work.wait();
     println!("part: ready");
     let mut looks = 0;
     loop {
@@ -75,7 +83,7 @@ fn locker(socket: &Path) {
     }
     // The connection stays: what takes no look is answered, and a look is refused at once while the first is stuck, or
     // made when it is not.
-    for _ in 0..20 {
+    for _ in 0..5 {
         assert!(matches!(raw.ask(&Request::Status), Some(Answer::Status(_))));
         let again = raw.ask(&look(0x1000_0000, 1));
         assert!(
@@ -102,7 +110,7 @@ fn who_locks_its_address_space_stops_nobody_else() {
         ..Wish::default()
     });
     let mut good = daemon.client_of_full();
-    let mut locker = command_of("looks::part", "locker", &NOBODY);
+    let mut locker = command_of("looks::part", "locker", &stranger().before());
     locker.env("TEST_SOCKET", &daemon.socket);
     let mut locker = Running::new(locker);
     assert_eq!(locker.line().as_deref(), Some("ready"));
@@ -151,7 +159,7 @@ fn a_client_that_is_stopped_is_answered_when_it_goes_on() {
     }
     let daemon = Daemon::new(Wish::default());
     let mut good = daemon.client_of_full();
-    let mut part = command_of("looks::part", "stopped", &NOBODY);
+    let mut part = command_of("looks::part", "stopped", &stranger().before());
     part.env("TEST_SOCKET", &daemon.socket);
     let mut part = Running::new(part);
     assert_eq!(part.line().as_deref(), Some("asked"));
