@@ -196,22 +196,29 @@ impl Engine {
         others: Others,
         done: &mut Done,
     ) -> Result<(), Error> {
-        let mut tally = Tally::new(wish, &self.entries(range)?);
+        let mut entries = self.entries(range)?;
+        let mut tally = Tally::new(wish, &entries);
         for attempt in 0..ATTEMPTS {
             // What is absent stays so for the supply to fill, but where somebody may touch it. Without a
             // supply it is cheaper to take what the kernel gives and to exchange what is wrong, if
             // that can be seen.
+            if attempt > 0 {
+                entries = self.entries(range)?;
+            }
             let fills = others == Others::Absent
                 && (self.config.supply.is_some() || !self.visible)
-                && self.entries(range)?.iter().any(|entry| !entry.present());
-            for piece in &survey.pieces {
-                if fills && !piece.of_file {
-                    self.populate_present(piece.pages)?;
-                } else {
-                    self.populate(piece.pages)?;
+                && entries.iter().any(|entry| !entry.present());
+            // To find nothing to populate costs as much as a tenth of an exchange.
+            if entries.iter().any(|entry| !entry.present() || !entry.exclusive()) {
+                for piece in &survey.pieces {
+                    if fills && !piece.of_file {
+                        self.populate_present(piece.pages)?;
+                    } else {
+                        self.populate(piece.pages)?;
+                    }
                 }
+                entries = self.entries(range)?;
             }
-            let entries = self.entries(range)?;
             let now: Option<Vec<Option<u16>>> = self.visible.then(|| {
                 let color = |entry: &Entry| entry.frame().map(|frame| self.config.colors.of(frame) as u16);
                 entries.iter().map(color).collect()

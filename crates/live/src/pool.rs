@@ -7,20 +7,25 @@
 
 mod collect;
 mod placing;
+mod renew;
 
 pub(crate) use placing::runs;
 
+use std::ops::Range;
 use std::time::Instant;
 
 use sys::faults::Faults;
 use sys::frames::{Entry, Pagemap};
-use sys::memory::Area;
+use sys::handover::Discard;
+use sys::memory::{Area, Size};
 
 use crate::engine::{Knowledge, Placing};
 use crate::{Colors, Error, PAGE_BYTES, Pages, Supply};
 
 /// How many areas the reserve may be spread over.
 const CHUNKS: usize = 6;
+/// Pages of zeros.
+const BLANK: usize = 256;
 
 /// See the module's documentation.
 pub struct Pool {
@@ -30,6 +35,8 @@ pub struct Pool {
     pagemap: Pagemap,
     /// For [`Placing::Move`].
     faults: Option<Faults>,
+    /// Zeros, never written, that pages are [populated](Pool::populate) with.
+    blank: Option<Area>,
     /// Where the pages are. A place whose area is gone is used again.
     chunks: Vec<Option<Area>>,
     /// By color; what was found last is used first.
@@ -92,6 +99,10 @@ impl Pool {
             knowledge,
             placing,
             pagemap: Pagemap::own().map_err(Error::system("opening /proc/self/pagemap"))?,
+            // Without it pages are populated in the other way.
+            blank: faults
+                .as_ref()
+                .and_then(|_| Area::map(BLANK * PAGE_BYTES, Size::Small).ok()),
             faults,
             chunks: Vec::new(),
             reserve_bytes,
@@ -190,6 +201,7 @@ impl Pool {
             }
             kept = self.pages_of_chunks();
         }
+        let mut discard = Discard::new();
         for (chunk, mut kept) in self.chunks.iter_mut().zip(kept) {
             let Some(area) = chunk.as_mut() else { continue };
             if kept.is_empty() {
@@ -197,14 +209,8 @@ impl Pool {
                 continue;
             }
             kept.sort_unstable();
-            let mut next = 0;
-            for page in kept.into_iter().map(|page| page as usize).chain([area.pages()]) {
-                if page > next {
-                    // What cannot be freed now is freed with the area.
-                    let _ = area.discard(next, page - next);
-                }
-                next = page + 1;
-            }
+            // What cannot be freed now is freed with the area.
+            let _ = discard.ranges(area, &gaps(&kept, area.pages()));
         }
     }
 
@@ -235,13 +241,25 @@ impl Pool {
 
     /// Whether the pool's own pages lie in a range.
     pub(crate) fn meets(&self, span: sys::memory::Span) -> bool {
-        self.chunks.iter().flatten().any(|area| area.span().meets(span))
+        self.chunks
+            .iter()
+            .flatten()
+            .chain(&self.blank)
+            .any(|area| area.span().meets(span))
     }
 
     /// How many bytes of frames the pool holds.
     pub fn bytes(&self) -> u64 {
         self.free.iter().chain(&self.used).map(Vec::len).sum::<usize>() as u64 * PAGE_BYTES as u64
     }
+}
+
+/// What lies between these pages of an area, ascending.
+fn gaps(kept: &[u32], pages: usize) -> Vec<Range<usize>> {
+    let kept = kept.iter().map(|&page| page as usize);
+    let starts = std::iter::once(0).chain(kept.clone().map(|page| page + 1));
+    let gaps = starts.zip(kept.chain([pages])).map(|(start, end)| start..end);
+    gaps.filter(|gap| !gap.is_empty()).collect()
 }
 
 impl Supply for Pool {

@@ -84,13 +84,27 @@ impl Own {
     /// Advises of each page of `within`, in order. Pre: they lie within; the advice changes no content that anybody
     /// needs.
     fn each(&mut self, within: Span, pages: &[u32], advice: libc::c_int) -> io::Result<()> {
-        let mut vector = Vec::with_capacity(pages.len().min(MOST_RANGES));
-        for pages in pages.chunks(MOST_RANGES) {
+        let pages = pages.iter().map(|&page| page as usize);
+        self.ranges(within, pages.map(|page| page..page + 1), advice)
+    }
+
+    /// As [`each`](Own::each), of ranges of pages.
+    fn ranges(
+        &mut self,
+        within: Span,
+        mut ranges: impl Iterator<Item = Range<usize>>,
+        advice: libc::c_int,
+    ) -> io::Result<()> {
+        let mut vector = Vec::with_capacity(ranges.size_hint().0.min(MOST_RANGES));
+        loop {
             vector.clear();
-            vector.extend(pages.iter().map(|&page| libc::iovec {
-                iov_base: (within.start + page as usize * PAGE) as *mut libc::c_void,
-                iov_len: PAGE,
+            vector.extend(ranges.by_ref().take(MOST_RANGES).map(|range| libc::iovec {
+                iov_base: (within.start + range.start * PAGE) as *mut libc::c_void,
+                iov_len: range.len() * PAGE,
             }));
+            if vector.is_empty() {
+                return Ok(());
+            }
             if self.at_once(&vector, advice)? {
                 continue;
             }
@@ -101,7 +115,6 @@ impl Own {
                 }
             }
         }
-        Ok(())
     }
 
     /// Whether the kernel took all ranges in one call: Linux 6.13 and later allow it on oneself. A third of the time
@@ -121,7 +134,8 @@ impl Own {
                 0,
             )
         };
-        if usize::try_from(done) == Ok(vector.len() * PAGE) {
+        let all: usize = vector.iter().map(|range| range.iov_len).sum();
+        if usize::try_from(done) == Ok(all) {
             return Ok(true);
         }
         if done < 0 {
@@ -151,6 +165,17 @@ impl Discard {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
         self.0.each(area.span(), pages, libc::MADV_DONTNEED)
+    }
+
+    /// As [`each`](Discard::each), of ranges of pages.
+    pub fn ranges(&mut self, area: &mut Area, ranges: &[Range<usize>]) -> io::Result<()> {
+        if ranges
+            .iter()
+            .any(|range| range.start > range.end || range.end > area.pages())
+        {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        }
+        self.0.ranges(area.span(), ranges.iter().cloned(), libc::MADV_DONTNEED)
     }
 }
 
@@ -243,6 +268,16 @@ mod tests {
             discard.each(&mut area, &pages).unwrap();
             assert!((0..1500).all(|page| (area.word(page, 0) == 0) == (page % 3 == 0)));
             assert!(discard.each(&mut area, &[1500]).is_err());
+            (0..1500).for_each(|page| area.set_word(page, 0, 7));
+            discard.ranges(&mut area, &[0..3, 7..8, 1400..1500]).unwrap();
+            let freed = |page| page < 3 || page == 7 || page >= 1400;
+            assert!((0..1500).all(|page| (area.word(page, 0) == 0) == freed(page)));
+            let backwards = Range { start: 2, end: 1 };
+            assert!(
+                [1400..1501, backwards]
+                    .iter()
+                    .all(|range| discard.ranges(&mut area, std::slice::from_ref(range)).is_err())
+            );
         }
     }
 

@@ -31,18 +31,17 @@ impl Pool {
                 into.count
             )));
         }
-        let frames = self.take(want)?;
         match way {
             // SAFETY: the caller's promise.
-            Placing::Move => unsafe { self.fill_by_moving(into, want, &frames, content) },
-            Placing::Refill => self.refill(into, want, &frames),
-            Placing::Remap => {
-                self.put_back(want, &frames);
-                Err(Error::Unavailable {
-                    what: "filling absent pages".into(),
-                    why: "pages of the pool can only be remapped here".into(),
-                })
+            Placing::Move => unsafe { self.fill_moving(into, want, content) },
+            Placing::Refill => {
+                let frames = self.take(want)?;
+                self.refill(into, want, &frames)
             }
+            Placing::Remap => Err(Error::Unavailable {
+                what: "filling absent pages".into(),
+                why: "pages of the pool can only be remapped here".into(),
+            }),
         }
     }
 
@@ -58,20 +57,67 @@ impl Pool {
 
     /// # Safety
     /// As for [`fill_with`](Pool::fill_with).
-    unsafe fn fill_by_moving(
+    unsafe fn fill_moving(&mut self, into: Pages, want: &[u16], content: Content) -> Result<Vec<Option<u16>>, Error> {
+        // An area of ours has no huge pages, which might come in a program's.
+        let meant = match content {
+            Content::Any => self.used_for(want),
+            Content::Zeros => Vec::new(),
+        };
+        let mut meant_for = meant.iter().map(|&(place, _)| place).peekable();
+        let others = (0..want.len()).filter(|place| meant_for.next_if_eq(place).is_none());
+        let others: Vec<usize> = others.collect();
+        // What is missing is collected before anything is done.
+        let frames = match self.take(&at(want, &others)) {
+            Ok(frames) => frames,
+            Err(error) => {
+                self.not_renewed(want, &meant);
+                return Err(error);
+            }
+        };
+        // SAFETY: with `Content::Any` the pages are the caller's own, small and absent.
+        let wrong = unsafe { self.renew_into(into, want, &meant) };
+        let wrong = match wrong {
+            Ok(wrong) => wrong,
+            Err(error) => {
+                self.put_back(&at(want, &others), &frames);
+                return Err(error);
+            }
+        };
+        // SAFETY: the caller's promise.
+        unsafe { self.move_in(into, want, &others, &frames, content) }?;
+        if !wrong.is_empty() {
+            let frames = self.take(&at(want, &wrong))?;
+            // SAFETY: the caller's promise.
+            unsafe { self.move_in(into, want, &wrong, &frames, content) }?;
+        }
+        Ok(want.iter().copied().map(Some).collect())
+    }
+
+    /// Moves frames to these pages of `into`.
+    ///
+    /// # Safety
+    /// As for [`fill_with`](Pool::fill_with).
+    unsafe fn move_in(
         &mut self,
         into: Pages,
         want: &[u16],
+        places: &[usize],
         frames: &[Frame],
         content: Content,
-    ) -> Result<Vec<Option<u16>>, Error> {
+    ) -> Result<(), Error> {
+        if places.is_empty() {
+            return Ok(());
+        }
         if content == Content::Zeros {
             for &frame in frames {
                 self.clean(frame);
             }
         }
-        let colors = want.iter().copied().map(Some).collect();
-        let runs = runs(frames);
+        let want = at(want, places);
+        let beside = |one: usize, next: usize| {
+            places[one] + (next - one) == places[next] && follows(frames[one], next - one, frames[next])
+        };
+        let runs = runs_by(frames.len(), beside);
         let (Some(faults), chunks) = (self.faults.as_ref(), &mut self.chunks) else {
             return Err(Error::Unavailable {
                 what: "moving pages".into(),
@@ -83,13 +129,13 @@ impl Pool {
         // From here to the release nothing is allocated: it might lie in the pages concerned.
         let (mut done, mut stop) = (0, None);
         for &(first, count) in &runs {
-            let at = frames[first];
-            let to = Span::new(into.start + first * PAGE, count * PAGE);
-            let Some(area) = chunks[at.chunk as usize].as_mut() else {
+            let from = frames[first];
+            let to = Span::new(into.start + places[first] * PAGE, count * PAGE);
+            let Some(area) = chunks[from.chunk as usize].as_mut() else {
                 break;
             };
             // SAFETY: the pages are absent, and the caller's; what they get are zeros, or whatever the caller said.
-            let progress = unsafe { faults.put(area, at.page as usize, to) };
+            let progress = unsafe { faults.put(area, from.page as usize, to) };
             done += progress.bytes / PAGE;
             if progress.stop.is_some() {
                 stop = progress.stop;
@@ -100,8 +146,8 @@ impl Pool {
         self.put_back(&want[done..], &frames[done..]);
         released.map_err(Error::system("releasing memory from a userfaultfd"))?;
         match stop {
-            None => Ok(colors),
-            Some(stop) => Err(refused(into.start + done * PAGE, stop)),
+            None => Ok(()),
+            Some(stop) => Err(refused(into.start + places[done] * PAGE, stop)),
         }
     }
 
@@ -128,14 +174,24 @@ impl Pool {
 
 /// Frames that lie one behind the other: first and number.
 pub(crate) fn runs(frames: &[Frame]) -> Vec<(usize, usize)> {
+    runs_by(frames.len(), |one, next| follows(frames[one], next - one, frames[next]))
+}
+
+/// Parts of `0..count`, each as long as `beside` holds of its first and its next: first and number.
+pub(super) fn runs_by(count: usize, beside: impl Fn(usize, usize) -> bool) -> Vec<(usize, usize)> {
     let mut runs: Vec<(usize, usize)> = Vec::new();
-    for (at, frame) in frames.iter().enumerate() {
+    for at in 0..count {
         match runs.last_mut() {
-            Some((first, count)) if follows(frames[*first], *count, *frame) => *count += 1,
+            Some((first, count)) if beside(*first, at) => *count += 1,
             _ => runs.push((at, 1)),
         }
     }
     runs
+}
+
+/// The colors of these pages.
+fn at(want: &[u16], places: &[usize]) -> Vec<u16> {
+    places.iter().map(|&place| want[place]).collect()
 }
 
 fn follows(first: Frame, count: usize, frame: Frame) -> bool {

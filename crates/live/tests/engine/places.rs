@@ -310,7 +310,8 @@ fn the_thread_that_does_it_leaves_its_own_stack_alone() {
     let pages = Pages { start, count: 5 };
     let done = engine.color_own(pages, &Wish::Set(set(&[1])), Others::Absent).unwrap();
     assert!(done.left.iter().all(|left| left.why == live::Why::Own), "{done:?}");
-    assert_eq!(done.left.len() + done.kept, 5);
+    // A page of the stack that was never touched may get a frame of the color by chance.
+    assert_eq!(done.left.len() + done.kept + done.filled, 5, "{done:?}");
     assert_eq!(std::hint::black_box(here), 7);
 }
 
