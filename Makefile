@@ -7,14 +7,15 @@ CARGO_FLAGS ?= --locked
 # The tests that were skipped, a line each.
 SKIPPED = $(CURDIR)/build/skipped
 
-.PHONY: help demo test bench reproduce docs install build tool lint miri sanitize clean
+.PHONY: help demo test bench reproduce docs book install build tool lint miri sanitize clean
 
 help:
 	@echo 'make demo              see it work: records sqlite3 joining two tables and prints the advice'
 	@echo 'make test              the whole suite (lint, unit, end-to-end, oracles)'
 	@echo 'make bench             speed, side by side with other tools, as ratios (long)'
 	@echo 'make reproduce         the papers'\'' tables and figures, theirs beside ours (long)'
-	@echo 'make docs              man pages, completions and the book'
+	@echo 'make docs              man pages, completions, the documents of the crates, and the book'
+	@echo 'make book              the book alone, in build/book; fails on dead links'
 	@echo 'make miri              the unsafe parts under Miri (needs a nightly toolchain with it)'
 	@echo 'make sanitize          the library and its C programs under AddressSanitizer'
 	@echo 'make install PREFIX=D  the command, its Valgrind tool and compilers, the library, man pages, completions under D'
@@ -65,10 +66,23 @@ reproduce:
 	target/release/domicile reproduce ding11 $(REPRODUCE_FLAGS)
 	target/release/domicile reproduce bugnion96 $(REPRODUCE_FLAGS)
 
-docs: build
-	@setup/debian docs
+docs: book
 	$(CARGO) run $(CARGO_FLAGS) -q -p xtask -- generate
 	$(CARGO) doc $(CARGO_FLAGS) --workspace --no-deps
+
+# Debian 12 has neither. Each lies below its version, so that another one is installed anew.
+MDBOOK    = build/tools/mdbook-0.5.4
+HYPERLINK = build/tools/hyperlink-0.3.2
+TOOL = $(CARGO) install --locked --version $(lastword $(subst -, ,$1)) --root $1
+$(MDBOOK)/bin/mdbook:
+	$(call TOOL,$(MDBOOK)) --no-default-features --features search mdbook
+$(HYPERLINK)/bin/hyperlink:
+	$(call TOOL,$(HYPERLINK)) hyperlink
+
+book:
+	@setup/debian docs
+	@$(MAKE) --no-print-directory $(MDBOOK)/bin/mdbook $(HYPERLINK)/bin/hyperlink
+	@docs/render $(MDBOOK)/bin/mdbook $(HYPERLINK)/bin/hyperlink
 
 install: build
 	$(MAKE) --no-print-directory -f crates/capi/Makefile \
