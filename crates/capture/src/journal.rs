@@ -87,12 +87,8 @@ impl Schedule {
 }
 
 impl Journal {
-    /// Keeps what it must in a nameless file beside `trace`.
-    pub fn new(trace: &Path, skip: u64, references: u64, count: u32) -> io::Result<Journal> {
-        let folder = trace
-            .parent()
-            .filter(|p| !p.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
+    /// Keeps what it must in a nameless file in `folder`.
+    pub fn new(folder: &Path, skip: u64, references: u64, count: u32) -> io::Result<Journal> {
         let file = tempfile::tempfile_in(folder)?;
         Ok(Journal {
             out: zstd::Encoder::new(BufWriter::new(file), 1)?,

@@ -1,14 +1,16 @@
 //! The recording, from start to end.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
 use sys::packet;
 use sys::signals::{self, Caught};
-use trace::{Chosen, Header, Summary, TraceError, Writer};
+use trace::{Chosen, Destination, Header, Summary, TraceError, Writer};
 
 use crate::connection::Ring;
 use crate::journal::Journal;
@@ -26,9 +28,9 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
 /// Records a program; returns when it has ended and the trace is written.
 ///
-/// `progress` is called a few times a second. Signals that ask this process to end (Ctrl-C) are
-/// passed on to the program while it runs, and the trace is finished when the program has ended.
-/// A failure to write ends the recording, not the program: it is told in [`Outcome::failure`].
+/// The trace has its name when it is finished (see [`Destination`]). `progress` is called a few times a second. Signals
+/// that ask this process to end (Ctrl-C) are passed on to the program while it runs, and the trace is finished when the
+/// program has ended. A failure to write ends the recording, not the program: it is told in [`Outcome::failure`].
 pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, CaptureError> {
     check(options)?;
     let tool = tool::find(options.tool.as_deref())?;
@@ -36,17 +38,60 @@ pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<O
     let listener =
         packet::Listener::bind(&room.socket()).map_err(CaptureError::system("cannot listen for the tool"))?;
     let mut caught = Caught::begin().map_err(CaptureError::system("cannot catch signals"))?;
-    let header = header(options);
-    let writer = writer(options, &header)?;
-    let child = launch::start(options, &tool, &room)?;
-    let mut recorder = Recorder::new(listener, child);
+    let unwritable = |source| TraceError::Open {
+        path: options.output.clone(),
+        source,
+    };
+    let destination = Destination::begin(&options.output).map_err(unwritable)?;
+    let begun = destination
+        .file()
+        .map_err(unwritable)
+        .and_then(|file| writer(options, file));
+    let mut recorder = None;
+    let recorded = begun.map_err(CaptureError::from).and_then(|writer| {
+        let child = launch::start(options, &tool, &room)?;
+        let recorder = recorder.insert(Recorder::new(listener, child));
+        take_down(
+            options,
+            writer,
+            &destination.folder(),
+            recorder,
+            &room,
+            &mut caught,
+            progress,
+        )
+    });
+    // What was heard of the program is kept, whatever came then.
+    if recorder.is_some_and(|recorder| recorder.greeted > 0) {
+        let kept = destination.keep();
+        let mut outcome = recorded?;
+        if let (Err(source), None) = (kept, &outcome.failure) {
+            let path = options.output.clone();
+            outcome.failure = Some(TraceError::Name { path, source }.to_string());
+        }
+        Ok(outcome)
+    } else {
+        destination.discard();
+        recorded
+    }
+}
 
+/// Records the program that `recorder` hears; `folder` has room for what must be kept meanwhile.
+fn take_down(
+    options: &Options,
+    writer: Writer,
+    folder: &Path,
+    recorder: &mut Recorder,
+    room: &Room,
+    caught: &mut Caught,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Outcome, CaptureError> {
     let windows = options.window.map(|n| (n, options.windows));
     let (ended, mut story, told) = match windows {
         Some((references, count)) if count > 1 => {
-            let mut journal = Journal::new(&options.output, options.skip, references, count)
+            let mut journal = Journal::new(folder, options.skip, references, count)
                 .map_err(CaptureError::system("cannot make a temporary file beside the trace"))?;
-            let ended = recorder.listen(&mut journal, &mut caught, progress)?;
+            let ended = recorder.listen(&mut journal, caught, progress)?;
             let (replay, chosen) = journal.finish();
             let mut story = Story::new(Output::new(writer, chosen, true, options.pcs, options.fetches));
             let told = replay.tell(&mut story).err();
@@ -62,14 +107,13 @@ pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<O
                 options.fetches,
             );
             let mut story = Story::new(out);
-            let ended = recorder.listen(&mut story, &mut caught, progress)?;
+            let ended = recorder.listen(&mut story, caught, progress)?;
             (ended, story, None)
         }
     };
-    let mut notes = recorder.notes;
+    let mut notes = std::mem::take(&mut recorder.notes);
     if recorder.greeted == 0 {
         let log = room.messages().join("; ");
-        let _ = std::fs::remove_file(&options.output);
         return Err(CaptureError::DidNotStart { log });
     }
     notes.extend(room.messages().into_iter().map(|m| format!("valgrind: {m}")));
@@ -136,12 +180,12 @@ fn header(options: &Options) -> Header {
     }
 }
 
-fn writer(options: &Options, header: &Header) -> Result<Writer, CaptureError> {
+fn writer(options: &Options, file: File) -> Result<Writer, TraceError> {
     let how = trace::Options {
         background: true,
         ..trace::Options::default()
     };
-    Ok(Writer::create_with(&options.output, header, how)?)
+    Writer::new(file, &header(options), how)
 }
 
 /// What is in the file although it could not be finished.

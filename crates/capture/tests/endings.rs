@@ -9,24 +9,11 @@ use std::time::Duration;
 
 use capture::Exit;
 use trace::{Event, Op, Trace};
-use workshop::{compile, events, touches};
+use workshop::{compile, events, filled, recorder, touches, unfinished};
 
 const SIGKILL: i32 = 9;
 const SIGABRT: i32 = 6;
 const SIGSEGV: i32 = 11;
-
-/// All that the program wrote before it ended is there.
-fn filled(trace: &Trace) {
-    let written: Vec<_> = (0..4096).map(|i| (Op::Write, 4 * i, 4)).collect();
-    let touched = touches(trace, 0, "data");
-    assert!(
-        touched.len() >= 4096,
-        "{} references, {}",
-        trace.references(),
-        touched.len()
-    );
-    assert_eq!(touched[..4096], written);
-}
 
 #[test]
 fn exit_codes_and_signals_pass_through() {
@@ -182,7 +169,7 @@ fn an_interrupted_recording_can_be_read() {
         .spawn()
         .unwrap();
     // Until the program is at work, beyond its beginning, however slow the machine is.
-    let under_way = || std::fs::metadata(&path).is_ok_and(|m| m.len() > 4096);
+    let under_way = || std::fs::metadata(unfinished(&path)).is_ok_and(|m| m.len() > 4096);
     while !under_way() {
         assert_eq!(child.try_wait().unwrap(), None, "the program ended by itself");
         std::thread::sleep(Duration::from_millis(25));
@@ -197,6 +184,7 @@ fn an_interrupted_recording_can_be_read() {
     let trace = Trace::open(&path).unwrap();
     assert!(trace.damage().is_empty());
     filled(&trace);
+    assert!(!unfinished(&path).exists());
 }
 
 /// When the recorder is gone the program runs on and ends as it would have.
@@ -221,8 +209,9 @@ fn the_program_outlives_the_recorder() {
     let mut rest = Vec::new();
     std::io::Read::read_to_end(&mut output, &mut rest).unwrap();
     assert!(rest.ends_with(b"line 199999\n"));
-    // What was written before can be salvaged.
-    let _ = Trace::salvage(&path).unwrap();
+    // What was written before can be salvaged, and its name says what it is.
+    assert!(!path.exists());
+    let _ = Trace::salvage(unfinished(&path)).unwrap();
 }
 
 #[test]
@@ -256,13 +245,4 @@ fn what_cannot_be_recorded_is_said() {
     assert!(fails(&|o| o.windows = 5).contains("--window"));
     assert!(fails(&|o| o.tool = Some("/nowhere".into())).contains("not built"));
     assert!(fails(&|o| o.output = "/nonexistent/x.dtr".into()).contains("/nonexistent"));
-}
-
-/// The recorder as a process of its own, and its arguments up to the program.
-fn recorder(output: &std::path::Path) -> (std::path::PathBuf, Vec<std::ffi::OsString>) {
-    workshop::tool();
-    let me = std::env::current_exe().unwrap();
-    let example = me.parent().unwrap().parent().unwrap().join("examples/record");
-    assert!(example.exists(), "{} is built with the tests", example.display());
-    (example, vec!["--quiet".into(), "-o".into(), output.into(), "--".into()])
 }

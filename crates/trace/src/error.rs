@@ -12,6 +12,10 @@ pub enum TraceError {
     #[error("cannot open {}: {source}", path.display())]
     Open { path: PathBuf, source: io::Error },
 
+    /// It is whole, but not where it should be; the source says where it is.
+    #[error("cannot give the trace its name {}: {source}", path.display())]
+    Name { path: PathBuf, source: io::Error },
+
     #[error("cannot read the trace at byte {offset}: {source}")]
     Read { offset: u64, source: io::Error },
 

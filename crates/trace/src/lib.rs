@@ -35,6 +35,7 @@
 mod block;
 mod cat;
 mod chunk;
+mod destination;
 mod error;
 mod events;
 pub mod import;
@@ -55,6 +56,7 @@ mod writer;
 
 pub use cat::{Cat, Item};
 pub use chunk::Body;
+pub use destination::Destination;
 pub use error::{Damage, Place, TraceError};
 pub use events::Piece;
 pub use info::{Info, SummaryInfo, ThreadInfo, info};

@@ -396,6 +396,12 @@ fn a_failed_import_leaves_no_file_and_never_eats_its_input() {
     std::fs::write(&input, "1 r 10 8\nnonsense\n").unwrap();
     assert!(import::file(Format::Text, &input, &output).is_err());
     assert!(!output.exists());
+    // A trace that was there before stays, and nothing lies beside it.
+    std::fs::write(&output, "old").unwrap();
+    let before = std::fs::read_dir(folder.path()).unwrap().count();
+    assert!(import::file(Format::Text, &input, &output).is_err());
+    assert_eq!(std::fs::read(&output).unwrap(), b"old");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), before);
     let error = import::file(Format::Text, &input, &input).unwrap_err().to_string();
     assert!(error.contains("is the file to import"), "{error}");
     assert_eq!(std::fs::read_to_string(&input).unwrap(), "1 r 10 8\nnonsense\n");

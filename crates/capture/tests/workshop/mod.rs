@@ -173,3 +173,32 @@ pub fn touches(trace: &Trace, thread: ThreadId, name: &str) -> Vec<(Op, u64, u16
         .map(|r| (r.op, r.addr - addr, r.size))
         .collect()
 }
+
+/// All that `ends.c` wrote before it ended is there.
+pub fn filled(trace: &Trace) {
+    let written: Vec<_> = (0..4096).map(|i| (Op::Write, 4 * i, 4)).collect();
+    let touched = touches(trace, 0, "data");
+    assert!(
+        touched.len() >= 4096,
+        "{} references, {}",
+        trace.references(),
+        touched.len()
+    );
+    assert_eq!(touched[..4096], written);
+}
+
+/// Where a recording lies until it is finished.
+pub fn unfinished(output: &Path) -> PathBuf {
+    let mut name = output.as_os_str().to_os_string();
+    name.push(".partial");
+    name.into()
+}
+
+/// The recorder as a process of its own, and its arguments up to the program.
+pub fn recorder(output: &Path) -> (PathBuf, Vec<std::ffi::OsString>) {
+    tool();
+    let me = std::env::current_exe().unwrap();
+    let example = me.parent().unwrap().parent().unwrap().join("examples/record");
+    assert!(example.exists(), "{} is built with the tests", example.display());
+    (example, vec!["--quiet".into(), "-o".into(), output.into(), "--".into()])
+}

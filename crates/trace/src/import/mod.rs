@@ -10,9 +10,10 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
+use crate::destination::Destination;
 use crate::error::TraceError;
 use crate::model::{Header, Process};
-use crate::writer::{Summary, Writer};
+use crate::writer::{Options, Summary, Writer};
 
 mod champsim;
 mod din;
@@ -71,7 +72,7 @@ impl FromStr for Format {
 }
 
 /// Imports a file as a new trace. It may be compressed by gzip, xz or zstd, or be a zip archive.
-/// Where the import fails, no trace is left behind.
+/// The trace has its name when it is whole ([`Destination`]); where the import fails, what had that name still has it.
 pub fn file(format: Format, input: impl AsRef<Path>, output: impl AsRef<Path>) -> Result<Summary, TraceError> {
     let (input, output) = (input.as_ref(), output.as_ref());
     let from = packed::open_file(format.name(), input)?;
@@ -80,20 +81,26 @@ pub fn file(format: Format, input: impl AsRef<Path>, output: impl AsRef<Path>) -
         return Err(TraceError::Refused(what));
     }
     let name = input.display().to_string();
-    let mut writer = Writer::create(output, &header(format, &name))?;
-    let done = match read(format, from, &name, &mut writer) {
-        Ok(()) => writer.finish(),
+    let unwritable = |source| TraceError::Open {
+        path: output.to_path_buf(),
+        source,
+    };
+    let destination = Destination::begin(output).map_err(unwritable)?;
+    let out = destination.file().map_err(unwritable)?;
+    let done = Writer::new(out, &header(format, &name), Options::default()).and_then(|mut writer| {
+        read(format, from, &name, &mut writer)?;
+        writer.finish()
+    });
+    match done {
+        Ok(summary) => destination.keep().map(|()| summary).map_err(|source| TraceError::Name {
+            path: output.to_path_buf(),
+            source,
+        }),
         Err(error) => {
-            drop(writer);
+            destination.discard();
             Err(error)
         }
-    };
-    // A device that was written to stays where it is.
-    if done.is_err() && output.is_file() {
-        // The error that matters is the import's; if the rest cannot be removed it stays.
-        let _ = std::fs::remove_file(output);
     }
-    done
 }
 
 /// Whether both names lead to one file.
