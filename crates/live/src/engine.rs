@@ -17,6 +17,7 @@ mod open;
 mod outcome;
 mod refill;
 mod remap;
+mod rescue;
 mod rules;
 mod survey;
 mod tally;
@@ -132,7 +133,10 @@ impl Engine {
     ///   would find zeros in pages that were on their way. `vfork` and `posix_spawn` are harmless.)
     /// - with [`Others::Running`] no thread ends meanwhile whose stack lies in the range and that was made after the call
     ///   began, or by a bare `clone`: the kernel could not say that it has ended, and who joins it would wait for ever.
-    ///   Nor does one die with a robust mutex in the range that it locked after the call began.
+    ///   Nor does one die with a robust mutex in the range that it locked after the call began;
+    /// - nobody closes descriptors that are not his meanwhile (`closefrom`, `close_range`). Where it happens the call ends and
+    ///   brings back what was on its way, but a thread that touched such a page just then has found zeros; if it wrote
+    ///   something there that stays, and the rest of the page is lost ([`Why::Kernel`] with EBADF).
     pub unsafe fn color(&mut self, range: Pages, wish: &Wish, others: Others) -> Result<Done, Error> {
         self.renew()?;
         self.trouble = None;

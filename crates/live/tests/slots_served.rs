@@ -204,7 +204,8 @@ fn private_colors_are_one_programs() {
     let daemon = Daemon::new(Wish::default());
     daemon.client_of_full();
     let mut one = Program::new(&daemon, &[]);
-    let mut other = Program::new(&daemon, &house::NOBODY);
+    let stranger = house::stranger();
+    let mut other = Program::new(&daemon, &stranger.before());
     let mine = one.colors(6).unwrap();
     let theirs = other.colors(6).unwrap();
     assert_eq!((mine.len(), theirs.len()), (6, 6));
@@ -240,7 +241,8 @@ fn who_may_not_see_frames_verifies_and_repairs_through_the_daemon() {
     }
     let daemon = Daemon::new(Wish::default());
     daemon.client_of_full();
-    for before in [&house::NOBODY[..], &[]] {
+    let stranger = house::stranger();
+    for before in [&stranger.before()[..], &[]] {
         let mut program = Program::new(&daemon, before);
         program.colors(6).unwrap();
         // Frames of the program's own, where the daemon's went elsewhere, are unknown to it: until all came from it.

@@ -194,6 +194,19 @@ impl Faults {
         })
     }
 
+    /// The same one by another number, which the program may close alone.
+    ///
+    /// Errors: EBADF where this one is closed; EMFILE.
+    pub fn twin(&self) -> io::Result<Faults> {
+        Ok(Faults {
+            fd: Kept::new(self.fd.get()?.try_clone_to_owned()?)?,
+            scope: self.scope,
+            door: self.door,
+            offered: self.offered,
+            forks: self.forks,
+        })
+    }
+
     /// Whether it is still open: the program may have closed it without knowing.
     pub fn is_ours(&self) -> bool {
         self.fd.is_ours()

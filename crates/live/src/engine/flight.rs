@@ -5,7 +5,6 @@
 //! static variable. What is known of each page lies in arrays that are mappings of their own.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use sys::arrays::Array;
@@ -52,8 +51,11 @@ pub(super) struct Exchange {
     pub fresh: Area,
     /// Never touched: what is "moved" to ask whether a place is registered.
     pub(super) void: Void,
-    /// Given up for a child's userfaultfd where the process has no descriptor left.
-    pub(super) spare: Option<OwnedFd>,
+    /// The same by another number: taken where the program has closed the first, and given up for a child's userfaultfd
+    /// where the process has no descriptor left.
+    pub(super) spare: Option<Faults>,
+    /// Whether the program has closed both in this pass.
+    pub(super) closed: bool,
     /// Parts of the range that `mremap` took elsewhere in this pass, and where.
     pub(super) moves: [Option<(Span, usize)>; MOVES],
     /// Parts that were emptied while these pages were in flight: nothing is copied there, into a child neither.
@@ -95,6 +97,7 @@ impl Exchange {
             fresh,
             void,
             spare: None,
+            closed: false,
             moves: [None; MOVES],
             emptied: [None; MOVES],
             range,
@@ -150,7 +153,8 @@ impl Exchange {
     ///
     /// Pre: `faults` tells of events. Post, but for an error: [`pass`](Exchange::pass) may begin.
     pub fn register(&mut self, faults: Faults) -> io::Result<()> {
-        self.spare = faults.as_fd().try_clone_to_owned().ok();
+        self.spare = faults.twin().ok();
+        self.closed = false;
         faults.register(self.range)?;
         faults.register(self.old.span())?;
         self.faults = Some(faults);
@@ -181,6 +185,11 @@ impl Exchange {
                 pauses = Pauses::default();
             }
             drop(flight);
+            if self.closed {
+                // What was mapped since is not known to be registered.
+                self.retire(0, count, State::Again);
+                break;
+            }
             if reached == at && pauses.many() {
                 self.retire(at, end, State::Again);
             } else if reached == at {
@@ -295,7 +304,7 @@ impl Exchange {
 
     /// How far it came. Where a change is unheard nothing more is taken: who made it may wait long for a cpu, and
     /// who touches what has been taken would wait with it.
-    fn take(&mut self, start: usize, end: usize) -> usize {
+    pub(super) fn take(&mut self, start: usize, end: usize) -> usize {
         let mut at = start;
         while at < end {
             let count = self.run(&self.home, State::Todo, at, end);
@@ -325,7 +334,7 @@ impl Exchange {
         end
     }
 
-    fn copy(&mut self, start: usize, end: usize) {
+    pub(super) fn copy(&mut self, start: usize, end: usize) {
         let mut at = start;
         while at < end {
             let count = (at..end).take_while(|&page| self.state(page) == State::Taken).count();
@@ -334,7 +343,7 @@ impl Exchange {
         }
     }
 
-    fn put(&mut self, start: usize, end: usize) {
+    pub(super) fn put(&mut self, start: usize, end: usize) {
         let (mut at, mut pauses) = (start, Pauses::default());
         while at < end {
             let count = self.run(&self.target, State::Taken, at, end);
@@ -354,6 +363,7 @@ impl Exchange {
             }
             match progress.stop.filter(|_| put < count) {
                 None => {}
+                Some(_) if self.reopened() => {}
                 // Somebody changes the mappings and waits until we have heard of it. (The kernel looks for the place
                 // first, and only then whether anything is unheard.)
                 Some(Stop::Again) => self.hear_after(start, end, &mut pauses),
@@ -377,32 +387,6 @@ impl Exchange {
                 }
             } else {
                 self.hear_after(start, end, &mut pauses);
-            }
-        }
-    }
-
-    /// The last resort, where the new page cannot be put in (their mappings do not fit each other any
-    /// more, or the place is gone): brings the content back in whatever frame.
-    fn put_content(&mut self, start: usize, end: usize, at: usize) {
-        let mut pauses = Pauses::default();
-        // Hearing may tell that the page is wanted no more, or elsewhere.
-        while self.state(at) == State::Taken {
-            let Some(faults) = self.faults.as_ref() else { return };
-            let to = Span::new(self.target[at] as usize, PAGE);
-            // SAFETY: here and in the next one: it is the content that was taken out there.
-            match unsafe { faults.copy(&self.fresh, at, to) }.stop {
-                None => self.set(at, State::Elsewhere),
-                // SAFETY: as above.
-                Some(_) if unsafe { faults.put(&mut self.old, at, to) }.stop.is_none() => {
-                    self.set(at, State::Elsewhere);
-                }
-                // No longer mapped, or no longer ours: the program put something else there.
-                Some(Stop::Hole | Stop::Occupied) if self.settled() => match self.moved_to(start, end, at) {
-                    Some(place) => self.target[at] = place,
-                    None => self.set(at, State::Gone),
-                },
-                // Even without memory to copy to: the content is kept until it has its place.
-                Some(_) => self.hear_after(start, end, &mut pauses),
             }
         }
     }

@@ -2,8 +2,6 @@
 //!
 //! The rules of `flight` hold here too: no heap, no static variable.
 
-use std::os::fd::AsFd;
-
 use sys::arrays::Array;
 use sys::faults::{Event, Faults, Stop};
 use sys::memory::{PAGE, Span};
@@ -67,6 +65,8 @@ impl Exchange {
                     }
                 }
                 Ok(Some(Event::Other(_))) => {}
+                Err(_) if self.reopened() => {}
+                Err(_) if !self.open() => break,
                 // No descriptor left for a child's userfaultfd.
                 Err(_) if self.spare.take().is_some() => {}
                 Err(_) => break,
@@ -76,8 +76,7 @@ impl Exchange {
             self.fill_child(child, start, end);
         }
         if self.spare.is_none() {
-            let fd = self.faults.as_ref().map(|faults| faults.as_fd().try_clone_to_owned());
-            self.spare = fd.and_then(Result::ok);
+            self.spare = self.faults.as_ref().and_then(|faults| faults.twin().ok());
         }
     }
 

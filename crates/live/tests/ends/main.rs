@@ -120,7 +120,7 @@ fn a_thread_that_ends_on_a_stack_in_the_range_is_joined() {
         return;
     }
     let Some(mut engine) = moving() else { return };
-    let stack = Memory::alone(MIB / 4);
+    let stack = Memory::alone(MIB);
     // What has content is taken out and put back; what has none is only filled.
     stack.number();
     for round in 0..50 {
@@ -143,8 +143,8 @@ static OWN_STACK: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 static COLORED: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// Between the thread's descriptor and its stack.
-    static LOCAL: [AtomicUsize; 1024] = const { [const { AtomicUsize::new(0) }; 1024] };
+    /// Between the thread's descriptor and its stack: more than the engine leaves alone of what lies beside a stack.
+    static LOCAL: [AtomicUsize; 16 << 10] = const { [const { AtomicUsize::new(0) }; 16 << 10] };
 }
 
 extern "C" fn color_own_stack(_: *mut libc::c_void) -> *mut libc::c_void {
@@ -202,7 +202,7 @@ fn a_robust_mutex_in_the_range_tells_that_its_owner_died() {
         return;
     }
     let Some(mut engine) = moving() else { return };
-    let (range, stack) = (Memory::alone(64 * PAGE_BYTES), Memory::alone(MIB / 4));
+    let (range, stack) = (Memory::alone(64 * PAGE_BYTES), Memory::alone(MIB));
     range.number();
     let mutex = (range.start + 33 * PAGE_BYTES + 512) as *mut libc::pthread_mutex_t;
     MUTEX.store(mutex as usize, Ordering::SeqCst);

@@ -4,10 +4,10 @@
 
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::Ordering;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use live::{Engine, Others, PAGE_BYTES, Wish};
+use live::{Engine, Others, PAGE_BYTES, Why, Wish};
 
 use crate::memory::{ColorOwn, Memory, engine, running, set};
 
@@ -166,4 +166,166 @@ fn what_was_sent_without_a_copy_arrives_as_it_was() {
     let mut got = vec![0; queued];
     receiver.read_exact(&mut got).unwrap();
     assert_sent(&got, "MSG_ZEROCOPY");
+}
+
+/// Pages that a device may write to at any time stay where they are, and that is said.
+fn assert_pinned(engine: &mut Engine, memory: &Memory) {
+    let done = engine
+        .color_own(memory.pages(), &Wish::Set(set(&[3])), Others::Running)
+        .unwrap();
+    assert_eq!(
+        (done.exchanged, done.left.len() + done.kept),
+        (0, memory.bytes / PAGE_BYTES),
+        "{done:?}"
+    );
+    assert!(done.left.iter().all(|left| left.why == Why::Pinned), "{done:?}");
+    memory.assert_numbered();
+}
+
+/// A descriptor that a system call returned.
+fn descriptor(number: i64) -> Option<OwnedFd> {
+    // SAFETY: the kernel has just given it to the caller.
+    (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number as i32) })
+}
+
+#[test]
+fn fixed_buffers_of_io_uring_stay_where_they_are() {
+    let Some(mut engine) = engine() else { return };
+    if !running(&engine) {
+        return;
+    }
+    const REGISTER_BUFFERS: u32 = 0;
+    // `struct io_uring_params`
+    let mut params = [0u64; 15];
+    // SAFETY: the structure has room for what the kernel writes.
+    let ring = unsafe { libc::syscall(libc::SYS_io_uring_setup, 4, params.as_mut_ptr()) };
+    let Some(ring) = descriptor(ring) else {
+        return skips::not_here(format!("io_uring: {}", std::io::Error::last_os_error()));
+    };
+    let memory = Memory::alone(MIB / 4);
+    memory.number();
+    let range = libc::iovec {
+        iov_base: memory.start as *mut _,
+        iov_len: memory.bytes,
+    };
+    // SAFETY: the test's own memory, which outlives the ring.
+    let registered = unsafe {
+        libc::syscall(
+            libc::SYS_io_uring_register,
+            ring.as_raw_fd(),
+            REGISTER_BUFFERS,
+            &range,
+            1,
+        )
+    };
+    assert_eq!(registered, 0, "{}", std::io::Error::last_os_error());
+    assert_pinned(&mut engine, &memory);
+    drop(ring);
+}
+
+#[test]
+fn the_memory_of_an_express_data_path_stays_where_it_is() {
+    let Some(mut engine) = engine() else { return };
+    if !running(&engine) {
+        return;
+    }
+    const SOL_XDP: i32 = 283;
+    const XDP_UMEM_REG: i32 = 4;
+    /// `struct xdp_umem_reg`
+    #[repr(C)]
+    struct Umem {
+        address: u64,
+        bytes: u64,
+        chunk: u32,
+        headroom: u32,
+        flags: u32,
+        metadata: u32,
+    }
+    // SAFETY: takes numbers alone.
+    let socket = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW, 0) };
+    let Some(socket) = descriptor(socket.into()) else {
+        return skips::not_here(format!("AF_XDP: {}", std::io::Error::last_os_error()));
+    };
+    let memory = Memory::alone(MIB / 4);
+    memory.number();
+    let umem = Umem {
+        address: memory.start as u64,
+        bytes: memory.bytes as u64,
+        chunk: PAGE_BYTES as u32,
+        headroom: 0,
+        flags: 0,
+        metadata: 0,
+    };
+    let bytes = size_of::<Umem>() as u32;
+    // SAFETY: the test's own memory, which outlives the socket.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            SOL_XDP,
+            XDP_UMEM_REG,
+            (&raw const umem).cast(),
+            bytes,
+        )
+    };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    assert_pinned(&mut engine, &memory);
+    drop(socket);
+}
+
+/// `process_vm_readv` or `process_vm_writev` of one word of this process; what it returned.
+fn transfer(word: &mut u64, at: usize, write: bool) -> isize {
+    let vector = |at: usize| libc::iovec {
+        iov_base: at as *mut _,
+        iov_len: size_of::<u64>(),
+    };
+    let (local, remote) = (vector(word as *mut u64 as usize), vector(at));
+    // SAFETY: a word of the caller's, and one of the test's own memory, which others use by atomics alone.
+    unsafe {
+        match write {
+            true => libc::process_vm_writev(libc::getpid(), &local, 1, &remote, 1, 0),
+            false => libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0),
+        }
+    }
+}
+
+#[test]
+fn what_other_processes_calls_read_and_write_meanwhile_is_the_programs_own() {
+    let Some(mut engine) = engine() else { return };
+    if !running(&engine) {
+        return;
+    }
+    let memory = Memory::alone(MIB);
+    memory.number();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let words = memory.words();
+            let (mut round, mut wrong) = (0u64, Vec::new());
+            while !over.load(Ordering::Relaxed) || round < 1000 {
+                round += 1;
+                let at = (round as usize * 7919) % words.len();
+                let place = memory.start + at * 8;
+                let mut word = round << 32;
+                // By one way in, by the other out; and what was there before is put back.
+                let written = transfer(&mut word, place, true);
+                let seen = words[at].load(Ordering::Relaxed);
+                words[at].store(at as u64 * 3 + 1, Ordering::Relaxed);
+                let read = transfer(&mut word, place, false);
+                if (written, read, seen, word) != (8, 8, round << 32, at as u64 * 3 + 1) {
+                    wrong.push((at, written, read, seen, word));
+                }
+            }
+            wrong
+        });
+        let sets = [set(&[0, 1]), set(&[2, 3]), set(&[4])];
+        let mut exchanged = 0;
+        for chosen in sets.iter().cycle().take(60) {
+            let done = engine.color_own(memory.pages(), &Wish::Set(chosen.clone()), Others::Running);
+            exchanged += done.unwrap().exchanged;
+        }
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(worker.join().unwrap(), []);
+        assert!(exchanged > 1000, "{exchanged}");
+    });
+    memory.assert_numbered();
 }
