@@ -38,6 +38,7 @@ mod plan;
 mod program;
 mod sized;
 pub mod slots;
+mod stderr;
 pub mod structures;
 pub mod summary;
 pub mod th;

@@ -12,6 +12,8 @@ use crate::error::Failure;
 use crate::error::domicile_error::{DOMICILE_INVALID, DOMICILE_NULL, DOMICILE_OK, DOMICILE_RUNNING};
 use crate::handle::Handle;
 use crate::plan::Plan;
+use crate::stderr;
+
 use crate::structures::{DOMICILE_HINTS_MAX, DOMICILE_WORKERS_MAX, domicile_order_attributes};
 
 /// Hints of the paper's calls (section 3).
@@ -243,7 +245,7 @@ pub fn end_without_function(call: &str) -> ! {
 }
 
 fn say(call: &str, failure: &Failure) {
-    eprintln!("domicile: {call}: {}", failure.message.to_string_lossy());
+    stderr::say(format_args!("{call}: {}", failure.message.to_string_lossy()));
 }
 
 /// The attributes of a program that sets none: `DOMICILE_WORKERS` and `DOMICILE_TOUR` let a program
@@ -256,7 +258,9 @@ fn environment() -> domicile_order_attributes {
     if let Ok(text) = std::env::var("DOMICILE_WORKERS") {
         match text.parse() {
             Ok(workers) if (1..=DOMICILE_WORKERS_MAX).contains(&(workers as usize)) => attributes.workers = workers,
-            _ => eprintln!("domicile: DOMICILE_WORKERS={text} is ignored: use 1 to {DOMICILE_WORKERS_MAX}"),
+            _ => stderr::say(format_args!(
+                "DOMICILE_WORKERS={text} is ignored: use 1 to {DOMICILE_WORKERS_MAX}"
+            )),
         }
     }
     if let Ok(text) = std::env::var("DOMICILE_TOUR") {
@@ -265,7 +269,9 @@ fn environment() -> domicile_order_attributes {
             .position(|name| *name == text)
         {
             Some(tour) => attributes.tour = tour as u32,
-            None => eprintln!("domicile: DOMICILE_TOUR={text} is ignored: use first-fork, nearest or hilbert"),
+            None => stderr::say(format_args!(
+                "DOMICILE_TOUR={text} is ignored: use first-fork, nearest or hilbert"
+            )),
         }
     }
     attributes

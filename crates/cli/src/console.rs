@@ -1,6 +1,7 @@
 //! Standard output: text for people, in colors where they help, or JSON.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::AutoStream;
 use serde::Serialize;
@@ -9,6 +10,21 @@ use crate::failure::Failure;
 
 /// Columns where the output is not a terminal and nothing says otherwise.
 const COLUMNS: usize = 100;
+
+/// Whether the user wants results and errors alone.
+static SILENT: AtomicBool = AtomicBool::new(false);
+
+/// No notes from now on.
+pub fn silence() {
+    SILENT.store(true, Ordering::Relaxed);
+}
+
+/// A line on standard error that is no error: what the user may want to know of the work.
+pub fn note(text: impl std::fmt::Display) {
+    if !SILENT.load(Ordering::Relaxed) {
+        say(&format!("domicile: {text}\n"));
+    }
+}
 
 /// Text on standard error. Where that cannot be written there is nobody to say so to, and the work goes on.
 pub fn say(text: &str) {

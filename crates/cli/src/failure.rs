@@ -41,6 +41,15 @@ impl Failure {
     }
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failure::Usage(text) | Failure::Work(text) => out.write_str(text),
+            Failure::ReaderLeft => out.write_str("whoever read the output has left"),
+        }
+    }
+}
+
 /// Errors of writing to standard output; errors of files are told with their path where they occur.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {

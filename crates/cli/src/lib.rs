@@ -9,8 +9,11 @@
 #![forbid(unsafe_code)]
 
 mod console;
+mod destination;
 mod failure;
+mod kept;
 mod progress;
+mod suggested;
 mod verbs;
 
 use std::ffi::OsString;
@@ -40,6 +43,14 @@ struct Arguments {
     /// Print the result as JSON, for other programs to read
     #[arg(long, global = true)]
     json: bool,
+
+    /// Print results and errors, and nothing else: no notes, no progress
+    #[arg(short, long, global = true)]
+    quiet: bool,
+
+    /// Show no progress (it is shown on a terminal only)
+    #[arg(long, global = true)]
+    no_progress: bool,
 
     #[command(subcommand)]
     verb: Verb,
@@ -71,6 +82,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return explain(&error),
     };
+    if arguments.quiet || arguments.no_progress {
+        progress::hide();
+    }
+    if arguments.quiet {
+        console::silence();
+    }
     let mut console = Console::new(arguments.json);
     let done = arguments.verb.run(&mut console).and_then(|code| {
         console.flush()?;

@@ -1,6 +1,7 @@
 //! Progress of long work: on standard error, and only where a person looks at it.
 
 use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -8,9 +9,20 @@ use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, P
 /// Before this has passed no time is estimated, and a program that is recorded has the terminal for itself.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+static HIDDEN: AtomicBool = AtomicBool::new(false);
+
+/// Shows nothing from now on.
+pub fn hide() {
+    HIDDEN.store(true, Ordering::Relaxed);
+}
+
+fn is_hidden() -> bool {
+    HIDDEN.load(Ordering::Relaxed)
+}
+
 /// Work whose length is known: a bar with the time that is left, estimated from the rate so far.
 pub fn known(what: &str, length: u64) -> ProgressBar {
-    let bar = ProgressBar::new(length);
+    let bar = shown(ProgressBar::new(length));
     if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:30}] {percent:>3}%{rate}{left}") {
         bar.set_style(
             style
@@ -24,7 +36,7 @@ pub fn known(what: &str, length: u64) -> ProgressBar {
 
 /// Work that ends when it ends: what was done so far, and no promise.
 pub fn unknown(what: &str) -> ProgressBar {
-    start(spinner(ProgressBar::no_length()), what)
+    start(spinner(shown(ProgressBar::no_length())), what)
 }
 
 /// A recording: as long as the program takes, and seen only if that is long.
@@ -42,7 +54,7 @@ impl Recording {
     }
 
     pub fn step(&self, progress: capture::Progress) {
-        if self.bar.is_hidden() && self.begun.elapsed() >= PATIENCE {
+        if !is_hidden() && self.bar.is_hidden() && self.begun.elapsed() >= PATIENCE {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
         let what = if progress.finishing {
@@ -61,6 +73,13 @@ impl Recording {
     pub fn end(self) {
         self.bar.finish_and_clear();
     }
+}
+
+fn shown(bar: ProgressBar) -> ProgressBar {
+    if is_hidden() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    bar
 }
 
 fn spinner(bar: ProgressBar) -> ProgressBar {

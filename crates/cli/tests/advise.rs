@@ -130,7 +130,7 @@ fn the_result_is_written_and_shown_again() {
     assert!(html.starts_with("<!doctype html>") && html.contains("bin-hopping"));
     assert_eq!(json(&["report", &result, "--json"])[0]["baseline"], "random");
     assert_eq!(
-        json(&["report", &result, "--html", &page, "--json"])[0]["page"],
+        json(&["report", &result, "--html", &page, "--force", "--json"])[0]["page"],
         page.as_str()
     );
     let (_, said) = output(

@@ -11,7 +11,7 @@ fn the_programs_output_and_exit_code_pass_through() {
     let room = Room::new();
     let trace = room.path("p.trace");
     let run = |script: &str| {
-        let output = domicile(&["record", "-o", &trace, "--", "sh", "-c", script])
+        let output = domicile(&["record", "--force", "-o", &trace, "--", "sh", "-c", script])
             .output()
             .unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -63,7 +63,7 @@ fn prefetches_and_teams_are_told_of() {
     assert!(compiled.unwrap().success());
     let trace = room.path("hints.trace");
     for (options, prefetches) in [(&["--prefetches"][..], 64), (&[], 0)] {
-        let arguments = [&["record", "-o", &trace], options, &["--", &program]].concat();
+        let arguments = [&["record", "--force", "-o", &trace], options, &["--", &program]].concat();
         output(&arguments, 0);
         let info = &json(&["trace", "info", &trace, "--json"])[0];
         assert_eq!(info["prefetches"], prefetches);

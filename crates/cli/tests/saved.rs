@@ -271,6 +271,17 @@ fn compare_all(commands: &[(&str, Left)]) {
                 room.file(&format!("{word}.json"), &read(word));
             }
         }
+        // What commands before it have written is not written over.
+        for file in [
+            "domicile-advice.json",
+            "slots.toml",
+            "page.html",
+            "hints.json",
+            "pages.json",
+            "map.json",
+        ] {
+            let _ = fs::remove_file(room.path(file));
+        }
         let program = before().unwrap_or_else(|| env!("CARGO_BIN_EXE_domicile").into());
         let output = Command::new(&program)
             .args(words.split_whitespace())

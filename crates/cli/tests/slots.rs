@@ -87,7 +87,15 @@ fn a_partition_is_proposed_written_and_simulated_again() {
     let machine = room.file("small.toml", SMALL);
     let trace = record(&room, &["4"]);
     let plan = room.path("sparse-slots.toml");
-    let advise = ["advise", &trace, "--machine", &machine, "--write-slots", &plan];
+    let advise = [
+        "advise",
+        &trace,
+        "--machine",
+        &machine,
+        "--force",
+        "--write-slots",
+        &plan,
+    ];
     let advice = &json(&[&advise[..], &["--json"]].concat())[0];
 
     // Who is reused is protected, who goes by is confined.

@@ -109,11 +109,14 @@ impl Recording<'_> {
             there |= recorded.is_ok();
             let counts = recorded.and_then(|()| simulate(machine, &trace));
             let failed = counts.is_err();
-            all.push(counts.and_then(|counts| {
-                let text = serde_json::to_vec(&counts).unwrap_or_default();
-                fs::write(&kept, text).map_err(file_error(&kept, "cannot keep the counts"))?;
-                Ok(counts)
-            }));
+            // What took minutes to count is not thrown away because it cannot be kept.
+            if let Ok(counts) = &counts
+                && let Err(error) = keep(&kept, counts)
+            {
+                let why = format!("cannot keep the counts in {}: {error}", kept.display());
+                (self.watch)(Step::Unkept { what: &name, why: &why });
+            }
+            all.push(counts);
             if failed {
                 break;
             }
@@ -262,6 +265,15 @@ fn file_error(path: &Path, what: &'static str) -> impl Fn(io::Error) -> Reproduc
         what,
         source,
     }
+}
+
+/// Writes counts beside their place and renames them: who looks for them finds all or nothing.
+fn keep(path: &Path, counts: &impl Serialize) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let made = tempfile::NamedTempFile::new_in(folder)?;
+    serde_json::to_writer(made.as_file(), counts)?;
+    made.persist(path)?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -25,6 +25,11 @@ pub enum Step<'a> {
     Measuring {
         what: &'a str,
     },
+    /// What was counted could not be kept for another time; it is used all the same.
+    Unkept {
+        what: &'a str,
+        why: &'a str,
+    },
 }
 
 /// Called now and then, from any thread.

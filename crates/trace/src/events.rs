@@ -77,7 +77,10 @@ impl Trace {
                         .iter()
                         .for_each(|timed| visit(before + u64::from(timed.at), &timed.event)),
                     // The stream passes such a chunk over too.
-                    Err(error) if self.tables.salvage && !matches!(error, TraceError::Read { .. }) => continue,
+                    Err(error) if self.tables.salvage && !matches!(error, TraceError::Read { .. }) => {
+                        self.tables.skip(error.to_damage(entry.offset));
+                        continue;
+                    }
                     Err(error) => return Err(error),
                 }
             }

@@ -1,8 +1,9 @@
 //! Opening a trace: its tables and the places of its chunks, not its references.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::block::{FILE_HEAD, Kind, check_file_head};
 use crate::cat::Cat;
@@ -33,10 +34,20 @@ pub(crate) struct Loaded {
     starts: Vec<usize>,
     order: Vec<Entry>,
     damage: Vec<Damage>,
+    /// Blocks of a salvaged trace that turned out to be damaged when they were read, by place.
+    skipped: Mutex<BTreeMap<u64, Damage>>,
     refs: u64,
     events: u64,
     instructions: u64,
     pub salvage: bool,
+}
+
+impl Loaded {
+    /// A block that was to be read is damaged.
+    pub(crate) fn skip(&self, damage: Damage) {
+        let mut skipped = self.skipped.lock().unwrap_or_else(PoisonError::into_inner);
+        skipped.insert(damage.offset, damage);
+    }
 }
 
 impl Trace {
@@ -75,6 +86,7 @@ impl Trace {
             starts: Vec::new(),
             order: Vec::new(),
             damage,
+            skipped: Mutex::default(),
             refs: 0,
             events: 0,
             instructions: 0,
@@ -150,6 +162,16 @@ impl Trace {
     /// What is known to be missing; empty for a whole trace.
     pub fn damage(&self) -> &[Damage] {
         &self.tables.damage
+    }
+
+    /// [`Trace::damage`], and what a salvaged trace turned out not to hold in all that was read of it so far.
+    pub fn lost(&self) -> Vec<Damage> {
+        let mut lost = self.tables.damage.clone();
+        let skipped = self.tables.skipped.lock().unwrap_or_else(PoisonError::into_inner);
+        lost.extend(skipped.values().cloned());
+        lost.sort_by_key(|damage| damage.offset);
+        lost.dedup();
+        lost
     }
 
     /// The references and events of a thread.

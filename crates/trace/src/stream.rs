@@ -134,7 +134,9 @@ impl Chunks {
             match self.decode(entry, batch) {
                 Ok(()) => return Ok(true),
                 Err(error) if self.trace.tables.salvage && !matches!(error, TraceError::Read { .. }) => {
-                    self.skipped.push(error.to_damage(entry.offset));
+                    let damage = error.to_damage(entry.offset);
+                    self.trace.tables.skip(damage.clone());
+                    self.skipped.push(damage);
                 }
                 Err(error) => {
                     // An error is the end: what came after it would not fit what came before.

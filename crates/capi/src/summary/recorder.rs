@@ -8,6 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use policy::cdpc::{Loop, Malformed};
 use summaries::Taken;
 
+use crate::stderr;
+
 /// Summaries that are known to have been told; when there are more, all are forgotten, and may be told again.
 const MOST: usize = 1 << 16;
 /// Lines about what cannot be recorded.
@@ -50,8 +52,8 @@ fn is_new(told: &Loop) -> bool {
 
 fn say(what: &Malformed) {
     match LINES.fetch_add(1, Ordering::Relaxed) {
-        line if line < MOST_LINES => eprintln!("domicile: a summary is not in the trace: {what}"),
-        MOST_LINES => eprintln!("domicile: more summaries are not in the trace"),
+        line if line < MOST_LINES => stderr::say(format_args!("a summary is not in the trace: {what}")),
+        MOST_LINES => stderr::say(format_args!("more summaries are not in the trace")),
         _ => {}
     }
 }

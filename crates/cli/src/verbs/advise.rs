@@ -14,7 +14,9 @@ use super::model::{Model, SLOTS};
 use super::record::Recording;
 use super::{Done, simulate, slots, trace};
 use crate::console::Console;
+use crate::destination::{Destination, Overwrite};
 use crate::failure::Failure;
+use crate::kept::Kept;
 
 /// Where the full result goes unless the command line says otherwise.
 const RESULT: &str = "domicile-advice.json";
@@ -43,7 +45,8 @@ pub struct Advise {
     #[command(flatten)]
     recording: Recording,
 
-    /// Where to write the full result (JSON) [default: domicile-advice.json; none with --json]
+    /// Where to write the full result (JSON) [default: domicile-advice.json, or domicile-advice-2.json where that exists,
+    /// and so on; none with --json]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -54,6 +57,13 @@ pub struct Advise {
     /// Keep the recorded trace in this file
     #[arg(long, value_name = "TRACE", conflicts_with = "trace")]
     keep: Option<PathBuf>,
+
+    #[command(flatten)]
+    overwrite: Overwrite,
+
+    /// Skip what is damaged of the trace and take the rest
+    #[arg(long, conflicts_with = "command")]
+    salvage: bool,
 
     /// The program to record and its arguments
     #[arg(last = true, value_name = "PROGRAM")]
@@ -96,27 +106,66 @@ impl Advise {
             ));
         }
 
+        if let (Some(file), Some(option)) = (&self.trace, self.recording.given()) {
+            return Err(Failure::usage(format!(
+                "`{option}` chooses what is recorded, and {} is recorded already: leave it out, or record again",
+                file.display()
+            )));
+        }
+        let places = self.places(console.json())?;
+
         let mut notes = Vec::new();
-        let mut folder = None;
+        let mut recording = None;
         let file = match (&self.trace, &self.keep) {
             (Some(file), _) | (None, Some(file)) => file.clone(),
-            (None, None) => {
-                let made = tempfile::tempdir().map_err(|error| {
-                    Failure::work(format!("cannot make a folder for the trace: {error}; set TMPDIR"))
-                })?;
-                folder.insert(made).path().join("advise.trace")
-            }
+            (None, None) => recording.insert(Kept::new("advise.trace")?).file().to_path_buf(),
         };
         if self.trace.is_none() {
             console.flush()?;
             notes.extend(self.record(&file, console.json())?);
         }
-        let opened = trace::open(&file).map_err(|failure| self.was_a_program(failure))?;
-        // An open file can be read after it was removed: nothing is left behind whatever comes.
-        drop(folder);
-        let items = opened.work_items().map_err(|error| trace::explain(&file, &error))?;
-        let spoken = opened.data_sets().map_err(|error| trace::explain(&file, &error))?;
-        let plan = Plan::new(&machine, items > 0, spoken > 0 || self.model.slots.is_some());
+        if let Some(recording) = &mut recording {
+            recording.recorded();
+        }
+        let done = self.advise(&machine, &file, notes, places, console);
+        match &recording {
+            Some(recording) => recording.or_failed(done),
+            None => done,
+        }
+    }
+
+    /// Where results go. What cannot be written is refused before a program is run.
+    fn places(&self, json: bool) -> Result<Places, Failure> {
+        let what = "the full result";
+        let result = match &self.output {
+            Some(file) => Some(self.overwrite.destination(file, what)?),
+            None if json => None,
+            None => Some(self.overwrite.unnamed(Path::new(RESULT), what)?),
+        };
+        let slots = self.write_slots.as_ref();
+        let slots = slots.map(|file| self.overwrite.destination(file, "the plan of cache slots"));
+        if let Some(file) = &self.keep {
+            self.overwrite.allows(file, "the trace")?;
+        }
+        Ok(Places {
+            result,
+            slots: slots.transpose()?,
+        })
+    }
+
+    /// Simulates what was recorded, and says what came out.
+    fn advise(
+        &self,
+        machine: &Machine,
+        file: &Path,
+        mut notes: Vec<String>,
+        places: Places,
+        console: &mut Console,
+    ) -> Done {
+        let opened = trace::open_or_salvage(file, self.salvage).map_err(|failure| self.was_a_program(failure))?;
+        let items = opened.work_items().map_err(|error| trace::explain(file, &error))?;
+        let spoken = opened.data_sets().map_err(|error| trace::explain(file, &error))?;
+        let plan = Plan::new(machine, items > 0, spoken > 0 || self.model.slots.is_some());
         let policies = self.model.policies(plan.policies)?;
         let names: Vec<_> = policies.iter().map(|policy| policy.name.clone()).collect();
         let plain = |name: &&String| !name.split('+').any(|part| part == ORDER);
@@ -132,11 +181,11 @@ impl Advise {
         };
         let mut config = self.model.config(machine.clone(), policies, detail);
         config.detail_for = names.iter().position(|name| *name == baseline);
-        let mut found = simulate::simulate(&file, &opened, &config)?;
+        let mut found = simulate::simulate(file, &opened, &config)?;
         let slots = match found.iter_mut().find_map(|outcome| outcome.curves.take()) {
             Some(curves) => {
-                let partition = slots::Partition::new(&file, &opened, &config, &baseline, &found);
-                Some(partition.advise(&curves, self.write_slots.as_deref(), &mut found)?)
+                let partition = slots::Partition::new(file, &opened, &config, &baseline, &found);
+                Some(partition.advise(&curves, &mut found)?)
             }
             None => None,
         };
@@ -144,8 +193,9 @@ impl Advise {
             notes.extend(without_hints(&mut found, opened.threads().len()));
         }
         let outcomes = simulate::readable(&found)?;
-        let facts = self.facts(&opened, &machine, &outcomes);
-        notes.extend(estimates(&opened, &machine, &facts, self.model.machine.as_deref()));
+        let facts = self.facts(&opened, machine, &outcomes);
+        notes.extend(estimates(&opened, machine, &facts, self.model.machine.as_deref()));
+        notes.extend(trace::missing(&opened, self.salvage));
         if items == 0 {
             notes.push(UNMARKED.to_string());
         }
@@ -160,10 +210,10 @@ impl Advise {
                 notes.push(told.in_words());
             }
         }
-        let mut advice = Advice::new(&machine, facts, &baseline, outcomes, notes).with_slots(slots);
+        let mut advice = Advice::new(machine, facts, &baseline, outcomes, notes).with_slots(slots);
         advice.program.clone_from(&opened.header().program);
         advice.arguments.clone_from(&opened.header().arguments);
-        self.tell(&advice, console)?;
+        self.report(advice, places, console)?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -207,34 +257,53 @@ impl Advise {
         }
     }
 
-    fn tell(&self, advice: &Advice, console: &mut Console) -> Result<(), Failure> {
-        let result = match &self.output {
-            Some(file) => Some(file.as_path()),
-            None if console.json() => None,
-            None => Some(Path::new(RESULT)),
+    /// Tables are printed whatever becomes of the files.
+    fn report(&self, mut advice: Advice, places: Places, console: &mut Console) -> Result<(), Failure> {
+        let mut failed = None;
+        let mut wrote = |done: Result<(), Failure>| match done {
+            Ok(()) => true,
+            Err(failure) => {
+                failed.get_or_insert(failure);
+                false
+            }
         };
-        if let Some(file) = result {
-            let text = serde_json::to_string(advice).map_err(Failure::work)? + "\n";
-            std::fs::write(file, text).map_err(|error| {
-                Failure::work(format!(
-                    "cannot write the full result to {}: {error}; name another file with `-o FILE`",
-                    file.display()
-                ))
-            })?;
+        if let (Some(place), Some(slots)) = (places.slots, advice.slots.as_mut())
+            && slots.gains()
+        {
+            let name = place.path().display().to_string();
+            if wrote(place.write_text(&slots.plan)) {
+                slots.written = Some(name);
+            }
+        }
+        let mut saved = None;
+        if let Some(place) = places.result {
+            let file = place.path().to_path_buf();
+            let text = serde_json::to_string(&advice).map_err(Failure::work)? + "\n";
+            if wrote(place.write_text(&text)) {
+                saved = Some(file);
+            }
         }
         if console.json() {
-            return console.line(advice);
+            console.line(&advice)?;
+        } else {
+            let columns = console.columns();
+            console.text(&report::advice(&advice, columns))?;
+            if let Some(file) = saved {
+                let file = file.display();
+                console.text(&format!(
+                    "\nFull result: {file}\nTry next:    domicile report {file} --html advice.html\n"
+                ))?;
+            }
         }
-        let columns = console.columns();
-        console.text(&report::advice(advice, columns))?;
-        if let Some(file) = result {
-            let file = file.display();
-            console.text(&format!(
-                "\nFull result: {file}\nTry next:    domicile report {file} --html advice.html\n"
-            ))?;
-        }
-        Ok(())
+        console.flush()?;
+        failed.map_or(Ok(()), Err)
     }
+}
+
+/// Where results go.
+struct Places {
+    result: Option<Destination>,
+    slots: Option<Destination>,
 }
 
 impl Plan {
@@ -317,12 +386,6 @@ fn estimates(trace: &::trace::Trace, machine: &Machine, facts: &Facts, named: Op
         ));
     }
     notes.extend(trace.header().chosen.map(part));
-    for damage in trace.damage() {
-        notes.push(format!(
-            "the trace ends early, at byte {}: {}",
-            damage.offset, damage.what
-        ));
-    }
     notes
 }
 

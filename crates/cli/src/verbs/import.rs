@@ -11,6 +11,7 @@ use trace::import::Format;
 
 use super::Done;
 use crate::console::Console;
+use crate::destination::Overwrite;
 use crate::failure::Failure;
 use crate::progress;
 
@@ -35,6 +36,9 @@ pub struct Import {
     /// The trace to write
     #[arg(short, long, value_name = "TRACE")]
     output: PathBuf,
+
+    #[command(flatten)]
+    overwrite: Overwrite,
 }
 
 fn formats() -> impl TypedValueParser<Value = Format> {
@@ -43,6 +47,7 @@ fn formats() -> impl TypedValueParser<Value = Format> {
 
 impl Import {
     pub fn run(&self, console: &mut Console) -> Done {
+        self.overwrite.allows(&self.output, "the trace")?;
         let bar = progress::unknown(&format!("importing {}", self.file.display()));
         let imported = trace::import::file(self.format, &self.file, &self.output);
         bar.finish_and_clear();

@@ -9,6 +9,7 @@ use clap::Subcommand;
 use super::Done;
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::suggested;
 
 /// The machines that programs can be simulated on
 #[derive(Subcommand)]
@@ -20,7 +21,7 @@ pub enum Machine {
                             domicile simulate prog.trace --machine ./mine.toml")]
     Show {
         /// A name from `domicile machine list`, a machine file, or `host`
-        #[arg(value_name = "NAME|FILE|host")]
+        #[arg(value_name = "NAME|FILE|host", value_parser = suggested::machines(), hide_possible_values = true)]
         name: String,
     },
     /// Show the machine that this runs on, as far as Linux tells

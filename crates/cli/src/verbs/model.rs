@@ -9,6 +9,7 @@ use policy::slots::Plan;
 
 use super::machine::load;
 use crate::failure::Failure;
+use crate::suggested;
 
 /// Whether a policy, or a part of it, gives cache slots their colors.
 pub fn gives_slots(name: &str) -> bool {
@@ -21,11 +22,11 @@ pub const SLOTS: &str = "slots";
 #[derive(Args)]
 pub struct Model {
     /// A machine's name (see `domicile machine list`), a machine file, or `host`
-    #[arg(long, value_name = "NAME|FILE|host")]
+    #[arg(long, value_name = "NAME|FILE|host", value_parser = suggested::machines(), hide_possible_values = true)]
     pub machine: Option<String>,
 
     /// A policy, or several joined by `+` (see `domicile policy list`); can be repeated
-    #[arg(long = "policy", value_name = "NAME")]
+    #[arg(long = "policy", value_name = "NAME", value_parser = suggested::policies(), hide_possible_values = true)]
     pub policies: Vec<String>,
 
     /// Set a parameter of a policy, as in random.seed=7; can be repeated

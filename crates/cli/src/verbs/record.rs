@@ -8,7 +8,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use crate::console::Console;
+use crate::console::{self, Console};
+use crate::destination::Overwrite;
 use crate::failure::Failure;
 use crate::progress;
 
@@ -27,6 +28,9 @@ pub struct Record {
     #[arg(short, long, value_name = "TRACE")]
     output: PathBuf,
 
+    #[command(flatten)]
+    overwrite: Overwrite,
+
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
@@ -44,8 +48,8 @@ pub struct Recording {
     windows: Option<u32>,
 
     /// Pass over the first N references
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    skip: u64,
+    #[arg(long, value_name = "N")]
+    skip: Option<u64>,
 
     /// Record instruction fetches too
     #[arg(long)]
@@ -65,6 +69,7 @@ pub struct Recording {
 
 impl Record {
     pub fn run(&self, console: &mut Console) -> Done {
+        self.overwrite.allows(&self.output, "the trace")?;
         let outcome = self.recording.record(&self.command, &self.output, false)?;
         let code = outcome.exit.code();
         let summary = &outcome.summary;
@@ -81,15 +86,15 @@ impl Record {
             }))?;
         } else {
             // Standard output is the program's.
-            anstream::eprintln!(
-                "domicile: {} references in {}, {} ({:.2} bytes a reference)",
+            console::note(format_args!(
+                "{} references in {}, {} ({:.2} bytes a reference)",
                 report::count(summary.references),
                 self.output.display(),
                 report::bytes(summary.bytes),
                 summary.bytes_per_reference
-            );
+            ));
             for note in &outcome.notes {
-                anstream::eprintln!("domicile: note: {note}");
+                console::note(format_args!("note: {note}"));
             }
         }
         if let Some(failure) = outcome.failure {
@@ -101,13 +106,27 @@ impl Record {
 }
 
 impl Recording {
+    /// The first option that was given, if any was: where nothing is recorded, none has an effect.
+    pub fn given(&self) -> Option<&'static str> {
+        let options = [
+            ("--window", self.window.is_some()),
+            ("--windows", self.windows.is_some()),
+            ("--skip", self.skip.is_some()),
+            ("--fetches", self.fetches),
+            ("--prefetches", self.prefetches),
+            ("--no-pcs", self.no_pcs),
+            ("--no-children", self.no_children),
+        ];
+        options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+    }
+
     /// Runs a command and records it; `aside` sends what it prints to standard error.
     pub fn record(&self, command: &[OsString], output: &Path, aside: bool) -> Result<capture::Outcome, Failure> {
         let (program, arguments) = command
             .split_first()
             .ok_or_else(|| Failure::usage("no program was given"))?;
         let mut options = capture::Options::new(program, arguments, output);
-        options.skip = self.skip;
+        options.skip = self.skip.unwrap_or(0);
         options.window = self.window;
         options.windows = self.windows.unwrap_or(1);
         options.fetches = self.fetches;

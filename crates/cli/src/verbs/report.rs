@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::Done;
 use crate::console::Console;
+use crate::destination::Overwrite;
 use crate::failure::Failure;
 
 /// Longest result that is read.
@@ -28,10 +29,23 @@ pub struct Report {
     /// Write an HTML page that needs nothing else, instead of tables
     #[arg(long, value_name = "PAGE")]
     html: Option<PathBuf>,
+
+    #[command(flatten)]
+    overwrite: Overwrite,
 }
 
 impl Report {
     pub fn run(&self, console: &mut Console) -> Done {
+        if self.overwrite.force && self.html.is_none() {
+            return Err(Failure::usage(
+                "`--force` is for a file that is written; add `--html PAGE`",
+            ));
+        }
+        let place = self
+            .html
+            .as_ref()
+            .map(|page| self.overwrite.destination(page, "the page"));
+        let place = place.transpose()?;
         let name = if self.file == Path::new("-") {
             "standard input".to_string()
         } else {
@@ -45,10 +59,9 @@ impl Report {
                 "{name}: {error}; give a result of `domicile advise` or `domicile simulate --json`"
             ))
         })?;
-        if let Some(page) = &self.html {
-            std::fs::write(page, document.page()).map_err(|error| {
-                Failure::work(format!("cannot write {}: {error}; name another file", page.display()))
-            })?;
+        if let Some(place) = place {
+            let page = place.path().to_path_buf();
+            place.write_text(&document.page())?;
             if console.json() {
                 console.line(&json!({"page": page}))?;
             } else {

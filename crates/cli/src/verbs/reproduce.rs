@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-use ::reproduce::{Item, Keeping, Kind, Line, Options, Paper, ReproduceError, Reproduction, Section, Step};
+use ::reproduce::{Item, Keeping, Kind, Line, Options, Paper, Reproduction, Section, Step};
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 
 use super::Done;
-use crate::console::Console;
+use crate::console::{self, Console};
+use crate::destination::{Destination, Overwrite};
 use crate::failure::Failure;
 use crate::progress;
 
@@ -82,6 +83,9 @@ pub struct Reproduce {
     /// Draw the one figure asked for into this file (SVG): figure4 of philbin96, any of bugnion96
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+
+    #[command(flatten)]
+    overwrite: Overwrite,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -104,6 +108,7 @@ impl Reproduce {
         let paper = paper.map_err(Failure::work)?;
         self.suits()?;
         let wanted = self.wanted(&paper)?;
+        let mut plot = self.place()?;
         let options = Options {
             programs: self.programs.clone(),
             keeping: Keeping {
@@ -131,14 +136,25 @@ impl Reproduce {
         {
             let done = reproduction.item(item);
             display.clear();
-            let section = done.map_err(explain)?;
+            let section = match done {
+                Ok(section) => section,
+                Err(error) => {
+                    // What came out so far is printed all the same.
+                    failures.push(format!("{}: {error}", item.name));
+                    break;
+                }
+            };
             failures.extend(section.failures.iter().map(|what| format!("{}: {what}", item.name)));
-            self.draw(&section)?;
             if !console.json() {
                 let columns = console.columns();
                 let gap = if index > 0 { "\n" } else { "" };
                 console.text(&format!("{gap}{}", ::reproduce::text(&section, columns)))?;
                 console.flush()?;
+            }
+            if drawable(&section.item)
+                && let Some(place) = plot.take()
+            {
+                failures.extend(draw(place, &section).err());
             }
             lines.extend(section.lines);
         }
@@ -147,7 +163,7 @@ impl Reproduce {
         }
         console.flush()?;
         for failure in &failures {
-            anstream::eprintln!("domicile: {failure}");
+            console::say(&format!("domicile: {failure}\n"));
         }
         Ok(ExitCode::from(u8::from(!failures.is_empty())))
     }
@@ -215,26 +231,33 @@ impl Reproduce {
         Ok(wanted)
     }
 
-    fn draw(&self, section: &Section) -> Result<(), Failure> {
-        let Some(file) = self.plot.as_ref().filter(|_| drawable(&section.item)) else {
-            return Ok(());
-        };
-        let Some(svg) = ::reproduce::plot(section) else {
-            return Ok(());
-        };
-        std::fs::write(file, svg)
-            .map_err(|error| Failure::work(format!("cannot write the drawing to {}: {error}", file.display())))
+    /// Where the drawing goes.
+    fn place(&self) -> Result<Option<Destination>, Failure> {
+        if self.overwrite.force && self.plot.is_none() {
+            return Err(Failure::usage(
+                "`--force` is for a file that is written; add `--plot FILE`",
+            ));
+        }
+        let place = self
+            .plot
+            .as_ref()
+            .map(|file| self.overwrite.destination(file, "the drawing"));
+        place.transpose()
     }
+}
+
+/// Draws a section; what went wrong.
+fn draw(place: Destination, section: &Section) -> Result<(), String> {
+    let Some(svg) = ::reproduce::plot(section) else {
+        return Ok(());
+    };
+    let name = section.item.name.clone();
+    place.write_text(&svg).map_err(|failure| format!("{name}: {failure}"))
 }
 
 /// Times over block sizes, and grids, have pictures.
 fn drawable(item: &Item) -> bool {
     matches!(item.kind, Kind::Blocks | Kind::Grid)
-}
-
-/// Without programs there is nothing to reproduce; the text says how to build them.
-fn explain(error: ReproduceError) -> Failure {
-    Failure::work(error)
 }
 
 /// One bar at a time; a new one for each stage of the work.
@@ -254,6 +277,7 @@ impl Display {
             } => self.at(format!("{what}: recording"), references, expected),
             Step::Simulating { what, done, total } => self.at(format!("{what}: simulating"), done, total),
             Step::Timing { what, run, runs } => self.at(format!("{what}: timing"), run as u64, runs as u64),
+            Step::Unkept { what, why } => console::note(format_args!("note: {what}: {why}")),
             Step::Measuring { what } => self.at(format!("{what}: measuring"), 0, 0),
         }
     }

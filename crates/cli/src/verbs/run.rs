@@ -9,7 +9,6 @@ mod told;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -25,6 +24,7 @@ use policy::slots::Plan;
 
 use super::Done;
 use crate::console::{self, Console};
+use crate::destination::{Destination, Overwrite};
 use crate::failure::Failure;
 
 /// Larger plans are not read.
@@ -70,6 +70,9 @@ pub struct Run {
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
+    #[command(flatten)]
+    overwrite: Overwrite,
+
     /// Take these colors, whatever was found out about this machine: lowest bit of a frame's address, number of bits, bytes of
     /// cache for each color
     #[arg(long, value_name = "BIT:BITS:BYTES")]
@@ -99,8 +102,8 @@ impl Run {
         let plan = self.slots.as_deref().map(planned).transpose()?;
         let found = Program::find(program).map_err(Failure::work)?;
         if let Some(script) = &found.script {
-            console::say(&format!(
-                "domicile: note: {} is a script: names are those of its interpreter, {}\n",
+            console::note(format_args!(
+                "note: {} is a script: names are those of its interpreter, {}",
                 script.display(),
                 found.path.display()
             ));
@@ -112,7 +115,7 @@ impl Run {
         let forced = self.force_colors.as_ref().map(|colors| format!("force:{colors}"));
         let colors = given.map_or_else(colors, Ok)?;
         for note in &named.notes {
-            console::say(&format!("domicile: note: {note}\n"));
+            console::note(format_args!("note: {note}"));
         }
         // A report that cannot be written is told before a program runs for hours.
         let report = self.report_file()?;
@@ -125,7 +128,7 @@ impl Run {
         };
         let ended = start.run(&found, named, text)?;
         for note in &ended.notes {
-            console::say(&format!("domicile: note: {note}\n"));
+            console::note(format_args!("note: {note}"));
         }
         let outcome = told::Outcome::new(ended.code, &colors, ended.reports);
         // The exit status is the program's, whatever becomes of the report.
@@ -160,13 +163,18 @@ impl Run {
     }
 
     /// Where the report goes, if it is a file.
-    fn report_file(&self) -> Result<Option<File>, Failure> {
+    fn report_file(&self) -> Result<Option<Destination>, Failure> {
         let path = self.report.as_ref().filter(|path| path.as_os_str() != "-");
-        let made = path.map(|path| File::create(path).map_err(|error| unwritten(path, &error)));
-        made.transpose()
+        if self.overwrite.force && path.is_none() {
+            return Err(Failure::usage(
+                "`--force` is for a file that is written; add `--report FILE`",
+            ));
+        }
+        let place = path.map(|path| self.overwrite.destination(path, "the report"));
+        place.transpose()
     }
 
-    fn tell(&self, console: &mut Console, report: Option<File>, outcome: &told::Outcome) -> Result<(), Failure> {
+    fn tell(&self, console: &mut Console, report: Option<Destination>, outcome: &told::Outcome) -> Result<(), Failure> {
         let text = if console.json() {
             let line = serde_json::to_string(outcome);
             line.map_err(|error| Failure::work(format!("cannot print JSON: {error}")))? + "\n"
@@ -174,7 +182,7 @@ impl Run {
             outcome.text()
         };
         match (&self.report, report) {
-            (Some(path), Some(mut file)) => file.write_all(text.as_bytes()).map_err(|error| unwritten(path, &error)),
+            (Some(_), Some(place)) => place.write_text(&text),
             (Some(_), None) => console::print(&text),
             (None, _) => {
                 console::say(&text);
@@ -201,10 +209,6 @@ fn planned(path: &Path) -> Result<(Plan, String), Failure> {
     }
     let plan = Plan::read(&text, &path.display().to_string()).map_err(Failure::work)?;
     Ok((plan, text))
-}
-
-fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::work(format!("cannot write {}: {error}", path.display()))
 }
 
 /// The colors to be used, or why there are none.

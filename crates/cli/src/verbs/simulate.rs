@@ -1,7 +1,5 @@
 //! `domicile simulate`: a trace on a machine under placement policies.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,7 +8,8 @@ use serde::Serialize;
 
 use super::model::Model;
 use super::{Done, trace};
-use crate::console::Console;
+use crate::console::{self, Console};
+use crate::destination::{Destination, Overwrite};
 use crate::failure::Failure;
 use crate::progress;
 
@@ -43,6 +42,13 @@ pub struct Simulate {
     /// place in the coloring order
     #[arg(long, value_name = "FILE")]
     page_map: Option<PathBuf>,
+
+    #[command(flatten)]
+    overwrite: Overwrite,
+
+    /// Skip what is damaged of the trace and simulate the rest
+    #[arg(long)]
+    salvage: bool,
 }
 
 /// The policy that places pages by hints.
@@ -73,6 +79,17 @@ impl Simulate {
                 "`--explain-hints` tells of policy `cdpc`, which is not simulated here; add `--policy cdpc`",
             ));
         }
+        if self.overwrite.force && self.explain_hints.is_none() && self.page_map.is_none() {
+            return Err(Failure::usage(
+                "`--force` is for files that are written; add `--explain-hints FILE` or `--page-map FILE`",
+            ));
+        }
+        let place = |file: &Option<PathBuf>, what| {
+            let place = file.as_ref().map(|file| self.overwrite.destination(file, what));
+            place.transpose()
+        };
+        let hints_to = place(&self.explain_hints, "the hints")?;
+        let map_to = place(&self.page_map, "the page access map")?;
         let detail = sim::Detail {
             placements: self.page_map.is_some(),
             threads: self.by.contains(&By::Thread),
@@ -82,32 +99,33 @@ impl Simulate {
         };
         let mut config = self.model.config(machine, policies, detail);
         config.classes = !self.no_classes;
-        let opened = trace::open(&self.trace)?;
-        for damage in opened.damage() {
-            anstream::eprintln!(
-                "domicile: note: {} ends early, at byte {}: {}",
-                self.trace.display(),
-                damage.offset,
-                damage.what
-            );
-        }
+        let opened = trace::open_or_salvage(&self.trace, self.salvage)?;
         let outcomes = simulate(&self.trace, &opened, &config)?;
-        if let Some(file) = &self.explain_hints {
-            write(file, "hints", &explained(&opened, &config, &outcomes))?;
+        for missing in trace::missing(&opened, self.salvage) {
+            console::note(format_args!("note: {}: {missing}", self.trace.display()));
         }
-        if let Some(file) = &self.page_map {
+        // What goes to files comes after what is printed: that is there whatever becomes of the files.
+        self.print(&outcomes, console)?;
+        if let Some(place) = hints_to {
+            write(place, &explained(&opened, &config, &outcomes))?;
+        }
+        if let Some(place) = map_to {
             let map = sim::page_map(&opened, &config, &outcomes).map_err(|error| failure(&self.trace, error))?;
-            write(file, "page access map", &map)?;
+            write(place, &map)?;
         }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn print(&self, outcomes: &[sim::Outcome], console: &mut Console) -> Result<(), Failure> {
         if console.json() {
-            for outcome in &outcomes {
+            for outcome in outcomes {
                 console.line(outcome)?;
             }
         } else {
             let columns = console.columns();
-            console.text(&report::outcomes(&readable(&outcomes)?, columns))?;
+            console.text(&report::outcomes(&readable(outcomes)?, columns))?;
         }
-        Ok(ExitCode::SUCCESS)
+        console.flush()
     }
 }
 
@@ -162,16 +180,11 @@ fn explained<'a>(
 }
 
 /// Writes a part of the result to a file of its own.
-fn write(file: &Path, what: &str, value: &impl Serialize) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::work(format!(
-            "cannot write the {what} to {}: {error}; name another file",
-            file.display()
-        ))
-    };
-    let mut out = BufWriter::new(File::create(file).map_err(failed)?);
-    serde_json::to_writer(&mut out, value).map_err(|error| failed(error.into()))?;
-    out.write_all(b"\n").and_then(|()| out.flush()).map_err(failed)
+fn write(place: Destination, value: &impl Serialize) -> Result<(), Failure> {
+    place.write(|out| {
+        serde_json::to_writer(&mut *out, value)?;
+        out.write_all(b"\n")
+    })
 }
 
 /// Outcomes as the reports read them: from their JSON.

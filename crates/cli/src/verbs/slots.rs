@@ -54,12 +54,7 @@ impl<'a> Partition<'a> {
 
     /// Makes plans, tries them, and tells of the best; its outcome is added to the others, and it is written where that is wanted and
     /// something is gained.
-    pub fn advise(
-        &self,
-        curves: &CurvesOutcome,
-        write: Option<&Path>,
-        outcomes: &mut Vec<Outcome>,
-    ) -> Result<SlotAdvice, Failure> {
+    pub fn advise(&self, curves: &CurvesOutcome, outcomes: &mut Vec<Outcome>) -> Result<SlotAdvice, Failure> {
         let outer = self.config.machine.caches.last();
         let mut advice = SlotAdvice {
             against: self.baseline.to_string(),
@@ -117,15 +112,6 @@ impl<'a> Partition<'a> {
             ..best.proposal.plan
         };
         advice.plan = plan.write();
-        if let Some(file) = write.filter(|_| advice.gains()) {
-            std::fs::write(file, &advice.plan).map_err(|error| {
-                Failure::work(format!(
-                    "cannot write the plan of cache slots to {}: {error}",
-                    file.display()
-                ))
-            })?;
-            advice.written = Some(file.display().to_string());
-        }
         outcomes.push(best.outcome);
         Ok(advice)
     }

@@ -56,6 +56,25 @@ pub fn open(file: &Path) -> Result<trace::Trace, Failure> {
     trace::Trace::open(file).map_err(|error| explain(file, &error))
 }
 
+/// The same, or what is left of a damaged one.
+pub fn open_or_salvage(file: &Path, salvage: bool) -> Result<trace::Trace, Failure> {
+    match salvage {
+        true => trace::Trace::salvage(file).map_err(|error| explain(file, &error)),
+        false => open(file),
+    }
+}
+
+/// What of a trace that was read is missing, in words.
+pub fn missing(trace: &trace::Trace, salvage: bool) -> impl Iterator<Item = String> {
+    trace.lost().into_iter().map(move |damage| match salvage {
+        true => format!(
+            "the trace is damaged at byte {}, and that part is left out: {}",
+            damage.offset, damage.what
+        ),
+        false => format!("the trace ends early, at byte {}: {}", damage.offset, damage.what),
+    })
+}
+
 /// An error of a trace, with the file that it is of.
 pub fn explain(file: &Path, error: &trace::TraceError) -> Failure {
     match error {
@@ -66,10 +85,7 @@ pub fn explain(file: &Path, error: &trace::TraceError) -> Failure {
 
 impl Source {
     fn open(&self) -> Result<trace::Trace, Failure> {
-        if self.salvage {
-            return trace::Trace::salvage(&self.file).map_err(|error| explain(&self.file, &error));
-        }
-        open(&self.file)
+        open_or_salvage(&self.file, self.salvage)
     }
 
     fn info(&self, console: &mut Console) -> Result<(), Failure> {

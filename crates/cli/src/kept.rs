@@ -1,0 +1,120 @@
+//! A recording that nobody asked to keep: gone when its work is done, kept and named when that fails or is interrupted.
+//!
+//! A minute of recording is what the user waited for. Ctrl-C in the simulation that follows must not throw it away.
+
+use std::fmt::Display;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use sys::packet;
+use sys::ready::Bell;
+use sys::signals::{self, Caught};
+use tempfile::TempDir;
+
+use crate::console;
+use crate::failure::Failure;
+
+/// How long one wait for signals lasts; it is begun again.
+const LONG: u32 = 3_600_000;
+
+/// The folder of a recording, as long as nobody has decided what becomes of it.
+type Undecided = Arc<Mutex<Option<TempDir>>>;
+
+pub struct Kept {
+    file: PathBuf,
+    folder: Undecided,
+    watch: Option<Watch>,
+}
+
+impl Kept {
+    /// Room for a recording of this name.
+    pub fn new(name: &str) -> Result<Kept, Failure> {
+        let folder = tempfile::Builder::new().prefix("domicile-").tempdir();
+        let folder = folder
+            .map_err(|error| Failure::work(format!("cannot make a folder for the trace: {error}; set TMPDIR")))?;
+        Ok(Kept {
+            file: folder.path().join(name),
+            folder: Arc::new(Mutex::new(Some(folder))),
+            watch: None,
+        })
+    }
+
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The recording is there: from now on a signal that ends this process keeps it.
+    pub fn recorded(&mut self) {
+        // Where signals cannot be watched, they end the process as ever, and the recording stays in its folder, unnamed.
+        self.watch = Watch::begin(self.file.clone(), Arc::clone(&self.folder)).ok();
+    }
+
+    /// What followed failed: keeps the recording, and says where it is.
+    pub fn or_failed<T>(&self, done: Result<T, Failure>) -> Result<T, Failure> {
+        done.map_err(|failure| match failure {
+            Failure::Work(text) if self.file.exists() && keep(&self.folder) => {
+                Failure::Work(format!("{text}\n{}", kept(&self.file)))
+            }
+            failure => failure,
+        })
+    }
+}
+
+/// A thread that keeps the recording when a signal comes that ends this process.
+struct Watch {
+    over: Arc<Bell>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    fn begin(file: PathBuf, folder: Undecided) -> std::io::Result<Watch> {
+        let mut caught = Caught::begin()?;
+        let over = Arc::new(Bell::new()?);
+        let heard = Arc::clone(&over);
+        let thread = thread::Builder::new().name("signals".into()).spawn(move || {
+            loop {
+                if let Some(signal) = caught.take() {
+                    if keep(&folder) {
+                        console::say(&format!("domicile: interrupted; {}\n", kept(&file)));
+                    }
+                    // With its usual effect again, it ends this process.
+                    drop(caught);
+                    let _ = signals::send(std::process::id(), signal.number);
+                    return;
+                }
+                match packet::wait(&[caught.as_fd(), heard.as_fd()], LONG) {
+                    Ok(ready) if !ready[1] => {}
+                    _ => return,
+                }
+            }
+        })?;
+        Ok(Watch {
+            over,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.over.ring();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Whether it was there to be kept.
+fn keep(folder: &Undecided) -> bool {
+    let folder = folder.lock().unwrap_or_else(PoisonError::into_inner).take();
+    folder.map(TempDir::keep).is_some()
+}
+
+fn kept(file: &Path) -> impl Display {
+    format!(
+        "what was recorded is kept in {0}; go on with `domicile advise {0}`",
+        file.display()
+    )
+}

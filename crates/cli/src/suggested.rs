@@ -1,0 +1,54 @@
+//! Values that a shell completes, of options that take others as well: files beside presets, policies joined by `+`.
+
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, Command, Error};
+
+/// Any text; these are suggested.
+#[derive(Clone)]
+pub struct Suggested(fn() -> Vec<&'static str>);
+
+/// Machines by name, and this one.
+pub fn machines() -> Suggested {
+    Suggested(|| {
+        let presets = machine::presets().iter().map(|preset| preset.name);
+        presets.chain(["host"]).collect()
+    })
+}
+
+/// Policies by name; any of them can be joined to others.
+pub fn policies() -> Suggested {
+    Suggested(|| policy::registry().iter().map(|entry| entry.name).collect())
+}
+
+impl TypedValueParser for Suggested {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, argument: Option<&Arg>, value: &OsStr) -> Result<String, Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.0)().into_iter().map(PossibleValue::new)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn shells_complete_machines_and_policies() {
+        for shell in [
+            clap_complete::Shell::Bash,
+            clap_complete::Shell::Zsh,
+            clap_complete::Shell::Fish,
+        ] {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut crate::command(), "domicile", &mut script);
+            let script = String::from_utf8(script).unwrap();
+            for name in ["flash-cc-numa", "bin-hopping"] {
+                assert!(script.contains(name), "{shell}: {name}");
+            }
+        }
+    }
+}
