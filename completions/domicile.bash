@@ -206,7 +206,7 @@ _domicile() {
 
     case "${cmd}" in
         domicile)
-            opts="-h -V --json --help --version machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help"
+            opts="-q -h -V --json --quiet --no-progress --help --version machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -220,18 +220,18 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__advise)
-            opts="-o -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --window --windows --skip --fetches --prefetches --no-pcs --no-children --output --write-slots --keep --json --help"
+            opts="-o -q -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --window --windows --skip --fetches --prefetches --no-pcs --no-children --output --write-slots --keep --force --salvage --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --machine)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "sgi-power-indigo2-r8000 sgi-indigo2-impact-r10000 simos-r4400 simos-r4400-2way simos-r4400-4mb alphaserver-8400 flash-cc-numa flash-cc-now clovertown-x5355 clovertown-x5365 westmere-x5660 zen3-milan icelake-sp host" -- "${cur}"))
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "page-coloring bin-hopping random cdpc slots first-touch round-robin order" -- "${cur}"))
                     return 0
                     ;;
                 --set)
@@ -302,7 +302,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__completions)
-            opts="-h --json --help bash elvish fish powershell zsh"
+            opts="-q -h --json --quiet --no-progress --help bash elvish fish powershell zsh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -316,7 +316,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__daemon)
-            opts="-v -h --socket --stock --quota --metrics --log --verbose --json --help status help"
+            opts="-v -q -h --socket --stock --quota --metrics --log --verbose --json --quiet --no-progress --help status help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -392,7 +392,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__daemon__subcmd__status)
-            opts="-h --socket --json --help"
+            opts="-q -h --socket --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -410,7 +410,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__doctor)
-            opts="-h --json --help"
+            opts="-q -h --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -760,7 +760,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__import)
-            opts="-o -h --format --output --json --help"
+            opts="-o -q -h --format --output --force --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -786,7 +786,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__machine)
-            opts="-h --json --help list show host help"
+            opts="-q -h --json --quiet --no-progress --help list show host help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -870,7 +870,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__machine__subcmd__host)
-            opts="-h --root --json --help"
+            opts="-q -h --root --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -888,7 +888,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__machine__subcmd__list)
-            opts="-h --json --help"
+            opts="-q -h --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -902,7 +902,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__machine__subcmd__show)
-            opts="-h --json --help"
+            opts="-q -h --json --quiet --no-progress --help sgi-power-indigo2-r8000 sgi-indigo2-impact-r10000 simos-r4400 simos-r4400-2way simos-r4400-4mb alphaserver-8400 flash-cc-numa flash-cc-now clovertown-x5355 clovertown-x5365 westmere-x5660 zen3-milan icelake-sp host"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -916,7 +916,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__man)
-            opts="-h --json --help"
+            opts="-q -h --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -930,7 +930,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__policy)
-            opts="-h --json --help list help"
+            opts="-q -h --json --quiet --no-progress --help list help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -986,7 +986,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__policy__subcmd__list)
-            opts="-h --json --help"
+            opts="-q -h --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1000,7 +1000,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__probe)
-            opts="-h --quick --careful --fresh --json --help"
+            opts="-q -h --quick --careful --fresh --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1014,7 +1014,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__record)
-            opts="-o -h --window --windows --skip --fetches --prefetches --no-pcs --no-children --output --json --help"
+            opts="-o -q -h --window --windows --skip --fetches --prefetches --no-pcs --no-children --output --force --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1048,7 +1048,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__report)
-            opts="-h --html --json --help"
+            opts="-q -h --html --force --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1066,7 +1066,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__reproduce)
-            opts="-h --full --rounds --cache --size --program --cpus --programs --kept --keep-traces --afresh --plot --json --help philbin96 ding11 bugnion96"
+            opts="-q -h --full --rounds --cache --size --program --cpus --programs --kept --keep-traces --afresh --plot --force --json --quiet --no-progress --help philbin96 ding11 bugnion96"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1112,7 +1112,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__run)
-            opts="-h --slots --policy --align --report --force-colors --skip-missing --children --json --help"
+            opts="-q -h --slots --policy --align --report --force --force-colors --skip-missing --children --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1146,18 +1146,18 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__simulate)
-            opts="-h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --by --no-classes --explain-hints --page-map --json --help"
+            opts="-q -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --by --no-classes --explain-hints --page-map --force --salvage --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --machine)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "sgi-power-indigo2-r8000 sgi-indigo2-impact-r10000 simos-r4400 simos-r4400-2way simos-r4400-4mb alphaserver-8400 flash-cc-numa flash-cc-now clovertown-x5355 clovertown-x5365 westmere-x5660 zen3-milan icelake-sp host" -- "${cur}"))
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "page-coloring bin-hopping random cdpc slots first-touch round-robin order" -- "${cur}"))
                     return 0
                     ;;
                 --set)
@@ -1212,7 +1212,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__trace)
-            opts="-h --json --help info cat help"
+            opts="-q -h --json --quiet --no-progress --help info cat help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1226,7 +1226,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__trace__subcmd__cat)
-            opts="-h --salvage --limit --json --help"
+            opts="-q -h --salvage --limit --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1300,7 +1300,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__trace__subcmd__info)
-            opts="-h --salvage --json --help"
+            opts="-q -h --salvage --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

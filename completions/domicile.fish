@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_domicile_global_optspecs
-    string join \n json h/help V/version
+    string join \n json q/quiet no-progress h/help V/version
 end
 
 function __fish_domicile_needs_command
@@ -25,6 +25,8 @@ function __fish_domicile_using_subcommand
 end
 
 complete -c domicile -n "__fish_domicile_needs_command" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_needs_command" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_needs_command" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_needs_command" -s V -l version -d 'Print version'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "machine" -d 'The machines that programs can be simulated on'
@@ -44,17 +46,25 @@ complete -c domicile -n "__fish_domicile_needs_command" -f -a "completions" -d '
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "man" -d 'Print the manual page, or write all of them to a folder'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c domicile -n "__fish_domicile_using_subcommand machine; and not __fish_seen_subcommand_from list show host help" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and not __fish_seen_subcommand_from list show host help" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and not __fish_seen_subcommand_from list show host help" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand machine; and not __fish_seen_subcommand_from list show host help" -s h -l help -d 'Print help'
 complete -c domicile -n "__fish_domicile_using_subcommand machine; and not __fish_seen_subcommand_from list show host help" -f -a "list" -d 'List the machines that come with Domicile'
 complete -c domicile -n "__fish_domicile_using_subcommand machine; and not __fish_seen_subcommand_from list show host help" -f -a "show" -d 'Show a machine\'s description, as a machine file that can be changed'
 complete -c domicile -n "__fish_domicile_using_subcommand machine; and not __fish_seen_subcommand_from list show host help" -f -a "host" -d 'Show the machine that this runs on, as far as Linux tells'
 complete -c domicile -n "__fish_domicile_using_subcommand machine; and not __fish_seen_subcommand_from list show host help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from list" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from list" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from list" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
 complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from show" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from show" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from show" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
 complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from host" -l root -d 'Read /proc and /sys below this folder: those of another machine, captured' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from host" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from host" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from host" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from host" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from help" -f -a "list" -d 'List the machines that come with Domicile'
 complete -c domicile -n "__fish_domicile_using_subcommand machine; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show a machine\'s description, as a machine file that can be changed'
@@ -64,14 +74,22 @@ complete -c domicile -n "__fish_domicile_using_subcommand probe" -l quick -d 'Ta
 complete -c domicile -n "__fish_domicile_using_subcommand probe" -l careful -d 'Take more rounds, some ten seconds (as without --quick)'
 complete -c domicile -n "__fish_domicile_using_subcommand probe" -l fresh -d 'Measure again what has been measured since the last boot'
 complete -c domicile -n "__fish_domicile_using_subcommand probe" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand probe" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand probe" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand probe" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand doctor" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand doctor" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand doctor" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand policy; and not __fish_seen_subcommand_from list help" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand policy; and not __fish_seen_subcommand_from list help" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand policy; and not __fish_seen_subcommand_from list help" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand policy; and not __fish_seen_subcommand_from list help" -s h -l help -d 'Print help'
 complete -c domicile -n "__fish_domicile_using_subcommand policy; and not __fish_seen_subcommand_from list help" -f -a "list" -d 'List the policies with their parameters, ranges and sources'
 complete -c domicile -n "__fish_domicile_using_subcommand policy; and not __fish_seen_subcommand_from list help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c domicile -n "__fish_domicile_using_subcommand policy; and __fish_seen_subcommand_from list" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand policy; and __fish_seen_subcommand_from list" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand policy; and __fish_seen_subcommand_from list" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand policy; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand policy; and __fish_seen_subcommand_from help" -f -a "list" -d 'List the policies with their parameters, ranges and sources'
 complete -c domicile -n "__fish_domicile_using_subcommand policy; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
@@ -83,7 +101,10 @@ complete -c domicile -n "__fish_domicile_using_subcommand record" -l fetches -d 
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l prefetches -d 'Record software prefetches too'
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l no-pcs -d 'Leave out the program counters: a smaller trace, but no source lines for references'
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l no-children -d 'Do not record the processes that the program starts'
+complete -c domicile -n "__fish_domicile_using_subcommand record" -l force -d 'Write over files that exist'
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand record" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand record" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand record" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand import" -l format -d 'What wrote the file' -r -f -a "text\t''
 lackey\t''
@@ -91,25 +112,54 @@ din\t''
 champsim\t''
 drmemtrace\t''"
 complete -c domicile -n "__fish_domicile_using_subcommand import" -s o -l output -d 'The trace to write' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand import" -l force -d 'Write over files that exist'
 complete -c domicile -n "__fish_domicile_using_subcommand import" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand import" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand import" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand trace; and not __fish_seen_subcommand_from info cat help" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and not __fish_seen_subcommand_from info cat help" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and not __fish_seen_subcommand_from info cat help" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand trace; and not __fish_seen_subcommand_from info cat help" -s h -l help -d 'Print help'
 complete -c domicile -n "__fish_domicile_using_subcommand trace; and not __fish_seen_subcommand_from info cat help" -f -a "info" -d 'Tell what a trace is of and how much is in it'
 complete -c domicile -n "__fish_domicile_using_subcommand trace; and not __fish_seen_subcommand_from info cat help" -f -a "cat" -d 'Print the references and events in the order in which they were recorded'
 complete -c domicile -n "__fish_domicile_using_subcommand trace; and not __fish_seen_subcommand_from info cat help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from info" -l salvage -d 'Skip what is damaged and read the rest'
 complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from info" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from info" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from info" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from info" -s h -l help -d 'Print help'
 complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from cat" -l limit -d 'Stop after so many references' -r
 complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from cat" -l salvage -d 'Skip what is damaged and read the rest'
 complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from cat" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from cat" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from cat" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from cat" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from help" -f -a "info" -d 'Tell what a trace is of and how much is in it'
 complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from help" -f -a "cat" -d 'Print the references and events in the order in which they were recorded'
 complete -c domicile -n "__fish_domicile_using_subcommand trace; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l machine -d 'A machine\'s name (see `domicile machine list`), a machine file, or `host`' -r
-complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l policy -d 'A policy, or several joined by `+` (see `domicile policy list`); can be repeated' -r
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l machine -d 'A machine\'s name (see `domicile machine list`), a machine file, or `host`' -r -f -a "sgi-power-indigo2-r8000\t''
+sgi-indigo2-impact-r10000\t''
+simos-r4400\t''
+simos-r4400-2way\t''
+simos-r4400-4mb\t''
+alphaserver-8400\t''
+flash-cc-numa\t''
+flash-cc-now\t''
+clovertown-x5355\t''
+clovertown-x5365\t''
+westmere-x5660\t''
+zen3-milan\t''
+icelake-sp\t''
+host\t''"
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l policy -d 'A policy, or several joined by `+` (see `domicile policy list`); can be repeated' -r -f -a "page-coloring\t''
+bin-hopping\t''
+random\t''
+cdpc\t''
+slots\t''
+first-touch\t''
+round-robin\t''
+order\t''"
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l set -d 'Set a parameter of a policy, as in random.seed=7; can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l slots -d 'A plan of cache slots (TOML, as `advise --write-slots` writes it) for policy `slots`, in the place of what the program itself says of slots' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l cpus -d 'Give the machine this many cpus' -r
@@ -125,10 +175,34 @@ page\t''"
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l explain-hints -d 'Write the hints of policy `cdpc` to this file (JSON): arrays, uniform access segments and sets, the coloring order' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l page-map -d 'Write a page access map to this file (JSON): which cpus touch each page, its array, its color under each policy, and its place in the coloring order' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l no-classes -d 'Leave out the classes of misses, which is faster'
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l force -d 'Write over files that exist'
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l salvage -d 'Skip what is damaged of the trace and simulate the rest'
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c domicile -n "__fish_domicile_using_subcommand advise" -l machine -d 'A machine\'s name (see `domicile machine list`), a machine file, or `host`' -r
-complete -c domicile -n "__fish_domicile_using_subcommand advise" -l policy -d 'A policy, or several joined by `+` (see `domicile policy list`); can be repeated' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l machine -d 'A machine\'s name (see `domicile machine list`), a machine file, or `host`' -r -f -a "sgi-power-indigo2-r8000\t''
+sgi-indigo2-impact-r10000\t''
+simos-r4400\t''
+simos-r4400-2way\t''
+simos-r4400-4mb\t''
+alphaserver-8400\t''
+flash-cc-numa\t''
+flash-cc-now\t''
+clovertown-x5355\t''
+clovertown-x5365\t''
+westmere-x5660\t''
+zen3-milan\t''
+icelake-sp\t''
+host\t''"
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l policy -d 'A policy, or several joined by `+` (see `domicile policy list`); can be repeated' -r -f -a "page-coloring\t''
+bin-hopping\t''
+random\t''
+cdpc\t''
+slots\t''
+first-touch\t''
+round-robin\t''
+order\t''"
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l set -d 'Set a parameter of a policy, as in random.seed=7; can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l slots -d 'A plan of cache slots (TOML, as `advise --write-slots` writes it) for policy `slots`, in the place of what the program itself says of slots' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l cpus -d 'Give the machine this many cpus' -r
@@ -141,17 +215,24 @@ complete -c domicile -n "__fish_domicile_using_subcommand advise" -l barrier-ns 
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l window -d 'Record only N references (of each window)' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l windows -d 'Record K windows, spread over the run' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l skip -d 'Pass over the first N references' -r
-complete -c domicile -n "__fish_domicile_using_subcommand advise" -s o -l output -d 'Where to write the full result (JSON) [default: domicile-advice.json; none with --json]' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -s o -l output -d 'Where to write the full result (JSON) [default: domicile-advice.json, or domicile-advice-2.json where that exists, and so on; none with --json]' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l write-slots -d 'Write the partition by cache slots that gains most, if any gains, for `domicile run --slots` and for `--slots`' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l keep -d 'Keep the recorded trace in this file' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l fetches -d 'Record instruction fetches too'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l prefetches -d 'Record software prefetches too'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l no-pcs -d 'Leave out the program counters: a smaller trace, but no source lines for references'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l no-children -d 'Do not record the processes that the program starts'
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l force -d 'Write over files that exist'
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l salvage -d 'Skip what is damaged of the trace and take the rest'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand report" -l html -d 'Write an HTML page that needs nothing else, instead of tables' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand report" -l force -d 'Write over files that exist'
 complete -c domicile -n "__fish_domicile_using_subcommand report" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand report" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand report" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l slots -d 'The plan: slots, and the data in each' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l policy -d 'Color the arrays of parallel loops: cdpc by the five steps of compiler-directed page coloring, page-coloring by address, bin-hopping in turn as the loops come to the pages, random' -r -f -a "cdpc\t''
@@ -161,9 +242,12 @@ random\t''"
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l align -d 'Whether large blocks of the heap begin on lines of the on-chip cache, at different places in it: yes, no, or the bytes of a line and of a way [default: what DOMICILE_ALIGN says, else yes]' -r
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l report -d 'Where to write what became of it; - is standard output [default: standard error]' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l force-colors -d 'Take these colors, whatever was found out about this machine: lowest bit of a frame\'s address, number of bits, bytes of cache for each color' -r
+complete -c domicile -n "__fish_domicile_using_subcommand run" -l force -d 'Write over files that exist'
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l skip-missing -d 'Go on where the program has no data of a name in the plan'
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l children -d 'Do the same in the processes that the program starts, where they are the same program'
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand run" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand run" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l rounds -d 'Rounds of everything that is timed; medians are reported' -r
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l cache -d 'Choose sizes and blocks by a cache of this many bytes instead of the measured one' -r
@@ -176,7 +260,10 @@ complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l plot -d 
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l full -d 'More rounds of everything that is timed; of ding11 also the paper\'s whole sizes, which takes hours; of bugnion96 all programs with 1 to 16 cpus, which takes half an hour'
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l keep-traces -d 'Keep the recorded traces there, too, and use them again'
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l afresh -d 'Count anew what was counted before'
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l force -d 'Write over files that exist'
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l socket -d 'Socket to serve at [default: $DOMICILE_SOCKET, or /run/domicile/daemon.sock]' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l stock -d 'Memory to hold frames in: bytes, such as 512M or 4GiB, or a part of what is available at the start. Never more than its control group leaves' -r
@@ -186,17 +273,25 @@ complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish
 json\t'A JSON object a line'"
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -s v -l verbose -d 'Log each connection, too'
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -f -a "status" -d 'Tell how the daemon fares'
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and __fish_seen_subcommand_from status" -l socket -d 'The daemon\'s socket [default: $DOMICILE_SOCKET, or /run/domicile/daemon.sock]' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and __fish_seen_subcommand_from status" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand daemon; and __fish_seen_subcommand_from status" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand daemon; and __fish_seen_subcommand_from status" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and __fish_seen_subcommand_from help" -f -a "status" -d 'Tell how the daemon fares'
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c domicile -n "__fish_domicile_using_subcommand completions" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand completions" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand completions" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand completions" -s h -l help -d 'Print help'
 complete -c domicile -n "__fish_domicile_using_subcommand man" -l json -d 'Print the result as JSON, for other programs to read'
+complete -c domicile -n "__fish_domicile_using_subcommand man" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
+complete -c domicile -n "__fish_domicile_using_subcommand man" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand man" -s h -l help -d 'Print help'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "machine" -d 'The machines that programs can be simulated on'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "probe" -d 'Measure the caches that this process really gets, and validate page colors by timing'
