@@ -1,7 +1,7 @@
 //! Policies that choose a page's color: which sets of a physically indexed cache it competes for.
 
 pub mod bin_hopping;
-pub mod cdpc;
+pub mod directed;
 pub mod page_coloring;
 pub mod random;
 pub mod slots;

@@ -7,25 +7,31 @@
 //! A policy is one file in one of the folders `color/` and `homes/`, and one line in
 //! [`registry`]. The seam is [`Policy`]; its README tells the whole contract.
 //!
-//! [`order`] decides in which order work runs, rather than where pages are.
+//! [`order`] decides in which order work runs, rather than where pages are. [`Name`] is a policy's name, read once.
 #![forbid(unsafe_code)]
 
+pub mod cdpc;
 mod color;
 mod combine;
 mod homes;
+mod name;
 pub mod order;
+mod page;
 mod random;
 mod registry;
 mod seam;
+mod settings;
 pub mod slots;
 mod work;
 
-pub use color::cdpc;
 pub use combine::Combined;
+pub use name::{Name, build, work_order};
+pub use page::Page;
 pub use random::Random;
-pub use registry::{Entry, Kind, Param, PolicyError, Range, Settings, build, entry, registry, work_order};
+pub use registry::{entry, registry};
 pub use seam::{
-    Action, Cost, Interest, Miss, MissLevel, Observation, Page, Placement, Policy, Pressure, SlotWord, SlotsTold, Tick,
+    Action, Cost, Interest, Miss, MissLevel, Observation, Placement, Policy, Pressure, SlotWord, SlotsTold, Tick,
     Touch, Touched, World,
 };
+pub use settings::{Entry, Kind, Param, PolicyError, Range, Settings};
 pub use work::WorkOrder;

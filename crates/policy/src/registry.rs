@@ -1,56 +1,11 @@
-//! The registry: every policy's name, parameters, ranges and source, and how to build one.
+//! The registry: every policy's name, parameters, ranges and source.
 //!
 //! Someone who adds a policy adds its file and one [`Entry`] here; the command line, `policy list`,
 //! the sweeps and the documentation learn of it from this table.
 
-use std::collections::BTreeMap;
-
-use serde::Serialize;
-
 use crate::order::HINTS_MAX;
-use crate::work::{self, WorkOrder};
-use crate::{Combined, Policy, color, homes};
-
-/// What a policy decides; one of each kind can be combined with `+`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    Color,
-    Home,
-    /// In which order work items run.
-    Order,
-}
-
-/// The values a parameter may take, both ends included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Range {
-    pub least: u64,
-    pub most: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Param {
-    pub name: &'static str,
-    pub summary: &'static str,
-    pub unit: &'static str,
-    pub range: Range,
-    pub default: u64,
-    /// Where values have names: those of 0, 1 ... in the range. A name or its number is given.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    pub names: &'static [&'static str],
-}
-
-#[derive(Clone, Copy, Serialize)]
-pub struct Entry {
-    pub name: &'static str,
-    pub kind: Kind,
-    pub summary: &'static str,
-    /// Paper and section, or the system it is known from.
-    pub source: &'static str,
-    pub params: &'static [Param],
-    #[serde(skip)]
-    build: fn(&Settings) -> Result<Box<dyn Policy>, PolicyError>,
-}
+use crate::settings::{Entry, Kind, Param, Range};
+use crate::{color, homes, work};
 
 const ANY: Range = Range {
     least: 0,
@@ -126,7 +81,7 @@ const REGISTRY: &[Entry] = &[
                 unit: "",
                 range: Range { least: 0, most: 2 },
                 default: 0,
-                names: color::cdpc::FROM,
+                names: color::directed::FROM,
             },
             Param {
                 name: "weigh",
@@ -135,7 +90,7 @@ const REGISTRY: &[Entry] = &[
                 unit: "",
                 range: Range { least: 0, most: 1 },
                 default: 1,
-                names: color::cdpc::WEIGH,
+                names: color::directed::WEIGH,
             },
             Param {
                 name: "rest",
@@ -143,10 +98,10 @@ const REGISTRY: &[Entry] = &[
                 unit: "",
                 range: Range { least: 0, most: 1 },
                 default: 0,
-                names: color::cdpc::REST,
+                names: color::directed::REST,
             },
         ],
-        build: color::cdpc::build,
+        build: color::directed::build,
     },
     Entry {
         name: "slots",
@@ -274,177 +229,4 @@ pub fn registry() -> &'static [Entry] {
 /// The entry of a name that stands for one policy (not a combination).
 pub fn entry(name: &str) -> Option<&'static Entry> {
     REGISTRY.iter().find(|entry| entry.name == name)
-}
-
-/// What is wrong with a policy's name or its parameters.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PolicyError {
-    #[error("there is no policy `{name}`; the policies are {known} (one of each kind can be combined with `+`)")]
-    Unknown { name: String, known: String },
-    #[error("`{name}` combines two policies that both choose {what}; keep one of them")]
-    SameKind { name: String, what: &'static str },
-    #[error("policy `{policy}` has no parameter `{param}`; {known}")]
-    UnknownParam {
-        policy: String,
-        param: String,
-        known: String,
-    },
-    #[error("`{text}` is not of the form policy.parameter=value, as in `random.seed=7`")]
-    Form { text: String },
-    #[error("`{policy}.{param}` is {value}; allowed is a whole number from {least} to {most}")]
-    OutOfRange {
-        policy: String,
-        param: String,
-        value: String,
-        least: u64,
-        most: u64,
-    },
-    #[error("`{policy}.{param}` is {value}; allowed is one of {known}")]
-    UnknownValue {
-        policy: String,
-        param: String,
-        value: String,
-        known: String,
-    },
-}
-
-/// The parameters of one policy: what was set, over the defaults.
-pub struct Settings {
-    values: BTreeMap<&'static str, u64>,
-}
-
-impl Settings {
-    /// A parameter that the policy's entry declares.
-    pub(crate) fn integer(&self, name: &str) -> u64 {
-        *self
-            .values
-            .get(name)
-            .expect("a policy reads only parameters that its entry declares")
-    }
-}
-
-/// Builds the policy that a name stands for: one policy, or a combination with `+`.
-///
-/// `sets` are texts of the form `policy.parameter=value`; those that name a policy outside the
-/// combination are passed over (they may be meant for another policy of the same run), but a
-/// name that no policy has is an error. What no part decides falls to the defaults: homes by
-/// first touch, colors by page coloring.
-pub fn build(name: &str, sets: &[String]) -> Result<Box<dyn Policy>, PolicyError> {
-    let mut entries = Vec::new();
-    for part in name.split('+') {
-        let entry = entry(part).ok_or_else(|| PolicyError::Unknown {
-            name: part.to_string(),
-            known: join(REGISTRY.iter().map(|e| e.name)),
-        })?;
-        if entries.iter().any(|other: &&Entry| other.kind == entry.kind) {
-            let what = match entry.kind {
-                Kind::Color => "a page's color",
-                Kind::Home => "a page's home",
-                Kind::Order => "the order of work",
-            };
-            return Err(PolicyError::SameKind {
-                name: name.to_string(),
-                what,
-            });
-        }
-        entries.push(entry);
-    }
-    for (kind, default) in [(Kind::Home, "first-touch"), (Kind::Color, "page-coloring")] {
-        if !entries.iter().any(|entry| entry.kind == kind) {
-            entries.extend(entry(default));
-        }
-    }
-    let parts = entries
-        .iter()
-        .map(|entry| (entry.build)(&settings(entry, sets)?))
-        .collect::<Result<Vec<_>, _>>()?;
-    check_names(sets)?;
-    Ok(Box::new(Combined::new(parts)))
-}
-
-fn settings(entry: &Entry, sets: &[String]) -> Result<Settings, PolicyError> {
-    let mut values: BTreeMap<_, _> = entry.params.iter().map(|param| (param.name, param.default)).collect();
-    for text in sets {
-        let (policy, name, value) = split(text)?;
-        if policy != entry.name {
-            continue;
-        }
-        let param = entry
-            .params
-            .iter()
-            .find(|param| param.name == name)
-            .ok_or_else(|| PolicyError::UnknownParam {
-                policy: policy.to_string(),
-                param: name.to_string(),
-                known: if entry.params.is_empty() {
-                    "it has none".to_string()
-                } else {
-                    format!("it has {}", join(entry.params.iter().map(|param| param.name)))
-                },
-            })?;
-        values.insert(param.name, number(policy, param, value)?);
-    }
-    Ok(Settings { values })
-}
-
-/// The number that a parameter's text stands for.
-fn number(policy: &str, param: &Param, value: &str) -> Result<u64, PolicyError> {
-    let Range { least, most } = param.range;
-    let named = param.names.iter().position(|known| *known == value);
-    let number = named.map(|at| at as u64).or_else(|| value.parse().ok());
-    if let Some(number) = number.filter(|number| (least..=most).contains(number)) {
-        return Ok(number);
-    }
-    let (policy, param_name, value) = (policy.to_string(), param.name.to_string(), value.to_string());
-    Err(match param.names {
-        [] => PolicyError::OutOfRange {
-            policy,
-            param: param_name,
-            value,
-            least,
-            most,
-        },
-        names => PolicyError::UnknownValue {
-            policy,
-            param: param_name,
-            value,
-            known: join(names.iter().copied()),
-        },
-    })
-}
-
-/// The parameters of policy `order`, where the name has it as a part; `sets` as in [`build`].
-pub fn work_order(name: &str, sets: &[String]) -> Result<Option<WorkOrder>, PolicyError> {
-    let order = name
-        .split('+')
-        .filter_map(entry)
-        .find(|entry| entry.kind == Kind::Order);
-    order
-        .map(|entry| Ok(WorkOrder::new(&settings(entry, sets)?)))
-        .transpose()
-}
-
-fn check_names(sets: &[String]) -> Result<(), PolicyError> {
-    for text in sets {
-        let (policy, _, _) = split(text)?;
-        if entry(policy).is_none() {
-            let known = join(REGISTRY.iter().map(|e| e.name));
-            return Err(PolicyError::Unknown {
-                name: policy.to_string(),
-                known,
-            });
-        }
-    }
-    Ok(())
-}
-
-fn split(text: &str) -> Result<(&str, &str, &str), PolicyError> {
-    let form = || PolicyError::Form { text: text.to_string() };
-    let (name, value) = text.split_once('=').ok_or_else(form)?;
-    let (policy, param) = name.split_once('.').ok_or_else(form)?;
-    Ok((policy, param, value))
-}
-
-fn join<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    names.collect::<Vec<_>>().join(", ")
 }

@@ -10,15 +10,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::cdpc::{PageColors, Wanted};
+use crate::page::Page;
 use crate::slots::{Caches, Kind};
-
-/// A virtual page: the address space it belongs to, and its number (address / page size).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Page {
-    /// Index of the process whose address space it is.
-    pub space: u32,
-    pub number: u64,
-}
 
 /// What a policy may know about the machine and its present state.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,8 +4,8 @@
 //! [`crate::order`] decides, by the same code as the library of threads.
 
 use crate::order::Tour;
-use crate::registry::Settings;
-use crate::{Placement, Policy, PolicyError, Touch, World};
+use crate::seam::{Placement, Policy, Touch, World};
+use crate::settings::{PolicyError, Settings};
 
 /// The parameters of policy `order`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,11 @@
 //! What the placement policies decide, as a reader of the papers would expect it.
 
 use policy::cdpc::{Source, Wanted};
-use policy::{Page, PolicyError, Touch, World, build};
+use policy::{Page, Policy, PolicyError, Touch, World};
+
+fn build(name: &str, sets: &[String]) -> Result<Box<dyn Policy>, PolicyError> {
+    policy::build(&name.parse()?, sets)
+}
 
 fn world() -> World {
     World {
@@ -186,7 +190,7 @@ fn the_order_of_work_combines_with_placement_and_has_named_tours() {
     use policy::order::Tour;
     let order = |name: &str, sets: &[&str]| {
         let sets: Vec<String> = sets.iter().map(|s| s.to_string()).collect();
-        policy::work_order(name, &sets)
+        policy::work_order(&name.parse()?, &sets)
     };
     assert_eq!(order("first-touch+page-coloring", &[]).unwrap(), None);
     let default = order("order", &[]).unwrap().unwrap();

@@ -210,11 +210,8 @@ impl CdpcAdvice {
 
 /// A policy's name with another part for colors.
 fn with_colors(policy: &str, color: &str) -> String {
-    let homes = policy.split('+').filter(|part| {
-        let entry = policy::entry(part);
-        entry.is_some_and(|entry| entry.kind == policy::Kind::Home)
-    });
-    homes.chain([color]).collect::<Vec<_>>().join("+")
+    let recolored = policy.parse::<policy::Name>().and_then(|name| name.recolored(color));
+    recolored.map_or_else(|_| color.to_string(), |name| name.to_string())
 }
 
 fn outermost(outcome: &Outcome) -> Cache {

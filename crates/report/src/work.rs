@@ -191,10 +191,13 @@ pub fn in_words(class: &str, change: Change) -> String {
 
 /// A policy's name without the part that orders work; placement alone is `page-coloring`.
 fn placement(policy: &str) -> String {
-    let parts: Vec<_> = policy.split('+').filter(|part| *part != "order").collect();
-    match parts.is_empty() {
-        true => "page-coloring".to_string(),
-        false => parts.join("+"),
+    match policy
+        .parse::<policy::Name>()
+        .map(|name| name.without(policy::Kind::Order))
+    {
+        Ok(Some(placement)) => placement.to_string(),
+        Ok(None) => "page-coloring".to_string(),
+        Err(_) => policy.to_string(),
     }
 }
 

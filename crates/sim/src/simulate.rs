@@ -83,7 +83,7 @@ impl Candidate {
 
 fn built(config: &Config, hints: &Prepared) -> Result<Vec<Candidate>, SimError> {
     let build = |spec: &PolicySpec| {
-        let policy = policy::build(&spec.name, &spec.sets)?;
+        let policy = policy::build(&spec.name.parse()?, &spec.sets)?;
         Ok(Candidate::new(&spec.name, policy, spec.plan.clone(), hints))
     };
     config.policies.iter().map(build).collect()
@@ -92,7 +92,7 @@ fn built(config: &Config, hints: &Prepared) -> Result<Vec<Candidate>, SimError> 
 /// The hints that the policies of `config` want.
 fn prepared(config: &Config, material: &dyn Material) -> Result<Prepared, SimError> {
     let wanted = config.policies.iter().map(|spec| {
-        let policy = policy::build(&spec.name, &spec.sets)?;
+        let policy = policy::build(&spec.name.parse()?, &spec.sets)?;
         Ok(policy.hints_wanted())
     });
     let wanted: Vec<Option<Wanted>> = wanted.collect::<Result<_, SimError>>()?;
@@ -142,7 +142,7 @@ fn by_order_of_work<P: Send>(
 ) -> Result<Vec<Outcome>, SimError> {
     let mut groups: Vec<(Option<WorkOrder>, Vec<usize>)> = Vec::new();
     for (place, spec) in config.policies.iter().enumerate() {
-        let order = policy::work_order(&spec.name, &spec.sets)?;
+        let order = policy::work_order(&spec.name.parse()?, &spec.sets)?;
         match groups.iter_mut().find(|(known, _)| *known == order) {
             Some((_, places)) => places.push(place),
             None => groups.push((order, vec![place])),

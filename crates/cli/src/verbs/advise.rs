@@ -10,7 +10,7 @@ use machine::Machine;
 use policy::Kind;
 use report::{Advice, Facts, count};
 
-use super::model::{Model, SLOTS};
+use super::model::{Model, SLOTS, has};
 use super::record::Recording;
 use super::{Done, simulate, slots, trace};
 use crate::console::Console;
@@ -168,7 +168,7 @@ impl Advise {
         let plan = Plan::new(machine, items > 0, spoken > 0 || self.model.slots.is_some());
         let policies = self.model.policies(plan.policies)?;
         let names: Vec<_> = policies.iter().map(|policy| policy.name.clone()).collect();
-        let plain = |name: &&String| !name.split('+').any(|part| part == ORDER);
+        let plain = |name: &&String| !has(name, ORDER);
         let baseline = names.iter().find(|name| **name == plan.baseline);
         let baseline = baseline.or(names.iter().find(plain)).or(names.first());
         let baseline = baseline.cloned().unwrap_or_default();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use machine::Machine;
+use policy::Name;
 use policy::slots::Plan;
 
 use super::machine::load;
@@ -13,7 +14,12 @@ use crate::suggested;
 
 /// Whether a policy, or a part of it, gives cache slots their colors.
 pub fn gives_slots(name: &str) -> bool {
-    name.split('+').any(|part| part == SLOTS)
+    has(name, SLOTS)
+}
+
+/// Whether a policy is a part of what a name stands for.
+pub fn has(name: &str, policy: &str) -> bool {
+    name.parse::<Name>().is_ok_and(|name| name.has(policy))
 }
 
 /// The policy of cache slots.
@@ -90,11 +96,11 @@ impl Model {
             self.policies.clone()
         };
         for name in &names {
-            policy::build(name, &self.sets)?;
+            policy::build(&name.parse()?, &self.sets)?;
         }
         for set in &self.sets {
             let policy = set.split('.').next().unwrap_or_default();
-            if !names.iter().any(|name| name.split('+').any(|part| part == policy)) {
+            if !names.iter().any(|name| has(name, policy)) {
                 return Err(Failure::usage(format!(
                     "`--set {set}` sets a parameter of `{policy}`, which is not simulated here; add `--policy {policy}`"
                 )));

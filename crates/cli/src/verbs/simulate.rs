@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::model::Model;
+use super::model::{Model, has};
 use super::{Done, trace};
 use crate::console::{self, Console};
 use crate::destination::{Destination, Overwrite};
@@ -73,7 +73,7 @@ impl Simulate {
         }
         let machine = self.model.machine("host")?;
         let policies = self.model.policies(vec!["page-coloring".to_string()])?;
-        let hinted = |policy: &sim::PolicySpec| policy.name.split('+').any(|part| part == CDPC);
+        let hinted = |policy: &sim::PolicySpec| has(&policy.name, CDPC);
         if self.explain_hints.is_some() && !policies.iter().any(hinted) {
             return Err(Failure::usage(
                 "`--explain-hints` tells of policy `cdpc`, which is not simulated here; add `--policy cdpc`",

@@ -161,11 +161,9 @@ impl<'a> Partition<'a> {
 
     /// The baseline with its colors given by slots.
     fn policy(&self) -> String {
-        let homes = self.baseline.split('+').filter(|part| {
-            let entry = policy::entry(part);
-            entry.is_some_and(|entry| entry.kind == policy::Kind::Home)
-        });
-        homes.chain([SLOTS]).collect::<Vec<_>>().join("+")
+        let baseline = self.baseline.parse::<policy::Name>();
+        let recolored = baseline.and_then(|name| name.recolored(SLOTS));
+        recolored.map_or_else(|_| SLOTS.to_string(), |name| name.to_string())
     }
 
     fn sets(&self) -> Vec<String> {

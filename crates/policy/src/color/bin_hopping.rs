@@ -9,8 +9,8 @@
 use std::collections::VecDeque;
 
 use crate::random::Random;
-use crate::registry::Settings;
-use crate::{Placement, Policy, PolicyError, Touch, World};
+use crate::seam::{Placement, Policy, Touch, World};
+use crate::settings::{PolicyError, Settings};
 
 pub struct BinHopping {
     next: u64,

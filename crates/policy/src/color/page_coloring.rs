@@ -3,8 +3,8 @@
 //! Two pages conflict only if their addresses differ by a multiple of the size of one way of the
 //! cache. The physically indexed cache then behaves as a virtually indexed one.
 
-use crate::registry::Settings;
-use crate::{Placement, Policy, PolicyError, Touch, World};
+use crate::seam::{Placement, Policy, Touch, World};
+use crate::settings::{PolicyError, Settings};
 
 pub struct PageColoring {
     offset: u64,

@@ -1,8 +1,8 @@
 //! Random colors: what a kernel without any coloring gives, on average.
 
 use crate::random::Random;
-use crate::registry::Settings;
-use crate::{Placement, Policy, PolicyError, Touch, World};
+use crate::seam::{Placement, Policy, Touch, World};
+use crate::settings::{PolicyError, Settings};
 
 pub struct RandomColors {
     random: Random,

@@ -9,10 +9,11 @@ mod ranges;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::page::Page;
 use crate::random::Random;
-use crate::registry::Settings;
+use crate::seam::{Action, Interest, Observation, Placement, Policy, SlotWord, SlotsTold, Touch, World};
+use crate::settings::{PolicyError, Settings};
 use crate::slots::{Allocator, ColorSet, DataSet, Kind, OWNER_LIMIT, Owner, SetId, SlotId};
-use crate::{Action, Interest, Observation, Page, Placement, Policy, PolicyError, SlotWord, SlotsTold, Touch, World};
 use ranges::Ranges;
 
 const NO_COLORS: &str = "the outermost cache of this machine has no colors";

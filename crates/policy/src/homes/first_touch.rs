@@ -1,7 +1,7 @@
 //! First touch: a page lives on the node of the cpu that touches it first (Verghese96, section 6).
 
-use crate::registry::Settings;
-use crate::{Placement, Policy, PolicyError, Touch, World};
+use crate::seam::{Placement, Policy, Touch, World};
+use crate::settings::{PolicyError, Settings};
 
 pub struct FirstTouch;
 

@@ -1,7 +1,7 @@
 //! Round robin: the nodes in turn, in the order of page faults (Verghese96, section 6).
 
-use crate::registry::Settings;
-use crate::{Placement, Policy, PolicyError, Touch, World};
+use crate::seam::{Placement, Policy, Touch, World};
+use crate::settings::{PolicyError, Settings};
 
 pub struct RoundRobin {
     next: u64,

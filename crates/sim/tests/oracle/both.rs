@@ -54,7 +54,7 @@ impl Setup<'_> {
 
 /// The model's answer, or that the machine ran out of page frames.
 pub fn model(machine: &Machine, program: &Program, policy: &str, setup: &Setup) -> Option<Value> {
-    let policy = policy::build(policy, setup.sets).expect("the policy exists");
+    let policy = policy::build(&policy.parse().expect("a policy's name"), setup.sets).expect("the policy exists");
     let outcome = reference::simulate(machine, program, policy, &setup.choices()).ok()?;
     Some(outcome.json(machine, setup.classes))
 }

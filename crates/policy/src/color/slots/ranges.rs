@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::Page;
+use crate::page::Page;
 
 /// Ranges of bytes in address spaces; overlapping and neighbouring ones are one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -21,7 +21,7 @@
 //! are told as crowded. `tests/hints.rs` counts how often that is: of 112 made-up programs with small arrays whose pages many
 //! cpus share, the five steps leave 71 in conflict and this 10; of 109 that read a table too, 77 and 55.
 
-use super::coloring::{Coloring, each};
+use super::coloring::{Bound, Coloring, each, places};
 use super::hints::{Hint, Placed};
 
 /// What came of it.
@@ -64,16 +64,6 @@ pub(super) fn fit(pages: &mut [Hint], segments: &[Placed], colors: u32) -> Fitte
             crowded: before.cpus,
         },
     }
-}
-
-/// A page that some cpu touches that fits.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bound {
-    /// Where in the row it is.
-    pub(super) at: usize,
-    /// Those of its cpus that fit.
-    pub(super) cpus: u128,
-    pub(super) color: u32,
 }
 
 /// Cpus that touch no more pages than there are colors.
@@ -166,12 +156,4 @@ fn exchange(pages: &mut [Hint], bound: &[Bound], colors: u32) -> usize {
         pages[at].page = page;
     }
     moved.len()
-}
-
-/// How many pages of a row have each color when colors go in turn.
-pub(super) fn places(pages: usize, colors: u32) -> Vec<usize> {
-    let (all, more) = (pages / colors as usize, pages % colors as usize);
-    (0..colors as usize)
-        .map(|color| all + usize::from(color < more))
-        .collect()
 }

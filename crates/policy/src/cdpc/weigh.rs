@@ -18,50 +18,12 @@ mod visits;
 
 use std::ops::Range;
 
-use serde::Serialize;
-
-use super::hints::{Hints, Machine, Placed, hints, order};
-use super::{Loop, Malformed, Segment, in_step};
+use super::{Brought, Choice, Hints, Loop, Machine, Malformed, Placed, Segment, Weighed, hints, in_step, order};
 use pages::Pages;
 use visits::Visits;
 
 /// A static policy is to bring less than the five steps by more than so many parts of a hundred: what is predicted is not exact.
 const MARGIN: u64 = 5;
-
-/// A way of coloring pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub enum Choice {
-    /// By the address.
-    #[serde(rename = "page-coloring")]
-    ByAddress,
-    /// In turn, in the order in which the loops first touch pages.
-    #[serde(rename = "bin-hopping")]
-    ByTouch,
-    /// By the five steps.
-    #[serde(rename = "cdpc")]
-    Directed,
-}
-
-impl Choice {
-    const ALL: [Choice; 3] = [Choice::ByAddress, Choice::ByTouch, Choice::Directed];
-}
-
-/// What was chosen for arrays that loops use together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Weighed {
-    pub arrays: Vec<u32>,
-    pub pages: u64,
-    pub choice: Choice,
-    /// Why: blocks that caches are predicted to bring in the loops of these arrays, for each way of coloring all arrays.
-    pub brought: Vec<Brought>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Brought {
-    pub by: Choice,
-    /// By all cpus together, and once more for each cpu as many as the slowest one brings.
-    pub blocks: u64,
-}
 
 /// Preferred colors for the pages of all arrays that the loops use: those of [`hints`] where the loops gain by
 /// them, else those that a static policy would give. `ways` are those of the cache that has the colors.

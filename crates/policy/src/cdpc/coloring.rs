@@ -3,8 +3,6 @@
 //! Pages keep the color of their turn if they can, those of most cpus first, which are hardest to please. The others take
 //! a color that none of their cpus has; where there is none, two colors change along an alternating path to make one free.
 
-use super::fit::{Bound, places};
-
 const NONE: u32 = u32::MAX;
 
 /// Changes that are tried in vain. Where pages are of at most two cpus, in even rings, none is; elsewhere the search has
@@ -14,6 +12,24 @@ const TRIALS: u32 = 1 << 14;
 /// Colors that are looked at in all: for some 16000 pages that cannot keep theirs, with 4096 colors. What is left
 /// then stays in conflict.
 const LOOKS: usize = 1 << 26;
+
+/// A page that some cpu touches that fits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bound {
+    /// Where in the row it is.
+    pub(super) at: usize,
+    /// Those of its cpus that fit.
+    pub(super) cpus: u128,
+    pub(super) color: u32,
+}
+
+/// How many pages of a row have each color when colors go in turn.
+pub(super) fn places(pages: usize, colors: u32) -> Vec<usize> {
+    let (all, more) = (pages / colors as usize, pages % colors as usize);
+    (0..colors as usize)
+        .map(|color| all + usize::from(color < more))
+        .collect()
+}
 
 /// Calls for each cpu of a set.
 pub(super) fn each(mut cpus: u128, mut call: impl FnMut(usize)) {

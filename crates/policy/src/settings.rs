@@ -1,0 +1,159 @@
+//! What a policy declares of itself, and the values that its parameters got.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::seam::Policy;
+
+/// What a policy decides; one of each kind can be combined with `+`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Color,
+    Home,
+    /// In which order work items run.
+    Order,
+}
+
+/// The values a parameter may take, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Range {
+    pub least: u64,
+    pub most: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Param {
+    pub name: &'static str,
+    pub summary: &'static str,
+    pub unit: &'static str,
+    pub range: Range,
+    pub default: u64,
+    /// Where values have names: those of 0, 1 ... in the range. A name or its number is given.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub names: &'static [&'static str],
+}
+
+#[derive(Clone, Copy, Serialize)]
+pub struct Entry {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub summary: &'static str,
+    /// Paper and section, or the system it is known from.
+    pub source: &'static str,
+    pub params: &'static [Param],
+    #[serde(skip)]
+    pub(crate) build: fn(&Settings) -> Result<Box<dyn Policy>, PolicyError>,
+}
+
+/// What is wrong with a policy's name or its parameters.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    #[error("there is no policy `{name}`; the policies are {known} (one of each kind can be combined with `+`)")]
+    Unknown { name: String, known: String },
+    #[error("`{name}` combines two policies that both choose {what}; keep one of them")]
+    SameKind { name: String, what: &'static str },
+    #[error("policy `{policy}` has no parameter `{param}`; {known}")]
+    UnknownParam {
+        policy: String,
+        param: String,
+        known: String,
+    },
+    #[error("`{text}` is not of the form policy.parameter=value, as in `random.seed=7`")]
+    Form { text: String },
+    #[error("`{policy}.{param}` is {value}; allowed is a whole number from {least} to {most}")]
+    OutOfRange {
+        policy: String,
+        param: String,
+        value: String,
+        least: u64,
+        most: u64,
+    },
+    #[error("`{policy}.{param}` is {value}; allowed is one of {known}")]
+    UnknownValue {
+        policy: String,
+        param: String,
+        value: String,
+        known: String,
+    },
+}
+
+/// The parameters of one policy: what was set, over the defaults.
+pub struct Settings {
+    values: BTreeMap<&'static str, u64>,
+}
+
+impl Settings {
+    /// Those of a policy; settings of others are passed over.
+    pub(crate) fn of(entry: &Entry, sets: &[String]) -> Result<Settings, PolicyError> {
+        let mut values: BTreeMap<_, _> = entry.params.iter().map(|param| (param.name, param.default)).collect();
+        for text in sets {
+            let (policy, name, value) = split(text)?;
+            if policy != entry.name {
+                continue;
+            }
+            let param =
+                entry
+                    .params
+                    .iter()
+                    .find(|param| param.name == name)
+                    .ok_or_else(|| PolicyError::UnknownParam {
+                        policy: policy.to_string(),
+                        param: name.to_string(),
+                        known: if entry.params.is_empty() {
+                            "it has none".to_string()
+                        } else {
+                            format!("it has {}", join(entry.params.iter().map(|param| param.name)))
+                        },
+                    })?;
+            values.insert(param.name, number(policy, param, value)?);
+        }
+        Ok(Settings { values })
+    }
+
+    /// A parameter that the policy's entry declares.
+    pub(crate) fn integer(&self, name: &str) -> u64 {
+        *self
+            .values
+            .get(name)
+            .expect("a policy reads only parameters that its entry declares")
+    }
+}
+
+/// The number that a parameter's text stands for.
+fn number(policy: &str, param: &Param, value: &str) -> Result<u64, PolicyError> {
+    let Range { least, most } = param.range;
+    let named = param.names.iter().position(|known| *known == value);
+    let number = named.map(|at| at as u64).or_else(|| value.parse().ok());
+    if let Some(number) = number.filter(|number| (least..=most).contains(number)) {
+        return Ok(number);
+    }
+    let (policy, param_name, value) = (policy.to_string(), param.name.to_string(), value.to_string());
+    Err(match param.names {
+        [] => PolicyError::OutOfRange {
+            policy,
+            param: param_name,
+            value,
+            least,
+            most,
+        },
+        names => PolicyError::UnknownValue {
+            policy,
+            param: param_name,
+            value,
+            known: join(names.iter().copied()),
+        },
+    })
+}
+
+pub(crate) fn split(text: &str) -> Result<(&str, &str, &str), PolicyError> {
+    let form = || PolicyError::Form { text: text.to_string() };
+    let (name, value) = text.split_once('=').ok_or_else(form)?;
+    let (policy, param) = name.split_once('.').ok_or_else(form)?;
+    Ok((policy, param, value))
+}
+
+pub(crate) fn join<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.collect::<Vec<_>>().join(", ")
+}
