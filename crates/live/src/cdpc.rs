@@ -3,63 +3,112 @@
 //! Loops come one by one: those whose values are constants before `main`, others right before they run. The paper
 //! colors once, at start-up, when all is known. Here:
 //!
-//! - [`Coloring::start`] colors what was said before `main`: pages that nobody has touched get their colors as they
+//! - [`Coloring::start`] colors what was described before `main`: pages that nobody has touched get their colors as they
 //!   arrive.
 //! - [`Coloring::hear`] of a loop with arrays that are new, or new again, colors these. Pages that have a color already
 //!   change it only when enough came together that it pays: [`budget`] tells when, so that all exchanges of a run are at
 //!   most a few for each page.
-//! - Loops that are told again, and loops that swap the arrays of others, change nothing: the same pages keep their colors.
+//! - Loops that are described again, and loops that swap the arrays of others, change nothing: the same pages keep their
+//!   colors.
+//!
+//! Memory that was given back, and mapped anew at the same addresses, has lost its colors. That is noticed where a
+//! description makes it worth a look: whenever a loop is described that is new, its pages are looked at; for one that is
+//! known, at most every [`PATIENCE`], and only so often that looking takes at most one part in fifty of the time
+//! ([`anew`](Coloring::anew) says what can be seen). Between looks a loop that is known costs one hash.
 //!
 //! A page that two arrays share has one color like any other: hints are by page. What cannot be colored stays where it
 //! is, and [`Outcome`] tells why.
 
 mod budget;
-mod collection;
+mod dealing;
 mod fit;
 mod outcome;
-mod preference;
+mod placing;
+mod wanted;
 
-use std::collections::{BTreeMap, HashSet};
-use std::time::Instant;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::time::{Duration, Instant};
 
-use policy::cdpc::Loop;
+use policy::cdpc::{Added, Loop, NamedChoice, Program, Room};
 
 use crate::daemon::Client;
 use crate::found::{self, Unknown};
 use crate::{Colors, Config, Engine, Error, Others, PAGE_BYTES};
 use budget::Budget;
-use collection::{Collection, Heard};
+use dealing::Dealing;
+pub use dealing::{POLICIES, UnknownPolicy};
 pub use outcome::{Moment, Outcome};
-pub use preference::{Order, UnknownOrder};
 
 /// Reasons that are kept of one kind.
 const MOST_NOTES: usize = 16;
+/// Loops, and summaries of all of them, that are kept.
+const MOST_LOOPS: usize = 4096;
+const MOST_SUMMARIES: usize = 1 << 16;
+
+/// The pages of a loop that is known are looked at again after this time at the earliest.
+pub const PATIENCE: Duration = Duration::from_millis(100);
+/// And after so many times what looking took the last time.
+const REST: u32 = 50;
 
 /// The colors of one process's arrays.
 pub struct Coloring {
-    order: Order,
+    /// The policy's name in the registry.
+    policy: &'static str,
+    dealing: Dealing,
     colors: Colors,
     engine: Engine,
-    loops: Collection,
+    /// Whether frames come from the daemon, which knows its own.
+    supplied: bool,
+    program: Program,
+    room: Room,
     budget: Budget,
     /// The color that each page was last meant to have, by number of the page.
     preferred: BTreeMap<u64, u16>,
     started: bool,
-    /// Loops that were heard of since all hints were last computed together.
+    /// Loops that were described since all hints were last computed together.
     pending: usize,
+    /// When the pages of a loop that is known may be looked at.
+    next_look: Option<Instant>,
+    patience: Duration,
     start: Moment,
     later: Moment,
     /// Pages that have no color of our choice, and why.
     left: BTreeMap<u64, String>,
+    /// Pages for which nothing could be done at all, by the reason.
+    passed_over: BTreeMap<&'static str, u64>,
+    /// What was chosen for the sets of arrays, when all loops were last seen together.
+    weighed: Vec<NamedChoice>,
+    /// How often known loops were described again, and how many descriptions could not be used.
+    again: u64,
+    refused: u64,
     notes: Vec<String>,
+}
+
+/// Pages whose colors nothing binds.
+#[derive(Default)]
+struct Fresh {
+    /// Of arrays that no loop had before.
+    new: HashSet<u64>,
+    /// Of memory that is new at an old address.
+    anew: BTreeSet<u64>,
+}
+
+impl Fresh {
+    fn contains(&self, page: u64) -> bool {
+        self.new.contains(&page) || self.anew.contains(&page)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.new.is_empty() && self.anew.is_empty()
+    }
 }
 
 impl Coloring {
     /// Finds the colors of this machine and what moves pages. Frames come from the daemon where it runs and has the same
-    /// colors, else from the process's own pool.
+    /// colors, else from the process's own pool. The policy is one of [`POLICIES`].
     ///
-    /// Errors: those of [`found::found`] and [`Engine::open`].
-    pub fn open(order: Order) -> Result<Coloring, Error> {
+    /// Errors: [`Error::Unavailable`] for another policy, and those of [`found::found`] and [`Engine::open`].
+    pub fn open(policy: &str) -> Result<Coloring, Error> {
         let daemon = Client::find();
         let forced = std::env::var_os(found::VARIABLE).is_some();
         let colors = match &daemon {
@@ -70,43 +119,63 @@ impl Coloring {
         let same = |theirs: &Colors| {
             (theirs.first_bit, theirs.bits, theirs.color_bytes) == (colors.first_bit, colors.bits, colors.color_bytes)
         };
+        let mut supplied = false;
         if let Ok(client) = daemon
             && same(client.colors())
         {
             config.supply = Some(Box::new(client));
+            supplied = true;
         }
-        Ok(Coloring::with(order, colors, Engine::open(config)?))
+        let mut coloring = Coloring::with(policy, colors, Engine::open(config)?)?;
+        coloring.supplied = supplied;
+        Ok(coloring)
     }
 
-    /// With an engine for these colors.
-    pub fn with(order: Order, colors: Colors, engine: Engine) -> Coloring {
-        Coloring {
-            order,
+    /// With an engine for these colors, which has no supply.
+    ///
+    /// Errors: [`Error::Unavailable`] for a policy that is none of [`POLICIES`].
+    pub fn with(policy: &str, colors: Colors, engine: Engine) -> Result<Coloring, Error> {
+        let (policy, dealing) = Dealing::named(policy, &colors).map_err(|why| Error::Unavailable {
+            what: "coloring by described loops".into(),
+            why: why.to_string(),
+        })?;
+        Ok(Coloring {
+            policy,
+            dealing,
             colors,
             engine,
-            loops: Collection::default(),
+            supplied: false,
+            program: Program::default(),
+            room: Room::new(MOST_LOOPS, MOST_SUMMARIES, u128::MAX),
             budget: Budget::default(),
             preferred: BTreeMap::new(),
             started: false,
             pending: 0,
+            next_look: None,
+            patience: PATIENCE,
             start: Moment::default(),
             later: Moment::default(),
             left: BTreeMap::new(),
+            passed_over: BTreeMap::new(),
+            weighed: Vec::new(),
+            again: 0,
+            refused: 0,
             notes: Vec::new(),
-        }
+        })
     }
 
     pub fn colors(&self) -> &Colors {
         &self.colors
     }
 
-    pub fn order(&self) -> Order {
-        self.order
+    /// The policy's name.
+    pub fn policy(&self) -> &'static str {
+        self.policy
     }
 
-    /// Whether a loop was heard of, so that hearing it again changes nothing that was said.
-    pub fn knows(&self, told: &Loop) -> bool {
-        self.loops.knows(told)
+    /// Whether a loop was described before, so that describing it again changes nothing that was said.
+    pub fn knows(&self, described: &Loop) -> bool {
+        self.program.find(described).is_some()
     }
 
     /// Whether [`Coloring::start`] is over.
@@ -116,52 +185,70 @@ impl Coloring {
 
     /// The loops so far.
     pub fn loops(&self) -> &[Loop] {
-        self.loops.all()
+        self.program.loops()
     }
 
-    /// Before `main`: colors the pages of all loops that were heard of.
+    /// Before `main`: colors the pages of all loops that were described.
     ///
     /// # Safety
     /// As for [`Engine::color`]: the arrays of the loops are the program's memory, and `others` is true.
     pub unsafe fn start(&mut self, others: Others) {
         let first = !std::mem::replace(&mut self.started, true);
-        if first && !self.loops.all().is_empty() {
+        if first && !self.program.loops().is_empty() {
             // SAFETY: the caller's promise.
-            unsafe { self.color(&HashSet::new(), first, others) };
+            unsafe { self.color(&Fresh::default(), None, first, others) };
         }
     }
 
     /// A loop is about to run, or will one day. Before [`Coloring::start`] it is kept for that.
     ///
     /// # Safety
-    /// As for [`Engine::color`] with [`Others::Running`], of the loop's arrays and those heard of before.
-    pub unsafe fn hear(&mut self, told: Loop) {
-        if let Some(why) = fit::beyond(&told) {
+    /// As for [`Engine::color`] with [`Others::Running`], of the loop's arrays and those described before.
+    pub unsafe fn hear(&mut self, described: Loop) {
+        if let Some(why) = fit::beyond(&described) {
             return self.refuse(why);
         }
-        let heard = self.loops.add(told);
-        let fresh = match heard {
-            Heard::TooMany => return,
-            Heard::Known if self.pending == 0 => return,
-            // The program is where it was before: what it does over and over is known.
-            Heard::Known => HashSet::new(),
-            Heard::New { ref pages } => {
+        let mut fresh = Fresh::default();
+        let (at, again) = match self.program.add(described, &mut self.room) {
+            Err(why) => return self.refuse(why.to_string()),
+            Ok(Added::Known { at }) => {
+                self.again += 1;
+                if !self.started || (self.pending == 0 && !self.may_look()) {
+                    return;
+                }
+                (at, true)
+            }
+            Ok(Added::New { at, fresh: arrays }) => {
                 self.pending += 1;
-                pages.iter().flat_map(|pages| pages.clone()).collect()
+                fresh.new = arrays.into_iter().flat_map(pages).collect();
+                (at, false)
             }
         };
-        if self.started {
-            self.budget.heard(self.loops.all().len(), heard == Heard::Known);
-            if !fresh.is_empty() || self.budget.may_compute(self.preferred.len()) {
-                // SAFETY: the caller's promise.
-                unsafe { self.color(&fresh, false, Others::Running) };
-            }
+        if !self.started {
+            return;
         }
+        let began = Instant::now();
+        fresh.anew = self.anew(at);
+        self.budget.heard(self.program.loops().len(), again);
+        if self.pending == 0 {
+            // Nothing new was said; what was lost is put right.
+            let wanted = fresh.anew.iter().map(|page| (*page, self.preferred[page])).collect();
+            // SAFETY: the caller's promise.
+            unsafe { self.recolor(wanted, &fresh, began) };
+        } else if !fresh.is_empty() || self.budget.may_compute(self.preferred.len()) {
+            // SAFETY: the caller's promise.
+            unsafe { self.color(&fresh, Some(at), false, Others::Running) };
+        }
+        self.next_look = Some(Instant::now() + self.patience.max(began.elapsed() * REST));
+    }
+
+    fn may_look(&self) -> bool {
+        self.next_look.is_none_or(|at| Instant::now() >= at)
     }
 
     /// What was not understood of a summary.
     pub fn refuse(&mut self, why: String) {
-        self.loops.refused += 1;
+        self.refused += 1;
         self.note(why);
     }
 
@@ -169,136 +256,35 @@ impl Coloring {
     ///
     /// # Safety
     /// As for [`Engine::color`].
-    unsafe fn color(&mut self, fresh: &HashSet<u64>, first: bool, others: Others) {
+    unsafe fn color(&mut self, fresh: &Fresh, at: Option<usize>, first: bool, others: Others) {
         let began = Instant::now();
-        let wanted = if first || self.budget.may_compute(self.preferred.len()) {
-            self.all_together(fresh, first)
-        } else {
-            self.behind_the_others(fresh)
-        };
-        match wanted {
-            Ok(wanted) => {
-                let mut moment = if first { self.start.clone() } else { self.later.clone() };
-                let placing = Instant::now();
-                // SAFETY: the caller's promise.
-                unsafe { self.place(&wanted, others, &mut moment) };
-                moment.placing += placing.elapsed();
-                moment.times += u64::from(!wanted.is_empty());
-                moment.duration += began.elapsed();
-                *(if first { &mut self.start } else { &mut self.later }) = moment;
-            }
+        match self.wanted(fresh, at, first) {
+            // SAFETY: the caller's promise.
+            Ok(wanted) => unsafe { self.place_at(wanted, fresh, first, others, began) },
             Err(error) => self.note(error.to_string()),
         }
     }
 
-    /// Which pages get which color, when all loops are seen together.
-    fn all_together(&mut self, fresh: &HashSet<u64>, first: bool) -> Result<Vec<(u64, u16)>, policy::cdpc::Malformed> {
-        let hints = match self.order.hints(self.loops.all(), self.colors.count(), 0) {
-            Ok(hints) => hints,
-            // One that cannot be must not take the others with it.
-            Err(_) => {
-                let (order, colors) = (self.order, self.colors.count());
-                for wrong in self
-                    .loops
-                    .retain(|told| order.hints(std::slice::from_ref(told), colors, 0))
-                {
-                    self.note(wrong.to_string());
-                }
-                self.order.hints(self.loops.all(), self.colors.count(), 0)?
-            }
-        };
-        let differs = |&(page, color): &(u64, u16)| self.preferred.get(&page).is_some_and(|&was| was != color);
-        let changed = hints
-            .iter()
-            .filter(|hint| differs(hint) && !fresh.contains(&hint.0))
-            .count();
-        let all = first || self.budget.may_change(changed, self.preferred.len());
-        self.budget.computed(hints.len());
-        if all {
-            self.pending = 0;
-            self.budget.changed(changed, self.loops.all().len());
+    /// # Safety
+    /// As for [`Engine::color`] with [`Others::Running`].
+    unsafe fn recolor(&mut self, wanted: Vec<(u64, u16)>, fresh: &Fresh, began: Instant) {
+        if !wanted.is_empty() {
+            // SAFETY: the caller's promise.
+            unsafe { self.place_at(wanted, fresh, false, Others::Running, began) };
         }
-        let is_wanted = |hint: &(u64, u16)| {
-            let new = fresh.contains(&hint.0) || !self.preferred.contains_key(&hint.0);
-            new || (all && differs(hint))
-        };
-        let mut wanted: Vec<_> = hints.into_iter().filter(is_wanted).collect();
-        wanted.sort_unstable();
-        Ok(wanted)
-    }
-
-    /// The new pages alone, colored on from where the others end.
-    fn behind_the_others(&self, fresh: &HashSet<u64>) -> Result<Vec<(u64, u16)>, policy::cdpc::Malformed> {
-        let Some(newest) = self.loops.all().last() else {
-            return Ok(Vec::new());
-        };
-        let from = (self.preferred.len() % self.colors.count() as usize) as u32;
-        let mut hints = self
-            .order
-            .hints(std::slice::from_ref(newest), self.colors.count(), from)?;
-        hints.retain(|hint| fresh.contains(&hint.0) || !self.preferred.contains_key(&hint.0));
-        hints.sort_unstable();
-        Ok(hints)
     }
 
     /// # Safety
     /// As for [`Engine::color`].
-    unsafe fn place(&mut self, wanted: &[(u64, u16)], others: Others, moment: &mut Moment) {
-        let fit = match fit::runs(wanted) {
-            Ok(fit) => fit,
-            Err(error) => return self.note(format!("nothing was colored: /proc/self/maps: {error}")),
-        };
-        moment.pages += wanted.len() as u64;
-        let unfit: BTreeMap<u64, &str> = fit.left.into_iter().collect();
-        // Colors that pages have already, for those that keep them.
-        let mut before = BTreeMap::new();
-        for &(page, color) in wanted {
-            match unfit.get(&page) {
-                None => {
-                    let was = self.preferred.insert(page, color);
-                    if self.left.remove(&page).is_none()
-                        && let Some(was) = was
-                    {
-                        before.insert(page, was);
-                    }
-                }
-                // One that has a color already and cannot change it any more (constants) keeps that.
-                Some(_) if self.preferred.contains_key(&page) => moment.pages -= 1,
-                Some(why) => {
-                    self.preferred.insert(page, color);
-                    self.left.insert(page, why.to_string());
-                }
-            }
-        }
-        for run in fit.runs {
-            let first = (run.pages.start / PAGE_BYTES) as u64;
-            // SAFETY: the caller's promise; `fit` left out what is not mapped for the program to write.
-            match unsafe { self.engine.color(run.pages, &run.wish, others) } {
-                Ok(done) => {
-                    moment.kept += done.kept as u64;
-                    moment.colored += (done.filled + done.exchanged) as u64;
-                    moment.supplied += done.supplied as u64;
-                    for left in done.left {
-                        self.left
-                            .insert((left.address / PAGE_BYTES) as u64, left.why.to_string());
-                    }
-                }
-                Err(error) => {
-                    let why = error.to_string();
-                    for page in first..first + run.pages.count as u64 {
-                        match before.get(&page) {
-                            Some(&was) => {
-                                self.preferred.insert(page, was);
-                                moment.pages -= 1;
-                            }
-                            None => {
-                                self.left.insert(page, why.clone());
-                            }
-                        }
-                    }
-                }
-            }
-        }
+    unsafe fn place_at(&mut self, wanted: Vec<(u64, u16)>, fresh: &Fresh, first: bool, others: Others, began: Instant) {
+        let mut moment = if first { self.start.clone() } else { self.later.clone() };
+        let placing = Instant::now();
+        // SAFETY: the caller's promise.
+        unsafe { self.place(&wanted, fresh, others, &mut moment) };
+        moment.placing += placing.elapsed();
+        moment.times += u64::from(!wanted.is_empty());
+        moment.duration += began.elapsed();
+        *(if first { &mut self.start } else { &mut self.later }) = moment;
     }
 
     fn note(&mut self, note: String) {
@@ -306,6 +292,12 @@ impl Coloring {
             self.notes.push(note);
         }
     }
+}
+
+/// The pages that bytes lie on.
+fn pages(bytes: std::ops::Range<u64>) -> std::ops::Range<u64> {
+    let page = PAGE_BYTES as u64;
+    bytes.start / page..bytes.end.div_ceil(page)
 }
 
 #[cfg(test)]

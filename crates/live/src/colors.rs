@@ -56,6 +56,13 @@ impl Colors {
         1 << self.bits
     }
 
+    /// How many pages of one color the cache holds at once; at least 1.
+    pub fn ways(&self) -> u32 {
+        u32::try_from(self.color_bytes / crate::PAGE_BYTES as u64)
+            .unwrap_or(u32::MAX)
+            .max(1)
+    }
+
     /// The color of a frame, by its number (physical address / 4096).
     pub fn of(&self, frame: u64) -> u32 {
         (frame >> (self.first_bit - 12)) as u32 & (self.count() - 1)

@@ -30,12 +30,34 @@ pub struct CdpcReport {
     pub most: u64,
     /// Why pages did not get their color when they were to.
     pub left_out: Vec<LeftOut>,
+    /// What was chosen for arrays that loops use together, and why; empty where nothing was weighed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub weighed: Vec<Chosen>,
     /// Before `main`, and at loops that came later.
     pub start: When,
     pub later: When,
     /// Large blocks of the heap, where these are aligned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub padded: Option<Padded>,
+}
+
+/// How the pages of arrays that loops use together are colored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Chosen {
+    /// The first of their names, and how many they are.
+    pub arrays: Vec<String>,
+    pub arrays_in_all: u64,
+    pub pages: u64,
+    /// The policy whose colors they have.
+    pub policy: String,
+    /// Blocks that caches are predicted to bring in the loops of these arrays, under each policy.
+    pub brought: Vec<Brought>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Brought {
+    pub policy: String,
+    pub blocks: u64,
 }
 
 /// Pages that have no color of our choice.

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 pub use align::{Alignment, BadAlignment};
-pub use cdpc::{CdpcReport, LeftOut, Padded, When};
+pub use cdpc::{Brought, CdpcReport, Chosen, LeftOut, Padded, When};
 pub use report::{DataReport, Report, Share, State};
 pub use slate::{Slate, read_slate};
 

@@ -16,6 +16,8 @@
 //! [`weighed`] compares that with what page coloring and bin hopping would come to, and chooses for each set of arrays:
 //! where the pages of each cpu do not fit, the five steps may lose.
 //!
+//! [`Program`] collects the loops that a program describes, each once, for the simulated world and for the live one.
+//!
 //! [`order`] takes the steps from the second on, for segments that are known otherwise: from a trace of a program that
 //! no compiler told about.
 
@@ -27,6 +29,7 @@ mod hints;
 mod iterations;
 mod nest;
 mod path;
+mod program;
 mod segments;
 mod sets;
 mod steps;
@@ -37,11 +40,12 @@ mod touched;
 mod wanted;
 mod weigh;
 
-pub use hints::{Array, Brought, Choice, Hint, Hints, Machine, Placed, Set, Weighed};
+pub use hints::{Array, Brought, Choice, Hint, Hints, Machine, NamedChoice, Placed, Set, Weighed};
+pub use program::{Added, Program, Room};
 pub use segments::{Segment, Segments, segments};
 pub use steps::{hints, order};
 pub use summary::{Access, Communication, Direction, Inner, Loop, Malformed, Schedule, Summary};
-pub use touch_order::in_step;
+pub use touch_order::{first_touches, in_step};
 pub use touched::{Touched, pages, touched};
 pub use wanted::{PageColors, Source, Wanted};
 pub use weigh::{predicted, weighed, weighed_order};

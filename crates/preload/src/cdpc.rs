@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use live::cdpc::{Coloring, Moment, Order, Outcome};
+use live::cdpc::{Coloring, Moment, Outcome};
 use live::{Others, PAGE_BYTES};
-use orders::{Alignment, CdpcReport, Directed, LeftOut, Report, State as Stage, When};
-use policy::cdpc::Loop;
+use orders::{Alignment, Brought, CdpcReport, Chosen, Directed, LeftOut, Report, State as Stage, When};
+use policy::cdpc::{Loop, NamedChoice};
 use summaries::domicile_loop;
 
 use crate::placing::{FORKS, Stay};
@@ -24,6 +24,10 @@ static STATE: Mutex<Option<State>> = Mutex::new(None);
 
 /// Notes that are kept.
 const MOST_NOTES: usize = 16;
+/// Arrays of one set that are named.
+const MOST_NAMES: usize = 8;
+/// Sets of arrays that are reported.
+const MOST_SETS: usize = 64;
 /// How often the report is brought up to date at most.
 const BETWEEN_REPORTS: Duration = Duration::from_millis(100);
 /// How long the end waits for a loop that another thread tells of.
@@ -57,11 +61,7 @@ pub fn align_alone() {
 /// From now on what the program says is listened to.
 fn arm(directed: &Directed) -> Result<(), String> {
     let began = Instant::now();
-    let order: Order = directed
-        .policy
-        .parse()
-        .map_err(|error: live::cdpc::UnknownOrder| error.to_string())?;
-    let coloring = Coloring::open(order).map_err(|error| error.to_string())?;
+    let coloring = Coloring::open(&directed.policy).map_err(|error| error.to_string())?;
     let align = directed
         .align
         .map(|how| (how, padding::begin(how).err().map(str::to_string)));
@@ -255,7 +255,7 @@ impl State {
             pages: pages as u64,
         };
         CdpcReport {
-            policy: self.coloring.order().name().to_string(),
+            policy: self.coloring.policy().to_string(),
             loops: outcome.loops as u64,
             again: outcome.again,
             refused: outcome.refused,
@@ -270,10 +270,25 @@ impl State {
             fewest: outcome.fewest as u64,
             most: outcome.most as u64,
             left_out: outcome.left.into_iter().map(left).collect(),
+            weighed: outcome.weighed.into_iter().take(MOST_SETS).map(chosen).collect(),
             start: when(&outcome.start),
             later: when(&outcome.later),
             padded: self.align.clone().map(|(how, off)| padding::report(how, off)),
         }
+    }
+}
+
+fn chosen(set: NamedChoice) -> Chosen {
+    let brought = |brought: policy::cdpc::Brought| Brought {
+        policy: brought.by.policy().to_string(),
+        blocks: brought.blocks,
+    };
+    Chosen {
+        arrays_in_all: set.arrays.len() as u64,
+        arrays: set.arrays.into_iter().take(MOST_NAMES).collect(),
+        pages: set.pages,
+        policy: set.choice.policy().to_string(),
+        brought: set.brought.into_iter().map(brought).collect(),
     }
 }
 

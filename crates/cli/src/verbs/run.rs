@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use capture::locate::Program;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use live::cdpc::Order;
+use live::cdpc::POLICIES;
 use live::daemon::Client;
 use live::found::{self, Unknown};
 use live::{Colors, Source};
@@ -56,8 +56,8 @@ pub struct Run {
     #[arg(long, value_name = "FILE")]
     slots: Option<PathBuf>,
 
-    /// Color the arrays of parallel loops: cdpc by the five steps of compiler-directed page coloring, page-coloring by
-    /// address, bin-hopping in turn as the loops come to the pages, random
+    /// Color the arrays of parallel loops: cdpc by the five steps of compiler-directed page coloring, or as one of the next two
+    /// where that is predicted to be better; page-coloring by address; bin-hopping in turn as the loops come to the pages; random
     #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = names())]
     policy: Option<String>,
 
@@ -193,7 +193,7 @@ impl Run {
 }
 
 fn names() -> PossibleValuesParser {
-    PossibleValuesParser::new(Order::ALL.map(Order::name))
+    PossibleValuesParser::new(POLICIES)
 }
 
 /// The plan in a file, and its text.

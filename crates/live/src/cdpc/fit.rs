@@ -37,6 +37,9 @@ pub fn beyond(told: &Loop) -> Option<String> {
     Some(format!("{}: {wrong}", told.place))
 }
 
+/// Why a page is left where there is no memory: there may be some when its loop is described again.
+pub const UNMAPPED: &str = "nothing is mapped there";
+
 /// Divides pages, ascending, with the color of each.
 pub fn runs(wanted: &[(u64, u16)]) -> io::Result<Fit> {
     Ok(divided(wanted, &mappings::all(None)?, kind))
@@ -55,7 +58,7 @@ fn divided(wanted: &[(u64, u16)], mapped: &[Mapping], kind: fn(&Mapping) -> Resu
         let address = (page as usize).saturating_mul(PAGE_BYTES);
         while mapped.next_if(|mapping| mapping.span.end() <= address).is_some() {}
         let mapping = mapped.peek().filter(|mapping| mapping.span.contains(address));
-        let of_file = match mapping.map_or(Err("nothing is mapped there"), |mapping| kind(mapping)) {
+        let of_file = match mapping.map_or(Err(UNMAPPED), |mapping| kind(mapping)) {
             Ok(of_file) => of_file,
             Err(why) => {
                 fit.left.push((page, why));

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use policy::cdpc::NamedChoice;
+
 use super::{Coloring, fit};
 
 /// What was done at one time, or at several.
@@ -51,6 +53,9 @@ pub struct Outcome {
     pub left: Vec<(String, usize)>,
     pub start: Moment,
     pub later: Moment,
+    /// What was chosen for sets of arrays that loops use together, and why, when all loops were last seen together; empty where
+    /// nothing was weighed.
+    pub weighed: Vec<NamedChoice>,
     /// What moves pages: a line each.
     pub means: String,
     pub notes: Vec<String>,
@@ -73,19 +78,31 @@ impl Coloring {
             .into_iter()
             .map(|(why, pages)| (why.to_string(), pages))
             .collect();
+        left.extend(
+            self.passed_over
+                .iter()
+                .map(|(why, &pages)| (why.to_string(), pages as usize)),
+        );
         left.sort_by_key(|(_, pages)| std::cmp::Reverse(*pages));
         let mut outcome = Outcome {
-            loops: self.loops.all().len(),
-            again: self.loops.again,
-            refused: self.loops.refused,
-            arrays: self.loops.arrays(),
-            threads: self.loops.all().iter().map(|told| told.threads).max().unwrap_or(0),
+            loops: self.program.loops().len(),
+            again: self.again,
+            refused: self.refused,
+            arrays: self.program.arrays(),
+            threads: self
+                .program
+                .loops()
+                .iter()
+                .map(|known| known.threads)
+                .max()
+                .unwrap_or(0),
             pages: self.preferred.len(),
             fewest: by_color.iter().copied().min().unwrap_or(0),
             most: by_color.iter().copied().max().unwrap_or(0),
             left,
             start: self.start.clone(),
             later: self.later.clone(),
+            weighed: self.weighed.clone(),
             means: self.engine.means().to_string(),
             notes: self.notes.clone(),
             ..Outcome::default()

@@ -28,16 +28,20 @@ pub(super) fn a_loop(place: &str, arrays: &[(u64, u64)], threads: u32) -> Loop {
     }
 }
 
-fn coloring(order: Order) -> Coloring {
-    let colors = Colors {
+/// 16 colors of 16 pages each.
+pub(super) fn colors() -> Colors {
+    Colors {
         first_bit: 12,
         bits: 4,
         color_bytes: 65536,
         cache: "L2".into(),
         source: Source::Forced,
-    };
-    let engine = Engine::open(Config::new(colors.clone())).unwrap();
-    Coloring::with(order, colors, engine)
+    }
+}
+
+fn coloring(policy: &str) -> Coloring {
+    let engine = Engine::open(Config::new(colors())).unwrap();
+    Coloring::with(policy, colors(), engine).unwrap()
 }
 
 /// A loop over a test's own memory, or over addresses that are refused.
@@ -77,9 +81,9 @@ fn honoured(outcome: &Outcome) {
 
 #[test]
 fn what_was_said_before_main_is_colored_at_once() {
-    for order in Order::ALL {
+    for policy in POLICIES {
         let memory = Memory::new(200);
-        let mut coloring = coloring(order);
+        let mut coloring = coloring(policy);
         hear(
             &mut coloring,
             a_loop("f", &[memory.array(0, 100), memory.array(100, 60)], 4),
@@ -94,7 +98,7 @@ fn what_was_said_before_main_is_colored_at_once() {
         );
         assert_eq!((outcome.start.times, outcome.later.times), (1, 0));
         honoured(&outcome);
-        if order == Order::Directed {
+        if policy == "cdpc" {
             assert!(outcome.most - outcome.fewest <= 1, "{outcome:?}");
         }
     }
@@ -106,7 +110,7 @@ fn content_stays_and_pages_that_no_loop_touches_are_left_alone() {
     for page in 0..64 {
         memory.0.set_word(page, 3, 1000 + page as u64);
     }
-    let mut coloring = coloring(Order::Directed);
+    let mut coloring = coloring("cdpc");
     // The array is longer than the loop.
     let mut told = a_loop("f", &[memory.array(0, 64)], 2);
     told.iterations = 40;
@@ -122,7 +126,7 @@ fn content_stays_and_pages_that_no_loop_touches_are_left_alone() {
 fn loops_that_swap_arrays_change_nothing() {
     let memory = Memory::new(128);
     let (old, new) = (memory.array(0, 64), memory.array(64, 64));
-    let mut coloring = coloring(Order::Directed);
+    let mut coloring = coloring("cdpc");
     start(&mut coloring);
     for _ in 0..100 {
         hear(&mut coloring, a_loop("step", &[old, new], 2));
@@ -139,7 +143,7 @@ fn loops_that_swap_arrays_change_nothing() {
 #[test]
 fn arrays_that_come_later_are_colored_when_they_come() {
     let memory = Memory::new(40 * 16);
-    let mut coloring = coloring(Order::Directed);
+    let mut coloring = coloring("cdpc");
     start(&mut coloring);
     for number in 0..40 {
         let together = [memory.array(number * 16, 16), memory.array(0, 16)];
@@ -154,7 +158,7 @@ fn arrays_that_come_later_are_colored_when_they_come() {
 
 #[test]
 fn memory_that_is_gone_is_told_and_does_no_harm() {
-    let mut coloring = coloring(Order::Directed);
+    let mut coloring = coloring("cdpc");
     let gone = Memory::new(16);
     let array = gone.array(0, 16);
     hear(&mut coloring, a_loop("f", &[array], 2));
@@ -173,7 +177,7 @@ fn memory_that_is_gone_is_told_and_does_no_harm() {
 #[test]
 fn a_loop_that_cannot_be_does_not_take_the_others_with_it() {
     let memory = Memory::new(16);
-    let mut coloring = coloring(Order::Directed);
+    let mut coloring = coloring("cdpc");
     hear(
         &mut coloring,
         a_loop("wrong", &[memory.array(0, 16), (1 << 40, 1 << 61)], 2),
@@ -203,7 +207,7 @@ fn loops_of_any_counts_take_no_more_than_their_arrays() {
         (0, u64::MAX, Schedule::Chunked(3)),
         (i64::MIN, 3, Schedule::Even),
     ] {
-        let mut coloring = coloring(Order::Directed);
+        let mut coloring = coloring("cdpc");
         let mut told = a_loop("wild", &[memory.array(0, 16)], 128);
         (told.iterations, told.schedule) = (iterations, schedule);
         told.summaries[0].unit = unit;
@@ -213,4 +217,135 @@ fn loops_of_any_counts_take_no_more_than_their_arrays() {
         let outcome = coloring.outcome(true);
         assert_eq!(outcome.pages, 16, "{outcome:?}");
     }
+}
+
+/// Whether this process sees frames, so that wrong ones can be told.
+fn sees_frames() -> bool {
+    sys::frames::Pagemap::own_numbers_visible()
+}
+
+/// Other memory in the place of the old, all zeros, without frames.
+fn map_anew(memory: &Memory) {
+    let mut other = Area::map(memory.0.bytes(), Size::Small).unwrap();
+    // SAFETY: the test's own memory, which nobody else uses.
+    unsafe { sys::memory::remap(&mut other, 0, memory.0.span()) }.unwrap();
+}
+
+#[test]
+fn memory_that_is_mapped_anew_at_the_same_address_is_colored_again() {
+    for policy in POLICIES {
+        for (again, filled) in [(true, false), (true, true), (false, false), (false, true)] {
+            if filled && !sees_frames() {
+                continue;
+            }
+            let memory = Memory::new(64);
+            let mut coloring = coloring(policy);
+            coloring.patience = Duration::ZERO;
+            hear(&mut coloring, a_loop("f", &[memory.array(0, 64)], 2));
+            start(&mut coloring);
+            honoured(&coloring.outcome(true));
+            map_anew(&memory);
+            if filled {
+                (0..64).for_each(|page| memory.0.set_word(page, 0, page as u64));
+            }
+            let place = if again { "f" } else { "g" };
+            std::thread::sleep(Duration::from_millis(2) + coloring.start.duration * REST);
+            hear(&mut coloring, a_loop(place, &[memory.array(0, 64)], 2));
+            let outcome = coloring.outcome(true);
+            assert_eq!(outcome.pages, 64);
+            assert!(
+                outcome.absent + outcome.elsewhere <= 1,
+                "{policy} {again} {filled}: {outcome:?}"
+            );
+            honoured(&outcome);
+            if filled {
+                assert!((0..64).all(|page| memory.0.word(page, 0) == page as u64));
+            }
+        }
+    }
+}
+
+#[test]
+fn memory_that_went_away_under_a_known_loop_is_told() {
+    let mut coloring = coloring("cdpc");
+    coloring.patience = Duration::ZERO;
+    let gone = Memory::new(16);
+    let described = a_loop("f", &[gone.array(0, 16)], 2);
+    hear(&mut coloring, described.clone());
+    start(&mut coloring);
+    drop(gone);
+    hear(&mut coloring, described);
+    let outcome = coloring.outcome(true);
+    assert_eq!(outcome.left, [("nothing is mapped there".to_string(), 16)]);
+    assert_eq!(outcome.out_of_sight, 16);
+}
+
+#[test]
+fn a_known_loop_is_not_looked_at_before_its_time() {
+    let memory = Memory::new(64);
+    let mut coloring = coloring("cdpc");
+    start(&mut coloring);
+    let described = a_loop("f", &[memory.array(0, 64)], 2);
+    hear(&mut coloring, described.clone());
+    let due = coloring.next_look.unwrap();
+    coloring.next_look = Some(due + Duration::from_secs(3600));
+    map_anew(&memory);
+    for _ in 0..1000 {
+        hear(&mut coloring, described.clone());
+    }
+    assert_eq!(coloring.outcome(true).absent, 64);
+    coloring.next_look = Some(Instant::now());
+    hear(&mut coloring, described);
+    honoured(&coloring.outcome(true));
+}
+
+#[test]
+fn a_loop_over_fine_and_coarse_grids_is_two_loops_and_settles() {
+    let memory = Memory::new(64);
+    let mut coloring = coloring("cdpc");
+    start(&mut coloring);
+    let fine = a_loop("sweep", &[memory.array(0, 64)], 8);
+    let coarse = Loop {
+        iterations: 16,
+        threads: 2,
+        ..fine.clone()
+    };
+    for _ in 0..50 {
+        hear(&mut coloring, fine.clone());
+        hear(&mut coloring, coarse.clone());
+    }
+    let outcome = coloring.outcome(true);
+    assert_eq!((outcome.loops, outcome.again), (2, 98));
+    assert!(outcome.later.times <= 3, "{:?}", outcome.later);
+    honoured(&outcome);
+}
+
+#[test]
+fn what_was_chosen_for_each_set_of_arrays_is_told_with_its_reason() {
+    use policy::cdpc::Choice;
+    // All of it fits: nothing is to be gained by hints.
+    let memory = Memory::new(20);
+    let mut coloring = coloring("cdpc");
+    hear(&mut coloring, a_loop("f", &[memory.array(0, 8), memory.array(8, 4)], 2));
+    hear(&mut coloring, a_loop("g", &[memory.array(12, 8)], 2));
+    start(&mut coloring);
+    let outcome = coloring.outcome(true);
+    honoured(&outcome);
+    let chosen: Vec<_> = outcome
+        .weighed
+        .iter()
+        .map(|set| (set.arrays.len(), set.pages, set.choice))
+        .collect();
+    assert_eq!(chosen, [(2, 12, Choice::ByAddress), (1, 8, Choice::ByAddress)]);
+    for set in &outcome.weighed {
+        let blocks: Vec<u64> = set.brought.iter().map(|brought| brought.blocks).collect();
+        assert!(blocks.len() == 3 && blocks[0] == blocks[2], "{set:?}");
+    }
+    // And that is how they lie.
+    assert!(
+        coloring
+            .preferred
+            .iter()
+            .all(|(page, color)| page % 16 == u64::from(*color))
+    );
 }

@@ -128,6 +128,67 @@ pub struct Brought {
     pub blocks: u64,
 }
 
+/// What was chosen for arrays that loops use together, with the arrays' names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedChoice {
+    /// Ascending by address.
+    pub arrays: Vec<String>,
+    pub pages: u64,
+    pub choice: Choice,
+    pub brought: Vec<Brought>,
+}
+
+impl Hints {
+    /// The hints of pages that some cpu touches. Pages of the arrays that no loop touches need no frame.
+    pub fn touched(&self) -> impl Iterator<Item = &Hint> {
+        self.pages[..self.used].iter()
+    }
+
+    /// Turns the colors on by so many, those of pages that are colored in turn: where others have the first ones.
+    pub fn turn(&mut self, by: u32) {
+        let by_address = |weighed: &&Weighed| weighed.choice == Choice::ByAddress;
+        let stay: Vec<u32> = self
+            .weighed
+            .iter()
+            .filter(by_address)
+            .flat_map(|set| set.arrays.clone())
+            .collect();
+        let segments = self.segments.iter().filter(|segment| stay.contains(&segment.array));
+        let mut stays: Vec<&Range<u64>> = segments.map(|segment| &segment.pages).collect();
+        stays.sort_unstable_by_key(|pages| pages.start);
+        let colors = u64::from(self.machine.colors);
+        for hint in &mut self.pages {
+            let before = stays.partition_point(|pages| pages.end <= hint.page);
+            if !stays.get(before).is_some_and(|pages| pages.contains(&hint.page)) {
+                hint.color = ((u64::from(hint.color) + u64::from(by)) % colors) as u32;
+            }
+        }
+    }
+
+    /// What weighing came to, for people.
+    pub fn named_choices(&self) -> Vec<NamedChoice> {
+        let name = |&array: &u32| self.arrays.get(array as usize).map(|array| array.name.clone());
+        let named = self.weighed.iter().map(|set| NamedChoice {
+            arrays: set.arrays.iter().filter_map(name).collect(),
+            pages: set.pages,
+            choice: set.choice,
+            brought: set.brought.clone(),
+        });
+        named.collect()
+    }
+}
+
+impl Choice {
+    /// The name of the policy that colors pages so.
+    pub fn policy(self) -> &'static str {
+        match self {
+            Choice::ByAddress => "page-coloring",
+            Choice::ByTouch => "bin-hopping",
+            Choice::Directed => "cdpc",
+        }
+    }
+}
+
 impl Machine {
     /// Most pages that hints are made for, so that a mistaken size does not take all memory: 256 GiB of pages of 4 KiB.
     pub const PAGES: u64 = 1 << 26;

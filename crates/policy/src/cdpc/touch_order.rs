@@ -1,5 +1,30 @@
 //! The order in which threads that run in step come to what is new: what bin hopping goes by, as far as summaries tell it.
 
+use super::{Loop, Malformed, pages};
+
+/// The pages that loops would touch and that are new, in the order in which they first would: loop after loop as they are
+/// given, the threads of each in step. `is_new` is asked once for each page that a thread comes to, and is to remember it.
+pub fn first_touches(
+    loops: &[Loop],
+    page_bytes: u64,
+    mut is_new: impl FnMut(u64) -> bool,
+) -> Result<Vec<u64>, Malformed> {
+    let mut order = Vec::new();
+    for described in loops {
+        described.check()?;
+        let mut threads: Vec<_> = Vec::new();
+        for thread in 0..described.threads {
+            let mut ranges = Vec::new();
+            for summary in &described.summaries {
+                ranges.extend(pages(described, summary, thread, page_bytes)?);
+            }
+            threads.push(ranges.into_iter().flatten());
+        }
+        in_step(&mut threads, &mut is_new, |page| order.push(page));
+    }
+    Ok(order)
+}
+
 /// Calls `take` for what each thread comes to next that is new, then for what each comes to after that, until none
 /// comes to anything new. `is_new` is asked once for each thing that a thread comes to, and is to remember it.
 ///

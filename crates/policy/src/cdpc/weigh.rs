@@ -25,6 +25,9 @@ use visits::Visits;
 /// A static policy is to bring less than the five steps by more than so many parts of a hundred: what is predicted is not exact.
 const MARGIN: u64 = 5;
 
+/// Places of all cpus' caches together that are gone through at most: a bound on memory.
+const PLACES: u64 = 1 << 24;
+
 /// Preferred colors for the pages of all arrays that the loops use: those of [`hints`] where the loops gain by
 /// them, else those that a static policy would give. `ways` are those of the cache that has the colors.
 ///
@@ -107,6 +110,14 @@ fn coloring(choice: Choice, made: &Hints, pages: &Pages, visits: &Visits) -> Vec
 /// Chooses for each set of arrays, and gives the hints their colors.
 fn decide(made: &mut Hints, pages: &Pages, visits: &Visits, ways: u32) {
     let colors = made.machine.colors;
+    let places = [visits.cpus, colors, visits.blocks, ways].map(u64::from);
+    if places
+        .iter()
+        .try_fold(1, |all: u64, &each| all.checked_mul(each))
+        .is_none_or(|all| all > PLACES)
+    {
+        return;
+    }
     let colorings = Choice::ALL.map(|choice| coloring(choice, made, pages, visits));
     let costs = Choice::ALL.map(|choice| replay::costs(visits, &colorings[choice as usize], colors, ways));
     let sum = |loops: &[usize]| Choice::ALL.map(|by| loops.iter().map(|&at| costs[by as usize][at]).sum::<u64>());

@@ -1,8 +1,8 @@
 //! What a program's compiler said of its parallel loops, from the events of a trace.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
-use policy::cdpc::Loop;
+use policy::cdpc::{Loop, Program, Room};
 use trace::Event;
 
 use crate::error::SimError;
@@ -18,8 +18,8 @@ const MALFORMED: usize = 8;
 /// What was said.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
-    /// The loops of each process, its parent's first where it was forked; each once, with the team told last.
-    pub loops: Vec<(u32, Vec<Loop>)>,
+    /// The loops of each process, its parent's first where it was forked.
+    pub programs: Vec<(u32, Program)>,
     pub malformed: Malformed,
 }
 
@@ -43,7 +43,7 @@ impl Malformed {
 impl Said {
     /// Different loops of all processes, those of parents counted once.
     pub fn count(&self) -> u64 {
-        let loops: HashSet<&Loop> = self.loops.iter().flat_map(|(_, loops)| loops).collect();
+        let loops: HashSet<&Loop> = self.programs.iter().flat_map(|(_, program)| program.loops()).collect();
         loops.len() as u64
     }
 }
@@ -54,84 +54,34 @@ pub fn gather(
     events: impl FnOnce(&mut dyn FnMut(u32, &Event)) -> Result<(), SimError>,
 ) -> Result<Said, SimError> {
     let mut said = Said::default();
-    let mut own: Vec<(u32, Loop)> = Vec::new();
-    // Where each loop is in `own`, whatever its team: one that is told again with another team deals the same work
-    // anew, as a constructor does not know yet how many threads the program will ask for.
-    let mut known: HashMap<(u32, Loop), usize> = HashMap::new();
-    let mut arrays: HashSet<(u32, u64, u128)> = HashSet::new();
-    let mut bytes = 0;
+    let mut own: BTreeMap<u32, Program> = BTreeMap::new();
+    let mut room = Room::new(LOOPS, usize::MAX, BYTES);
     events(&mut |space, event| {
         let Event::Summary { text } = event else { return };
-        let fits = |a_loop: Loop| {
-            let new: HashSet<_> = extents(&a_loop)
-                .map(|(start, bytes)| (space, start, bytes))
-                .filter(|array| !arrays.contains(array))
-                .collect();
-            let more: u128 = new.iter().map(|(_, _, bytes)| bytes).sum();
-            if bytes + more > BYTES {
-                let place = &a_loop.place;
-                return Err(format!(
-                    "{place}: arrays of {more} bytes more; of all loops they may have {BYTES}"
-                ));
-            }
-            bytes += more;
-            arrays.extend(new);
-            Ok(a_loop)
-        };
-        match read(text).and_then(fits) {
-            Err(why) => said.malformed.add(why),
-            Ok(a_loop) => match known.get(&(space, of_any_team(&a_loop))) {
-                Some(&at) => own[at].1 = a_loop,
-                None if known.len() >= LOOPS => {
-                    said.malformed
-                        .add(format!("{}: one of more than {LOOPS} loops", a_loop.place));
-                }
-                None => {
-                    known.insert((space, of_any_team(&a_loop)), own.len());
-                    own.push((space, a_loop));
-                }
-            },
+        let added = read(text).and_then(|described| {
+            let program = own.entry(space).or_default();
+            program.add(described, &mut room).map_err(|why| why.to_string())
+        });
+        if let Err(why) = added {
+            said.malformed.add(why);
         }
     })?;
     let parents = structures::forked_from(tables);
-    let most = own.iter().map(|(space, _)| space + 1).max().unwrap_or(0);
+    let most = own.keys().next_back().map_or(0, |space| space + 1);
     for space in 0..most.max(parents.len() as u32) {
-        // A forked process has what its parent was told; parents come before their children.
+        // A forked process has what its parent described; parents come before their children.
         let parent = parents.get(space as usize).copied().flatten();
-        let inherited = parent.and_then(|parent| said.loops.iter().find(|(of, _)| *of == parent));
-        let mut loops: Vec<Loop> = inherited.map_or_else(Vec::new, |(_, loops)| loops.clone());
-        let of_parent: HashSet<Loop> = loops.iter().cloned().collect();
-        let own = own
-            .iter()
-            .filter(|(of, a_loop)| *of == space && !of_parent.contains(a_loop));
-        loops.extend(own.map(|(_, a_loop)| a_loop.clone()));
-        if !loops.is_empty() {
-            said.loops.push((space, loops));
+        let inherited = parent.and_then(|parent| said.programs.iter().find(|(of, _)| *of == parent));
+        let mut program = inherited.map_or_else(Program::default, |(_, program)| program.clone());
+        for described in own.get(&space).map_or(&[][..], Program::loops) {
+            // There was room for each of them.
+            let _ = program.add(described.clone(), &mut Room::endless());
+        }
+        if !program.loops().is_empty() {
+            said.programs.push((space, program));
         }
     }
     Ok(said)
-}
-
-/// First byte and bytes of each array of a loop; where these are not known, those that its iterations span.
-fn extents(a_loop: &Loop) -> impl Iterator<Item = (u64, u128)> + '_ {
-    a_loop.summaries.iter().map(|summary| {
-        let far = |step: i64, count: u64| u128::from(step.unsigned_abs()) * u128::from(count);
-        let inner: u128 = summary.inner.iter().map(|inner| far(inner.stride, inner.count)).sum();
-        let spanned = u128::from(summary.span) + far(summary.unit, a_loop.iterations) + inner;
-        let bytes = if summary.bytes > 0 {
-            summary.bytes.into()
-        } else {
-            spanned
-        };
-        (summary.start, bytes)
-    })
-}
-
-fn of_any_team(a_loop: &Loop) -> Loop {
-    Loop {
-        threads: 0,
-        ..a_loop.clone()
-    }
 }
 
 fn read(text: &str) -> Result<Loop, String> {
@@ -171,9 +121,42 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        let places: Vec<&str> = said.loops[0].1.iter().map(|a_loop| a_loop.place.as_str()).collect();
+        let places: Vec<&str> = said.programs[0]
+            .1
+            .loops()
+            .iter()
+            .map(|a_loop| a_loop.place.as_str())
+            .collect();
         assert_eq!(places, ["40000000", "40000000", "4000000000"]);
         assert_eq!(said.malformed.count, 2, "{:?}", said.malformed.told);
         assert!(said.malformed.told[0].starts_with("1000000000: arrays of 7516192768 bytes more"));
+    }
+
+    /// A loop of so many iterations by so many threads, in its array.
+    fn sweep(threads: u32, iterations: u64) -> Event {
+        let Event::Summary { text } = text(1 << 20, 1 << 20, 64) else {
+            unreachable!()
+        };
+        let text = text.replace(r#""threads":2"#, &format!(r#""threads":{threads}"#));
+        let text = text.replace("1048576,\"schedule", &format!("{iterations},\"schedule"));
+        Event::Summary { text }
+    }
+
+    #[test]
+    fn a_team_of_another_size_replaces_the_old_one_and_other_iterations_are_another_loop() {
+        let events = [(0, 8, 256), (0, 2, 16), (0, 4, 256), (1, 2, 256)]
+            .map(|(space, threads, iterations)| (space, sweep(threads, iterations)));
+        let said = gather(&Tables::default(), |visit| {
+            events.iter().for_each(|(space, event)| visit(*space, event));
+            Ok(())
+        })
+        .unwrap();
+        let loops = |at: usize| -> Vec<(u32, u64)> {
+            let loops = said.programs[at].1.loops().iter();
+            loops.map(|known| (known.threads, known.iterations)).collect()
+        };
+        assert_eq!(loops(0), [(4, 256), (2, 16)]);
+        assert_eq!(loops(1), [(2, 256)]);
+        assert_eq!((said.count(), said.malformed.count), (3, 0));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use policy::Page;
-use policy::cdpc::{self, Hints, Loop, PageColors};
+use policy::cdpc::{self, Hints, PageColors};
 use serde::Serialize;
 
 use super::derive::derive;
@@ -68,31 +68,15 @@ impl Told {
 
     /// Hints from what was said of loops; with `ways` of the cache, weighed against what static policies do. What is wrong with a loop beside others is found here: it is left out.
     pub fn of_summaries(mut said: Said, machine: &cdpc::Machine, ways: Option<u32>) -> Result<Told, SimError> {
-        let hints = |loops: &[Loop]| match ways {
-            Some(ways) => cdpc::weighed(loops, machine, ways),
-            None => cdpc::hints(loops, machine),
-        };
         let mut spaces = Vec::new();
-        for (space, loops) in &mut said.loops {
-            while !loops.is_empty() {
-                let error = match hints(loops) {
-                    Ok(hints) => {
-                        spaces.push((*space, hints));
-                        break;
-                    }
-                    Err(error) => error,
-                };
-                let before = loops.len();
-                loops.retain(|a_loop| match cdpc::segments(std::slice::from_ref(a_loop), machine) {
-                    Ok(_) => true,
-                    Err(error) => {
-                        said.malformed.add(format!("{}: {}", a_loop.place, error.why));
-                        false
-                    }
-                });
-                if loops.len() == before {
-                    return Err(SimError::Hints(error.to_string()));
-                }
+        for (space, program) in &mut said.programs {
+            let made = program.hints(machine, ways);
+            let (hints, dropped) = made.map_err(|error| SimError::Hints(error.to_string()))?;
+            for wrong in dropped {
+                said.malformed.add(wrong.to_string());
+            }
+            if !program.loops().is_empty() {
+                spaces.push((*space, hints));
             }
         }
         Ok(Told {

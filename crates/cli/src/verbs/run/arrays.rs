@@ -1,11 +1,13 @@
 //! What became of the arrays of parallel loops, for people; and what this machine's on-chip cache asks of blocks.
 
-use orders::{Alignment, CdpcReport, Padded, Report, State, When};
+use orders::{Alignment, CdpcReport, Chosen, Padded, Report, State, When};
 
 use super::told::time;
 
 /// Reasons told.
 const MOST_LINES: usize = 8;
+/// Arrays named of one set.
+const MOST_NAMES: usize = 4;
 
 /// Lines and ways of the first cache for data, as the kernel tells of them; what most processors have where it does not.
 pub fn on_chip() -> Alignment {
@@ -41,6 +43,7 @@ pub fn told(report: &Report, cdpc: &CdpcReport) -> Vec<String> {
         report::count(cdpc.fewest),
         count(cdpc.most, "page")
     ));
+    lines.extend(cdpc.weighed.iter().take(MOST_LINES).map(chosen));
     lines.push(format!("  at start {}", when(&cdpc.start, report.start_us)));
     if cdpc.later.times > 0 {
         lines.push(format!("  at later loops {}", when(&cdpc.later, cdpc.later.us)));
@@ -58,6 +61,44 @@ pub fn told(report: &Report, cdpc: &CdpcReport) -> Vec<String> {
     lines.extend(cdpc.padded.iter().map(padded));
     lines.extend(report.means.lines().map(|line| format!("  {line}")));
     lines
+}
+
+/// Which colors the arrays of a set have, and why.
+fn chosen(set: &Chosen) -> String {
+    let mut names = set
+        .arrays
+        .iter()
+        .take(MOST_NAMES)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    let more = set.arrays_in_all.saturating_sub(MOST_NAMES as u64);
+    if more > 0 {
+        names += &format!(" and {}", count(more, "more array"));
+    }
+    let blocks = |policy: &str| {
+        set.brought
+            .iter()
+            .find(|brought| brought.policy == policy)
+            .map(|brought| brought.blocks)
+    };
+    let own = blocks(&set.policy).unwrap_or(0);
+    let others = set.brought.iter().filter(|brought| brought.policy != set.policy);
+    let others: Vec<String> = others
+        .map(|brought| format!("{} under {}", report::count(brought.blocks), brought.policy))
+        .collect();
+    let why = match set.policy.as_str() {
+        "cdpc" => "",
+        _ if blocks("cdpc") == Some(own) => ": hints would gain nothing",
+        _ => ": better than by hints",
+    };
+    format!(
+        "  {} for {names} ({}){why}; {} of memory predicted for a pass through the loops, {}",
+        set.policy,
+        count(set.pages, "page"),
+        count(own, "block"),
+        others.join(", ")
+    )
 }
 
 fn silent(cdpc: &CdpcReport) -> Vec<String> {

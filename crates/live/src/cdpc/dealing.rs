@@ -1,0 +1,126 @@
+//! Who chooses the colors: one of the registry's policies.
+
+use policy::cdpc::{Loop, Malformed, first_touches};
+use policy::{Page, Policy, Touch, World};
+
+use crate::{Colors, PAGE_BYTES};
+
+/// The policies that there are for the pages of described loops, by their names in the registry.
+pub const POLICIES: [&str; 4] = ["cdpc", "page-coloring", "bin-hopping", "random"];
+
+/// There is no such policy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no policy is called {0:?} here: there are cdpc, page-coloring, bin-hopping and random")]
+pub struct UnknownPolicy(pub String);
+
+/// A policy, as it deals colors.
+pub(super) enum Dealing {
+    /// By hints: the five steps, which are weighed against the static policies where `weigh` is.
+    Hints { weigh: bool },
+    /// To each page once, as the loops would touch the pages: loop after loop in the order in which they were described,
+    /// the threads of each in step. (What the kernel would do in truth depends on what the program touches before, and
+    /// on which thread comes first.)
+    Touches { policy: Box<dyn Policy>, world: World },
+}
+
+impl Dealing {
+    /// The policy of that name, and how it is called in the registry.
+    pub(super) fn named(name: &str, colors: &Colors) -> Result<(&'static str, Dealing), UnknownPolicy> {
+        let unknown = || UnknownPolicy(name.to_string());
+        let known = POLICIES.into_iter().find(|known| *known == name).ok_or_else(unknown)?;
+        let parsed = known.parse().map_err(|_| unknown())?;
+        let policy = policy::build(&parsed, &[]).map_err(|_| unknown())?;
+        let dealing = match policy.hints_wanted() {
+            Some(wanted) => Dealing::Hints { weigh: wanted.weigh },
+            None => Dealing::Touches {
+                policy,
+                world: World {
+                    page_bytes: PAGE_BYTES as u64,
+                    colors: colors.count(),
+                    cpus: 1,
+                    nodes: 1,
+                    free_frames: vec![u64::MAX],
+                    now_ns: 0,
+                    caches: None,
+                },
+            },
+        };
+        Ok((known, dealing))
+    }
+}
+
+/// Colors for the pages that loops would touch and that are new, in the order of touch.
+pub(super) fn as_touched(
+    policy: &mut dyn Policy,
+    world: &World,
+    loops: &[Loop],
+    is_new: impl FnMut(u64) -> bool,
+) -> Result<Vec<(u64, u16)>, Malformed> {
+    let pages = first_touches(loops, PAGE_BYTES as u64, is_new)?;
+    let color = |number: u64| {
+        let touch = Touch {
+            page: Page { space: 0, number },
+            thread: 0,
+            cpu: 0,
+            write: false,
+        };
+        policy.place(&touch, world).color.unwrap_or(0) as u16
+    };
+    let mut color = color;
+    Ok(pages.into_iter().map(|page| (page, color(page))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::super::tests::{a_loop, colors};
+    use super::*;
+
+    fn dealt(name: &str, loops: &[Loop]) -> Vec<(u64, u16)> {
+        let Ok((_, Dealing::Touches { mut policy, world })) = Dealing::named(name, &colors()) else {
+            panic!("{name} goes by touches");
+        };
+        let mut seen = HashSet::new();
+        as_touched(policy.as_mut(), &world, loops, |page| seen.insert(page)).unwrap()
+    }
+
+    #[test]
+    fn policies_are_known_by_their_names_in_the_registry() {
+        for name in POLICIES {
+            assert!(policy::entry(name).is_some_and(|entry| entry.kind == policy::Kind::Color));
+            assert_eq!(
+                Dealing::named(name, &colors()).ok().map(|dealing| dealing.0),
+                Some(name)
+            );
+        }
+        for name in ["kernel", "slots", "first-touch+cdpc", ""] {
+            let why = Dealing::named(name, &colors()).err().unwrap().to_string();
+            assert!(why.contains("bin-hopping"), "{why}");
+        }
+    }
+
+    #[test]
+    fn bin_hopping_deals_to_threads_in_step() {
+        // Two arrays of four pages, two threads.
+        let described = a_loop("f", &[(16 << 12, 4 << 12), (32 << 12, 4 << 12)], 2);
+        let dealt = dealt("bin-hopping", &[described]);
+        assert_eq!(
+            dealt,
+            [(16, 0), (18, 1), (17, 2), (19, 3), (32, 4), (34, 5), (33, 6), (35, 7)]
+        );
+    }
+
+    #[test]
+    fn the_others_are_the_registrys_too() {
+        let described = a_loop("f", &[(16 << 12, 9 << 12)], 3);
+        let by_address = dealt("page-coloring", std::slice::from_ref(&described));
+        assert_eq!(by_address.len(), 9);
+        assert!(by_address.iter().all(|&(page, color)| u64::from(color) == page % 16));
+        let (one, other) = (
+            dealt("random", std::slice::from_ref(&described)),
+            dealt("random", &[described]),
+        );
+        assert_eq!(one, other, "the same in each run");
+    }
+}
