@@ -22,6 +22,7 @@
 mod budget;
 mod dealing;
 mod fit;
+mod memory;
 mod outcome;
 mod placing;
 mod wanted;
@@ -240,6 +241,32 @@ impl Coloring {
             unsafe { self.color(&fresh, Some(at), false, Others::Running) };
         }
         self.next_look = Some(Instant::now() + self.patience.max(began.elapsed() * REST));
+    }
+
+    /// Whether describing this loop now would do more than to count it.
+    pub fn has_work(&self, described: &Loop) -> bool {
+        self.started && (self.pending > 0 || self.may_look() || !self.knows(described))
+    }
+
+    /// A loop, or those that were described before [`Coloring::start`], for which nothing can be done now, and why: its new
+    /// pages are counted as left out. It is tried again when it, or another one, is described.
+    pub fn pass_over(&mut self, described: Option<Loop>, why: &'static str) {
+        let Some(described) = described else {
+            self.started = true;
+            self.pending = self.program.loops().len();
+            let new: u64 = self.program.extents().map(|bytes| pages(bytes).count() as u64).sum();
+            *self.passed_over.entry(why).or_default() += new;
+            return;
+        };
+        match self.program.add(described, &mut self.room) {
+            Err(refused) => self.refuse(refused.to_string()),
+            Ok(Added::Known { .. }) => self.again += 1,
+            Ok(Added::New { fresh, .. }) => {
+                self.pending += 1;
+                let new: u64 = fresh.into_iter().map(|bytes| pages(bytes).count() as u64).sum();
+                *self.passed_over.entry(why).or_default() += new;
+            }
+        }
     }
 
     fn may_look(&self) -> bool {

@@ -16,7 +16,7 @@ use summaries::domicile_loop;
 
 use crate::placing::{FORKS, Stay};
 use crate::start::anonymous;
-use crate::{aside, end, files, fork, padding};
+use crate::{aside, end, files, fork, padding, reserve};
 
 /// The process that is colored; 0 before, and where nothing is. A child of fork has another number.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
@@ -33,8 +33,17 @@ const BETWEEN_REPORTS: Duration = Duration::from_millis(100);
 /// How long the end waits for a loop that another thread tells of.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// What is left out where the run-time has no memory to work with, and why.
+const NO_ROOM: &str = "the program's address space cannot grow (RLIMIT_AS, RLIMIT_DATA, or the limit of all memory)";
+/// Bytes that taking a description may need, and each of its summaries; and those of a report.
+const DESCRIPTION: usize = 16 << 10;
+const SUMMARY: usize = 1 << 10;
+const REPORT: usize = 128 << 10;
+
 struct State {
     coloring: Coloring,
+    /// Descriptions that could not even be taken.
+    unheard: u64,
     align: Option<(Alignment, Option<String>)>,
     /// Finding out what works here.
     opening: Duration,
@@ -67,6 +76,7 @@ fn arm(directed: &Directed) -> Result<(), String> {
         .map(|how| (how, padding::begin(how).err().map(str::to_string)));
     *STATE.lock().unwrap_or_else(PoisonError::into_inner) = Some(State {
         coloring,
+        unheard: 0,
         align,
         opening: began.elapsed(),
         notes: Vec::new(),
@@ -108,17 +118,21 @@ pub fn before_main() {
     guarded(|| {
         let Some(mut state) = state() else { return };
         let Some(state) = state.as_mut() else { return };
-        let (protected, notes) = own_pages(state.coloring.loops());
-        state.note_all(notes);
-        // A library may have started threads of its own.
-        let others = if sys::forks::alone() {
-            Others::Absent
+        if let Some(_held) = reserve::hold(state.coloring.memory(None)) {
+            let (protected, notes) = own_pages(state.coloring.loops());
+            state.note_all(notes);
+            // A library may have started threads of its own.
+            let others = if sys::forks::alone() {
+                Others::Absent
+            } else {
+                Others::Running
+            };
+            // SAFETY: the program says that the arrays are its own (`domicile_parallel_loop`); `others` was just looked up.
+            unsafe { state.coloring.start(others) };
+            protect(protected);
         } else {
-            Others::Running
-        };
-        // SAFETY: the program says that the arrays are its own (`domicile_parallel_loop`); `others` was just looked up.
-        unsafe { state.coloring.start(others) };
-        protect(protected);
+            state.coloring.pass_over(None, NO_ROOM);
+        }
         state.report(false);
     });
 }
@@ -133,19 +147,17 @@ pub unsafe extern "C-unwind" fn domicile_run_parallel_loop(from: *const domicile
         let Some(mut state) = state() else { return };
         let Some(state) = state.as_mut() else { return };
         // SAFETY: the caller's promise.
+        let summaries = unsafe { summaries::count(from) };
+        let Some(_held) = reserve::hold(DESCRIPTION + summaries as usize * SUMMARY) else {
+            state.unheard += 1;
+            return;
+        };
+        // SAFETY: the caller's promise.
         match unsafe { summaries::taken(from) } {
             Ok(taken) => {
                 state.note_all(taken.passed_over.iter().map(ToString::to_string));
-                let is_new = state.coloring.is_started() && !state.coloring.knows(&taken.told);
-                let (protected, notes) = if is_new {
-                    own_pages(std::slice::from_ref(&taken.told))
-                } else {
-                    Default::default()
-                };
-                state.note_all(notes);
                 // SAFETY: the program says that the arrays are its own.
-                unsafe { state.coloring.hear(taken.told) };
-                protect(protected);
+                unsafe { state.hear(taken.told) };
             }
             Err(why) => state.coloring.refuse(why.to_string()),
         }
@@ -219,6 +231,27 @@ fn own_pages(loops: &[Loop]) -> (Protected, Vec<String>) {
 }
 
 impl State {
+    /// # Safety
+    /// As for [`Coloring::hear`].
+    unsafe fn hear(&mut self, described: Loop) {
+        if !self.coloring.has_work(&described) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.coloring.hear(described) };
+        }
+        let Some(_held) = reserve::hold(self.coloring.memory(Some(&described))) else {
+            return self.coloring.pass_over(Some(described), NO_ROOM);
+        };
+        let (protected, notes) = if self.coloring.knows(&described) {
+            Default::default()
+        } else {
+            own_pages(std::slice::from_ref(&described))
+        };
+        self.note_all(notes);
+        // SAFETY: the caller's promise.
+        unsafe { self.coloring.hear(described) };
+        protect(protected);
+    }
+
     fn note_all(&mut self, notes: impl IntoIterator<Item = String>) {
         for note in notes {
             if self.notes.len() < MOST_NOTES && !self.notes.contains(&note) {
@@ -228,7 +261,16 @@ impl State {
     }
 
     fn report(&mut self, at_end: bool) {
-        let outcome = self.coloring.outcome(at_end);
+        let colors = self.coloring.colors().count() as usize;
+        let Some(_held) = reserve::hold(REPORT + 16 * colors) else {
+            return;
+        };
+        let room = if at_end {
+            reserve::hold(self.coloring.memory(None))
+        } else {
+            None
+        };
+        let outcome = self.coloring.outcome(room.is_some());
         let colors = self.coloring.colors();
         let mut report = Report {
             state: if at_end { Stage::Ended } else { Stage::Running },
@@ -243,6 +285,17 @@ impl State {
         let forks = FORKS.load(Ordering::Relaxed);
         if forks > 0 {
             report.notes.push(end::forked(forks));
+        }
+        if at_end && room.is_none() {
+            report
+                .notes
+                .push(format!("the pages were not looked at in the end: {NO_ROOM}"));
+        }
+        if self.unheard > 0 {
+            let times = self.unheard;
+            report
+                .notes
+                .push(format!("{times} descriptions of loops were passed over: {NO_ROOM}"));
         }
         report.cdpc = Some(self.told(outcome));
         end::put(&report);

@@ -13,13 +13,14 @@
 //! | `cdpc`, `before_main` | the arrays of parallel loops, and when they are placed |
 //! | `padding` | large blocks at different places of the on-chip cache |
 //! | `files` | the run-time's own files, out of the program's way |
+//! | `reserve` | the run-time's own memory where the program's address space cannot grow |
 //! | `aside` | a program that restricts its system calls |
 //! | `modules` | where the program's files lie |
 //! | `fork` | what a child of fork has |
 //!
 //! A call that is no data set's passes with two comparisons and a look into a table. What is unsafe about
 //! standing in front of the C library is here, each piece with its reason. The run-time's own memory comes
-//! from the next `malloc`, and whatever goes wrong leaves the program as it would be without it.
+//! from the next `malloc`, or from a reserve where that has none, and whatever goes wrong leaves the program as it would be without it.
 
 mod arena;
 mod aside;
@@ -36,5 +37,9 @@ mod modules;
 mod next;
 mod padding;
 mod placing;
+mod reserve;
 mod sites;
 mod start;
+
+#[global_allocator]
+static ALLOCATOR: reserve::Frugal = reserve::Frugal;

@@ -14,7 +14,7 @@ use sys::cancellation::Uncancelled;
 use crate::blocks::{Blocks, Owned, Painter};
 use crate::canvas::Canvas;
 use crate::sites::Sites;
-use crate::{aside, end};
+use crate::{aside, end, reserve};
 
 /// The sites, from the moment on that calls are looked at; null before, and in a child of fork.
 static SITES: AtomicPtr<Sites> = AtomicPtr::new(std::ptr::null_mut());
@@ -210,9 +210,10 @@ pub fn take(target: u32, bytes: usize, alignment: usize) -> Option<Given> {
     let state = guard.as_mut()?;
     let began = Instant::now();
     let data_set = state.data_set(target);
+    let held = reserve::hold(room_for(bytes));
     let block = match &mut state.blocks {
-        Some(blocks) => blocks.take((data_set, target), bytes, alignment, &mut state.canvas),
-        None => None,
+        Some(blocks) if held.is_some() => blocks.take((data_set, target), bytes, alignment, &mut state.canvas),
+        _ => None,
     };
     state.allocation_time += began.elapsed();
     match block {
@@ -232,6 +233,13 @@ pub fn take(target: u32, bytes: usize, alignment: usize) -> Option<Given> {
             None
         }
     }
+}
+
+/// Bytes that placing so many bytes may take of the run-time's own memory.
+fn room_for(bytes: usize) -> usize {
+    const ALWAYS: usize = 128 << 10;
+    const PAGE: usize = 1 << 10;
+    (bytes / PAGE_BYTES + 2).saturating_mul(PAGE).saturating_add(ALWAYS)
 }
 
 /// Frees a block of the arena. What is none is left alone: the C library would end the program.
@@ -307,6 +315,9 @@ pub fn mapped(target: u32, start: *mut c_void, bytes: usize) {
     let Some(_stay) = Stay::begin() else { return };
     let Some(mut guard) = state() else { return };
     let Some(state) = guard.as_mut() else { return };
+    let Some(_held) = reserve::hold(room_for(bytes)) else {
+        return;
+    };
     let began = Instant::now();
     let pages = Pages {
         start: start.addr(),

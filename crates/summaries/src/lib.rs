@@ -114,6 +114,20 @@ pub unsafe fn taken(from: *const domicile_loop) -> Result<Taken, Malformed> {
     Ok(Taken { told, passed_over })
 }
 
+/// How many summaries a loop has that [`taken`] would copy; 0 where it would refuse.
+///
+/// # Safety
+/// As for [`taken`].
+pub unsafe fn count(from: *const domicile_loop) -> u32 {
+    // SAFETY: the caller's promise of an integer, where it is aligned for one.
+    if from.is_null() || !from.is_aligned() || unsafe { from.cast::<u32>().read() } != VERSION {
+        return 0;
+    }
+    // SAFETY: the caller's promise for this version.
+    let count = unsafe { (*from).count };
+    if count > MOST_SUMMARIES { 0 } else { count }
+}
+
 /// # Safety
 /// The name is null or ends in a zero.
 unsafe fn one(from: &domicile_summary, iterations: u64) -> Result<Summary, String> {

@@ -159,3 +159,19 @@ fn no_threads_are_as_many_as_there_would_be() {
     a_loop.threads = 0;
     assert_eq!(of(&a_loop).unwrap().told.threads, threads());
 }
+
+#[test]
+fn summaries_are_counted_before_they_are_copied() {
+    let summaries = [summary(), summary()];
+    let mut one = a_loop(&summaries);
+    let count_of = |from: *const domicile_loop| {
+        // SAFETY: null, at no address of a loop, or a loop.
+        unsafe { count(from) }
+    };
+    assert_eq!(count_of(&one), 2);
+    (one.count, one.version) = (MOST_SUMMARIES + 1, VERSION);
+    assert_eq!(count_of(&one), 0);
+    (one.count, one.version) = (2, VERSION + 1);
+    assert_eq!(count_of(&one), 0);
+    assert_eq!((count_of(null()), count_of(std::ptr::without_provenance(3))), (0, 0));
+}

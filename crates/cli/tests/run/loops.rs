@@ -50,7 +50,7 @@ fn seen(shop: &Workshop) -> HashMap<String, (u64, Vec<i32>)> {
     text.lines().map(one).collect()
 }
 
-/// Compares what a program saw with the five steps' hints for these loops. (The kernel may have moved a few frames since; who
+/// Compares what a program saw with the hints for these loops, weighed as the simulator weighs them. (The kernel may have moved a few frames since; who
 /// cannot see frames cannot compare.)
 fn agrees(seen: &HashMap<String, (u64, Vec<i32>)>, loops: &[Loop]) {
     let machine = Machine {
@@ -58,7 +58,7 @@ fn agrees(seen: &HashMap<String, (u64, Vec<i32>)>, loops: &[Loop]) {
         colors: 16,
         cpus: 4,
     };
-    let hints = cdpc::hints(loops, &machine).unwrap();
+    let hints = cdpc::weighed(loops, &machine, 16).unwrap();
     let (mut right, mut known) = (0, 0);
     for hint in &hints.pages[..hints.used] {
         for (start, colors) in seen.values() {
@@ -125,6 +125,16 @@ fn arrays_told_before_main_lie_where_the_hints_say() {
         "{cdpc:#}"
     );
     assert_eq!(cdpc["left_out"], serde_json::json!([]), "{cdpc:#}");
+    let weighed = cdpc["weighed"].as_array().unwrap();
+    let pages: u64 = weighed.iter().map(|set| number(set, "pages")).sum();
+    assert!(pages >= number(cdpc, "pages"), "{cdpc:#}");
+    for set in weighed {
+        assert_eq!(set["brought"].as_array().unwrap().len(), 3, "{set:#}");
+        assert!(
+            ["cdpc", "page-coloring", "bin-hopping"].contains(&set["policy"].as_str().unwrap()),
+            "{set:#}"
+        );
+    }
     let seen = seen(&shop);
     let (zeros, filled, fixed) = (seen["zeros"].0, seen["filled"].0, seen["fixed"].0);
     let mut constants = rows("constants", &[fixed]);
@@ -253,6 +263,7 @@ fn it_is_told_for_people_too() {
         "3 arrays in 2 parallel loops by up to 4 threads",
         "honoured at the end",
         "at start",
+        "of memory predicted for a pass through the loops",
     ] {
         assert!(text.contains(said) || said.contains("honoured"), "{said}: {text}");
     }

@@ -9,6 +9,7 @@ mod endings;
 mod heap;
 #[path = "../house/library.rs"]
 mod library;
+mod limits;
 mod loops;
 mod refusals;
 mod workshop;

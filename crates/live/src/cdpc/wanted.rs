@@ -20,14 +20,14 @@ impl Coloring {
         let mut wanted = match &mut self.dealing {
             Dealing::Touches { policy, world } => {
                 let loops = match at {
-                    Some(at) if !first => std::slice::from_ref(&self.program.loops()[at]),
+                    Some(at) if !first && self.pending <= 1 => std::slice::from_ref(&self.program.loops()[at]),
                     _ => self.program.loops(),
                 };
                 let (preferred, mut seen) = (&self.preferred, HashSet::new());
                 let is_new =
                     |page: u64| (fresh.new.contains(&page) || !preferred.contains_key(&page)) && seen.insert(page);
                 let dealt = as_touched(policy.as_mut(), world, loops, is_new)?;
-                self.pending = 0;
+                self.nothing_pending();
                 dealt
             }
             Dealing::Hints { .. } if first || self.budget.may_compute(self.preferred.len()) => {
@@ -47,6 +47,11 @@ impl Coloring {
         }
         wanted.sort_unstable();
         Ok(wanted)
+    }
+
+    fn nothing_pending(&mut self) {
+        self.pending = 0;
+        self.passed_over.clear();
     }
 
     fn machine(&self, program: &Program) -> Machine {
@@ -82,7 +87,7 @@ impl Coloring {
         };
         let wanted = all.iter().copied().filter(is_wanted).collect();
         if may_change {
-            self.pending = 0;
+            self.nothing_pending();
             self.budget.changed(changed, self.program.loops().len());
             self.weighed = hints.named_choices();
         }

@@ -1,0 +1,319 @@
+//! Memory of the run-time's own for where there is no more.
+//!
+//! A program may forbid its address space to grow (`RLIMIT_AS`, `RLIMIT_DATA`), or have all of it in use. Rust ends a
+//! process whose allocations fail; the run-time must not be what ends the program. So its allocations are served from a
+//! reserve where the C library has nothing for them, and nothing is begun that the reserve could not carry to its end:
+//! [`hold`] is asked before, with as much as the work may take at most. Small work is carried by memory that is part of the
+//! run-time's own file ([`SMALL`]); for larger work addresses are mapped, and given back afterwards. Where that is refused the
+//! run-time steps aside.
+//!
+//! Blocks are of sizes that are powers of two, in a list of free ones for each size: a block is found at once, and what lives
+//! at the same time takes four times its bytes at most.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::UnsafeCell;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use live::PAGE_BYTES;
+
+/// Bytes of the reserve that is always there.
+const SMALL: usize = 1 << 20;
+/// Bytes that are set aside for each that may live.
+const SPARE: usize = 4;
+/// Stretches of memory: the one that is always there, and those of larger works that something still lives in.
+const STRETCHES: usize = 8;
+/// The smallest block and the largest, as powers of two.
+const LEAST: u32 = 5;
+const MOST: u32 = 40;
+
+#[repr(C, align(4096))]
+struct Always(UnsafeCell<[u8; SMALL]>);
+
+// SAFETY: its bytes are reached through blocks only, each of which has one owner.
+unsafe impl Sync for Always {}
+
+static ALWAYS: Always = Always(UnsafeCell::new([0; SMALL]));
+/// Where each stretch lies, so that one look tells whose a block is. 0: none.
+static PLACES: [(AtomicUsize, AtomicUsize); STRETCHES] =
+    [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; STRETCHES];
+/// Whether anything was ever taken from the reserve.
+static USED: AtomicBool = AtomicBool::new(false);
+static STATE: Mutex<[Stretch; STRETCHES]> = Mutex::new([const { Stretch::NONE }; STRETCHES]);
+
+/// A stretch of memory from which blocks are cut.
+struct Stretch {
+    start: usize,
+    bytes: usize,
+    /// Bytes from the start on that were ever cut.
+    cut: usize,
+    /// Bytes of the blocks that live.
+    live: usize,
+    /// Whether somebody counts on it for his work.
+    held: bool,
+    /// The first free block of each size; its first word is the address of the next.
+    free: [usize; MOST as usize + 1],
+}
+
+impl Stretch {
+    const NONE: Stretch = Stretch {
+        start: 0,
+        bytes: 0,
+        cut: 0,
+        live: 0,
+        held: false,
+        free: [0; MOST as usize + 1],
+    };
+
+    fn at(start: usize, bytes: usize) -> Stretch {
+        Stretch {
+            start,
+            bytes,
+            ..Stretch::NONE
+        }
+    }
+
+    fn take(&mut self, size: u32) -> Option<usize> {
+        let bytes = 1usize << size;
+        let block = match self.free[size as usize] {
+            0 => {
+                let from = self.cut.next_multiple_of(bytes.min(PAGE_BYTES));
+                let end = from.checked_add(bytes).filter(|end| *end <= self.bytes)?;
+                self.cut = end;
+                self.start + from
+            }
+            free => {
+                // SAFETY: a free block of the reserve, whose first word `give` wrote.
+                self.free[size as usize] = unsafe { std::ptr::with_exposed_provenance::<usize>(free).read() };
+                free
+            }
+        };
+        self.live += bytes;
+        Some(block)
+    }
+
+    /// # Safety
+    /// The block is one of this stretch and size, and nobody's any more.
+    unsafe fn give(&mut self, block: usize, size: u32) {
+        self.live -= 1 << size;
+        if self.live == 0 {
+            // Nothing is left that could be in the way of large blocks.
+            (self.cut, self.free) = (0, [0; MOST as usize + 1]);
+            return;
+        }
+        // SAFETY: the caller's promise; the smallest block has room for a word, at whose alignment it is.
+        unsafe { std::ptr::with_exposed_provenance_mut::<usize>(block).write(self.free[size as usize]) };
+        self.free[size as usize] = block;
+    }
+}
+
+fn state() -> MutexGuard<'static, [Stretch; STRETCHES]> {
+    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    if state[0].bytes == 0 {
+        let start = ALWAYS.0.get().expose_provenance();
+        state[0] = Stretch::at(start, SMALL);
+        PLACES[0].0.store(start, Ordering::Relaxed);
+        PLACES[0].1.store(SMALL, Ordering::Relaxed);
+    }
+    state
+}
+
+/// The size of a layout's block, as a power of two.
+fn size(layout: Layout) -> Option<u32> {
+    let bytes = layout.size().max(layout.align()).max(1 << LEAST);
+    let size = bytes.checked_next_power_of_two()?.trailing_zeros();
+    (size <= MOST && layout.align() <= PAGE_BYTES).then_some(size)
+}
+
+/// Which stretch an address lies in.
+fn stretch(address: usize) -> Option<usize> {
+    if !USED.load(Ordering::Relaxed) {
+        return None;
+    }
+    PLACES
+        .iter()
+        .position(|(start, bytes)| address.wrapping_sub(start.load(Ordering::Relaxed)) < bytes.load(Ordering::Relaxed))
+}
+
+#[cold]
+fn take(layout: Layout) -> *mut u8 {
+    let Some(size) = size(layout) else { return null_mut() };
+    let mut state = state();
+    // What was mapped for the work at hand first: the rest is for what comes later.
+    let block = state.iter_mut().rev().find_map(|stretch| stretch.take(size));
+    USED.store(true, Ordering::Relaxed);
+    block.map_or(null_mut(), std::ptr::with_exposed_provenance_mut)
+}
+
+/// The run-time's allocator: the C library's, and where that has nothing, the reserve.
+pub struct Frugal;
+
+// SAFETY: each block is the C library's, or one of the reserve that nobody else has; both have the size and the alignment asked
+// for, and go back to where they came from. Nothing here panics or unwinds.
+unsafe impl GlobalAlloc for Frugal {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        match unsafe { System.alloc(layout) } {
+            block if block.is_null() => take(layout),
+            block => block,
+        }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        let block = unsafe { System.alloc_zeroed(layout) };
+        if !block.is_null() {
+            return block;
+        }
+        let block = take(layout);
+        if !block.is_null() {
+            // SAFETY: a block of that size, which is nobody's yet.
+            unsafe { block.write_bytes(0, layout.size()) };
+        }
+        block
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        match (stretch(block.addr()), size(layout)) {
+            // SAFETY: the block was cut here, for this layout.
+            (Some(at), Some(size)) => unsafe {
+                let mut state = state();
+                state[at].give(block.expose_provenance(), size);
+                release(&mut state, at);
+            },
+            // SAFETY: the caller's promise.
+            _ => unsafe { System.dealloc(block, layout) },
+        }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        if stretch(block.addr()).is_none() {
+            // SAFETY: the caller's promise.
+            let grown = unsafe { System.realloc(block, layout, bytes) };
+            if !grown.is_null() {
+                return grown;
+            }
+        }
+        let Ok(wanted) = Layout::from_size_align(bytes, layout.align()) else {
+            return null_mut();
+        };
+        // SAFETY: the size is more than 0, as the caller promises.
+        let other = unsafe { self.alloc(wanted) };
+        if !other.is_null() {
+            // SAFETY: both have that many bytes; the old one is the caller's, who gives it up.
+            unsafe {
+                other.copy_from_nonoverlapping(block, layout.size().min(bytes));
+                self.dealloc(block, layout);
+            }
+        }
+        other
+    }
+}
+
+/// Room for some work, until it is dropped.
+pub struct Held(Option<usize>);
+
+/// Whether `bytes` can live at once whatever becomes of the program's address space; `None` where that cannot be promised.
+pub fn hold(bytes: usize) -> Option<Held> {
+    let bytes = bytes.checked_mul(SPARE)?;
+    let mut state = state();
+    if bytes <= SMALL - state[0].live.min(SMALL / SPARE) * SPARE {
+        return Some(Held(None));
+    }
+    let at = (1..STRETCHES).find(|&at| state[at].bytes == 0)?;
+    let bytes = bytes.checked_next_multiple_of(PAGE_BYTES)?;
+    // SAFETY: a new mapping, at addresses that the kernel chooses. (By the number: the program's own `mmap` is ours.)
+    let start = unsafe {
+        libc::syscall(
+            libc::SYS_mmap,
+            0,
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    if start == -1 {
+        return None;
+    }
+    state[at] = Stretch {
+        held: true,
+        ..Stretch::at(start as usize, bytes)
+    };
+    PLACES[at].0.store(start as usize, Ordering::Relaxed);
+    PLACES[at].1.store(bytes, Ordering::Relaxed);
+    Some(Held(Some(at)))
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let Some(at) = self.0 else { return };
+        let mut state = state();
+        state[at].held = false;
+        release(&mut state, at);
+    }
+}
+
+/// Gives back what was mapped for a work that is done. What still lives there stays there, and with it the stretch.
+fn release(state: &mut [Stretch; STRETCHES], at: usize) {
+    if at == 0 || state[at].held || state[at].live > 0 {
+        return;
+    }
+    PLACES[at].1.store(0, Ordering::Relaxed);
+    let Stretch { start, bytes, .. } = std::mem::replace(&mut state[at], Stretch::NONE);
+    // SAFETY: it was mapped by `hold`, and no block of it lives.
+    unsafe { libc::syscall(libc::SYS_munmap, start, bytes) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_apart_and_used_again() {
+        let mut stretch = Stretch::at(ALWAYS.0.get().expose_provenance(), 1 << 16);
+        let sizes = [5, 12, 6, 5, 9, 5];
+        let mut blocks: Vec<(usize, u32)> = sizes.iter().map(|&size| (stretch.take(size).unwrap(), size)).collect();
+        blocks.sort_unstable();
+        for pair in blocks.windows(2) {
+            assert!(pair[0].0 + (1 << pair[0].1) <= pair[1].0, "{pair:?}");
+        }
+        assert!(blocks.iter().all(|(block, size)| block % (1 << size) == 0));
+        assert_eq!(stretch.live, sizes.iter().map(|size| 1 << size).sum());
+        let (block, size) = blocks.pop().unwrap();
+        // SAFETY: blocks of this stretch, each given once.
+        unsafe {
+            stretch.give(block, size);
+            assert_eq!(stretch.take(size), Some(block));
+            stretch.give(block, size);
+            blocks.drain(..).for_each(|(block, size)| stretch.give(block, size));
+        }
+        assert_eq!((stretch.live, stretch.cut), (0, 0));
+        assert_eq!(stretch.take(17), None, "larger than all of it");
+        assert!(stretch.take(16).is_some());
+    }
+
+    #[test]
+    fn layouts_have_blocks_that_hold_them() {
+        for (bytes, align, expected) in [(1, 1, 5), (33, 8, 6), (8, 4096, 12), (4097, 1, 13)] {
+            let layout = Layout::from_size_align(bytes, align).unwrap();
+            assert_eq!(size(layout), Some(expected));
+        }
+        assert_eq!(size(Layout::from_size_align(1, 8192).unwrap()), None);
+    }
+
+    #[test]
+    fn large_work_has_addresses_of_its_own_and_gives_them_back() {
+        let small = hold(1 << 10).unwrap();
+        assert_eq!(small.0, None);
+        let large = hold(8 << 20).unwrap();
+        let at = large.0.unwrap();
+        let bytes = || PLACES[at].1.load(Ordering::Relaxed);
+        assert_eq!(bytes(), SPARE * (8 << 20));
+        drop(large);
+        assert_eq!(bytes(), 0);
+        assert!(hold(usize::MAX).is_none() && hold(1 << 50).is_none());
+    }
+}
