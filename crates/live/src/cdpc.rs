@@ -210,42 +210,62 @@ impl Coloring {
             return self.refuse(why);
         }
         let mut fresh = Fresh::default();
-        let (at, again) = match self.program.add(described, &mut self.room) {
+        let (at, new) = match self.program.add(described, &mut self.room) {
             Err(why) => return self.refuse(why.to_string()),
             Ok(Added::Known { at }) => {
                 self.again += 1;
-                if !self.started || (self.pending == 0 && !self.may_look()) {
-                    return;
-                }
-                (at, true)
+                (at, false)
             }
             Ok(Added::New { at, fresh: arrays }) => {
                 self.pending += 1;
                 fresh.new = arrays.into_iter().flat_map(pages).collect();
-                (at, false)
+                (at, true)
             }
         };
         if !self.started {
             return;
         }
+        self.budget.heard(self.program.loops().len(), !new);
+        let (look, compute) = (new || self.may_look(), self.may_compute());
+        if !look && !compute {
+            return;
+        }
         let began = Instant::now();
-        fresh.anew = self.anew(at);
-        self.budget.heard(self.program.loops().len(), again);
+        if look {
+            fresh.anew = self.anew(at);
+        }
         if self.pending == 0 {
             // Nothing new was said; what was lost is put right.
             let wanted = fresh.anew.iter().map(|page| (*page, self.preferred[page])).collect();
             // SAFETY: the caller's promise.
             unsafe { self.recolor(wanted, &fresh, began) };
-        } else if !fresh.is_empty() || self.budget.may_compute(self.preferred.len()) {
+        } else if compute || !fresh.is_empty() {
             // SAFETY: the caller's promise.
-            unsafe { self.color(&fresh, Some(at), false, Others::Running) };
+            unsafe { self.color(&fresh, new.then_some(at), false, Others::Running) };
         }
-        self.next_look = Some(Instant::now() + self.patience.max(began.elapsed() * REST));
+        if look {
+            self.next_look = Some(Instant::now() + self.patience.max(began.elapsed() * REST));
+        }
     }
 
     /// Whether describing this loop now would do more than to count it.
-    pub fn has_work(&self, described: &Loop) -> bool {
-        self.started && (self.pending > 0 || self.may_look() || !self.knows(described))
+    pub fn has_work(&mut self, described: &Loop) -> bool {
+        if !self.started {
+            return false;
+        }
+        let known = self.knows(described);
+        self.budget.heard(self.program.loops().len(), known);
+        !known || self.may_compute() || self.may_look()
+    }
+
+    /// A loop that is known was described, and [`Coloring::has_work`] says that nothing is to be done.
+    pub fn heard_again(&mut self) {
+        self.again += 1;
+    }
+
+    /// Whether there is something to compute hints for, and that pays.
+    fn may_compute(&self) -> bool {
+        self.pending > 0 && self.budget.may_compute(self.preferred.len())
     }
 
     /// A loop, or those that were described before [`Coloring::start`], for which nothing can be done now, and why: its new

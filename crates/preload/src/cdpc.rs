@@ -118,7 +118,11 @@ pub fn before_main() {
     guarded(|| {
         let Some(mut state) = state() else { return };
         let Some(state) = state.as_mut() else { return };
-        if let Some(_held) = reserve::hold(state.coloring.memory(None)) {
+        let bytes = match state.coloring.loops() {
+            [] => 0,
+            _ => state.coloring.memory(None),
+        };
+        if let Some(_held) = reserve::hold(bytes) {
             let (protected, notes) = own_pages(state.coloring.loops());
             state.note_all(notes);
             // A library may have started threads of its own.
@@ -234,9 +238,12 @@ impl State {
     /// # Safety
     /// As for [`Coloring::hear`].
     unsafe fn hear(&mut self, described: Loop) {
-        if !self.coloring.has_work(&described) {
+        if !self.coloring.is_started() {
             // SAFETY: the caller's promise.
             return unsafe { self.coloring.hear(described) };
+        }
+        if !self.coloring.has_work(&described) {
+            return self.coloring.heard_again();
         }
         let Some(_held) = reserve::hold(self.coloring.memory(Some(&described))) else {
             return self.coloring.pass_over(Some(described), NO_ROOM);

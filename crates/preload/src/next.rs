@@ -155,11 +155,8 @@ pub fn first_bytes(block: Pointer) -> usize {
     FIRST.0.get().addr() + FIRST_BYTES - block.addr()
 }
 
-/// The run-time's own memory: from the next malloc, so that asking for it never comes back to us.
-struct Own;
-
-#[global_allocator]
-static OWN: Own = Own;
+/// The run-time's own memory: from the next malloc, so that asking for it never comes back to us. (`reserve` stands before it.)
+pub struct Own;
 
 // SAFETY: the next malloc's blocks are what this trait asks for: of that size, aligned, valid until freed.
 unsafe impl GlobalAlloc for Own {

@@ -2,7 +2,7 @@
 //!
 //! A program may forbid its address space to grow (`RLIMIT_AS`, `RLIMIT_DATA`), or have all of it in use. Rust ends a
 //! process whose allocations fail; the run-time must not be what ends the program. So its allocations are served from a
-//! reserve where the C library has nothing for them, and nothing is begun that the reserve could not carry to its end:
+//! reserve where the next `malloc` has nothing for them, and nothing is begun that the reserve could not carry to its end:
 //! [`hold`] is asked before, with as much as the work may take at most. Small work is carried by memory that is part of the
 //! run-time's own file ([`SMALL`]); for larger work addresses are mapped, and given back afterwards. Where that is refused the
 //! run-time steps aside.
@@ -10,13 +10,15 @@
 //! Blocks are of sizes that are powers of two, in a list of free ones for each size: a block is found at once, and what lives
 //! at the same time takes four times its bytes at most.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use live::PAGE_BYTES;
+
+use crate::next::Own;
 
 /// Bytes of the reserve that is always there.
 const SMALL: usize = 1 << 20;
@@ -146,15 +148,15 @@ fn take(layout: Layout) -> *mut u8 {
     block.map_or(null_mut(), std::ptr::with_exposed_provenance_mut)
 }
 
-/// The run-time's allocator: the C library's, and where that has nothing, the reserve.
+/// The run-time's allocator: the next `malloc`, and where that has nothing, the reserve.
 pub struct Frugal;
 
-// SAFETY: each block is the C library's, or one of the reserve that nobody else has; both have the size and the alignment asked
+// SAFETY: each block is the next `malloc`'s, or one of the reserve that nobody else has; both have the size and the alignment asked
 // for, and go back to where they came from. Nothing here panics or unwinds.
 unsafe impl GlobalAlloc for Frugal {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
-        match unsafe { System.alloc(layout) } {
+        match unsafe { Own.alloc(layout) } {
             block if block.is_null() => take(layout),
             block => block,
         }
@@ -162,7 +164,7 @@ unsafe impl GlobalAlloc for Frugal {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
-        let block = unsafe { System.alloc_zeroed(layout) };
+        let block = unsafe { Own.alloc_zeroed(layout) };
         if !block.is_null() {
             return block;
         }
@@ -183,14 +185,14 @@ unsafe impl GlobalAlloc for Frugal {
                 release(&mut state, at);
             },
             // SAFETY: the caller's promise.
-            _ => unsafe { System.dealloc(block, layout) },
+            _ => unsafe { Own.dealloc(block, layout) },
         }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         if stretch(block.addr()).is_none() {
             // SAFETY: the caller's promise.
-            let grown = unsafe { System.realloc(block, layout, bytes) };
+            let grown = unsafe { Own.realloc(block, layout, bytes) };
             if !grown.is_null() {
                 return grown;
             }

@@ -176,8 +176,14 @@ fn memory_that_is_gone_is_told_and_does_no_harm() {
 
 #[test]
 fn a_loop_that_cannot_be_does_not_take_the_others_with_it() {
+    for policy in POLICIES {
+        one_that_cannot_be(policy);
+    }
+}
+
+fn one_that_cannot_be(policy: &str) {
     let memory = Memory::new(16);
-    let mut coloring = coloring("cdpc");
+    let mut coloring = coloring(policy);
     hear(
         &mut coloring,
         a_loop("wrong", &[memory.array(0, 16), (1 << 40, 1 << 61)], 2),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use policy::cdpc::{Machine, Malformed, Program, Room};
+use policy::cdpc::{Loop, Machine, Malformed, Program, Room, first_touches};
 
 use super::dealing::{Dealing, as_touched};
 use super::{Coloring, Fresh, fit};
@@ -17,19 +17,8 @@ impl Coloring {
         at: Option<usize>,
         first: bool,
     ) -> Result<Vec<(u64, u16)>, Malformed> {
-        let mut wanted = match &mut self.dealing {
-            Dealing::Touches { policy, world } => {
-                let loops = match at {
-                    Some(at) if !first && self.pending <= 1 => std::slice::from_ref(&self.program.loops()[at]),
-                    _ => self.program.loops(),
-                };
-                let (preferred, mut seen) = (&self.preferred, HashSet::new());
-                let is_new =
-                    |page: u64| (fresh.new.contains(&page) || !preferred.contains_key(&page)) && seen.insert(page);
-                let dealt = as_touched(policy.as_mut(), world, loops, is_new)?;
-                self.nothing_pending();
-                dealt
-            }
+        let mut wanted = match self.dealing {
+            Dealing::Touches { .. } => self.as_touched(fresh, at.filter(|_| !first && self.pending <= 1))?,
             Dealing::Hints { .. } if first || self.budget.may_compute(self.preferred.len()) => {
                 self.all_together(fresh, first)?
             }
@@ -47,6 +36,37 @@ impl Coloring {
         }
         wanted.sort_unstable();
         Ok(wanted)
+    }
+
+    /// Colors for what the loop `at`, or all of them, would touch first of all.
+    fn as_touched(&mut self, fresh: &Fresh, at: Option<usize>) -> Result<Vec<(u64, u16)>, Malformed> {
+        let wrong = |known: &Loop| first_touches(std::slice::from_ref(known), PAGE_BYTES as u64, |_| false);
+        loop {
+            let Dealing::Touches { policy, world } = &mut self.dealing else {
+                return Ok(Vec::new());
+            };
+            let loops = match at {
+                Some(at) => std::slice::from_ref(&self.program.loops()[at]),
+                None => self.program.loops(),
+            };
+            let (preferred, mut seen) = (&self.preferred, HashSet::new());
+            let is_new = |page: u64| (fresh.new.contains(&page) || !preferred.contains_key(&page)) && seen.insert(page);
+            let error = match as_touched(policy.as_mut(), world, loops, is_new) {
+                Ok(dealt) => {
+                    self.nothing_pending();
+                    return Ok(dealt);
+                }
+                Err(error) => error,
+            };
+            // One that cannot be must not take the others with it.
+            let dropped = self.program.retain(wrong);
+            if dropped.is_empty() || at.is_some() {
+                return Err(error);
+            }
+            for wrong in dropped {
+                self.refuse(wrong.to_string());
+            }
+        }
     }
 
     fn nothing_pending(&mut self) {
@@ -121,7 +141,7 @@ impl Coloring {
     pub(super) fn anew(&mut self, at: usize) -> BTreeSet<u64> {
         let mut seen = HashSet::new();
         let described = std::slice::from_ref(&self.program.loops()[at]);
-        let pages = policy::cdpc::first_touches(described, PAGE_BYTES as u64, |page| seen.insert(page));
+        let pages = first_touches(described, PAGE_BYTES as u64, |page| seen.insert(page));
         let mut had: Vec<(u64, u16)> = pages
             .unwrap_or_default()
             .into_iter()
