@@ -258,6 +258,12 @@ impl Coloring {
         !known || self.may_compute() || self.may_look()
     }
 
+    fn leave(&mut self, pages: u64, why: &'static str) {
+        if pages > 0 {
+            *self.passed_over.entry(why).or_default() += pages;
+        }
+    }
+
     /// A loop that is known was described, and [`Coloring::has_work`] says that nothing is to be done.
     pub fn heard_again(&mut self) {
         self.again += 1;
@@ -275,7 +281,7 @@ impl Coloring {
             self.started = true;
             self.pending = self.program.loops().len();
             let new: u64 = self.program.extents().map(|bytes| pages(bytes).count() as u64).sum();
-            *self.passed_over.entry(why).or_default() += new;
+            self.leave(new, why);
             return;
         };
         match self.program.add(described, &mut self.room) {
@@ -284,7 +290,7 @@ impl Coloring {
             Ok(Added::New { fresh, .. }) => {
                 self.pending += 1;
                 let new: u64 = fresh.into_iter().map(|bytes| pages(bytes).count() as u64).sum();
-                *self.passed_over.entry(why).or_default() += new;
+                self.leave(new, why);
             }
         }
     }

@@ -90,6 +90,7 @@ fn chosen(set: &Chosen) -> String {
     let why = match set.policy.as_str() {
         "cdpc" => "",
         _ if blocks("cdpc") == Some(own) => ": hints would gain nothing",
+        _ if blocks("cdpc").is_some_and(|directed| directed < own) => ": one choice for all sets is better",
         _ => ": better than by hints",
     };
     format!(
