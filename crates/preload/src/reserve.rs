@@ -283,7 +283,7 @@ mod tests {
             assert!(pair[0].0 + (1 << pair[0].1) <= pair[1].0, "{pair:?}");
         }
         assert!(blocks.iter().all(|(block, size)| block % (1 << size) == 0));
-        assert_eq!(stretch.live, sizes.iter().map(|size| 1 << size).sum());
+        assert_eq!(stretch.live, sizes.iter().map(|size| 1usize << size).sum::<usize>());
         let (block, size) = blocks.pop().unwrap();
         // SAFETY: blocks of this stretch, each given once.
         unsafe {
