@@ -235,7 +235,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand report" -s q -l quiet 
 complete -c domicile -n "__fish_domicile_using_subcommand report" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l slots -d 'The plan: slots, and the data in each' -r -F
-complete -c domicile -n "__fish_domicile_using_subcommand run" -l policy -d 'Color the arrays of parallel loops: cdpc by the five steps of compiler-directed page coloring, page-coloring by address, bin-hopping in turn as the loops come to the pages, random' -r -f -a "cdpc\t''
+complete -c domicile -n "__fish_domicile_using_subcommand run" -l policy -d 'Color the arrays of parallel loops: cdpc by the five steps of compiler-directed page coloring, or as one of the next two where that is predicted to be better; page-coloring by address; bin-hopping in turn as the loops come to the pages; random' -r -f -a "cdpc\t''
 page-coloring\t''
 bin-hopping\t''
 random\t''"
