@@ -134,12 +134,13 @@ static void sync(enum SyncOp op, ULong object, ULong value)
    w[0] = op;
    w[1] = object;
    w[2] = value;
+   ring_commit();
 }
 
 static void release(ULong block)
 {
    if (block)
-      *ring_record(RECORD_FREE, 1) = block;
+      ring_word(RECORD_FREE, block);
 }
 
 static void allocated(ThreadId tid, ULong block, ULong bytes)
@@ -150,6 +151,7 @@ static void allocated(ThreadId tid, ULong block, ULong bytes)
       w[0] = block;
       w[1] = bytes;
       w[2] = stack;
+      ring_commit();
    }
 }
 

@@ -12,8 +12,9 @@
 
    A superblock can be left at several exits. How many addresses follow its number says which
    one it was, unless two exits have the same number of references before them but not of
-   instructions: then all but one of them store an EXIT word behind the addresses. The next
-   reference overwrites it when the exit is not taken.
+   instructions: then all but one of them store an EXIT word behind the addresses. The
+   cursor covers it if the exit is taken; if not, the next reference takes its place. So what the
+   cursor covers makes sense at every moment, should the program be killed or a reference fault.
 
    Copyright (C) 2025 the Domicile authors. GPL-2.0-or-later, see COPYING. */
 
@@ -94,10 +95,16 @@ static void store_word(UInt index, IRExpr* word)
    addStmtToIRSB(b.out, IRStmt_Store(Iend_LE, at, word));
 }
 
-static void commit(UInt words)
+/* The cursor covers `words` words of this run, and one more if `marked` (NULL: no). */
+static void commit(UInt words, IRExpr* marked)
 {
    IRExpr* end =
       temp_of(Ity_I64, IRExpr_Binop(Iop_Add64, IRExpr_RdTmp(b.cursor), constant(8 * words)));
+   if (marked) {
+      IRExpr* one = temp_of(Ity_I64, IRExpr_Unop(Iop_1Uto64, marked));
+      IRExpr* bytes = temp_of(Ity_I64, IRExpr_Binop(Iop_Shl64, one, IRExpr_Const(IRConst_U8(3))));
+      end = temp_of(Ity_I64, IRExpr_Binop(Iop_Add64, end, bytes));
+   }
    addStmtToIRSB(b.out, IRStmt_Store(Iend_LE, constant((Addr)&ring_control.cursor), end));
 }
 
@@ -160,9 +167,9 @@ static void saw_reference(UInt op, IRExpr* addr, Int size, IRExpr* guard)
    }
 }
 
-/* A place where the superblock may be left. The first look numbers the exits; the second,
-   which meets them in the same order, stores the cursor. */
-static void saw_exit(void)
+/* A place where the superblock is left if `guard` (NULL: always). The first look numbers the exits;
+   the second, which meets them in the same order, stores the cursor. */
+static void saw_exit(IRExpr* guard)
 {
    UInt i;
    b.last_read = NULL;
@@ -181,11 +188,10 @@ static void saw_exit(void)
       b.exits++;
    }
    if (b.out && b.committed_exit != (Int)i) {
-      UInt words = 1 + b.refs;
       if (b.exit[i].marked)
-         store_word(words++, constant(WORD_EXIT | i));
-      commit(words);
-      b.committed_exit = i;
+         store_word(1 + b.refs, constant(WORD_EXIT | i));
+      commit(1 + b.refs, b.exit[i].marked ? guard : NULL);
+      b.committed_exit = b.exit[i].marked ? -1 : (Int)i;
    }
 }
 
@@ -266,7 +272,7 @@ static void saw_statement(IRStmt* s, IRTypeEnv* types)
       break;
    }
    case Ist_Exit:
-      saw_exit();
+      saw_exit(s->Ist.Exit.guard);
       break;
    default:
       break;
@@ -289,7 +295,7 @@ static void walk(IRSB* in, Int first)
       if (instrument_prefetches && s->tag == Ist_IMark)
          saw_prefetch(s->Ist.IMark.addr, s->Ist.IMark.len);
    }
-   saw_exit(); /* the end */
+   saw_exit(NULL); /* the end, which is never marked */
 }
 
 /* The end needs no marker; neither does the first exit with fewer references. */
@@ -315,6 +321,7 @@ static void announce(ULong number)
       *w++ = b.ref[i].insn | (ULong)b.ref[i].size << 16 | (ULong)b.ref[i].op << 32;
    for (i = 0; i < b.exits; i++)
       *w++ = b.exit[i].refs | (ULong)b.exit[i].insns << 16 | (ULong)b.exit[i].marked << 32;
+   ring_commit();
 }
 
 IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* layout,

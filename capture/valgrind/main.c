@@ -59,6 +59,7 @@ static void record_program(void)
       used += bytes;
    }
    ring_record_text(RECORD_PROGRAM, 0, text, used);
+   ring_commit();
 }
 
 static void on_options_done(void)
@@ -94,7 +95,7 @@ static void after_fork_in_child(ThreadId tid)
 
 static void on_end(Int exit_code)
 {
-   *ring_record(RECORD_END, 1) = exit_code;
+   ring_word(RECORD_END, exit_code);
    ring_flush();
 }
 

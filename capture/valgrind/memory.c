@@ -70,6 +70,7 @@ static void record_map(Addr start, SizeT bytes, UInt protection, UInt kind, UInt
    w[2] = protection | kind << 8;
    w[3] = offset;
    w[4] = stack;
+   ring_commit();
 }
 
 static UInt protection(Bool r, Bool w, Bool x)
@@ -144,6 +145,7 @@ static void on_unmap(Addr start, SizeT bytes)
    w = ring_record(RECORD_UNMAP, 2);
    w[0] = start;
    w[1] = bytes;
+   ring_commit();
 }
 
 void memory_init(void)

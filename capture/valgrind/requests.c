@@ -34,6 +34,7 @@ static void slots(enum SlotOp what, const UWord* arg)
    w[1] = arg[1];
    w[2] = arg[2];
    w[3] = arg[3];
+   ring_commit();
 }
 
 /* A summary of `bytes` bytes, piece by piece: the ring has no room for it at once. False if it is none. */
@@ -47,6 +48,7 @@ static Bool summary(Addr text, ULong bytes)
       ULong* w = ring_record_text(RECORD_SUMMARY, 2, (const HChar*)text + at, left < PIECE ? left : PIECE);
       w[0] = bytes;
       w[1] = at;
+      ring_commit();
    }
    return True;
 }
@@ -84,6 +86,7 @@ static Bool on_request(ThreadId tid, UWord* arg, UWord* result)
    switch (arg[0] & 0xffff) {
    case DOMICILE_REQUEST_PHASE:
       ring_record_text(RECORD_PHASE, 0, (const HChar*)arg[1], text_bytes(arg[1]));
+      ring_commit();
       return True;
    case DOMICILE_REQUEST_WORK_BEGIN: {
       UInt hints = arg[1] > HINTS_MAX ? HINTS_MAX : arg[1];
@@ -92,18 +95,21 @@ static Bool on_request(ThreadId tid, UWord* arg, UWord* result)
       w = ring_record(RECORD_WORK_BEGIN, hints);
       for (i = 0; i < hints; i++)
          w[i] = ((ULong*)arg[2])[i];
+      ring_commit();
       return True;
    }
    case DOMICILE_REQUEST_WORK_END:
       ring_record(RECORD_WORK_END, 0);
+      ring_commit();
       return True;
    case DOMICILE_REQUEST_ARRAY:
       w = ring_record_text(RECORD_ARRAY, 2, (const HChar*)arg[1], text_bytes(arg[1]));
       w[0] = arg[2];
       w[1] = arg[3];
+      ring_commit();
       return True;
    case DOMICILE_REQUEST_RECORD:
-      *ring_record(RECORD_SWITCH, 1) = arg[1];
+      ring_word(RECORD_SWITCH, arg[1]);
       return True;
    case DOMICILE_REQUEST_SLOT:
       slots(SLOT_DEFINE, arg);
@@ -132,10 +138,11 @@ static Bool on_request(ThreadId tid, UWord* arg, UWord* result)
       w[0] = arg[1];
       w[1] = arg[2];
       w[2] = stack;
+      ring_commit();
       return True;
    }
    case WRAPPER_FREE:
-      *ring_record(RECORD_FREE, 1) = arg[1];
+      ring_word(RECORD_FREE, arg[1]);
       return True;
    case DOMICILE_REQUEST_SUMMARY:
       *result = summary(arg[1], arg[2]) ? 1 : 0;
@@ -150,6 +157,7 @@ static Bool on_request(ThreadId tid, UWord* arg, UWord* result)
       w[0] = arg[1];
       w[1] = arg[2];
       w[2] = arg[3];
+      ring_commit();
       return True;
    default:
       return False;

@@ -6,7 +6,8 @@
    of either side and never raises SIGPIPE (MSG_NOSIGNAL).
 
    The page with the cursor is shared too: should the program be killed, the recorder still
-   knows how far the last slot was filled.
+   knows which slots were published and how far the last one was filled. It believes the page and
+   not the messages, which are sent before or after what they tell (wire.h).
 
    Copyright (C) 2025 the Domicile authors. GPL-2.0-or-later, see COPYING. */
 
@@ -42,6 +43,7 @@ static SizeT slots_bytes;  /* of all slots */
 static SizeT slot_bytes;
 static UInt slot_count;
 static UInt slots_free;    /* beyond the one being filled */
+static ULong slot_begin;   /* address of the slot being filled */
 
 /* ---- system calls that Valgrind's library does not offer ---- */
 
@@ -124,43 +126,56 @@ static Bool receive(void* message, SizeT bytes, Int* fd)
 /* Where superblocks write that are not to be recorded. */
 static ULong nowhere[2 * BLOCK_WORDS_MAX];
 
-/* Makes slot `number` the one that is filled. */
-static void begin_slot(ULong number)
+/* What was written before is written, for whoever reads the shared memory, before this is. */
+static void set(unsigned long long* word, ULong value)
 {
-   ring_control.slot = number;
-   ring_control.begin = slots_at + number * slot_bytes;
-   ring_control.cursor = ring_control.begin;
-   ring_control.limit = ring_control.begin + slot_bytes - 8 * BLOCK_WORDS_MAX;
-   ring_control.aside = 0;
+   __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+/* Where a superblock may not begin any more: the cursor never comes to the slot's end. */
+static ULong limit_of_slot(void)
+{
+   return slot_begin + slot_bytes - 8 * (BLOCK_WORDS_MAX + 1);
+}
+
+/* Makes the slot after those that were published the one that is filled. */
+static void begin_slot(void)
+{
+   slot_begin = slots_at + ring_control.published % slot_count * slot_bytes;
+   ring_control.limit = limit_of_slot();
+   set(&ring_control.cursor, slot_begin);
+   set(&ring_control.aside, 0);
+}
+
+static void write_nowhere(void)
+{
+   if (ring_control.aside == 0)
+      set(&ring_control.aside, ring_control.cursor);
+   ring_control.limit = (Addr)(nowhere + BLOCK_WORDS_MAX);
+   set(&ring_control.cursor, (Addr)nowhere);
 }
 
 void ring_quiet(Bool quiet)
 {
-   if (quiet == (ring_control.aside != 0))
+   if (!ring_alive || quiet == (ring_control.aside != 0))
       return;
    if (quiet) {
-      ring_control.aside = ring_control.cursor;
-      ring_control.cursor = (Addr)nowhere;
-      ring_control.limit = (Addr)(nowhere + BLOCK_WORDS_MAX);
+      write_nowhere();
    } else {
-      ring_control.cursor = ring_control.aside;
-      ring_control.limit = ring_control.begin + slot_bytes - 8 * BLOCK_WORDS_MAX;
-      ring_control.aside = 0;
+      ring_control.limit = limit_of_slot();
+      set(&ring_control.cursor, ring_control.aside);
+      set(&ring_control.aside, 0);
    }
 }
 
-/* Nobody listens (any more): the program runs on, writing the same slot again and again. */
+/* Nobody listens (any more): the program runs on. What was told may still be read. */
 static void detach(void)
 {
    ring_alive = False;
    if (socket_fd >= 0)
       VG_(close)(socket_fd);
    socket_fd = -1;
-   if (slots_at == 0) {
-      slot_bytes = 2 * 8 * BLOCK_WORDS_MAX;
-      slots_at = (Addr)VG_(malloc)("domicile.scratch", slot_bytes);
-   }
-   begin_slot(0);
+   write_nowhere();
 }
 
 static Bool handshake(const HChar* path, Bool forked, ULong parent_slots)
@@ -199,7 +214,7 @@ static Bool handshake(const HChar* path, Bool forked, ULong parent_slots)
    if (!send_all(&hello, sizeof hello) || !receive(&welcome, sizeof welcome, &memory))
       return False;
    if (welcome.magic != WIRE_MAGIC || welcome.version != WIRE_VERSION || welcome.slots < 2 ||
-       welcome.slot_bytes < 2 * 8 * BLOCK_WORDS_MAX) {
+       welcome.slots > WIRE_SLOTS_MAX || welcome.slot_bytes < 4 * 8 * BLOCK_WORDS_MAX) {
       VG_(close)(memory);
       return False;
    }
@@ -229,27 +244,27 @@ void ring_connect(const HChar* path, Bool forked, ULong parent_slots)
    ring_alive = True;
    slots_free = slot_count - 1;
    ring_control.published = 0;
-   begin_slot(0);
+   ring_control.slots = slots_at;
+   begin_slot();
 }
 
 void ring_drain(void)
 {
    struct WireFilled filled;
-   if (ring_control.aside) {
+   ULong words;
+   if (!ring_alive || ring_control.aside) {
       ring_control.cursor = (Addr)nowhere;
       return;
    }
-   if (!ring_alive) {
-      begin_slot(0);
-      return;
-   }
-   filled.words = (ring_control.cursor - ring_control.begin) / 8;
-   tl_assert(filled.words <= slot_bytes / 8);
+   words = (ring_control.cursor - slot_begin) / 8;
+   tl_assert(words < slot_bytes / 8);
+   ring_control.words[ring_control.published % slot_count] = words;
+   filled.published = ring_control.published + 1;
+   set(&ring_control.published, filled.published);
    if (!send_all(&filled, sizeof filled)) {
       detach();
       return;
    }
-   ring_control.published++;
    if (slots_free == 0) {
       UChar byte;
       if (!receive(&byte, 1, NULL)) {
@@ -259,14 +274,14 @@ void ring_drain(void)
       slots_free++;
    }
    slots_free--;
-   begin_slot((ring_control.slot + 1) % slot_count);
+   begin_slot();
 }
 
 void ring_flush(void)
 {
    Bool quiet = ring_control.aside != 0;
    ring_quiet(False);
-   if (ring_control.cursor != ring_control.begin)
+   if (ring_alive && ring_control.cursor != slot_begin)
       ring_drain();
    ring_quiet(quiet);
 }
@@ -276,19 +291,40 @@ ULong ring_published(void)
    return ring_control.published;
 }
 
+/* The record that was begun and does not count yet. */
+static struct {
+   Bool begun, quiet;
+   ULong end; /* where the cursor will be */
+} record;
+
 ULong* ring_record(enum RecordType type, UInt words)
 {
    ULong* at;
-   Bool quiet = ring_control.aside != 0;
-   tl_assert(words < BLOCK_WORDS_MAX);
+   tl_assert(words < BLOCK_WORDS_MAX - 1 && !record.begun);
+   record.begun = True;
+   record.quiet = ring_control.aside != 0;
    ring_quiet(False);
    if (ring_control.cursor > ring_control.limit)
       ring_drain();
-   at = (ULong*)(Addr)ring_control.cursor;
+   at = ring_alive ? (ULong*)(Addr)ring_control.cursor : nowhere;
    at[0] = WORD_RECORD | ((ULong)type << WORD_RECORD_SHIFT) | words;
-   ring_control.cursor += 8 * (1 + (ULong)words);
-   ring_quiet(quiet);
+   record.end = (Addr)(at + 1 + words);
    return at + 1;
+}
+
+void ring_commit(void)
+{
+   tl_assert(record.begun);
+   record.begun = False;
+   if (ring_alive)
+      set(&ring_control.cursor, record.end);
+   ring_quiet(record.quiet);
+}
+
+void ring_word(enum RecordType type, ULong word)
+{
+   *ring_record(type, 1) = word;
+   ring_commit();
 }
 
 ULong* ring_record_text(enum RecordType type, UInt words, const HChar* text, SizeT bytes)
@@ -311,13 +347,14 @@ void ring_abandon(void)
    if (socket_fd >= 0)
       VG_(close)(socket_fd);
    socket_fd = -1;
-   if (ring_alive) {
-      /* The cursor is the parent's now: take a private page in its stead. */
+   ring_alive = False;
+   if (slots_at != 0) {
+      /* The cursor is the parent's, even where that is not heard any more: take a private page in its stead. */
       VG_(am_do_mmap_NO_NOTIFY)((Addr)&control_page, WIRE_CONTROL_BYTES,
                                 VKI_PROT_READ | VKI_PROT_WRITE,
                                 VKI_MAP_PRIVATE | VKI_MAP_FIXED | VKI_MAP_ANONYMOUS, -1, 0);
       VG_(am_munmap_valgrind)(slots_at, slots_bytes);
       slots_at = 0;
-      ring_alive = False;
    }
+   write_nowhere();
 }

@@ -40,6 +40,7 @@ UInt stacks_here(ThreadId tid, Word delta)
       *w++ = number;
       for (i = first; i < count; i++)
          *w++ = pcs[i];
+      ring_commit();
       announced[byte] |= bit;
    }
    return number;

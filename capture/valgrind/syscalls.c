@@ -31,6 +31,7 @@ static void sync(ThreadId tid, enum SyncOp op, ULong object, ULong value)
    w[0] = op;
    w[1] = object;
    w[2] = value;
+   ring_commit();
 }
 
 static Bool readable(Addr at, SizeT bytes)
@@ -47,7 +48,7 @@ static void on_entry(ThreadId tid, UInt number, UWord* args, UInt count)
 #endif
       /* If it succeeds, nothing of this image comes after it. */
       threads_running(tid);
-      *ring_record(RECORD_EXEC, 1) = 1;
+      ring_word(RECORD_EXEC, 1);
       ring_flush();
       break;
    case __NR_futex:
@@ -74,7 +75,7 @@ static void child_waited(ThreadId tid, UInt pid)
 {
    threads_running(tid);
    ring_flush(); /* the recorder looks for it at the beginning of a slot */
-   *ring_record(RECORD_WAITED, 1) = pid;
+   ring_word(RECORD_WAITED, pid);
 }
 
 static void on_return(ThreadId tid, UInt number, UWord* args, UInt count, SysRes result)
@@ -87,7 +88,7 @@ static void on_return(ThreadId tid, UInt number, UWord* args, UInt count, SysRes
 #endif
       if (failed) {
          threads_running(tid);
-         *ring_record(RECORD_EXEC, 1) = 0;
+         ring_word(RECORD_EXEC, 0);
       }
       break;
    case __NR_fork:
@@ -103,7 +104,7 @@ static void on_return(ThreadId tid, UInt number, UWord* args, UInt count, SysRes
             flags = readable(args[0], 8) ? *(ULong*)args[0] : CLONE_THREAD_;
          if ((flags & CLONE_THREAD_) == 0) {
             threads_running(tid);
-            *ring_record(RECORD_FORK, 1) = sr_Res(result);
+            ring_word(RECORD_FORK, sr_Res(result));
             ring_flush();
          }
       }
@@ -134,6 +135,7 @@ static void on_return(ThreadId tid, UInt number, UWord* args, UInt count, SysRes
             name[i] = ((HChar*)args[1])[i];
          threads_running(tid);
          *ring_record_text(RECORD_THREAD_NAME, 1, name, i) = tid;
+         ring_commit();
       }
       break;
    case __NR_futex:

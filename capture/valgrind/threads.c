@@ -36,7 +36,7 @@ void threads_running(ThreadId tid)
 {
    if (tid != running && tid != VG_INVALID_THREADID) {
       running = tid;
-      *ring_record(RECORD_THREAD, 1) = tid;
+      ring_word(RECORD_THREAD, tid);
       hooks_running(tid);
       ring_quiet(threads_is_quiet(tid));
    }
@@ -58,7 +58,7 @@ static void on_create(ThreadId parent, ThreadId child)
    if (parent == VG_INVALID_THREADID)
       return; /* the first thread is there from the start */
    threads_running(parent);
-   *ring_record(RECORD_THREAD_CREATE, 1) = child;
+   ring_word(RECORD_THREAD_CREATE, child);
    threads_quiet(child, threads_is_quiet(parent));
 }
 
@@ -83,13 +83,14 @@ static void on_first_instruction(ThreadId tid)
    w[2] = thread_pointer;
    w[3] = low;
    w[4] = high;
+   ring_commit();
 }
 
 static void on_exit(ThreadId tid)
 {
    threads_running(tid);
    hooks_thread_ended(tid);
-   *ring_record(RECORD_THREAD_EXIT, 1) = tid;
+   ring_word(RECORD_THREAD_EXIT, tid);
 }
 
 void threads_init(void)

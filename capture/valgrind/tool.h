@@ -35,9 +35,15 @@ void ring_flush(void);
 /* Slots published so far. */
 ULong ring_published(void);
 
-/* Appends a record; returns where its `words` words of payload go.
-   Pre: words < BLOCK_WORDS_MAX; not within a superblock (its words would be torn). */
+/* Begins a record; returns where its `words` words of payload go. It counts with ring_commit,
+   so that whoever is killed leaves no half of it.
+   Pre: words < BLOCK_WORDS_MAX - 1; not within a superblock (its words would be torn); the record
+   before was committed. */
 ULong* ring_record(enum RecordType type, UInt words);
+void ring_commit(void);
+
+/* A whole record of one word. */
+void ring_word(enum RecordType type, ULong word);
 
 /* As ring_record, for a payload of `words` words followed by a text of `bytes` bytes, which is
    cut at 4096 bytes. */

@@ -23,7 +23,7 @@
 #define DOMICILE_WIRE_H
 
 #define WIRE_MAGIC   0x52434d44u /* "DMCR" */
-#define WIRE_VERSION 3u
+#define WIRE_VERSION 4u
 
 #define WORD_NULL         0x8000000000000000ULL
 #define WORD_BLOCK        0x9000000000000000ULL
@@ -121,21 +121,28 @@ struct WireWelcome {
    unsigned int slots, reserved;
    unsigned long long slot_bytes;
 };
-/* Then the tool sends a struct WireFilled for each slot, in turn, and the recorder answers
-   each by one byte when the slot may be used again. */
+/* Then the tool sends a struct WireFilled for each slot that it has published, only to wake the
+   recorder, which answers each by one byte when the slot may be used again. */
 struct WireFilled {
-   unsigned long long words;
+   unsigned long long published;
 };
 
-/* The first page of the shared memory. The slots follow it. */
+/* The first page of the shared memory. The slots follow it.
+
+   What the page says holds at every moment, whenever the process is killed. Slots are filled in
+   turn: number n is slot n modulo the number of slots. Those below `published` are whole. The
+   cursor, one word, is moved last: all before it in its slot was written, and it never lies at a
+   slot's end, so it says in which slot it is. Where that is not the slot of number `published`,
+   the next one was not begun. */
+enum { WIRE_SLOTS_MAX = 64 };
 struct WireControl {
    unsigned long long cursor; /* address (in the program) of the next word to write */
    unsigned long long limit;  /* beyond it a superblock may not begin */
-   unsigned long long begin;  /* address of the slot being filled */
-   unsigned long long slot;   /* its number */
-   unsigned long long published;
-   /* Not 0: the thread that runs is not to be recorded, and this is where the cursor belongs. */
+   unsigned long long slots;  /* address of the first slot */
+   unsigned long long published; /* slots, so far */
+   /* The cursor is in no slot: nothing is recorded at present, and this is where it belongs. */
    unsigned long long aside;
+   unsigned long long words[WIRE_SLOTS_MAX]; /* of each slot that was published */
 };
 #define WIRE_CONTROL_BYTES 4096
 

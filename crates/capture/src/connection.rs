@@ -1,6 +1,6 @@
 //! One process's ring, from the recorder's side.
 
-use std::collections::VecDeque;
+use std::sync::atomic::{Ordering, fence};
 
 use sys::packet::{Peer, Received};
 use sys::shared::SharedMemory;
@@ -16,8 +16,8 @@ pub struct Ring {
     peer: Option<Peer>,
     memory: Option<SharedMemory>,
     pub hello: Option<Hello>,
-    /// Words of the slots that were published and not taken, in turn.
-    filled: VecDeque<usize>,
+    /// Slots that are known to be published.
+    published: u64,
     /// Slots taken so far.
     pub taken: u64,
     pub opened: bool,
@@ -33,7 +33,7 @@ impl Ring {
             peer: Some(peer),
             memory: None,
             hello: None,
-            filled: VecDeque::new(),
+            published: 0,
             taken: 0,
             opened: false,
             ended: false,
@@ -46,22 +46,20 @@ impl Ring {
         self.peer.as_ref().filter(|_| !self.ended)
     }
 
-    /// Takes the messages that have come.
+    /// Takes the messages that have come. They only wake: what they tell stands in the shared memory.
     pub fn listen(&mut self) {
+        self.hear();
+        let published = self.page(wire::CONTROL_PUBLISHED);
+        // More than there are slots would be a lie.
+        self.published = published.clamp(self.published, self.taken + SLOTS as u64);
+    }
+
+    fn hear(&mut self) {
         let mut message = [0u8; 64];
         while !self.ended {
             let Some(peer) = &self.peer else { return };
             match peer.receive(&mut message) {
                 Ok(Received::Message(bytes)) if self.hello.is_none() => self.greet(&message[..bytes]),
-                Ok(Received::Message(8)) => {
-                    let mut words = [0u8; 8];
-                    words.copy_from_slice(&message[..8]);
-                    let words = u64::from_le_bytes(words).min(SLOT_WORDS as u64);
-                    // More than there are slots would be a lie.
-                    if self.filled.len() < SLOTS {
-                        self.filled.push_back(words as usize);
-                    }
-                }
                 Ok(Received::Message(_)) => {}
                 Ok(Received::Nothing) => return,
                 Ok(Received::End) | Err(_) => self.ended = true,
@@ -92,24 +90,27 @@ impl Ring {
         }
     }
 
+    /// A word of the first page. What is read later was written no earlier.
+    fn page(&self, word: usize) -> u64 {
+        let value = self.memory.as_ref().map_or(0, |memory| memory.word(word));
+        fence(Ordering::Acquire);
+        value
+    }
+
     /// The first word of the next slot, to see whether it must wait.
     pub fn peek(&self) -> Option<(u64, u64)> {
         let memory = self.memory.as_ref()?;
-        self.filled.front()?;
-        let at = self.slot_at(self.taken);
-        Some((memory.word(at), memory.word(at + 1)))
-    }
-
-    fn slot_at(&self, number: u64) -> usize {
-        wire::CONTROL_BYTES / 8 + (number as usize % SLOTS) * SLOT_WORDS
+        let at = slot_at(self.taken);
+        (self.taken < self.published).then(|| (memory.word(at), memory.word(at + 1)))
     }
 
     /// Copies the words of the next slot to `words` and gives the slot back. When the process has
     /// gone, the slot that it was filling comes last. False if there is nothing to take now.
     pub fn take(&mut self, words: &mut Vec<u64>) -> bool {
         let Some(memory) = &self.memory else { return false };
-        if let Some(count) = self.filled.pop_front() {
-            memory.copy_words(self.slot_at(self.taken), count, words);
+        if self.taken < self.published {
+            let count = memory.word(wire::CONTROL_WORDS + self.taken as usize % SLOTS);
+            memory.copy_words(slot_at(self.taken), count.min(SLOT_WORDS as u64) as usize, words);
             self.taken += 1;
             if let Some(peer) = &self.peer {
                 // If it is gone its end shows at the next message.
@@ -119,30 +120,53 @@ impl Ring {
         }
         if self.ended && !self.rest_taken {
             self.rest_taken = true;
-            let cursor = match memory.word(wire::CONTROL_ASIDE) {
-                0 => memory.word(wire::CONTROL_CURSOR),
-                aside => aside,
-            };
-            let begin = memory.word(wire::CONTROL_BEGIN);
-            let count = (cursor.saturating_sub(begin) / 8).min(SLOT_WORDS as u64) as usize;
-            memory.copy_words(self.slot_at(memory.word(wire::CONTROL_SLOT)), count, words);
+            let count = self.begun();
+            memory.copy_words(slot_at(self.published), count, words);
             return count > 0;
         }
         false
     }
 
+    /// Words of the slot after those that were published: all that was written before the process was killed, or
+    /// before now if it still runs.
+    fn begun(&self) -> usize {
+        // Who runs may publish a slot in between, and no more than that: it gets none back.
+        for _ in 0..SLOTS {
+            let mut cursor = self.in_slots(self.page(wire::CONTROL_CURSOR));
+            if cursor.is_none() {
+                cursor = self.in_slots(self.page(wire::CONTROL_ASIDE));
+            }
+            let Some((slot, words)) = cursor else { continue };
+            if slot as u64 == self.published % SLOTS as u64 {
+                return words;
+            }
+        }
+        0
+    }
+
+    /// Which slot an address of the program's lies in, and words before it there.
+    fn in_slots(&self, address: u64) -> Option<(usize, usize)> {
+        let words = usize::try_from(address.checked_sub(self.page(wire::CONTROL_SLOTS))? / 8).ok()?;
+        (words < SLOTS * SLOT_WORDS).then_some((words / SLOT_WORDS, words % SLOT_WORDS))
+    }
+
     /// Whether all that the process had to say was taken.
     pub fn finished(&self) -> bool {
-        self.ended && self.filled.is_empty() && (self.rest_taken || self.memory.is_none())
+        self.ended && self.taken == self.published && (self.rest_taken || self.memory.is_none())
     }
 
     pub fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Ends the connection: the process goes on unrecorded.
+    /// Ends the connection: the process goes on unrecorded, and gets no slot back.
     pub fn hang_up(&mut self) {
         self.peer = None;
         self.ended = true;
     }
+}
+
+/// Where a slot begins in the shared memory, in words.
+fn slot_at(number: u64) -> usize {
+    wire::CONTROL_BYTES / 8 + (number as usize % SLOTS) * SLOT_WORDS
 }

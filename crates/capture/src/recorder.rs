@@ -411,6 +411,7 @@ impl Recorder {
         }
         for (id, mut ring) in std::mem::take(&mut self.rings) {
             ring.hang_up();
+            ring.listen();
             if ring.opened {
                 while ring.take(&mut self.words) {
                     story.words(id, &self.words);

@@ -48,6 +48,8 @@ pub struct Story {
     /// Programs of processes, for their children.
     programs: HashMap<u32, (String, Vec<String>)>,
     ended: VecDeque<Image>,
+    /// Children that have not spoken yet, by pid, as they were when they were made: their parents went on.
+    made: HashMap<u32, Image>,
     /// Processes that said that they replace themselves, by pid: their main thread.
     replaced: HashMap<u32, ThreadId>,
 }
@@ -62,6 +64,7 @@ impl Story {
             known: HashMap::new(),
             programs: HashMap::new(),
             ended: VecDeque::new(),
+            made: HashMap::new(),
             replaced: HashMap::new(),
         }
     }
@@ -124,6 +127,14 @@ impl Story {
 
     fn fork(&mut self, connection: Connection, hello: Hello) {
         let (pid, parent_pid) = (hello.pid, hello.parent);
+        if let Some(made) = self.made.remove(&pid) {
+            if let Some(known) = self.known.get_mut(&pid) {
+                known.heard = true;
+            }
+            self.images.insert(connection, made);
+            return;
+        }
+        // It speaks before its parent says that it made it, and so before its parent does anything else.
         let parent = self
             .images
             .values()
@@ -137,18 +148,13 @@ impl Story {
             ));
             return;
         };
-        let known = match self.known.get(&pid).copied().filter(|k| k.spawned && !k.heard) {
-            Some(known) => Known { heard: true, ..known },
-            None => {
-                let program = self.programs.get(&parent).cloned().unwrap_or_default();
-                let (process, main) = self.enter(pid, Some(parent), program);
-                Known {
-                    process,
-                    main,
-                    spawned: false,
-                    heard: true,
-                }
-            }
+        let program = self.programs.get(&parent).cloned().unwrap_or_default();
+        let (process, main) = self.enter(pid, Some(parent), program);
+        let known = Known {
+            process,
+            main,
+            spawned: false,
+            heard: true,
         };
         self.known.insert(pid, known);
         let of = self
@@ -186,8 +192,15 @@ impl Story {
                 };
                 self.known.insert(pid, known);
                 self.out.event(by, Event::Spawn { child: known.main });
+                if !known.heard
+                    && let Some(of) = self.images.values().find(|image| image.live().any(|t| t == by))
+                {
+                    let child = of.fork(known.process, pid, known.main, &mut self.out, &mut self.commons);
+                    self.made.insert(pid, child);
+                }
             }
             Wish::Waited { by, pid } => {
+                self.made.remove(&pid);
                 if let Some(known) = self.known.remove(&pid) {
                     // A child that never spoke (it was killed at once) ends here.
                     self.out.exit(known.main);
@@ -225,10 +238,10 @@ impl Listener for Story {
             self.grant(wish);
         }
         if let Err(at) = decoded {
+            let most = words[at..].iter().filter(|word| *word & wire::TAGGED == 0).count();
             self.note(format!(
-                "process {pid} wrote into the recorder's memory, or the tool is at fault: the rest of {} words was left \
-                 out",
-                words.len() - at
+                "process {pid} wrote into the recorder's memory, or the tool is at fault: at most {most} references \
+                 were left out"
             ));
         }
     }
@@ -261,3 +274,6 @@ impl Listener for Story {
         self.out.failed()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,16 +2,18 @@
 
 /// First word of the greetings, and the version that both sides must speak.
 pub const MAGIC: u32 = 0x5243_4d44;
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Bytes of the page before the slots.
 pub const CONTROL_BYTES: usize = 4096;
-/// Words of that page: where the tool would write next, and where the slot begins that it fills.
+/// Words of that page: where the tool would write next, where the slots begin, how many were published.
 pub const CONTROL_CURSOR: usize = 0;
-pub const CONTROL_BEGIN: usize = 2;
-pub const CONTROL_SLOT: usize = 3;
-/// While the thread that runs is not recorded: what the cursor was. Otherwise 0.
-pub const CONTROL_ASIDE: usize = 5;
+pub const CONTROL_SLOTS: usize = 2;
+pub const CONTROL_PUBLISHED: usize = 3;
+/// While nothing is recorded: where the cursor belongs.
+pub const CONTROL_ASIDE: usize = 4;
+/// The first of those that say how many words each slot has.
+pub const CONTROL_WORDS: usize = 5;
 
 /// The top bit tells words that are not addresses.
 pub const TAGGED: u64 = 1 << 63;

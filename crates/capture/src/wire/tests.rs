@@ -157,14 +157,15 @@ mod header {
     #[test]
     fn the_control_page_has_its_words_where_they_are_looked_for() {
         let field = |name: &str| (name.to_string(), format!("offsetof(struct WireControl, {name})"));
-        let mut asked: Vec<_> = ["cursor", "begin", "slot", "aside"].map(field).into();
+        let mut asked: Vec<_> = ["cursor", "slots", "published", "aside", "words"].map(field).into();
         asked.push(("bytes".into(), "sizeof(struct WireControl)".into()));
         let theirs = numbers(&asked);
         for (name, word) in [
             ("cursor", CONTROL_CURSOR),
-            ("begin", CONTROL_BEGIN),
-            ("slot", CONTROL_SLOT),
+            ("slots", CONTROL_SLOTS),
+            ("published", CONTROL_PUBLISHED),
             ("aside", CONTROL_ASIDE),
+            ("words", CONTROL_WORDS),
         ] {
             assert_eq!(theirs[name], word as u64 * 8, "{name}");
         }
