@@ -7,6 +7,7 @@
 use std::ffi::{c_int, c_uint};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use crate::{aside, placing};
@@ -67,13 +68,8 @@ fn named(number: c_int) -> Option<(u64, u64)> {
 
 /// Files that are open.
 fn open() -> Vec<c_int> {
-    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
-        return Vec::new();
-    };
-    let numbers = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.collect()
+    let numbers = sys::listing::numbers(Path::new("/proc/self/fd")).unwrap_or_default();
+    numbers.into_iter().map(u32::cast_signed).collect()
 }
 
 /// Does something that opens files for good, and remembers them as ours.

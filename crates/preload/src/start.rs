@@ -158,7 +158,7 @@ fn place_static(state: &mut State, modules: &Modules) {
 
 /// Whether this thread is the only one.
 fn alone() -> bool {
-    std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1)
+    sys::listing::numbers(Path::new("/proc/self/task")).is_ok_and(|threads| threads.len() == 1)
 }
 
 /// Makes pages from address `first` up to `last` the process's own where they are a file's: initialised data is a private

@@ -8,7 +8,9 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::path::Path;
 
+use crate::listing;
 use crate::memory::{PAGE, Span};
 
 /// More than the C library's descriptor has (2304 bytes in glibc 2.36), thread-local variables not counted.
@@ -36,12 +38,9 @@ pub fn of_all_threads() -> io::Result<Threads> {
         return Ok(threads);
     };
     let restartable = restartable().map(|at| at.wrapping_sub(own));
-    for entry in std::fs::read_dir("/proc/self/task")? {
-        let Some(thread) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
-            continue;
-        };
+    for thread in listing::numbers(Path::new("/proc/self/task"))? {
         // Just gone, or none that the C library made.
-        let Some(list) = robust_list(thread).filter(|&list| list != 0) else {
+        let Some(list) = robust_list(thread.cast_signed()).filter(|&list| list != 0) else {
             continue;
         };
         let at = list.wrapping_add(own.wrapping_sub(own_list));

@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 /// What tells a file from all others that are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,9 @@ pub fn out_of_the_way(from: RawFd) {
 
 /// Nobody reads that far into a file of `/proc`.
 const FAR: u64 = 0x0d0c_11e5_0000_0000;
+/// Files that were kept so far. Each gets a place of its own: one that is opened after the program has closed another gets
+/// that one's number, and is the same file.
+static FILES: AtomicU64 = AtomicU64::new(0);
 
 impl Kept {
     /// Pre: no other open file has the same inode. Sockets have one each, and so have userfaultfds (Linux 5.12).
@@ -44,7 +47,8 @@ impl Kept {
 
     /// A file that the program may have opened as well. Pre: it is only read at places that are given.
     pub fn file(file: File) -> io::Result<Kept> {
-        rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(FAR))?;
+        let place = FAR + FILES.fetch_add(1, Ordering::Relaxed) % u64::from(u32::MAX);
+        rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(place))?;
         Kept::with(file.into(), true)
     }
 
@@ -163,5 +167,24 @@ mod tests {
         let (mut reader, writer) = io::pipe().unwrap();
         drop(Kept::new(writer.into()).unwrap());
         assert_eq!(io::Read::read(&mut reader, &mut [0]).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_file_that_is_opened_anew_by_the_same_number_is_not_closed_with_the_old_one() {
+        let open = || File::open("/proc/self/pagemap").unwrap();
+        let mut kept = Kept::file(open()).unwrap();
+        for _ in 0..3 {
+            // As `closefrom` does, and a new file that gets the number.
+            let number = kept.as_raw_fd();
+            let again = open();
+            // SAFETY: the number is that of a `Kept`, which notices; the file behind it becomes another one.
+            unsafe { libc::dup3(again.as_raw_fd(), number, libc::O_CLOEXEC) };
+            drop(again);
+            assert!(!kept.is_ours());
+            // SAFETY: the number was made above, and is nobody's else.
+            let new = Kept::file(unsafe { File::from_raw_fd(number) }).unwrap();
+            kept = new;
+            assert!(kept.is_ours(), "the new one was closed with the old one");
+        }
     }
 }

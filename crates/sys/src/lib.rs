@@ -23,6 +23,7 @@ pub mod headroom;
 pub mod home;
 pub mod kept;
 pub mod kernel;
+pub mod listing;
 pub mod mappings;
 pub mod memory;
 pub mod nodes;
