@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use live::daemon::{Client, Config, Server, sharers};
-use live::found::{Unknown, found};
+use live::discovery::{Unknown, discover};
 use live::{PAGE_BYTES, Pages, Supply};
 use sys::memory::{Area, Size, populate};
 
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn daemon(socket: &str, stock: u64) -> Result<(), Box<dyn Error>> {
-    let colors = found(Unknown::Measure)?;
+    let colors = discover(Unknown::Measure)?;
     let caches = sharers(&sys::Root::default(), &colors.cache)?;
     let mut config = Config::new(socket.into(), colors, caches, stock);
     // This measures the way of the frames, not how fast a user may take them.

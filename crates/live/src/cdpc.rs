@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 use policy::cdpc::{Added, Loop, NamedChoice, Program, Room};
 
 use crate::daemon::Client;
-use crate::found::{self, Unknown};
+use crate::discovery::{self, Unknown};
 use crate::{Colors, Config, Engine, Error, Others, PAGE_BYTES};
 use budget::Budget;
 use dealing::Dealing;
@@ -108,13 +108,13 @@ impl Coloring {
     /// Finds the colors of this machine and what moves pages. Frames come from the daemon where it runs and has the same
     /// colors, else from the process's own pool. The policy is one of [`POLICIES`].
     ///
-    /// Errors: [`Error::Unavailable`] for another policy, and those of [`found::found`] and [`Engine::open`].
+    /// Errors: [`Error::Unavailable`] for another policy, and those of [`discovery::discover`] and [`Engine::open`].
     pub fn open(policy: &str) -> Result<Coloring, Error> {
         let daemon = Client::find();
-        let forced = std::env::var_os(found::VARIABLE).is_some();
+        let forced = std::env::var_os(discovery::VARIABLE).is_some();
         let colors = match &daemon {
             Ok(client) if !forced => client.colors().clone(),
-            _ => found::found(Unknown::Refuse)?,
+            _ => discovery::discover(Unknown::Refuse)?,
         };
         let mut config = Config::new(colors.clone());
         let same = |theirs: &Colors| {

@@ -22,9 +22,9 @@
 
 mod account;
 mod asked;
+mod broker;
 #[allow(unsafe_code)]
 mod client;
-mod desk;
 mod keepers;
 mod looks;
 mod metrics;

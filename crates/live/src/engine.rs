@@ -10,7 +10,6 @@ mod flight;
 mod furnish;
 mod hearing;
 mod keeping;
-mod means;
 #[cfg(test)]
 mod model;
 mod open;
@@ -24,7 +23,7 @@ mod tally;
 mod verify;
 mod wish;
 
-pub use means::{Config, Knowledge, Lock, Means, Placing};
+pub use crate::means::{Config, Knowledge, Lock, Means, Placing};
 pub use outcome::{Census, Done, Left, Repaired, Why};
 pub use wish::Wish;
 
@@ -34,7 +33,7 @@ use sys::faults::{Faults, Scope};
 use sys::frames::{Entry, Pagemap};
 use sys::memory;
 
-use crate::pool::{Content, Pool};
+use crate::pool::{Expected, Pool};
 use crate::{Error, PAGE_BYTES, Pages, Supply};
 use survey::{Piece, Survey, survey};
 use tally::Tally;
@@ -322,7 +321,7 @@ impl Engine {
             _ => Placing::Refill,
         };
         // SAFETY: the caller's promise.
-        let mut furnished = unsafe { self.furnish(pages, &want, Content::Zeros, way) };
+        let mut furnished = unsafe { self.furnish(pages, &want, Expected::Zeros, way) };
         if matches!(furnished, Err(Error::Unfit { .. })) {
             // Pages are not moved into what the program has locked (MLOCK_ONFAULT: else none would be absent).
             let unlocked = self.unlock_program(pages);
@@ -330,7 +329,7 @@ impl Engine {
             furnished = unsafe { memory::discard(pages.span()) }
                 .map_err(Error::system("giving back frames"))
                 // SAFETY: as above.
-                .and_then(|()| unsafe { self.furnish(pages, &want, Content::Zeros, way) });
+                .and_then(|()| unsafe { self.furnish(pages, &want, Expected::Zeros, way) });
             self.relock(&unlocked);
         }
         let furnished = furnished?;

@@ -14,10 +14,11 @@
 pub mod cdpc;
 mod colors;
 pub mod daemon;
+pub mod discovery;
 #[allow(unsafe_code)]
 pub mod engine;
 mod error;
-pub mod found;
+mod means;
 #[allow(unsafe_code)]
 mod pool;
 pub mod resctrl;
@@ -26,8 +27,9 @@ pub mod slots;
 mod supply;
 
 pub use colors::{Colors, Source};
-pub use engine::{Census, Config, Done, Engine, Knowledge, Left, Lock, Means, Others, Placing, Repaired, Why, Wish};
+pub use engine::{Census, Done, Engine, Left, Others, Repaired, Why, Wish};
 pub use error::Error;
+pub use means::{Config, Knowledge, Lock, Means, Placing};
 pub use pool::Pool;
 pub use supply::{PAGE_BYTES, Pages, Supply};
 

@@ -19,7 +19,7 @@ use sys::frames::{Entry, Pagemap};
 use sys::handover::Discard;
 use sys::memory::{Area, Size};
 
-use crate::engine::{Knowledge, Placing};
+use crate::means::{Knowledge, Placing};
 use crate::{Colors, Error, PAGE_BYTES, Pages, Supply};
 
 /// How many areas the reserve may be spread over.
@@ -55,25 +55,23 @@ pub struct Pool {
 pub(crate) struct Frame {
     pub chunk: u32,
     pub page: u32,
-    pub soil: Soil,
+    pub contents: Contents,
 }
 
-/// What a frame holds.
+/// What a frame of the pool holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Soil {
-    /// Zeros.
-    Clean,
+pub(crate) enum Contents {
+    Zeros,
     /// Zeros but for the first word.
-    Word,
-    /// Anything.
-    Whole,
+    FirstWord,
+    Anything,
 }
 
-/// Whether who gets the frames needs zeros in them.
+/// What the pages that get the frames must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Content {
+pub(crate) enum Expected {
     Zeros,
-    /// They will be written over as a whole.
+    /// The caller writes them over as a whole.
     Any,
 }
 
@@ -173,8 +171,8 @@ impl Pool {
         // The shared page of zeros is not exclusive.
         let frame = |entry: &Entry| entry.frame().filter(|_| entry.exclusive());
         let sorted = (0..).zip(&entries).filter_map(|(page, entry)| {
-            let soil = Soil::Whole;
-            Some((self.colors.of(frame(entry)?) as usize, Frame { chunk, page, soil }))
+            let contents = Contents::Anything;
+            Some((self.colors.of(frame(entry)?) as usize, Frame { chunk, page, contents }))
         });
         sorted.collect()
     }
@@ -265,7 +263,7 @@ fn gaps(kept: &[u32], pages: usize) -> Vec<Range<usize>> {
 impl Supply for Pool {
     unsafe fn fill(&mut self, into: Pages, want: &[u16]) -> Result<Vec<Option<u16>>, Error> {
         // SAFETY: the caller's promise.
-        unsafe { self.fill_with(into, want, Content::Zeros, self.placing) }
+        unsafe { self.fill_with(into, want, Expected::Zeros, self.placing) }
     }
 
     /// The frames go back to the kernel.

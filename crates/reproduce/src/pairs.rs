@@ -1,6 +1,6 @@
 //! Figures of times with cache slots and without (Ding11, figures 5, 7, 9 and 11), measured where page colors are real.
 
-use live::found::{Unknown, found};
+use live::discovery::{Unknown, discover};
 use live::{Colors, Source};
 
 use crate::error::ReproduceError;
@@ -159,7 +159,7 @@ impl Reproduction<'_> {
 
 /// The colors that the probe validated, or why there are none.
 fn ground() -> Result<Ground, String> {
-    let colors: Colors = found(Unknown::Measure).map_err(|error| error.to_string())?;
+    let colors: Colors = discover(Unknown::Measure).map_err(|error| error.to_string())?;
     let bytes = colors.color_bytes << colors.bits;
     let host = machine::host(&sys::Root::default()).map_err(|error| error.to_string())?;
     let cache = host.machine.caches.iter().find(|cache| cache.name == colors.cache);

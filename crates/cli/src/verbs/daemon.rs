@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 use live::daemon::{self, At, Client, Config, SOCKET, Server, sharers};
-use live::found::{Unknown, found};
+use live::discovery::{Unknown, discover};
 use serde_json::json;
 use sys::signals::{self, Caught};
 use sys::{Root, groups, pressure, service};
@@ -148,7 +148,7 @@ impl Serve {
     fn run(&self) -> Done {
         let _written = self.log();
         let root = Root::default();
-        let colors = found(Unknown::Measure).map_err(|error| {
+        let colors = discover(Unknown::Measure).map_err(|error| {
             Failure::work(format!(
                 "{error}; DOMICILE_COLORS=force:FIRST_BIT:BITS:BYTES forces colors, such as force:12:4:65536"
             ))

@@ -17,7 +17,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use live::cdpc::POLICIES;
 use live::daemon::Client;
-use live::found::{self, Unknown};
+use live::discovery::{self, Unknown};
 use live::{Colors, Source};
 use orders::Alignment;
 use policy::slots::Plan;
@@ -143,7 +143,7 @@ impl Run {
         let Some(text) = &self.force_colors else {
             return Ok(None);
         };
-        let colors = found::given(text).map_err(|why| {
+        let colors = discovery::given(text).map_err(|why| {
             Failure::usage(format!(
                 "`--force-colors {text}`: {why}; it is written BIT:BITS:BYTES, such as 12:4:65536"
             ))
@@ -213,7 +213,7 @@ fn planned(path: &Path) -> Result<(Plan, String), Failure> {
 
 /// The colors to be used, or why there are none.
 fn colors() -> Result<Colors, Failure> {
-    let found = daemons().map_or_else(|| found::found(Unknown::Measure), Ok);
+    let found = daemons().map_or_else(|| discovery::discover(Unknown::Measure), Ok);
     found.map_err(|error| {
         Failure::work(format!(
             "{error}\nThe program was not started. `domicile probe` tells more; --force-colors BIT:BITS:BYTES goes on all \
@@ -224,7 +224,7 @@ fn colors() -> Result<Colors, Failure> {
 
 /// Where nothing is forced and the daemon runs, its colors are everybody's.
 fn daemons() -> Option<Colors> {
-    if std::env::var_os(found::VARIABLE).is_some() {
+    if std::env::var_os(discovery::VARIABLE).is_some() {
         return None;
     }
     Some(Client::find().ok()?.colors().clone())

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::desk::Refused;
+use super::broker::Refused;
 use super::looks;
 use super::wire::{Answer, Refusal, Run};
 

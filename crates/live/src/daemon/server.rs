@@ -28,7 +28,7 @@ mod callers;
 mod chores;
 mod looking;
 
-use super::desk::{Calm, Desk};
+use super::broker::{Broker, Calm};
 use super::keepers::Keepers;
 use super::looks::Looks;
 use super::metrics::Metrics;
@@ -128,7 +128,7 @@ const REST: Duration = Duration::from_secs(2);
 
 pub struct Server {
     config: Config,
-    desk: Desk,
+    broker: Broker,
     listener: Listener,
     door: Option<Door>,
     /// Kept so that it stays set.
@@ -254,7 +254,7 @@ impl Server {
             "serving"
         );
         Ok(Server {
-            desk: Desk {
+            broker: Broker {
                 stock,
                 users: Users::new(limits),
                 metrics: Metrics::default(),
@@ -338,7 +338,7 @@ impl Server {
             }
             self.give_up_looks(now);
             self.listen_again(now);
-            if (names.is_empty() || now >= self.next_chore) && now >= self.desk.calm.until() {
+            if (names.is_empty() || now >= self.next_chore) && now >= self.broker.calm.until() {
                 self.chore(now);
             }
         }
@@ -348,10 +348,10 @@ impl Server {
     fn patience(&self, now: Instant) -> Duration {
         let mut until = self.next_look;
         if self.excess > 0 || self.may_collect() {
-            until = until.min(self.desk.calm.until().max(self.collect_from));
+            until = until.min(self.broker.calm.until().max(self.collect_from));
         }
         if self.excess > 0 {
-            until = until.min(self.desk.calm.until());
+            until = until.min(self.broker.calm.until());
         }
         if let Some(first) = self.waiting.iter().map(|(at, _)| *at).min() {
             until = until.min(first);
@@ -363,7 +363,7 @@ impl Server {
     }
 
     fn may_collect(&self) -> bool {
-        self.allowance > 0 && self.desk.stock.hungry()
+        self.allowance > 0 && self.broker.stock.hungry()
     }
 
     /// Logs a trouble, but not as often as somebody may make it.

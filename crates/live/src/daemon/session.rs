@@ -18,7 +18,7 @@ use sys::peer::Identity;
 
 use super::account::{Account, Frames};
 use super::asked::{Left, Pending, Purpose, Reply, too_slow};
-use super::desk::{Desk, Refused, failed};
+use super::broker::{Broker, Refused, failed};
 use super::looks::Task;
 use super::users::{User, Users};
 use super::wire::{Answer, Refusal, Request, Run, UNKNOWN, VERSION, Want};
@@ -123,7 +123,7 @@ impl Session {
         self.account
     }
 
-    pub fn answer(&mut self, desk: &mut Desk, request: Request, now: Instant) -> Result<Reply, Refused> {
+    pub fn answer(&mut self, broker: &mut Broker, request: Request, now: Instant) -> Result<Reply, Refused> {
         match request {
             Request::Look { run } if self.greeted => Ok(Reply::Seen(run, Purpose::Look(run))),
             Request::Leave { run } if self.greeted => Ok(Reply::Seen(run, Purpose::Leave(run))),
@@ -132,14 +132,14 @@ impl Session {
                 Some((run, frames)) => Ok(Reply::Seen(run, Purpose::Left(Left { frames, cpu }))),
                 None => Err((Refusal::Invalid, "nothing was said to be leaving".into())),
             },
-            request => self.answer_now(desk, request, now).map(Reply::Now),
+            request => self.answer_now(broker, request, now).map(Reply::Now),
         }
     }
 
     /// Goes on with what was seen.
     pub fn answer_seen(
         &mut self,
-        desk: &mut Desk,
+        broker: &mut Broker,
         purpose: Purpose,
         entries: Vec<Entry>,
         now: Instant,
@@ -147,20 +147,20 @@ impl Session {
         self.entries = entries;
         match purpose {
             Purpose::Open => Ok(Answer::Done),
-            Purpose::Look(run) => self.look(desk, run, now),
+            Purpose::Look(run) => self.look(broker, run, now),
             Purpose::Leave(run) => Ok(self.leave(run)),
-            Purpose::Left(left) => self.left(desk, left, now),
-            Purpose::Adopt => self.adopt(desk),
+            Purpose::Left(left) => self.left(broker, left, now),
+            Purpose::Adopt => self.adopt(broker),
         }
     }
 
-    fn answer_now(&mut self, desk: &mut Desk, request: Request, now: Instant) -> Result<Answer, Refused> {
+    fn answer_now(&mut self, broker: &mut Broker, request: Request, now: Instant) -> Result<Answer, Refused> {
         match (self.greeted, &request) {
             (false, Request::Hello { version }) if *version == VERSION => {
                 self.greeted = true;
                 return Ok(Answer::Welcome {
                     version: VERSION,
-                    colors: desk.stock.colors().clone(),
+                    colors: broker.stock.colors().clone(),
                 });
             }
             (false, Request::Hello { version }) => {
@@ -178,26 +178,28 @@ impl Session {
             | Request::Leave { .. }
             | Request::Left { .. }
             | Request::Adopt { .. } => Err((Refusal::Protocol, "not its turn".into())),
-            Request::Take { cpu, start, wants } => self.take(desk, cpu, start, wants, now),
+            Request::Take { cpu, start, wants } => self.take(broker, cpu, start, wants, now),
             Request::Stock => Ok(Answer::Stock {
-                frames: desk.stock.by_color().collect(),
+                frames: broker.stock.by_color().collect(),
             }),
-            Request::Status => Ok(Answer::Status(desk.status(now))),
-            Request::Available { cpus } => desk.available(&cpus),
-            Request::Slot { bytes, private } => self.thing(desk, 1, |desk, owner| desk.slot(owner, bytes, private)),
+            Request::Status => Ok(Answer::Status(broker.status(now))),
+            Request::Available { cpus } => broker.available(&cpus),
+            Request::Slot { bytes, private } => {
+                self.thing(broker, 1, |broker, owner| broker.slot(owner, bytes, private))
+            }
             Request::Allocate { slot, bytes, cpus } => {
-                self.thing(desk, 1, |desk, owner| desk.allocate(owner, slot, bytes, &cpus))
+                self.thing(broker, 1, |broker, owner| broker.allocate(owner, slot, bytes, &cpus))
             }
             Request::Claim { private, cpus, colors } => {
-                self.thing(desk, 2, |desk, owner| desk.claim(owner, private, &cpus, &colors))
+                self.thing(broker, 2, |broker, owner| broker.claim(owner, private, &cpus, &colors))
             }
             Request::Free { set } => {
-                let done = desk.free(self.owner, set);
-                self.nothing(desk, done)
+                let done = broker.free(self.owner, set);
+                self.nothing(broker, done)
             }
             Request::Close { slot } => {
-                let done = desk.close(self.owner, slot);
-                self.nothing(desk, done)
+                let done = broker.close(self.owner, slot);
+                self.nothing(broker, done)
             }
         }
     }
@@ -205,47 +207,47 @@ impl Session {
     /// Something that adds `count` to what the ledger keeps for this connection.
     fn thing(
         &mut self,
-        desk: &mut Desk,
+        broker: &mut Broker,
         count: u32,
-        make: impl FnOnce(&mut Desk, Owner) -> Result<Answer, Refused>,
+        make: impl FnOnce(&mut Broker, Owner) -> Result<Answer, Refused>,
     ) -> Result<Answer, Refused> {
         if self.things + count > THINGS {
             let text = format!("an application may have {THINGS} slots and data sets; free some");
             return Err((Refusal::Crowded, text));
         }
-        if self.user(desk)?.things + count > THINGS_OF_USER {
+        if self.user(broker)?.things + count > THINGS_OF_USER {
             let text = format!("a user may have {THINGS_OF_USER} slots and data sets; free some");
             return Err((Refusal::Crowded, text));
         }
-        let answer = make(desk, self.owner)?;
+        let answer = make(broker, self.owner)?;
         self.things += count;
-        self.user(desk)?.things += count;
+        self.user(broker)?.things += count;
         Ok(answer)
     }
 
-    fn nothing(&mut self, desk: &mut Desk, done: Result<Answer, Refused>) -> Result<Answer, Refused> {
+    fn nothing(&mut self, broker: &mut Broker, done: Result<Answer, Refused>) -> Result<Answer, Refused> {
         if done.is_ok() {
             self.things = self.things.saturating_sub(1);
-            let user = self.user(desk)?;
+            let user = self.user(broker)?;
             user.things = user.things.saturating_sub(1);
         }
         done
     }
 
-    fn user<'a>(&self, desk: &'a mut Desk) -> Result<&'a mut User, Refused> {
-        let user = desk.users.of(self.who.user);
+    fn user<'a>(&self, broker: &'a mut Broker) -> Result<&'a mut User, Refused> {
+        let user = broker.users.of(self.who.user);
         user.ok_or_else(|| (Refusal::Failed, "the user has no connection".into()))
     }
 
     fn take(
         &mut self,
-        desk: &mut Desk,
+        broker: &mut Broker,
         cpu: u32,
         start: u64,
         wants: Vec<Want>,
         now: Instant,
     ) -> Result<Answer, Refused> {
-        let colors = desk.stock.colors().count();
+        let colors = broker.stock.colors().count();
         if let Some(want) = wants.iter().find(|want| u32::from(want.color) >= colors) {
             let text = format!("color {} was asked for; there are {colors}", want.color);
             return Err((Refusal::Invalid, text));
@@ -254,8 +256,8 @@ impl Session {
             let text = format!("{UNSEEN_PAGES} pages were taken and not looked at; look at them first");
             return Err((Refusal::Invalid, text));
         }
-        let limit = desk.users.limits().frames;
-        let user = self.user(desk)?;
+        let limit = broker.users.limits().frames;
+        let user = self.user(broker)?;
         let count = wants.len() as u64;
         if user.held + count > limit {
             let mib = |frames: u64| (frames * PAGE_BYTES as u64) >> 20;
@@ -271,11 +273,14 @@ impl Session {
             let text = "frames are taken faster than they are collected; use your own, or try again later";
             return Err((Refusal::Pace, text.into()));
         }
-        let released = match desk.attend(cpu, now) {
-            Ok(()) => desk.stock.release(wants.iter().map(|want| want.color)).map_err(failed),
+        let released = match broker.attend(cpu, now) {
+            Ok(()) => broker
+                .stock
+                .release(wants.iter().map(|want| want.color))
+                .map_err(failed),
             Err(refused) => Err(refused),
         };
-        let user = self.user(desk)?;
+        let user = self.user(broker)?;
         let met = match released {
             Ok(met) => met,
             Err(refused) => {
@@ -300,8 +305,8 @@ impl Session {
         Ok(Answer::Released { met })
     }
 
-    fn look(&mut self, desk: &mut Desk, run: Run, now: Instant) -> Result<Answer, Refused> {
-        let color = |frame: u64| desk.stock.colors().of(frame) as u16;
+    fn look(&mut self, broker: &mut Broker, run: Run, now: Instant) -> Result<Answer, Refused> {
+        let color = |frame: u64| broker.stock.colors().of(frame) as u16;
         let mut of: Vec<u16> = vec![UNKNOWN; self.entries.len()];
         let mut hits = 0;
         let mut missed = Vec::new();
@@ -343,24 +348,24 @@ impl Session {
             }
         }
         let misses = missed.len() as u64;
-        desk.metrics.hits += hits;
-        desk.metrics.misses += misses;
+        broker.metrics.hits += hits;
+        broker.metrics.misses += misses;
         self.taken_pages -= (hits + misses) as usize;
         // A frame that went elsewhere may have gone to another page of the same client. For misses there is as much trust as
         // for frames that are freed unseen, and a client that gets its frames earns more.
-        let user = self.user(desk)?;
+        let user = self.user(broker)?;
         user.trust.put(hits / 2);
         let believed = user.trust.take_some(misses, now);
         self.account.away.extend(missed.into_iter().skip(believed as usize));
-        self.discharge(desk, believed)?;
+        self.discharge(broker, believed)?;
         Ok(Answer::Colors { of })
     }
 
     /// So many frames count no more.
-    fn discharge(&mut self, desk: &mut Desk, frames: u64) -> Result<(), Refused> {
+    fn discharge(&mut self, broker: &mut Broker, frames: u64) -> Result<(), Refused> {
         let frames = frames.min(self.account.charged);
         self.account.charged -= frames;
-        let user = self.user(desk)?;
+        let user = self.user(broker)?;
         user.held = user.held.saturating_sub(frames);
         Ok(())
     }
@@ -376,10 +381,10 @@ impl Session {
         Answer::Count { pages }
     }
 
-    fn left(&mut self, desk: &mut Desk, left: Left, now: Instant) -> Result<Answer, Refused> {
+    fn left(&mut self, broker: &mut Broker, left: Left, now: Instant) -> Result<Answer, Refused> {
         let Left { frames, cpu } = left;
-        if desk.takes_back {
-            desk.attend(cpu, now)?;
+        if broker.takes_back {
+            broker.attend(cpu, now)?;
         }
         let mut gone: Vec<u64> = frames
             .iter()
@@ -390,8 +395,8 @@ impl Session {
             .filter(|frame| self.account.held.remove(frame))
             .collect();
         let mut seen = 0;
-        if desk.takes_back && !gone.is_empty() {
-            let came = match desk.stock.take_back(gone.len()) {
+        if broker.takes_back && !gone.is_empty() {
+            let came = match broker.stock.take_back(gone.len()) {
                 Ok(came) => came.into_iter().collect::<Frames>(),
                 Err(error) => {
                     self.account.away.extend(gone);
@@ -403,11 +408,11 @@ impl Session {
             seen = (before - gone.len()) as u64;
         }
         let unseen = gone.len() as u64;
-        desk.metrics.unseen += unseen;
+        broker.metrics.unseen += unseen;
         // A page that is gone here may have been moved elsewhere. What came back proves itself; for the rest
         // there is a measure of trust.
-        let takes_back = desk.takes_back;
-        let user = self.user(desk)?;
+        let takes_back = broker.takes_back;
+        let user = self.user(broker)?;
         let believed = if takes_back {
             user.trust.take_some(unseen, now)
         } else {
@@ -415,13 +420,13 @@ impl Session {
         };
         user.frames.put(seen);
         self.account.away.extend(gone.into_iter().skip(believed as usize));
-        self.discharge(desk, seen + believed)?;
+        self.discharge(broker, seen + believed)?;
         Ok(Answer::Count {
             pages: (seen + believed) as u32,
         })
     }
 
-    fn adopt(&mut self, desk: &mut Desk) -> Result<Answer, Refused> {
+    fn adopt(&mut self, broker: &mut Broker) -> Result<Answer, Refused> {
         let fresh: Frames = self
             .entries
             .iter()
@@ -429,8 +434,8 @@ impl Session {
             .filter_map(|entry| entry.frame())
             .filter(|frame| !self.account.held.contains(frame))
             .collect();
-        let limit = desk.users.limits().frames;
-        let user = self.user(desk)?;
+        let limit = broker.users.limits().frames;
+        let user = self.user(broker)?;
         let count = fresh.len() as u64;
         if user.held + count > limit {
             return Err((Refusal::Quota, "more frames than a user may hold".into()));

@@ -7,7 +7,7 @@ use super::flight::{Exchange, VOID};
 use super::rules::State;
 use super::{Done, Engine, Others, Placing, Why, Wish};
 use crate::engine::wish::Target;
-use crate::pool::Content;
+use crate::pool::Expected;
 use crate::{Error, PAGE_BYTES, Pages};
 
 /// How often pages are tried that the kernel was busy with, or shares since a fork.
@@ -49,7 +49,7 @@ impl Engine {
             count: targets.len(),
         };
         // SAFETY: an area of our own, which nobody else knows; a page of it goes into place with its new content.
-        let furnished = unsafe { self.furnish(new, &want, Content::Any, Placing::Move) }?;
+        let furnished = unsafe { self.furnish(new, &want, Expected::Any, Placing::Move) }?;
         let pages = targets
             .iter()
             .zip(&furnished.right)

@@ -4,7 +4,7 @@
 use sys::memory;
 
 use super::{Engine, Placing};
-use crate::pool::Content;
+use crate::pool::Expected;
 use crate::{Error, PAGE_BYTES, Pages};
 
 /// How often a page is tried whose frame came out wrong.
@@ -27,13 +27,13 @@ impl Engine {
     /// Errors: where frames run out; some pages may have frames then, all of them still full of zeros.
     ///
     /// # Safety
-    /// Nobody touches the pages, which hold zeros only. With [`Content::Any`] the caller writes them over as
+    /// Nobody touches the pages, which hold zeros only. With [`Expected::Any`] the caller writes them over as
     /// a whole before anybody else sees them.
     pub(super) unsafe fn furnish(
         &mut self,
         into: Pages,
         want: &[u16],
-        content: Content,
+        expected: Expected,
         way: Placing,
     ) -> Result<Furnished, Error> {
         let mut done = Furnished {
@@ -70,7 +70,7 @@ impl Engine {
                 }
                 let Some(pool) = self.pool.as_mut() else { break };
                 // SAFETY: the caller's promise; the pages were absent, or have just been emptied.
-                let told = unsafe { pool.fill_with(pages, want, content, way) }?;
+                let told = unsafe { pool.fill_with(pages, want, expected, way) }?;
                 let mut right = vec![false; part.len()];
                 self.look(pages, want, &told, &mut right)?;
                 done.right[part].copy_from_slice(&right);

@@ -5,7 +5,7 @@ use sys::memory::{self, Area, Size};
 
 use super::wish::Target;
 use super::{Done, Engine, Placing, Why, run};
-use crate::pool::Content;
+use crate::pool::Expected;
 use crate::{Error, PAGE_BYTES, Pages};
 
 impl Engine {
@@ -61,7 +61,7 @@ impl Engine {
         let emptied = emptied.map_err(Error::system("emptying pages"));
         let furnished = emptied.and_then(|()| {
             // SAFETY: they have just been emptied, and nobody else touches them.
-            unsafe { self.furnish(pages, &want, Content::Zeros, Placing::Refill) }
+            unsafe { self.furnish(pages, &want, Expected::Zeros, Placing::Refill) }
         });
         // Whatever came of it, the content is written back; absent pages get frames by that.
         // SAFETY: it is their own content, and nobody else touches them.

@@ -56,7 +56,7 @@ impl Engine {
                 let rest: Vec<_> = frames[first..]
                     .iter()
                     .map(|&frame| crate::pool::Frame {
-                        soil: crate::pool::Soil::Whole,
+                        contents: crate::pool::Contents::Anything,
                         ..frame
                     })
                     .collect();

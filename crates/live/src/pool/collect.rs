@@ -6,9 +6,9 @@ use sys::frames::Entry;
 use sys::headroom::Headroom;
 use sys::memory::{self, Area, HUGE, PAGE, Size, Span};
 
-use super::{Frame, Pool, Soil};
+use super::{Contents, Frame, Pool};
 use crate::Error;
-use crate::engine::{Knowledge, Placing};
+use crate::means::{Knowledge, Placing};
 
 /// Bytes that are populated at a time.
 const STEP_MIN: u64 = 2 << 20;
@@ -97,8 +97,8 @@ impl Pool {
     pub(super) fn sort_in(&mut self, chunk: u32, entries: &[Entry]) {
         for (page, entry) in (0..).zip(entries) {
             if let Some(frame) = entry.frame() {
-                let soil = Soil::Clean;
-                self.free[self.colors.of(frame) as usize].push(Frame { chunk, page, soil });
+                let contents = Contents::Zeros;
+                self.free[self.colors.of(frame) as usize].push(Frame { chunk, page, contents });
             }
         }
     }
@@ -142,12 +142,12 @@ impl Pool {
         }
         let mut frames = Vec::with_capacity(blocks.len() * BLOCK);
         let chunk = self.place(area);
-        let soil = Soil::Word;
+        let contents = Contents::FirstWord;
         let all = |block: usize, from: usize| {
             (block * BLOCK + from..(block + 1) * BLOCK).map(move |page| Frame {
                 chunk,
                 page: page as u32,
-                soil,
+                contents,
             })
         };
         match self.placing {
@@ -198,7 +198,7 @@ impl Pool {
         let frames = (0..divided.len() as u32).map(move |page| Frame {
             chunk: heads,
             page,
-            soil: Soil::Word,
+            contents: Contents::FirstWord,
         });
         Ok((frames, divided))
     }

@@ -3,8 +3,8 @@
 use sys::faults::Stop;
 use sys::memory::{self, PAGE, Span};
 
-use super::{Content, Frame, Pool, Soil};
-use crate::engine::Placing;
+use super::{Contents, Expected, Frame, Pool};
+use crate::means::Placing;
 use crate::{Error, Pages};
 
 /// Pages that are refilled at a time: few, so that it is rare for another thread to take frames of
@@ -15,13 +15,13 @@ impl Pool {
     /// As [`Supply::fill`](crate::Supply::fill); what lies in the frames is the caller's choice.
     ///
     /// # Safety
-    /// As for [`Supply::fill`](crate::Supply::fill); with [`Content::Any`] the caller writes the pages over as a whole
+    /// As for [`Supply::fill`](crate::Supply::fill); with [`Expected::Any`] the caller writes the pages over as a whole
     /// before anybody else sees them.
     pub(crate) unsafe fn fill_with(
         &mut self,
         into: Pages,
         want: &[u16],
-        content: Content,
+        expected: Expected,
         way: Placing,
     ) -> Result<Vec<Option<u16>>, Error> {
         if want.len() != into.count {
@@ -33,7 +33,7 @@ impl Pool {
         }
         match way {
             // SAFETY: the caller's promise.
-            Placing::Move => unsafe { self.fill_moving(into, want, content) },
+            Placing::Move => unsafe { self.fill_moving(into, want, expected) },
             Placing::Refill => {
                 let frames = self.take(want)?;
                 self.refill(into, want, &frames)
@@ -48,20 +48,20 @@ impl Pool {
     /// Makes zeros of what a frame holds.
     pub(crate) fn clean(&mut self, frame: Frame) {
         let page = frame.page as usize;
-        match frame.soil {
-            Soil::Clean => {}
-            Soil::Word => self.area(frame).set_word(page, 0, 0),
-            Soil::Whole => self.area(frame).clear(page, 1),
+        match frame.contents {
+            Contents::Zeros => {}
+            Contents::FirstWord => self.area(frame).set_word(page, 0, 0),
+            Contents::Anything => self.area(frame).clear(page, 1),
         }
     }
 
     /// # Safety
     /// As for [`fill_with`](Pool::fill_with).
-    unsafe fn fill_moving(&mut self, into: Pages, want: &[u16], content: Content) -> Result<Vec<Option<u16>>, Error> {
+    unsafe fn fill_moving(&mut self, into: Pages, want: &[u16], expected: Expected) -> Result<Vec<Option<u16>>, Error> {
         // An area of ours has no huge pages, which might come in a program's.
-        let meant = match content {
-            Content::Any => self.used_for(want),
-            Content::Zeros => Vec::new(),
+        let meant = match expected {
+            Expected::Any => self.used_for(want),
+            Expected::Zeros => Vec::new(),
         };
         let mut meant_for = meant.iter().map(|&(place, _)| place).peekable();
         let others = (0..want.len()).filter(|place| meant_for.next_if_eq(place).is_none());
@@ -74,7 +74,7 @@ impl Pool {
                 return Err(error);
             }
         };
-        // SAFETY: with `Content::Any` the pages are the caller's own, small and absent.
+        // SAFETY: with `Expected::Any` the pages are the caller's own, small and absent.
         let wrong = unsafe { self.renew_into(into, want, &meant) };
         let wrong = match wrong {
             Ok(wrong) => wrong,
@@ -84,11 +84,11 @@ impl Pool {
             }
         };
         // SAFETY: the caller's promise.
-        unsafe { self.move_in(into, want, &others, &frames, content) }?;
+        unsafe { self.move_in(into, want, &others, &frames, expected) }?;
         if !wrong.is_empty() {
             let frames = self.take(&at(want, &wrong))?;
             // SAFETY: the caller's promise.
-            unsafe { self.move_in(into, want, &wrong, &frames, content) }?;
+            unsafe { self.move_in(into, want, &wrong, &frames, expected) }?;
         }
         Ok(want.iter().copied().map(Some).collect())
     }
@@ -103,12 +103,12 @@ impl Pool {
         want: &[u16],
         places: &[usize],
         frames: &[Frame],
-        content: Content,
+        expected: Expected,
     ) -> Result<(), Error> {
         if places.is_empty() {
             return Ok(());
         }
-        if content == Content::Zeros {
+        if expected == Expected::Zeros {
             for &frame in frames {
                 self.clean(frame);
             }

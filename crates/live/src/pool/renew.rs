@@ -165,8 +165,8 @@ unsafe fn take_out(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Knowledge, Placing};
-    use crate::pool::Content;
+    use crate::means::{Knowledge, Placing};
+    use crate::pool::Expected;
     use crate::{Colors, Source};
 
     fn pool() -> Option<Pool> {
@@ -211,7 +211,7 @@ mod tests {
         let area = Area::map(want.len() * PAGE, Size::Small).unwrap();
         let (start, count) = (area.start(), want.len());
         // SAFETY: absent pages of an area of the test's own.
-        let told = unsafe { pool.fill_with(Pages { start, count }, &want, Content::Any, Placing::Move) }.unwrap();
+        let told = unsafe { pool.fill_with(Pages { start, count }, &want, Expected::Any, Placing::Move) }.unwrap();
         assert_eq!(told, want.iter().copied().map(Some).collect::<Vec<_>>());
         let entries = pool.pagemap.entries(area.span()).unwrap();
         for (page, &want) in want.iter().enumerate() {

@@ -7,7 +7,7 @@ use super::place::Nothing;
 use super::served::Served;
 use super::{Application, Error};
 use crate::daemon::Client;
-use crate::found::{self, Unknown};
+use crate::discovery::{self, Unknown};
 use crate::{Colors, Config, Engine, PAGE_BYTES, Source};
 
 /// How an application wants to start.
@@ -79,7 +79,7 @@ impl Application {
         if sys::requests::recording() {
             let colors = match start.colors {
                 ColorsFrom::Given(colors) => colors,
-                _ => found::found(Unknown::Refuse).or_else(|_| described())?,
+                _ => discovery::discover(Unknown::Refuse).or_else(|_| described())?,
             };
             let (caches, cpus) = caches_and_cpus(&colors, &allowed, &start.on)?;
             let ledger = Recorded(Own::new(caches.clone())?);
@@ -131,12 +131,12 @@ fn colors_and_daemon(from: ColorsFrom, through: Through) -> Result<(Colors, Daem
         Through::Daemon => Ok(Client::find().map_err(crate::Error::from)?),
         Through::DaemonIfThere => Client::find().map_err(|error| error.to_string()),
     };
-    let forced = std::env::var_os(found::VARIABLE).is_some();
+    let forced = std::env::var_os(discovery::VARIABLE).is_some();
     let colors = match (from, &client) {
         (ColorsFrom::Given(colors), _) => colors,
         (_, Ok(client)) if !forced => client.colors().clone(),
-        (ColorsFrom::Found, _) => found::found(Unknown::Refuse)?,
-        (ColorsFrom::Measured, _) => found::found(Unknown::Measure)?,
+        (ColorsFrom::Found, _) => discovery::discover(Unknown::Refuse)?,
+        (ColorsFrom::Measured, _) => discovery::discover(Unknown::Measure)?,
     };
     let client = match client {
         Ok(client) => client,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use live::daemon::wire::{Answer, MESSAGE_BYTES, Request, VERSION, Want};
 use live::daemon::{At, Client, Config, Server};
-use live::found::{Unknown, found};
+use live::discovery::{Unknown, discover};
 use live::{PAGE_BYTES, Pages, Supply};
 use sys::frames::Pagemap;
 use sys::memory::{Area, Size};
@@ -365,7 +365,7 @@ fn part() {
     let variable = |name: &str| std::env::var(name).unwrap();
     match std::env::var("DOMICILE_TEST_PART").as_deref() {
         Ok("daemon") => {
-            let colors = found(Unknown::Refuse).unwrap();
+            let colors = discover(Unknown::Refuse).unwrap();
             let mut config = Config::new(variable("TEST_SOCKET").into(), colors, vec![vec![0], vec![1]], 0);
             config.stock = variable("TEST_STOCK").parse().unwrap();
             config.quota = variable("TEST_QUOTA").parse().unwrap();

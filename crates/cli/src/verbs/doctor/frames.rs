@@ -2,7 +2,7 @@
 
 use std::io;
 
-use live::found::{Unknown, found};
+use live::discovery::{Unknown, discover};
 use live::{Colors, Source};
 use sys::frames::Pagemap;
 use sys::mappings::details;
@@ -75,7 +75,7 @@ fn judge_huge_pages(switches: Option<&HugePages>, tried: io::Result<u64>) -> Fac
 
 pub fn colors() -> Facility {
     judge_colors(
-        found(Unknown::Refuse),
+        discover(Unknown::Refuse),
         machine::measured::kept_colors(machine::measured::Effort::Quick).is_some(),
     )
 }

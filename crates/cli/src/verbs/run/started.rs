@@ -79,7 +79,7 @@ impl Start<'_> {
             .env("LD_PRELOAD", preload)
             .env(orders::ENVIRONMENT, &path);
         if let Some(forced) = &self.forced {
-            command.env(live::found::VARIABLE, forced);
+            command.env(live::discovery::VARIABLE, forced);
         }
         let cannot = told(&format!("cannot run {}", self.command.to_string_lossy()));
         let status = supervisor.run(command).map_err(cannot)?;

@@ -9,7 +9,7 @@ use sys::ready::Wanted;
 
 use super::{SCRAPE, Server};
 use crate::daemon::asked::{Asked, Purpose, Reply};
-use crate::daemon::desk::Refused;
+use crate::daemon::broker::Refused;
 use crate::daemon::looks::Task;
 use crate::daemon::scrape::Next;
 use crate::daemon::session::Session;
@@ -26,7 +26,7 @@ impl Server {
             match self.listener.accept() {
                 Ok(Some(peer)) => {
                     if let Err(why) = self.take_in(peer, now) {
-                        self.desk.metrics.turned_away += 1;
+                        self.broker.metrics.turned_away += 1;
                         tracing::debug!(why, "turned a connection away");
                     }
                 }
@@ -51,36 +51,36 @@ impl Server {
             let _ = peer.send(&refused.encode());
         };
         // What it kept from an earlier connection is its own again.
-        let kept = self.keepers.take(&who, &mut self.desk.users);
+        let kept = self.keepers.take(&who, &mut self.broker.users);
         if self.sessions.len() + self.keepers.len() >= self.config.clients as usize {
-            self.keepers.put_back(kept, &mut self.desk.users, now);
+            self.keepers.put_back(kept, &mut self.broker.users, now);
             turn_away("the daemon has as many connections as it can have; try again later");
             return Err("too many connections");
         }
         let user = who.user;
-        if let Err(closed) = self.desk.users.connect(user, now) {
-            self.keepers.put_back(kept, &mut self.desk.users, now);
+        if let Err(closed) = self.broker.users.connect(user, now) {
+            self.keepers.put_back(kept, &mut self.broker.users, now);
             turn_away(match closed {
                 Closed::Full => "this user has as many connections as one may have; close some",
                 Closed::Busy => "this user asks for too much; try again later",
             });
             return Err("too many connections of the user");
         }
-        let owner = self.desk.ledger.join();
+        let owner = self.broker.ledger.join();
         let (process, name) = (who.process, self.next_name);
         let mut session = Session::new(peer, Arc::new(who), owner, now);
         kept.into_iter().for_each(|kept| session.resume(kept.into()));
         if self.ready.watch(&session.who, name + 1, Wanted::Read).is_err() {
-            let _ = self.desk.ledger.leave(owner);
-            self.keepers.add(session, &mut self.desk.users, now);
+            let _ = self.broker.ledger.leave(owner);
+            self.keepers.add(session, &mut self.broker.users, now);
             return Err("its process cannot be watched");
         }
         tracing::debug!(process, user, name, "connected");
         let opening = Task::Open(Arc::clone(&session.who));
         self.sessions.insert(name, session);
         self.next_name += 2;
-        self.desk.metrics.connections += 1;
-        self.desk.clients = self.sessions.len() as u32;
+        self.broker.metrics.connections += 1;
+        self.broker.clients = self.sessions.len() as u32;
         let asked = Asked {
             purpose: Purpose::Open,
             begun: now,
@@ -110,7 +110,7 @@ impl Server {
         let request = match Request::decode(message) {
             Ok(request) => request,
             Err(malformed) => {
-                self.desk.metrics.malformed += 1;
+                self.broker.metrics.malformed += 1;
                 let refused = Answer::Refused {
                     why: Refusal::Protocol,
                     text: malformed.to_string(),
@@ -128,7 +128,7 @@ impl Server {
             kind,
             work,
         };
-        let outcome = match session.answer(&mut self.desk, request, begun) {
+        let outcome = match session.answer(&mut self.broker, request, begun) {
             Ok(Reply::Now(answer)) => Ok(answer),
             Ok(Reply::Seen(run, purpose)) => match session.task(run) {
                 Ok(task) => {
@@ -164,7 +164,7 @@ impl Server {
         let sent = session.peer.send(&answer.encode());
         let user = session.who.user;
         let done = Instant::now();
-        self.desk
+        self.broker
             .metrics
             .answered(kind, why, done.saturating_duration_since(begun));
         if let Some((process, text)) = failed {
@@ -176,7 +176,7 @@ impl Server {
         if why == Some(Refusal::Protocol) {
             return self.hang_up(name, "it did not keep to the protocol");
         }
-        let debt = self.desk.users.of(user).map(|user| user.work.owe(work, done));
+        let debt = self.broker.users.of(user).map(|user| user.work.owe(work, done));
         match debt.filter(|debt| !debt.is_zero()) {
             Some(debt) => {
                 self.pause(name);
@@ -228,8 +228,8 @@ impl Server {
         if let Some(pending) = &session.look {
             self.forget_look(pending.look);
         }
-        let _ = self.desk.ledger.leave(session.owner);
-        self.desk.clients = self.sessions.len() as u32;
+        let _ = self.broker.ledger.leave(session.owner);
+        self.broker.clients = self.sessions.len() as u32;
         tracing::debug!(
             process = session.who.process,
             user = session.who.user,
@@ -239,7 +239,7 @@ impl Server {
             "disconnected"
         );
         let now = Instant::now();
-        self.keepers.add(session, &mut self.desk.users, now);
+        self.keepers.add(session, &mut self.broker.users, now);
         self.look_for_frames(now);
     }
 
@@ -275,7 +275,7 @@ impl Server {
         let Some(scrape) = self.scrapes.get_mut(&name) else {
             return;
         };
-        let wanted = match scrape.go_on(|| self.desk.page(now)) {
+        let wanted = match scrape.go_on(|| self.broker.page(now)) {
             Next::Read => Wanted::Read,
             Next::Write => Wanted::Write,
             Next::Over => {

@@ -7,7 +7,7 @@ use sys::pressure::{Memory, own, stalled};
 use sys::ready::Wanted;
 
 use super::{DOOR, LISTENER, MANNERS, REST, Server};
-use crate::daemon::desk::Calm;
+use crate::daemon::broker::Calm;
 use crate::daemon::pressure::{Signs, Verdict, least};
 
 /// Windows of the stock that are checked at a time: 64 Mi pages an hour, for a thousandth of a cpu.
@@ -33,8 +33,8 @@ impl Server {
             }
         };
         let groups = sys::groups::left(&self.config.root);
-        self.desk.room = least(&groups);
-        self.desk.own = own(&self.config.root).unwrap_or(0);
+        self.broker.room = least(&groups);
+        self.broker.own = own(&self.config.root).unwrap_or(0);
         self.unwatched = UNWATCHED;
         let signs = Signs {
             memory,
@@ -43,32 +43,32 @@ impl Server {
             alarm: std::mem::take(&mut self.alarmed),
         };
         let (stalled, alarm) = (signs.stalled, signs.alarm);
-        match self.watch.look(now, &signs, self.desk.stock.len()) {
+        match self.watch.look(now, &signs, self.broker.stock.len()) {
             Verdict::GiveUp(frames) => {
                 if frames > 0 {
                     tracing::warn!(
                         frames,
                         available_bytes = memory.available,
-                        left_bytes = self.desk.room.map(|room| room.available),
+                        left_bytes = self.broker.room.map(|room| room.available),
                         stalled_percent = stalled,
                         alarm,
                         "memory is short: giving up frames"
                     );
-                    self.desk.metrics.pressure += 1;
+                    self.broker.metrics.pressure += 1;
                 }
                 self.excess = frames;
                 self.allowance = 0;
-                self.desk.takes_back = false;
-                if let Err(error) = self.desk.stock.stop_collecting() {
+                self.broker.takes_back = false;
+                if let Err(error) = self.broker.stock.stop_collecting() {
                     self.complain(now, &format!("frames cannot be let go: {error}"));
                 }
             }
             Verdict::Collect(frames) => {
                 self.allowance = frames;
-                self.desk.takes_back = frames > 0;
+                self.broker.takes_back = frames > 0;
             }
         }
-        let released = self.desk.stock.flow().released;
+        let released = self.broker.stock.flow().released;
         if released != self.seen_released {
             // Other colors are wanted than those that were not to be had.
             self.seen_released = released;
@@ -83,9 +83,9 @@ impl Server {
         {
             self.shut = self.ready.watch(door, DOOR, Wanted::Read).is_err();
         }
-        self.keepers.look(&mut self.desk.users, now);
+        self.keepers.look(&mut self.broker.users, now);
         self.look_for_frames(now);
-        self.desk.users.forget_the_gone(now);
+        self.broker.users.forget_the_gone(now);
         let rude: Vec<u64> = self
             .sessions
             .iter()
@@ -97,7 +97,7 @@ impl Server {
         }
         self.scrapes
             .retain(|_, scrape| now.saturating_duration_since(scrape.since) < MANNERS);
-        if let Err(error) = self.desk.stock.check(CHECKED) {
+        if let Err(error) = self.broker.stock.check(CHECKED) {
             self.complain(now, &format!("the stock cannot be checked: {error}"));
         }
     }
@@ -105,13 +105,13 @@ impl Server {
     /// A little work on the stock.
     pub(super) fn chore(&mut self, now: Instant) {
         self.next_chore = now + CHORES;
-        self.desk.wanderer.rest();
-        self.desk.calm = Calm::over(now);
+        self.broker.wanderer.rest();
+        self.broker.calm = Calm::over(now);
         if self.excess > 0 {
             let some = self.excess.min(GIVEN_UP);
-            match self.desk.stock.give_up(some) {
+            match self.broker.stock.give_up(some) {
                 Ok(went) => {
-                    self.desk.pressure_frames += went as u64;
+                    self.broker.pressure_frames += went as u64;
                     self.excess = if went < some { 0 } else { self.excess - some };
                 }
                 Err(error) => {
@@ -120,7 +120,7 @@ impl Server {
                 }
             }
         } else if self.may_collect() && now >= self.collect_from {
-            match self.desk.stock.collect() {
+            match self.broker.stock.collect() {
                 Ok((got, over)) => {
                     self.allowance = self.allowance.saturating_sub(got);
                     self.unwatched = self.unwatched.saturating_sub(got);
@@ -128,12 +128,12 @@ impl Server {
                         // Others may take memory at the same time.
                         self.next_look = now;
                     }
-                    if over && self.desk.stock.hungry() {
+                    if over && self.broker.stock.hungry() {
                         // The kernel has too few frames of some color: give it time.
                         self.collect_from = now + self.rest;
                         self.rest = (self.rest * 2).min(REST_MOST);
                     } else if over {
-                        tracing::debug!(frames = self.desk.stock.len(), "the stock is full");
+                        tracing::debug!(frames = self.broker.stock.len(), "the stock is full");
                         self.rest = REST;
                     }
                 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::Server;
 use super::callers::micros;
 use crate::daemon::asked::{Asked, Pending, Purpose, too_slow};
-use crate::daemon::desk::failed;
+use crate::daemon::broker::failed;
 use crate::daemon::looks::{MOST, Seen, Sight, Task};
 
 impl Server {
@@ -28,7 +28,7 @@ impl Server {
             if let Sight::Whereabouts(frames) = seen.sight {
                 let search = self.searches.extract_if(|_, (look, _)| *look == seen.look).next();
                 if let Some((_, (_, name))) = search {
-                    self.keepers.found(name, frames, &mut self.desk.users, now);
+                    self.keepers.found(name, frames, &mut self.broker.users, now);
                 }
                 self.look_for_frames(now);
                 continue;
@@ -59,7 +59,7 @@ impl Server {
                 return self.resume(name);
             }
             Sight::Opened(Err(_)) => return self.hang_up(name, "its pages cannot be seen"),
-            Sight::Pages(Ok(entries)) => session.answer_seen(&mut self.desk, request.purpose, entries, now),
+            Sight::Pages(Ok(entries)) => session.answer_seen(&mut self.broker, request.purpose, entries, now),
             Sight::Pages(Err(error)) => Err(failed(error)),
             // Not what a connection waits for.
             Sight::Whereabouts(_) => return,
@@ -89,7 +89,7 @@ impl Server {
                 continue;
             };
             session.stuck = (!over).then_some(look);
-            self.desk.metrics.given_up += 1;
+            self.broker.metrics.given_up += 1;
             let request = pending.request;
             let opening = matches!(request.purpose, Purpose::Open);
             self.say(name, Err(too_slow()), request.kind, request.begun, request.work);

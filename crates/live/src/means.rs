@@ -1,4 +1,4 @@
-//! Which facilities the engine uses, and why these.
+//! Which facilities the pool and the engine use, and why these.
 
 use std::fmt;
 

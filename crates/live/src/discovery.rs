@@ -1,6 +1,6 @@
 //! Which colors to use: those that timing has validated here, or those that the user forces.
 //!
-//! [`found`] is the one way in. What the kernel says of cache sizes is never enough: a guest's
+//! [`discover`] is the one way in. What the kernel says of cache sizes is never enough: a guest's
 //! memory may be scattered by its host, and an index may be hashed. So without a validation there
 //! are no colors, and the error says why.
 
@@ -27,7 +27,7 @@ pub enum Unknown {
 ///
 /// Errors: [`Error::Unavailable`] where the probe found no colors (with its reason), where it has
 /// not looked and `unknown` says to refuse, and where the variable cannot be read.
-pub fn found(unknown: Unknown) -> Result<Colors, Error> {
+pub fn discover(unknown: Unknown) -> Result<Colors, Error> {
     if let Some(value) = std::env::var_os(VARIABLE) {
         return forced(&value.to_string_lossy());
     }

@@ -21,7 +21,7 @@ const CALM: Duration = Duration::from_millis(10);
 /// Why a request is not met, and what the client is told.
 pub type Refused = (Refusal, String);
 
-pub struct Desk {
+pub struct Broker {
     pub stock: Stock,
     pub users: Users,
     pub metrics: Metrics,
@@ -76,7 +76,7 @@ impl Calm {
     }
 }
 
-impl Desk {
+impl Broker {
     /// Goes to the client's cpu and stays there for a moment.
     pub fn attend(&mut self, cpu: u32, now: Instant) -> Result<(), Refused> {
         let cpu = cpu as usize;
