@@ -1,4 +1,4 @@
-//! What an order tells of itself.
+//! What an order reports of itself.
 
 use std::ffi::{c_char, c_int};
 

@@ -22,7 +22,7 @@ use crate::structures::{domicile_order_attributes, domicile_order_report};
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_th_configure(attributes: *const domicile_order_attributes) -> domicile_error {
     // SAFETY: the caller's promise.
-    told("domicile_th_configure", || unsafe {
+    answer("domicile_th_configure", || unsafe {
         PROGRAM.configure(domicile_order_attributes::read(attributes)?)
     })
 }
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn domicile_th_configure(attributes: *const domicile_order
 /// this and `th_*` at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_th_report(report: *mut domicile_order_report) -> domicile_error {
-    told("domicile_th_report", || {
+    answer("domicile_th_report", || {
         if report.is_null() {
             return Err(Failure::from(DOMICILE_NULL));
         }
@@ -59,7 +59,8 @@ pub extern "C" fn domicile_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-fn told(call: &str, work: impl FnOnce() -> Result<(), Failure>) -> domicile_error {
+/// Lets no panic out, and keeps a failure for [`domicile_th_error`].
+fn answer(call: &str, work: impl FnOnce() -> Result<(), Failure>) -> domicile_error {
     match crate::order::guarded(work) {
         Ok(()) => DOMICILE_OK,
         Err(failure) => {

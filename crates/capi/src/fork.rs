@@ -70,7 +70,7 @@ pub unsafe extern "C" fn domicile_order_depend(order: *mut domicile_order, later
     let Some(order) = (unsafe { order.as_ref() }) else {
         return DOMICILE_NULL;
     };
-    order.told(|| {
+    order.answer(|| {
         // SAFETY: the caller's promise.
         let scheduler = unsafe { order.idle() }?;
         let (later, earlier) = (ThreadId::from_bits(later), ThreadId::from_bits(earlier));
@@ -96,7 +96,7 @@ pub unsafe fn fork(
     let Some(order) = (unsafe { order.as_ref() }) else {
         return DOMICILE_NULL;
     };
-    order.told(|| {
+    order.answer(|| {
         let function = function.ok_or(NO_FUNCTION)?;
         if hints.is_null() {
             return Err(Failure::new(DOMICILE_NULL, c"hints is NULL"));
@@ -137,7 +137,7 @@ pub unsafe fn fork_after(
     let Some(order) = (unsafe { order.as_ref() }) else {
         return DOMICILE_NULL;
     };
-    order.told(|| {
+    order.answer(|| {
         let function = function.ok_or(NO_FUNCTION)?;
         if hints.is_null() || (earlier.is_null() && count > 0) {
             return Err(Failure::new(DOMICILE_NULL, c"hints or earlier is NULL"));

@@ -7,7 +7,7 @@ use crate::error::domicile_error::DOMICILE_INVALID;
 use crate::error::{Failure, domicile_error};
 use crate::fortran_order::fill;
 use crate::slots::application::{domicile_slots_means, domicile_slots_open};
-use crate::slots::{code, data_set, domicile_data_set, domicile_slots, told, words};
+use crate::slots::{answer, code, data_set, domicile_data_set, domicile_slots, words};
 
 /// The most dimensions of an array (Fortran 2018, section 8.5.8).
 const RANK_MAX: usize = 15;
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn domicile_data_set_add_array(
     set: *mut domicile_data_set,
     array: *const Descriptor,
 ) -> domicile_error {
-    code(told(|| {
+    code(answer(|| {
         // SAFETY: the caller's promise.
         let (start, bytes) = unsafe { piece(array) }?;
         // SAFETY: the caller's promise.

@@ -103,7 +103,7 @@ pub unsafe extern "C" fn domicile_order_reserve(
     let Some(order) = (unsafe { order.as_ref() }) else {
         return DOMICILE_NULL;
     };
-    order.told(|| {
+    order.answer(|| {
         // SAFETY: the caller's promise.
         let scheduler = unsafe { order.idle() }?;
         scheduler.reserve(threads, bins).map_err(failure)
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn domicile_order_run(
     };
     // What its threads call may be cancellation points, and our frames are below them.
     let _uncancelled = Uncancelled::begin();
-    order.told(|| {
+    order.answer(|| {
         let keep = if keep == 0 { Keep::No } else { Keep::Yes };
         // SAFETY: the caller's promise.
         let report = unsafe { Destination::new(report) }?;
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn domicile_order_clear(order: *mut domicile_order) -> dom
     let Some(order) = (unsafe { order.as_ref() }) else {
         return DOMICILE_NULL;
     };
-    order.told(|| {
+    order.answer(|| {
         // SAFETY: the caller's promise.
         unsafe { order.idle() }?.clear();
         Ok(())
@@ -217,7 +217,8 @@ impl domicile_order {
         place.as_mut().ok_or(Failure::from(DOMICILE_INTERNAL))
     }
 
-    pub(crate) fn told(&self, work: impl FnOnce() -> Result<(), Failure>) -> domicile_error {
+    /// Lets no panic out, and keeps the words of a failure.
+    pub(crate) fn answer(&self, work: impl FnOnce() -> Result<(), Failure>) -> domicile_error {
         match guarded(work) {
             Ok(()) => DOMICILE_OK,
             Err(failure) => self.failed(failure),

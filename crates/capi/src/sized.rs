@@ -174,12 +174,12 @@ mod tests {
             beyond: 0,
         };
         // SAFETY: it is as large as it says.
-        let told = unsafe { read((&raw const newer).cast::<Thing>()) };
-        assert_eq!(told.unwrap().unwrap().new, 2);
+        let taken = unsafe { read((&raw const newer).cast::<Thing>()) };
+        assert_eq!(taken.unwrap().unwrap().new, 2);
         newer.beyond = 1;
         // SAFETY: as above.
-        let told = unsafe { read((&raw const newer).cast::<Thing>()) };
-        assert_eq!(told.unwrap_err().code, DOMICILE_INVALID);
+        let taken = unsafe { read((&raw const newer).cast::<Thing>()) };
+        assert_eq!(taken.unwrap_err().code, DOMICILE_INVALID);
         // SAFETY: as above.
         unsafe { Destination::new((&raw mut newer).cast::<Thing>()) }
             .unwrap()

@@ -18,6 +18,7 @@ pub mod data_set;
 pub mod group;
 mod handles;
 pub mod memory;
+mod numbers;
 pub mod slot;
 pub mod structures;
 mod terms;
@@ -70,7 +71,7 @@ pub(crate) fn say(text: String) {
 }
 
 /// Lets no panic out, and keeps the words of a failure for its thread, which is not cancelled meanwhile.
-pub(crate) fn told<R>(work: impl FnOnce() -> Result<R, Failure>) -> Result<R, domicile_error> {
+pub(crate) fn answer<R>(work: impl FnOnce() -> Result<R, Failure>) -> Result<R, domicile_error> {
     let _uncancelled = Uncancelled::begin();
     guarded(work).map_err(|failure| {
         let code = failure.code;
@@ -89,7 +90,7 @@ pub(crate) fn code(done: Result<(), domicile_error>) -> domicile_error {
 /// # Safety
 /// `to` is null or points to a pointer.
 unsafe fn make<C>(to: *mut *mut C, work: impl FnOnce() -> Result<*mut C, Failure>) -> domicile_error {
-    code(told(|| {
+    code(answer(|| {
         if to.is_null() {
             let text = c"the last argument is NULL: say where to put the new handle";
             return Err(Failure::new(domicile_error::DOMICILE_NULL, text));

@@ -60,7 +60,7 @@ pub unsafe extern "C-unwind" fn domicile_parallel_loop(from: *const domicile_loo
         // A panic ends here: the recording lacks a summary, the program is as it was.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: the caller's promise.
-            recorder::tell(unsafe { summaries::taken(from) });
+            recorder::describe(unsafe { summaries::taken(from) });
         }));
     }
 }

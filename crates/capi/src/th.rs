@@ -3,7 +3,7 @@
 //!
 //! They return nothing, so what cannot be done ends the program with a message: a thread is never
 //! lost without a word. What can be left undone without harm (`th_init` or `th_run` by a running
-//! thread) is left undone, with a message on stderr, and `domicile_th_error` tells.
+//! thread) is left undone, with a message on stderr, and `domicile_th_error` reports it.
 
 use std::ffi::{c_int, c_void};
 

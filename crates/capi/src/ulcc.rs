@@ -15,8 +15,8 @@ use crate::error::domicile_error::{DOMICILE_INVALID, DOMICILE_UNAVAILABLE};
 use crate::slots::structures::domicile_others::{DOMICILE_OTHERS_ABSENT, DOMICILE_OTHERS_RUNNING};
 use crate::slots::structures::{domicile_others, domicile_slot_kind, domicile_slots_attributes};
 use crate::slots::{
-    application, data_set, domicile_data_set, domicile_slot, domicile_slots, domicile_thread_group, group, slot, told,
-    words,
+    answer, application, data_set, domicile_data_set, domicile_slot, domicile_slots, domicile_thread_group, group,
+    slot, words,
 };
 
 /// A cache space slot: what `ULCC_Cache_Slot` gives, and `ULCC_Allocate` takes.
@@ -66,7 +66,7 @@ fn program() -> Result<ULCC_Slots, Failure> {
 }
 
 fn done(work: impl FnOnce() -> Result<(), Failure>) -> c_int {
-    told(work).map_or(-1, |()| 0)
+    answer(work).map_or(-1, |()| 0)
 }
 
 /// Begins: finds out what the shared caches of so many processors are and which colors they have,
@@ -101,7 +101,7 @@ pub extern "C" fn ULCC_Init(num_processors: c_int) -> c_int {
 /// together, less what private slots have already; 0 where there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn ULCC_Available_Space_App() -> c_long {
-    let available = told(|| application::available(program()?));
+    let available = answer(|| application::available(program()?));
     available.map_or(0, |bytes| c_long::try_from(bytes / 1024).unwrap_or(c_long::MAX))
 }
 
@@ -112,7 +112,7 @@ pub extern "C" fn ULCC_Available_Space_App() -> c_long {
 /// is not worth caching.
 #[unsafe(no_mangle)]
 pub extern "C" fn ULCC_Cache_Slot(kilobytes: c_long, kind: c_int) -> ULCC_Slot {
-    let made = told(|| {
+    let made = answer(|| {
         let program = program()?;
         let Some(bytes) = u64::try_from(kilobytes).ok().and_then(|kb| kb.checked_mul(1024)) else {
             let text = format!("a slot of {kilobytes} KB: give what there is to be in KB, more than 0");
@@ -132,7 +132,7 @@ pub extern "C" fn ULCC_Cache_Slot(kilobytes: c_long, kind: c_int) -> ULCC_Slot {
 /// processors.
 #[unsafe(no_mangle)]
 pub extern "C" fn ULCC_Thread_Group(group: ULCC_Threads, thread: c_long) -> ULCC_Threads {
-    let made = told(|| {
+    let made = answer(|| {
         let known = if group.is_null() {
             group::create(program()?)?
         } else {
@@ -155,7 +155,7 @@ pub extern "C" fn ULCC_Thread_Group(group: ULCC_Threads, thread: c_long) -> ULCC
 /// it fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn ULCC_Data_Set(threads: ULCC_Threads) -> ULCC_Data {
-    told(|| data_set::create(program()?, threads)).unwrap_or(std::ptr::null_mut())
+    answer(|| data_set::create(program()?, threads)).unwrap_or(std::ptr::null_mut())
 }
 
 /// Adds the memory from an address up to, but not including, another one. 0, or -1 where it fails.
@@ -210,7 +210,7 @@ pub unsafe extern "C" fn ULCC_Allocate_Running(set: ULCC_Data, slot: ULCC_Slot) 
 /// # Safety
 /// Nobody uses the data meanwhile if `others` says so.
 unsafe fn allocate(set: ULCC_Data, slot: ULCC_Slot, others: domicile_others) -> c_int {
-    let allocated = told(|| {
+    let allocated = answer(|| {
         if slot.addr() == NO_SLOT {
             let text = c"ULCC_Cache_Slot failed and gave ULCC_NO_SLOT: nothing was changed";
             return Err(Failure::new(DOMICILE_INVALID, text));

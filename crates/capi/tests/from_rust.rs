@@ -172,7 +172,7 @@ fn every_thread_runs_once_on_several_workers() {
 }
 
 unsafe extern "C-unwind" fn panics(_: *mut c_void, _: *mut c_void) {
-    panic!("as it was told to");
+    panic!("as it was asked to");
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn a_panic_is_an_error_and_no_thread_is_lost() {
             assert_eq!(fork(order, add, &raw const sum, number(1), at * 10).0, DOMICILE_OK);
         }
         assert_eq!(run(order, false).0, DOMICILE_PANIC);
-        assert!(message(order).contains("as it was told to"), "{}", message(order));
+        assert!(message(order).contains("as it was asked to"), "{}", message(order));
         assert_eq!(run(order, false).0, DOMICILE_OK, "{}", message(order));
         assert_eq!(sum.load(Relaxed), 5, "{workers} workers");
         destroy(order);

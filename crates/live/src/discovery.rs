@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_forced_is_told() {
+    fn what_cannot_be_forced_is_refused_with_a_reason() {
         for (value, about) in [
             ("", "four parts"),
             ("yes", "four parts"),

@@ -1,7 +1,7 @@
 //! The engine: gives the pages of a range frames of chosen colors, and loses nothing on the way.
 //!
-//! How pages are exchanged while the program runs, and what each error means for them, is told in
-//! the README beside this crate.
+//! The README beside this crate says how pages are exchanged while the program runs, and what each error means
+//! for them.
 
 mod afford;
 mod children;
@@ -255,7 +255,7 @@ impl Engine {
                 break;
             }
         }
-        tally.tell(range, done);
+        tally.report(range, done);
         Ok(())
     }
 

@@ -61,7 +61,7 @@ impl Ways {
         Ways::open(Path::new(&at), system, level)
     }
 
-    /// The same, of the tree at `directory`; `system` tells which cpus share which cache.
+    /// The same, of the tree at `directory`; `system` says which cpus share which cache.
     pub fn open(directory: &Path, system: Root, level: u32) -> Result<Ways, WaysError> {
         Ways::of(Box::new(Directory::new(directory)), system, level)
     }
@@ -85,7 +85,7 @@ impl Ways {
         if all == 0 {
             return Err(tree.malformed(&format!("info/{first}/cbm_mask"), "0", "at least one way"));
         }
-        // Older kernels do not tell what devices use, and Arm's have nothing to tell.
+        // Older kernels do not report what devices use, and Arm's have nothing to report.
         let devices = number("shareable_bits", 16).unwrap_or(0) & all;
         let least = number("min_cbm_bits", 10)?.clamp(1, u64::from(all.count_ones())) as u32;
         let mut state = State {

@@ -82,12 +82,12 @@
 //!
 //! Who is who: the **ledger** knows which colors are whose (the daemon's, if it runs, for all programs together; else one
 //! of this process alone), the **engine** moves pages to frames of those colors. Under `domicile record`
-//! no frame changes: what the program asks is told to the trace, and the policy `slots` simulates it.
+//! no frame changes: the trace keeps what the program asks for, and the policy `slots` simulates it.
 //!
 //! # What becomes of the pages at the ends
 //!
 //! Only pages that a data set's ranges cover whole are placed, neighbouring ranges taken together. Of a page that
-//! is covered in part, the rest belongs to somebody else, so it stays where it is; [`DataSet::left_out`] tells how much that is.
+//! is covered in part, the rest belongs to somebody else, so it stays where it is; [`DataSet::left_out`] says how much that is.
 //! A page has one data set: what another one has already is refused.
 
 mod application;

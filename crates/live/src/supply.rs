@@ -39,7 +39,7 @@ impl Pages {
 /// A source of frames of known color.
 pub trait Supply: Send {
     /// Gives each page of `into`, all of them absent, a frame full of zeros whose color is that of
-    /// `want` at the same place; tells the colors that came out, `None` where that is unknown.
+    /// `want` at the same place; returns the colors that came out, `None` where that is unknown.
     ///
     /// A page whose color came out wrong has a frame all the same. After an error some pages may
     /// have frames and others none.

@@ -347,7 +347,7 @@ fn a_container_lives_in_a_slot() {
     assert_eq!(program.available().unwrap().together, left);
     drop((numbers, more));
     assert_eq!(program.available().unwrap().together, 1 << 20);
-    // Where there is no cache there is no memory, and the reason is told.
+    // Where there is no cache there is no memory, and the error gives the reason.
     let all = program.slot(1 << 20, Kind::Private).unwrap();
     let held = program.containers(Some(&all), &ThreadGroup::all());
     let mut holder: VecIn<u8, _> = VecIn::new_in(held);

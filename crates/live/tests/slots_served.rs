@@ -15,7 +15,7 @@ use live::PAGE_BYTES;
 use live::slots::{Application, DataSet, Error, Kind, Others, Start, ThreadGroup, Through};
 use sys::memory::{self, Area, Size, Span};
 
-/// A program that does what it is told, line by line.
+/// A program that does what it is asked, line by line.
 struct Program {
     child: Child,
     input: ChildStdin,
@@ -280,7 +280,7 @@ fn a_daemon_that_came_back_is_told_what_programs_have() {
     let before = one.colors(6).unwrap();
     daemon.kill_and_restart();
     daemon.client_of_full();
-    // Its next request finds the new daemon, and tells it of the six colors first.
+    // Its next request finds the new daemon, and reports the six colors to it first.
     let after = one.colors(4).unwrap();
     assert!(before.is_disjoint(&after), "{before:?} {after:?}");
     assert_eq!(one.ask("available"), (6 << 16).to_string());

@@ -33,7 +33,7 @@ pub enum MachineError {
     #[error("machine `{machine}`: {fault}")]
     Invalid { machine: String, fault: Fault },
 
-    /// Linux did not tell enough.
+    /// Linux did not report enough.
     #[error("this machine cannot be described: {0}; name a preset instead (`domicile machine list`)")]
     Host(#[from] sys::SysError),
 }

@@ -161,7 +161,7 @@ pub struct Memory {
     /// Page frames of one node; 0: more than any program touches.
     pub frames_per_node: u64,
     /// Relative distances between nodes as in ACPI's SLIT (10: local), row by row; empty where
-    /// only local and remote are told apart. A remote latency is then scaled by
+    /// only local and remote are distinguished. A remote latency is then scaled by
     /// `distance / smallest remote distance`.
     pub distances: Vec<Vec<u32>>,
 }

@@ -159,7 +159,7 @@ fn uniform_machines_are_those_that_hwloc_sees() {
 
 #[test]
 fn an_impossible_number_of_ways_is_changed_and_said() {
-    // This kernel tells 32 MiB, and 2048 sets in 15 ways of 128-byte lines: those of one slice.
+    // This kernel reports 32 MiB, and 2048 sets in 15 ways of 128-byte lines: those of one slice.
     let report = report("arm-128-cpus");
     assert_same(&as_hwloc(report), &hwloc("arm-128-cpus"), "arm-128-cpus");
     let changed: Vec<&str> = report

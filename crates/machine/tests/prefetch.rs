@@ -58,7 +58,7 @@ fn a_cache_that_prefetches() {
         machine.with_cpus(2).unwrap_err().to_string(),
         "machine `m`: cache[0].prefetch: found \"stream\" on a machine of 2 cpus; allowed: \"none\", or cpus = 1"
     );
-    // What does not prefetch is written and told as ever.
+    // What does not prefetch is written and shown as ever.
     let plain = with("").unwrap();
     assert!(!plain.to_toml().contains("prefetch"));
 }

@@ -161,7 +161,7 @@ pub unsafe extern "C-unwind" fn domicile_run_parallel_loop(from: *const domicile
             Ok(taken) => {
                 state.note_all(taken.passed_over.iter().map(ToString::to_string));
                 // SAFETY: the program says that the arrays are its own.
-                unsafe { state.hear(taken.told) };
+                unsafe { state.hear(taken.described) };
             }
             Err(why) => state.coloring.refuse(why.to_string()),
         }

@@ -24,8 +24,9 @@ const LONGEST_TEXT: usize = 200;
 /// A loop that can be, and what of it cannot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taken {
-    pub told: Loop,
-    /// Summaries that are not among those of `told`, and why not.
+    /// What can be used of the loop, as the program describes it.
+    pub described: Loop,
+    /// Summaries that are not among those of `described`, and why not.
     pub passed_over: Vec<Malformed>,
 }
 
@@ -85,7 +86,7 @@ pub unsafe fn taken(from: *const domicile_loop) -> Result<Taken, Malformed> {
         1 => Direction::Reverse,
         other => return refuse(&place, format!("reverse is {other}, neither 0 nor 1")),
     };
-    let mut told = Loop {
+    let mut described = Loop {
         place,
         threads: if from.threads == 0 { threads() } else { from.threads },
         iterations: from.iterations,
@@ -98,20 +99,20 @@ pub unsafe fn taken(from: *const domicile_loop) -> Result<Taken, Malformed> {
     for summary in unsafe { std::slice::from_raw_parts(from.summaries, from.count as usize) } {
         // SAFETY: the caller's promise.
         match unsafe { one(summary, from.iterations) } {
-            Ok(summary) => told.summaries.push(summary),
+            Ok(summary) => described.summaries.push(summary),
             Err(why) => passed_over.push(Malformed {
-                place: told.place.clone(),
+                place: described.place.clone(),
                 why,
             }),
         }
     }
     if let Some(first) = passed_over.first()
-        && told.summaries.is_empty()
+        && described.summaries.is_empty()
     {
         return Err(first.clone());
     }
-    told.check()?;
-    Ok(Taken { told, passed_over })
+    described.check()?;
+    Ok(Taken { described, passed_over })
 }
 
 /// How many summaries a loop has that [`taken`] would copy; 0 where it would refuse.

@@ -5,9 +5,9 @@ use policy::cdpc::Loop;
 /// What OpenMP would give: its own word where it is in the program, else `OMP_NUM_THREADS`, else as many as this
 /// process has cpus. From 1 to [`Loop::THREADS`].
 pub fn threads() -> u32 {
-    let told = openmp().or_else(|| variable(std::env::var("OMP_NUM_THREADS").ok()?.as_str()));
+    let given = openmp().or_else(|| variable(std::env::var("OMP_NUM_THREADS").ok()?.as_str()));
     let cpus = || sys::affinity::allowed(None).map_or(1, |cpus| cpus.len() as u32);
-    told.unwrap_or_else(cpus).clamp(1, Loop::THREADS)
+    given.unwrap_or_else(cpus).clamp(1, Loop::THREADS)
 }
 
 /// The number for the outermost level: `4` of `4,2`.

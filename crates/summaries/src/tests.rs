@@ -45,7 +45,7 @@ fn of(from: &domicile_loop) -> Result<Taken, Malformed> {
 fn everything_arrives() {
     let summaries = [summary()];
     let taken = of(&a_loop(&summaries)).unwrap();
-    let told = Loop {
+    let described = Loop {
         place: "calc1 (swim.f90:123)".into(),
         threads: 4,
         iterations: 511,
@@ -66,7 +66,7 @@ fn everything_arrives() {
     assert_eq!(
         taken,
         Taken {
-            told,
+            described,
             passed_over: vec![]
         }
     );
@@ -119,7 +119,7 @@ fn summaries_that_cannot_be_are_passed_over_and_the_others_count() {
         change(&mut bad);
         let both = [bad, summary()];
         let taken = of(&a_loop(&both)).unwrap();
-        assert_eq!(taken.told.summaries.len(), 1);
+        assert_eq!(taken.described.summaries.len(), 1);
         assert!(
             taken.passed_over[0].to_string().contains(why),
             "{:?}",
@@ -142,9 +142,13 @@ fn texts_may_be_missing_long_or_no_text() {
     let summaries = [one, other, third];
     let mut a_loop = a_loop(&summaries);
     a_loop.place = null();
-    let told = of(&a_loop).unwrap().told;
-    assert_eq!(told.place, "a parallel loop");
-    let names: Vec<&str> = told.summaries.iter().map(|summary| summary.name.as_str()).collect();
+    let described = of(&a_loop).unwrap().described;
+    assert_eq!(described.place, "a parallel loop");
+    let names: Vec<&str> = described
+        .summaries
+        .iter()
+        .map(|summary| summary.name.as_str())
+        .collect();
     assert_eq!(
         names,
         [&"x".repeat(LONGEST_TEXT), "an array without a name", "\u{fffd}!"]
@@ -157,7 +161,7 @@ fn no_threads_are_as_many_as_there_would_be() {
     let summaries = [summary()];
     let mut a_loop = a_loop(&summaries);
     a_loop.threads = 0;
-    assert_eq!(of(&a_loop).unwrap().told.threads, threads());
+    assert_eq!(of(&a_loop).unwrap().described.threads, threads());
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub fn pin_here() -> Option<Pinned> {
     Some(Pinned { cpu, before })
 }
 
-/// A thread that goes from cpu to cpu as it is told.
+/// A thread that goes from cpu to cpu as it is asked to.
 #[derive(Debug)]
 pub struct Wanderer {
     home: CpuSet,
@@ -50,7 +50,7 @@ pub struct Wanderer {
 }
 
 impl Wanderer {
-    /// The calling thread, which may run where it may now whenever it is not told otherwise.
+    /// The calling thread, which may run where it may now whenever it is not sent elsewhere.
     pub fn new() -> std::io::Result<Wanderer> {
         Ok(Wanderer {
             home: sched_getaffinity(None)?,

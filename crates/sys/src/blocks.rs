@@ -50,7 +50,7 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: it is our mapping, and whoever was given its address was told that it ends here. There is nothing to
+        // SAFETY: it is our mapping, and whoever has its address knows that it ends here. There is nothing to
         // be done where the kernel refuses.
         let _ = unsafe { munmap(self.start, self.bytes) };
     }

@@ -1,10 +1,10 @@
-//! The caches of one cpu, as /sys/devices/system/cpu/cpuN/cache tells them.
+//! The caches of one cpu, as /sys/devices/system/cpu/cpuN/cache reports them.
 
 use crate::cpus::{CpuSet, shared};
 use crate::{Root, SysError};
 
 /// What one `indexM` directory says. Everything but the level may be missing: Arm kernels leave
-/// out sizes that the firmware does not tell, guests leave out what the host does not.
+/// out sizes that the firmware does not report, guests leave out what the host does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheReading {
     pub level: u32,

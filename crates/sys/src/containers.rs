@@ -1,4 +1,4 @@
-//! Memory for containers, whole pages for each, that somebody is told of before it is used and before it goes.
+//! Memory for containers, whole pages for each, of which a keeper hears before it is used and before it goes.
 //!
 //! For the trait that hashbrown's and allocator-api2's containers take; the standard library's own is not stable yet.
 
@@ -12,7 +12,7 @@ use allocator_api2::alloc::{AllocError, Allocator};
 
 use crate::memory::{PAGE, Span};
 
-/// Who is told of the pages. Safe code cannot be that: it could answer for memory that it does not have.
+/// Who hears of the pages. Safe code cannot be that: it could answer for memory that it does not have.
 ///
 /// ```compile_fail,E0200
 /// use sys::{containers::Keeper, memory::Span};

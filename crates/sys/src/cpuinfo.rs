@@ -1,11 +1,11 @@
-//! The processor's name and clock, as /proc/cpuinfo and cpufreq tell them.
+//! The processor's name and clock, as /proc/cpuinfo and cpufreq report them.
 
 use crate::{Root, SysError};
 
 /// What the first processor of /proc/cpuinfo says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Processor {
-    /// `AMD EPYC 7763 64-Core Processor`; Arm kernels do not tell.
+    /// `AMD EPYC 7763 64-Core Processor`; Arm kernels do not report it.
     pub model: Option<String>,
     pub vendor: Option<String>,
     /// Whether the kernel says that it runs under a hypervisor.
@@ -25,7 +25,7 @@ pub fn processor(root: &Root) -> Result<Processor, SysError> {
     })
 }
 
-/// The steady clock of `cpu` in MHz, and the file that told it: the base frequency of cpufreq, else
+/// The steady clock of `cpu` in MHz, and the file that it comes from: the base frequency of cpufreq, else
 /// the number in the model's name, else the highest frequency of cpufreq, else that of /proc/cpuinfo,
 /// which may be that of an idle moment.
 ///

@@ -4,7 +4,7 @@
 //! and reads the list of its robust mutexes, and it does not wait for a page then: what it cannot write is not written.
 //!
 //! The list of robust mutexes is the one of these addresses that a thread may ask for another one. Within the C
-//! library's descriptor it has the same place for every thread, which this thread's own tells.
+//! library's descriptor it has the same place for every thread, which this thread's own shows.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -105,7 +105,7 @@ fn read<const N: usize>(at: usize) -> Option<[usize; N]> {
     (got == bytes as isize).then_some(words)
 }
 
-/// Where the kernel writes for this thread's restartable sequences: as glibc tells (2.35), or a library that does it
+/// Where the kernel writes for this thread's restartable sequences: as glibc says (2.35), or a library that does it
 /// itself and has a variable of the usual name.
 fn restartable() -> Option<usize> {
     // SAFETY: looked up in what is loaded; the first, where it is, is a number of bytes.
@@ -167,14 +167,14 @@ mod tests {
 
     #[test]
     fn each_thread_has_a_descriptor_with_what_the_kernel_writes() {
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, received) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let other = std::thread::spawn(move || {
             // SAFETY: returns a number.
-            tell.send(unsafe { libc::pthread_self() } as usize).unwrap();
+            sender.send(unsafe { libc::pthread_self() } as usize).unwrap();
             let _ = ended.recv();
         });
-        let other_at = told.recv().unwrap();
+        let other_at = received.recv().unwrap();
         // SAFETY: returns a number.
         let own_at = unsafe { libc::pthread_self() } as usize;
         let threads = of_all_threads().unwrap();

@@ -64,7 +64,7 @@ impl Features {
         self.0 & Features::MOVE != 0
     }
 
-    /// Whether it tells of `mremap`, `munmap` and `madvise` upon its spans, and these wait for it.
+    /// Whether it reports `mremap`, `munmap` and `madvise` upon its spans, and these wait for it.
     pub fn events(self) -> bool {
         self.0 & Features::EVENTS == Features::EVENTS
     }
@@ -102,7 +102,7 @@ pub struct Faults {
     scope: Scope,
     door: Door,
     offered: Features,
-    /// Whether this user may be told of forks.
+    /// Whether this user may hear of forks.
     forks: bool,
 }
 
@@ -150,8 +150,8 @@ const PATIENCE: usize = 8;
 
 impl Faults {
     /// Opens one that makes kernel accesses wait too if this user may, by system call or device,
-    /// else one for the program's accesses alone. `events` asks to be told of [`Event::Moved`],
-    /// [`Event::Emptied`] and [`Event::Unmapped`] where the kernel can, and of [`Event::Forked`] where this user
+    /// else one for the program's accesses alone. `events` asks for [`Event::Moved`],
+    /// [`Event::Emptied`] and [`Event::Unmapped`] where the kernel can report them, and for [`Event::Forked`] where this user
     /// may (CAP_SYS_PTRACE).
     ///
     /// Errors: those of the last way tried: EPERM, ENOSYS ...
@@ -161,7 +161,7 @@ impl Faults {
 
     /// Opens one of this scope, or says why not.
     pub fn open_for(scope: Scope, events: bool) -> io::Result<Faults> {
-        // What is offered is told once only, so that it takes another to ask for it.
+        // A userfaultfd says once only what is offered, so that it takes another to ask for it.
         let (first, _) = descriptor(scope)?;
         let offered = Features(handshake(first.as_fd(), 0)?);
         drop(first);
@@ -178,13 +178,13 @@ impl Faults {
 
     fn agreed(scope: Scope, offered: Features, forks: bool, events: bool) -> io::Result<Faults> {
         let (fd, door) = descriptor(scope)?;
-        let told = if events { Features::EVENTS } else { 0 };
-        let told = if events && forks {
-            told | Features::EVENT_FORK
+        let wished = if events { Features::EVENTS } else { 0 };
+        let wished = if events && forks {
+            wished | Features::EVENT_FORK
         } else {
-            told
+            wished
         };
-        handshake(fd.as_fd(), offered.0 & (Features::MOVE | told))?;
+        handshake(fd.as_fd(), offered.0 & (Features::MOVE | wished))?;
         Ok(Faults {
             fd: Kept::new(fd)?,
             scope,
@@ -224,7 +224,7 @@ impl Faults {
         self.offered
     }
 
-    /// Whether it is told of forks, where it was asked to be told of events.
+    /// Whether it reports forks, where it was asked for events.
     pub fn hears_forks(&self) -> bool {
         self.forks
     }

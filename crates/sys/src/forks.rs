@@ -4,13 +4,13 @@
 //! not yet put back would be missing in the child, for good. So whoever takes pages out holds a
 //! [`Flight`], and `fork` waits until no flight is left; flights wait while somebody forks.
 //!
-//! A process made by `_Fork` or a bare `clone` system call does not wait. Where userfaultfd tells of it
+//! A process made by `_Fork` or a bare `clone` system call does not wait. Where userfaultfd reports it
 //! ([`crate::faults::Event::Forked`]) its missing pages are copied there, else they are missing.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Within one page, whose address [`place`] tells.
+/// Within one page, whose address [`place`] returns.
 #[repr(align(64))]
 struct Counts {
     flights: AtomicU32,

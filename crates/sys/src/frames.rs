@@ -10,7 +10,7 @@ use rustix::ioctl::{Opcode, opcode};
 use crate::kept::Kept;
 use crate::memory::{PAGE, Span};
 
-/// What the kernel tells of one page.
+/// What the kernel reports of one page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry(u64);
 
@@ -36,7 +36,7 @@ impl Entry {
     }
 
     /// The frame's number (physical address / 4096); `None` where the page has none, or where the
-    /// kernel hides the numbers, which it does by telling 0 to whoever lacks CAP_SYS_ADMIN. Frame 0
+    /// kernel hides the numbers, which it does by showing 0 to whoever lacks CAP_SYS_ADMIN. Frame 0
     /// is never given to a process.
     pub fn frame(self) -> Option<u64> {
         let frame = self.0 & ((1 << 55) - 1);
@@ -119,7 +119,7 @@ impl Pagemap {
 
     /// Which pages lie in transparent huge pages, a flag a page (Linux 6.7, for anybody).
     ///
-    /// Errors: ENOTTY where the kernel cannot tell.
+    /// Errors: ENOTTY where the kernel cannot report it.
     pub fn huge(&self, span: Span) -> io::Result<Vec<bool>> {
         const HUGE: u64 = 1 << 6;
         let mut huge = vec![false; span.bytes.div_ceil(PAGE)];
@@ -135,7 +135,7 @@ impl Pagemap {
     /// Calls `visit` with each range of pages that have frames, lowest first, until it returns false (Linux 6.7). What
     /// has no frames costs next to nothing, however large.
     ///
-    /// Errors: ENOTTY where the kernel cannot tell.
+    /// Errors: ENOTTY where the kernel cannot report it.
     pub fn present(&self, mut visit: impl FnMut(Span) -> bool) -> io::Result<()> {
         const PRESENT: u64 = 1 << 3;
         // How large an address space is depends on the processor; beyond its end, nothing is looked at at all.
@@ -160,7 +160,7 @@ impl Pagemap {
                 regions: regions.as_mut_ptr() as u64,
                 regions_len: regions.len() as u64,
                 wanted,
-                told: wanted,
+                returned: wanted,
                 ..Scan::default()
             };
             const REQUEST: Opcode = opcode::read_write::<Scan>(b'f', 16);
@@ -191,7 +191,7 @@ impl Pagemap {
     }
 }
 
-/// What the kernel tells of frames themselves: `/proc/kpageflags`.
+/// What the kernel reports of frames themselves: `/proc/kpageflags`.
 #[derive(Debug)]
 pub struct Flags {
     file: File,
@@ -254,7 +254,7 @@ struct Scan {
     inverted: u64,
     wanted: u64,
     any_of: u64,
-    told: u64,
+    returned: u64,
 }
 
 /// `struct page_region`.

@@ -57,7 +57,7 @@ impl Shelf {
         self.own.each(self.area.span(), pages, libc::MADV_DONTNEED)
     }
 
-    /// Replaces what `entries` holds by what the kernel tells of `pages`, one entry each.
+    /// Replaces what `entries` holds by what the kernel reports of `pages`, one entry each.
     pub fn entries(&self, pages: Range<usize>, entries: &mut Vec<Entry>) -> io::Result<()> {
         let span = self.span(pages)?;
         entries.clear();

@@ -33,7 +33,7 @@ impl Kernel {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Result<Kernel, SysError> {
+    fn version_of(text: &str) -> Result<Kernel, SysError> {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("proc/sys/kernel");
         std::fs::create_dir_all(&place).unwrap();
@@ -43,15 +43,15 @@ mod tests {
 
     #[test]
     fn versions_compare_as_numbers() {
-        let kernel = told("6.18.5-custom\n").unwrap();
+        let kernel = version_of("6.18.5-custom\n").unwrap();
         assert_eq!(
             (kernel.major, kernel.minor, kernel.text.as_str()),
             (6, 18, "6.18.5-custom")
         );
         assert!(kernel.at_least(6, 8) && kernel.at_least(5, 99) && !kernel.at_least(6, 19) && !kernel.at_least(7, 0));
-        assert_eq!(told("7.0-rc1").unwrap().minor, 0);
+        assert_eq!(version_of("7.0-rc1").unwrap().minor, 0);
         for bad in ["", "linux", "6", "6.x", "99999999999.1"] {
-            assert!(told(bad).is_err(), "{bad}");
+            assert!(version_of(bad).is_err(), "{bad}");
         }
     }
 }

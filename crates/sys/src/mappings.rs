@@ -1,5 +1,5 @@
 //! What is mapped in a process: `/proc/PID/maps`, and the flags and huge pages that
-//! `/proc/PID/smaps` tells.
+//! `/proc/PID/smaps` reports.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -115,13 +115,13 @@ pub fn count() -> io::Result<usize> {
 }
 
 /// How many mappings a process may have (`vm.max_map_count`); the kernel's own choice of 65530
-/// where it does not tell.
+/// where it does not say.
 pub fn limit() -> usize {
     let text = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap_or_default();
     text.trim().parse().unwrap_or(65530)
 }
 
-/// A mapping as `smaps` tells it. The kernel walks the page tables of all memory that comes
+/// A mapping as `smaps` reports it. The kernel walks the page tables of all memory that comes
 /// before: milliseconds for gigabytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Details {

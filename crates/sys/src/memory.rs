@@ -405,7 +405,7 @@ pub unsafe fn remap(area: &mut Area, page: usize, to: Span) -> io::Result<()> {
         unsafe { restore(area, page, to) }?;
         return Err(error);
     }
-    // What the area was told about forks and huge pages came along; only the first may not stay. The
+    // The area's advice about forks and huge pages came along; only the first may not stay. The
     // kernel never refuses this to private anonymous memory, and the pages are in place whatever it says.
     let _ = advise(to, libc::MADV_KEEPONFORK);
     Ok(())

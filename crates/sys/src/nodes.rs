@@ -1,4 +1,4 @@
-//! NUMA nodes, their cpus, memory and distances, as /sys/devices/system/node tells them.
+//! NUMA nodes, their cpus, memory and distances, as /sys/devices/system/node reports them.
 
 use crate::cpus::{CpuSet, shared};
 use crate::{Root, SysError};

@@ -52,7 +52,7 @@ impl Identity {
         matches!(rustix::event::poll(&mut polled, Some(&now)), Ok(0))
     }
 
-    /// The process's page map. What it tells is about the address space that the process has now: after an exec,
+    /// The process's page map. What it shows is the address space that the process has now: after an exec,
     /// it finds nothing.
     ///
     /// Needs: the right to trace the process. Ensures: it is this process's map and no other's.
@@ -144,7 +144,7 @@ mod tests {
         child.wait().unwrap();
         assert!(!who.lives());
         assert!(who.pagemap().is_err());
-        // Whoever asks only now is told, too.
+        // Whoever asks only now learns it, too.
         assert!(Identity::of(&far).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) || !who.lives());
     }
 }

@@ -66,7 +66,7 @@ impl Alarm {
     /// An alarm for when tasks waited `stall` within any `window`, of the running system.
     ///
     /// Needs: Linux 5.2 with PSI; windows of 0.5 to 10 seconds; without CAP_SYS_RESOURCE the window must be a
-    /// multiple of 2 seconds. It is told once a window at most, as [`crate::ready::Wanted::Event`].
+    /// multiple of 2 seconds. The kernel raises it once a window at most, as [`crate::ready::Wanted::Event`].
     pub fn set(stall: Duration, window: Duration) -> io::Result<Alarm> {
         let mut file = File::options().read(true).write(true).open("/proc/pressure/memory")?;
         // The kernel takes the whole text in one write, with a zero byte behind it.

@@ -30,7 +30,7 @@ impl Ready {
         })
     }
 
-    /// Raises this process's limit of open descriptors to `wanted`, or as far as it may; tells what it is then.
+    /// Raises this process's limit of open descriptors to `wanted`, or as far as it may; returns what it is then.
     pub fn room_for(wanted: u64) -> u32 {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let limit = getrlimit(Resource::Nofile);
@@ -46,8 +46,8 @@ impl Ready {
         u32::try_from(now).unwrap_or(u32::MAX)
     }
 
-    /// Watches `source`, which is called `name` from now on. It is told again and again for as long as it
-    /// lasts.
+    /// Watches `source`, which is called `name` from now on. [`wait`](Ready::wait) reports it again and again for as
+    /// long as it lasts.
     pub fn watch(&self, source: &impl AsFd, name: u64, wanted: Wanted) -> io::Result<()> {
         Ok(epoll::add(
             &self.set,

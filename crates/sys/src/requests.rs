@@ -1,4 +1,4 @@
-//! What a program tells the recorder about itself while it runs under `domicile record`: Valgrind's
+//! What a program says to the recorder about itself while it runs under `domicile record`: Valgrind's
 //! client requests, numbered as in `capture/valgrind/domicile-trace.h`.
 //!
 //! Each is a few instructions that do nothing on the bare processor. Slots and data sets have numbers of the

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::Root;
 
-/// What the kernel tells of resctrl.
+/// What the kernel reports of resctrl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resctrl {
     /// The kernel does not know it, or the processor cannot.

@@ -16,7 +16,7 @@ impl Default for Root {
     }
 }
 
-/// A file of Linux that did not tell what was asked.
+/// A file of Linux that did not say what was asked.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", .path.display())]
 pub struct SysError {

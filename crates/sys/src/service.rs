@@ -1,10 +1,10 @@
-//! What a service tells whoever started it (the protocol of `sd_notify`).
+//! What a service reports to whoever started it (the protocol of `sd_notify`).
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Names the socket to tell.
+/// Names the socket to report to.
 pub const VARIABLE: &str = "NOTIFY_SOCKET";
 
 /// Sends a state such as `READY=1` to the one who waits for it, if there is one.

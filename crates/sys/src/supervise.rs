@@ -52,7 +52,7 @@ impl Supervisor {
             if let Some(status) = ended {
                 return Ok(status);
             }
-            // Woken early or late, the next look tells.
+            // Woken early or late, the next look shows it.
             let _ = packet::wait(&[self.caught.as_fd()], WAIT);
             while let Some(arrived) = self.caught.take() {
                 self.pass_on(child, &arrived);

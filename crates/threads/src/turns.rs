@@ -187,7 +187,7 @@ impl<T> Turns<T> {
         self.grown.return_loan(group, left);
     }
 
-    /// For a worker without work. A worker that is told to wait must call [`Turns::back`] when it wakes.
+    /// For a worker without work. A worker that must wait must call [`Turns::back`] when it wakes.
     pub fn next(&mut self) -> Next {
         if self.over {
             return Next::Over;

@@ -19,7 +19,7 @@ pub(crate) struct Waits<'a> {
 }
 
 impl<'a> Waits<'a> {
-    /// `has_run` tells of threads of a run that ended early: nobody waits for them any more.
+    /// `has_run` names threads of a run that ended early: nobody waits for them any more.
     pub fn new(graph: &'a Dependencies, has_run: impl Fn(Place) -> bool) -> Result<Waits<'a>, Error> {
         let mut left = Vec::new();
         left.try_reserve_exact(graph.threads().len())?;

@@ -26,7 +26,7 @@ fn running_out_of_memory_loses_no_thread() {
 #[test]
 #[ignore = "is run by the test above, in a process that may have 400 MB"]
 fn with_little_memory() {
-    // A run needs a little memory to begin; a program that is told of the error gives some back first.
+    // A run needs a little memory to begin; a program that gets the error gives some back first.
     let ballast = vec![1u8; 32 << 20];
     let mut scheduler = Scheduler::new(Shape::new(&[64]).unwrap(), Tour::FirstFork);
     let mut forked = 0u64;

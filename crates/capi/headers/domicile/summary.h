@@ -71,10 +71,10 @@ typedef struct domicile_loop {
 } domicile_loop;
 
 /* Says it. All is copied before the call returns. What cannot be is passed over; `domicile run` and `domicile record`
-   tell why. Any thread may call, before `main` too; saying the same again costs next to nothing. */
+   say why. Any thread may call, before `main` too; saying the same again costs next to nothing. */
 void domicile_parallel_loop(const domicile_loop* loop);
 
-/* The program enters the phase `name`: the trace is told, as by DOMICILE_PHASE of domicile/trace.h. In Fortran
+/* The program enters the phase `name`: the trace keeps that, as by DOMICILE_PHASE of domicile/trace.h. In Fortran
    (no module is needed): call domicile_phase('steady') */
 void domicile_phase(const char* name);
 

@@ -5,11 +5,11 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::group::Numbers;
-use super::handles;
+use super::handles::{self, Held};
+use super::numbers::Numbers;
 use super::structures::{domicile_slots_attributes, domicile_slots_state};
 use super::terms;
-use super::{code, domicile_slots, make, told};
+use super::{answer, code, domicile_slots, make};
 use crate::error::domicile_error::DOMICILE_UNKNOWN_HANDLE;
 use crate::error::{Failure, domicile_error};
 use crate::sized::{self, Destination};
@@ -42,9 +42,18 @@ impl Application {
     fn is_of_this_process(&self) -> bool {
         self.process == std::process::id()
     }
+}
 
-    /// Whether the caller is in the process that opened it.
-    pub fn is_here(&self) -> Result<(), Failure> {
+impl Held for Application {
+    fn name() -> &'static str {
+        "domicile_slots"
+    }
+
+    fn owner(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    fn is_here(&self) -> Result<(), Failure> {
         if self.is_of_this_process() {
             return Ok(());
         }
@@ -87,7 +96,7 @@ pub fn available(slots: *const domicile_slots) -> Result<u64, Failure> {
 
 pub fn close(slots: *mut domicile_slots) -> Result<(), Failure> {
     let application = handles::take::<Application, _>(slots)?;
-    handles::forget(&application);
+    handles::forget(&*application);
     application.is_here().map_or(Ok(()), |()| Ok(application.live.exit()?))
 }
 
@@ -120,14 +129,14 @@ pub unsafe extern "C" fn domicile_slots_open(
 /// thread is doing is done first. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_slots_close(slots: *mut domicile_slots) -> domicile_error {
-    code(told(|| if slots.is_null() { Ok(()) } else { close(slots) }))
+    code(answer(|| if slots.is_null() { Ok(()) } else { close(slots) }))
 }
 
 /// Bytes of cache that the application can still have, in all shared caches of its processors
 /// together; 0 where there is no such application.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_slots_available(slots: *const domicile_slots) -> u64 {
-    told(|| available(slots)).unwrap_or(0)
+    answer(|| available(slots)).unwrap_or(0)
 }
 
 /// How an application stands: its colors, who says so, what is left.
@@ -139,7 +148,7 @@ pub unsafe extern "C" fn domicile_slots_ask(
     slots: *const domicile_slots,
     state: *mut domicile_slots_state,
 ) -> domicile_error {
-    code(told(|| {
+    code(answer(|| {
         let application = handles::find::<Application, _>(slots)?;
         // SAFETY: the caller's promise.
         let destination = unsafe { Destination::wanted(state) }?;
@@ -152,7 +161,7 @@ pub unsafe extern "C" fn domicile_slots_ask(
 /// until the application is closed.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_slots_means(slots: *const domicile_slots) -> *const c_char {
-    let application = told(|| handles::find::<Application, _>(slots));
+    let application = answer(|| handles::find::<Application, _>(slots));
     // The table holds it as well, so that the words outlive this call.
     application.map_or(c"there is no such application".as_ptr(), |application| {
         application.means.as_ptr()

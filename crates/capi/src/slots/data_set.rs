@@ -8,9 +8,12 @@ use live::slots::ThreadGroup;
 
 use super::application::Application;
 use super::group::Group;
+use super::handles::Held;
 use super::slot::Slot;
 use super::structures::{domicile_allocation, domicile_census, domicile_others};
-use super::{code, domicile_data_set, domicile_slot, domicile_slots, domicile_thread_group, handles, make, say, told};
+use super::{
+    answer, code, domicile_data_set, domicile_slot, domicile_slots, domicile_thread_group, handles, make, say,
+};
 use crate::error::domicile_error::{DOMICILE_INTERNAL, DOMICILE_INVALID, DOMICILE_NULL};
 use crate::error::{Failure, domicile_error};
 use crate::sized::Destination;
@@ -28,6 +31,20 @@ struct State {
     group: Option<Arc<Group>>,
     /// What was added before there was one.
     ranges: Vec<(usize, usize)>,
+}
+
+impl Held for DataSet {
+    fn name() -> &'static str {
+        "domicile_data_set"
+    }
+
+    fn owner(&self) -> usize {
+        self.application.owner()
+    }
+
+    fn is_here(&self) -> Result<(), Failure> {
+        self.application.is_here()
+    }
 }
 
 impl DataSet {
@@ -248,7 +265,7 @@ pub unsafe extern "C" fn domicile_data_set_add(
     bytes: usize,
 ) -> domicile_error {
     // SAFETY: the caller's promise.
-    code(told(|| unsafe { add(set, start.addr(), bytes) }))
+    code(answer(|| unsafe { add(set, start.addr(), bytes) }))
 }
 
 /// Gives all pages of a data set frames of the slot's colors; slot NULL: confines them to the
@@ -265,7 +282,7 @@ pub unsafe extern "C" fn domicile_data_set_allocate(
     others: u32,
     done: *mut domicile_allocation,
 ) -> domicile_error {
-    code(told(|| {
+    code(answer(|| {
         // SAFETY: the caller's promise.
         let destination = unsafe { Destination::new(done) }?;
         let others = domicile_others::from_number(others)?;
@@ -287,7 +304,7 @@ pub unsafe extern "C" fn domicile_data_set_colors(
     room: usize,
     count: *mut usize,
 ) -> domicile_error {
-    code(told(|| {
+    code(answer(|| {
         let set = handles::find::<DataSet, _>(set)?;
         let all = set.colors();
         if room > 0 && colors.is_null() {
@@ -318,7 +335,7 @@ pub unsafe extern "C" fn domicile_data_set_census(
     set: *const domicile_data_set,
     census: *mut domicile_census,
 ) -> domicile_error {
-    code(told(|| {
+    code(answer(|| {
         let set = handles::find::<DataSet, _>(set)?;
         // SAFETY: the caller's promise.
         let destination = unsafe { Destination::wanted(census) }?;
@@ -339,7 +356,7 @@ pub unsafe extern "C" fn domicile_data_set_repair(
     others: u32,
     census: *mut domicile_census,
 ) -> domicile_error {
-    code(told(|| {
+    code(answer(|| {
         let set = handles::find::<DataSet, _>(set)?;
         // SAFETY: the caller's promise.
         let destination = unsafe { Destination::new(census) }?;
@@ -355,5 +372,5 @@ pub unsafe extern "C" fn domicile_data_set_repair(
 /// To be called before the data's memory is freed. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_data_set_destroy(set: *mut domicile_data_set) -> domicile_error {
-    code(told(|| if set.is_null() { Ok(()) } else { destroy(set) }))
+    code(answer(|| if set.is_null() { Ok(()) } else { destroy(set) }))
 }

@@ -6,31 +6,19 @@
 //! of the application's cpus.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use live::slots::ThreadGroup;
 
 use super::application::Application;
-use super::{code, domicile_slots, domicile_thread_group, handles, make, told};
+use super::handles::Held;
+use super::numbers::Bound;
+use super::{answer, code, domicile_slots, domicile_thread_group, handles, make};
 use crate::error::domicile_error::DOMICILE_INVALID;
 use crate::error::{Failure, domicile_error};
 
 /// The most cpus that Linux can have, and a few more.
 const CPU_LIMIT: u32 = 1 << 16;
-
-/// The threads of an application that are bound.
-#[derive(Default)]
-pub struct Numbers(BTreeMap<i64, Bound>);
-
-/// A thread of the operating system behind a number.
-#[derive(Clone)]
-pub struct Bound {
-    /// The kernel's number for it.
-    pub tid: u32,
-    /// Where it might run when it was bound.
-    pub cpus: Vec<u32>,
-}
 
 /// Threads that use a data set.
 pub struct Group {
@@ -71,6 +59,20 @@ impl Application {
         BOUND_IN
             .try_with(Cell::get)
             .is_ok_and(|bound_in| bound_in == self.serial)
+    }
+}
+
+impl Held for Group {
+    fn name() -> &'static str {
+        "domicile_thread_group"
+    }
+
+    fn owner(&self) -> usize {
+        self.application.owner()
+    }
+
+    fn is_here(&self) -> Result<(), Failure> {
+        self.application.is_here()
     }
 }
 
@@ -140,7 +142,7 @@ pub fn destroy(group: *mut domicile_thread_group) -> Result<(), Failure> {
 /// allocated for the first time from then on find it on the processors that it may use.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_slots_bind(slots: *mut domicile_slots, thread: i64) -> domicile_error {
-    code(told(|| bind(slots, thread)))
+    code(answer(|| bind(slots, thread)))
 }
 
 /// Makes a group without threads, which stands for all threads of the program.
@@ -161,19 +163,19 @@ pub unsafe extern "C" fn domicile_thread_group_create(
 /// as one of a group is not bound, it may run on any of the application's processors.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_thread_group_add(group: *mut domicile_thread_group, thread: i64) -> domicile_error {
-    code(told(|| add(group, thread)))
+    code(answer(|| add(group, thread)))
 }
 
 /// Adds whatever runs on a processor, by the kernel's number.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_thread_group_add_cpu(group: *mut domicile_thread_group, cpu: u32) -> domicile_error {
-    code(told(|| add_cpu(group, cpu)))
+    code(answer(|| add_cpu(group, cpu)))
 }
 
 /// Ends a group; data sets that were made with it keep their threads. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_thread_group_destroy(group: *mut domicile_thread_group) -> domicile_error {
-    code(told(|| if group.is_null() { Ok(()) } else { destroy(group) }))
+    code(answer(|| if group.is_null() { Ok(()) } else { destroy(group) }))
 }
 
 #[cfg(all(test, not(miri)))]

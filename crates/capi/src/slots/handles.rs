@@ -4,14 +4,11 @@
 //! that is of nothing must be an error and no more. So no number is used twice, and each has a bit set that
 //! no address of a program has: following one by mistake ends the program at once.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::application::Application;
-use super::data_set::DataSet;
-use super::group::Group;
-use super::slot::Slot;
 use crate::error::Failure;
 use crate::error::domicile_error::{DOMICILE_NULL, DOMICILE_UNKNOWN_HANDLE};
 
@@ -20,57 +17,19 @@ const MARK: usize = 1 << 62;
 /// Handles are as far from each other as objects would be.
 const STEP: usize = 16;
 
-/// What a handle is of.
-#[derive(Clone)]
-pub enum Thing {
-    Application(Arc<Application>),
-    Slot(Arc<Slot>),
-    Group(Arc<Group>),
-    DataSet(Arc<DataSet>),
-}
-
-impl Thing {
-    fn application(&self) -> &Arc<Application> {
-        match self {
-            Thing::Application(application) => application,
-            Thing::Slot(slot) => &slot.application,
-            Thing::Group(group) => &group.application,
-            Thing::DataSet(set) => &set.application,
-        }
-    }
-}
-
-/// A kind of thing that C holds.
-pub trait Held: Sized {
+/// What C holds by a handle. It belongs to an application, as the application does to itself.
+pub trait Held: Any + Send + Sync {
     /// As C's type is called.
-    const NAME: &'static str;
-    fn wrap(this: Arc<Self>) -> Thing;
-    fn unwrap(thing: &Thing) -> Option<&Arc<Self>>;
+    fn name() -> &'static str
+    where
+        Self: Sized;
+    /// Where its application lies: no two that live have the same.
+    fn owner(&self) -> usize;
+    /// Whether the caller is in the process that opened its application.
+    fn is_here(&self) -> Result<(), Failure>;
 }
 
-macro_rules! held {
-    ($kind:ident, $name:literal) => {
-        impl Held for $kind {
-            const NAME: &'static str = $name;
-
-            fn wrap(this: Arc<Self>) -> Thing {
-                Thing::$kind(this)
-            }
-
-            fn unwrap(thing: &Thing) -> Option<&Arc<Self>> {
-                match thing {
-                    Thing::$kind(this) => Some(this),
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-
-held!(Application, "domicile_slots");
-held!(Slot, "domicile_slot");
-held!(Group, "domicile_thread_group");
-held!(DataSet, "domicile_data_set");
+type Thing = Arc<dyn Held>;
 
 struct Table {
     last: usize,
@@ -93,7 +52,7 @@ pub fn give<T: Held, C>(thing: Arc<T>) -> *mut C {
     let mut table = table();
     table.last += STEP;
     let number = MARK | table.last;
-    table.things.insert(number, T::wrap(thing));
+    table.things.insert(number, thing);
     ptr::without_provenance_mut(number)
 }
 
@@ -101,7 +60,7 @@ pub fn give<T: Held, C>(thing: Arc<T>) -> *mut C {
 pub fn find<T: Held, C>(handle: *const C) -> Result<Arc<T>, Failure> {
     let thing = table().things.get(&handle.addr()).cloned();
     let found = known::<T>(handle.addr(), thing)?;
-    T::wrap(found.clone()).application().is_here()?;
+    found.is_here()?;
     Ok(found)
 }
 
@@ -115,29 +74,30 @@ pub fn take<T: Held, C>(handle: *const C) -> Result<Arc<T>, Failure> {
 
 fn known<T: Held>(number: usize, thing: Option<Thing>) -> Result<Arc<T>, Failure> {
     if number == 0 {
-        return Err(Failure::saying(DOMICILE_NULL, format!("the {} is NULL", T::NAME)));
+        return Err(Failure::saying(DOMICILE_NULL, format!("the {} is NULL", T::name())));
     }
     let Some(thing) = thing else {
         let text = format!(
             "there is no such {}: it was ended, its application was closed, or it never was",
-            T::NAME
+            T::name()
         );
         return Err(Failure::saying(DOMICILE_UNKNOWN_HANDLE, text));
     };
-    T::unwrap(&thing).cloned().ok_or_else(|| {
-        let text = format!("this is no {}, but something else that is alive", T::NAME);
+    let thing: Arc<dyn Any + Send + Sync> = thing;
+    thing.downcast().map_err(|_| {
+        let text = format!("this is no {}, but something else that is alive", T::name());
         Failure::saying(DOMICILE_UNKNOWN_HANDLE, text)
     })
 }
 
 /// Ends the handles of all that belongs to an application.
-pub fn forget(application: &Arc<Application>) {
+pub fn forget(application: &impl Held) {
     let ended: Vec<Thing> = {
         let mut table = table();
         let numbers: Vec<usize> = table
             .things
             .iter()
-            .filter(|(_, thing)| Arc::ptr_eq(thing.application(), application))
+            .filter(|(_, thing)| thing.owner() == application.owner())
             .map(|(&number, _)| number)
             .collect();
         numbers

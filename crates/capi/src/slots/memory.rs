@@ -9,7 +9,7 @@ use sys::blocks::Block;
 use super::application::Application;
 use super::data_set::{DataSet, group_of, slot_of};
 use super::structures::domicile_others::DOMICILE_OTHERS_ABSENT;
-use super::{code, domicile_slot, domicile_slots, domicile_thread_group, handles, make, told};
+use super::{answer, code, domicile_slot, domicile_slots, domicile_thread_group, handles, make};
 use crate::error::domicile_error::{DOMICILE_INVALID, DOMICILE_NULL, DOMICILE_OUT_OF_MEMORY, DOMICILE_UNKNOWN_HANDLE};
 use crate::error::{Failure, domicile_error};
 
@@ -91,5 +91,5 @@ pub unsafe extern "C" fn domicile_slot_memory(
 /// Nobody uses the memory any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn domicile_slot_memory_free(memory: *mut c_void) -> domicile_error {
-    code(told(|| give_back(memory)))
+    code(answer(|| give_back(memory)))
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::application::Application;
+use super::handles::Held;
 use super::structures::domicile_slot_kind;
-use super::{code, domicile_slot, domicile_slots, handles, make, told};
+use super::{answer, code, domicile_slot, domicile_slots, handles, make};
 use crate::error::domicile_error::DOMICILE_INVALID;
 use crate::error::{Failure, domicile_error};
 
@@ -12,6 +13,20 @@ use crate::error::{Failure, domicile_error};
 pub struct Slot {
     pub application: Arc<Application>,
     pub live: live::slots::Slot,
+}
+
+impl Held for Slot {
+    fn name() -> &'static str {
+        "domicile_slot"
+    }
+
+    fn owner(&self) -> usize {
+        self.application.owner()
+    }
+
+    fn is_here(&self) -> Result<(), Failure> {
+        self.application.is_here()
+    }
 }
 
 pub fn create(
@@ -52,5 +67,5 @@ pub unsafe extern "C" fn domicile_slot_create(
 /// NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn domicile_slot_destroy(slot: *mut domicile_slot) -> domicile_error {
-    code(told(|| if slot.is_null() { Ok(()) } else { destroy(slot) }))
+    code(answer(|| if slot.is_null() { Ok(()) } else { destroy(slot) }))
 }

@@ -10,27 +10,27 @@ use summaries::Taken;
 
 use crate::stderr;
 
-/// Summaries that are known to have been told; when there are more, all are forgotten, and may be told again.
+/// Loops that the recorder is known to have; when there are more, all are forgotten, and may be described again.
 const MOST: usize = 1 << 16;
 /// Lines about what cannot be recorded.
 const MOST_LINES: usize = 8;
 
 /// By hash: two that share one of 64 bits are not worth the room of all.
-static TOLD: Mutex<Option<HashSet<u64>>> = Mutex::new(None);
+static KNOWN: Mutex<Option<HashSet<u64>>> = Mutex::new(None);
 static LINES: AtomicUsize = AtomicUsize::new(0);
 
-/// Tells the recorder, unless it knows; and people of what was passed over.
-pub fn tell(taken: Result<Taken, Malformed>) {
+/// Describes a loop to the recorder, unless it has it; says to people what was passed over.
+pub fn describe(taken: Result<Taken, Malformed>) {
     match taken {
         Ok(taken) => {
-            if !is_new(&taken.told) {
+            if !is_new(&taken.described) {
                 return;
             }
             taken.passed_over.iter().for_each(say);
-            match serde_json::to_string(&taken.told) {
+            match serde_json::to_string(&taken.described) {
                 Ok(text) => sys::requests::summary(&text),
                 Err(error) => say(&Malformed {
-                    place: taken.told.place,
+                    place: taken.described.place,
                     why: error.to_string(),
                 }),
             }
@@ -39,10 +39,10 @@ pub fn tell(taken: Result<Taken, Malformed>) {
     }
 }
 
-fn is_new(told: &Loop) -> bool {
+fn is_new(described: &Loop) -> bool {
     let mut hasher = DefaultHasher::new();
-    told.hash(&mut hasher);
-    let mut known = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    described.hash(&mut hasher);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let known = known.get_or_insert_default();
     if known.len() >= MOST {
         known.clear();
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_summary_is_new_once() {
-        let told = |place: &str| Loop {
+        let a_loop = |place: &str| Loop {
             place: place.into(),
             threads: 2,
             iterations: 3,
@@ -73,8 +73,8 @@ mod tests {
             direction: Direction::Forward,
             summaries: Vec::new(),
         };
-        assert!(is_new(&told("recorder: a")));
-        assert!(!is_new(&told("recorder: a")));
-        assert!(is_new(&told("recorder: b")));
+        assert!(is_new(&a_loop("recorder: a")));
+        assert!(!is_new(&a_loop("recorder: a")));
+        assert!(is_new(&a_loop("recorder: b")));
     }
 }

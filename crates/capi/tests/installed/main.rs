@@ -157,18 +157,18 @@ fn the_environment_says_how_a_program_of_the_papers_calls_runs() {
     let Some(program) = prefix.c("paper.c", How::Plain) else {
         return;
     };
-    let told = |name, value| output(Command::new(&program).env(name, value));
+    let with = |name, value| output(Command::new(&program).env(name, value));
     assert_eq!(
-        told("DOMICILE_TOUR", "first-fork").stdout,
+        with("DOMICILE_TOUR", "first-fork").stdout,
         format!("{BINS}{BINS}{BINS}sum -80.0\n")
     );
     // Nearest neighbours go around the square of four bins.
     let around = " t1 t2 t5 t6 t3 t4 t7 t8 t11 t12 t15 t16 t9 t10 t13 t14\n";
     assert_eq!(
-        told("DOMICILE_TOUR", "nearest").stdout,
+        with("DOMICILE_TOUR", "nearest").stdout,
         format!("{around}{around}{around}sum -80.0\n")
     );
-    let wrong = told("DOMICILE_WORKERS", "many");
+    let wrong = with("DOMICILE_WORKERS", "many");
     assert!(
         wrong.stderr.contains("DOMICILE_WORKERS=many is ignored"),
         "{}",
@@ -254,10 +254,10 @@ fn a_project_of_cmake() {
     let mut configure = Command::new("cmake");
     configure.arg("-S").arg(source).arg("-B").arg(build.path());
     configure.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.path("").display()));
-    let told = output(&mut configure);
-    assert!(told.success, "{}{}", told.stdout, told.stderr);
-    let told = output(Command::new("cmake").arg("--build").arg(build.path()));
-    assert!(told.success, "{}{}", told.stdout, told.stderr);
+    let said = output(&mut configure);
+    assert!(said.success, "{}{}", said.stdout, said.stderr);
+    let said = output(Command::new("cmake").arg("--build").arg(build.path()));
+    assert!(said.success, "{}{}", said.stdout, said.stderr);
     for program in ["paper", "paper-static", "paper-fortran"] {
         let ran = output(&mut Command::new(build.path().join(program)));
         assert!(ran.stdout.starts_with(BINS), "{program}: {}{}", ran.stdout, ran.stderr);

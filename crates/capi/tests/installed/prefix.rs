@@ -112,8 +112,8 @@ impl Prefix {
         } else {
             command.arg(format!("-Wl,-rpath,{}", self.path("lib").display()));
         }
-        let told = output(command.args(libraries));
-        assert!(told.success, "{compiler} refuses {source}:\n{}", told.stderr);
+        let said = output(command.args(libraries));
+        assert!(said.success, "{compiler} refuses {source}:\n{}", said.stderr);
         Some(program)
     }
 
@@ -124,9 +124,9 @@ impl Prefix {
         if with_static {
             command.arg("--static");
         }
-        let told = output(command.args(["--cflags", "--libs", "domicile"]));
-        assert!(told.success, "{}", told.stderr);
-        told.stdout.split_whitespace().map(str::to_owned).collect()
+        let said = output(command.args(["--cflags", "--libs", "domicile"]));
+        assert!(said.success, "{}", said.stderr);
+        said.stdout.split_whitespace().map(str::to_owned).collect()
     }
 
     /// Runs a program, which must succeed; a fault that a checker finds is no success.
@@ -175,8 +175,8 @@ pub fn install(settings: &[String]) {
     make.env_remove("MAKEFLAGS")
         .env_remove("MAKELEVEL")
         .env_remove("MFLAGS");
-    let told = output(&mut make);
-    assert!(told.success, "make install failed:\n{}{}", told.stdout, told.stderr);
+    let said = output(&mut make);
+    assert!(said.success, "make install failed:\n{}{}", said.stdout, said.stderr);
 }
 
 /// Whether a tool is missing, which is said.

@@ -1,5 +1,5 @@
 /* Figure 4 of the paper as a whole program: the master divides the available cache among its threads,
- * and each thread gets a private slot for its data. Where the kernel tells of frames, each page is then
+ * and each thread gets a private slot for its data. Where the kernel shows frames, each page is then
  * looked at without the library. */
 #define _GNU_SOURCE
 #include "frames.h"

@@ -1,4 +1,4 @@
-/* The frames of memory, as the kernel tells them to root: the test programs' own word on colors. */
+/* The frames of memory, as the kernel shows them to root: the test programs' own word on colors. */
 #ifndef FRAMES_H
 #define FRAMES_H
 #include "check.h"
@@ -23,7 +23,7 @@ static inline int color_of(const volatile void *address)
     return entry ? (int)(entry % COLORS) : -1;
 }
 
-/* Whether the kernel tells this process of frames. */
+/* Whether the kernel shows frames to this process. */
 static inline int frames_are_told(void)
 {
     static volatile char touched = 1;

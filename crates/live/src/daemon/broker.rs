@@ -18,7 +18,7 @@ use crate::PAGE_BYTES;
 /// How long after frames were released nothing else is done that might take them from the client.
 const CALM: Duration = Duration::from_millis(10);
 
-/// Why a request is not met, and what the client is told.
+/// Why a request is not met, and what the client hears of it.
 pub type Refused = (Refusal, String);
 
 pub struct Broker {

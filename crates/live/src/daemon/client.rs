@@ -1,8 +1,8 @@
 //! The client's side of the daemon: a source of frames, and a ledger shared with all other programs.
 //!
 //! A client that loses its daemon loses nothing that it holds: its pages are ordinary anonymous memory. The next
-//! call after a loss connects anew; what the new daemon should know of (frames held, colors in use) is told by
-//! [`Client::adopt`] and [`Client::claim`]. A child of fork is a client of its own.
+//! call after a loss connects anew; [`Client::adopt`] and [`Client::claim`] report to the new daemon what it should know
+//! of (frames held, colors in use). A child of fork is a client of its own.
 
 use std::ffi::OsString;
 use std::io;
@@ -344,7 +344,7 @@ impl Supply for Client {
         Ok(unsafe { self.give_back_pages(pages) }?)
     }
 
-    /// As [`Client::look`]: the daemon tells of frames that it handed out, and of no others.
+    /// As [`Client::look`]: the daemon reports the frames that it handed out, and no others.
     fn look(&mut self, pages: Pages) -> Result<Vec<Option<u16>>, Error> {
         Ok(Client::look(self, pages)?)
     }

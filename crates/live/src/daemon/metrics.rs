@@ -51,7 +51,7 @@ pub struct Now {
 }
 
 impl Metrics {
-    /// A request was answered: `why` not, or met. `kind` as [`Request::kind`] tells it.
+    /// A request was answered: `why` not, or met. `kind` as [`Request::kind`] gives it.
     pub fn answered(&mut self, kind: usize, why: Option<Refusal>, took: Duration) {
         self.requests[kind][why.map_or(0, |why| why as usize)] += 1;
         let micros = took.as_micros();
@@ -109,9 +109,9 @@ impl Metrics {
             ("given_up", flow.given_up),
             ("lost", flow.lost),
         ];
-        let told = "Frames that came from the kernel (collected) and from clients (taken_back), and that went to clients \
+        let help = "Frames that came from the kernel (collected) and from clients (taken_back), and that went to clients \
                     (released), to the kernel (let_go, given_up under pressure), or were moved by it (lost).";
-        page.begin("domicile_frames_total", "counter", told);
+        page.begin("domicile_frames_total", "counter", help);
         for (way, frames) in flows {
             page.number("domicile_frames_total", &[("way", way)], frames);
         }

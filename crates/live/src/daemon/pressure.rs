@@ -15,7 +15,7 @@ pub struct Signs {
     pub memory: Memory,
     /// Of the control groups that the daemon is in, as far as they have limits.
     pub groups: Vec<Memory>,
-    /// Percent of the last ten seconds in which some task waited for memory; 0 where the kernel does not tell.
+    /// Percent of the last ten seconds in which some task waited for memory; 0 where the kernel does not report it.
     pub stalled: f64,
     /// Whether the kernel has just raised its alarm.
     pub alarm: bool,

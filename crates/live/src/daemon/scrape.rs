@@ -220,12 +220,12 @@ mod tests {
 
     #[test]
     fn a_page_is_asked_for_and_told() {
-        let told = |asked: &str| String::from_utf8(answer(asked.as_bytes(), true, || "x 1\n".into())).unwrap();
-        assert!(told("GET /metrics HTTP/1.1\r\n\r\n").ends_with("\r\n\r\nx 1\n"));
-        assert!(told("GET /metrics?x HTTP/1.1\r\n\r\n").contains("Content-Length: 4\r\n"));
-        assert!(told("HEAD /metrics HTTP/1.1\r\n\r\n").ends_with("\r\n\r\n"));
-        assert!(told("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
-        assert!(told("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
-        assert!(told("\r\n\r\n").starts_with("HTTP/1.1 405 "));
+        let answered = |asked: &str| String::from_utf8(answer(asked.as_bytes(), true, || "x 1\n".into())).unwrap();
+        assert!(answered("GET /metrics HTTP/1.1\r\n\r\n").ends_with("\r\n\r\nx 1\n"));
+        assert!(answered("GET /metrics?x HTTP/1.1\r\n\r\n").contains("Content-Length: 4\r\n"));
+        assert!(answered("HEAD /metrics HTTP/1.1\r\n\r\n").ends_with("\r\n\r\n"));
+        assert!(answered("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+        assert!(answered("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+        assert!(answered("\r\n\r\n").starts_with("HTTP/1.1 405 "));
     }
 }

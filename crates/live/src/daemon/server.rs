@@ -185,7 +185,7 @@ impl Server {
         if config.stock < 1 << 20 || config.stock > total {
             return Err(ServerError::Stock(config.stock));
         }
-        // Without it nobody could tell when frames are free again.
+        // Without it nobody would know when frames are free again.
         let hidden = |error: io::Error| match error.kind() {
             io::ErrorKind::PermissionDenied => ServerError::Unprivileged,
             _ => ServerError::System("/proc/kpageflags", error),
@@ -422,7 +422,7 @@ fn clear(path: &Path) -> Result<(), ServerError> {
     if !there.file_type().is_socket() {
         return Err(ServerError::InTheWay(path.to_path_buf()));
     }
-    // Sockets of another kind cannot be told apart from dead ones but by trying that kind.
+    // Only by trying its kind is a socket of another kind distinguished from a dead one.
     let nobody = |tried: io::Result<()>| tried.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
     if !nobody(Peer::connect(path).map(drop)) && !nobody(UnixStream::connect(path).map(drop)) {
         return Err(ServerError::Running(path.to_path_buf()));

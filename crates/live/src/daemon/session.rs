@@ -1,8 +1,8 @@
 //! One connection: what it took, what it may ask about, and what it owes.
 //!
-//! Nothing that a client says is believed. Frames that it says it freed are looked for; a page's color is told only
-//! where it was asked to be filled or holds a frame that came from here, which is why the frames are remembered and
-//! not the addresses: a client may move its pages.
+//! Nothing that a client says is believed. Frames that it says it freed are looked for; the daemon reports a page's color only
+//! where the client asked to fill it, or where it holds a frame that came from here; so it remembers frames and
+//! not addresses: a client may move its pages.
 //!
 //! What takes a look at the client's page map is answered in two steps: [`Session::answer`] says what is to be looked
 //! at, [`Session::answer_seen`] goes on with what was seen ([`super::looks`]). In between the client waits, and nobody else.

@@ -124,7 +124,7 @@ impl Stock {
         self.frame_of.len()
     }
 
-    /// Releases a frame of each color of `wants`, on the cpu that this thread is on, in reverse order; tells
+    /// Releases a frame of each color of `wants`, on the cpu that this thread is on, in reverse order; returns
     /// which frame meets each want.
     ///
     /// Pre: each is a color.
@@ -157,7 +157,7 @@ impl Stock {
         Ok(pages.len() as u64)
     }
 
-    /// Takes frames that were freed on this cpu a moment ago; tells which came.
+    /// Takes frames that were freed on this cpu a moment ago; returns which came.
     ///
     /// Ensures: no more than `count`, and none where there are enough.
     pub fn take_back(&mut self, count: usize) -> io::Result<Vec<u64>> {

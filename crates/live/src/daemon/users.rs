@@ -183,7 +183,7 @@ impl Bucket {
         taken.unsigned_abs()
     }
 
-    /// Takes so much, and tells how long it takes until that is there.
+    /// Takes so much, and returns how long it takes until that is there.
     pub fn owe(&mut self, amount: u64, now: Instant) -> Duration {
         self.flow(now);
         self.left = self.left.saturating_sub(i64::try_from(amount).unwrap_or(i64::MAX));

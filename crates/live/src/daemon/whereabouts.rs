@@ -78,7 +78,7 @@ impl Search {
         None
     }
 
-    /// Looks through all that a process has. Errors: the kernel cannot tell, or it is too much.
+    /// Looks through all that a process has. Errors: the kernel does not say, or it is too much.
     fn within(&mut self, process: u32) -> io::Result<()> {
         let map = match Pagemap::of(process) {
             Ok(map) => map,

@@ -151,7 +151,7 @@ impl Exchange {
 
     /// Registers the range, and `old` with it, since only what is registered together waits for the same changes.
     ///
-    /// Pre: `faults` tells of events. Post, but for an error: [`pass`](Exchange::pass) may begin.
+    /// Pre: `faults` reports events. Post, but for an error: [`pass`](Exchange::pass) may begin.
     pub fn register(&mut self, faults: Faults) -> io::Result<()> {
         self.spare = faults.twin().ok();
         self.closed = false;
@@ -224,7 +224,7 @@ impl Exchange {
         self.spare = None;
     }
 
-    /// A span, and what `mremap` let it grow by, which is not told.
+    /// A span, and what `mremap` let it grow by, of which no event comes.
     fn unregister_grown(&self, faults: &Faults, mut span: Span) {
         loop {
             let _ = faults.unregister(span);
@@ -240,7 +240,7 @@ impl Exchange {
     }
 
     /// Leaves out the pages whose place is not registered: what is mapped into a hole after the range was registered
-    /// is not, and nothing would tell of its changes.
+    /// is not, and no event would report its changes.
     fn verify(&mut self) {
         let (mut at, count) = (0, self.len());
         while at < count {

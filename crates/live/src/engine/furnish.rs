@@ -44,8 +44,8 @@ impl Engine {
         if let Some(supply) = self.config.supply.as_mut() {
             // SAFETY: the caller's promise.
             match unsafe { supply.fill(into, want) } {
-                Ok(told) => {
-                    self.look(into, want, &told, &mut done.right)?;
+                Ok(reported) => {
+                    self.look(into, want, &reported, &mut done.right)?;
                     done.supplied = done.right.iter().filter(|&&right| right).count();
                 }
                 Err(error) => {
@@ -70,29 +70,29 @@ impl Engine {
                 }
                 let Some(pool) = self.pool.as_mut() else { break };
                 // SAFETY: the caller's promise; the pages were absent, or have just been emptied.
-                let told = unsafe { pool.fill_with(pages, want, expected, way) }?;
+                let reported = unsafe { pool.fill_with(pages, want, expected, way) }?;
                 let mut right = vec![false; part.len()];
-                self.look(pages, want, &told, &mut right)?;
+                self.look(pages, want, &reported, &mut right)?;
                 done.right[part].copy_from_slice(&right);
             }
         }
         Ok(done)
     }
 
-    /// Which pages have the wanted color: by the page map where it shows frames, else as told.
-    fn look(&self, pages: Pages, want: &[u16], told: &[Option<u16>], right: &mut [bool]) -> Result<(), Error> {
+    /// Which pages have the wanted color: by the page map where it shows frames, else as the supply or the pool reported.
+    fn look(&self, pages: Pages, want: &[u16], reported: &[Option<u16>], right: &mut [bool]) -> Result<(), Error> {
         let seen = self.colors_of(pages)?;
         for (at, right) in right.iter_mut().enumerate() {
             let color = match &seen {
                 Some(seen) => seen[at],
-                None => told.get(at).copied().flatten(),
+                None => reported.get(at).copied().flatten(),
             };
             *right = color == Some(want[at]);
         }
         Ok(())
     }
 
-    /// The colors of pages, where the page map tells.
+    /// The colors of pages, where the page map shows them.
     pub(super) fn colors_of(&self, pages: Pages) -> Result<Option<Vec<Option<u16>>>, Error> {
         if !self.visible {
             return Ok(None);

@@ -26,7 +26,7 @@ impl Engine {
             always || self.pagemap.huge(range.span()).is_ok_and(|huge| huge.contains(&true))
         };
         if survey.whole || about() {
-            // Kernels without huge pages refuse and need not be told.
+            // Kernels without huge pages refuse, and need no advice.
             let _ = memory::no_huge(range.span());
         }
         Ok(())

@@ -40,7 +40,7 @@ enum Event {
 
 /// How far an event has come with which a thread waits to be heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Told {
+enum Waiting {
     /// The change is made and others see it; the event is not in the queue yet.
     Made,
     Queued,
@@ -52,7 +52,7 @@ enum Told {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Thread {
     events: [Option<Event>; 2],
-    told: Option<Told>,
+    waiting: Option<Waiting>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -133,7 +133,7 @@ impl World {
 
     /// What the kernel counts as `mmap_changing`.
     fn unheard(&self) -> bool {
-        self.threads.iter().any(|thread| thread.told.is_some())
+        self.threads.iter().any(|thread| thread.waiting.is_some())
     }
 
     /// Whether the `mremap` that brought this place has not returned. Threads write there already, but do not change the
@@ -174,17 +174,17 @@ impl World {
     fn next(&self, rules: Rules) -> Result<Vec<World>, String> {
         let mut next = Vec::new();
         for thread in 0..THREADS {
-            match self.threads[thread].told {
+            match self.threads[thread].waiting {
                 None => self.act(thread, rules, &mut next),
-                Some(Told::Made) => {
+                Some(Waiting::Made) => {
                     let mut world = self.clone();
-                    world.threads[thread].told = Some(Told::Queued);
+                    world.threads[thread].waiting = Some(Waiting::Queued);
                     world.queue.push_back(thread);
                     next.push(world);
                 }
                 // Waits for the engine.
-                Some(Told::Queued) => {}
-                Some(Told::Heard) => {
+                Some(Waiting::Queued) => {}
+                Some(Waiting::Heard) => {
                     let mut world = self.clone();
                     world.wake(thread);
                     next.push(world);
@@ -200,7 +200,7 @@ impl World {
         let events = &mut self.threads[thread].events;
         let heard = events[0].take();
         events.swap(0, 1);
-        self.threads[thread].told = events[0].map(|_| Told::Made);
+        self.threads[thread].waiting = events[0].map(|_| Waiting::Made);
         if let Some(Event::Emptied(at)) = heard
             && let Some(place) = self.places[at].as_mut()
         {
@@ -208,11 +208,11 @@ impl World {
         }
     }
 
-    fn tell(&mut self, thread: usize, events: impl IntoIterator<Item = Event>) {
+    fn raise(&mut self, thread: usize, events: impl IntoIterator<Item = Event>) {
         for (room, event) in self.threads[thread].events.iter_mut().zip(events) {
             *room = Some(event);
         }
-        self.threads[thread].told = self.threads[thread].events[0].map(|_| Told::Made);
+        self.threads[thread].waiting = self.threads[thread].events[0].map(|_| Waiting::Made);
     }
 
     /// What a thread can do that waits for nothing.
@@ -222,7 +222,7 @@ impl World {
                 let mut world = self.clone();
                 world.changes -= 1;
                 let events = events(&mut world);
-                world.tell(thread, events);
+                world.raise(thread, events);
                 next.push(world);
             }
         };
@@ -381,7 +381,7 @@ impl World {
                     place.registered = false;
                 }
                 for thread in 0..THREADS {
-                    while world.threads[thread].told.is_some() {
+                    while world.threads[thread].waiting.is_some() {
                         world.wake(thread);
                     }
                 }
@@ -404,7 +404,7 @@ impl World {
         let Some(event) = self.threads[thread].events[0] else {
             return false;
         };
-        self.threads[thread].told = Some(Told::Heard);
+        self.threads[thread].waiting = Some(Waiting::Heard);
         // A call that empties and one that forks, neither of which has returned: the child may have either.
         if let (Event::Emptied(at), Some(child)) = (event, self.child.as_mut()) {
             child[at] = None;

@@ -17,7 +17,7 @@ impl Exchange {
     /// more, or the place is gone): brings the content back in whatever frame.
     pub(super) fn put_content(&mut self, start: usize, end: usize, at: usize) {
         let mut pauses = Pauses::default();
-        // Hearing may tell that the page is wanted no more, or elsewhere.
+        // Events may say that the page is wanted no more, or elsewhere.
         while self.state(at) == State::Taken {
             let Some(faults) = self.faults.as_ref() else { return };
             let to = Span::new(self.target[at] as usize, PAGE);

@@ -38,7 +38,7 @@ impl Tally {
     }
 
     /// The numbers of what was done in the end.
-    pub fn tell(&self, range: Pages, done: &mut Done) {
+    pub fn report(&self, range: Pages, done: &mut Done) {
         let mut untouched = self.untouched.clone();
         for left in &done.left {
             untouched[(left.address - range.start) / PAGE_BYTES] = false;

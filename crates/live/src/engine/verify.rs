@@ -8,7 +8,7 @@ use crate::{Error, Pages};
 
 impl Engine {
     /// Looks which pages have a color of the set: by the page map where it shows frames, else as the
-    /// supply tells; where neither knows (the daemon of frames that are not its own) pages count as unknown.
+    /// supply says; where neither knows (the daemon of frames that are not its own) pages count as unknown.
     ///
     /// A supply that does not answer knows nothing; [`Engine::trouble`] says why.
     pub fn census(&mut self, range: Pages, set: &ColorSet) -> Result<Census, Error> {
@@ -57,8 +57,8 @@ impl Engine {
     /// a frame that the kernel chose is not the supply's. Pages that the kernel moved to a color of the
     /// set which then has more than its even share get other ones as well.
     ///
-    /// Errors: [`Error::Unavailable`] where frames are hidden and there is no supply to ask, so that right
-    /// pages cannot be told from wrong ones; the supply's where it does not answer.
+    /// Errors: [`Error::Unavailable`] where frames are hidden and there is no supply to ask, so that nobody
+    /// knows right pages from wrong ones; the supply's where it does not answer.
     ///
     /// # Safety
     /// As for [`color`](Engine::color).
@@ -92,7 +92,7 @@ impl Engine {
         Ok(Repaired { wrong, done })
     }
 
-    /// The color of each page where anybody can tell.
+    /// The color of each page where anybody knows it.
     fn known(&mut self, pages: Pages) -> Result<Vec<Option<u16>>, Error> {
         if let Some(seen) = self.colors_of(pages)? {
             return Ok(seen);
@@ -107,7 +107,7 @@ impl Engine {
             .collect())
     }
 
-    /// What the page map tells of pages.
+    /// What the page map says of pages.
     pub(super) fn entries(&self, pages: Pages) -> Result<Vec<Entry>, Error> {
         let entries = self.pagemap.entries(pages.span());
         entries.map_err(Error::system("reading /proc/self/pagemap"))

@@ -88,7 +88,7 @@ impl Pool {
         if filled == pages.bytes {
             return Ok(());
         }
-        // What stopped it is told here.
+        // This call reports what stopped it.
         let rest = Span::new(pages.start + filled, pages.bytes - filled);
         memory::populate(rest).map_err(Error::system("populating memory to collect frames"))
     }
@@ -103,7 +103,7 @@ impl Pool {
         }
     }
 
-    /// Small pages whose frames the page map tells.
+    /// Small pages whose frames the page map shows.
     fn gather_small(&mut self, bytes: usize) -> Result<(), Error> {
         let area = Area::map(bytes, Size::Small).map_err(Error::system("mapping memory to collect frames"))?;
         // SAFETY: absent pages of an area that nobody else knows.
@@ -208,7 +208,7 @@ impl Pool {
         if let Ok(huge) = self.pagemap.huge(area.span()) {
             return huge.chunks(BLOCK).map(|block| !block.contains(&false)).collect();
         }
-        // Before Linux 6.7 only the sum over a mapping is told.
+        // Before Linux 6.7 the kernel reports only the sum over a mapping.
         let details = sys::mappings::details(area.span()).unwrap_or_default();
         let whole = !details.is_empty()
             && details

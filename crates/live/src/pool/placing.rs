@@ -152,7 +152,7 @@ impl Pool {
     }
 
     /// Frees the frames and populates the pages at once, on the same cpu: the frame freed last is
-    /// handed out first. The page map tells what came of it.
+    /// handed out first. The page map shows what came of it.
     fn refill(&mut self, into: Pages, want: &[u16], frames: &[Frame]) -> Result<Vec<Option<u16>>, Error> {
         // Where this is refused the page map shows what came of it, and wrong pages are tried again.
         let _pinned = sys::affinity::pin_here();

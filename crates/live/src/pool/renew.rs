@@ -211,8 +211,8 @@ mod tests {
         let area = Area::map(want.len() * PAGE, Size::Small).unwrap();
         let (start, count) = (area.start(), want.len());
         // SAFETY: absent pages of an area of the test's own.
-        let told = unsafe { pool.fill_with(Pages { start, count }, &want, Expected::Any, Placing::Move) }.unwrap();
-        assert_eq!(told, want.iter().copied().map(Some).collect::<Vec<_>>());
+        let reported = unsafe { pool.fill_with(Pages { start, count }, &want, Expected::Any, Placing::Move) }.unwrap();
+        assert_eq!(reported, want.iter().copied().map(Some).collect::<Vec<_>>());
         let entries = pool.pagemap.entries(area.span()).unwrap();
         for (page, &want) in want.iter().enumerate() {
             assert_eq!(

@@ -19,7 +19,7 @@ pub enum WaysError {
     #[error("no cpus: say which ones run the threads")]
     NoCpus,
     /// Over-committed.
-    #[error("not enough ways: {}", told(.free))]
+    #[error("not enough ways: {}", each(.free))]
     Full { kind: Kind, free: Vec<FreeWays> },
     #[error("the processor has no number left for another group (num_closids); free slots, or remove groups of others")]
     NoGroups,
@@ -52,7 +52,7 @@ pub struct FreeWays {
     pub way_bytes: u64,
 }
 
-fn told(free: &[FreeWays]) -> String {
+fn each(free: &[FreeWays]) -> String {
     let one = |free: &FreeWays| {
         format!(
             "cache {} can give {} of {} ways ({} of {} KiB)",

@@ -15,7 +15,7 @@ pub(super) struct State {
     pub(super) tree: Box<dyn Tree>,
     pub(super) system: Root,
     pub(super) level: u32,
-    /// `L3`, or `L3CODE` and `L3DATA` where code and data are told apart.
+    /// `L3`, or `L3CODE` and `L3DATA` where code and data have masks of their own.
     pub(super) resources: Vec<String>,
     /// All ways of a cache.
     pub(super) all: Mask,
@@ -56,7 +56,7 @@ impl State {
             Kind::Shared => Ok(()),
         });
         if let Err(error) = outcome {
-            // As it was before; the first error is the one to tell.
+            // As it was before; the first error is the one to report.
             for group in groups.iter().filter(|group| is_yielding(group)) {
                 let _ = self.write(&group.name, &group.masks);
             }

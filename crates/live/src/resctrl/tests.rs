@@ -38,7 +38,7 @@ const INTEL: Processor = Processor {
     least: 2,
 };
 
-/// The same, mounted so that code and data are told apart.
+/// The same, mounted so that code and data have masks of their own.
 const INTEL_CODE_AND_DATA: Processor = Processor {
     info: &[
         ("L3CODE/cbm_mask", "fffff"),

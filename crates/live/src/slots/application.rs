@@ -23,7 +23,7 @@ pub(super) struct Shared {
     pub(super) means: Means,
     pub(super) cpus: Vec<u32>,
     process: u32,
-    /// Numbers for slots and data sets, as the trace is told of them.
+    /// Numbers for slots and data sets, as they stand in the trace.
     next: AtomicU64,
     /// Empty after the exit.
     state: Mutex<Option<State>>,

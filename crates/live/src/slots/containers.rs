@@ -33,7 +33,7 @@ impl Application {
     ///
     /// Each block of a container has whole pages of its own: for few large containers, not for many small ones.
     /// All blocks are data sets of one slot, so they use it in turn. Where a block cannot get its colors the
-    /// allocation fails, and [`Keeping::trouble`] tells why; but in a child of fork, and after the application's exit, it
+    /// allocation fails, and [`Keeping::trouble`] says why; but in a child of fork, and after the application's exit, it
     /// is memory as any other.
     ///
     /// ```no_run

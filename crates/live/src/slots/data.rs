@@ -85,7 +85,7 @@ impl<'m> DataSet<'m> {
     }
 
     /// Adds memory that others use meanwhile, as far as `&` lets them. Its pages change their frames under their hands,
-    /// which [`Others::Running`] tells the needs of.
+    /// which [`Others::Running`] names the needs of.
     pub fn add_shared<T>(&mut self, memory: &'m [T]) -> Result<(), Error> {
         self.add_range(memory.as_ptr().expose_provenance(), size_of_val(memory))?;
         self.alone = false;
@@ -211,7 +211,7 @@ impl<'m> DataSet<'m> {
             given
         })?;
         if application.means.recording {
-            self.tell(slot);
+            self.record(slot);
         }
         let placed = self.placed.insert(Placed {
             given,
@@ -258,7 +258,7 @@ impl<'m> DataSet<'m> {
         Ok((given, done))
     }
 
-    fn tell(&self, slot: Option<&Slot>) {
+    fn record(&self, slot: Option<&Slot>) {
         for (start, end) in self.ranges.iter() {
             sys::requests::data_range(self.number, start, end - start);
         }

@@ -11,7 +11,7 @@ pub enum Error {
     /// There are no colors, or no means of moving pages; what to change is in the text.
     #[error(transparent)]
     Live(#[from] crate::Error),
-    /// The ledger of this process refuses; over-commitment tells what is free, and where.
+    /// The ledger of this process refuses; over-commitment says what is free, and where.
     #[error(transparent)]
     Refused(#[from] Refused),
     /// The daemon's ledger refuses; `full`: because of over-commitment.

@@ -83,8 +83,8 @@ impl Ledger for Own {
     }
 }
 
-/// Under `domicile record`: what a program asks is told to the trace and judged on the machine that is simulated,
-/// so nothing is refused here for want of colors on this one.
+/// Under `domicile record`: the trace keeps what a program asks for, and the simulated machine judges it. So
+/// nothing is refused here for want of colors on this one.
 pub(super) struct Recorded(pub(super) Own);
 
 impl Ledger for Recorded {

@@ -114,7 +114,7 @@ fn add(sum: &mut Done, one: Done) {
     sum.longest = sum.longest.max(one.longest);
 }
 
-/// Moves nothing: under `domicile record`, where the trace is told instead.
+/// Moves nothing: under `domicile record`, where the trace keeps what was asked for instead.
 pub(super) struct Nothing;
 
 impl Place for Nothing {

@@ -74,7 +74,7 @@ impl Served {
                 self.stand_by(&error)?;
                 Ok(None)
             }
-            Err(error) => Err(told(error)),
+            Err(error) => Err(failure(error)),
         }
     }
 
@@ -140,7 +140,7 @@ impl Served {
         // Where several are in one slot, the first one claims its colors.
         numbers.sort_by_key(|number| self.sets[number].slot);
         for number in numbers {
-            self.tell(number)?;
+            self.introduce(number)?;
         }
         for slot in self.slots.values_mut().filter(|slot| slot.theirs == 0) {
             slot.theirs = self.client.slot(slot.bytes, slot.kind)?;
@@ -153,7 +153,7 @@ impl Served {
     }
 
     /// Tells the daemon of a data set that has colors.
-    fn tell(&mut self, number: u64) -> Result<(), ClientError> {
+    fn introduce(&mut self, number: u64) -> Result<(), ClientError> {
         let Some(set) = self.sets.get_mut(&number) else {
             return Ok(());
         };
@@ -301,7 +301,7 @@ fn gone_is_freed(outcome: Result<(), Error>) -> Result<(), Error> {
     }
 }
 
-fn told(error: ClientError) -> Error {
+fn failure(error: ClientError) -> Error {
     match error {
         ClientError::Refused { why, text } => Error::Daemon {
             full: why == Refusal::Cache,

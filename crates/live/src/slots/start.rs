@@ -54,7 +54,7 @@ pub enum Through {
     Own,
 }
 
-/// What an application runs with, for people and for programs that tell them.
+/// What an application runs with, for people and for programs that show it to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Means {
     pub colors: Colors,
@@ -64,7 +64,7 @@ pub struct Means {
     pub ledger: String,
     /// What moves pages, and by which facilities of the kernel.
     pub engine: String,
-    /// Under `domicile record`: nothing moves, the trace is told.
+    /// Under `domicile record`: nothing moves, the trace keeps what is asked for.
     pub recording: bool,
 }
 
@@ -83,7 +83,7 @@ impl Application {
             };
             let (caches, cpus) = caches_and_cpus(&colors, &allowed, &start.on)?;
             let ledger = Recorded(Own::new(caches.clone())?);
-            let engine = "none: the trace is told of slots and data sets".to_string();
+            let engine = "none: the trace keeps what is asked for slots and data sets".to_string();
             let means = means(colors, caches, &ledger, engine, true);
             return Ok(Application::with(means, cpus, Box::new(ledger), Box::new(Nothing)));
         }
@@ -101,11 +101,11 @@ impl Application {
             Err(why) => (Box::new(Own::new(caches.clone())?), Some(why)),
         };
         let engine = Engine::open(config)?;
-        let mut told = engine.means().to_string();
+        let mut engine_means = engine.means().to_string();
         if let Some(why) = why {
-            told += &format!("ledger: this process's own; {why}\n");
+            engine_means += &format!("ledger: this process's own; {why}\n");
         }
-        let means = means(colors, caches, &*ledger, told, false);
+        let means = means(colors, caches, &*ledger, engine_means, false);
         Ok(Application::with(means, cpus, ledger, Box::new(engine)))
     }
 }

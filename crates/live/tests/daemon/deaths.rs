@@ -109,7 +109,7 @@ fn a_daemon_killed_at_any_moment_harms_nobody() {
         let before = client.connections();
         assert_eq!(client.status().unwrap().held, 0);
         assert_eq!(client.connections(), before + 1);
-        // The new daemon is told what is held, and has the colors written down.
+        // The client reports to the new daemon what is held, and has the colors written down.
         assert_eq!(client.adopt(keeping).unwrap(), 512);
         assert_eq!(client.adopt(keeping).unwrap(), 0);
         assert_eq!(client.status().unwrap().held, 512);

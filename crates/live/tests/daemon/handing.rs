@@ -146,15 +146,15 @@ fn an_unprivileged_client_learns_colors_and_no_frames() {
     let mut words = said.split(' ');
     let start: usize = words.next().unwrap().parse().unwrap_or_else(|_| panic!("{said}"));
     assert_eq!(words.next(), Some("false"), "it saw frames by itself");
-    let told: Vec<Option<u16>> = words
+    let reported: Vec<Option<u16>> = words
         .next()
         .unwrap()
         .split(',')
         .map(|color| color.parse().ok())
         .collect();
     let frames = frames_of(taker.process(), Pages { start, count: 600 });
-    for (told, frame) in told.iter().zip(&frames) {
-        assert_eq!(*told, frame.map(|frame| (frame % COLORS as u64) as u16));
+    for (reported, frame) in reported.iter().zip(&frames) {
+        assert_eq!(*reported, frame.map(|frame| (frame % COLORS as u64) as u16));
     }
 }
 

@@ -117,7 +117,7 @@ fn nobody_learns_what_was_not_handed_over() {
         },
     };
     assert_eq!(raw.ask(&look), Some(Answer::Colors { of: vec![UNKNOWN; 64] }));
-    // Asking for frames for a page that has one tells that one's color, once, and counts as a miss.
+    // Asking for frames for a page that has one shows that one's color, once, and counts as a miss.
     let asked = raw.ask(&take(into.start as u64, &[(3, 0), (9, 1)]));
     assert_eq!(asked, Some(Answer::Released { met: vec![true; 2] }));
     let Some(Answer::Colors { of }) = raw.ask(&look) else {

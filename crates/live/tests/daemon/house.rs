@@ -113,7 +113,7 @@ impl Running {
     }
 
     /// Says a line to it.
-    pub fn tell(&mut self, line: &str) {
+    pub fn ask(&mut self, line: &str) {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
     }
 }

@@ -16,7 +16,7 @@ fn part() {
     }
 }
 
-/// Takes frames, forks when it is told to, and ends; the child has the frames, and closes the connection.
+/// Takes frames, forks when it is asked to, and ends; the child has the frames, and closes the connection.
 fn heir(socket: &Path) {
     let (mine, into) = area(PAGES as usize);
     let want: Vec<u16> = (0..PAGES).map(|page| (page as usize % COLORS) as u16).collect();
@@ -89,7 +89,7 @@ fn a_child_that_has_its_parents_frames_is_charged_for_them() {
         let mut heir = Running::new(heir);
         let arrived: u64 = heir.line().unwrap().parse().unwrap();
         assert!(arrived > 0, "no frame arrived");
-        heir.tell("fork");
+        heir.ask("fork");
         eventually("its connection is closed", || watcher.status().unwrap().clients == 1);
         // However often the frames are looked for, they are found.
         for _ in 0..30 {

@@ -170,7 +170,7 @@ fn a_client_that_is_stopped_is_answered_when_it_goes_on() {
         good.give_back_own(into).unwrap();
     }
     sys::signals::send(part.process(), libc::SIGCONT).unwrap();
-    part.tell("go on");
+    part.ask("go on");
     assert_eq!(part.line().as_deref(), Some("4"));
 }
 

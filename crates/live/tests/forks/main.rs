@@ -25,7 +25,7 @@ static EMPTIED: AtomicUsize = AtomicUsize::new(0);
 extern "C" fn empty_and_write() {
     let at = EMPTIED.load(Ordering::SeqCst);
     if at != 0 {
-        // SAFETY: the test's own memory, mapped as long as this address is told, and no thread else uses this page.
+        // SAFETY: the test's own memory, mapped as long as this address is set, and no thread else uses this page.
         let emptied = unsafe { sys::memory::discard(sys::memory::Span::new(at, 4096)) };
         // SAFETY: as above.
         unsafe { (*(at as *const AtomicUsize)).store(usize::from(emptied.is_ok()), Ordering::SeqCst) };

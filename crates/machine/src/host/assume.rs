@@ -1,4 +1,4 @@
-//! What Linux does not tell at all: latencies and the TLB. Figures that are usual for servers, each
+//! What Linux does not report at all: latencies and the TLB. Figures that are usual for servers, each
 //! marked as assumed, to be replaced by a description of one's own.
 
 use sys::caches::CacheReading;
@@ -23,10 +23,10 @@ pub(super) const LOCAL_NS: f64 = 100.0;
 /// Where there are several nodes and no distances: the usual SLIT of two sockets.
 pub(super) const REMOTE_DISTANCE: u32 = 20;
 
-/// Where nothing tells the clock.
+/// Where nothing reports the clock.
 pub(super) const CLOCK_MHZ: f64 = 2000.0;
 
-/// Where nothing tells the page size of a captured tree.
+/// Where nothing reports the page size of a captured tree.
 pub(super) const PAGE_BYTES: u64 = 4096;
 
 pub(super) fn tlb(notes: &mut Notes) -> Tlb {
@@ -70,7 +70,7 @@ pub(super) fn bytes(level: u8) -> u64 {
 
 pub(super) const LINE_BYTES: u32 = 64;
 
-/// Where the kernel does not tell the ways: more where it is larger.
+/// Where the kernel does not report the ways: more where it is larger.
 pub(super) fn ways(level: u8) -> u32 {
     if level <= 2 { 8 } else { 16 }
 }

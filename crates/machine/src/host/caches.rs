@@ -209,7 +209,7 @@ fn one_kind(
         .max()
         .unwrap_or(4);
     let geometry = geometry(&name, level, model, least_line, notes);
-    // Linux does not tell. First levels are indexed by virtual address, which is the same as by the
+    // Linux does not say. First levels are indexed by virtual address, which is the same as by the
     // physical one where a way is no larger than a page.
     let way_bytes = geometry.0 / u64::from(geometry.1);
     let index = if level == 1 && way_bytes > page_bytes {
@@ -243,11 +243,11 @@ fn majority<T>(counted: impl Iterator<Item = (T, usize)>) -> Option<T> {
 /// Size, ways and line such that they multiply to whole sets; what was changed for that gets a note.
 fn geometry(name: &str, level: u8, reading: &CacheReading, least_line: u32, notes: &mut Notes) -> (u64, u32, u32) {
     let about = format!("cache {name}");
-    let told = reading
+    let reported = reading
         .line_bytes
         .filter(|line| line.is_power_of_two() && (4..=256).contains(line));
-    let line_bytes = told.unwrap_or(assume::LINE_BYTES).max(least_line);
-    if told != Some(line_bytes) {
+    let line_bytes = reported.unwrap_or(assume::LINE_BYTES).max(least_line);
+    if reported != Some(line_bytes) {
         let text = match reading.line_bytes {
             None => format!("its line is not told; {line_bytes} bytes"),
             Some(line) => format!("a line of {line} bytes, which a description cannot have here; {line_bytes}"),
@@ -279,24 +279,24 @@ fn geometry(name: &str, level: u8, reading: &CacheReading, least_line: u32, note
     // Whole lines, and at least one.
     let lines = (bytes / u64::from(line_bytes)).max(1);
     let bytes = lines * u64::from(line_bytes);
-    let told = reading.ways.map(u64::from);
+    let reported = reading.ways.map(u64::from);
     // Sets decide colors, so where the three disagree the ways give in, as in hwloc: an Arm server
-    // tells the 15 ways and 2048 sets of one slice, and the size of all.
+    // reports the 15 ways and 2048 sets of one slice, and the size of all.
     let of_sets = reading
         .sets
         .filter(|sets| *sets > 0 && lines.is_multiple_of(*sets))
         .map(|sets| lines / sets);
-    let wanted = of_sets.or(told).unwrap_or(u64::from(assume::ways(level)));
+    let wanted = of_sets.or(reported).unwrap_or(u64::from(assume::ways(level)));
     let fits = |ways: &u64| (1..=lines.min(1 << 24)).contains(ways) && lines.is_multiple_of(*ways);
     // Outwards from what was wanted; 1 always fits.
     let ways = (0..=wanted.max(1))
         .flat_map(|off| [wanted + off, wanted.saturating_sub(off)])
         .find(fits)
         .unwrap_or(1);
-    match told {
-        Some(told) if told != ways => {
+    match reported {
+        Some(reported) if reported != ways => {
             let sets = lines / ways;
-            let text = format!("{told} ways do not fit its size and sets; described as {ways} ways of {sets} sets");
+            let text = format!("{reported} ways do not fit its size and sets; described as {ways} ways of {sets} sets");
             notes.add(Trust::Simplified, &about, text);
         }
         None if of_sets != Some(ways) => notes.add(Trust::Missing, &about, format!("its ways are not told; {ways}")),

@@ -142,9 +142,9 @@ pub(super) fn memory(
 fn distances(used: &[&NodeReading], all: &[NodeReading], notes: &mut Notes) -> (Vec<Vec<u32>>, u32) {
     // A row has one distance for each node of the kernel, those without cpus included.
     let row = |from: &NodeReading| -> Option<Vec<u32>> {
-        let told = from.distances.as_ref().filter(|told| told.len() == all.len())?;
+        let reported = from.distances.as_ref().filter(|reported| reported.len() == all.len())?;
         used.iter()
-            .map(|to| Some(told[all.iter().position(|node| node.number == to.number)?]))
+            .map(|to| Some(reported[all.iter().position(|node| node.number == to.number)?]))
             .collect()
     };
     let rows: Option<Vec<Vec<u32>>> = used.iter().map(|node| row(node)).collect();

@@ -1,4 +1,4 @@
-//! The machine that this runs on, as Linux tells it, and what Linux does not tell.
+//! The machine that this runs on, as Linux describes it, and what Linux does not report.
 //!
 //! The description has instances that serve equally many consecutive cpus. Linux numbers cpus as it
 //! likes (the two threads of a core are often 0 and 64), so cpus are renumbered such that those that
@@ -44,7 +44,7 @@ pub struct HostReport {
 pub struct HugePages {
     /// `always`, `madvise` or `never`.
     pub enabled: String,
-    /// When the kernel compacts memory to make one; none where it does not tell.
+    /// When the kernel compacts memory to make one; none where it does not say.
     pub defrag: Option<String>,
 }
 
@@ -93,7 +93,7 @@ impl Notes {
 
 /// Reads the machine below `root`: `/` for this one, or a captured tree.
 ///
-/// Fails only where not even the online cpus are told; whatever else is missing gets a note and a
+/// Fails only where the kernel does not even report the online cpus; whatever else is missing gets a note and a
 /// fallback. The machine passes [`Machine::check`].
 pub fn host(root: &sys::Root) -> Result<HostReport, MachineError> {
     let mut notes = Notes::default();

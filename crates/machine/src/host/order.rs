@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sys::caches::CacheReading;
 use sys::nodes::NodeReading;
 
-/// The caches of each online cpu as the kernel tells them.
+/// The caches of each online cpu as the kernel reports them.
 pub(super) type Seen = BTreeMap<u32, Vec<CacheReading>>;
 
 /// Groups of cpus: who shares an instance of one kind of cache, or a node. The group of a cpu is

@@ -5,7 +5,7 @@
 //! known ([`area`]) make up sets that agree in all candidate bits and sets that do not ([`sets`]); each
 //! cache is tried ([`investigate`]), and what the times say is arithmetic ([`verdict`]). Where the host
 //! of a guest scatters its memory, where the index is a hash, or where the times contradict
-//! each other, there are no colors, and the reason is told: refusing is always safe.
+//! each other, there are no colors, and the report gives the reason: refusing is always safe.
 
 mod area;
 mod finding;
@@ -26,7 +26,7 @@ use finding::Suspect;
 pub use finding::{Bits, Finding, Step, Verdict};
 pub use verdict::{Effect, Times};
 
-/// Colors that are real on this machine, as far as timing can tell.
+/// Colors that are real on this machine, as far as timing shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Validated {
     /// The cache, as `L2`.
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn without_colors_all_reasons_are_told() {
+    fn without_colors_all_reasons_are_given() {
         let findings = [finding("L2", 2, nothing()), finding("L3", 3, nothing())];
         let reason = conclude(&findings, FrameSource::Pagemap, true).unwrap_err();
         assert!(

@@ -37,18 +37,20 @@ pub fn capacity(curve: &[Point], private: u64) -> Knee {
 
 /// What this process gets of each level, the innermost first, given the bytes that each is said to
 /// have: for each the knee of the part of the curve that ends well within the next level.
-pub fn levels(curve: &[Point], told: &[u64]) -> Vec<Knee> {
+pub fn levels(curve: &[Point], described: &[u64]) -> Vec<Knee> {
     let of = |level: usize| {
-        let before = if level == 0 { 0 } else { told[level - 1] };
-        let end = match told.get(level + 1) {
+        let before = if level == 0 { 0 } else { described[level - 1] };
+        let end = match described.get(level + 1) {
             // Clearly beyond this level, clearly within the next one, as far as both can be had.
-            Some(&next) => ((told[level] as f64 * next as f64).sqrt() as u64).min(told[level].saturating_mul(4)),
+            Some(&next) => {
+                ((described[level] as f64 * next as f64).sqrt() as u64).min(described[level].saturating_mul(4))
+            }
             None => u64::MAX,
         };
         let part: Vec<Point> = curve.iter().copied().take_while(|point| point.bytes <= end).collect();
         capacity(&part, before)
     };
-    (0..told.len()).map(of).collect()
+    (0..described.len()).map(of).collect()
 }
 
 /// How far beyond the reach the cost of a refill is read: most loads miss, and the page tables are
@@ -138,10 +140,10 @@ mod tests {
             (32 * M, 95.0),
             (64 * M, 100.0),
         ]);
-        let told = [48 * K, M, 32 * M];
-        let got: Vec<u64> = levels(&curve, &told).iter().map(|knee| knee.bytes).collect();
+        let described = [48 * K, M, 32 * M];
+        let got: Vec<u64> = levels(&curve, &described).iter().map(|knee| knee.bytes).collect();
         assert_eq!(got, [32 * K, M, 4 * M]);
-        assert!(levels(&[], &told).iter().all(|knee| knee.bytes == 0));
+        assert!(levels(&[], &described).iter().all(|knee| knee.bytes == 0));
         assert!(levels(&curve, &[]).is_empty());
     }
 

@@ -121,8 +121,8 @@ impl Measured {
             .filter(|cache| cache.kind != Kind::Instruction)
             .collect();
         caches.sort_by_key(|cache| cache.level);
-        let told: Vec<u64> = caches.iter().map(|cache| cache.bytes).collect();
-        let got = knee::levels(&self.curve, &told);
+        let described: Vec<u64> = caches.iter().map(|cache| cache.bytes).collect();
+        let got = knee::levels(&self.curve, &described);
         let level = |(cache, knee): (&&Cache, knee::Knee)| LevelGot {
             cache: cache.name.clone(),
             level: cache.level,
@@ -136,10 +136,14 @@ impl Measured {
 
 /// Measures now, and keeps nothing.
 pub fn measure(effort: Effort) -> Measured {
-    let told = Told::of_this_machine();
-    let curve = chase::lines(&sizes(told.innermost, told.largest, effort), told.page_bytes, effort);
-    let capacity = knee::capacity(&curve, told.private);
-    let tlb_curve = chase::pages(told.page_bytes, effort);
+    let described = Described::of_this_machine();
+    let curve = chase::lines(
+        &sizes(described.innermost, described.largest, effort),
+        described.page_bytes,
+        effort,
+    );
+    let capacity = knee::capacity(&curve, described.private);
+    let tlb_curve = chase::pages(described.page_bytes, effort);
     let reach = knee::reach(&tlb_curve, capacity.inside_ns);
     Measured {
         cache_bytes: capacity.bytes,
@@ -153,7 +157,7 @@ pub fn measure(effort: Effort) -> Measured {
 }
 
 /// What Linux says of the caches: where to look.
-struct Told {
+struct Described {
     /// Bytes of the innermost data cache.
     innermost: u64,
     /// Bytes of the last cache before the last level.
@@ -163,9 +167,9 @@ struct Told {
     page_bytes: u64,
 }
 
-impl Told {
-    fn of_this_machine() -> Told {
-        let usual = Told {
+impl Described {
+    fn of_this_machine() -> Described {
+        let usual = Described {
             innermost: 32 << 10,
             private: 512 << 10,
             largest: 32 << 20,
@@ -185,7 +189,7 @@ impl Told {
         let (Some(&innermost), Some(&largest)) = (bytes.first(), bytes.last()) else {
             return usual;
         };
-        Told {
+        Described {
             innermost,
             private: bytes[bytes.len().saturating_sub(2)],
             largest,

@@ -47,7 +47,7 @@ pub fn folder() -> Option<PathBuf> {
 }
 
 /// What is kept for this machine in the file `name`, if it was measured with at least that effort. A machine that
-/// does not tell its boot keeps nothing, because its figures would never grow old.
+/// does not report its boot keeps nothing, because its figures would never grow old.
 pub fn load<T: DeserializeOwned>(folder: &Path, name: &str, machine: &Identity, effort: Effort) -> Option<T> {
     let text = std::fs::read_to_string(folder.join(name)).ok()?;
     let file: File<T> = toml::from_str(&text).ok()?;

@@ -1,4 +1,4 @@
-//! What a userfaultfd tells.
+//! What a userfaultfd reports.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

@@ -71,7 +71,7 @@ impl Client {
         Ok(pages.iter().map(|page| colors[page - first]).collect())
     }
 
-    /// Gives frames to `pages` of `into`, ascending, which have none; tells for which the daemon had some. Whatever
+    /// Gives frames to `pages` of `into`, ascending, which have none; returns for which the daemon had some. Whatever
     /// happens, all have frames afterwards, if the kernel has any.
     fn take(&mut self, cpu: u32, into: Pages, want: &[u16], pages: &[usize]) -> Result<Vec<usize>, ClientError> {
         let mut populate = Populate::new();
@@ -129,9 +129,9 @@ impl Client {
         let pinned = affinity::pin_here();
         let _brisk = affinity::brisk();
         let cpu = pinned.as_ref().map_or_else(affinity::here, affinity::Pinned::cpu) as u32;
-        let mut told = Ok(());
+        let mut reported = Ok(());
         for run in runs(pages) {
-            let ours = match &told {
+            let ours = match &reported {
                 Ok(()) => self.count(&Request::Leave { run }),
                 Err(_) => Ok(0),
             };
@@ -141,16 +141,16 @@ impl Client {
             };
             // SAFETY: the caller's promise.
             unsafe { discard(part) }?;
-            told = match ours {
-                Ok(0) => told,
+            reported = match ours {
+                Ok(0) => reported,
                 Ok(_) => self.count(&Request::Left { cpu }).map(drop),
                 Err(error) => Err(error),
             };
         }
-        match told {
+        match reported {
             // It keeps no books on whom it has lost.
             Err(ClientError::Lost(_) | ClientError::Absent { .. }) => Ok(()),
-            told => told,
+            reported => reported,
         }
     }
 }

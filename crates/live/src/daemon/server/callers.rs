@@ -32,7 +32,7 @@ impl Server {
                 }
                 Ok(None) => return,
                 Err(error) => {
-                    // It would be told again and again: until the next look around.
+                    // The kernel would report it again and again: so not before the next look around.
                     self.deaf = self.ready.forget(&self.listener).is_ok();
                     return self.complain(now, &format!("connections cannot be accepted: {error}"));
                 }

@@ -1,4 +1,4 @@
-//! How the daemon fares, as a message tells it.
+//! How the daemon fares, as a message reports it.
 
 /// The daemon in numbers. Frames of 4096 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use crate::measured::chase::Random;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// `/proc/self/pagemap` tells all bits; for the privileged.
+    /// `/proc/self/pagemap` shows all bits; for the privileged.
     Pagemap,
     /// A huge page of 2 MiB is contiguous, which fixes bits 12 to 20.
     HugePages,
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_of_the_ground_are_in_the_area_and_known_as_told() {
+    fn pages_of_the_ground_are_in_the_area_and_known_as_believed() {
         // Where neither huge pages nor frames can be had there is nothing to check, and it says why.
         let ground = match Ground::take(BYTES_MIN) {
             Ok(ground) => ground,

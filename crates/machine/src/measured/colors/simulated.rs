@@ -108,7 +108,7 @@ impl Model {
     }
 
     /// What the program believes of its frames: huge pages in order.
-    fn told() -> Vec<Known> {
+    fn believed() -> Vec<Known> {
         let known = |page: u32| Known {
             page,
             address: u64::from(page) << 12 & ((1 << 21) - 1),
@@ -179,7 +179,7 @@ fn suspects() -> Vec<Suspect> {
 }
 
 fn tried(mut model: Model) -> Vec<Finding> {
-    investigate(&suspects(), &Model::told(), 21, Effort::Quick, &mut model)
+    investigate(&suspects(), &Model::believed(), 21, Effort::Quick, &mut model)
 }
 
 fn is_colors(finding: &Finding) -> Option<(u32, u32, usize)> {
@@ -248,7 +248,7 @@ fn slices_leave_the_bits_that_choose_the_set_of_each() {
     model.third = Cache::new(2 * THIRD.0, THIRD.1 / 2);
     let mut suspects = suspects();
     suspects[1].ways /= 2;
-    let findings = investigate(&suspects, &Model::told(), 21, Effort::Quick, &mut model);
+    let findings = investigate(&suspects, &Model::believed(), 21, Effort::Quick, &mut model);
     let Some((first, bits, pages)) = is_colors(&findings[1]) else {
         panic!("{findings:#?}");
     };

@@ -21,7 +21,7 @@ impl Times {
         (ns - self.inside_ns) / (self.outside_ns - self.inside_ns)
     }
 
-    /// Whether the two can be told apart: by half, and by more than a clock's tick.
+    /// Whether the two are clearly different: by half, and by more than a clock's tick.
     pub fn differ(self) -> bool {
         self.inside_ns.is_finite() && self.outside_ns > self.inside_ns * 1.5 && self.outside_ns > self.inside_ns + 0.5
     }
