@@ -6,7 +6,7 @@
 //! - [`Coloring::start`] colors what was described before `main`: pages that nobody has touched get their colors as they
 //!   arrive.
 //! - [`Coloring::hear`] of a loop with arrays that are new, or new again, colors these. Pages that have a color already
-//!   change it only when enough came together that it pays: [`budget`] tells when, so that all exchanges of a run are at
+//!   change it only when enough came together that it pays: [`budget`] says when, so that all exchanges of a run are at
 //!   most a few for each page.
 //! - Loops that are described again, and loops that swap the arrays of others, change nothing: the same pages keep their
 //!   colors.
@@ -17,7 +17,7 @@
 //! ([`anew`](Coloring::anew) says what can be seen). Between looks a loop that is known costs one hash.
 //!
 //! A page that two arrays share has one color like any other: hints are by page. What cannot be colored stays where it
-//! is, and [`Outcome`] tells why.
+//! is, and [`Outcome`] says why.
 
 mod budget;
 mod dealing;

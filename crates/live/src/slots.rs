@@ -97,6 +97,7 @@ mod containers;
 mod data;
 mod error;
 mod ledger;
+mod means;
 #[allow(unsafe_code)]
 mod place;
 mod ranges;
@@ -111,7 +112,8 @@ pub use containers::{InSlot, Keeping};
 pub use data::{DataSet, Part};
 pub use error::Error;
 pub use ledger::{Given, Ledger};
+pub use means::Means;
 pub use place::Place;
 pub use policy::slots::{Caches, ColorSet, Free, Kind, Refused, Space};
-pub use start::{ColorsFrom, Means, On, Start, Through};
+pub use start::{ColorsFrom, On, Start, Through};
 pub use threads::ThreadGroup;

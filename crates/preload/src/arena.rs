@@ -1,6 +1,6 @@
 //! A range of addresses for the blocks of the data sets.
 //!
-//! One range, so that one comparison tells whose block an address is. It lies far from all that is mapped, where the kernel
+//! One range, so that one comparison shows whose block an address is. It lies far from all that is mapped, where the kernel
 //! puts nothing by itself, and nothing of it is mapped but what blocks have: the program's limits (`ulimit -v`, strict
 //! accounting of memory) count what it asked for, as without us, and refuse what they would refuse.
 

@@ -16,7 +16,7 @@ static ASIDE: AtomicBool = AtomicBool::new(false);
 /// The process that the run-time is in: who shares its memory for a while (`vfork`) has another number.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// What people are told of it.
+/// What the report says of it.
 pub const NOTE: &str =
     "the program restricted its own system calls (seccomp): blocks allocated since then are not placed";
 

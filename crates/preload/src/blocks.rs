@@ -216,9 +216,9 @@ mod tests {
 
     /// Remembers which pages have which colors.
     #[derive(Default)]
-    struct Canvas(HashMap<usize, u32>);
+    struct Painted(HashMap<usize, u32>);
 
-    impl Painter for Canvas {
+    impl Painter for Painted {
         fn paint(&mut self, data_set: u32, pages: Pages) {
             for page in 0..pages.count {
                 let before = self.0.insert(pages.start / PAGE_BYTES + page, data_set);
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn blocks_never_overlap_keep_their_bytes_and_lie_in_their_colors() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut canvas = Canvas::default();
+        let mut painted = Painted::default();
         let mut blocks = Blocks::new(Arena::find().unwrap());
         let mut live: Vec<(usize, usize, u32, u8)> = Vec::new();
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
@@ -253,7 +253,7 @@ mod tests {
                     // SAFETY: a block in use has these bytes.
                     assert_eq!(unsafe { memory.add(at).read() }, mark);
                 }
-                assert_eq!(blocks.free(address, &mut canvas).unwrap().target, target);
+                assert_eq!(blocks.free(address, &mut painted).unwrap().target, target);
                 assert!(bytes <= 2048 || blocks.owner(address).is_none());
                 continue;
             }
@@ -262,7 +262,7 @@ mod tests {
             let alignment = 16 << random(12);
             let target = random(3) as u32;
             let block = blocks
-                .take((target % 2, target), bytes, alignment, &mut canvas)
+                .take((target % 2, target), bytes, alignment, &mut painted)
                 .unwrap();
             let (address, owned) = (block.address, blocks.owner(block.address).unwrap());
             assert!(
@@ -273,7 +273,7 @@ mod tests {
                     .all(|(other, length, ..)| address + bytes <= *other || other + length <= address)
             );
             for at in [address, address + bytes - 1] {
-                assert_eq!(canvas.0.get(&(at / PAGE_BYTES)), Some(&(target % 2)));
+                assert_eq!(painted.0.get(&(at / PAGE_BYTES)), Some(&(target % 2)));
             }
             let memory = std::ptr::with_exposed_provenance_mut::<u8>(address);
             for at in [0, bytes / 2, bytes - 1] {
@@ -293,13 +293,13 @@ mod tests {
     #[test]
     fn blocks_of_no_bytes_have_addresses_of_their_own() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut canvas = Canvas::default();
+        let mut painted = Painted::default();
         let mut blocks = Blocks::new(Arena::find().unwrap());
         for alignment in [16, PAGE_BYTES, 1 << 16] {
-            let mut take = |bytes| blocks.take((0, 0), bytes, alignment, &mut canvas).unwrap().address;
+            let mut take = |bytes| blocks.take((0, 0), bytes, alignment, &mut painted).unwrap().address;
             let (nothing, one) = (take(0), take(1));
             assert_ne!(nothing, one);
-            blocks.free(nothing, &mut canvas).unwrap();
+            blocks.free(nothing, &mut painted).unwrap();
             assert!(blocks.owner(one).is_some(), "alignment {alignment}");
         }
     }
@@ -307,17 +307,17 @@ mod tests {
     #[test]
     fn what_is_not_kept_is_used_again() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut canvas = Canvas::default();
+        let mut painted = Painted::default();
         let mut blocks = Blocks::new(Arena::find().unwrap());
-        let small = blocks.take((0, 0), 1 << 20, 16, &mut canvas).unwrap();
-        let large = blocks.take((0, 0), 200 << 20, 16, &mut canvas).unwrap();
-        let _last = blocks.take((1, 1), 1 << 20, 16, &mut canvas).unwrap();
-        assert_eq!(blocks.free(large.address, &mut canvas).unwrap().bytes, 200 << 20);
-        assert_eq!(blocks.free(small.address, &mut canvas).unwrap().bytes, 1 << 20);
-        assert_eq!(canvas.0.len(), 512, "the small run is kept, the large one is not");
-        let again = blocks.take((0, 0), 1 << 20, 16, &mut canvas).unwrap();
+        let small = blocks.take((0, 0), 1 << 20, 16, &mut painted).unwrap();
+        let large = blocks.take((0, 0), 200 << 20, 16, &mut painted).unwrap();
+        let _last = blocks.take((1, 1), 1 << 20, 16, &mut painted).unwrap();
+        assert_eq!(blocks.free(large.address, &mut painted).unwrap().bytes, 200 << 20);
+        assert_eq!(blocks.free(small.address, &mut painted).unwrap().bytes, 1 << 20);
+        assert_eq!(painted.0.len(), 512, "the small run is kept, the large one is not");
+        let again = blocks.take((0, 0), 1 << 20, 16, &mut painted).unwrap();
         assert_eq!((again.address, again.clean), (small.address, false));
-        let other = blocks.take((1, 1), 100 << 20, 16, &mut canvas).unwrap();
+        let other = blocks.take((1, 1), 100 << 20, 16, &mut painted).unwrap();
         assert_eq!((other.address, other.clean), (large.address, true));
     }
 }

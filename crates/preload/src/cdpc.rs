@@ -1,6 +1,6 @@
 //! Pages of parallel arrays in frames of chosen colors: takes what the program says of its loops, and has them colored.
 //!
-//! Loops told by constructors are colored before `main`, later ones as they are told, which is right before they run.
+//! Loops that constructors describe are colored before `main`, later ones as they are described, which is right before they run.
 //! Nothing that goes wrong here changes what the program does.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use live::cdpc::{Coloring, Moment, Outcome};
 use live::{Others, PAGE_BYTES};
-use orders::{Alignment, Brought, CdpcReport, Chosen, Directed, LeftOut, Report, State as Stage, When};
 use policy::cdpc::{Loop, NamedChoice};
+use protocol::{Alignment, Brought, CdpcReport, Chosen, Directed, LeftOut, Report, State as Stage, When};
 use summaries::domicile_loop;
 
 use crate::placing::{FORKS, Stay};
@@ -30,7 +30,7 @@ const MOST_NAMES: usize = 8;
 const MOST_SETS: usize = 64;
 /// How often the report is brought up to date at most.
 const BETWEEN_REPORTS: Duration = Duration::from_millis(100);
-/// How long the end waits for a loop that another thread tells of.
+/// How long the end waits for a loop that another thread describes.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What is left out where the run-time has no memory to work with, and why.
@@ -51,7 +51,7 @@ struct State {
     reported: Option<Instant>,
 }
 
-/// Large blocks apart from each other, for a program that is run without orders.
+/// Large blocks apart from each other, for a program that is run without instructions.
 pub fn align_alone() {
     let Ok(text) = std::env::var(Alignment::ENVIRONMENT) else {
         return;
@@ -215,7 +215,7 @@ fn protect(pages: Protected) {
 /// with that. Those that only can be read get their rights back afterwards. Only where no other thread runs.
 fn own_pages(loops: &[Loop]) -> (Protected, Vec<String>) {
     let (mut protected, mut notes) = (Vec::new(), Vec::new());
-    let summaries = loops.iter().flat_map(|told| &told.summaries);
+    let summaries = loops.iter().flat_map(|a_loop| &a_loop.summaries);
     let mut arrays: Vec<(usize, usize)> = summaries
         .map(|summary| (summary.start as usize, summary.bytes as usize))
         .collect();
@@ -304,12 +304,12 @@ impl State {
                 .notes
                 .push(format!("{times} descriptions of loops were passed over: {NO_ROOM}"));
         }
-        report.cdpc = Some(self.told(outcome));
+        report.cdpc = Some(self.summed_up(outcome));
         end::put(&report);
         self.reported = Some(Instant::now());
     }
 
-    fn told(&self, outcome: Outcome) -> CdpcReport {
+    fn summed_up(&self, outcome: Outcome) -> CdpcReport {
         let left = |(why, pages): (String, usize)| LeftOut {
             why,
             pages: pages as u64,

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use orders::{DataReport, Report, Slate, State as Stage};
+use protocol::{DataReport, Report, Slate, State as Stage};
 
 use crate::placing::{self, FORKS, State, Stay};
 use crate::{aside, cdpc};
@@ -23,7 +23,7 @@ static SHEET: Mutex<Option<Sheet>> = Mutex::new(None);
 /// How long the end waits for an allocation of another thread.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Makes the file of the report, in the folder of the orders, and maps it: what is written there is there, however
+/// Makes the file of the report, in the folder of the instructions, and maps it: what is written there is there, however
 /// the program ends, and whatever becomes of its files and its user.
 pub fn prepare(folder: &Path) -> std::io::Result<()> {
     use std::os::fd::AsRawFd;
@@ -69,10 +69,10 @@ pub fn put(report: &Report) {
 
 /// Writes how things stand; with a look at all pages at the end.
 pub fn write(state: &State, at_end: bool) {
-    let colors = state.canvas.colors();
+    let colors = state.data_sets.colors();
     let mut report = Report {
         state: if at_end { Stage::Ended } else { Stage::Running },
-        means: state.canvas.means(),
+        means: state.data_sets.means(),
         colors: described(colors),
         forced: colors.source == live::Source::Forced,
         data_sets: Vec::new(),
@@ -85,9 +85,9 @@ pub fn write(state: &State, at_end: bool) {
     if forks > 0 {
         report.notes.push(forked(forks));
     }
-    for (number, entry) in state.canvas.entries().iter().enumerate() {
+    for (number, entry) in state.data_sets.entries().iter().enumerate() {
         let number = number as u32;
-        let targets = state.orders.targets.iter().zip(&state.shares);
+        let targets = state.instructions.targets.iter().zip(&state.shares);
         let own = targets.filter(|(target, _)| target.data_set == number);
         let mut data = DataReport {
             name: entry.name.clone(),
@@ -104,7 +104,7 @@ pub fn write(state: &State, at_end: bool) {
             data.notes.push("no memory of that name so far".to_string());
         }
         if at_end {
-            let census = state.canvas.count(number);
+            let census = state.data_sets.count(number);
             data.pages = (census.pages - census.absent) as u64;
             (data.allowed, data.unknown) = (census.right as u64, census.unknown as u64);
         }

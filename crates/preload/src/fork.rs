@@ -50,7 +50,7 @@ extern "C" fn in_child() {
         files::leave_to_parent();
         aside::watch();
         if let Some(state) = state.as_mut() {
-            state.canvas.leave_to_parent();
+            state.data_sets.leave_to_parent();
         }
         drop((state, stay));
     }

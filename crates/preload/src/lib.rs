@@ -1,15 +1,15 @@
 //! The run-time of `domicile run`: loaded into a program before its libraries (`LD_PRELOAD`), it gives
 //! the program's data the cache slots of a plan, without a change to the program; or the arrays of its parallel loops
-//! frames of the colors that suit these, if the program tells of its loops.
+//! frames of the colors that suit these, if the program describes its loops.
 //!
 //! | file | what it is |
 //! | --- | --- |
-//! | `start`, `end` | before `main`: orders, static data; the report, while the program runs and when it ends |
+//! | `start`, `end` | before `main`: instructions, static data; the report, while the program runs and when it ends |
 //! | `entry` | the functions that take the place of `malloc` and its kin, `mmap`, `operator new` |
 //! | `next` | the functions that they stand in front of |
 //! | `sites`, `callers` | whose call it is: by return address, by call stack where that is needed |
 //! | `blocks`, `arena` | blocks of the data sets: whole pages in a range of addresses of their own, so that they are known by address |
-//! | `placing`, `canvas` | the data sets, and each as the library of slots has it |
+//! | `placing`, `data_sets` | the data sets, and each as the library of slots has it |
 //! | `cdpc`, `before_main` | the arrays of parallel loops, and when they are placed |
 //! | `padding` | large blocks at different places of the on-chip cache |
 //! | `files` | the run-time's own files, out of the program's way |
@@ -27,8 +27,8 @@ mod aside;
 mod before_main;
 mod blocks;
 mod callers;
-mod canvas;
 mod cdpc;
+mod data_sets;
 mod end;
 mod entry;
 mod files;

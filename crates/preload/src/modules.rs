@@ -4,7 +4,7 @@ use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use orders::Area;
+use protocol::Area;
 
 /// A loaded file.
 #[derive(Clone, Debug)]
@@ -20,11 +20,11 @@ pub struct Loaded {
     build_id: String,
 }
 
-/// Where each module of the orders lies; `None` for one that is not loaded, or is not the same file any more.
+/// Where each module of the instructions lies; `None` for one that is not loaded, or is not the same file any more.
 pub struct Modules(Vec<Option<Loaded>>);
 
 impl Modules {
-    pub fn find(wanted: &[orders::Module], notes: &mut Vec<String>) -> Modules {
+    pub fn find(wanted: &[protocol::Module], notes: &mut Vec<String>) -> Modules {
         let mut loaded: Vec<Loaded> = Vec::new();
         // SAFETY: the callback gets the vector that it expects, alive until this returns.
         unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut loaded).cast()) };
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn this_program_is_where_it_is() {
-        let wanted = [orders::Module {
+        let wanted = [protocol::Module {
             path: std::env::current_exe().unwrap(),
             build_id: String::new(),
             passed: false,
@@ -183,7 +183,7 @@ mod tests {
         let own = (here - loaded.bias) as u64;
         assert_eq!(modules.place(&area(own, own + 8)), Some((here, here + 8)));
         assert_eq!(modules.place(&area(u64::MAX - 8, u64::MAX)), None);
-        let other = [orders::Module {
+        let other = [protocol::Module {
             build_id: "00".to_string(),
             ..wanted[0].clone()
         }];

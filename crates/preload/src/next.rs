@@ -29,7 +29,7 @@ impl Next {
     #[cold]
     fn look(&self) -> *mut c_void {
         // dlsym may ask for memory itself: it then comes from `FIRST`. Only this thread's question is that: another
-        // thread's call, of whatever function, looks for itself, and is not told that there is none.
+        // thread's call, of whatever function, looks for itself, and does not hear that there is none.
         if LOOKING.replace(true) {
             return std::ptr::null_mut();
         }
@@ -227,7 +227,7 @@ mod tests {
         assert!(within.is_null(), "a question within the question is not asked");
         assert!(
             !elsewhere.unwrap(),
-            "another thread is told that there is no such function"
+            "another thread hears that there is no such function"
         );
         assert!(!OWN_CALL.address().is_null());
     }

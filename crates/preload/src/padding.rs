@@ -9,7 +9,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use orders::{Alignment, Padded};
+use protocol::{Alignment, Padded};
 
 use crate::{next, placing};
 

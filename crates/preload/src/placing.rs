@@ -8,11 +8,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use live::{PAGE_BYTES, Pages};
-use orders::{From, Orders, Share};
+use protocol::{From, Instructions, Share};
 use sys::cancellation::Uncancelled;
 
 use crate::blocks::{Blocks, Owned, Painter};
-use crate::canvas::Canvas;
+use crate::data_sets::DataSets;
 use crate::sites::Sites;
 use crate::{aside, end, reserve};
 
@@ -67,8 +67,8 @@ pub fn inside() -> bool {
 
 /// Everything about the data sets.
 pub struct State {
-    pub orders: Orders,
-    pub canvas: Canvas,
+    pub instructions: Instructions,
+    pub data_sets: DataSets,
     /// `None` where no addresses could be had.
     pub blocks: Option<Blocks>,
     /// What came of each target, and the bytes that it has now.
@@ -82,15 +82,15 @@ pub struct State {
 }
 
 impl State {
-    pub fn new(orders: Orders, canvas: Canvas, blocks: Option<Blocks>) -> State {
-        let share = |target: &orders::Target| Share {
+    pub fn new(instructions: Instructions, data_sets: DataSets, blocks: Option<Blocks>) -> State {
+        let share = |target: &protocol::Target| Share {
             name: target.name.clone(),
             ..Share::default()
         };
         State {
-            shares: orders.targets.iter().map(|target| (share(target), 0)).collect(),
-            orders,
-            canvas,
+            shares: instructions.targets.iter().map(|target| (share(target), 0)).collect(),
+            instructions,
+            data_sets,
             blocks,
             maps: BTreeMap::new(),
             start_time: Duration::ZERO,
@@ -118,7 +118,7 @@ impl State {
     }
 
     fn data_set(&self, target: u32) -> u32 {
-        self.orders
+        self.instructions
             .targets
             .get(target as usize)
             .map_or(0, |target| target.data_set)
@@ -212,7 +212,7 @@ pub fn take(target: u32, bytes: usize, alignment: usize) -> Option<Given> {
     let data_set = state.data_set(target);
     let held = reserve::hold(room_for(bytes));
     let block = match &mut state.blocks {
-        Some(blocks) if held.is_some() => blocks.take((data_set, target), bytes, alignment, &mut state.canvas),
+        Some(blocks) if held.is_some() => blocks.take((data_set, target), bytes, alignment, &mut state.data_sets),
         _ => None,
     };
     state.allocation_time += began.elapsed();
@@ -249,7 +249,7 @@ pub fn free(block: *mut c_void) {
     let Some(mut guard) = state() else { return };
     let Some(state) = guard.as_mut() else { return };
     let freed = match &mut state.blocks {
-        Some(blocks) => blocks.free(block.addr(), &mut state.canvas),
+        Some(blocks) => blocks.free(block.addr(), &mut state.data_sets),
         None => None,
     };
     match freed {
@@ -324,7 +324,7 @@ pub fn mapped(target: u32, start: *mut c_void, bytes: usize) {
         count: bytes.div_ceil(PAGE_BYTES),
     };
     let data_set = state.data_set(target);
-    state.canvas.paint(data_set, pages);
+    state.data_sets.paint(data_set, pages);
     state.maps.insert(pages.start, (pages.bytes(), target));
     state.count(target, pages.bytes());
     state.allocation_time += began.elapsed();
@@ -346,7 +346,7 @@ pub fn unmapped(at: *mut c_void, bytes: usize) {
             start,
             count: length / PAGE_BYTES,
         };
-        state.canvas.let_go(pages);
+        state.data_sets.let_go(pages);
         state.discount(target, length);
     }
 }

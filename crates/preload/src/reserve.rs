@@ -37,7 +37,7 @@ struct Always(UnsafeCell<[u8; SMALL]>);
 unsafe impl Sync for Always {}
 
 static ALWAYS: Always = Always(UnsafeCell::new([0; SMALL]));
-/// Where each stretch lies, so that one look tells whose a block is. 0: none.
+/// Where each stretch lies, so that one look shows whose a block is. 0: none.
 static PLACES: [(AtomicUsize, AtomicUsize); STRETCHES] =
     [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; STRETCHES];
 /// Whether anything was ever taken from the reserve.

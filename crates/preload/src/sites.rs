@@ -1,13 +1,13 @@
 //! Whose call it is: each allocation's place in the program, looked up by the return address.
 //!
-//! What a return address alone tells is kept in a table, so that a call that is no data set's costs one
+//! What a return address alone says is kept in a table, so that a call that is no data set's costs one
 //! look into it. Only where the immediate caller is passed over (a wrapper, the C++ library) is the call
 //! stack walked.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use orders::{From, Orders, What};
+use protocol::{From, Instructions, What};
 
 use crate::callers::{self, Frames};
 use crate::modules::Modules;
@@ -27,7 +27,7 @@ pub struct Sites {
 }
 
 struct Site {
-    /// Which of the orders' targets.
+    /// Which of the instructions' targets.
     target: u32,
     chain: Vec<Ranges>,
     from: Option<From>,
@@ -49,9 +49,9 @@ enum Verdict {
 const KNOWN: usize = 1 << 12;
 
 impl Sites {
-    pub fn new(orders: &Orders, modules: &Modules) -> Sites {
-        let place = |areas: &[orders::Area]| ordered(areas.iter().filter_map(|area| modules.place(area)).collect());
-        let sites: Vec<Site> = orders
+    pub fn new(instructions: &Instructions, modules: &Modules) -> Sites {
+        let place = |areas: &[protocol::Area]| ordered(areas.iter().filter_map(|area| modules.place(area)).collect());
+        let sites: Vec<Site> = instructions
             .targets
             .iter()
             .enumerate()
@@ -66,8 +66,12 @@ impl Sites {
                 })
             })
             .collect();
-        let mut passed = place(&orders.passed);
-        let libraries = orders.modules.iter().enumerate().filter(|(_, module)| module.passed);
+        let mut passed = place(&instructions.passed);
+        let libraries = instructions
+            .modules
+            .iter()
+            .enumerate()
+            .filter(|(_, module)| module.passed);
         for (number, _) in libraries {
             passed.extend(modules.get(number as u32).into_iter().flat_map(|loaded| &loaded.code));
         }

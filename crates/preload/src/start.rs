@@ -1,4 +1,4 @@
-//! Before `main`: reads the orders, places static data, and begins to look at allocations.
+//! Before `main`: reads the instructions, places static data, and begins to look at allocations.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use live::slots::Others;
 use live::{PAGE_BYTES, Pages};
-use orders::{Orders, Report, State as Stage, What};
 use policy::slots::Plan;
+use protocol::{Instructions, Report, State as Stage, What};
 use sys::memory::Span;
 
 use crate::arena::Arena;
 use crate::blocks::Blocks;
-use crate::canvas::Canvas;
+use crate::data_sets::DataSets;
 use crate::modules::Modules;
 use crate::placing::{self, State, Stay};
 use crate::sites::Sites;
@@ -33,33 +33,33 @@ extern "C" fn at_start() {
 
 fn start() {
     let began = Instant::now();
-    let Some(path) = std::env::var_os(orders::ENVIRONMENT) else {
+    let Some(path) = std::env::var_os(protocol::ENVIRONMENT) else {
         return cdpc::align_alone();
     };
-    let orders = match Orders::read(Path::new(&path)) {
-        Ok(orders) => orders,
+    let instructions = match Instructions::read(Path::new(&path)) {
+        Ok(instructions) => instructions,
         Err(error) => {
-            end::say(&format!("domicile: the run-time cannot read its orders: {error}"));
+            end::say(&format!("domicile: the run-time cannot read its instructions: {error}"));
             return;
         }
     };
-    if !is_meant(&orders) {
+    if !is_meant(&instructions) {
         return;
     }
-    if !orders.children {
-        leave_no_trace(&orders);
+    if !instructions.children {
+        leave_no_trace(&instructions);
     }
-    if let Err(error) = end::prepare(&orders.slate) {
+    if let Err(error) = end::prepare(&instructions.slate) {
         end::say(&format!(
             "domicile: the run-time cannot report to {}: {error}",
-            orders.slate.display()
+            instructions.slate.display()
         ));
     }
-    if let Some(directed) = &orders.directed {
+    if let Some(directed) = &instructions.directed {
         return cdpc::start(directed);
     }
-    files::out_of_the_way(|| match open(&orders) {
-        Ok(canvas) => arm(orders, canvas, began),
+    files::out_of_the_way(|| match open(&instructions) {
+        Ok(data_sets) => arm(instructions, data_sets, began),
         Err(why) => end::put(&Report {
             state: Stage::Failed,
             notes: vec![why],
@@ -69,39 +69,42 @@ fn start() {
 }
 
 /// Whether this is the program that the names were found in, and not a shell on the way to it.
-fn is_meant(orders: &Orders) -> bool {
+fn is_meant(instructions: &Instructions) -> bool {
     let file = Path::new("/proc/self/exe").metadata();
-    file.is_ok_and(|about| (about.dev(), about.ino()) == orders.program_file)
+    file.is_ok_and(|about| (about.dev(), about.ino()) == instructions.program_file)
 }
 
 /// What the program starts is not concerned.
-fn leave_no_trace(orders: &Orders) {
+fn leave_no_trace(instructions: &Instructions) {
     // SAFETY: before `main`; if a library has started threads by now that read the environment, that is theirs to regret
     // as with any `setenv`.
     unsafe {
-        std::env::remove_var(orders::ENVIRONMENT);
-        match &orders.preload_before {
+        std::env::remove_var(protocol::ENVIRONMENT);
+        match &instructions.preload_before {
             Some(before) => std::env::set_var("LD_PRELOAD", before),
             None => std::env::remove_var("LD_PRELOAD"),
         }
     }
 }
 
-fn open(orders: &Orders) -> Result<Canvas, String> {
-    let plan = Plan::read(&orders.plan, "the plan").map_err(|error| error.to_string())?;
-    Canvas::open(&plan)
+fn open(instructions: &Instructions) -> Result<DataSets, String> {
+    let plan = Plan::read(&instructions.plan, "the plan").map_err(|error| error.to_string())?;
+    DataSets::open(&plan)
 }
 
-fn arm(orders: Orders, canvas: Canvas, began: Instant) {
+fn arm(instructions: Instructions, data_sets: DataSets, began: Instant) {
     let mut notes = Vec::new();
-    let modules = Modules::find(&orders.modules, &mut notes);
-    let sites = Sites::new(&orders, &modules);
-    let any_site = orders.targets.iter().any(|target| matches!(target.what, What::Site(_)));
+    let modules = Modules::find(&instructions.modules, &mut notes);
+    let sites = Sites::new(&instructions, &modules);
+    let any_site = instructions
+        .targets
+        .iter()
+        .any(|target| matches!(target.what, What::Site(_)));
     let arena = if any_site { Arena::find() } else { None };
     if any_site && arena.is_none() {
         notes.push("no range of addresses was found for the heap's data sets: they are not placed".to_string());
     }
-    let mut state = State::new(orders, canvas, arena.map(Blocks::new));
+    let mut state = State::new(instructions, data_sets, arena.map(Blocks::new));
     place_static(&mut state, &modules);
     state.notes.append(&mut notes);
     state.start_time = began.elapsed();
@@ -120,12 +123,12 @@ fn arm(orders: Orders, canvas: Canvas, began: Instant) {
 fn place_static(state: &mut State, modules: &Modules) {
     let alone = alone();
     let others = if alone { Others::Absent } else { Others::Running };
-    let entries = state.orders.targets.iter().map(|target| target.data_set);
+    let entries = state.instructions.targets.iter().map(|target| target.data_set);
     let entries: std::collections::BTreeSet<u32> = entries.collect();
     for entry in entries {
         let mut ranges = Vec::new();
         let mut counted = Vec::new();
-        for (number, target) in state.orders.targets.iter().enumerate() {
+        for (number, target) in state.instructions.targets.iter().enumerate() {
             let What::Symbol(areas) = &target.what else { continue };
             if target.data_set != entry {
                 continue;
@@ -143,11 +146,11 @@ fn place_static(state: &mut State, modules: &Modules) {
             let first = start.next_multiple_of(PAGE_BYTES);
             let last = (start + bytes) / PAGE_BYTES * PAGE_BYTES;
             if let Err(why) = anonymous(first, last, alone, &mut guarded) {
-                state.canvas.note(entry, why);
+                state.data_sets.note(entry, why);
             }
         }
         // SAFETY: where the program's symbols lie, as its modules say; `others` was looked up above.
-        unsafe { state.canvas.place_static(entry, &ranges, others) };
+        unsafe { state.data_sets.place_static(entry, &ranges, others) };
         for (pages, rights) in guarded {
             let start = std::ptr::with_exposed_provenance_mut::<libc::c_void>(pages.start);
             // SAFETY: the pages were taken from the program's file by `anonymous`, and had these rights there.

@@ -19,8 +19,8 @@ use live::cdpc::POLICIES;
 use live::daemon::Client;
 use live::discovery::{self, Unknown};
 use live::{Colors, Source};
-use orders::Alignment;
 use policy::slots::Plan;
+use protocol::Alignment;
 
 use super::Done;
 use crate::console::{self, Console};
@@ -124,7 +124,7 @@ impl Run {
             arguments,
             children: self.children,
             forced,
-            directed: self.policy.clone().map(|policy| orders::Directed { policy, align }),
+            directed: self.policy.clone().map(|policy| protocol::Directed { policy, align }),
         };
         let ended = start.run(&found, named, text)?;
         for note in &ended.notes {

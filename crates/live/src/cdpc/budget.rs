@@ -26,7 +26,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// There are so many loops now; `again`: one was told that was known.
+    /// There are so many loops now; `again`: one that was known was described.
     pub fn heard(&mut self, loops: usize, again: bool) {
         self.loops = loops;
         self.steady = again;

@@ -26,15 +26,15 @@ pub struct Fit {
 
 /// Why the arrays of a loop cannot be, if that is so: one is of no size, or they are larger than the machine's memory.
 /// Hints take time and room for each page: a mistaken size must not take all there is.
-pub fn beyond(told: &Loop) -> Option<String> {
+pub fn beyond(described: &Loop) -> Option<String> {
     static MEMORY: OnceLock<u64> = OnceLock::new();
     let memory = *MEMORY.get_or_init(|| sys::nodes::memory_bytes(&sys::Root::default()).unwrap_or(1 << 40));
-    let wrong = told.summaries.iter().find_map(|summary| match summary.bytes {
+    let wrong = described.summaries.iter().find_map(|summary| match summary.bytes {
         0 => Some(format!("{}: its size is not known", summary.name)),
         bytes if bytes > memory => Some(format!("{}: {bytes} bytes, more than this machine has", summary.name)),
         _ => None,
     })?;
-    Some(format!("{}: {wrong}", told.place))
+    Some(format!("{}: {wrong}", described.place))
 }
 
 /// Why a page is left where there is no memory: there may be some when its loop is described again.

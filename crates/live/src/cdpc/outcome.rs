@@ -27,7 +27,7 @@ pub struct Moment {
 /// How the hints of a program fared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Loops that count, how often known ones were told again, and how many were not understood or too many.
+    /// Loops that count, how often known ones were described again, and how many were not understood or too many.
     pub loops: usize,
     pub again: u64,
     pub refused: u64,
@@ -42,7 +42,7 @@ pub struct Outcome {
     pub elsewhere: usize,
     /// Pages without a frame: given back since.
     pub absent: usize,
-    /// Pages whose frames nothing tells.
+    /// Pages of whose frames nothing is known.
     pub unknown: usize,
     /// Pages where nothing is mapped any more.
     pub out_of_sight: usize,

@@ -45,9 +45,9 @@ fn coloring(policy: &str) -> Coloring {
 }
 
 /// A loop over a test's own memory, or over addresses that are refused.
-fn hear(coloring: &mut Coloring, told: Loop) {
+fn hear(coloring: &mut Coloring, described: Loop) {
     // SAFETY: the test's own memory, which other threads do not use.
-    unsafe { coloring.hear(told) };
+    unsafe { coloring.hear(described) };
 }
 
 fn start(coloring: &mut Coloring) {
@@ -68,7 +68,7 @@ impl Memory {
     }
 }
 
-/// As many as were meant to lie there do, but for a few that the kernel moved since; all where nothing tells.
+/// As many as were meant to lie there do, but for a few that the kernel moved since; all where nothing is known.
 fn honoured(outcome: &Outcome) {
     let sum = outcome.honoured + outcome.elsewhere + outcome.absent + outcome.unknown + outcome.out_of_sight;
     assert_eq!(sum, outcome.pages, "{outcome:?}");
@@ -112,9 +112,9 @@ fn content_stays_and_pages_that_no_loop_touches_are_left_alone() {
     }
     let mut coloring = coloring("cdpc");
     // The array is longer than the loop.
-    let mut told = a_loop("f", &[memory.array(0, 64)], 2);
-    told.iterations = 40;
-    hear(&mut coloring, told);
+    let mut described = a_loop("f", &[memory.array(0, 64)], 2);
+    described.iterations = 40;
+    hear(&mut coloring, described);
     start(&mut coloring);
     let outcome = coloring.outcome(true);
     assert_eq!(outcome.pages, 40);
@@ -214,10 +214,10 @@ fn loops_of_any_counts_take_no_more_than_their_arrays() {
         (i64::MIN, 3, Schedule::Even),
     ] {
         let mut coloring = coloring("cdpc");
-        let mut told = a_loop("wild", &[memory.array(0, 16)], 128);
-        (told.iterations, told.schedule) = (iterations, schedule);
-        told.summaries[0].unit = unit;
-        hear(&mut coloring, told);
+        let mut described = a_loop("wild", &[memory.array(0, 16)], 128);
+        (described.iterations, described.schedule) = (iterations, schedule);
+        described.summaries[0].unit = unit;
+        hear(&mut coloring, described);
         hear(&mut coloring, a_loop("right", &[memory.array(0, 16)], 2));
         start(&mut coloring);
         let outcome = coloring.outcome(true);
@@ -225,7 +225,7 @@ fn loops_of_any_counts_take_no_more_than_their_arrays() {
     }
 }
 
-/// Whether this process sees frames, so that wrong ones can be told.
+/// Whether this process sees frames, so that it knows wrong ones.
 fn sees_frames() -> bool {
     sys::frames::Pagemap::own_numbers_visible()
 }

@@ -137,7 +137,7 @@ impl Coloring {
     /// Pages that a loop touches, have a color, and whose memory is not what it was: they lost their frames, or these are of
     /// other colors, as after the array was freed and others came to its address.
     ///
-    /// Where nobody tells this process the colors of its frames, only pages without a frame are noticed.
+    /// Where this process does not see the colors of its frames, only pages without a frame are noticed.
     pub(super) fn anew(&mut self, at: usize) -> BTreeSet<u64> {
         let mut seen = HashSet::new();
         let described = std::slice::from_ref(&self.program.loops()[at]);

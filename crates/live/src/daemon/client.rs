@@ -295,7 +295,7 @@ impl Client {
         }
     }
 
-    /// Tells of pages whose frames a daemon which is gone had handed over; how many count now.
+    /// Reports pages whose frames a daemon which is gone had handed over; how many count now.
     pub fn adopt(&mut self, pages: Pages) -> Result<u64, ClientError> {
         let mut sum = 0;
         for run in runs(pages) {

@@ -200,7 +200,7 @@ impl Stock {
                 .any(|pages| pages.len() < self.wanted - self.wanted / 4)
     }
 
-    /// Collects some frames, 512 at most. Tells how many, and whether the round is over: each color has
+    /// Collects some frames, 512 at most. Returns how many, and whether the round is over: each color has
     /// enough, or the shelf is full. Then what is too much has gone back to the kernel.
     pub fn collect(&mut self) -> io::Result<(usize, bool)> {
         self.collecting = true;

@@ -6,11 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use policy::slots::{Kind, Space};
 
 use super::Error;
-use super::data::DataSet;
 use super::ledger::Ledger;
+use super::means::Means;
 use super::place::Place;
 use super::ranges::Taken;
-use super::start::Means;
 use super::threads::ThreadGroup;
 use crate::resctrl::{WaySlot, Ways};
 
@@ -113,12 +112,6 @@ impl Application {
             ways.add(thread)?;
         }
         Ok(ways)
-    }
-
-    /// A data set without data that the threads of `group` use.
-    pub fn data_set<'m>(&self, group: &ThreadGroup) -> Result<DataSet<'m>, Error> {
-        self.0.with(|_| Ok(()))?;
-        Ok(DataSet::new(Arc::clone(&self.0), self.0.number(), group.clone()))
     }
 
     /// Frees all data sets and slots. Data stays where it is and as it is; what is done with them

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 
 use super::Error;
-use super::application::{Defined, Shared, Slot, State};
+use super::application::{Application, Defined, Shared, Slot, State};
 use super::ledger::Given;
 use super::ranges::Ranges;
 use super::threads::ThreadGroup;
@@ -55,6 +55,14 @@ struct Placed {
     runs: Vec<Pages>,
     /// Keeps the slot as long as the data is in it.
     slot: Option<Arc<Defined>>,
+}
+
+impl Application {
+    /// A data set without data that the threads of `group` use.
+    pub fn data_set<'m>(&self, group: &ThreadGroup) -> Result<DataSet<'m>, Error> {
+        self.0.with(|_| Ok(()))?;
+        Ok(DataSet::new(Arc::clone(&self.0), self.0.number(), group.clone()))
+    }
 }
 
 impl<'m> DataSet<'m> {

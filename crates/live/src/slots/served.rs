@@ -152,7 +152,7 @@ impl Served {
         Ok(())
     }
 
-    /// Tells the daemon of a data set that has colors.
+    /// Reports a data set that has colors to the daemon.
     fn introduce(&mut self, number: u64) -> Result<(), ClientError> {
         let Some(set) = self.sets.get_mut(&number) else {
             return Ok(());

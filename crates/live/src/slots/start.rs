@@ -3,6 +3,7 @@
 use policy::slots::Caches;
 
 use super::ledger::{Ledger, Own, Recorded};
+use super::means::Means;
 use super::place::Nothing;
 use super::served::Served;
 use super::{Application, Error};
@@ -52,20 +53,6 @@ pub enum Through {
     Daemon,
     /// This process: its colors are its own only as far as it goes.
     Own,
-}
-
-/// What an application runs with, for people and for programs that show it to them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Means {
-    pub colors: Colors,
-    /// The caches that the application uses.
-    pub caches: Caches,
-    /// Who keeps the ledger.
-    pub ledger: String,
-    /// What moves pages, and by which facilities of the kernel.
-    pub engine: String,
-    /// Under `domicile record`: nothing moves, the trace keeps what is asked for.
-    pub recording: bool,
 }
 
 impl Application {

@@ -1,6 +1,6 @@
 //! What became of the arrays of parallel loops, for people; and what this machine's on-chip cache asks of blocks.
 
-use orders::{Alignment, CdpcReport, Chosen, Padded, Report, State, When};
+use protocol::{Alignment, CdpcReport, Chosen, Padded, Report, State, When};
 
 use super::told::time;
 

@@ -1,8 +1,8 @@
 //! The data of a plan, found in the program's files.
 
 use capture::locate::{LocateError, Program, Range};
-use orders::{Area, From, Module, Site, Target, What};
 use policy::slots::{Memory, Plan, What as Planned};
+use protocol::{Area, From, Module, Site, Target, What};
 
 use crate::failure::Failure;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use capture::locate::Program;
-use orders::{Directed, Orders, Report, VERSION};
+use protocol::{Directed, Instructions, Report, VERSION};
 use sys::supervise::Supervisor;
 
 use super::folder::Folder;
@@ -53,8 +53,8 @@ impl Start<'_> {
         let slate = folder.path().join("reports");
         std::fs::create_dir(&slate).map_err(told("cannot make a folder for reports"))?;
         let before = std::env::var("LD_PRELOAD").ok().filter(|before| !before.is_empty());
-        let path = folder.path().join("orders");
-        let orders = Orders {
+        let path = folder.path().join("instructions");
+        let instructions = Instructions {
             version: VERSION,
             program: program.path.clone(),
             program_file: program.file().map_err(Failure::work)?,
@@ -67,7 +67,7 @@ impl Start<'_> {
             passed: named.passed,
             directed: self.directed,
         };
-        orders.write(&path).map_err(Failure::work)?;
+        instructions.write(&path).map_err(Failure::work)?;
 
         let mut command = Command::new(self.command);
         let preload = match before {
@@ -77,7 +77,7 @@ impl Start<'_> {
         command
             .args(self.arguments)
             .env("LD_PRELOAD", preload)
-            .env(orders::ENVIRONMENT, &path);
+            .env(protocol::ENVIRONMENT, &path);
         if let Some(forced) = &self.forced {
             command.env(live::discovery::VARIABLE, forced);
         }
@@ -88,7 +88,7 @@ impl Start<'_> {
         match std::fs::read_dir(&slate) {
             Ok(entries) => {
                 for entry in entries.flatten() {
-                    match orders::read_slate(&entry.path()) {
+                    match protocol::read_slate(&entry.path()) {
                         Ok(report) => reports.extend(report),
                         Err(error) => notes.push(error.to_string()),
                     }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use live::Colors;
-use orders::{DataReport, Report, State};
+use protocol::{DataReport, Report, State};
 use serde::Serialize;
 
 /// Names and reasons told of one data set.

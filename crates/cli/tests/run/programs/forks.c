@@ -49,6 +49,6 @@ int main(void) {
   fflush(stdout);
   free(mine);
   // Another program, which is not concerned: the run-time is not in its environment.
-  execlp("sh", "sh", "-c", "echo ${LD_PRELOAD:-none} ${DOMICILE_ORDERS:-none}", (char *)NULL);
+  execlp("sh", "sh", "-c", "echo ${LD_PRELOAD:-none} ${DOMICILE_INSTRUCTIONS:-none}", (char *)NULL);
   return 1;
 }

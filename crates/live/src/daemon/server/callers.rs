@@ -145,7 +145,7 @@ impl Server {
         self.say(name, outcome, kind, begun, work);
     }
 
-    /// Tells a client what became of its request.
+    /// Answers a client what became of its request.
     pub(super) fn say(&mut self, name: u64, outcome: Result<Answer, Refused>, kind: usize, begun: Instant, work: u64) {
         let Some(session) = self.sessions.get_mut(&name) else {
             return;

@@ -55,7 +55,7 @@ pub struct DataReport {
     /// Pages that have memory now, and how many of them lie in frames of the granted colors.
     pub pages: u64,
     pub allowed: u64,
-    /// Pages whose frames nothing tells.
+    /// Pages of whose frames nothing is known.
     pub unknown: u64,
     /// Bytes on pages that hold other data too, which stay where they are.
     pub left_out: u64,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CdpcReport {
     pub policy: String,
-    /// Loops that the program told of, how often it told of known ones again, and how many could not be used.
+    /// Loops that the program described, how often it described known ones again, and how many could not be used.
     pub loops: u64,
     pub again: u64,
     pub refused: u64,
@@ -21,7 +21,7 @@ pub struct CdpcReport {
     pub elsewhere: u64,
     /// Pages without a frame.
     pub absent: u64,
-    /// Pages whose frames nothing tells.
+    /// Pages of whose frames nothing is known.
     pub unknown: u64,
     /// Pages where nothing is mapped any more.
     pub out_of_sight: u64,

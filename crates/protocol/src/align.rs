@@ -24,7 +24,7 @@ pub struct Alignment {
 pub struct BadAlignment(pub String);
 
 impl Alignment {
-    /// Says how, to a run-time that is loaded without orders; to `domicile run`, where the option does not.
+    /// Says how, to a run-time that is loaded without instructions; to `domicile run`, where the option does not.
     pub const ENVIRONMENT: &str = "DOMICILE_ALIGN";
     /// Lines that a way may have.
     pub const PLACES: usize = 1024;

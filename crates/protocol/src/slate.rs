@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use crate::{OrdersError, Report};
+use crate::{InstructionsError, Report};
 
 /// Bytes of one side.
 const SIDE: usize = 1 << 19;
@@ -55,8 +55,8 @@ fn fitting(report: &Report) -> Option<Vec<u8>> {
 }
 
 /// The last whole report; `None` where none was ever written.
-pub fn read_slate(path: &Path) -> Result<Option<Report>, OrdersError> {
-    let memory = std::fs::read(path).map_err(|error| OrdersError::File {
+pub fn read_slate(path: &Path) -> Result<Option<Report>, InstructionsError> {
+    let memory = std::fs::read(path).map_err(|error| InstructionsError::File {
         path: path.to_path_buf(),
         error,
     })?;

@@ -1,7 +1,7 @@
 //! What the command and the run-time inside a program say to each other.
 //!
 //! `domicile run` finds the names of a plan in the program's files before it starts, and writes
-//! [`Orders`]: addresses in files, nothing that needs debug information to be understood. The run-time,
+//! [`Instructions`]: addresses in files, nothing that needs debug information to be understood. The run-time,
 //! loaded into the program, reads them, gives the memory its colors and keeps a [`Report`] up to date
 //! in a file that both have mapped ([`Slate`]), so that it outlives the program however that ends.
 #![forbid(unsafe_code)]
@@ -20,18 +20,18 @@ pub use cdpc::{Brought, CdpcReport, Chosen, LeftOut, Padded, When};
 pub use report::{DataReport, Report, Share, State};
 pub use slate::{Slate, read_slate};
 
-/// Names the file of the orders to the run-time.
-pub const ENVIRONMENT: &str = "DOMICILE_ORDERS";
+/// Names the file of the instructions to the run-time.
+pub const ENVIRONMENT: &str = "DOMICILE_INSTRUCTIONS";
 
-/// Changes with the form of the orders: command and run-time are installed together.
+/// Changes with the form of the instructions: command and run-time are installed together.
 pub const VERSION: u32 = 1;
 
-/// Larger orders are not believed.
+/// Larger instructions are not believed.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// All that the run-time is told.
+/// All that `domicile run` asks of the run-time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Orders {
+pub struct Instructions {
     pub version: u32,
     /// The program that the names were found in. In any other the run-time stays passive.
     pub program: PathBuf,
@@ -39,7 +39,7 @@ pub struct Orders {
     pub program_file: (u64, u64),
     /// What `LD_PRELOAD` was before; what is started by the program finds it so again.
     pub preload_before: Option<String>,
-    /// Whether programs that this one starts are told the same.
+    /// Whether programs that this one starts get the same instructions.
     pub children: bool,
     /// Where the report goes: a file of [`slate::BYTES`](Slate) bytes.
     pub slate: PathBuf,
@@ -121,36 +121,36 @@ pub enum From {
     Mmap,
 }
 
-/// Why orders cannot be read or written.
+/// Why instructions cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OrdersError {
+pub enum InstructionsError {
     #[error("{path}: {error}")]
     File { path: PathBuf, error: std::io::Error },
-    #[error("{path}: not orders of this version of Domicile: {why}")]
+    #[error("{path}: not instructions of this version of Domicile: {why}")]
     Form { path: PathBuf, why: String },
 }
 
-impl Orders {
-    pub fn write(&self, path: &Path) -> Result<(), OrdersError> {
-        let form = |error: serde_json::Error| OrdersError::Form {
+impl Instructions {
+    pub fn write(&self, path: &Path) -> Result<(), InstructionsError> {
+        let form = |error: serde_json::Error| InstructionsError::Form {
             path: path.to_path_buf(),
             why: error.to_string(),
         };
         let text = serde_json::to_vec(self).map_err(form)?;
-        std::fs::write(path, text).map_err(|error| OrdersError::File {
+        std::fs::write(path, text).map_err(|error| InstructionsError::File {
             path: path.to_path_buf(),
             error,
         })
     }
 
-    pub fn read(path: &Path) -> Result<Orders, OrdersError> {
+    pub fn read(path: &Path) -> Result<Instructions, InstructionsError> {
         use std::io::Read;
-        let file = |error| OrdersError::File {
+        let file = |error| InstructionsError::File {
             path: path.to_path_buf(),
             error,
         };
-        let form = |why: String| OrdersError::Form {
+        let form = |why: String| InstructionsError::Form {
             path: path.to_path_buf(),
             why,
         };
@@ -160,19 +160,19 @@ impl Orders {
         if text.len() as u64 > MOST_BYTES {
             return Err(form(format!("more than {MOST_BYTES} bytes")));
         }
-        let orders: Orders = serde_json::from_slice(&text).map_err(|error| form(error.to_string()))?;
-        if orders.version != VERSION {
-            return Err(form(format!("version {}, not {VERSION}", orders.version)));
+        let instructions: Instructions = serde_json::from_slice(&text).map_err(|error| form(error.to_string()))?;
+        if instructions.version != VERSION {
+            return Err(form(format!("version {}, not {VERSION}", instructions.version)));
         }
-        let known = |area: Area| (area.module as usize) < orders.modules.len() && area.start <= area.end;
-        let areas = orders.targets.iter().flat_map(|target| match &target.what {
+        let known = |area: Area| (area.module as usize) < instructions.modules.len() && area.start <= area.end;
+        let areas = instructions.targets.iter().flat_map(|target| match &target.what {
             What::Symbol(areas) => areas.clone(),
             What::Site(site) => site.chain.concat(),
         });
-        if !areas.chain(orders.passed.iter().copied()).all(known) {
+        if !areas.chain(instructions.passed.iter().copied()).all(known) {
             return Err(form("an area is in no module, or ends before it begins".to_string()));
         }
-        Ok(orders)
+        Ok(instructions)
     }
 }
 
@@ -180,8 +180,8 @@ impl Orders {
 mod tests {
     use super::*;
 
-    fn orders() -> Orders {
-        Orders {
+    fn instructions() -> Instructions {
+        Instructions {
             version: VERSION,
             program: "/bin/x".into(),
             program_file: (1, 2),
@@ -217,40 +217,40 @@ mod tests {
 
     /// A file of its own for each test.
     fn file(name: &str) -> PathBuf {
-        std::env::temp_dir().join(format!("domicile-orders-{}-{name}", std::process::id()))
+        std::env::temp_dir().join(format!("domicile-instructions-{}-{name}", std::process::id()))
     }
 
     #[test]
-    fn orders_are_read_as_they_were_written() {
+    fn instructions_are_read_as_they_were_written() {
         let path = file("whole");
-        orders().write(&path).unwrap();
-        assert_eq!(Orders::read(&path).unwrap(), orders());
+        instructions().write(&path).unwrap();
+        assert_eq!(Instructions::read(&path).unwrap(), instructions());
         std::fs::remove_file(path).unwrap();
     }
 
     #[test]
-    fn what_is_not_orders_is_refused() {
+    fn what_is_not_instructions_is_refused() {
         let path = file("bad");
-        let mut other = orders();
+        let mut other = instructions();
         other.version = VERSION + 1;
         other.write(&path).unwrap();
         assert!(
-            Orders::read(&path)
+            Instructions::read(&path)
                 .unwrap_err()
                 .to_string()
                 .contains("version 2, not 1")
         );
-        let mut astray = orders();
+        let mut astray = instructions();
         astray.passed.push(Area {
             module: 1,
             start: 0,
             end: 1,
         });
         astray.write(&path).unwrap();
-        assert!(Orders::read(&path).unwrap_err().to_string().contains("no module"));
+        assert!(Instructions::read(&path).unwrap_err().to_string().contains("no module"));
         std::fs::write(&path, "{}").unwrap();
-        assert!(matches!(Orders::read(&path), Err(OrdersError::Form { .. })));
+        assert!(matches!(Instructions::read(&path), Err(InstructionsError::Form { .. })));
         std::fs::remove_file(&path).unwrap();
-        assert!(matches!(Orders::read(&path), Err(OrdersError::File { .. })));
+        assert!(matches!(Instructions::read(&path), Err(InstructionsError::File { .. })));
     }
 }

@@ -12,10 +12,10 @@ use sys::memory::Span;
 
 use crate::blocks::Painter;
 
-/// Reasons told of one data set.
+/// Reasons that are kept of one data set.
 const MOST_NOTES: usize = 4;
 
-pub struct Canvas {
+pub struct DataSets {
     application: Application,
     entries: Vec<Entry>,
     /// Placed runs by start, and the entry of each.
@@ -43,9 +43,9 @@ pub struct Entry {
     pub notes: Vec<String>,
 }
 
-impl Canvas {
+impl DataSets {
     /// Defines the plan's slots.
-    pub fn open(plan: &Plan) -> Result<Canvas, String> {
+    pub fn open(plan: &Plan) -> Result<DataSets, String> {
         let text = |error: live::slots::Error| error.to_string();
         let application = Application::start(Start::default()).map_err(text)?;
         let mut slots = Vec::new();
@@ -72,7 +72,7 @@ impl Canvas {
             supplied: 0,
             notes: Vec::new(),
         });
-        Ok(Canvas {
+        Ok(DataSets {
             entries: entries.collect(),
             application,
             sets: BTreeMap::new(),
@@ -88,15 +88,15 @@ impl Canvas {
     /// What moves pages, and who keeps the ledger: a line each.
     pub fn means(&self) -> String {
         let means = self.application.means();
-        let mut told = means.engine.trim_end().to_string();
+        let mut lines = means.engine.trim_end().to_string();
         // Where there is something to say of it, the library does.
-        if !told.contains("ledger: ") {
-            told += &format!("\nledger: {}", means.ledger);
+        if !lines.contains("ledger: ") {
+            lines += &format!("\nledger: {}", means.ledger);
         }
         if let Some(trouble) = &self.trouble {
-            told += &format!("\ndaemon: {trouble}");
+            lines += &format!("\ndaemon: {trouble}");
         }
-        told
+        lines
     }
 
     pub fn entries(&self) -> &[Entry] {
@@ -216,7 +216,7 @@ impl Entry {
     }
 }
 
-impl Painter for Canvas {
+impl Painter for DataSets {
     fn paint(&mut self, data_set: u32, pages: Pages) {
         if !self.ours {
             return;
