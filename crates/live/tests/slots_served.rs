@@ -270,7 +270,7 @@ fn who_may_not_see_frames_verifies_and_repairs_through_the_daemon() {
 }
 
 #[test]
-fn a_daemon_that_came_back_is_told_what_programs_have() {
+fn a_daemon_that_came_back_learns_what_programs_have() {
     if !privileged() {
         return;
     }

@@ -235,7 +235,7 @@ fn cpus_that_are_offline_are_left_out_and_said() {
 }
 
 #[test]
-fn no_caches_told() {
+fn no_caches_reported() {
     let report = report("arm-2-cpus-no-caches");
     let names: Vec<&str> = report.machine.caches.iter().map(|cache| cache.name.as_str()).collect();
     assert_eq!(names, ["L1D", "L1I", "L2"]);

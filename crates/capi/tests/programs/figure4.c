@@ -91,7 +91,7 @@ static void *slave(void *number)
     domicile_census census = {.size = sizeof census};
     CHECK(domicile_data_set_census(Data_Set, &census) == DOMICILE_OK);
     CHECK(census.pages >= ROOM / PAGE + WORDS * 8 / PAGE - 1 && census.allowed + census.unknown == census.pages);
-    if (frames_are_told()) {
+    if (frames_are_shown()) {
         CHECK(census.allowed == census.pages);
         look(Addr1, Addr2, used[My_Thread_ID]);
         look(Addr3, Addr4, used[My_Thread_ID]);

@@ -24,7 +24,7 @@ static inline int color_of(const volatile void *address)
 }
 
 /* Whether the kernel shows frames to this process. */
-static inline int frames_are_told(void)
+static inline int frames_are_shown(void)
 {
     static volatile char touched = 1;
     touched++;

@@ -30,7 +30,7 @@ static uint64_t work(int rank, uint64_t *part)
     CHECK(domicile_data_set_colors(set, colors, COLORS, &count) == DOMICILE_OK && count == COLORS / RANKS);
     for (size_t i = 0; i < count; i++)
         allowed |= UINT32_C(1) << colors[i];
-    for (int i = 0; i < WORDS && frames_are_told(); i += PAGE / 8)
+    for (int i = 0; i < WORDS && frames_are_shown(); i += PAGE / 8)
         CHECK(color_of(&part[i]) >= 0 && (allowed >> color_of(&part[i]) & 1));
     uint64_t sum = 0;
     for (int i = 0; i < WORDS; i++)

@@ -55,7 +55,7 @@ static uint32_t colors_of(const domicile_data_set *set)
 
 static void look(const char *at, size_t pages, uint32_t allowed)
 {
-    if (!frames_are_told())
+    if (!frames_are_shown())
         return;
     for (size_t i = 0; i < pages; i++) {
         int color = color_of(at + i * PAGE);
@@ -187,7 +187,7 @@ static void census_and_repair(void)
     CHECK(domicile_data_set_census(set, &census) == DOMICILE_OK && census.absent == PAGES / 2);
     memset(thief, 't', PAGES * PAGE);
     memset(a, 'a', PAGES * PAGE);
-    if (frames_are_told()) {
+    if (frames_are_shown()) {
         size_t wrong = 0;
         for (size_t i = 0; i < PAGES; i++)
             wrong += !(colors_of(set) >> color_of(a + i * PAGE) & 1);

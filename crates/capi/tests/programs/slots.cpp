@@ -24,7 +24,7 @@ std::uint32_t mask(const domicile::data_set &set)
 
 template <class T> void look(const T *from, std::size_t count, std::uint32_t allowed)
 {
-    if (!frames_are_told())
+    if (!frames_are_shown())
         return;
     const char *at = reinterpret_cast<const char *>(from), *end = at + count * sizeof(T);
     at += (PAGE - reinterpret_cast<std::uintptr_t>(at) % PAGE) % PAGE;
@@ -96,7 +96,7 @@ void owners(domicile::slots &application)
         domicile_allocation done = set.allocate(one);
         CHECK(done.pages >= data.size() * sizeof(int) / PAGE - 1 && done.colors == 4 && done.left == 0);
         look(data.data(), data.size(), mask(set));
-        domicile_census census = frames_are_told() ? set.repair() : set.census();
+        domicile_census census = frames_are_shown() ? set.repair() : set.census();
         CHECK(census.other == 0 && census.pages == done.pages && set.census().allowed == census.allowed);
         CHECK(application.available() < before);
         for (int number : data)

@@ -157,7 +157,7 @@ fn arrays_that_come_later_are_colored_when_they_come() {
 }
 
 #[test]
-fn memory_that_is_gone_is_told_and_does_no_harm() {
+fn memory_that_is_gone_is_reported_and_does_no_harm() {
     let mut coloring = coloring("cdpc");
     let gone = Memory::new(16);
     let array = gone.array(0, 16);
@@ -272,7 +272,7 @@ fn memory_that_is_mapped_anew_at_the_same_address_is_colored_again() {
 }
 
 #[test]
-fn memory_that_went_away_under_a_known_loop_is_told() {
+fn memory_that_went_away_under_a_known_loop_is_reported() {
     let mut coloring = coloring("cdpc");
     coloring.patience = Duration::ZERO;
     let gone = Memory::new(16);
@@ -327,7 +327,7 @@ fn a_loop_over_fine_and_coarse_grids_is_two_loops_and_settles() {
 }
 
 #[test]
-fn what_was_chosen_for_each_set_of_arrays_is_told_with_its_reason() {
+fn what_was_chosen_for_each_set_of_arrays_is_reported_with_its_reason() {
     use policy::cdpc::Choice;
     // All of it fits: nothing is to be gained by hints.
     let memory = Memory::new(20);

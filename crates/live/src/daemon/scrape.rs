@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_asked_for_and_told() {
+    fn a_page_is_asked_for_and_answered() {
         let answered = |asked: &str| String::from_utf8(answer(asked.as_bytes(), true, || "x 1\n".into())).unwrap();
         assert!(answered("GET /metrics HTTP/1.1\r\n\r\n").ends_with("\r\n\r\nx 1\n"));
         assert!(answered("GET /metrics?x HTTP/1.1\r\n\r\n").contains("Content-Length: 4\r\n"));

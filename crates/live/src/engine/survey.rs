@@ -134,7 +134,7 @@ mod tests {
     use sys::memory::{Area, Size};
 
     #[test]
-    fn what_is_no_range_is_told() {
+    fn what_is_no_range_is_refused() {
         for (start, count) in [(1, 1), (4096, 0), (1 << 20, usize::MAX), (usize::MAX - 4095, 2)] {
             assert!(matches!(survey(Pages { start, count }), Err(Error::Wish(_))));
         }

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_wished_for_is_told() {
+    fn what_cannot_be_wished_for_is_refused() {
         let wrong = |wish: Wish| matches!(wish.targets(4, &colors(2), None), Err(Error::Wish(_)));
         assert!(wrong(Wish::Set(ColorSet::new())));
         assert!(wrong(Wish::Set([4].into_iter().collect())));

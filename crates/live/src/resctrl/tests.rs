@@ -425,7 +425,7 @@ fn what_the_kernel_refuses_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn what_is_not_there_is_told() {
+fn what_is_not_there_is_reported() {
     let folder = machine(&AMD);
     let root = folder.path().join("sys/fs/resctrl");
     let open = |level| Ways::open(&root, Root::new(folder.path()), level);

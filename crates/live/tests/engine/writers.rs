@@ -229,7 +229,7 @@ fn pages_first_touched_meanwhile_are_zeros_and_keep_what_is_written() {
 }
 
 #[test]
-fn pages_that_a_device_holds_are_left_and_told() {
+fn pages_that_a_device_holds_are_left_and_reported() {
     let Some(mut engine) = engine() else { return };
     if !running(&engine) {
         return;

@@ -233,7 +233,7 @@ fn translation_that_depends_on_the_bits_is_no_color() {
 }
 
 #[test]
-fn a_hashed_index_behind_a_plain_one_is_told_apart() {
+fn a_hashed_index_behind_a_plain_one_is_distinguished() {
     let mut model = Model::new();
     model.index[1] = Index::Hashed;
     let findings = tried(model);

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_that_cannot_be_told_apart() {
+    fn levels_that_cannot_be_distinguished() {
         assert!(TIMES.differ());
         let near = Times {
             inside_ns: 12.0,
