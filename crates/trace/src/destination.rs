@@ -111,7 +111,7 @@ impl Destination {
     /// Removes the file. What had its name before still has it.
     pub fn discard(self) {
         if let Some((beside, _)) = &self.renamed {
-            // Whoever discards has a reason of its own to tell.
+            // Whoever discards reports a reason of its own.
             let _ = fs::remove_file(beside);
         }
     }

@@ -48,7 +48,7 @@ impl Trace {
         Ok(allocated)
     }
 
-    /// Names of the phases that the program told, each once, in the order of the threads and of their streams. Reads the
+    /// Names of the phases that the program named, each once, in the order of the threads and of their streams. Reads the
     /// chunks that hold events.
     pub fn phases(&self) -> Result<Vec<String>, TraceError> {
         let mut phases: Vec<String> = Vec::new();
@@ -110,7 +110,7 @@ mod tests {
     use crate::{Batch, Event, Header, Op, Piece, Process, Ref, Site, Thread, Trace, Writer};
 
     #[test]
-    fn events_are_told_with_the_references_before_them_and_pieces_can_be_sought() {
+    fn events_come_with_the_references_before_them_and_pieces_can_be_sought() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seek.trace");
         let mut writer = Writer::create(&path, &Header::default()).unwrap();

@@ -60,13 +60,14 @@ pub struct Info {
 /// Counts of [`Event::Summary`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SummaryInfo {
-    /// Summaries told: one for each loop, and more where its arrays or bounds changed.
-    pub told: u64,
+    /// Summaries given: one for each loop, and more where its arrays or bounds changed.
+    #[serde(rename = "told")]
+    pub given: u64,
     /// Different loops, by their places in the source.
     pub loops: u64,
     /// Different arrays, by process, start and bytes.
     pub arrays: u64,
-    /// Those that are not a `policy::cdpc::Loop` as JSON; they are in no other count but `told`.
+    /// Those that are not a `policy::cdpc::Loop` as JSON; they are in no other count but `given`.
     pub malformed: u64,
 }
 
@@ -198,7 +199,7 @@ impl Info {
     }
 }
 
-/// What compilers said. Of a summary's fields only those that tell loops and arrays apart matter here.
+/// What compilers said. Of a summary's fields only those that distinguish loops and arrays matter here.
 #[derive(Default)]
 struct Said {
     info: SummaryInfo,
@@ -221,7 +222,7 @@ struct ArraySaid {
 impl Said {
     fn event(&mut self, process: u32, event: &Event) {
         let Event::Summary { text } = event else { return };
-        self.info.told += 1;
+        self.info.given += 1;
         match serde_json::from_str::<LoopSaid>(text) {
             Ok(said) => {
                 let arrays = said.summaries.iter().map(|array| (process, array.start, array.bytes));
@@ -233,7 +234,7 @@ impl Said {
     }
 
     fn finish(self) -> Option<SummaryInfo> {
-        (self.info.told > 0).then_some(SummaryInfo {
+        (self.info.given > 0).then_some(SummaryInfo {
             loops: self.loops.len() as u64,
             arrays: self.arrays.len() as u64,
             ..self.info
@@ -315,7 +316,7 @@ mod tests {
         writer.finish().unwrap();
         let info = info(&Trace::open(&path).unwrap()).unwrap();
         let expected = SummaryInfo {
-            told: 4,
+            given: 4,
             loops: 2,
             arrays: 3,
             malformed: 1,

@@ -130,12 +130,12 @@ pub enum Event {
         addr: u64,
         bytes: u64,
     },
-    /// `thread` uses the data set. One for which no thread was told is used by all.
+    /// `thread` uses the data set. One for which no thread was named is used by all.
     DataThread {
         set: u64,
         thread: ThreadId,
     },
-    /// The data set, with the ranges and threads told so far, gets the colors of `slot`; without a slot it is not
+    /// The data set, with the ranges and threads named so far, gets the colors of `slot`; without a slot it is not
     /// worth caching and gets the smallest number of colors.
     Allocate {
         set: u64,
@@ -260,7 +260,7 @@ pub struct Symbol {
     pub file: Option<String>,
     pub line: Option<u32>,
     /// Fields of its type with their offset and size, outermost first (`.hits[3].count`), where
-    /// DWARF tells; used to name the two sides of a false sharing.
+    /// DWARF says; used to name the two sides of a false sharing.
     pub fields: Vec<(u64, u64, String)>,
 }
 

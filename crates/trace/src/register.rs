@@ -1,5 +1,5 @@
 //! The upper half of the writer's tables: gives numbers to what is named, and collects what the
-//! file has not been told yet.
+//! file has not got yet.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -26,7 +26,7 @@ pub struct Register {
     refused: Option<String>,
 }
 
-/// Things that are told once and named by number afterwards.
+/// Things that are described once and named by number afterwards.
 struct Interned<T> {
     numbers: HashMap<T, u32>,
 }
@@ -123,7 +123,7 @@ impl Register {
         self.stacks.numbers.len()
     }
 
-    /// The blocks that tell the file all that it has not been told.
+    /// The blocks that write to the file all that it has not got.
     pub fn blocks(&mut self, jobs: &mut Vec<Job>) -> Result<(), TraceError> {
         if !self.new.is_empty() {
             let next = Tables {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::block::{BlockHead, FILE_HEAD, Kind, file_head};
-use crate::chunk::{Encoder, Told};
+use crate::chunk::{Encoded, Encoder};
 use crate::error::TraceError;
 use crate::limits;
 use crate::model::{Event, Ref, Site, ThreadId, Timed};
@@ -17,7 +17,7 @@ use crate::table::encode_sites;
 /// Something to append.
 pub enum Job {
     Json(Kind, Vec<u8>),
-    /// Sites that follow those told so far.
+    /// Sites that follow those written so far.
     Sites(Vec<Site>),
     Chunk {
         thread: ThreadId,
@@ -26,10 +26,10 @@ pub enum Job {
         events: Vec<Timed>,
     },
     /// A chunk whose references are encoded.
-    Told {
+    Encoded {
         thread: ThreadId,
         first: u64,
-        told: Told,
+        encoded: Encoded,
         events: Vec<Timed>,
     },
     Order(Vec<Run>),
@@ -42,7 +42,7 @@ pub enum Job {
 /// A buffer for use again.
 pub enum Spare {
     Refs(Vec<Ref>),
-    Told(Told),
+    Encoded(Encoded),
 }
 
 /// What has been written.
@@ -145,16 +145,16 @@ impl Sink {
                 refs.clear();
                 return Ok(Some(Spare::Refs(refs)));
             }
-            Job::Told {
+            Job::Encoded {
                 thread,
                 first,
-                mut told,
+                mut encoded,
                 events,
             } => {
-                told.payload(&events, &self.sites, &mut self.raw)?;
-                self.chunk(thread, first, told.refs, told.instructions, &events)?;
-                told.clear();
-                return Ok(Some(Spare::Told(told)));
+                encoded.payload(&events, &self.sites, &mut self.raw)?;
+                self.chunk(thread, first, encoded.refs, encoded.instructions, &events)?;
+                encoded.clear();
+                return Ok(Some(Spare::Encoded(encoded)));
             }
             Job::Order(runs) => {
                 order::encode(&runs, &mut self.raw);

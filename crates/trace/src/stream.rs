@@ -263,7 +263,7 @@ impl Ahead {
     fn next(&mut self, batch: &mut Batch) -> Result<bool, TraceError> {
         let piece = match self.full.as_ref().map(Receiver::recv) {
             Some(Ok(piece)) => piece,
-            // The other thread has gone: it has told the end, or it has failed without a word.
+            // The other thread has gone: it has sent the end, or it has failed without a word.
             _ => match self.thread.take().map(JoinHandle::join) {
                 Some(Err(_)) => Err(TraceError::Refused("the thread that reads the trace has failed".into())),
                 _ => Ok(Piece {

@@ -23,7 +23,7 @@ pub struct Tables {
     pub first_thread: usize,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<Thread>,
-    /// Threads told before of which more is known now.
+    /// Threads written before of which more is known now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub renamed: Vec<(u32, Thread)>,
     #[serde(skip_serializing_if = "nothing")]

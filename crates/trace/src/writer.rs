@@ -14,7 +14,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::block::Kind;
-use crate::chunk::{Coder, Told};
+use crate::chunk::{Coder, Encoded};
 use crate::error::TraceError;
 use crate::limits;
 use crate::model::{
@@ -82,7 +82,7 @@ struct Buffer {
 impl Buffer {
     /// References that are not in a chunk yet.
     fn len(&self) -> usize {
-        self.refs.len() + self.coder.as_ref().map_or(0, |coder| coder.told.refs)
+        self.refs.len() + self.coder.as_ref().map_or(0, |coder| coder.encoded.refs)
     }
 
     /// How many of these references the chunk takes, which has room for so many, and whether it is full then.
@@ -116,10 +116,10 @@ pub struct Writer {
     /// An empty buffer to use next.
     spare: Option<Vec<Ref>>,
     /// The same for references that come in runs.
-    told: Option<Told>,
+    encoded: Option<Encoded>,
     coder: Option<Box<Coder>>,
     register: Register,
-    /// Entries of tables told since they were last written.
+    /// Entries that the tables gained since they were last written.
     waiting: usize,
     order: Vec<Run>,
     /// Chunks written since the schedule was.
@@ -167,7 +167,7 @@ impl Writer {
             buffers: Vec::new(),
             buffered: 0,
             spare: None,
-            told: None,
+            encoded: None,
             coder: None,
             register: Register::default(),
             waiting: 0,
@@ -186,21 +186,21 @@ impl Writer {
     /// Adds an address space.
     pub fn process(&mut self, process: Process) -> u32 {
         let number = self.register.process(process);
-        self.told(1);
+        self.gained(1);
         number
     }
 
     pub fn thread(&mut self, thread: Thread) -> ThreadId {
         let number = self.register.thread(thread);
         self.buffers.push(Buffer::default());
-        self.told(1);
+        self.gained(1);
         number
     }
 
     /// Replaces what is known of a thread: its name or stack may be learned late.
     pub fn update_thread(&mut self, id: ThreadId, thread: Thread) {
         self.register.update_thread(id, thread);
-        self.told(1);
+        self.gained(1);
     }
 
     /// The number of a site, the same for the same site.
@@ -213,28 +213,28 @@ impl Writer {
     pub fn stack(&mut self, stack: Stack) -> StackId {
         let known = self.register.stacks();
         let number = self.register.stack(stack);
-        self.told(self.register.stacks() - known);
+        self.gained(self.register.stacks() - known);
         number
     }
 
     pub fn modules(&mut self, modules: impl IntoIterator<Item = Module>) {
-        let told = add(&mut self.register.new.modules, modules);
-        self.told(told);
+        let new = add(&mut self.register.new.modules, modules);
+        self.gained(new);
     }
 
     pub fn symbols(&mut self, symbols: impl IntoIterator<Item = Symbol>) {
-        let told = add(&mut self.register.new.symbols, symbols);
-        self.told(told);
+        let new = add(&mut self.register.new.symbols, symbols);
+        self.gained(new);
     }
 
     pub fn locations(&mut self, locations: impl IntoIterator<Item = Location>) {
-        let told = add(&mut self.register.new.locations, locations);
-        self.told(told);
+        let new = add(&mut self.register.new.locations, locations);
+        self.gained(new);
     }
 
     pub fn arrays(&mut self, arrays: impl IntoIterator<Item = Array>) {
-        let told = add(&mut self.register.new.arrays, arrays);
-        self.told(told);
+        let new = add(&mut self.register.new.arrays, arrays);
+        self.gained(new);
     }
 
     /// Adds references of a thread, in its order.
@@ -341,7 +341,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the schedule so far. As long as there is only one thread there is nothing to tell.
+    /// Writes the schedule so far. As long as there is only one thread there is nothing to write.
     fn schedule(&mut self) -> Result<(), TraceError> {
         self.unscheduled = 0;
         if self.order.is_empty() || self.buffers.len() == 1 {
@@ -364,13 +364,13 @@ impl Writer {
         (buffer.event_bytes, buffer.wide) = (0, 0);
         let first = buffer.first;
         let held = refs.len() + std::mem::take(&mut buffer.weight) + 4 * events.len();
-        buffer.first += (refs.len() + coder.as_ref().map_or(0, |coder| coder.told.refs)) as u64;
+        buffer.first += (refs.len() + coder.as_ref().map_or(0, |coder| coder.encoded.refs)) as u64;
         self.buffered -= held;
         let job = match coder {
-            Some(coder) => Job::Told {
+            Some(coder) => Job::Encoded {
                 thread,
                 first,
-                told: self.uncode(coder),
+                encoded: self.uncode(coder),
                 events,
             },
             None => Job::Chunk {
@@ -400,7 +400,7 @@ impl Writer {
             }
         }
         // Only buffers in use may keep memory.
-        (self.spare, self.told, self.coder) = (None, None, None);
+        (self.spare, self.encoded, self.coder) = (None, None, None);
         Ok(())
     }
 
@@ -414,7 +414,7 @@ impl Writer {
     fn submit(&mut self, job: Job) -> Result<(), TraceError> {
         match self.pipe.submit(job) {
             Ok(Some(Spare::Refs(refs))) => self.spare = Some(refs),
-            Ok(Some(Spare::Told(told))) => self.told = Some(told),
+            Ok(Some(Spare::Encoded(encoded))) => self.encoded = Some(encoded),
             Ok(None) => {}
             Err(failure) => {
                 // The file cannot go on after a gap: everything else is refused.
@@ -484,7 +484,7 @@ impl Writer {
     }
 
     /// Tables wait for the next chunk, but not if they become long.
-    fn told(&mut self, entries: usize) {
+    fn gained(&mut self, entries: usize) {
         self.waiting += entries;
         if self.waiting >= WAITING
             && let Err(failure) = self.tables()

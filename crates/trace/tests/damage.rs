@@ -254,7 +254,7 @@ fn files_of_older_versions_are_read() {
 }
 
 #[test]
-fn what_is_not_a_trace_is_told_apart() {
+fn what_is_not_a_trace_is_recognised() {
     let says = |bytes: &[u8], what: &str| {
         let error = Trace::from_bytes(bytes.to_vec())
             .err()

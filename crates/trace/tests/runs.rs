@@ -1,4 +1,4 @@
-//! References told as runs of bodies come back as if they had been told one by one.
+//! References written as runs of bodies come back as if they had been written one by one.
 
 mod memory;
 
@@ -75,16 +75,16 @@ struct Player {
 }
 
 impl Player {
-    /// Does `refs` of a run, with what is carried; what the writer must be told if not in runs.
+    /// Does `refs` of a run, with what is carried; what the writer must be given if not in runs.
     fn run(&mut self, body: &Stretch, addresses: &[u64], whole: bool) -> Vec<Deed> {
-        let mut told = Vec::new();
+        let mut done = Vec::new();
         if addresses.is_empty() {
             self.carried += u64::from(if whole { body.insns } else { 1 });
-            return told;
+            return done;
         }
         if self.carried + u64::from(body.refs[0].insns) > 255 {
             let instructions = std::mem::take(&mut self.carried);
-            told.push(Deed::Event(Event::Work { instructions }));
+            done.push(Deed::Event(Event::Work { instructions }));
         }
         for (r, &addr) in body.refs.iter().zip(addresses) {
             // An address left out takes nothing with it but itself.
@@ -92,15 +92,15 @@ impl Player {
                 continue;
             }
             let insns = r.insns + std::mem::take(&mut self.carried) as u8;
-            told.push(Deed::Ref(Ref { addr, insns, ..*r }));
+            done.push(Deed::Ref(Ref { addr, insns, ..*r }));
         }
         self.carried += u64::from(if whole { body.tail } else { 0 });
-        self.deeds.extend_from_slice(&told);
-        told
+        self.deeds.extend_from_slice(&done);
+        done
     }
 }
 
-fn tell(writer: &mut Writer, thread: u32, deeds: &[Deed]) {
+fn write(writer: &mut Writer, thread: u32, deeds: &[Deed]) {
     for deed in deeds {
         match deed {
             Deed::Ref(r) => writer.push(thread, *r).unwrap(),
@@ -221,8 +221,8 @@ fn play(seed: u64, steps: u64, kinds: u64, buffered_refs: usize) {
             if taken > 0 {
                 continue_run(player, body, &words[begin + 1..end]);
             } else {
-                let told = player.run(body, &words[begin + 1..end], whole);
-                tell(&mut writer, thread, &told);
+                let done = player.run(body, &words[begin + 1..end], whole);
+                write(&mut writer, thread, &done);
                 at = end + usize::from(!whole);
             }
         }
@@ -250,9 +250,9 @@ fn play(seed: u64, steps: u64, kinds: u64, buffered_refs: usize) {
 
 /// The model's part of a run that the writer took in.
 fn continue_run(player: &mut Player, body: &Stretch, addresses: &[u64]) {
-    let told = player.run(body, addresses, true);
+    let done = player.run(body, addresses, true);
     assert!(
-        !told.iter().any(|deed| matches!(deed, Deed::Event(_))),
+        !done.iter().any(|deed| matches!(deed, Deed::Event(_))),
         "more was carried than a reference can carry"
     );
 }

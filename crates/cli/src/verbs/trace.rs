@@ -245,7 +245,7 @@ fn describe(info: &Info) -> String {
     if let Some(said) = &info.summaries {
         let mut what = format!(
             "{} told by the compiler, of {} loops and {} arrays",
-            count(said.told),
+            count(said.given),
             count(said.loops),
             count(said.arrays)
         );

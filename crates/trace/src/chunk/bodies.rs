@@ -76,7 +76,7 @@ impl Four {
 
     /// The code for an address, whose difference is appended; it is learned.
     #[inline(always)]
-    pub(super) fn tell(&mut self, site: usize, addr: u64, before: u64, deltas: &mut [u8], bytes: &mut usize) -> u8 {
+    pub(super) fn code(&mut self, site: usize, addr: u64, before: u64, deltas: &mut [u8], bytes: &mut usize) -> u8 {
         let (last, stride) = (self.last[site], self.stride[site]);
         let delta = addr.wrapping_sub(last.wrapping_add(stride)) as i64;
         if delta == 0 {

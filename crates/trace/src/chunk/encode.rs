@@ -18,9 +18,9 @@ pub struct Encoder {
     site_low: Vec<u8>,
     site_high: Vec<u8>,
     insns: Vec<u8>,
-    /// As long as the differences of a chunk can be; `told` bytes of them are.
+    /// As long as the differences of a chunk can be; `used` bytes of them are.
     deltas: Vec<u8>,
-    told: usize,
+    used: usize,
     events: Vec<u8>,
     names: Vec<u8>,
 }
@@ -30,7 +30,7 @@ pub struct Encoder {
 struct Known {
     habit: Habit,
     /// All but the address of the reference that came next the last time ([`but_address`]), so that
-    /// one comparison tells whether all of it was foreseen.
+    /// one comparison decides whether all of it was foreseen.
     next: u64,
     /// Number in the trace's table.
     site: u32,
@@ -68,7 +68,7 @@ impl Default for Encoder {
             site_high: Vec::new(),
             insns: Vec::new(),
             deltas: vec![0; limits::CHUNK_REFS * 8 + 8],
-            told: 0,
+            used: 0,
             events: Vec::new(),
             names: Vec::new(),
         }
@@ -99,8 +99,8 @@ impl Encoder {
             before = i64::from(local.site);
         }
         // The decoder loads eight bytes wherever a difference begins.
-        let deltas = self.told + 8;
-        self.deltas[self.told..deltas].fill(0);
+        let deltas = self.used + 8;
+        self.deltas[self.used..deltas].fill(0);
         let head = [
             refs.len(),
             events.len(),
@@ -139,7 +139,7 @@ impl Encoder {
             self.numbers.resize(sites, (0, 0));
         }
         self.known = 0;
-        self.told = 0;
+        self.used = 0;
         for column in [
             &mut self.tokens,
             &mut self.site_low,
@@ -182,10 +182,10 @@ impl Encoder {
                 let (code, difference) = address(habit.last, r.addr, delta, before);
                 habit.learn(r.addr);
                 // Eight bytes are written, and those beyond the width written over: no loop.
-                if let Some(room) = self.deltas.get_mut(self.told..self.told + 8) {
+                if let Some(room) = self.deltas.get_mut(self.used..self.used + 8) {
                     room.copy_from_slice(&difference.to_le_bytes());
                 }
-                self.told += usize::from(WIDTHS[usize::from(code & 0xf)]);
+                self.used += usize::from(WIDTHS[usize::from(code & 0xf)]);
                 *place = token | code;
             }
             before = r.addr;
@@ -196,7 +196,7 @@ impl Encoder {
     }
 
     /// The number of the site of a reference that was not foreseen in all, and the token's part
-    /// that says so; the literals are told here.
+    /// that says so; the literals are written here.
     #[inline(never)]
     fn surprise(&mut self, r: &Ref, here: u16, before: u64, sites: &[Site]) -> Result<(u16, u8), TraceError> {
         let from = &mut self.locals[usize::from(here)].next;
@@ -244,19 +244,19 @@ impl Encoder {
 /// Bytes of difference that go with each address code.
 pub(super) const WIDTHS: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 0, 0, 0, 0, 0];
 
-/// The cheapest way to tell `addr`, which was not foreseen: its code, and the difference that goes with it. Without
+/// The cheapest way to write `addr`, which was not foreseen: its code, and the difference that goes with it. Without
 /// branches, because what was not foreseen by our predictor is not by the processor's.
 #[inline(always)]
 pub(super) fn address(last: u64, addr: u64, delta: i64, before: u64) -> (u8, i64) {
     let width = bytes_of(delta);
     let beside = addr.wrapping_sub(before) as i64;
     let other = bytes_of(beside);
-    let (code, told) = if (other < width) & (other <= 2) {
+    let (code, difference) = if (other < width) & (other <= 2) {
         (BESIDE_1 - 1 + other, beside)
     } else {
         (width, delta)
     };
-    (if addr == last { AGAIN } else { code }, told)
+    (if addr == last { AGAIN } else { code }, difference)
 }
 
 /// Bytes of the shortest two's complement form, 1 to 8.

@@ -1,6 +1,6 @@
 //! A chunk: up to 65536 references of one thread and the events among them, in columns.
 //!
-//! A reference is told as the surprise it holds. Two predictors see every reference, the same in
+//! A reference is written as the surprise it holds. Two predictors see every reference, the same in
 //! the encoder and in the decoder, and start afresh in every chunk:
 //!
 //! - **which site** comes next: the one that followed this site the last time, after as many
@@ -15,21 +15,21 @@
 mod bodies;
 mod decode;
 mod encode;
+mod encoded;
 pub mod event;
 mod runs;
-mod told;
 
 pub use decode::Decoder;
 pub use encode::Encoder;
+pub use encoded::Encoded;
 pub use runs::{Body, Coder};
-pub use told::Told;
 
 use crate::model::{Op, Site};
 
 /// Numbers at the front of the payload, each 4 bytes.
 const HEAD_NUMBERS: usize = 8;
 
-/// Low four bits of a token: how the address is told.
+/// Low four bits of a token: how the address is written.
 const ADDRESS: u8 = 0x0f;
 /// The site was not foreseen: a literal follows, and one of the instructions.
 const NEW_SITE: u8 = 0x10;

@@ -7,13 +7,13 @@
 //! site then has one successor for ever.
 
 use super::bodies::{Four, Known, NO_SITES, NOBODY, NOTHING, before, find, insert, link};
-use super::told::Told;
+use super::encoded::Encoded;
 use super::{NEW_INSNS, NEW_SITE};
 use crate::error::TraceError;
 use crate::limits;
 use crate::model::Ref;
 
-/// What [`crate::Writer::runs`] is told of a body.
+/// What [`crate::Writer::runs`] is given of a body.
 #[derive(Clone, Copy, Debug)]
 pub struct Body<'a> {
     /// Its references without addresses; the instructions of the first count from the entry.
@@ -28,15 +28,15 @@ pub struct Body<'a> {
 const HEAD: u64 = 0x9;
 /// The top four bits of a word that says that the run before it was left early.
 const LEFT: u64 = 0xa;
-/// The top bit tells words that are not addresses.
+/// The top bit marks words that are not addresses.
 const TAGGED: u64 = 1 << 63;
 /// Instead of a head: the body is one site, whose number follows.
 const SINGLE: u64 = 1 << 62;
 
-/// Tells one chunk after the other.
+/// Encodes one chunk after the other.
 #[derive(Default)]
 pub struct Coder {
-    pub told: Told,
+    pub encoded: Encoded,
     known: Vec<Known>,
     fours: Vec<Four>,
     /// Bodies by head: open addressing, 0 for nobody.
@@ -58,20 +58,20 @@ pub struct Taken {
 }
 
 impl Coder {
-    /// Begins a chunk, to be told to `told`; gives back the one before.
-    pub fn begin(&mut self, told: Told) -> Told {
+    /// Begins a chunk, to be encoded to `encoded`; gives back the one before.
+    pub fn begin(&mut self, encoded: Encoded) -> Encoded {
         self.known.clear();
         self.known.push(NOBODY);
         self.fours.clear();
         self.fours.push(NO_SITES);
         self.table.fill(0);
         (self.cur, self.here) = (0, 0);
-        std::mem::replace(&mut self.told, told)
+        std::mem::replace(&mut self.encoded, encoded)
     }
 
     /// What it holds in memory, in references' worth.
     pub fn weight(&self) -> usize {
-        self.told.refs + 3 * self.known.len() + 8 * self.fours.len() + self.table.len() / 4
+        self.encoded.refs + 3 * self.known.len() + 8 * self.fours.len() + self.table.len() / 4
     }
 
     /// Takes in runs as long as all is usual. `carried` are the instructions since the last
@@ -84,7 +84,7 @@ impl Coder {
         bodies: &dyn Fn(u64) -> Option<Body<'b>>,
     ) -> Taken {
         let mut at = 0;
-        let begun = self.told.refs;
+        let begun = self.encoded.refs;
         let stop = begun.saturating_add(most).min(limits::CHUNK_REFS);
         let full = loop {
             let rest = words.len() - at;
@@ -110,17 +110,17 @@ impl Coder {
                         None => break false,
                     }
                 }
-                Stopped::Room(refs) if self.told.refs + refs <= stop => {
-                    self.told.grow(refs);
+                Stopped::Room(refs) if self.encoded.refs + refs <= stop => {
+                    self.encoded.grow(refs);
                     continue;
                 }
                 Stopped::Room(refs) => refs,
             };
-            break self.told.refs + refs > limits::CHUNK_REFS;
+            break self.encoded.refs + refs > limits::CHUNK_REFS;
         };
         Taken {
             words: at,
-            refs: self.told.refs - begun,
+            refs: self.encoded.refs - begun,
             full,
         }
     }
@@ -129,15 +129,15 @@ impl Coder {
     /// to look at, even where they are beyond the limit.
     #[inline(never)]
     fn on(&mut self, words: &[u64], from: &mut usize, limit: usize, carry: &mut u64, stop: usize) -> Stopped {
-        let told = &mut self.told;
+        let encoded = &mut self.encoded;
         let known = self.known.as_mut_slice();
         let fours = self.fours.as_mut_slice();
         let (mut cur, mut here) = (self.cur as usize, self.here as usize);
         // What the two foresee, already in hand.
         let (mut follow, mut foreseen) = (known[cur].follow as usize, known[here].link);
         let (mut at, mut carried) = (*from, *carry);
-        let (mut done, mut run) = (told.refs, 0);
-        let room = stop.min(told.tokens.len());
+        let (mut done, mut run) = (encoded.refs, 0);
+        let room = stop.min(encoded.tokens.len());
         let stopped = loop {
             let Some(near) = words.get(at..).and_then(<[u64]>::first_chunk::<AHEAD>) else {
                 break Stopped::Last;
@@ -182,16 +182,16 @@ impl Coder {
             }
             if refs > 4 || !fours[slots].confirm(first_four) {
                 let before = before(fours, &known[here]);
-                match tell(&mut fours[slots..], &words[at + 1..end], before, told, done) {
-                    Addresses::Told => {}
+                match encode(&mut fours[slots..], &words[at + 1..end], before, encoded, done) {
+                    Addresses::Encoded => {}
                     Addresses::Tagged => break Stopped::Unusual,
                     Addresses::NoRoom => break Stopped::Room(refs),
                 }
             }
             if link != foreseen {
-                let names = told.names.len();
-                let literals = (&mut told.site_low, &mut told.site_high, &mut told.insns);
-                told.tokens[done] |= surprise(&mut known[here].link, link, names, literals);
+                let names = encoded.names.len();
+                let literals = (&mut encoded.site_low, &mut encoded.site_high, &mut encoded.insns);
+                encoded.tokens[done] |= surprise(&mut known[here].link, link, names, literals);
             }
             (cur, here) = (next, next);
             let body = &known[next];
@@ -203,8 +203,8 @@ impl Coder {
         };
         (self.cur, self.here) = (cur as u32, here as u32);
         // What was run is what references count, but for what is carried in and out.
-        told.instructions += *carry + run - carried;
-        told.refs = done;
+        encoded.instructions += *carry + run - carried;
+        encoded.refs = done;
         (*from, *carry) = (at, carried);
         stopped
     }
@@ -227,7 +227,7 @@ impl Coder {
         };
         let first = *carried + body.refs.first().map_or(0, |r| u64::from(r.insns));
         let left = words.get(end).is_some_and(|word| word >> 60 == LEFT);
-        if left || first > 255 || self.told.refs + refs > stop || addresses.iter().any(|a| a & TAGGED != 0) {
+        if left || first > 255 || self.encoded.refs + refs > stop || addresses.iter().any(|a| a & TAGGED != 0) {
             return false;
         }
         let new = self.meet(head, &body);
@@ -258,9 +258,9 @@ impl Coder {
             self.first_time(new, refs, &[r.addr], r.insns);
             return Ok(());
         }
-        self.told.grow(1);
+        self.encoded.grow(1);
         let body = self.known[next];
-        let name = self.told.names[body.number as usize];
+        let name = self.encoded.names[body.number as usize];
         if (name.op, name.size) != (r.op, r.size) {
             return Err(TraceError::Refused(format!(
                 "a reference says {:?} of {} bytes, its site {} says {:?} of {}",
@@ -268,19 +268,19 @@ impl Coder {
             )));
         }
         let before = before(&self.fours, &self.known[self.here as usize]);
-        let told = &mut self.told;
+        let encoded = &mut self.encoded;
         let link = link(body.number, u64::from(r.insns));
         let from = &mut self.known[self.here as usize].link;
         let mut token = 0;
         if *from != link {
-            let literals = (&mut told.site_low, &mut told.site_high, &mut told.insns);
-            token = surprise(from, link, told.names.len(), literals);
+            let literals = (&mut encoded.site_low, &mut encoded.site_high, &mut encoded.insns);
+            token = surprise(from, link, encoded.names.len(), literals);
         }
         let four = &mut self.fours[body.slots as usize];
-        token |= four.tell(0, r.addr, before, &mut told.deltas, &mut told.bytes);
-        told.tokens[told.refs] = token;
-        told.refs += 1;
-        told.instructions += u64::from(r.insns);
+        token |= four.code(0, r.addr, before, &mut encoded.deltas, &mut encoded.bytes);
+        encoded.tokens[encoded.refs] = token;
+        encoded.refs += 1;
+        encoded.instructions += u64::from(r.insns);
         self.known[self.cur as usize].follow = next as u32;
         (self.cur, self.here) = (next as u32, next as u32);
         Ok(())
@@ -293,7 +293,7 @@ impl Coder {
             head,
             link: NOTHING,
             follow: 0,
-            number: self.told.names.len() as u32,
+            number: self.encoded.names.len() as u32,
             slots: self.fours.len() as u32,
             refs: body.refs.len() as u16,
             tail: body.tail,
@@ -314,19 +314,19 @@ impl Coder {
         new
     }
 
-    /// All sites of a body are told for the first time.
+    /// All sites of a body are named for the first time.
     fn first_time(&mut self, new: usize, refs: &[Ref], addresses: &[u64], first: u8) {
-        self.told.grow(refs.len());
+        self.encoded.grow(refs.len());
         let mut before = before(&self.fours, &self.known[self.here as usize]);
-        let told = &mut self.told;
-        self.known[self.here as usize].link = link(told.names.len() as u32, u64::from(first));
+        let encoded = &mut self.encoded;
+        self.known[self.here as usize].link = link(encoded.names.len() as u32, u64::from(first));
         for (site, (r, &addr)) in refs.iter().zip(addresses).enumerate() {
             let insns = if site == 0 { first } else { r.insns };
-            told.site_low.push(0);
-            told.site_high.push(0);
-            told.insns.push(insns);
-            told.instructions += u64::from(insns);
-            told.names.push(*r);
+            encoded.site_low.push(0);
+            encoded.site_high.push(0);
+            encoded.insns.push(insns);
+            encoded.instructions += u64::from(insns);
+            encoded.names.push(*r);
             if site % 4 == 0 {
                 self.fours.push(NO_SITES);
             }
@@ -334,9 +334,9 @@ impl Coder {
             let four = &mut self.fours[slots];
             four.last[site % 4] = before;
             four.which[site % 4] = u64::MAX;
-            let code = four.tell(site % 4, addr, before, &mut told.deltas, &mut told.bytes);
-            told.tokens[told.refs] = NEW_SITE | code;
-            told.refs += 1;
+            let code = four.code(site % 4, addr, before, &mut encoded.deltas, &mut encoded.bytes);
+            encoded.tokens[encoded.refs] = NEW_SITE | code;
+            encoded.refs += 1;
             before = addr;
         }
         self.here = new as u32;
@@ -357,7 +357,7 @@ enum Stopped {
 
 /// What became of a run's addresses.
 enum Addresses {
-    Told,
+    Encoded,
     /// They are not all addresses.
     Tagged,
     NoRoom,
@@ -366,29 +366,29 @@ enum Addresses {
 /// The addresses of a run, of which not all were foreseen, or which are more than four; their tokens
 /// begin at `done`. Not part of the loop, so that the loop has the processor's registers to itself.
 #[inline(never)]
-fn tell(fours: &mut [Four], addresses: &[u64], mut before: u64, told: &mut Told, done: usize) -> Addresses {
+fn encode(fours: &mut [Four], addresses: &[u64], mut before: u64, encoded: &mut Encoded, done: usize) -> Addresses {
     if addresses.iter().fold(0, |any, a| any | a) & TAGGED != 0 {
         return Addresses::Tagged;
     }
-    if told.bytes + 8 * addresses.len() + 8 > told.deltas.len() {
+    if encoded.bytes + 8 * addresses.len() + 8 > encoded.deltas.len() {
         return Addresses::NoRoom;
     }
-    let tokens = &mut told.tokens[done..];
-    let (deltas, bytes) = (told.deltas.as_mut_slice(), &mut told.bytes);
+    let tokens = &mut encoded.tokens[done..];
+    let (deltas, bytes) = (encoded.deltas.as_mut_slice(), &mut encoded.bytes);
     for ((four, some), tokens) in fours.iter_mut().zip(addresses.chunks(4)).zip(tokens.chunks_mut(4)) {
         let foreseen = addresses.len() > 4 && some.first_chunk().is_some_and(|all| four.confirm(all));
         if !foreseen {
             for (site, (&addr, token)) in some.iter().zip(tokens).enumerate() {
-                *token = four.tell(site & 3, addr, before, deltas, bytes);
+                *token = four.code(site & 3, addr, before, deltas, bytes);
                 before = addr;
             }
         }
         before = some[some.len() - 1];
     }
-    Addresses::Told
+    Addresses::Encoded
 }
 
-/// The token's part that says which site comes, which was not foreseen; the literals are told here.
+/// The token's part that says which site comes, which was not foreseen; the literals are written here.
 #[inline(never)]
 fn surprise(from: &mut u64, link: u64, names: usize, literals: (&mut Vec<u8>, &mut Vec<u8>, &mut Vec<u8>)) -> u8 {
     let (site_low, site_high, insns) = literals;

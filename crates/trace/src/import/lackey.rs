@@ -10,7 +10,7 @@
 //!
 //! `I` is an instruction fetch, `L`, `S` and `M` are the loads, stores and modifies of the
 //! instruction before them, which gives them their program counter. Every `I` is one instruction.
-//! Lackey does not tell threads apart: the trace has one.
+//! Lackey does not distinguish threads: the trace has one.
 
 use super::lines::{Lines, decimal, hexadecimal, shown};
 use super::packed::Input;

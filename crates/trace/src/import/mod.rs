@@ -112,7 +112,7 @@ fn same(a: &Path, b: &Path) -> bool {
 }
 
 /// Imports from `input`, which people know as `name`, into `writer`. Input compressed by gzip, xz or
-/// zstd is recognised. The writer's header is replaced by one that says what the format tells.
+/// zstd is recognised. The writer's header is replaced by one that says what the format gives.
 pub fn read(
     format: Format,
     input: impl Read + Send + 'static,

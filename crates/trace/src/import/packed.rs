@@ -1,4 +1,4 @@
-//! Input that may be compressed: told by its first bytes, unpacked as it is read.
+//! Input that may be compressed: recognised by its first bytes, unpacked as it is read.
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Take};

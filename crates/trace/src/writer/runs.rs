@@ -62,7 +62,7 @@ impl Writer {
             self.chunk(thread)?;
         }
         let mut coder = self.coder.take().unwrap_or_default();
-        coder.begin(self.told.take().unwrap_or_default());
+        coder.begin(self.encoded.take().unwrap_or_default());
         let buffer = &mut self.buffers[thread as usize];
         let refs = std::mem::take(&mut buffer.refs);
         self.buffered -= refs.len();
@@ -80,7 +80,7 @@ impl Writer {
         Ok(())
     }
 
-    /// References of a thread that is told in runs. Gives back what is to be told otherwise.
+    /// References of a thread whose references come in runs. Gives back those that cannot.
     pub(super) fn among_runs<'r>(&mut self, thread: ThreadId, refs: &'r [Ref]) -> Result<&'r [Ref], TraceError> {
         let mut rest = refs;
         while let Some(first) = rest.first() {
@@ -119,9 +119,9 @@ impl Writer {
     }
 
     /// The thread's chunk ends: its coder is for whoever comes next.
-    pub(super) fn uncode(&mut self, mut coder: Box<Coder>) -> crate::chunk::Told {
-        let told = coder.begin(crate::chunk::Told::default());
+    pub(super) fn uncode(&mut self, mut coder: Box<Coder>) -> crate::chunk::Encoded {
+        let encoded = coder.begin(crate::chunk::Encoded::default());
         self.coder = Some(coder);
-        told
+        encoded
     }
 }

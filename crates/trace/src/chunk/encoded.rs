@@ -1,4 +1,4 @@
-//! The columns of a chunk that was told as runs, on their way to the file.
+//! The columns of a chunk that was encoded from runs, on their way to the file.
 
 use super::event;
 use crate::error::TraceError;
@@ -8,7 +8,7 @@ use crate::varint::put_signed;
 
 /// All of a chunk but its events.
 #[derive(Default)]
-pub struct Told {
+pub struct Encoded {
     pub refs: usize,
     /// Instructions that the references count.
     pub instructions: u64,
@@ -25,7 +25,7 @@ pub struct Told {
     pub bytes: usize,
 }
 
-impl Told {
+impl Encoded {
     /// Empty, to be used again.
     pub fn clear(&mut self) {
         self.tokens[..self.refs].fill(0);
@@ -68,9 +68,9 @@ impl Told {
             put_signed(&mut names, i64::from(name.site) - before);
             before = i64::from(name.site);
         }
-        let mut told = Vec::new();
-        event::encode(events, &mut told);
-        if told.len() > limits::CHUNK_EVENT_BYTES {
+        let mut happened = Vec::new();
+        event::encode(events, &mut happened);
+        if happened.len() > limits::CHUNK_EVENT_BYTES {
             return Err(TraceError::Refused("the events of a chunk take over 4 MiB".into()));
         }
         // The decoder loads eight bytes wherever a difference begins.
@@ -83,7 +83,7 @@ impl Told {
             self.site_low.len(),
             self.insns.len(),
             deltas,
-            told.len(),
+            happened.len(),
         ];
         for number in head {
             out.extend_from_slice(&(number as u32).to_le_bytes());
@@ -96,7 +96,7 @@ impl Told {
             &self.insns,
             &self.deltas[..self.bytes],
             &[0; 8],
-            &told,
+            &happened,
         ] {
             out.extend_from_slice(column);
         }
