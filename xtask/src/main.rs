@@ -1,5 +1,5 @@
 //! Generates what is derived from the definition of the command line and from the library's source, and
-//! tells when it is out of date.
+//! says when it is out of date.
 //!
 //! `cargo xtask generate` writes the manual pages to `docs/man`, the completions to `completions`, and
 //! C's headers to `crates/capi/include/domicile`; `cargo xtask check` fails if what is there differs from

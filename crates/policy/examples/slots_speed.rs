@@ -18,8 +18,8 @@ struct Mix {
     kind: Option<Kind>,
     /// Colors of a slot.
     slot: u64,
-    /// Whether the frames at hand are told.
-    told: bool,
+    /// Whether the frames at hand are given to the allocator.
+    with_frames: bool,
 }
 
 fn main() {
@@ -27,13 +27,13 @@ fn main() {
         .nth(1)
         .and_then(|text| text.parse().ok())
         .unwrap_or(1.0);
-    let mix = |name, caches, colors, kind, slot, told| Mix {
+    let mix = |name, caches, colors, kind, slot, with_frames| Mix {
         name,
         caches,
         colors,
         kind,
         slot,
-        told,
+        with_frames,
     };
     let mixes = [
         mix("private, X5355, frames told", 4, 64, Some(Kind::Private), 4, true),
@@ -66,7 +66,7 @@ fn rate(mix: &Mix, time: Duration) -> f64 {
     })
     .expect("caches that are");
     let owner = allocator.join();
-    let frames: Vec<u64> = match mix.told {
+    let frames: Vec<u64> = match mix.with_frames {
         // Many alike and some not, in no order.
         true => (0..mix.colors).map(|color| 8192 + u64::from(color * 37 % 61)).collect(),
         false => Vec::new(),

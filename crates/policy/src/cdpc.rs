@@ -1,7 +1,7 @@
 //! Compiler-directed page coloring (Bugnion96, section 5): a preferred color for each page of a parallel program,
 //! from what its compiler says of each array in each parallel loop.
 //!
-//! A summary tells how one loop uses one array ([`Loop`], section 5.1). [`touched`] makes pages of it. [`hints`] takes
+//! A summary says how one loop uses one array ([`Loop`], section 5.1). [`touched`] makes pages of it. [`hints`] takes
 //! the five steps of section 5.2, each in a file of its own:
 //!
 //! 1. `segments`: pages of one array that the same cpus touch, in maximal runs; segments of the same cpus are a set;
@@ -19,7 +19,7 @@
 //! [`Program`] collects the loops that a program describes, each once, for the simulated world and for the live one.
 //!
 //! [`order`] takes the steps from the second on, for segments that are known otherwise: from a trace of a program that
-//! no compiler told about.
+//! no compiler described.
 
 mod coloring;
 mod colors;

@@ -5,7 +5,7 @@
 //! global state. The same inputs and seed give the same decisions.
 //!
 //! A policy is one file in one of the folders `color/` and `homes/`, and one line in
-//! [`registry`]. The seam is [`Policy`]; its README tells the whole contract.
+//! [`registry`]. The seam is [`Policy`]; its README gives the whole contract.
 //!
 //! [`order`] decides in which order work runs, rather than where pages are. [`Name`] is a policy's name, read once.
 #![forbid(unsafe_code)]

@@ -3,7 +3,7 @@
 //! A world calls [`Policy::place`] when a page is touched for the first time, and
 //! [`Policy::observe`] at the moments that the policy asked for through [`Policy::interest`].
 //! The policy answers with a [`Placement`], or with [`Action`]s. A world carries out what it can,
-//! charges what it costs, and tells a policy of nothing that it did not ask for.
+//! charges what it costs, and reports nothing to a policy that it did not ask for.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ pub struct Interest {
     pub touches: bool,
     /// A tick each so many nanoseconds of each cpu's clock; 0: none.
     pub tick_ns: u64,
-    /// Memory pressure: told when a node's free frames fall below this; 0: never.
+    /// Memory pressure: reported when a node's free frames fall below this; 0: never.
     pub pressure_frames: u64,
     /// What is said of cache slots: by the program, or by a plan for it.
     pub slots: bool,

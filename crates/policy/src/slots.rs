@@ -2,7 +2,7 @@
 //!
 //! A slot is some colors of the shared caches, private to the data sets given to it or shared with
 //! all that has weak locality. Pure: what colors exist and how many frames of each are at
-//! hand is told, and what comes back is a set of colors.
+//! hand is given, and what comes back is a set of colors.
 
 mod allocator;
 mod caches;

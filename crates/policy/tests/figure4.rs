@@ -7,7 +7,7 @@
 //!
 //! What we infer: pages 8 and 0 begin segments of the same set, and had the same color, so cpu 0 has four pages of the
 //! first array alone: 0 to 3, half of them; and 8 to 10 are half of the second. So both are dealt evenly, and
-//! cpu 0 also uses the beginning of cpu 1's halves: one page, the least that can be. How much is shared is not told;
+//! cpu 0 also uses the beginning of cpu 1's halves: one page, the least that can be. How much is shared is not said;
 //! the last test tries all that can be.
 
 #![allow(clippy::single_range_in_vec_init)] // A list of one range is meant.
@@ -138,7 +138,7 @@ fn what_the_text_says_holds_however_much_is_shared() {
 }
 
 #[test]
-fn hints_tell_people_how_they_came_about() {
+fn hints_say_how_they_came_about() {
     let json = serde_json::to_value(hints(&loops(), &FOUR_COLORS).unwrap()).unwrap();
     assert_eq!(json["sets"][1]["cpus"], serde_json::json!([0, 1]));
     assert_eq!(json["segments"][1]["begin"], 9);

@@ -226,7 +226,7 @@ proptest! {
         let hints = order(&segments, &together, &machine).unwrap();
         check(&hints);
         prop_assert!(!two_sided(&hints) || hints.crowded == 0);
-        // Nothing depends on the order in which segments or arrays are told.
+        // Nothing depends on the order in which segments or arrays are given.
         let reversed: Vec<Segment> = segments.iter().rev().cloned().collect();
         prop_assert_eq!(&order(&reversed, &[vec![3, 2], vec![2, 0, 1, 1]], &machine).unwrap(), &hints);
     }

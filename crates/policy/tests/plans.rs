@@ -1,4 +1,4 @@
-//! Plans of slots: what is read is what was written, and a mistake is told where it is.
+//! Plans of slots: what is read is what was written, and a mistake is reported where it is.
 
 use policy::slots::{Frame, Kind, Memory, Plan, PlannedData, PlannedSlot, Site, Symbol, What};
 use proptest::prelude::*;
@@ -51,7 +51,7 @@ fn a_plan_says_which_data_gets_which_slot() {
 }
 
 #[test]
-fn a_mistake_is_told_with_its_line_its_key_and_what_is_allowed() {
+fn a_mistake_is_reported_with_its_line_its_key_and_what_is_allowed() {
     for (from, to, expected) in [
         (
             "bytes = 65536",

@@ -94,7 +94,7 @@ fn planes_that_are_swept_across_stay_with_page_coloring() {
     assert!(weighed.pages.iter().all(by_address));
     let [address, _, directed] = blocks(&weighed, 0);
     assert!(directed > address, "{:?}", weighed.weighed);
-    // What the five steps would do is still told: the sets, the segments, the order.
+    // What the five steps would do is still reported: the sets, the segments, the order.
     let plain = hints(&loops, &MACHINE).unwrap();
     assert_eq!((&weighed.sets, &weighed.segments), (&plain.sets, &plain.segments));
 }
@@ -174,7 +174,7 @@ fn segments_of_a_trace_are_weighed_too() {
         .collect();
     let weighed = weighed_order(&segments, &[vec![0, 1]], &MACHINE, 1).unwrap();
     assert_eq!(choices(&weighed), [(Choice::Directed, 64)]);
-    // Nothing depends on the order in which segments, arrays and lists are told.
+    // Nothing depends on the order in which segments, arrays and lists are given.
     let renumbered = |segment: &Segment| Segment {
         array: 7 - segment.array,
         ..segment.clone()
@@ -188,7 +188,7 @@ fn segments_of_a_trace_are_weighed_too() {
 }
 
 #[test]
-fn what_was_chosen_is_told_with_why() {
+fn what_was_chosen_is_reported_with_why() {
     let weighed = weighed(&planes(256), &MACHINE, 1).unwrap();
     let json = serde_json::to_value(&weighed).unwrap();
     assert_eq!(json["weighed"][0]["choice"], "page-coloring");
@@ -230,8 +230,8 @@ proptest! {
         let chosen = predicted(&loops, &MACHINE, ways, |page| colors[&page]).unwrap().unwrap();
         let address = predicted(&loops, &MACHINE, ways, |page| (page % 32) as u32).unwrap().unwrap();
         let touch: u64 = (0..weighed.weighed.len()).map(|set| blocks(&weighed, set)[1]).sum();
-        let told: u64 = (0..weighed.weighed.len()).map(|set| blocks(&weighed, set)[0]).sum();
-        prop_assert_eq!(told, address);
+        let reported: u64 = (0..weighed.weighed.len()).map(|set| blocks(&weighed, set)[0]).sum();
+        prop_assert_eq!(reported, address);
         // Up to the margin.
         let least = address.min(touch);
         prop_assert!(chosen * 95 <= least * 100, "{chosen} of {address} and {touch}: {:?}", weighed.weighed);

@@ -38,7 +38,7 @@ pub struct Grid {
     pub gains: Vec<Gain>,
     #[serde(rename = "check", default)]
     pub checks: Vec<Check>,
-    /// Whether each bar's speedup over one cpu is told.
+    /// Whether each bar's speedup over one cpu is reported.
     #[serde(default)]
     pub speedups: bool,
 }

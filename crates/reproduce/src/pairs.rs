@@ -7,7 +7,7 @@ use crate::error::ReproduceError;
 use crate::line::Line;
 use crate::paper::{Item, Run};
 use crate::programs::{Build, Program, Programs};
-use crate::reproduce::{Reproduction, Section, rounds_told};
+use crate::reproduce::{Reproduction, Section, rounds_in_words};
 use crate::saved::percent_saved;
 use crate::times::median;
 use crate::watch::Step;
@@ -24,7 +24,7 @@ struct Ground {
     colors: u64,
     /// Cpus that share an instance of it.
     cpus: u32,
-    told: String,
+    described: String,
 }
 
 impl Reproduction<'_> {
@@ -75,8 +75,8 @@ impl Reproduction<'_> {
         section.notes.push(match &ground {
             Ok(ground) => format!(
                 "measured here: seconds on the wall, {}, in turn; {}",
-                rounds_told(rounds),
-                ground.told
+                rounds_in_words(rounds),
+                ground.described
             ),
             Err(reason) => format!("not measured, simulated only: {reason}"),
         });
@@ -171,7 +171,7 @@ fn ground() -> Result<Ground, String> {
         bytes,
         colors: 1 << colors.bits,
         cpus: cache.map_or(1, |cache| cache.cpus_per_instance.max(1)),
-        told: format!(
+        described: format!(
             "{} colors of {} in {}, {source}; sizes by that cache",
             1u64 << colors.bits,
             report::bytes(colors.color_bytes),

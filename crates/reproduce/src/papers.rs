@@ -74,11 +74,11 @@ mod tests {
             for column in (0..item.columns.len()).filter(printed) {
                 let of = |row| value(item, row, column);
                 let classes = of("L2 compulsory") + of("L2 capacity") + of("L2 conflict");
-                let told = format!("{} {}", item.name, item.columns[column]);
-                assert!((classes - of("L2 misses")).abs() <= 1.0, "{told}: classes");
+                let name = format!("{} {}", item.name, item.columns[column]);
+                assert!((classes - of("L2 misses")).abs() <= 1.0, "{name}: classes");
                 let rate = 100.0 * of("L1 misses") / (of("I fetches") + of("D references"));
                 // The paper prints 4.747 as 4.8.
-                assert!((rate - of("L1 rate")).abs() < 0.06, "{told}: L1 rate {rate}");
+                assert!((rate - of("L1 rate")).abs() < 0.06, "{name}: L1 rate {rate}");
             }
         }
         let table1 = &paper.items[0];
@@ -137,21 +137,24 @@ mod tests {
             let of = |row: &crate::paper::Row, (at, column): (usize, &String)| Some((column.clone(), row.value(at)?));
             columns.filter_map(|at| of(&item.rows[0], at)).collect()
         };
-        let told = |of: &[(&str, f64)]| {
+        let expected = |of: &[(&str, f64)]| {
             of.iter()
                 .map(|&(at, value)| (at.to_string(), value))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(printed("figure5"), told(&[("1 thread", 5.4), ("4 threads", 22.7)]));
+        assert_eq!(printed("figure5"), expected(&[("1 thread", 5.4), ("4 threads", 22.7)]));
         assert_eq!(printed("figure6"), []);
         assert_eq!(printed("figure8"), []);
         assert_eq!(
             printed("figure9"),
-            told(&[("1 thread", 16.0), ("2 threads", 31.0), ("4 threads", 32.0)])
+            expected(&[("1 thread", 16.0), ("2 threads", 31.0), ("4 threads", 32.0)])
         );
-        assert_eq!(printed("figure10"), told(&[("2 threads", 54.0), ("4 threads", 62.0)]));
-        assert_eq!(printed("figure12"), told(&[("1 thread", 50.0)]));
-        assert_eq!(printed("figure13"), told(&[("64K", 2.0)]));
+        assert_eq!(
+            printed("figure10"),
+            expected(&[("2 threads", 54.0), ("4 threads", 62.0)])
+        );
+        assert_eq!(printed("figure12"), expected(&[("1 thread", 50.0)]));
+        assert_eq!(printed("figure13"), expected(&[("64K", 2.0)]));
     }
 
     /// Table 2 against itself and against what sections 7 and 8 say of it.

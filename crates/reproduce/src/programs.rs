@@ -57,7 +57,7 @@ pub struct Said {
 }
 
 impl Said {
-    /// Processor seconds, as the paper reports them; clock seconds of a program that does not tell.
+    /// Processor seconds, as the paper reports them; clock seconds of a program that does not say them.
     pub fn time(&self) -> f64 {
         self.cpu_seconds.unwrap_or(self.seconds)
     }

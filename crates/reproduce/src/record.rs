@@ -67,7 +67,7 @@ impl Recording<'_> {
         self.kept("", |trace| self.simulate_once(trace))
     }
 
-    /// What `simulate` makes of a trace of the program, or what it made of it an earlier time. `how` tells apart
+    /// What `simulate` makes of a trace of the program, or what it made of it an earlier time. `how` distinguishes
     /// different simulations of the same trace on the same machine.
     pub fn kept<T: Serialize + DeserializeOwned>(
         &self,

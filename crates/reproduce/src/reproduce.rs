@@ -70,7 +70,7 @@ impl<'a> Reproduction<'a> {
         })
     }
 
-    /// One item. Fails where nothing of it can be had; what fails of its parts is told in the section.
+    /// One item. Fails where nothing of it can be had; what fails of its parts is reported in the section.
     pub fn item(&mut self, item: &Item) -> Result<Section, ReproduceError> {
         let mut section = Section {
             item: item.clone(),
@@ -253,7 +253,7 @@ impl<'a> Reproduction<'a> {
             "timed here: processor seconds at size {n}, so that the data has the paper's ratio to the cache of {} that \
              this process gets; {}; seconds are of another machine and size: compare the speedups",
             report::bytes(cache),
-            rounds_told(rounds)
+            rounds_in_words(rounds)
         ));
         let spread = |(program, timing): (&Program, &Timing)| {
             format!(
@@ -304,7 +304,7 @@ impl<'a> Reproduction<'a> {
         section.notes.push(format!(
             "timed here: processor seconds of the threaded versions; {}; the cache that this process gets holds {}, the \
              paper's 2 MB; the paper prints curves without numbers",
-            rounds_told(rounds),
+            rounds_in_words(rounds),
             report::bytes(cache)
         ));
         Ok(())
@@ -346,7 +346,7 @@ impl<'a> Reproduction<'a> {
         section.notes.push(format!(
             "measured here: {count} null threads over {} bins, on one cpu, warm; {}; an L2 miss is a load from memory",
             measured.bins,
-            rounds_told(rounds)
+            rounds_in_words(rounds)
         ));
         Ok(())
     }
@@ -389,7 +389,7 @@ fn plane(cache: u64) -> u64 {
     4 * (cache / 3)
 }
 
-pub(crate) fn rounds_told(rounds: usize) -> String {
+pub(crate) fn rounds_in_words(rounds: usize) -> String {
     match rounds {
         1 => "one round".to_string(),
         rounds => format!("the median of {rounds} rounds, in turn"),

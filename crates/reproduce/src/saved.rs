@@ -88,11 +88,11 @@ impl Saved {
         names.sort_by(|a, b| most(b).cmp(&most(a)).then(a.cmp(b)));
         names.dedup();
         let thousands = |count: u64| format!("{:.0}", count as f64 / 1000.0);
-        let told = names.iter().take(NAMED).map(|name| {
+        let named = names.iter().take(NAMED).map(|name| {
             let (random, slots) = (of(&self.random, name), of(&self.slots, name));
             format!("{name} {} -> {}", thousands(random), thousands(slots))
         });
-        told.collect::<Vec<_>>().join(", ")
+        named.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -125,10 +125,10 @@ impl Reproduction<'_> {
         rows("simulated time saved", &item.unit, &Saved::time);
         for (column, (both, _)) in item.columns.iter().zip(&runs) {
             if let Ok(both) = both {
-                let told = both.by_structure();
+                let misses = both.by_structure();
                 section
                     .notes
-                    .push(format!("{column}, thousands of misses, random -> slots: {told}"));
+                    .push(format!("{column}, thousands of misses, random -> slots: {misses}"));
                 let refused = both.slots.refused.iter();
                 section
                     .notes
@@ -190,7 +190,7 @@ impl Reproduction<'_> {
 
 fn simulate(recording: &Recording, trace: &Path) -> Result<Saved, ReproduceError> {
     let mut config = sim::Config::new(recording.machine.clone(), POLICIES.map(sim::PolicySpec::new).to_vec());
-    // Who misses is told by structure; classes would take several times as long.
+    // Misses are counted by structure; classes would take several times as long.
     config.classes = false;
     config.detail.structures = true;
     let outcomes = recording.simulate(trace, &config)?;

@@ -11,7 +11,7 @@ use sys::memory::{Area, Size};
 use crate::error::ReproduceError;
 use crate::line::{Line, Ours};
 use crate::paper::Item;
-use crate::reproduce::{Reproduction, Section, block_bytes, rounds_told};
+use crate::reproduce::{Reproduction, Section, block_bytes, rounds_in_words};
 use crate::times::median;
 use crate::watch::Step;
 
@@ -177,7 +177,7 @@ impl Reproduction<'_> {
         });
         section.notes.push(format!(
             "measured here, seconds on the wall, {}: a data set of 32 MiB in pages of 4 KiB",
-            rounds_told(rounds)
+            rounds_in_words(rounds)
         ));
         for (way, means) in &cost.means {
             section.notes.push(format!("{}: {means}", way.row()));

@@ -34,16 +34,16 @@ pub fn text(section: &Section, columns: usize) -> String {
     let mut reasons: Vec<String> = Vec::new();
     for line in &section.lines {
         if let Some(reason) = &line.reason {
-            let told = format!("no number for {}: {reason}", line.row);
-            let told_for_column = format!("no number for {}: {reason}", line.column);
+            let for_row = format!("no number for {}: {reason}", line.row);
+            let for_column = format!("no number for {}: {reason}", line.column);
             // In tables of counts a reason is a column's, in tables of times a row's.
-            let told = if item.runs.iter().any(|run| run.of == line.column) {
-                told_for_column
+            let text = if item.runs.iter().any(|run| run.of == line.column) {
+                for_column
             } else {
-                told
+                for_row
             };
-            if !reasons.contains(&told) {
-                reasons.push(told);
+            if !reasons.contains(&text) {
+                reasons.push(text);
             }
         }
     }

@@ -18,7 +18,7 @@
 //!   Evenness comes first here, as with the paper's turns.
 //!
 //! There as many pages as can be are put right in a bounded number of trials. The others stay in conflict, and their cpus
-//! are told as crowded. `tests/hints.rs` counts how often that is: of 112 made-up programs with small arrays whose pages many
+//! are reported as crowded. `tests/hints.rs` counts how often that is: of 112 made-up programs with small arrays whose pages many
 //! cpus share, the five steps leave 71 in conflict and this 10; of 109 that read a table too, 77 and 55.
 
 use super::coloring::{Bound, Coloring, each, places};

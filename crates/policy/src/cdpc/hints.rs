@@ -50,7 +50,7 @@ pub struct Hints {
     pub weighed: Vec<Weighed>,
 }
 
-/// A stretch of memory that summaries tell of.
+/// A stretch of memory that summaries describe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Array {
     /// For people.
@@ -58,7 +58,7 @@ pub struct Array {
     pub start: u64,
     /// At least 1.
     pub bytes: u64,
-    /// Whether its size was told, or is the extent of what is touched.
+    /// Whether its size was given, or is the extent of what is touched.
     pub known: bool,
 }
 

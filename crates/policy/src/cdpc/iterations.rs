@@ -1,6 +1,6 @@
 //! Which iterations of a parallel loop a thread has (Bugnion96, section 5.1: array partitioning).
 //!
-//! A thread's part is told in a few progressions, however many pieces it has, so that a loop that is dealt in pieces of one
+//! A thread's part is described in a few progressions, however many pieces it has, so that a loop that is dealt in pieces of one
 //! iteration costs no more than one in pieces of a thousand.
 
 use super::{Direction, Loop, Schedule};

@@ -1,4 +1,4 @@
-//! The bytes that a nest of loops touches, told in as few ranges as pages allow.
+//! The bytes that a nest of loops touches, described in as few ranges as pages allow.
 //!
 //! Two pieces with less than a page between them leave no page out, wherever they are moved to: the pages of both are the
 //! pages of the range from one to the other. So ranges are joined over gaps that are smaller than a page, and what is

@@ -1,6 +1,6 @@
 //! The greedy path of steps 2 and 3 (Bugnion96, section 5.2): visits each node of a graph once, along edges while it can.
 //!
-//! Both graphs of the paper are told by groups: two nodes are adjacent if some group has both. Sets of cpus are adjacent
+//! Both graphs of the paper are given by groups: two nodes are adjacent if some group has both. Sets of cpus are adjacent
 //! where a cpu is in both, arrays where a loop uses both. So no edges are stored, of which there may be as many as pairs.
 //!
 //! The paper leaves open where to start and which of several adjacent nodes to take. Here nodes come numbered in the

@@ -187,7 +187,7 @@ impl Program {
 
     /// Hints for all loops together; with the ways of the cache, weighed against what static policies do ([`weighed`]).
     ///
-    /// A loop that cannot be must not take the others with it: it is dropped, and told beside the hints.
+    /// A loop that cannot be must not take the others with it: it is dropped, and reported beside the hints.
     pub fn hints(&mut self, machine: &Machine, ways: Option<u32>) -> Result<(Hints, Vec<Malformed>), Malformed> {
         let made = |loops: &[Loop]| match ways {
             Some(ways) => weighed(loops, machine, ways),

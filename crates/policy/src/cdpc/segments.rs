@@ -79,7 +79,7 @@ fn id(summary: &Summary) -> Id {
     (summary.start, summary.bytes)
 }
 
-/// Bytes and name of each array, as the summaries tell them: they may overlap.
+/// Bytes and name of each array, as the summaries describe them: they may overlap.
 type Extents<'a> = BTreeMap<Id, (Range<u64>, &'a str)>;
 
 /// The arrays cut at each other's boundaries, and of which of them each array is made.
@@ -254,7 +254,7 @@ fn users(loops: &[Loop], machine: &Machine) -> Result<Vec<(Range<u64>, u128)>, M
     Ok(users)
 }
 
-/// Summaries of a loop that tell of different bytes: what is read and then written is told twice.
+/// Summaries of a loop that describe different bytes: what is read and then written is described twice.
 fn different(a_loop: &Loop) -> Vec<&Summary> {
     let mut seen = HashSet::new();
     let bytes = |summary: &&Summary| Summary {

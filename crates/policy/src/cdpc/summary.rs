@@ -1,7 +1,7 @@
 //! What a compiler says of the arrays of parallel loops (Bugnion96, section 5.1).
 //!
 //! The same words cross three borders: the C ABI (`domicile/summary.h`), the trace (as JSON, one [`Loop`] in each
-//! `Summary` event), and the call of [`hints`](super). All sizes and distances are bytes unless told otherwise.
+//! `Summary` event), and the call of [`hints`](super). All sizes and distances are bytes unless said otherwise.
 
 use serde::{Deserialize, Serialize};
 
@@ -113,7 +113,7 @@ impl Summary {
 }
 
 impl Loop {
-    /// Most threads that a loop may have: cpus that a placement can tell apart.
+    /// Most threads that a loop may have: cpus that a placement can distinguish.
     pub const THREADS: u32 = 128;
 
     /// Whether all that is said can be: counts that are at least 1, arrays that end within the address space.

@@ -1,4 +1,4 @@
-//! The order in which threads that run in step come to what is new: what bin hopping goes by, as far as summaries tell it.
+//! The order in which threads that run in step come to what is new: what bin hopping goes by, as far as summaries describe it.
 
 use super::{Loop, Malformed, pages};
 

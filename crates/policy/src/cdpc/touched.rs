@@ -1,6 +1,6 @@
-//! The pages that a thread touches in a parallel loop, as the summaries of the loop tell it (Bugnion96, section 5.1).
+//! The pages that a thread touches in a parallel loop, as the summaries of the loop describe it (Bugnion96, section 5.1).
 //!
-//! Exact to the page: no page is told that the thread leaves alone, none is left out that it touches, if the summaries are
+//! Exact to the page: it names no page that the thread leaves alone, and leaves out none that the thread touches, if the summaries are
 //! right. The time depends on the pages that a thread touches, not on its iterations.
 
 use std::ops::Range;

@@ -2,7 +2,7 @@
 //!
 //! Which colors those are is decided by [`crate::slots::Allocator`], the code of the live library. Pages of a data
 //! set get them in turn; the pages of everything else get random colors, as from a kernel that knows of none of this.
-//! What is told of slots takes effect at once: pages that are touched later are placed, those that were
+//! What is said of slots takes effect at once: pages that are touched later are placed, those that were
 //! touched before are moved.
 
 mod ranges;
@@ -21,13 +21,13 @@ const NO_COLORS: &str = "the outermost cache of this machine has no colors";
 /// The names of `slots.rest`.
 pub const REST: &[&str] = &["any", "confine"];
 
-/// Ranges of all data sets together; what is told beyond them is refused. A bound on memory.
+/// Ranges of all data sets together; what is said beyond them is refused. A bound on memory.
 const RANGES: usize = 1 << 20;
 /// Data sets that may be spoken of at a time; the allocator limits those that have colors, and slots.
 const SETS: usize = 1 << 20;
 /// Slots that may be defined at a time.
 const SLOTS: usize = OWNER_LIMIT as usize;
-/// Refusals that are told in words.
+/// Refusals that are reported in words.
 const REFUSED: usize = 8;
 
 /// Frames by color are not looked at: what is refused for want of frames depends on more than a simulation knows.

@@ -182,7 +182,7 @@ impl Side {
     }
 
     /// `hint / length`. The high half of the product is the quotient or one less, because the reciprocal is less
-    /// than one too small; the remainder tells which.
+    /// than one too small; the remainder decides which.
     #[inline(always)]
     fn divide(&self, hint: u64) -> u64 {
         let low = ((u128::from(hint) * u128::from(self.reciprocal)) >> 64) as u64;

@@ -240,7 +240,7 @@ impl Allocator {
 
     /// Gives a data set the colors of its slot, on the caches of its cpus.
     ///
-    /// `frames_by_color` tells how many frames of each color are at hand; of colors beyond its end, any number
+    /// `frames_by_color` says how many frames of each color are at hand; of colors beyond its end, any number
     /// (empty: not known, nothing is refused for lack of frames). It is not asked where the slot has its
     /// colors already.
     pub fn allocate(&mut self, owner: Owner, data: DataSet, frames_by_color: &[u64]) -> Result<Grant, Refused> {
@@ -330,7 +330,7 @@ impl Allocator {
     pub fn available(&mut self, cpus: &[u32]) -> Result<Space, Refused> {
         self.concern(cpus)?;
         self.free_for(Kind::Private);
-        let caches = self.told_free();
+        let caches = self.free_colors();
         let color_bytes = self.caches.color_bytes;
         Ok(Space {
             bytes: caches

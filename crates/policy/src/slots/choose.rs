@@ -116,7 +116,7 @@ fn best(order: &mut Vec<u64>, eligible: &[u64], frames: &[u64], prefer: Prefer, 
     order.sort_unstable();
 }
 
-/// Frames at hand of a color; of what is not told, any number.
+/// Frames at hand of a color; of a color that has no entry, any number.
 pub(super) fn frames_of(frames: &[u64], color: u32) -> u64 {
     frames.get(color as usize).copied().unwrap_or(u64::MAX)
 }

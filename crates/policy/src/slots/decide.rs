@@ -90,7 +90,7 @@ impl Allocator {
                 kind,
                 asked: count,
                 color_bytes: self.caches.color_bytes,
-                free: self.told_free(),
+                free: self.free_colors(),
                 together: free,
             });
         }
@@ -165,8 +165,8 @@ impl Allocator {
         });
     }
 
-    pub(super) fn told_free(&self) -> Vec<Free> {
-        let told = |&cache: &u32| {
+    pub(super) fn free_colors(&self) -> Vec<Free> {
+        let free_in = |&cache: &u32| {
             let used = &self.used[cache as usize];
             let (private, shared) = (population(&used.private), population(&used.shared));
             Free {
@@ -176,6 +176,6 @@ impl Allocator {
                 shared,
             }
         };
-        self.concerned.iter().map(told).collect()
+        self.concerned.iter().map(free_in).collect()
     }
 }

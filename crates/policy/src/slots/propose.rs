@@ -55,7 +55,7 @@ pub struct Part {
     pub role: Role,
     /// Colors in each cache.
     pub colors: u32,
-    /// Misses in that slot, as its curve tells.
+    /// Misses in that slot, as its curve says.
     pub misses: u64,
     pub why: String,
 }

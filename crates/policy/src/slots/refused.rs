@@ -33,7 +33,7 @@ pub enum Refused {
     InUse { sets: u32 },
     /// Over-committed.
     #[error(
-        "{asked} {} colors ({} KiB) are not free: {}", kind_name(.kind), u64::from(*.asked) * .color_bytes / 1024, told(.free, *.together, *.color_bytes)
+        "{asked} {} colors ({} KiB) are not free: {}", kind_name(.kind), u64::from(*.asked) * .color_bytes / 1024, in_words(.free, *.together, *.color_bytes)
     )]
     Full {
         kind: Kind,
@@ -92,7 +92,7 @@ fn kind_name(kind: &Kind) -> &'static str {
     }
 }
 
-fn told(free: &[Free], together: u32, color_bytes: u64) -> String {
+fn in_words(free: &[Free], together: u32, color_bytes: u64) -> String {
     let one = |free: &Free| {
         let cpus: Vec<String> = free.cpus.iter().take(8).map(u32::to_string).collect();
         let more = if free.cpus.len() > 8 { " ..." } else { "" };

@@ -115,7 +115,7 @@ impl Reproduction<'_> {
             _ => self.gains(item, &drawings, section),
         }
         checks::notes(item, &drawings, section);
-        section.notes.push(told(grid, self.options.full));
+        section.notes.push(described(grid, self.options.full));
         section.drawing = draw::bars(item, &drawings);
     }
 
@@ -123,7 +123,7 @@ impl Reproduction<'_> {
     fn gains(&self, item: &Item, drawings: &Drawings, section: &mut Section) {
         let grid = drawings.grid;
         for (program, cpus) in drawings.cells() {
-            let row = format!("{program}, {}", cpus_told(cpus));
+            let row = format!("{program}, {}", cpus_in_words(cpus));
             for (machine, about) in grid.machines.iter().enumerate() {
                 let column = |what: String| match grid.machines.len() {
                     1 => what,
@@ -187,14 +187,14 @@ fn printed(item: &Item, program: &str, bar: &str, cpus: u32) -> Option<f64> {
     item.rows.iter().find(|row| row.name == program)?.value(column)
 }
 
-pub fn cpus_told(cpus: u32) -> String {
+pub fn cpus_in_words(cpus: u32) -> String {
     match cpus {
         1 => "1 cpu".to_string(),
         cpus => format!("{cpus} cpus"),
     }
 }
 
-fn told(grid: &Grid, full: bool) -> String {
+fn described(grid: &Grid, full: bool) -> String {
     let machines: Vec<String> = grid
         .machines
         .iter()

@@ -1,6 +1,6 @@
 //! Where time goes (figure 2): combined execution time, overheads, memory's cost for an instruction, the bus.
 
-use super::bars::{Drawings, cpus_told};
+use super::bars::{Drawings, cpus_in_words};
 use super::cell::Simulated;
 use crate::line::Line;
 use crate::paper::Item;
@@ -8,7 +8,7 @@ use crate::reproduce::{Reproduction, Section};
 
 type Part = (&'static str, &'static str, fn(&Simulated) -> f64);
 
-/// What of a simulation is told, with its unit. Parts of time are percent of the combined execution time.
+/// What of a simulation is reported, with its unit. Parts of time are percent of the combined execution time.
 const PARTS: [Part; 18] = [
     ("combined execution time", "ms", |s| s.total as f64 / 1e6),
     ("execution", "percent", |s| part(s, s.busy)),
@@ -44,7 +44,7 @@ fn part(simulated: &Simulated, ns: u64) -> f64 {
 
 pub fn lines(reproduction: &Reproduction, item: &Item, drawings: &Drawings, section: &mut Section) {
     for drawn in &drawings.drawn {
-        let row = format!("{}, {}", drawn.program, cpus_told(drawn.cpus));
+        let row = format!("{}, {}", drawn.program, cpus_in_words(drawn.cpus));
         for (column, unit, value) in PARTS {
             let ours = drawn.simulated.as_ref().map(value).map_err(Clone::clone);
             let place = reproduction.place(item, &row, column, unit);

@@ -15,7 +15,7 @@ use crate::reproduce::Reproduction;
 /// The phase that is counted, and the one that ends it: the first time step is not counted.
 const FROM: &str = "steady";
 const TO: &str = "done";
-/// What every program is told: one step before, one counted.
+/// The options that every program is given: one step before, one counted.
 const STEPS: [&str; 4] = ["--warm", "1", "--iterations", "1"];
 
 /// What one simulation of a cell counted, in nanoseconds of all cpus together unless it says otherwise.

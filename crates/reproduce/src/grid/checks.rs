@@ -1,6 +1,6 @@
 //! What the paper concludes, held against what came out; and the evidence where it is another thing.
 
-use super::bars::{Drawings, cpus_told, papers};
+use super::bars::{Drawings, cpus_in_words, papers};
 use super::cell::Simulated;
 use super::{Check, Grid};
 use crate::paper::Item;
@@ -13,7 +13,7 @@ const NOTICED: f64 = 0.05;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     pub held: bool,
-    pub told: String,
+    pub text: String,
 }
 
 /// Verdicts and evidence as notes of a section.
@@ -21,7 +21,7 @@ pub fn notes(item: &Item, drawings: &Drawings, section: &mut Section) {
     for check in &drawings.grid.checks {
         for verdict in verdicts(item, drawings, check) {
             let word = if verdict.held { "held" } else { "did not hold" };
-            section.notes.push(format!("{word}: {}", verdict.told));
+            section.notes.push(format!("{word}: {}", verdict.text));
         }
     }
     section.notes.extend(evidence(drawings));
@@ -51,10 +51,10 @@ pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict>
                     let enough = (paper * (1.0 - within)).max(1.0);
                     all.push(Verdict {
                         held: ours > enough,
-                        told: format!(
+                        text: format!(
                             "{}, {}: {} is {ours:.2} times as fast as {} (the paper, section {}: {paper:.2}; enough: {enough:.2})",
                             said.program,
-                            cpus_told(said.cpus),
+                            cpus_in_words(said.cpus),
                             about.of,
                             about.over,
                             said.section
@@ -74,7 +74,7 @@ pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict>
                 ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
                 let behind = ratios.iter().filter(|(ratio, ..)| *ratio < 1.0 - within);
                 let behind: Vec<String> = behind
-                    .map(|(ratio, program, cpus)| format!("{program} on {} ({ratio:.3})", cpus_told(*cpus)))
+                    .map(|(ratio, program, cpus)| format!("{program} on {} ({ratio:.3})", cpus_in_words(*cpus)))
                     .collect();
                 let Some((least, program, cpus)) = ratios.first() else {
                     continue;
@@ -82,11 +82,11 @@ pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict>
                 let better = others.join(" and ");
                 all.push(Verdict {
                     held: behind.is_empty(),
-                    told: if behind.is_empty() {
+                    text: if behind.is_empty() {
                         format!(
                             "{of} is nowhere more than {:.0} percent behind {better}; nearest to it: {program} on {}, {least:.3}{}",
                             100.0 * within,
-                            cpus_told(*cpus),
+                            cpus_in_words(*cpus),
                             on(machine)
                         )
                     } else {
@@ -107,15 +107,15 @@ pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict>
                     .filter_map(|(_, cpus)| Some((cpus, gain(program, cpus, machine, of, over)?)))
                     .collect();
                 if let [first, .., last] = &gains[..] {
-                    let told: Vec<String> = gains
+                    let listed: Vec<String> = gains
                         .iter()
                         .map(|(cpus, gain)| format!("{gain:.2} on {cpus}"))
                         .collect();
                     all.push(Verdict {
                         held: last.1 > first.1 && steady(&gains),
-                        told: format!(
+                        text: format!(
                             "{program}: the gain of {of} over {over} grows with cpus: {}{}",
-                            told.join(", "),
+                            listed.join(", "),
                             on(machine)
                         ),
                     });
@@ -137,9 +137,9 @@ pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict>
                     if let Some(gain) = gain(program, cpus, machine, of, over) {
                         all.push(Verdict {
                             held: gain <= 1.0 + within,
-                            told: format!(
+                            text: format!(
                                 "{program}, {}: no gain of {of} over {over}: {gain:.2}{}",
-                                cpus_told(cpus),
+                                cpus_in_words(cpus),
                                 on(machine)
                             ),
                         });
@@ -160,16 +160,16 @@ pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict>
                 let Some(each) = each.collect::<Option<Vec<_>>>() else {
                     continue;
                 };
-                let told: Vec<String> = each
+                let listed: Vec<String> = each
                     .iter()
                     .map(|(gain, other)| format!("{gain:.2} times {other}"))
                     .collect();
                 all.push(Verdict {
                     held: each.iter().all(|(gain, _)| *gain > 1.0),
-                    told: format!(
+                    text: format!(
                         "{program}, {}: {of} is faster than each alone: {}{}",
-                        cpus_told(*cpus),
-                        told.join(", "),
+                        cpus_in_words(*cpus),
+                        listed.join(", "),
                         on(machine)
                     ),
                 });
@@ -189,12 +189,12 @@ pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict>
                 .collect();
             let busy = occupied.iter().filter(|(_, occupancy)| occupancy >= percent).count();
             if !occupied.is_empty() {
-                let told: Vec<String> = occupied.iter().map(|(name, bus)| format!("{name} {bus:.0}")).collect();
+                let listed: Vec<String> = occupied.iter().map(|(name, bus)| format!("{name} {bus:.0}")).collect();
                 all.push(Verdict {
                     held: busy >= *programs,
-                    told: format!(
+                    text: format!(
                         "with {cpus} cpus the bus is occupied for {percent:.0} percent or more in {programs} programs: {}",
-                        told.join(", ")
+                        listed.join(", ")
                     ),
                 });
             }
@@ -250,7 +250,7 @@ fn evidence(drawings: &Drawings) -> Vec<String> {
         }
         text
     };
-    let told = drawings.drawn.iter().filter_map(|drawn| {
+    let notes = drawings.drawn.iter().filter_map(|drawn| {
         let simulated = drawn.simulated.as_ref().ok()?;
         let machine = match grid.machines.len() {
             1 => String::new(),
@@ -259,12 +259,12 @@ fn evidence(drawings: &Drawings) -> Vec<String> {
         Some(format!(
             "{}, {}, {machine}{}: {}",
             drawn.program,
-            cpus_told(drawn.cpus),
+            cpus_in_words(drawn.cpus),
             grid.bars[drawn.bar].name,
             of(simulated)
         ))
     });
-    told.collect()
+    notes.collect()
 }
 
 #[cfg(test)]
@@ -338,11 +338,11 @@ mod tests {
         };
         let of = |cells: &[(u32, &[u64])]| verdict(&behind, "figure9", cells).remove(0);
         assert!(of(&[(1, &[97, 300, 100, 1])]).held);
-        let told = of(&[(1, &[97, 300, 100, 1]), (8, &[300, 90, 100, 1])]);
+        let verdict = of(&[(1, &[97, 300, 100, 1]), (8, &[300, 90, 100, 1])]);
         assert!(
-            !told.held && told.told.contains("tomcatv on 8 cpus (0.900)"),
+            !verdict.held && verdict.text.contains("tomcatv on 8 cpus (0.900)"),
             "{}",
-            told.told
+            verdict.text
         );
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
-use super::bars::cpus_told;
+use super::bars::cpus_in_words;
 use super::cell::{config, mapped};
 use super::{Grid, View};
 use crate::error::ReproduceError;
@@ -124,7 +124,7 @@ impl Reproduction<'_> {
         let mut maps = Vec::new();
         let bar = &grid.bars[0];
         for (program, cpus) in self.places(grid) {
-            let row = format!("{program}, {}", cpus_told(cpus));
+            let row = format!("{program}, {}", cpus_in_words(cpus));
             let machine = grid.machines[0].machine(cpus)?;
             let team = self.team(programs, &program, &bar.version, cpus);
             let map = team.and_then(|team| {

@@ -1,4 +1,4 @@
-//! What each cpu uses one after the other, as the summaries of the loops tell it: the material that colorings are
+//! What each cpu uses one after the other, as the summaries of the loops describe it: the material that colorings are
 //! weighed by.
 //!
 //! A loop is gone through in its own order: iteration by iteration, within an iteration along its outermost inner loop,
@@ -79,7 +79,7 @@ impl Visits {
         for segments in of_array.values_mut() {
             segments.sort_unstable_by_key(|segment| segment.pages.start);
         }
-        // Arrays by address and lists by their arrays, so that nothing depends on how they are numbered or in what order told.
+        // Arrays by address and lists by their arrays, so that nothing depends on how they are numbered or in what order described.
         let first = |array: &u32| of_array.get(array).map(|segments| segments[0].pages.start);
         let by_address = |list: &Vec<u32>| {
             let mut list: Vec<(u64, u32)> = list.iter().filter_map(|array| Some((first(array)?, *array))).collect();

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_those_covered_whole_however_they_were_told() {
+    fn pages_are_those_covered_whole_however_they_were_given() {
         let mut ranges = Ranges::default();
         let pages = |ranges: &Ranges| {
             let one = |(page, pages): (Page, u64)| (page.space, page.number, pages);

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Symbol {
     pub name: String,
-    /// The program it belongs to, where the name tells.
+    /// The program it belongs to, where the name says.
     pub program: Option<String>,
     /// Where it is declared; for readers, it decides nothing.
     pub place: Option<(String, u32)>,
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_is_recognised_by_what_the_name_tells() {
+    fn a_stack_is_recognised_by_what_the_name_says() {
         let malloc = Frame {
             function: Some("malloc"),
             module: Some("/lib/libc.so.6"),
