@@ -169,7 +169,7 @@ impl Back {
             cpus: std::slice::from_ref(&self.cpu),
             homes: &self.homes,
             memory: &self.memory,
-            ahead: &[],
+            software_prefetch: &[],
             pages: self.frames.len(),
             classes: config.classes,
             knows_instructions: front.knows_instructions(),

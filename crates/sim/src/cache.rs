@@ -17,7 +17,7 @@ pub const WATCH: u32 = 2;
 pub const PERM: u32 = 4;
 /// On machines with one cpu, where nobody asks: the cache's prefetcher brought the line, and
 /// nothing has asked for it yet. Beyond level 1, on machines with prefetches of the program: one of them asked for the
-/// line, which may still be on its way ([`crate::ahead`]).
+/// line, which may still be on its way ([`crate::software_prefetch`]).
 pub const BROUGHT: u32 = PERM;
 /// Line numbers must be below this.
 pub const LINES_MAX: u32 = (1 << 29) - 1;

@@ -75,7 +75,7 @@ impl Engine {
         if COHERENT {
             let waits = CLASSES && self.seen(a);
             self.agree(a, Some(step));
-            if step.ahead && self.caches[step.instance as usize].state(at) & BROUGHT != 0 {
+            if step.software_prefetch && self.caches[step.instance as usize].state(at) & BROUGHT != 0 {
                 self.found_ahead(a, step, at, false);
             }
             let cache = &mut self.caches[step.instance as usize];

@@ -1,13 +1,11 @@
 //! One run: the machine's state.
 //!
 //! How a reference is carried out is in [`crate::pieces`], what lies beyond the first cache in
-//! [`crate::beyond`], the other cpus in [`crate::coherence`], and the policy at work in
-//! [`crate::acting`].
+//! [`crate::miss_path`], the other cpus in [`crate::coherence`], and the policy at work in
+//! [`crate::dynamic`].
 
 use policy::{Interest, Policy};
 
-use crate::acting::Acting;
-use crate::ahead::Ahead;
 use crate::cache::{Cache, LINES_MAX};
 use crate::clock::{Spent, Units, units, whole_ns};
 use crate::coherence::Deposit;
@@ -15,6 +13,7 @@ use crate::config::{Config, Costs};
 use crate::counts::{CacheCounts, CpuCounts};
 use crate::detail::Detail;
 use crate::directory::Directory;
+use crate::dynamic::Dynamic;
 use crate::error::SimError;
 use crate::homes::{Homes, touch};
 use crate::layout::Layout;
@@ -26,6 +25,7 @@ use crate::prefetch::Prefetchers;
 use crate::recency::{Arena, Prior, Recency};
 use crate::sharing::Pending;
 use crate::slots::Planned;
+use crate::software_prefetch::SoftwarePrefetch;
 use crate::steps::{Step, Steps};
 use crate::tlb::Tlb;
 use crate::waits::Wait;
@@ -33,7 +33,7 @@ use policy::Random;
 
 /// A frame in use.
 #[derive(Clone, Copy, Debug)]
-pub struct Copy {
+pub struct PageCopy {
     /// The frame, and in the lowest [`NODE_BITS`] its node: four of these fill a line of the host.
     home: u64,
     /// Number of the virtual page in its address space.
@@ -43,7 +43,7 @@ pub struct Copy {
 /// There are 256 nodes at most ([`Layout`]).
 const NODE_BITS: u32 = 8;
 
-impl Copy {
+impl PageCopy {
     #[inline(always)]
     pub fn frame(&self) -> u64 {
         self.home >> NODE_BITS
@@ -88,7 +88,7 @@ pub struct Engine {
     pub tlbs: Vec<Tlb>,
     pub refill: Units,
     pub table: PageTable,
-    pub copies: Vec<Copy>,
+    pub copies: Vec<PageCopy>,
     pub homes: Homes,
     pub memory: Memory,
     pub directory: Directory,
@@ -97,7 +97,7 @@ pub struct Engine {
     pub counts: Vec<CacheCounts>,
     /// Instance that serves a cpu, by cpu and kind.
     instances: Vec<u32>,
-    pub acting: Option<Box<Acting>>,
+    pub dynamic: Option<Box<Dynamic>>,
     pub costs: Costs,
     /// Where the policy wants to know of cache slots, and a plan speaks of them.
     pub plan: Option<Box<Planned>>,
@@ -105,7 +105,7 @@ pub struct Engine {
     /// Where a cache of the machine prefetches.
     pub prefetchers: Option<Box<Prefetchers>>,
     /// Where the program's prefetches do something.
-    pub ahead: Option<Box<Ahead>>,
+    pub software_prefetch: Option<Box<SoftwarePrefetch>>,
     pub classes: bool,
     pub coherent: bool,
     clock: Units,
@@ -137,7 +137,7 @@ impl Engine {
             .flat_map(|cpu| layout.caches.iter().map(move |shape| shape.instance(cpu) as u32))
             .collect();
         let homes = Homes::new(machine, policy);
-        let acting = (homes.interest != Interest::NONE).then(|| Box::new(Acting::new(machine, homes.interest)));
+        let dynamic = (homes.interest != Interest::NONE).then(|| Box::new(Dynamic::new(machine, homes.interest)));
         let finest = layout.caches.iter().map(|shape| shape.line_bits).min().unwrap_or(6);
         let copies_max = u64::from(LINES_MAX >> (layout.page_bits - finest));
         Ok(Engine {
@@ -163,12 +163,12 @@ impl Engine {
             counts: vec![CacheCounts::default(); kinds * machine.cpus as usize],
             instances,
             homes,
-            acting,
+            dynamic,
             costs: config.costs,
             plan: None,
             detail: None,
             prefetchers: Prefetchers::new(&layout),
-            ahead: Ahead::new(machine, &layout),
+            software_prefetch: SoftwarePrefetch::new(machine, &layout),
             classes: config.classes,
             coherent: machine.cpus > 1,
             clock: units(1000.0 / machine.clock_mhz),
@@ -224,25 +224,25 @@ impl Engine {
     #[cold]
     #[inline(never)]
     pub fn first_touch(&mut self, who: Who, page: u32, write: bool) -> Result<(), SimError> {
-        if self.acting.is_some() {
+        if self.dynamic.is_some() {
             self.homes.world.now_ns = whole_ns(self.cpus[who.cpu as usize].clock);
         }
         let touch = touch(self.table.page(page), who.thread, who.cpu, write);
         let frame = self.homes.place(&touch, self.table.len())?;
         let copy = self.new_copy(page, frame)?;
-        if let Some(acting) = &mut self.acting {
-            acting.new_page(page, copy);
+        if let Some(dynamic) = &mut self.dynamic {
+            dynamic.new_page(page, copy);
         }
         Ok(())
     }
 
     /// Numbers a frame that begins to hold a page or a replica of it.
     pub fn new_copy(&mut self, page: u32, frame: u64) -> Result<u32, SimError> {
-        let copy = Copy {
+        let copy = PageCopy {
             home: frame << NODE_BITS | u64::from(self.homes.frames.node_of(frame)),
             number: self.table.page(page).number,
         };
-        if let Some(number) = self.acting.as_mut().and_then(|acting| acting.free_copies.pop()) {
+        if let Some(number) = self.dynamic.as_mut().and_then(|dynamic| dynamic.free_copies.pop()) {
             self.copies[number as usize] = copy;
             return Ok(number);
         }
@@ -264,7 +264,10 @@ impl Engine {
             cpus: &self.cpus,
             homes: &self.homes,
             memory: &self.memory,
-            ahead: self.ahead.as_ref().map_or(&[], |ahead| &ahead.counts),
+            software_prefetch: self
+                .software_prefetch
+                .as_ref()
+                .map_or(&[], |software_prefetch| &software_prefetch.counts),
             pages: self.table.len(),
             classes: self.classes,
             knows_instructions: self.traits.counts_instructions || self.traits.has_fetches,

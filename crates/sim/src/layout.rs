@@ -187,7 +187,7 @@ pub struct Layout {
     pub block_bits: u32,
     pub nodes: u32,
     /// The kind of cache that the program's prefetches go to, where they do anything.
-    pub ahead: Option<usize>,
+    pub software_prefetch: Option<usize>,
 }
 
 impl Layout {
@@ -243,7 +243,7 @@ impl Layout {
         let level_one = caches.iter().filter(|shape| shape.level == 1);
         let page_bits = machine.page_bytes.trailing_zeros();
         Ok(Layout {
-            ahead: machine.prefetch.and(data.last().copied()),
+            software_prefetch: machine.prefetch.and(data.last().copied()),
             piece_bits: level_one.map(|shape| shape.line_bits).min().unwrap_or_else(|| {
                 caches
                     .iter()

@@ -4,10 +4,7 @@
 //! [`simulate_refs`] for references in memory; a machine, some policies and what to report make a [`Config`].
 #![forbid(unsafe_code)]
 
-mod acting;
-mod ahead;
 mod back;
-mod beyond;
 mod cache;
 mod cdpc;
 mod clock;
@@ -18,6 +15,7 @@ mod curves;
 mod detail;
 mod directory;
 mod distance;
+mod dynamic;
 mod engine;
 mod error;
 mod filter;
@@ -28,6 +26,7 @@ mod homes;
 mod input;
 mod layout;
 mod memory;
+mod miss_path;
 mod outcome;
 mod pages;
 mod pieces;
@@ -35,15 +34,16 @@ mod prefetch;
 mod recency;
 mod schedule;
 mod sharing;
+mod sharing_class;
 mod simulate;
 mod slots;
+mod software_prefetch;
 mod split;
 mod steps;
 pub mod structures;
-mod sync;
+mod synchronisation;
 mod tlb;
 mod tracing;
-mod verdicts;
 mod waits;
 mod warm;
 mod window;

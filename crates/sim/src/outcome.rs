@@ -11,7 +11,6 @@ use std::sync::Arc;
 use policy::Page;
 use serde::Serialize;
 
-use crate::ahead::AheadCounts;
 use crate::cdpc::{CdpcOutcome, Told};
 use crate::clock::{Spent, whole_ns};
 use crate::config::Config;
@@ -22,6 +21,7 @@ use crate::engine::Cpu;
 use crate::homes::Homes;
 use crate::layout::{Layout, Shape};
 use crate::memory::Memory;
+use crate::software_prefetch::PrefetchCounts;
 use crate::work::WorkOutcome;
 
 /// The result for one policy. Serializes to the JSON object that `domicile simulate --json` prints.
@@ -208,7 +208,7 @@ pub struct Tally<'a> {
     pub homes: &'a Homes,
     pub memory: &'a Memory,
     /// By cpu, where the machine carries prefetches out.
-    pub ahead: &'a [AheadCounts],
+    pub software_prefetch: &'a [PrefetchCounts],
     /// Pages touched.
     pub pages: usize,
     pub classes: bool,
@@ -283,9 +283,16 @@ fn of_cpu(tally: &Tally, cpu: usize, has_tlb: bool, used: bool) -> CpuOutcome {
     let counts = &tally.counts[cpu * kinds..(cpu + 1) * kinds];
     let shapes = tally.layout.caches.iter().zip(counts).enumerate();
     let caches = shapes
-        .map(|(kind, (shape, counts))| of_cache(shape, counts, tally.classes, tally.layout.ahead == Some(kind)))
+        .map(|(kind, (shape, counts))| {
+            of_cache(
+                shape,
+                counts,
+                tally.classes,
+                tally.layout.software_prefetch == Some(kind),
+            )
+        })
         .collect();
-    let prefetch = tally.ahead.get(cpu).map(PrefetchOutcome::of);
+    let prefetch = tally.software_prefetch.get(cpu).map(PrefetchOutcome::of);
     let number = cpu as u32;
     let cpu = &tally.cpus[cpu];
     CpuOutcome {
@@ -308,8 +315,8 @@ fn of_cpu(tally: &Tally, cpu: usize, has_tlb: bool, used: bool) -> CpuOutcome {
     }
 }
 
-/// `ahead`: whether prefetches of the program come to the cache.
-fn of_cache(shape: &Shape, counts: &CacheCounts, classes: bool, ahead: bool) -> CacheOutcome {
+/// `software_prefetch`: whether prefetches of the program come to the cache.
+fn of_cache(shape: &Shape, counts: &CacheCounts, classes: bool, software_prefetch: bool) -> CacheOutcome {
     let prefetches = shape.prefetch.is_some();
     let class: [Option<u64>; CLASSES] = counts.classes.map(|count| classes.then_some(count));
     CacheOutcome {
@@ -327,11 +334,11 @@ fn of_cache(shape: &Shape, counts: &CacheCounts, classes: bool, ahead: bool) -> 
         upgrades: counts.upgrades,
         prefetches: prefetches.then_some(counts.prefetches),
         prefetch_hits: prefetches.then_some(counts.prefetch_hits),
-        stall_ns: of_stall(counts, classes, ahead),
+        stall_ns: of_stall(counts, classes, software_prefetch),
     }
 }
 
-fn of_stall(counts: &CacheCounts, classes: bool, ahead: bool) -> StallOutcome {
+fn of_stall(counts: &CacheCounts, classes: bool, software_prefetch: bool) -> StallOutcome {
     let stall: [Option<u64>; CLASSES] = counts.class_stall.map(|time| classes.then_some(whole_ns(time)));
     StallOutcome {
         hit: whole_ns(counts.hit_stall),
@@ -345,7 +352,7 @@ fn of_stall(counts: &CacheCounts, classes: bool, ahead: bool) -> StallOutcome {
         true_sharing: stall[3],
         false_sharing: stall[4],
         upgrade: whole_ns(counts.upgrade_stall),
-        late: ahead.then_some(whole_ns(counts.late_stall)),
+        late: software_prefetch.then_some(whole_ns(counts.late_stall)),
     }
 }
 

@@ -1,14 +1,14 @@
 //! How a reference is carried out: cut into pieces, of which each finds its page and goes to the
 //! first cache of its route. The common case, a hit there that nobody else has to know of, ends
-//! here; what lies beyond is in [`crate::beyond`].
+//! here; what lies beyond is in [`crate::miss_path`].
 
 use trace::{Op, Ref};
 
-use crate::beyond::Start;
 use crate::cache::{BROUGHT, DIRTY, PERM, WATCH};
 use crate::clock::Units;
 use crate::engine::{Engine, Traits};
 use crate::error::SimError;
+use crate::miss_path::Start;
 use crate::recency::Prior;
 use crate::steps::Step;
 
@@ -116,7 +116,7 @@ impl Engine {
         if first {
             self.first_touch(who, page, write)?;
         }
-        let copy = match self.acting.is_some() {
+        let copy = match self.dynamic.is_some() {
             true => self.before(who, page, write)?,
             false => page,
         };
@@ -124,7 +124,7 @@ impl Engine {
         let physical = self.copies[copy as usize].frame() << page_bits | offset;
         let now = self.cpus[who.cpu as usize].clock;
         let first = self.first_cache::<COHERENT, CLASSES>(who.cpu, r.op, copy, from, physical);
-        if first == First::Done && self.acting.is_none() && self.detail.is_none() {
+        if first == First::Done && self.dynamic.is_none() && self.detail.is_none() {
             return Ok(());
         }
         let access = Access {
@@ -182,7 +182,7 @@ impl Engine {
             self.prefetch(a);
         }
         self.detail_done(a);
-        match self.acting.is_some() {
+        match self.dynamic.is_some() {
             true => self.after(a, tlb_missed),
             false => Ok(()),
         }
@@ -250,7 +250,7 @@ impl Engine {
             let cpu = &mut self.cpus[cpu as usize];
             cpu.clock += step.hit;
             cpu.spent.cache += step.hit;
-            if step.ahead && state & BROUGHT != 0 {
+            if step.software_prefetch && state & BROUGHT != 0 {
                 return First::Ahead(at);
             }
             if let Some(prefetchers) = &self.prefetchers

@@ -14,7 +14,7 @@ use crate::error::SimError;
 use crate::held::Held;
 use crate::input::{Batch, Input};
 use crate::pieces::Who;
-use crate::sync::{Sync, Verdict};
+use crate::synchronisation::{Synchronisation, Verdict};
 use crate::waits::{Hold, Mark, Teams, Wait};
 use crate::window::{Passes, Progress};
 
@@ -75,7 +75,7 @@ pub struct Schedule<'a> {
     turns: Vec<Turns>,
     /// The clock of each cpu that has a thread on it, else the end of time.
     clocks: Vec<Units>,
-    sync: Sync,
+    sync: Synchronisation,
     teams: Teams,
     /// What the code of a barrier takes.
     barrier: Units,
@@ -84,7 +84,7 @@ pub struct Schedule<'a> {
     /// Cpus that some thread is on, or was moved to.
     used: Vec<bool>,
     done: u64,
-    progress: &'a (dyn Fn(u64) + std::marker::Sync),
+    progress: &'a (dyn Fn(u64) + Sync),
 }
 
 /// References that are looked at ahead.
@@ -97,7 +97,7 @@ impl<'a> Schedule<'a> {
         engine: &'a mut Engine,
         input: &'a mut dyn Input,
         config: &Config,
-        progress: &'a (dyn Fn(u64) + std::marker::Sync),
+        progress: &'a (dyn Fn(u64) + Sync),
     ) -> Self {
         let slice = config.slice_ns.saturating_mul(1 << 20) as Units;
         let cpus = engine.layout.cpus;
@@ -120,7 +120,7 @@ impl<'a> Schedule<'a> {
             teams: Teams::default(),
             barrier: units(config.barrier_ns),
             window: Progress::new(config.window.as_ref()),
-            sync: Sync::new(threads.iter().map(|about| about.spawned)),
+            sync: Synchronisation::new(threads.iter().map(|about| about.spawned)),
             threads: threads.iter().enumerate().map(thread).collect(),
             turns: (0..cpus).map(|_| Turns::default()).collect(),
             clocks: vec![Units::MAX; cpus as usize],
@@ -496,10 +496,10 @@ impl<'a> Schedule<'a> {
 
     /// Carries out the policy's wishes to run threads elsewhere.
     fn move_threads(&mut self) {
-        let Some(acting) = &mut self.engine.acting else {
+        let Some(dynamic) = &mut self.engine.dynamic else {
             return;
         };
-        for (number, to, now) in std::mem::take(&mut acting.moves) {
+        for (number, to, now) in std::mem::take(&mut dynamic.moves) {
             let thread = &mut self.threads[number as usize];
             let from = thread.cpu as usize;
             thread.cpu = to;

@@ -248,20 +248,20 @@ fn totals(open: Open, config: &Config, policies: Vec<Candidate>, progress: Progr
     }
     let places = policies.iter().map(|one| one.policy.interest() == Interest::NONE);
     let places: Vec<bool> = places.collect();
-    let (still, acting): (Vec<_>, Vec<_>) = policies
+    let (still, dynamic): (Vec<_>, Vec<_>) = policies
         .into_iter()
         .partition(|one| one.policy.interest() == Interest::NONE);
     let still = || match still.is_empty() {
         true => Ok(Vec::new()),
         false => split::run(input, config, still, progress),
     };
-    let acting = || whole(open, config, acting, progress);
-    let (still, acting) = match config.threads {
-        Some(1) => (still(), acting()),
-        _ => rayon::join(still, acting),
+    let dynamic = || whole(open, config, dynamic, progress);
+    let (still, dynamic) = match config.threads {
+        Some(1) => (still(), dynamic()),
+        _ => rayon::join(still, dynamic),
     };
-    let (mut still, mut acting) = (still?.into_iter(), acting?.into_iter());
-    let next = |place| if place { still.next() } else { acting.next() };
+    let (mut still, mut dynamic) = (still?.into_iter(), dynamic?.into_iter());
+    let next = |place| if place { still.next() } else { dynamic.next() };
     Ok(places.into_iter().filter_map(next).collect())
 }
 
@@ -288,8 +288,8 @@ fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> R
     engine.begin_slots(one.plan, &input.names())?;
     engine.detail = Detail::new(config, &engine.layout, &input.names());
     let threads = input.threads().len();
-    if let Some(acting) = &mut engine.acting {
-        acting.set_threads(threads as u32);
+    if let Some(dynamic) = &mut engine.dynamic {
+        dynamic.set_threads(threads as u32);
     }
     let schedule = Schedule::new(&mut engine, input.as_mut(), config, progress);
     let used = match config.order {

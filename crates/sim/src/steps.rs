@@ -27,7 +27,7 @@ pub struct Step {
     /// Whether a hit leaves something to do: it takes time, a prefetcher sees it, or the line may still be on its way.
     pub counts_hits: bool,
     /// Whether the program's prefetches come here.
-    pub ahead: bool,
+    pub software_prefetch: bool,
     masked: bool,
 }
 
@@ -103,8 +103,8 @@ fn step(layout: &Layout, cpu: u32, kind: usize) -> Step {
         private: layout.places[instance].private,
         hit: shape.hit,
         mask: mask.unwrap_or(0),
-        counts_hits: shape.hit > 0 || shape.prefetch.is_some() || layout.ahead == Some(kind),
-        ahead: layout.ahead == Some(kind),
+        counts_hits: shape.hit > 0 || shape.prefetch.is_some() || layout.software_prefetch == Some(kind),
+        software_prefetch: layout.software_prefetch == Some(kind),
         masked: mask.is_some(),
     }
 }

@@ -122,8 +122,8 @@ impl Engine {
             ..PageCounts::default()
         };
         self.directory.records.discard();
-        if let Some(ahead) = &mut self.ahead {
-            ahead.restart();
+        if let Some(software_prefetch) = &mut self.software_prefetch {
+            software_prefetch.restart();
         }
         if self.prefetchers.is_some() {
             self.caches.iter_mut().for_each(|cache| cache.clear_all(BROUGHT));

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::ahead::AheadCounts;
 use crate::clock::whole_ns;
 use crate::memory::Memory;
+use crate::software_prefetch::PrefetchCounts;
 
 /// Nanoseconds that memory, or the bus, was occupied, all nodes together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -55,7 +55,7 @@ pub struct PrefetchOutcome {
 }
 
 impl PrefetchOutcome {
-    pub fn of(counts: &AheadCounts) -> PrefetchOutcome {
+    pub fn of(counts: &PrefetchCounts) -> PrefetchOutcome {
         PrefetchOutcome {
             issued: counts.issued,
             dropped_tlb: counts.dropped_tlb,

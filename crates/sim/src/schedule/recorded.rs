@@ -72,8 +72,8 @@ impl Schedule<'_> {
                     Next::End => break,
                 };
                 items -= done;
-                if let Some(acting) = &mut self.engine.acting {
-                    for (number, to, _) in std::mem::take(&mut acting.moves) {
+                if let Some(dynamic) = &mut self.engine.dynamic {
+                    for (number, to, _) in std::mem::take(&mut dynamic.moves) {
                         self.threads[number as usize].cpu = to;
                         self.used[to as usize] = true;
                     }

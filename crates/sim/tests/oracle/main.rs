@@ -5,13 +5,12 @@
 #[path = "../reference/mod.rs"]
 mod reference;
 
-mod acting;
-mod ahead;
 mod both;
 mod cachegrind;
 mod cdpc;
 mod conservation;
 mod detail;
+mod dynamic;
 mod engine;
 mod exactness;
 mod hints;
@@ -23,6 +22,7 @@ mod programs;
 mod pycachesim;
 mod settled;
 mod slots;
+mod software_prefetch;
 mod textbook;
 mod waits;
 mod windows;

@@ -6,9 +6,9 @@ use std::ops::Range;
 use machine::{Kind, Machine, Write};
 use trace::Op;
 
-use super::ahead::{Ahead, Prefetches};
 use super::instance::Instance;
 use super::memory::Memory;
+use super::software_prefetch::{Prefetches, SoftwarePrefetch};
 use super::streams::Streams;
 
 /// Part of a reference that lies in one line of every cache.
@@ -66,7 +66,7 @@ pub struct Hierarchy {
     looked_up: Vec<(usize, bool)>,
     page: u64,
     /// The program's prefetches, if the cpus carry them out.
-    pub ahead: Option<Ahead>,
+    pub software_prefetch: Option<SoftwarePrefetch>,
     /// By cpu, what it waited for in caches of its path, and where no cache answers.
     pub on_chip: Vec<u64>,
     pub unclassed: Vec<u64>,
@@ -104,7 +104,7 @@ impl Hierarchy {
             streams,
             looked_up: Vec::new(),
             page: machine.page_bytes,
-            ahead: machine.prefetch.map(|prefetch| Ahead {
+            software_prefetch: machine.prefetch.map(|prefetch| SoftwarePrefetch {
                 outstanding: prefetch.outstanding as usize,
                 under_way: vec![Vec::new(); machine.cpus as usize],
                 counts: vec![Prefetches::default(); machine.cpus as usize],
@@ -144,8 +144,8 @@ impl Hierarchy {
         self.memory.count_anew();
         self.on_chip.fill(0);
         self.unclassed.fill(0);
-        if let Some(ahead) = &mut self.ahead {
-            ahead.counts.fill(Prefetches::default());
+        if let Some(prefetches) = &mut self.software_prefetch {
+            prefetches.counts.fill(Prefetches::default());
         }
     }
 

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use machine::{Cache, Index, Replacement};
 
-use super::ahead::Coming;
 use super::classes::{Class, Classes, Verdict};
 use super::random::SplitMix64;
+use super::software_prefetch::Coming;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Line {

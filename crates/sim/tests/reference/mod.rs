@@ -5,7 +5,6 @@
 //! since they are inputs to both.
 #![allow(dead_code)] // Each test file uses its part.
 
-pub mod ahead;
 pub mod cdpc;
 pub mod classes;
 pub mod hierarchy;
@@ -17,6 +16,7 @@ pub mod program;
 pub mod random;
 pub mod schedule;
 pub mod slots;
+pub mod software_prefetch;
 pub mod streams;
 pub mod tlb;
 
@@ -94,7 +94,7 @@ pub struct CpuResult {
     pub time: Time,
     pub references: u64,
     pub instructions: u64,
-    pub prefetches: ahead::Prefetches,
+    pub prefetches: software_prefetch::Prefetches,
     /// What it waited for in caches of its path, and where no cache answers.
     pub on_chip: u64,
     pub unclassed: u64,
@@ -226,10 +226,10 @@ impl Model<'_> {
             space,
             number: address / self.machine.page_bytes,
         };
-        let Some(ahead) = &mut self.hierarchy.ahead else {
+        let Some(prefetches) = &mut self.hierarchy.software_prefetch else {
             return 0;
         };
-        let counts = &mut ahead.counts[cpu];
+        let counts = &mut prefetches.counts[cpu];
         counts.issued += 1;
         if self.tlbs.get(cpu).is_some_and(|tlb| !tlb.holds(page)) {
             counts.dropped_tlb += 1;
@@ -344,8 +344,8 @@ impl Model<'_> {
                 cpu.time.sequential = run.sequential;
                 cpu.time.synchronization = run.synchronization;
             }
-            if let Some(ahead) = &self.hierarchy.ahead {
-                cpu.prefetches = ahead.counts[number];
+            if let Some(prefetches) = &self.hierarchy.software_prefetch {
+                cpu.prefetches = prefetches.counts[number];
             }
             cpu.on_chip = self.hierarchy.on_chip[number];
             cpu.unclassed = self.hierarchy.unclassed[number];

@@ -3,8 +3,8 @@
 use machine::Machine;
 use serde_json::{Value, json};
 
-use super::ahead::Prefetches;
 use super::instance::{Counts, Stall};
+use super::software_prefetch::Prefetches;
 use super::{CpuResult, Outcome};
 
 impl Counts {

@@ -16,7 +16,7 @@ use crate::pieces::{Access, Who};
 use crate::steps::Step;
 
 /// The prefetches of a machine whose cpus carry them out.
-pub struct Ahead {
+pub struct SoftwarePrefetch {
     /// How many of one cpu may be under way.
     outstanding: usize,
     /// When those of each cpu come.
@@ -26,7 +26,7 @@ pub struct Ahead {
     /// By instance and place in it: what comes there, where the entry has the bit.
     coming: Vec<Vec<Coming>>,
     /// By cpu.
-    pub counts: Vec<AheadCounts>,
+    pub counts: Vec<PrefetchCounts>,
 }
 
 /// A line that was asked for ahead of use.
@@ -50,7 +50,7 @@ enum From {
 
 /// What became of one cpu's prefetches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AheadCounts {
+pub struct PrefetchCounts {
     pub issued: u64,
     /// The TLB does not have the page.
     pub dropped_tlb: u64,
@@ -72,24 +72,24 @@ const NOTHING: Coming = Coming {
     found: false,
 };
 
-impl Ahead {
+impl SoftwarePrefetch {
     /// `None` where prefetches do nothing.
-    pub fn new(machine: &Machine, layout: &Layout) -> Option<Box<Ahead>> {
+    pub fn new(machine: &Machine, layout: &Layout) -> Option<Box<SoftwarePrefetch>> {
         let outstanding = machine.prefetch?.outstanding as usize;
-        let shape = &layout.caches[layout.ahead?];
+        let shape = &layout.caches[layout.software_prefetch?];
         let cpus = machine.cpus as usize;
-        Some(Box::new(Ahead {
+        Some(Box::new(SoftwarePrefetch {
             outstanding,
             under_way: vec![Vec::with_capacity(outstanding); cpus],
             first: shape.first,
             coming: vec![vec![NOTHING; shape.lines() as usize]; shape.instances],
-            counts: vec![AheadCounts::default(); cpus],
+            counts: vec![PrefetchCounts::default(); cpus],
         }))
     }
 
     /// Counts begin here; lines asked for before are found without being counted.
     pub fn restart(&mut self) {
-        self.counts.fill(AheadCounts::default());
+        self.counts.fill(PrefetchCounts::default());
         for coming in self.coming.iter_mut().flatten() {
             coming.found = true;
         }
@@ -101,13 +101,15 @@ impl Engine {
     #[cold]
     #[inline(never)]
     pub fn ask_ahead<const COHERENT: bool>(&mut self, who: Who, address: u64) {
-        let Some(mut ahead) = self.ahead.take() else { return };
-        self.ask::<COHERENT>(&mut ahead, who, address);
-        self.ahead = Some(ahead);
+        let Some(mut prefetches) = self.software_prefetch.take() else {
+            return;
+        };
+        self.ask::<COHERENT>(&mut prefetches, who, address);
+        self.software_prefetch = Some(prefetches);
     }
 
-    fn ask<const COHERENT: bool>(&mut self, ahead: &mut Ahead, who: Who, address: u64) {
-        let counts = &mut ahead.counts[who.cpu as usize];
+    fn ask<const COHERENT: bool>(&mut self, prefetches: &mut SoftwarePrefetch, who: Who, address: u64) {
+        let counts = &mut prefetches.counts[who.cpu as usize];
         counts.issued += 1;
         let (space, number) = (who.space, address >> self.layout.page_bits);
         let page = match self.table.peek(space, number) {
@@ -150,10 +152,10 @@ impl Engine {
             return;
         }
         counts.brought += 1;
-        self.wait_for_room(ahead, &mut a);
+        self.wait_for_room(prefetches, &mut a);
         let (takes, from) = self.request::<COHERENT>(&a);
         let at = a.now + takes;
-        ahead.under_way[who.cpu as usize].push(at);
+        prefetches.under_way[who.cpu as usize].push(at);
         let step = self.steps.get(first + levels - 1);
         if COHERENT && self.classes {
             self.forgive(&a, &step, a.line(&step), true);
@@ -163,7 +165,7 @@ impl Engine {
         let cache = &mut self.caches[step.instance as usize];
         if let Some(place) = cache.find(set, a.line(&step)) {
             cache.set_state(place, BROUGHT);
-            let coming = &mut ahead.coming[step.instance as usize - ahead.first];
+            let coming = &mut prefetches.coming[step.instance as usize - prefetches.first];
             coming[place] = Coming {
                 at,
                 takes,
@@ -177,10 +179,10 @@ impl Engine {
     }
 
     /// The cpu waits until one prefetch less is under way than may be.
-    fn wait_for_room(&mut self, ahead: &mut Ahead, a: &mut Access) {
-        let under_way = &mut ahead.under_way[a.who.cpu as usize];
+    fn wait_for_room(&mut self, prefetches: &mut SoftwarePrefetch, a: &mut Access) {
+        let under_way = &mut prefetches.under_way[a.who.cpu as usize];
         under_way.retain(|at| *at > a.now);
-        if under_way.len() < ahead.outstanding {
+        if under_way.len() < prefetches.outstanding {
             return;
         }
         let next = under_way.iter().copied().min().unwrap_or(a.now);
@@ -218,9 +220,11 @@ impl Engine {
     #[cold]
     #[inline(never)]
     pub fn found_ahead(&mut self, a: &Access, step: &Step, place: usize, passed: bool) {
-        let Some(ahead) = &mut self.ahead else { return };
-        let coming = &mut ahead.coming[step.instance as usize - ahead.first][place];
-        let counts = &mut ahead.counts[a.who.cpu as usize];
+        let Some(prefetches) = &mut self.software_prefetch else {
+            return;
+        };
+        let coming = &mut prefetches.coming[step.instance as usize - prefetches.first][place];
+        let counts = &mut prefetches.counts[a.who.cpu as usize];
         let first = u64::from(!std::mem::replace(&mut coming.found, true));
         counts.useful += first;
         if coming.at <= a.now {

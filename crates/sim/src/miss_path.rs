@@ -80,7 +80,7 @@ impl Engine {
                     }
                     self.detail_looked_up(a, &step, found.is_some());
                     if let Some(at) = found {
-                        if step.ahead && self.caches[instance].state(at) & BROUGHT != 0 {
+                        if step.software_prefetch && self.caches[instance].state(at) & BROUGHT != 0 {
                             self.found_ahead(a, &step, at, start.passed);
                         }
                         hit = level;
@@ -134,7 +134,7 @@ impl Engine {
     fn class<const COHERENT: bool>(&mut self, a: &Access, step: &Step, line: u32, prior: Prior) -> Missed {
         let class = match prior {
             Prior::Cold => {
-                if COHERENT && self.ahead.is_some() {
+                if COHERENT && self.software_prefetch.is_some() {
                     self.forgive(a, step, line, a.reads || step.allocate_on_write);
                 }
                 Class::Cold

@@ -12,7 +12,7 @@ use crate::error::SimError;
 use crate::pieces::{Access, Who};
 
 /// What is kept for a policy that acts.
-pub struct Acting {
+pub struct Dynamic {
     cache_misses: Sample,
     tlb_misses: Sample,
     touches: bool,
@@ -54,10 +54,10 @@ impl Sample {
     }
 }
 
-impl Acting {
+impl Dynamic {
     pub fn new(machine: &Machine, interest: Interest) -> Self {
         let tick = interest.tick_ns.saturating_mul(1 << 20);
-        Acting {
+        Dynamic {
             cache_misses: Sample {
                 every: interest.cache_misses,
                 seen: 0,
@@ -94,36 +94,38 @@ impl Acting {
 impl Engine {
     #[inline(always)]
     pub fn moves_threads(&self) -> bool {
-        self.acting.as_ref().is_some_and(|acting| !acting.moves.is_empty())
+        self.dynamic.as_ref().is_some_and(|dynamic| !dynamic.moves.is_empty())
     }
 
     /// The copy of a page that a cpu uses; `None` where the page is closed to it.
     pub fn mapped(&self, cpu: u32, page: u32) -> Option<u32> {
-        let Some(acting) = &self.acting else { return Some(page) };
-        let closed = acting.closed.get(&page).is_some_and(|closed| closed >> cpu & 1 == 1);
+        let Some(dynamic) = &self.dynamic else {
+            return Some(page);
+        };
+        let closed = dynamic.closed.get(&page).is_some_and(|closed| closed >> cpu & 1 == 1);
         (!closed).then(|| self.copy_for(page, self.cpus[cpu as usize].node))
     }
 
     /// Before a piece: closed pages report, writes collapse replicas. Returns the copy to use.
     pub fn before(&mut self, who: Who, page: u32, write: bool) -> Result<u32, SimError> {
-        let Some(acting) = &self.acting else { return Ok(page) };
-        if acting.flags[page as usize] != 0 {
+        let Some(dynamic) = &self.dynamic else { return Ok(page) };
+        if dynamic.flags[page as usize] != 0 {
             self.before_touch(who, page, write)?;
         }
         Ok(self.copy_for(page, self.cpus[who.cpu as usize].node))
     }
 
     fn before_touch(&mut self, who: Who, page: u32, write: bool) -> Result<(), SimError> {
-        let Some(acting) = &self.acting else { return Ok(()) };
+        let Some(dynamic) = &self.dynamic else { return Ok(()) };
         let touched = Touched {
             page: self.table.page(page),
             thread: who.thread,
             cpu: who.cpu,
             write,
         };
-        let closed = acting.closed.get(&page).copied().unwrap_or(0);
+        let closed = dynamic.closed.get(&page).copied().unwrap_or(0);
         if closed >> who.cpu & 1 == 1 {
-            let report = acting.touches;
+            let report = dynamic.touches;
             self.charge(who.cpu, self.costs.touch_fault_ns);
             if report {
                 self.observe(who.cpu, Observation::Touched(touched))?;
@@ -140,19 +142,19 @@ impl Engine {
     }
 
     fn is_replicated(&self, page: u32) -> bool {
-        self.acting
+        self.dynamic
             .as_ref()
-            .is_some_and(|acting| acting.flags[page as usize] & REPLICATED != 0)
+            .is_some_and(|dynamic| dynamic.flags[page as usize] & REPLICATED != 0)
     }
 
     /// The copy of a page that cpus of a node use.
     fn copy_for(&self, page: u32, node: u32) -> u32 {
-        let Some(acting) = &self.acting else { return page };
-        let home = acting.homes[page as usize];
-        if acting.flags[page as usize] & REPLICATED == 0 || self.copies[home as usize].node() == node {
+        let Some(dynamic) = &self.dynamic else { return page };
+        let home = dynamic.homes[page as usize];
+        if dynamic.flags[page as usize] & REPLICATED == 0 || self.copies[home as usize].node() == node {
             return home;
         }
-        let replicas = acting.replicas.get(&page).map_or(&[][..], |replicas| replicas);
+        let replicas = dynamic.replicas.get(&page).map_or(&[][..], |replicas| replicas);
         let near = replicas.iter().find(|&&copy| self.copies[copy as usize].node() == node);
         near.copied().unwrap_or(home)
     }
@@ -160,10 +162,12 @@ impl Engine {
     /// After a piece: the policy is told what it asked for.
     pub fn after(&mut self, a: &Access, tlb_missed: bool) -> Result<(), SimError> {
         let served = self.reached_memory.take();
-        let Some(acting) = &mut self.acting else { return Ok(()) };
-        let tlb = tlb_missed && acting.tlb_misses.take();
-        let cache = served.is_some() && acting.cache_misses.take();
-        let ticks = self.cpus[a.who.cpu as usize].clock >= acting.next_tick[a.who.cpu as usize];
+        let Some(dynamic) = &mut self.dynamic else {
+            return Ok(());
+        };
+        let tlb = tlb_missed && dynamic.tlb_misses.take();
+        let cache = served.is_some() && dynamic.cache_misses.take();
+        let ticks = self.cpus[a.who.cpu as usize].clock >= dynamic.next_tick[a.who.cpu as usize];
         if !(tlb || cache || ticks) && self.homes.pressed.is_empty() {
             return Ok(());
         }
@@ -193,12 +197,14 @@ impl Engine {
 
     fn tick(&mut self, cpu: u32) -> Result<(), SimError> {
         let clock = self.cpus[cpu as usize].clock;
-        let Some(acting) = &mut self.acting else { return Ok(()) };
-        let next = &mut acting.next_tick[cpu as usize];
+        let Some(dynamic) = &mut self.dynamic else {
+            return Ok(());
+        };
+        let next = &mut dynamic.next_tick[cpu as usize];
         if clock < *next {
             return Ok(());
         }
-        *next = (clock / acting.tick + 1) * acting.tick;
+        *next = (clock / dynamic.tick + 1) * dynamic.tick;
         self.observe(cpu, Observation::Tick(Tick { cpu }))
     }
 
@@ -251,26 +257,26 @@ impl Engine {
     }
 
     fn close(&mut self, page: u32, change: impl Fn(u128) -> u128) {
-        let Some(acting) = &mut self.acting else { return };
-        let closed = change(acting.closed.get(&page).copied().unwrap_or(0));
-        acting.closed.insert(page, closed);
+        let Some(dynamic) = &mut self.dynamic else { return };
+        let closed = change(dynamic.closed.get(&page).copied().unwrap_or(0));
+        dynamic.closed.insert(page, closed);
         if closed == 0 {
-            acting.closed.remove(&page);
-            acting.flags[page as usize] &= !CLOSED;
+            dynamic.closed.remove(&page);
+            dynamic.flags[page as usize] &= !CLOSED;
         } else {
-            acting.flags[page as usize] |= CLOSED;
+            dynamic.flags[page as usize] |= CLOSED;
         }
     }
 
     fn move_thread(&mut self, cpu: u32, thread: u32, to: u32) {
-        let known = self.acting.as_ref().is_some_and(|acting| thread < acting.threads);
+        let known = self.dynamic.as_ref().is_some_and(|dynamic| thread < dynamic.threads);
         if !known || to >= self.layout.cpus {
             return;
         }
         self.charge(cpu, self.costs.move_thread_ns);
         let now = self.cpus[cpu as usize].clock;
-        if let Some(acting) = &mut self.acting {
-            acting.moves.push((thread, to, now));
+        if let Some(dynamic) = &mut self.dynamic {
+            dynamic.moves.push((thread, to, now));
         }
     }
 
@@ -292,8 +298,8 @@ impl Engine {
         };
         let copy = self.new_copy(page, frame)?;
         self.homes.took(frame);
-        if let Some(acting) = &mut self.acting {
-            acting.homes[page as usize] = copy;
+        if let Some(dynamic) = &mut self.dynamic {
+            dynamic.homes[page as usize] = copy;
         }
         self.release(old);
         self.tlb_remove(page);
@@ -320,9 +326,9 @@ impl Engine {
         };
         let copy = self.new_copy(page, frame)?;
         self.homes.took(frame);
-        if let Some(acting) = &mut self.acting {
-            acting.replicas.entry(page).or_default().push(copy);
-            acting.flags[page as usize] |= REPLICATED;
+        if let Some(dynamic) = &mut self.dynamic {
+            dynamic.replicas.entry(page).or_default().push(copy);
+            dynamic.flags[page as usize] |= REPLICATED;
         }
         self.tlb_remove(page);
         self.homes.counts.replications += 1;
@@ -335,10 +341,12 @@ impl Engine {
             return Ok(());
         }
         let keep = self.copy_for(page, node.unwrap_or(u32::MAX));
-        let Some(acting) = &mut self.acting else { return Ok(()) };
-        acting.flags[page as usize] &= !REPLICATED;
-        let mut others = acting.replicas.remove(&page).unwrap_or_default();
-        others.push(std::mem::replace(&mut acting.homes[page as usize], keep));
+        let Some(dynamic) = &mut self.dynamic else {
+            return Ok(());
+        };
+        dynamic.flags[page as usize] &= !REPLICATED;
+        let mut others = dynamic.replicas.remove(&page).unwrap_or_default();
+        others.push(std::mem::replace(&mut dynamic.homes[page as usize], keep));
         for copy in others {
             if copy != keep {
                 self.release(copy);
@@ -384,8 +392,8 @@ impl Engine {
         }
         let frame = self.copies[copy as usize].frame();
         self.homes.give_back(frame);
-        if let Some(acting) = &mut self.acting {
-            acting.free_copies.push(copy);
+        if let Some(dynamic) = &mut self.dynamic {
+            dynamic.free_copies.push(copy);
         }
     }
 }

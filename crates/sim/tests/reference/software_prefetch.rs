@@ -41,7 +41,7 @@ pub struct Prefetches {
 }
 
 /// The cpus' prefetches under way.
-pub struct Ahead {
+pub struct SoftwarePrefetch {
     pub outstanding: usize,
     /// For each cpu, when they come.
     pub under_way: Vec<Vec<u64>>,
@@ -52,8 +52,10 @@ impl Hierarchy {
     /// A prefetch of a page that the TLB has and that has a frame; how long it stalls the cpu.
     pub fn prefetch_ahead(&mut self, cpu: u32, virtual_address: u64, physical_address: u64, clock: u64) -> u64 {
         let path = self.data_path(cpu);
-        let Some(ahead) = &mut self.ahead else { return 0 };
-        let counts = &mut ahead.counts[cpu as usize];
+        let Some(prefetches) = &mut self.software_prefetch else {
+            return 0;
+        };
+        let counts = &mut prefetches.counts[cpu as usize];
         if path
             .iter()
             .any(|&instance| self.instances[instance].holds(physical_address))
@@ -64,10 +66,10 @@ impl Hierarchy {
         counts.brought += 1;
         let mut now = clock;
         loop {
-            let under_way = &mut ahead.under_way[cpu as usize];
+            let under_way = &mut prefetches.under_way[cpu as usize];
             under_way.sort();
             under_way.retain(|at| *at > now);
-            if under_way.len() < ahead.outstanding {
+            if under_way.len() < prefetches.outstanding {
                 break;
             }
             now = under_way[0];
@@ -106,8 +108,8 @@ impl Hierarchy {
         for line in flushed {
             self.land(&line, cpu);
         }
-        if let Some(ahead) = &mut self.ahead {
-            ahead.under_way[cpu as usize].push(at);
+        if let Some(prefetches) = &mut self.software_prefetch {
+            prefetches.under_way[cpu as usize].push(at);
         }
         now - clock
     }
@@ -116,12 +118,14 @@ impl Hierarchy {
     pub fn find_ahead(&mut self, piece: &Piece, instance: usize, waits: bool) -> Wait {
         let mut wait = Wait::default();
         let hit = self.hit[instance];
-        let Some(ahead) = &mut self.ahead else { return wait };
+        let Some(prefetches) = &mut self.software_prefetch else {
+            return wait;
+        };
         let Some(line) = self.instances[instance].line(piece.physical_address) else {
             return wait;
         };
         let Some(coming) = &mut line.coming else { return wait };
-        let counts = &mut ahead.counts[piece.cpu as usize];
+        let counts = &mut prefetches.counts[piece.cpu as usize];
         let first = !coming.found;
         coming.found = true;
         let Coming { at, takes, from, .. } = *coming;
