@@ -21,7 +21,7 @@ pub struct Allocations {
     freed: Option<(u64, Owned)>,
 }
 
-fn told(addr: u64, owned: Owned) -> Event {
+fn event(addr: u64, owned: Owned) -> Event {
     Event::Alloc {
         addr,
         bytes: owned.bytes,
@@ -38,7 +38,7 @@ impl Allocations {
             kind: Allocation::Heap,
         };
         self.heap.insert(addr, owned);
-        told(addr, owned)
+        event(addr, owned)
     }
 
     /// `None` for what was never allocated.
@@ -52,7 +52,7 @@ impl Allocations {
     pub fn restore(&mut self, addr: u64) -> Option<Event> {
         let (_, owned) = self.freed.take().filter(|(at, _)| *at == addr)?;
         self.heap.insert(addr, owned);
-        Some(told(addr, owned))
+        Some(event(addr, owned))
     }
 
     /// A mapping, over whatever was there.
@@ -61,7 +61,7 @@ impl Allocations {
         if bytes > 0 {
             let owned = Owned { bytes, stack, kind };
             self.maps.insert(addr, owned);
-            events.push(told(addr, owned));
+            events.push(event(addr, owned));
         }
         events
     }
@@ -75,7 +75,7 @@ impl Allocations {
             .iter()
             .chain(heap)
             .take(most)
-            .map(|(addr, owned)| told(*addr, *owned))
+            .map(|(addr, owned)| event(*addr, *owned))
             .collect()
     }
 
@@ -101,7 +101,7 @@ impl Allocations {
                         ..owned
                     };
                     self.maps.insert(from, rest);
-                    events.push(told(from, rest));
+                    events.push(event(from, rest));
                 }
             }
         }

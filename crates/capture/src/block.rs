@@ -176,7 +176,7 @@ impl Blocks {
         }
     }
 
-    /// Gives the sites of a superblock their numbers, if it has not got them. `pcs`: sites tell
+    /// Gives the sites of a superblock their numbers, if it has not got them. `pcs`: sites have
     /// their program counters; `fetches`: instructions are sites, too.
     #[inline(always)]
     pub fn name(&mut self, number: usize, pcs: bool, fetches: bool, site: impl FnMut(Site) -> SiteId) {

@@ -46,7 +46,7 @@ impl Ring {
         self.peer.as_ref().filter(|_| !self.ended)
     }
 
-    /// Takes the messages that have come. They only wake: what they tell stands in the shared memory.
+    /// Takes the messages that have come. They only wake: what they say stands in the shared memory.
     pub fn listen(&mut self) {
         self.hear();
         let published = self.page(wire::CONTROL_PUBLISHED);

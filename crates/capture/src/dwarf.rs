@@ -8,7 +8,7 @@ use object::{Object, ObjectSection};
 type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 type Dwarf<'a> = gimli::Dwarf<Bytes<'a>>;
 
-/// Fields told of one variable, and how deep they are looked for.
+/// Fields described of one variable, and how deep they are looked for.
 const MOST_FIELDS: usize = 128;
 const DEPTH: usize = 6;
 /// Variables taken from one file.

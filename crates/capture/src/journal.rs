@@ -4,7 +4,7 @@
 //! were asked for, every second one is dropped and the distance between the next ones doubles; so
 //! at any time the windows held lie evenly over all of the run so far. What the tool said inside of
 //! a window, and everything but references outside, is kept in a temporary file. At the end K of
-//! the windows held are chosen evenly and the file is told to the story as if it happened then.
+//! the windows held are chosen evenly and the file is replayed to the process tree as if it happened then.
 //!
 //! Of a run of R references the file holds those of at most K (2 + log2(R / KN)) windows.
 
@@ -14,7 +14,7 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use crate::story::{Connection, Listener, Story};
+use crate::process_tree::{Connection, Listener, ProcessTree};
 use crate::wire::{self, Hello, record};
 
 /// What the file says: one of these, then its numbers, then words.
@@ -133,7 +133,7 @@ impl Journal {
         self.kept.clear();
     }
 
-    /// Ends listening: what to tell, and the windows to let through.
+    /// Ends listening: what to replay, and the windows to let through.
     pub fn finish(mut self) -> (Replay, Vec<Range<u64>>) {
         self.write_passed();
         let chosen = self.schedule.choose(self.seen);
@@ -214,20 +214,20 @@ impl Listener for Journal {
     }
 }
 
-/// A journal to be told.
+/// A journal to be replayed.
 pub struct Replay {
     file: io::Result<File>,
 }
 
 impl Replay {
-    /// Tells everything to `story`. The error says what stopped it; what was told is told.
-    pub fn tell(self, story: &mut Story) -> Result<(), String> {
+    /// Replays everything to `tree`. The error says what stopped it; what came before it counts.
+    pub fn replay(self, tree: &mut ProcessTree) -> Result<(), String> {
         self.file
-            .and_then(|file| Self::read(file, story))
+            .and_then(|file| Self::read(file, tree))
             .map_err(|e| format!("the temporary file beside the trace failed: {e}"))
     }
 
-    fn read(mut file: File, story: &mut Story) -> io::Result<()> {
+    fn read(mut file: File, tree: &mut ProcessTree) -> io::Result<()> {
         file.seek(SeekFrom::Start(0))?;
         let mut input = BufReader::with_capacity(1 << 20, zstd::Decoder::new(file)?);
         let mut words = Vec::new();
@@ -247,7 +247,7 @@ impl Replay {
             match u64::from_le_bytes(first) {
                 OPEN => {
                     let (connection, pid, parent) = (number()?, number()? as u32, number()? as u32);
-                    story.open(
+                    tree.open(
                         connection,
                         Hello {
                             pid,
@@ -263,13 +263,13 @@ impl Replay {
                     input.read_exact(&mut bytes)?;
                     words.clear();
                     words.extend(bytes.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)));
-                    story.words(connection, &words);
+                    tree.words(connection, &words);
                 }
-                PASS => story.out.pass(number()?),
-                CLOSE => story.close(number()?),
+                PASS => tree.out.pass(number()?),
+                CLOSE => tree.close(number()?),
                 _ => return Err(io::Error::other("it was changed")),
             }
-            if story.failed() {
+            if tree.failed() {
                 return Ok(());
             }
         }

@@ -16,24 +16,24 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod address_space;
 mod allocation;
+mod annotations;
 mod block;
 mod connection;
 mod dwarf;
 mod elf;
-mod image;
 mod journal;
 mod launch;
 pub mod locate;
 mod module;
 mod options;
 mod output;
+mod process_tree;
 mod recorder;
 mod run;
-mod story;
 mod symbols;
-mod sync;
-mod told;
+mod synchronisation;
 mod tool;
 mod wire;
 

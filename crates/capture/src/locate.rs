@@ -33,7 +33,7 @@ pub enum LocateError {
     NoProgram(String),
     #[error("{path}: {why}")]
     NotFit { path: PathBuf, why: String },
-    #[error("{name}: {why}{near}", near = near::told(near))]
+    #[error("{name}: {why}{near}", near = near::in_words(near))]
     NoName {
         name: String,
         why: String,

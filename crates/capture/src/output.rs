@@ -10,7 +10,7 @@ const BATCH: usize = trace::limits::CHUNK_REFS;
 
 /// The trace, and the windows through which references reach it.
 ///
-/// After the first failure to write nothing more is written; [`Output::failed`] tells.
+/// After the first failure to write nothing more is written; [`Output::failed`] says so.
 pub struct Output {
     writer: Writer,
     failure: Option<TraceError>,

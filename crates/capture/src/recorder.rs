@@ -17,7 +17,7 @@ use crate::journal::Journal;
 use crate::launch::{self, Room};
 use crate::options::{CaptureError, Exit, Options, Outcome, Progress};
 use crate::output::Output;
-use crate::story::{Connection, Listener, Story};
+use crate::process_tree::{Connection, Listener, ProcessTree};
 use crate::symbols;
 use crate::tool;
 use crate::wire::{self, Hello, record as kind};
@@ -30,7 +30,7 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 ///
 /// The trace has its name when it is finished (see [`Destination`]). `progress` is called a few times a second. Signals
 /// that ask this process to end (Ctrl-C) are passed on to the program while it runs, and the trace is finished when the
-/// program has ended. A failure to write ends the recording, not the program: it is told in [`Outcome::failure`].
+/// program has ended. A failure to write ends the recording, not the program: [`Outcome::failure`] reports it.
 pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, CaptureError> {
     check(options)?;
     let tool = tool::find(options.tool.as_deref())?;
@@ -87,15 +87,15 @@ fn take_down(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, CaptureError> {
     let windows = options.window.map(|n| (n, options.windows));
-    let (ended, mut story, told) = match windows {
+    let (ended, mut tree, stopped) = match windows {
         Some((references, count)) if count > 1 => {
             let mut journal = Journal::new(folder, options.skip, references, count)
                 .map_err(CaptureError::system("cannot make a temporary file beside the trace"))?;
             let ended = recorder.listen(&mut journal, caught, progress)?;
             let (replay, chosen) = journal.finish();
-            let mut story = Story::new(Output::new(writer, chosen, true, options.pcs, options.fetches));
-            let told = replay.tell(&mut story).err();
-            (ended, story, told)
+            let mut tree = ProcessTree::new(Output::new(writer, chosen, true, options.pcs, options.fetches));
+            let stopped = replay.replay(&mut tree).err();
+            (ended, tree, stopped)
         }
         _ => {
             let first = options.skip..options.window.map_or(u64::MAX, |n| options.skip.saturating_add(n));
@@ -106,9 +106,9 @@ fn take_down(
                 options.pcs,
                 options.fetches,
             );
-            let mut story = Story::new(out);
-            let ended = recorder.listen(&mut story, caught, progress)?;
-            (ended, story, None)
+            let mut tree = ProcessTree::new(out);
+            let ended = recorder.listen(&mut tree, caught, progress)?;
+            (ended, tree, None)
         }
     };
     let mut notes = std::mem::take(&mut recorder.notes);
@@ -118,24 +118,24 @@ fn take_down(
     }
     notes.extend(room.messages().into_iter().map(|m| format!("valgrind: {m}")));
     progress(Progress {
-        references: story.out.seen(),
-        bytes: story.out.bytes(),
+        references: tree.out.seen(),
+        bytes: tree.out.bytes(),
         finishing: true,
     });
-    notes.append(&mut story.commons.notes);
+    notes.append(&mut tree.commons.notes);
     if let Some(wanted) = options.window.map(|_| options.windows)
-        && story.out.windows_begun() < wanted
+        && tree.out.windows_begun() < wanted
     {
         notes.push(format!(
             "the program made {} references: {} of {wanted} windows could be taken",
-            story.out.seen(),
-            story.out.windows_begun()
+            tree.out.seen(),
+            tree.out.windows_begun()
         ));
     }
-    symbols::write(options, &mut story, &mut notes);
-    let (finished, seen) = story.out.finish();
+    symbols::write(options, &mut tree, &mut notes);
+    let (finished, seen) = tree.out.finish();
     let (summary, failure) = match finished {
-        Ok(summary) => (summary, told),
+        Ok(summary) => (summary, stopped),
         Err(failure) => (kept(&failure), Some(failure.to_string())),
     };
     Ok(Outcome {
@@ -243,15 +243,15 @@ impl Recorder {
         }
     }
 
-    /// Tells `story` everything until the program has ended.
+    /// Hands everything to `tree` until the program has ended.
     fn listen(
         &mut self,
-        story: &mut dyn Listener,
+        tree: &mut dyn Listener,
         caught: &mut Caught,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<ExitStatus, CaptureError> {
         let mut ended = None;
-        let mut told = Instant::now();
+        let mut reported = Instant::now();
         loop {
             self.wait(caught, ended.is_some())?;
             while let Some(signal) = caught.take() {
@@ -267,28 +267,28 @@ impl Recorder {
                     .map_err(CaptureError::system("cannot wait for the program"))?;
             }
             self.accept()?;
-            let mut moved = self.take(story);
-            while moved && told.elapsed() < PROGRESS_EVERY {
+            let mut moved = self.take(tree);
+            while moved && reported.elapsed() < PROGRESS_EVERY {
                 self.accept()?;
-                moved = self.take(story);
+                moved = self.take(tree);
             }
-            if told.elapsed() >= PROGRESS_EVERY {
-                told = Instant::now();
-                let (references, bytes) = story.progress();
+            if reported.elapsed() >= PROGRESS_EVERY {
+                reported = Instant::now();
+                let (references, bytes) = tree.progress();
                 progress(Progress {
                     references,
                     bytes,
                     finishing: false,
                 });
             }
-            if story.failed() {
+            if tree.failed() {
                 self.rings.values_mut().for_each(Ring::hang_up);
                 self.rings.clear();
             }
             if let Some(status) = ended
                 && !moved
             {
-                self.leave(story);
+                self.leave(tree);
                 return Ok(status);
             }
         }
@@ -337,7 +337,7 @@ impl Recorder {
     }
 
     /// Takes one slot of each ring that may go on; whether there was any.
-    fn take(&mut self, story: &mut dyn Listener) -> bool {
+    fn take(&mut self, tree: &mut dyn Listener) -> bool {
         let mut moved = false;
         for id in self.rings.keys().copied().collect::<Vec<_>>() {
             let Some(ring) = self.rings.get(&id) else { continue };
@@ -348,7 +348,7 @@ impl Recorder {
                     continue;
                 }
                 self.greeted += 1;
-                story.open(id, hello);
+                tree.open(id, hello);
                 moved = true;
             }
             if self.must_wait(ring) {
@@ -357,7 +357,7 @@ impl Recorder {
             let Some(ring) = self.rings.get_mut(&id) else { continue };
             ring.opened |= ring.hello.is_some();
             if ring.take(&mut self.words) {
-                story.words(id, &self.words);
+                tree.words(id, &self.words);
                 moved = true;
             }
             if ring.finished() {
@@ -365,7 +365,7 @@ impl Recorder {
                 let opened = ring.opened;
                 self.rings.remove(&id);
                 if opened {
-                    story.close(id);
+                    tree.close(id);
                 }
                 if let Some(fault) = fault {
                     self.note(fault.to_string());
@@ -402,7 +402,7 @@ impl Recorder {
     }
 
     /// The program has ended: whoever of its children still runs goes on unrecorded.
-    fn leave(&mut self, story: &mut dyn Listener) {
+    fn leave(&mut self, tree: &mut dyn Listener) {
         let running = self.rings.values().filter(|r| !r.ended()).count();
         if running > 0 {
             self.note(format!(
@@ -414,9 +414,9 @@ impl Recorder {
             ring.listen();
             if ring.opened {
                 while ring.take(&mut self.words) {
-                    story.words(id, &self.words);
+                    tree.words(id, &self.words);
                 }
-                story.close(id);
+                tree.close(id);
             }
         }
     }

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use trace::{Event, Ref};
 
+use crate::address_space::{AddressSpace, Commons};
 use crate::block::{Block, Blocks, Malformed};
-use crate::image::{Commons, Image};
 use crate::output::Output;
 use crate::wire;
 
-impl Image {
+impl AddressSpace {
     /// Runs of superblocks from `words[at]` on, as long as nothing about them is unusual: all of a
     /// known superblock was run, and all of it is wanted. Returns where that ends; the run there
-    /// is for [`Image::run`].
+    /// is for [`AddressSpace::run`].
     ///
     /// The words go to the writer as they are: a superblock has two references on average, and
     /// the writer needs to foresee but one of their sites.
@@ -89,7 +89,7 @@ impl Image {
             return Ok(end);
         }
         if self.carried + u64::from(self.blocks.templates(&block)[0].insns) > 255 {
-            self.tell_work(out);
+            self.write_work(out);
         }
         let templates = self.blocks.templates(&block);
         let collected = out.collected();
@@ -103,7 +103,7 @@ impl Image {
 
     /// Instructions of the current thread that no reference can carry.
     #[cold]
-    pub(crate) fn tell_work(&mut self, out: &mut Output) {
+    pub(crate) fn write_work(&mut self, out: &mut Output) {
         let instructions = std::mem::take(&mut self.carried);
         if let Some(runner) = self.runners.get(self.current).and_then(Option::as_ref)
             && instructions > 0
@@ -116,7 +116,7 @@ impl Image {
     /// A run with references that were left out, or with fetches.
     fn run_slowly(&mut self, block: &Block, words: &[u64], insns: u16, out: &mut Output) {
         if self.carried > 100 {
-            self.tell_work(out);
+            self.write_work(out);
         }
         let blocks = Arc::clone(&self.blocks);
         let mut insn = 0;

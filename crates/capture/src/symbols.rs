@@ -11,7 +11,7 @@ use crate::dwarf::{self, Variable};
 use crate::elf::{self, Elf};
 use crate::module::Mapping;
 use crate::options::Options;
-use crate::story::Story;
+use crate::process_tree::ProcessTree;
 use crate::tool;
 
 /// Static data without initial values that one file may have: 64 GiB.
@@ -42,8 +42,8 @@ struct Answers {
 }
 
 /// Writes the tables that give names: modules, symbols and locations.
-pub fn write(options: &Options, story: &mut Story, notes: &mut Vec<String>) {
-    let mappings: Vec<Mapping> = story
+pub fn write(options: &Options, tree: &mut ProcessTree, notes: &mut Vec<String>) {
+    let mappings: Vec<Mapping> = tree
         .commons
         .mappings
         .iter()
@@ -58,7 +58,7 @@ pub fn write(options: &Options, story: &mut Story, notes: &mut Vec<String>) {
     let places = places(&mappings, &elves);
 
     let mut asked: HashMap<&str, HashSet<u64>> = HashMap::new();
-    let pcs = std::mem::take(&mut story.commons.pcs);
+    let pcs = std::mem::take(&mut tree.commons.pcs);
     let mut found: Vec<(u32, u64, &str, u64)> = Vec::new();
     if options.symbols {
         for (process, pcs) in &pcs {
@@ -108,8 +108,8 @@ pub fn write(options: &Options, story: &mut Story, notes: &mut Vec<String>) {
              and lines"
         ));
     }
-    write_modules(story, &places, &elves);
-    write_symbols(story, &places, &answers);
+    write_modules(tree, &places, &elves);
+    write_symbols(tree, &places, &answers);
     found.sort_unstable_by_key(|(process, pc, path, own)| (*path, *own, *process, *pc));
     let locations = found.into_iter().filter_map(|(process, pc, path, own)| {
         let spot = answers.get(path)?.spots.get(&own)?.clone();
@@ -121,7 +121,7 @@ pub fn write(options: &Options, story: &mut Story, notes: &mut Vec<String>) {
             line: spot.line,
         })
     });
-    story.out.writer().locations(locations.collect::<Vec<_>>());
+    tree.out.writer().locations(locations.collect::<Vec<_>>());
 }
 
 /// Whether a file is part of the recorder and not of the program.
@@ -250,7 +250,7 @@ pub(crate) fn look_up(loader: &addr2line::Loader, own: u64) -> Option<Spot> {
     })
 }
 
-fn write_modules(story: &mut Story, places: &[Place<'_>], elves: &HashMap<&str, Elf>) {
+fn write_modules(tree: &mut ProcessTree, places: &[Place<'_>], elves: &HashMap<&str, Elf>) {
     let modules = places.iter().map(|p| Module {
         process: p.process,
         path: p.path.to_string(),
@@ -259,12 +259,12 @@ fn write_modules(story: &mut Story, places: &[Place<'_>], elves: &HashMap<&str, 
         bias: p.bias,
         build_id: elves.get(p.path).map(|e| e.build_id.clone()).unwrap_or_default(),
     });
-    story.out.writer().modules(modules.collect::<Vec<_>>());
+    tree.out.writer().modules(modules.collect::<Vec<_>>());
 }
 
 /// The same symbol of all processes together: the table of a program with many processes is then
 /// little longer, compressed, than that of one.
-fn write_symbols(story: &mut Story, places: &[Place<'_>], answers: &HashMap<&str, Answers>) {
+fn write_symbols(tree: &mut ProcessTree, places: &[Place<'_>], answers: &HashMap<&str, Answers>) {
     let mut by_path: BTreeMap<&str, Vec<&Place<'_>>> = BTreeMap::new();
     for place in places {
         by_path.entry(place.path).or_default().push(place);
@@ -272,7 +272,7 @@ fn write_symbols(story: &mut Story, places: &[Place<'_>], answers: &HashMap<&str
     for (path, places) in by_path {
         let Some(answers) = answers.get(path) else { continue };
         for symbol in &answers.data {
-            story.out.writer().symbols(places.iter().map(|place| Symbol {
+            tree.out.writer().symbols(places.iter().map(|place| Symbol {
                 process: place.process,
                 addr: symbol.addr.wrapping_add(place.bias),
                 ..symbol.clone()

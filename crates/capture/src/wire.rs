@@ -15,7 +15,7 @@ pub const CONTROL_ASIDE: usize = 4;
 /// The first of those that say how many words each slot has.
 pub const CONTROL_WORDS: usize = 5;
 
-/// The top bit tells words that are not addresses.
+/// The top bit marks words that are not addresses.
 pub const TAGGED: u64 = 1 << 63;
 const KIND_SHIFT: u32 = 60;
 pub const NULL: u64 = 0x8;

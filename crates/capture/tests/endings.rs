@@ -179,7 +179,7 @@ fn an_interrupted_recording_can_be_read() {
     assert_eq!(
         status.code(),
         Some(128 + 2),
-        "the program's end, told by the recorder: {status}"
+        "the program's end, reported by the recorder: {status}"
     );
     let trace = Trace::open(&path).unwrap();
     assert!(trace.damage().is_empty());

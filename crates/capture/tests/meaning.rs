@@ -58,7 +58,7 @@ fn heap_data_is_named(flags: &[&str]) {
 }
 
 #[test]
-fn fields_tell_the_sides_of_a_false_sharing() {
+fn fields_name_the_sides_of_a_false_sharing() {
     let (_, trace) = compile("names", &[]).record(&[]);
     let symbol = trace.symbols().iter().find(|s| s.name == "counters").unwrap();
     assert!(symbol.file.as_deref().unwrap().ends_with("names.c"));
@@ -89,8 +89,8 @@ fn the_program_can_mark_phases_work_and_arrays() {
     let (_, trace) = compile("names", &[]).record(&[]);
     let array = &trace.arrays()[0];
     assert_eq!((array.name.as_str(), array.bytes), ("the heap", 800));
-    let (refs, told) = stream(&trace, 0);
-    let place = |wanted: &Event| told.iter().find(|e| e.event == *wanted).unwrap().at as usize;
+    let (refs, happened) = stream(&trace, 0);
+    let place = |wanted: &Event| happened.iter().find(|e| e.event == *wanted).unwrap().at as usize;
     let begin = place(&Event::WorkBegin {
         hints: vec![array.addr, 7],
     });
@@ -110,16 +110,16 @@ fn the_program_can_mark_phases_work_and_arrays() {
 }
 
 #[test]
-fn waiting_for_a_signal_is_told_after_it() {
-    waiting_is_told(&[]);
+fn waiting_for_a_signal_comes_after_it() {
+    waiting_is_recorded(&[]);
 }
 
 #[test]
-fn waiting_in_static_programs_is_told_too() {
-    waiting_is_told(&["-static"]);
+fn waiting_in_static_programs_is_recorded_too() {
+    waiting_is_recorded(&["-static"]);
 }
 
-fn waiting_is_told(flags: &[&str]) {
+fn waiting_is_recorded(flags: &[&str]) {
     let (_, trace) = compile("signals", flags).record(&[]);
     let all = events(&trace);
     let posts: Vec<_> = all
@@ -154,8 +154,14 @@ fn a_window_takes_exactly_what_was_asked_for() {
     let (outcome, trace) = record(&options);
     assert_eq!(trace.references(), 2500);
     assert_eq!(outcome.references_seen, whole.references());
-    let (refs, told) = stream(&trace, 0);
-    assert_eq!(told.iter().filter(|e| e.event == Event::Window { index: 0 }).count(), 1);
+    let (refs, happened) = stream(&trace, 0);
+    assert_eq!(
+        happened
+            .iter()
+            .filter(|e| e.event == Event::Window { index: 0 })
+            .count(),
+        1
+    );
     let all = stream(&whole, 0).0;
     let same = |a: &trace::Ref, b: &trace::Ref| (a.op, a.size) == (b.op, b.size);
     assert!(refs.iter().zip(&all[1000..]).all(|(a, b)| same(a, b)));
@@ -187,7 +193,7 @@ fn windows_are_spread_over_the_run() {
     assert_eq!(first, [0, 1, 2, 3, 4]);
     let made: u64 = threads(&trace).map(|t| stream(&trace, t).0.len() as u64).sum();
     assert_eq!(made, 3500);
-    // What is not a reference is told for all of the run.
+    // What is not a reference is recorded for all of the run.
     assert!(events(&trace).iter().any(|(_, e)| matches!(e, Event::Barrier { .. })));
     assert!(outcome.references_seen > 20 * 700);
 }
@@ -226,7 +232,7 @@ fn operator_new_and_teams_are_seen() {
             _ => None,
         })
         .collect();
-    // `new` calls `malloc`: one of them is told, with the stack of who wrote `new`.
+    // `new` calls `malloc`: one of them is recorded, with the stack of who wrote `new`.
     assert_eq!(allocated.len(), 1);
     let stack = &trace.stacks()[allocated[0].1 as usize];
     let inner = trace
@@ -267,12 +273,12 @@ fn modifications_are_one_reference() {
 }
 
 #[test]
-fn summaries_are_told_whole_or_not_at_all() {
+fn summaries_are_recorded_whole_or_not_at_all() {
     let (outcome, trace) = compile("summary", &[]).record(&[]);
     // How many of its six the program saw recorded.
     assert_eq!(outcome.exit, capture::Exit::Code(3));
-    let told: Vec<Event> = events(&trace).into_iter().map(|(_, event)| event).collect();
-    let texts: Vec<&str> = told
+    let happened: Vec<Event> = events(&trace).into_iter().map(|(_, event)| event).collect();
+    let texts: Vec<&str> = happened
         .iter()
         .filter_map(|event| match event {
             Event::Summary { text } => Some(text.as_str()),
@@ -284,11 +290,11 @@ fn summaries_are_told_whole_or_not_at_all() {
     assert!(texts[1] == &long[..100_000] && texts[2] == long && texts.len() == 3);
     let after = Event::Phase { name: "after".into() };
     let summary = |event: &Event| matches!(event, Event::Summary { .. });
-    assert!(told.iter().rposition(summary) < told.iter().position(|event| *event == after));
+    assert!(happened.iter().rposition(summary) < happened.iter().position(|event| *event == after));
 }
 
 #[test]
-fn the_program_can_tell_its_cache_slots() {
+fn the_program_can_describe_its_cache_slots() {
     let (_, trace) = compile("slots", &[]).record(&[]);
     let all = events(&trace);
     let of_slots: Vec<_> = all
@@ -321,7 +327,7 @@ fn the_program_can_tell_its_cache_slots() {
         ),
         (0, range(set, strong, 8192)),
         (0, Event::DataThread { set, thread: 0 }),
-        // The second thread told of itself, and of the first by its number; a thread that there is not is left out.
+        // The second thread spoke of itself, and of the first by its number; a thread that there is not is left out.
         (1, Event::DataThread { set, thread: 1 }),
         (1, Event::DataThread { set, thread: 0 }),
         (0, Event::Allocate { set, slot: Some(slot) }),
@@ -331,6 +337,6 @@ fn the_program_can_tell_its_cache_slots() {
         (0, Event::SlotFree { slot }),
     ];
     assert_eq!(of_slots, expected);
-    // The program ended with what DOMICILE_RECORDING told it: the loop ran only where it was 1.
+    // The program ended with what DOMICILE_RECORDING said: the loop ran only where it was 1.
     assert_eq!(touches(&trace, 0, "weak").len(), 64);
 }

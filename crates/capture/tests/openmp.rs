@@ -73,8 +73,8 @@ fn regions_are_seen(compiler: &str, sizes: &[u32], barriers: u64) {
         let trace = record_team(&bench, size);
         waits_follow_posts(&trace);
         let others = u64::from(size) - 1;
-        let told: Vec<Event> = events(&trace).into_iter().map(|(_, event)| event).collect();
-        let begins = told.iter().filter(|event| matches!(event, Event::TeamBegin { .. }));
+        let happened: Vec<Event> = events(&trace).into_iter().map(|(_, event)| event).collect();
+        let begins = happened.iter().filter(|event| matches!(event, Event::TeamBegin { .. }));
         assert!(
             begins
                 .clone()
@@ -136,10 +136,10 @@ fn regions_are_seen(compiler: &str, sizes: &[u32], barriers: u64) {
 /// How many references to a variable lie between a lock and its unlock, at most one counted for each lock.
 fn locks_around(trace: &Trace, thread: u32, name: &str) -> u64 {
     let (at, bytes) = symbol(trace, name);
-    let (refs, told) = stream(trace, thread);
+    let (refs, happened) = stream(trace, thread);
     let mut held = None;
     let mut around = 0;
-    for timed in told {
+    for timed in happened {
         match (&timed.event, held) {
             (Event::Lock { object }, None) => held = Some((*object, timed.at)),
             (Event::Unlock { object }, Some((of, from))) if of == *object => {

@@ -1,4 +1,4 @@
-//! Whose code each address of a file is: the same innermost functions and lines that a trace tells.
+//! Whose code each address of a file is: the same innermost functions and lines that a trace names.
 
 use std::collections::HashMap;
 
@@ -62,7 +62,7 @@ impl Code {
         {
             for (start, bytes, location) in ranges.take(MOST_ROWS) {
                 let end = start.saturating_add(bytes.max(1));
-                // A row is of one line, and so almost always of one function; its ends tell if it is not.
+                // A row is of one line, and so almost always of one function; its ends differ if it is not.
                 let first = look_up(loader, start).unwrap_or_default();
                 let name = |spot: &crate::symbols::Spot, at| match spot.function.as_str() {
                     "" => elf.function(at).unwrap_or_default().to_string(),
@@ -79,7 +79,7 @@ impl Code {
         }
         let lines = !rows.is_empty();
         rows.sort_by_key(|row| row.start);
-        // What no line is told of has its name from the table of symbols.
+        // What has no line has its name from the table of symbols.
         let mut plain = Vec::new();
         for function in &elf.functions {
             let after = rows.partition_point(|row: &Row| row.end <= function.addr);

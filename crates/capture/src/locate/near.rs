@@ -26,7 +26,7 @@ pub fn nearest<'a>(name: &str, all: impl Iterator<Item = &'a str>) -> Vec<String
 }
 
 /// Suggestions as the end of a sentence.
-pub fn told(near: &[String]) -> String {
+pub fn in_words(near: &[String]) -> String {
     match near.split_last() {
         None => String::new(),
         Some((only, [])) => format!("; did you mean {only}?"),
@@ -73,6 +73,6 @@ mod tests {
         assert_eq!(near("GRID"), ["grid_"]);
         assert_eq!(near("table"), ["ns::table"]);
         assert_eq!(near("something else"), Vec::<String>::new());
-        assert_eq!(told(&near("matrix")), "; did you mean matrix_a or matrix_b?");
+        assert_eq!(in_words(&near("matrix")), "; did you mean matrix_a or matrix_b?");
     }
 }

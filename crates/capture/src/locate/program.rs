@@ -143,7 +143,7 @@ fn interpreter(path: &Path, look: impl Fn(&OsStr) -> Option<PathBuf>) -> Option<
 /// The dynamic linker of a program into which a library can be loaded first; else why it cannot.
 fn check(path: &Path, elf: &Elf) -> Result<PathBuf, LocateError> {
     let about = path.metadata().map_err(|error| not_fit(path, error))?;
-    // The owner of what the kernel tells of a process is its effective user.
+    // The owner of what the kernel reports of a process is its effective user.
     let me = Path::new("/proc/self")
         .metadata()
         .map_err(|error| not_fit(Path::new("/proc/self"), error))?;

@@ -40,7 +40,7 @@ impl Program {
     }
 
     /// Code of the program and of the libraries in it that is behind a site's function on a call stack and not the
-    /// site: whatever `passed` says of its name. `sites` tells in which modules it can matter.
+    /// site: whatever `passed` says of its name. `sites` says in which modules it can matter.
     pub fn passed(&self, sites: &[Range], passed: impl Fn(&str) -> bool) -> Vec<Range> {
         let mut ranges = Vec::new();
         for module in 0..self.modules.len() {
@@ -89,7 +89,7 @@ impl Program {
         for (module, loaded) in self.modules.iter().enumerate() {
             let path = loaded.path.to_string_lossy();
             let in_module = |file: &str| base(&path) == file;
-            // Where the module is told, no other one is meant; where a line is told, no library without debug
+            // Where the module is named, no other one is meant; where a line is named, no library without debug
             // information is.
             let elsewhere = match place {
                 Some(Place::File(file)) => self.is_module(file) && !in_module(file),

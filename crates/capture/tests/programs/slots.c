@@ -1,4 +1,4 @@
-/* Cache slots and data sets, told by requests. */
+/* Cache slots and data sets, described by requests. */
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -10,15 +10,15 @@ int main(void)
    size_t bytes = 100000, most = 1 << 20;
    char* text = malloc(most + 1);
    size_t i;
-   int told;
+   int recorded;
    for (i = 0; i <= most; i++)
       text[i] = 'a' + i % 26;
-   told = DOMICILE_SUMMARY(small, sizeof small - 1);
-   told += DOMICILE_SUMMARY(text, bytes);
-   told += DOMICILE_SUMMARY(text, most);
-   told += DOMICILE_SUMMARY(text, most + 1);
-   told += DOMICILE_SUMMARY(text, 0);
-   told += DOMICILE_SUMMARY((char*)8, 100);
+   recorded = DOMICILE_SUMMARY(small, sizeof small - 1);
+   recorded += DOMICILE_SUMMARY(text, bytes);
+   recorded += DOMICILE_SUMMARY(text, most);
+   recorded += DOMICILE_SUMMARY(text, most + 1);
+   recorded += DOMICILE_SUMMARY(text, 0);
+   recorded += DOMICILE_SUMMARY((char*)8, 100);
    DOMICILE_PHASE("after");
-   return told;
+   return recorded;
 }

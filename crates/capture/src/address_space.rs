@@ -9,7 +9,7 @@ use crate::allocation::Allocations;
 use crate::block::{Blocks, Malformed};
 use crate::module::{Mapping, Mappings};
 use crate::output::Output;
-use crate::sync::{Objects, Tickets};
+use crate::synchronisation::{Objects, Tickets};
 use crate::wire::{self, record};
 
 /// Where an address space stands in its life.
@@ -30,7 +30,7 @@ pub(crate) struct Runner {
     pub(crate) carried: u64,
     /// What `pthread_self` is on glibc.
     pointer: u64,
-    pub(crate) told: Thread,
+    pub(crate) thread: Thread,
     pub(crate) ended: bool,
 }
 
@@ -53,11 +53,11 @@ pub enum Wish {
     Waited { by: ThreadId, pid: u32 },
 }
 
-/// Allocations that a forked child is told to begin with.
+/// Allocations that a forked child is said to begin with.
 const INHERITED: usize = 1 << 14;
 
 /// An address space, from exec or fork to exec or exit.
-pub struct Image {
+pub struct AddressSpace {
     pub process: u32,
     pub pid: u32,
     pub phase: Phase,
@@ -79,10 +79,10 @@ pub struct Image {
     pub slots: u64,
 }
 
-impl Image {
+impl AddressSpace {
     /// A fresh address space with one thread, `main`.
-    pub fn new(process: u32, pid: u32, main: ThreadId) -> Image {
-        let told = Thread {
+    pub fn new(process: u32, pid: u32, main: ThreadId) -> AddressSpace {
+        let thread = Thread {
             process,
             number: u64::from(pid),
             name: String::new(),
@@ -92,10 +92,10 @@ impl Image {
             id: main,
             carried: 0,
             pointer: 0,
-            told,
+            thread,
             ended: false,
         };
-        Image {
+        AddressSpace {
             process,
             pid,
             phase: Phase::Running,
@@ -115,22 +115,29 @@ impl Image {
     }
 
     /// The copy that fork made of `self`, with the thread that called it.
-    pub fn fork(&self, process: u32, pid: u32, main: ThreadId, out: &mut Output, commons: &mut Commons) -> Image {
+    pub fn fork(
+        &self,
+        process: u32,
+        pid: u32,
+        main: ThreadId,
+        out: &mut Output,
+        commons: &mut Commons,
+    ) -> AddressSpace {
         commons.mappings.inherit(self.process, process);
         let pcs = commons.pcs.get(&self.process).cloned().unwrap_or_default();
         commons.pcs.insert(process, pcs);
-        let mut child = Image::new(process, pid, main);
+        let mut child = AddressSpace::new(process, pid, main);
         if let Some(caller) = self.runners.get(self.current).and_then(Option::as_ref) {
-            let told = Thread {
+            let thread = Thread {
                 number: u64::from(pid),
                 process,
-                ..caller.told.clone()
+                ..caller.thread.clone()
             };
             let runner = Runner {
                 id: main,
                 pointer: caller.pointer,
                 carried: 0,
-                told,
+                thread,
                 ended: false,
             };
             child.runners = vec![None; self.current];
@@ -148,12 +155,12 @@ impl Image {
         child
     }
 
-    /// No more words will come: what was not told yet is told.
+    /// No more words will come: what was not written yet is written.
     pub fn end(&mut self, out: &mut Output) {
         for tid in 0..self.runners.len() {
             if self.runners[tid].as_ref().is_some_and(|r| !r.ended) {
                 self.switch(tid);
-                self.tell_work(out);
+                self.write_work(out);
             }
         }
     }
@@ -245,14 +252,14 @@ impl Image {
             (record::THREAD_START, [tid, number, pointer, low, high]) => {
                 let runner = self.runner(*tid)?;
                 runner.pointer = *pointer;
-                runner.told.number = *number;
-                runner.told.stack = (low < high).then_some((*low, *high));
-                out.update_thread(runner.id, runner.told.clone());
+                runner.thread.number = *number;
+                runner.thread.stack = (low < high).then_some((*low, *high));
+                out.update_thread(runner.id, runner.thread.clone());
             }
             (record::THREAD_EXIT, [tid]) => {
                 self.runner(*tid)?;
                 self.switch(*tid as usize);
-                self.tell_work(out);
+                self.write_work(out);
                 let runner = self.runner(*tid)?;
                 runner.ended = true;
                 out.exit(runner.id);
@@ -260,8 +267,8 @@ impl Image {
             (record::THREAD_NAME, [tid, ..]) => {
                 let name = String::from_utf8_lossy(&wire::text(payload, 1)).into_owned();
                 let runner = self.runner(*tid)?;
-                runner.told.name = name;
-                out.update_thread(runner.id, runner.told.clone());
+                runner.thread.name = name;
+                out.update_thread(runner.id, runner.thread.clone());
             }
             (record::MAP, [start, bytes, how, offset, stack, ..]) => {
                 let path = String::from_utf8_lossy(&wire::text(payload, 5)).into_owned();
@@ -354,11 +361,11 @@ impl Image {
             .filter(|tid| *tid < 1 << 16)
             .ok_or(Malformed)?;
         let by = self.current()?.id;
-        let told = Thread {
+        let thread = Thread {
             process: self.process,
             ..Thread::default()
         };
-        let id = out.thread(told.clone());
+        let id = out.thread(thread.clone());
         out.event(by, Event::Spawn { child: id });
         if self.runners.len() <= tid {
             self.runners.resize(tid + 1, None);
@@ -367,7 +374,7 @@ impl Image {
             id,
             carried: 0,
             pointer: 0,
-            told,
+            thread,
             ended: false,
         });
         Ok(())

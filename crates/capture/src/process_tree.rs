@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use trace::{Event, Process, Thread, ThreadId};
 
-use crate::image::{Commons, Image, Phase, Wish};
+use crate::address_space::{AddressSpace, Commons, Phase, Wish};
 use crate::output::Output;
 use crate::wire::{self, Hello, record};
 
@@ -38,28 +38,28 @@ struct Known {
 }
 
 /// The trace being made of what the tool's processes say.
-pub struct Story {
+pub struct ProcessTree {
     pub out: Output,
     pub commons: Commons,
-    images: HashMap<Connection, Image>,
+    spaces: HashMap<Connection, AddressSpace>,
     /// Connections of programs that have not said yet what they are.
     unnamed: HashMap<Connection, Hello>,
     known: HashMap<u32, Known>,
     /// Programs of processes, for their children.
     programs: HashMap<u32, (String, Vec<String>)>,
-    ended: VecDeque<Image>,
+    ended: VecDeque<AddressSpace>,
     /// Children that have not spoken yet, by pid, as they were when they were made: their parents went on.
-    made: HashMap<u32, Image>,
+    made: HashMap<u32, AddressSpace>,
     /// Processes that said that they replace themselves, by pid: their main thread.
     replaced: HashMap<u32, ThreadId>,
 }
 
-impl Story {
-    pub fn new(out: Output) -> Story {
-        Story {
+impl ProcessTree {
+    pub fn new(out: Output) -> ProcessTree {
+        ProcessTree {
             out,
             commons: Commons::default(),
-            images: HashMap::new(),
+            spaces: HashMap::new(),
             unnamed: HashMap::new(),
             known: HashMap::new(),
             programs: HashMap::new(),
@@ -122,7 +122,8 @@ impl Story {
                 heard: true,
             },
         );
-        self.images.insert(connection, Image::new(process, hello.pid, main));
+        self.spaces
+            .insert(connection, AddressSpace::new(process, hello.pid, main));
     }
 
     fn fork(&mut self, connection: Connection, hello: Hello) {
@@ -131,12 +132,12 @@ impl Story {
             if let Some(known) = self.known.get_mut(&pid) {
                 known.heard = true;
             }
-            self.images.insert(connection, made);
+            self.spaces.insert(connection, made);
             return;
         }
         // It speaks before its parent says that it made it, and so before its parent does anything else.
         let parent = self
-            .images
+            .spaces
             .values()
             .chain(self.ended.iter().rev())
             .filter(|i| i.pid == parent_pid)
@@ -158,13 +159,13 @@ impl Story {
         };
         self.known.insert(pid, known);
         let of = self
-            .images
+            .spaces
             .values()
             .chain(self.ended.iter())
             .find(|i| i.process == parent);
         if let Some(of) = of {
-            let image = of.fork(known.process, pid, known.main, &mut self.out, &mut self.commons);
-            self.images.insert(connection, image);
+            let space = of.fork(known.process, pid, known.main, &mut self.out, &mut self.commons);
+            self.spaces.insert(connection, space);
         }
     }
 
@@ -176,7 +177,7 @@ impl Story {
                     None => {
                         // The child has not spoken yet: its place is taken for it.
                         let parent = self
-                            .images
+                            .spaces
                             .values()
                             .find(|i| i.live().any(|t| t == by))
                             .map(|i| i.process);
@@ -193,7 +194,7 @@ impl Story {
                 self.known.insert(pid, known);
                 self.out.event(by, Event::Spawn { child: known.main });
                 if !known.heard
-                    && let Some(of) = self.images.values().find(|image| image.live().any(|t| t == by))
+                    && let Some(of) = self.spaces.values().find(|space| space.live().any(|t| t == by))
                 {
                     let child = of.fork(known.process, pid, known.main, &mut self.out, &mut self.commons);
                     self.made.insert(pid, child);
@@ -211,7 +212,7 @@ impl Story {
     }
 }
 
-impl Listener for Story {
+impl Listener for ProcessTree {
     fn open(&mut self, connection: Connection, hello: Hello) {
         if hello.forked {
             self.fork(connection, hello);
@@ -228,12 +229,12 @@ impl Listener for Story {
             };
             self.begin(connection, hello, &text);
         }
-        let Some(image) = self.images.get_mut(&connection) else {
+        let Some(space) = self.spaces.get_mut(&connection) else {
             return;
         };
         let mut wishes = Vec::new();
-        let decoded = image.decode(words, &mut self.out, &mut self.commons, &mut wishes);
-        let pid = image.pid;
+        let decoded = space.decode(words, &mut self.out, &mut self.commons, &mut wishes);
+        let pid = space.pid;
         for wish in wishes {
             self.grant(wish);
         }
@@ -248,19 +249,19 @@ impl Listener for Story {
 
     fn close(&mut self, connection: Connection) {
         self.unnamed.remove(&connection);
-        let Some(mut image) = self.images.remove(&connection) else {
+        let Some(mut space) = self.spaces.remove(&connection) else {
             return;
         };
-        image.end(&mut self.out);
-        let replacing = image.phase == Phase::Replacing;
-        for thread in image.live().collect::<Vec<_>>() {
-            if replacing && thread == image.main {
-                self.replaced.insert(image.pid, thread);
+        space.end(&mut self.out);
+        let replacing = space.phase == Phase::Replacing;
+        for thread in space.live().collect::<Vec<_>>() {
+            if replacing && thread == space.main {
+                self.replaced.insert(space.pid, thread);
             } else {
                 self.out.exit(thread);
             }
         }
-        self.ended.push_back(image);
+        self.ended.push_back(space);
         if self.ended.len() > REMEMBERED {
             self.ended.pop_front();
         }

@@ -34,8 +34,8 @@ struct Team {
     start: u64,
     master: ThreadId,
     left: Vec<u64>,
-    /// Whether its begin was told: that of a team of one is not.
-    told: bool,
+    /// Whether its begin was reported: that of a team of one is not.
+    reported: bool,
 }
 
 /// The synchronisation objects of an address space.
@@ -44,7 +44,7 @@ pub struct Objects {
     /// Distinguishes objects of different processes.
     space: u64,
     /// How many times each thread holds each lock for writing: some can be taken again by their holder. By thread, because
-    /// one may be told that it has a lock before the one that gave it up is told of that.
+    /// one may hear that it has a lock before the one that gave it up has reported that.
     holders: HashMap<(u64, ThreadId), u32>,
     barriers: HashMap<u64, u32>,
     signals: HashMap<u64, u64>,
@@ -52,7 +52,7 @@ pub struct Objects {
     semaphores: HashMap<u64, VecDeque<Option<u64>>>,
     futexes: HashMap<u64, u64>,
     teams: HashMap<u64, Team>,
-    /// Objects that the wrappers know, so that their futexes are not told twice.
+    /// Objects that the wrappers know, so that their futexes are not counted twice.
     known: BTreeMap<u64, ()>,
 }
 
@@ -157,20 +157,20 @@ impl Objects {
                         start,
                         master: thread,
                         left: Vec::new(),
-                        told: false,
+                        reported: false,
                     },
                 );
                 vec![Event::Post { ticket: start }]
             }
             op::TEAM_ENTER => match self.teams.get_mut(&object) {
                 Some(team) if team.master == thread => {
-                    team.told = value != 1;
+                    team.reported = value != 1;
                     let threads = value as u32;
                     let begin = Event::TeamBegin {
                         object: number,
                         threads,
                     };
-                    team.told.then_some(begin).into_iter().collect()
+                    team.reported.then_some(begin).into_iter().collect()
                 }
                 team => wait(team.map(|team| team.start)),
             },
@@ -185,7 +185,7 @@ impl Objects {
             op::TEAM_END => match self.teams.remove(&object) {
                 Some(team) => {
                     let waits = team.left.into_iter().map(|ticket| Event::Wait { ticket });
-                    let end = team.told.then_some(Event::TeamEnd { object: number });
+                    let end = team.reported.then_some(Event::TeamEnd { object: number });
                     waits.chain(end).collect()
                 }
                 None => Vec::new(),
@@ -256,9 +256,9 @@ mod tests {
     #[test]
     fn a_lock_that_was_taken_twice_is_let_go_twice() {
         let (mut objects, mut tickets) = (Objects::new(0), Tickets::default());
-        let told = [op::LOCK, op::LOCK, op::UNLOCK, op::UNLOCK, op::UNLOCK]
+        let counts = [op::LOCK, op::LOCK, op::UNLOCK, op::UNLOCK, op::UNLOCK]
             .map(|operation| objects.events(0, operation, 0x70, 0, &mut tickets).len());
-        assert_eq!(told, [1, 1, 1, 1, 0]);
+        assert_eq!(counts, [1, 1, 1, 1, 0]);
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn futexes_inside_known_objects_are_not_told_twice() {
+    fn futexes_inside_known_objects_are_not_counted_twice() {
         let (mut objects, mut tickets) = (Objects::new(0), Tickets::default());
         objects.events(0, op::LOCK, 0x1000, 0, &mut tickets);
         assert_eq!(objects.events(0, op::FUTEX_WAKE, 0x1008, 1, &mut tickets), []);

@@ -2,14 +2,14 @@
 
 use trace::Event;
 
+use crate::address_space::AddressSpace;
 use crate::block::Malformed;
-use crate::image::Image;
 use crate::wire::slots;
 
 /// The most that a summary may have (`domicile-trace.h`).
 const SUMMARY_BYTES: u64 = 1 << 20;
 
-impl Image {
+impl AddressSpace {
     /// A piece of a summary; the whole of it with the last. What is not UTF-8 is replaced.
     pub(crate) fn summary(&mut self, bytes: u64, before: u64, piece: &[u8]) -> Result<Option<String>, Malformed> {
         if before == 0 {
@@ -52,7 +52,7 @@ impl Image {
                 let mut live = self.runners.iter().flatten().filter(|runner| !runner.ended);
                 let thread = match b {
                     0 => Some(self.current()?.id),
-                    tid => live.find(|runner| runner.told.number == tid).map(|runner| runner.id),
+                    tid => live.find(|runner| runner.thread.number == tid).map(|runner| runner.id),
                 };
                 match thread {
                     Some(thread) => Event::DataThread { set, thread },

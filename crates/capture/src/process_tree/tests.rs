@@ -32,7 +32,7 @@ fn hello(pid: u32, parent: u32, forked: bool) -> Hello {
 }
 
 /// What the threads did, as operation and address.
-fn told(tell: impl FnOnce(&mut Story)) -> (Vec<Vec<(Op, u64)>>, Vec<String>) {
+fn deeds(write: impl FnOnce(&mut ProcessTree)) -> (Vec<Vec<(Op, u64)>>, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t");
     let writer = Writer::new(
@@ -42,10 +42,10 @@ fn told(tell: impl FnOnce(&mut Story)) -> (Vec<Vec<(Op, u64)>>, Vec<String>) {
     )
     .unwrap();
     let all = 0..u64::MAX;
-    let mut story = Story::new(Output::new(writer, vec![all], false, true, false));
-    tell(&mut story);
-    let notes = std::mem::take(&mut story.commons.notes);
-    story.out.finish().0.unwrap();
+    let mut tree = ProcessTree::new(Output::new(writer, vec![all], false, true, false));
+    write(&mut tree);
+    let notes = std::mem::take(&mut tree.commons.notes);
+    tree.out.finish().0.unwrap();
     let trace = Trace::open(&path).unwrap();
     let of = |thread| {
         let (mut stream, mut batch, mut all) = (trace.thread(thread).unwrap(), Batch::default(), Vec::new());
@@ -60,15 +60,15 @@ fn told(tell: impl FnOnce(&mut Story)) -> (Vec<Vec<(Op, u64)>>, Vec<String>) {
 /// A child that speaks late knows what its parent knew when it made it, and not what came later.
 #[test]
 fn a_child_is_as_its_parent_was_when_it_was_made() {
-    let (done, notes) = told(|story| {
-        story.open(0, hello(10, 1, false));
-        story.words(
+    let (done, notes) = deeds(|tree| {
+        tree.open(0, hello(10, 1, false));
+        tree.words(
             0,
             &[record(record::PROGRAM, &[1, 0]), block(0, 0x400, 0), run(0, 0x1000)].concat(),
         );
-        story.words(0, &record(record::FORK, &[11]));
+        tree.words(0, &record(record::FORK, &[11]));
         // The parent goes on in another thread, and translates what the child does not have.
-        story.words(
+        tree.words(
             0,
             &[
                 record(record::THREAD_CREATE, &[2]),
@@ -78,8 +78,8 @@ fn a_child_is_as_its_parent_was_when_it_was_made() {
             ]
             .concat(),
         );
-        story.open(1, hello(11, 10, true));
-        story.words(
+        tree.open(1, hello(11, 10, true));
+        tree.words(
             1,
             &[
                 record(record::THREAD, &[1]),
@@ -89,8 +89,8 @@ fn a_child_is_as_its_parent_was_when_it_was_made() {
             ]
             .concat(),
         );
-        story.close(1);
-        story.close(0);
+        tree.close(1);
+        tree.close(0);
     });
     assert_eq!(notes, Vec::<String>::new());
     let child = vec![(Op::Read, 0x3000), (Op::Write, 0x4000)];
@@ -100,15 +100,15 @@ fn a_child_is_as_its_parent_was_when_it_was_made() {
 /// The note of what makes no sense bounds what was lost.
 #[test]
 fn what_makes_no_sense_is_counted() {
-    let (done, notes) = told(|story| {
-        story.open(0, hello(10, 1, false));
-        story.words(
+    let (done, notes) = deeds(|tree| {
+        tree.open(0, hello(10, 1, false));
+        tree.words(
             0,
             &[record(record::PROGRAM, &[1, 0]), block(0, 0x400, 0), run(0, 0x1000)].concat(),
         );
-        story.words(0, &[run(0, 0x1008), run(7, 0x2000), run(7, 0x2008)].concat());
-        story.words(0, &run(0, 0x1010));
-        story.close(0);
+        tree.words(0, &[run(0, 0x1008), run(7, 0x2000), run(7, 0x2008)].concat());
+        tree.words(0, &run(0, 0x1010));
+        tree.close(0);
     });
     assert_eq!(done, [[0x1000, 0x1008, 0x1010].map(|addr| (Op::Read, addr))]);
     assert!(
