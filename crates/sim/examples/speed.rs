@@ -154,7 +154,7 @@ fn machine(cpus: u32) -> Machine {
     }
 }
 
-/// Seconds that this thread has run; 0 where the kernel does not tell.
+/// Seconds that this thread has run; 0 where the kernel does not say.
 fn on_cpu() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let ns = text.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok());

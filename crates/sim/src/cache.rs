@@ -235,7 +235,7 @@ impl Cache {
         Gone(gone)
     }
 
-    /// The way for a new line where `orders` does not tell: a free one, else the victim.
+    /// The way for a new line where `orders` does not say: a free one, else the victim.
     fn make_room(&mut self, set: usize) -> usize {
         let start = set * self.ways;
         let mut free = None;

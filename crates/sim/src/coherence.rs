@@ -106,7 +106,7 @@ impl Engine {
         a.line_of(self.layout.page_bits - self.layout.block_bits, self.layout.block_bits)
     }
 
-    /// Whether the core may write the block without anybody being told.
+    /// Whether the core may write the block without anybody hearing of it.
     #[inline(always)]
     pub fn writes_freely(&self, a: &Access) -> bool {
         self.directory.get(self.block(a)).is_free_for(a.core)
@@ -185,7 +185,7 @@ impl Engine {
         Supply::Memory
     }
 
-    /// A write that was found on the path had to be told to others.
+    /// A write that was found on the path had to be announced to others.
     fn upgrade(&mut self, a: &Access, step: &Step, found: &Found) {
         let shared = match found.any {
             true => self.meeting(a, found.holders),

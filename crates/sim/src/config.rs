@@ -14,7 +14,7 @@ pub struct PolicySpec {
     pub name: String,
     /// Parameters, `policy.parameter=value`.
     pub sets: Vec<String>,
-    /// What policy `slots` is told, in the place of what the program says.
+    /// What is said to policy `slots`, in the place of what the program says.
     pub plan: Option<Arc<Plan>>,
 }
 
@@ -88,7 +88,7 @@ impl Default for Detail {
     }
 }
 
-/// The part of a run that is counted: between two moments at which the program told a phase.
+/// The part of a run that is counted: between two moments at which the program named a phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     /// It begins when the first thread enters this phase; `None`: with the run.

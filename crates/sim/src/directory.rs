@@ -69,7 +69,7 @@ impl Block {
         Block(self.0 & !RECORDS | if any { RECORDS } else { 0 })
     }
 
-    /// Whether the core may write it without anybody being told: it owns it, and no instance
+    /// Whether the core may write it without anybody hearing of it: it owns it, and no instance
     /// that lost it needs to know the words.
     #[inline(always)]
     pub fn is_free_for(self, core: u32) -> bool {

@@ -14,7 +14,7 @@ const HASH_BITS: u32 = 24;
 
 /// The reuse distances of one stream.
 pub struct Distances {
-    /// Lines of one step of the curve, and steps that are told apart.
+    /// Lines of one step of the curve, and steps that are kept apart.
     step_lines: u64,
     /// Weight of the reuses that hit from so many steps on; the last: not within all steps.
     hits_from: Vec<f64>,
@@ -118,7 +118,7 @@ impl Distances {
         self.total
     }
 
-    /// First uses, as far as the sample tells.
+    /// First uses, as far as the sample shows.
     pub fn cold(&self) -> f64 {
         self.cold.min(self.total as f64)
     }

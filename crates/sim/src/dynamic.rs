@@ -1,4 +1,4 @@
-//! A policy at work while the program runs: what it is told, and how its actions are carried out.
+//! A policy at work while the program runs: what is reported to it, and how its actions are carried out.
 
 use std::collections::HashMap;
 
@@ -159,7 +159,7 @@ impl Engine {
         near.copied().unwrap_or(home)
     }
 
-    /// After a piece: the policy is told what it asked for.
+    /// After a piece: the policy hears what it asked for.
     pub fn after(&mut self, a: &Access, tlb_missed: bool) -> Result<(), SimError> {
         let served = self.reached_memory.take();
         let Some(dynamic) = &mut self.dynamic else {

@@ -53,7 +53,7 @@ impl Frames {
         self.colors as u32
     }
 
-    /// Free frames of a node, as policies are told.
+    /// Free frames of a node, as policies see them.
     pub fn free(&self, node: u32) -> u64 {
         if self.limited {
             self.nodes[node as usize].free

@@ -75,7 +75,7 @@ impl Memory {
         self.latency[from as usize * self.nodes + to as usize]
     }
 
-    /// Whether its bandwidth is without bound, so that transfers need not be told.
+    /// Whether its bandwidth is without bound, so that transfers need not be reported.
     #[inline(always)]
     pub fn is_endless(&self) -> bool {
         self.transfer == 0

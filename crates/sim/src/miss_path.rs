@@ -12,7 +12,7 @@ use crate::recency::Prior;
 use crate::sharing::Verdict;
 use crate::steps::Step;
 
-/// The class of a miss, or that it is told later.
+/// The class of a miss, or that it is known later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missed {
     Classed(Class),

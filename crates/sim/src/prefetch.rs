@@ -1,7 +1,7 @@
 //! Stream prefetchers: caches that see a page being walked through, and bring the lines ahead.
 //!
 //! After each piece the caches that were looked up for it are gone through, innermost first. What
-//! makes a stream, and where a line comes from, is told in "Prefetching" of the contract. Only on
+//! makes a stream, and where a line comes from, stands in "Prefetching" of the contract. Only on
 //! machines with one cpu, so that a line that is brought concerns nobody else.
 
 use std::cmp::Ordering;

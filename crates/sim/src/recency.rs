@@ -1,7 +1,7 @@
 //! A fully associative LRU set of any capacity, in constant time for each access.
 //!
 //! It answers whether a key is among the `capacity` that were used last. Two uses: the shadow of
-//! a cache, which tells conflict from capacity misses, and a fully associative TLB.
+//! a cache, which separates conflict from capacity misses, and a fully associative TLB.
 //!
 //! Instead of a linked list there is a log of uses and, for each key, the position of its last
 //! use in the log. A use appends to the log, and marks the key's older entry stale. The keys in

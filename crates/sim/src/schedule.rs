@@ -354,8 +354,8 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Tells the run's detail of what changes the names of addresses, and the policy of cache slots.
-    fn tell(&mut self, cpu: usize, number: u32, event: &Event) -> Result<(), SimError> {
+    /// Reports to the run's detail what changes the names of addresses, and to the policy what concerns cache slots.
+    fn report(&mut self, cpu: usize, number: u32, event: &Event) -> Result<(), SimError> {
         let space = self.threads[number as usize].space;
         self.engine.structures(space, number, event);
         self.engine.slots(cpu as u32, space, event)
@@ -374,9 +374,9 @@ impl<'a> Schedule<'a> {
             | Event::DataRange { .. }
             | Event::DataThread { .. }
             | Event::Allocate { .. }
-            | Event::DataFree { .. } => return self.tell(cpu, number, event),
+            | Event::DataFree { .. } => return self.report(cpu, number, event),
             Event::Spawn { .. } => {
-                self.tell(cpu, number, event)?;
+                self.report(cpu, number, event)?;
                 self.sync.event(number, event)
             }
             Event::Phase { name } => {

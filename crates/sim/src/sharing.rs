@@ -51,7 +51,7 @@ pub enum Verdict {
     Other,
     True,
     False,
-    /// It will be told by what is accessed while the line is held.
+    /// It will be known by what is accessed while the line is held.
     Waits,
 }
 

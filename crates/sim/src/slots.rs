@@ -1,4 +1,4 @@
-//! Policy `slots`: the caches that it gives colors of, and what it is told of slots and data sets.
+//! Policy `slots`: the caches that it gives colors of, and what it hears of slots and data sets.
 //!
 //! Either the program speaks for itself, by events of the trace, or a plan ([`policy::slots::Plan`], the file of
 //! `domicile run --slots`) speaks in its place: then the program's own words are passed over, and the
@@ -263,7 +263,7 @@ impl Engine {
         self.say(0, words)
     }
 
-    /// An event that concerns cache slots is told to the policy, if it wants to know.
+    /// Reports an event that concerns cache slots to the policy, if it wants to know.
     pub fn slots(&mut self, cpu: u32, space: u32, event: &Event) -> Result<(), SimError> {
         if !self.homes.interest.slots {
             return Ok(());

@@ -16,7 +16,7 @@ pub struct Step {
     /// The arena that the instance's shadow is in.
     pub arena: u16,
     pub line_bits: u8,
-    /// Bits of a line number that tell the line within its page.
+    /// Bits of a line number that number the line within its page.
     pub page_lines: u8,
     pub virtual_index: bool,
     pub write_back: bool,

@@ -84,7 +84,7 @@ impl Input for TraceInput {
             None => self.read(thread, place, batch)?,
         };
         self.places[thread as usize] = place;
-        // In recorded order nobody asks a thread that has told all whether there is more.
+        // In recorded order nobody asks a thread that has handed over all whether there is more.
         if !more || place >= pieces {
             self.open.remove(&thread);
         }

@@ -73,7 +73,7 @@ impl Progress {
 const NAMED: usize = 40;
 
 impl Window {
-    /// Whether the program told the window's phases; `phases`: all that it told.
+    /// Whether the program named the window's phases; `phases`: all that it named.
     pub fn is_of(&self, phases: &[String]) -> Result<(), SimError> {
         for name in [&self.from_phase, &self.to_phase].into_iter().flatten() {
             if phases.contains(name) {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_phase_is_told_with_those_that_there_are() {
+    fn an_unknown_phase_is_reported_with_those_that_there_are() {
         let wanted = window(Some("compute"), Some("ned"));
         let phases = ["init", "compute", "end"].map(String::from);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Uniform access segments from what cpus were seen to touch, where no compiler told of them.
+//! Uniform access segments from what cpus were seen to touch, where no compiler described them.
 
 use std::collections::HashMap;
 

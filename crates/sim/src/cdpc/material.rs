@@ -10,7 +10,7 @@ use crate::tracing::TraceInput;
 pub trait Material: Sync {
     /// A fresh reader.
     fn open(&self) -> Result<Box<dyn Input + '_>, SimError>;
-    /// Tells all events, each with the process that it is of.
+    /// Visits all events, each with the process that it is of.
     fn each_event(&self, visit: &mut dyn FnMut(u32, &Event)) -> Result<(), SimError>;
 }
 

@@ -6,14 +6,14 @@ use crate::error::SimError;
 use crate::held::{Place, Places};
 use crate::input::Input;
 
-/// Who is told of what threads did, in order.
+/// Who hears what threads did, in order.
 pub trait Visitor {
     fn references(&mut self, thread: u32, refs: &[Ref]);
     fn event(&mut self, thread: u32, event: &Event);
 }
 
-/// Tells the next items of a thread, at most so many; returns how many.
-fn tell(place: &mut Place, thread: u32, most: u64, visitor: &mut impl Visitor) -> u64 {
+/// Hands on the next items of a thread, at most so many; returns how many.
+fn hand_on(place: &mut Place, thread: u32, most: u64, visitor: &mut impl Visitor) -> u64 {
     let stop = place.stop();
     if place.next_ref >= stop {
         let Some(timed) = place.batch.events.get(place.next_event) else {
@@ -29,7 +29,7 @@ fn tell(place: &mut Place, thread: u32, most: u64, visitor: &mut impl Visitor) -
     count as u64
 }
 
-/// Tells a visitor all items of an input.
+/// Hands a visitor all items of an input.
 pub fn replay(input: &mut dyn Input, visitor: &mut impl Visitor) -> Result<(), SimError> {
     let mut places = Places::new(input);
     while let Some(run) = input.next_run()? {
@@ -38,7 +38,7 @@ pub fn replay(input: &mut dyn Input, visitor: &mut impl Visitor) -> Result<(), S
             let Some(place) = places.at(input, run.thread)? else {
                 break;
             };
-            left -= tell(place, run.thread, left, visitor);
+            left -= hand_on(place, run.thread, left, visitor);
         }
     }
     Ok(())

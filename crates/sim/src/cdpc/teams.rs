@@ -1,6 +1,6 @@
 //! Which part of a program is done by several threads at once: only there does it matter who touches what.
 //!
-//! Where a process tells of its teams (OpenMP), the thread that began the first one is alone outside of them, and all
+//! Where a process reports its teams (OpenMP), the thread that began the first one is alone outside of them, and all
 //! others are members. Elsewhere a thread is alone while all others of its process wait for something, have not
 //! begun, or have ended.
 
@@ -38,7 +38,7 @@ pub struct Teams {
     processes: Vec<Process>,
 }
 
-/// Teams within teams that are told apart; deeper ones are as the last of these.
+/// Teams within teams that are kept apart; deeper ones are as the last of these.
 const DEPTH: usize = 64;
 
 impl Teams {

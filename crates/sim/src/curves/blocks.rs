@@ -1,4 +1,4 @@
-//! Blocks of memory by where they were asked for and how large they are: what a plan of slots can tell apart.
+//! Blocks of memory by where they were asked for and how large they are: what a plan of slots can distinguish.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,7 @@ use crate::structures::{Description, Tables, places};
 /// Number of a class.
 pub type ClassId = u32;
 
-/// Sizes that are told apart of one place; other blocks count for the nearest of them.
+/// Sizes that are kept apart of one place; other blocks count for the nearest of them.
 const SIZES: usize = 4;
 
 /// The classes, and which live block is of which.
@@ -112,7 +112,7 @@ impl Blocks {
         Some(class)
     }
 
-    /// What people call a class, and the sizes that a plan tells it by: from and to, both included. Bounds between two sizes of
+    /// What people call a class, and the sizes that a plan knows it by: from and to, both included. Bounds between two sizes of
     /// one place lie half way; `least`: the smallest block that there is.
     pub fn describe(&self, class: ClassId, least: u64) -> (Description, u64, u64) {
         let of = &self.classes[class as usize];
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_told_apart_by_caller_and_size() {
+    fn blocks_are_kept_apart_by_caller_and_size() {
         let (stacks, locations) = tables();
         let mut blocks = Blocks::new(&Tables {
             stacks: &stacks,

@@ -10,9 +10,9 @@ use crate::layout::Layout;
 use crate::pieces::Access;
 use crate::structures::{StructureId, Structures, UNKNOWN};
 
-/// Pairs of one block that are told apart; more are counted, but not by name.
+/// Pairs of one block that are kept apart; more are counted, but not by name.
 const PAIRS: usize = 16;
-/// Pairs of all blocks that are told apart: a bound on memory, some 200 bytes each.
+/// Pairs of all blocks that are kept apart: a bound on memory, some 200 bytes each.
 const PAIRS_MAX: usize = 1 << 18;
 
 pub const NO_PAIR: u32 = u32::MAX;
@@ -32,7 +32,7 @@ pub struct Pair {
     block: u32,
     /// Misses in all kinds of caches that were false sharing.
     count: u64,
-    /// The one that missed and the one that wrote before; `None`: all pairs too many to be told.
+    /// The one that missed and the one that wrote before; `None`: all pairs too many to be reported.
     pub sides: Option<[Side; 2]>,
     pub structure: StructureId,
 }
@@ -140,12 +140,12 @@ impl Clashes {
     pub fn worst(&self, count: usize) -> Vec<(&Block, &Pair)> {
         let mut worst: Vec<&Block> = self.blocks.iter().filter(|block| block.misses() > 0).collect();
         worst.sort_by_key(|block| (std::cmp::Reverse(block.misses()), block.space, block.address));
-        let told = worst.into_iter().filter_map(|block| {
+        let named = worst.into_iter().filter_map(|block| {
             let pairs = block.pairs.iter().map(|&pair| &self.pairs[pair as usize]);
             // `max_by_key` takes the last among equals; the first seen is wanted.
             Some((block, pairs.rev().max_by_key(|pair| pair.count)?))
         });
-        told.take(count).collect()
+        named.take(count).collect()
     }
 
     fn place(&self, a: &Access) -> (u32, u64) {

@@ -1,4 +1,4 @@
-//! Policies made for a test each: what they are told, and what their actions do.
+//! Policies made for a test each: what is reported to them, and what their actions do.
 
 use std::sync::{Arc, Mutex};
 
@@ -87,7 +87,7 @@ fn read(addr: u64) -> Item {
     })
 }
 
-/// What one thread's reads come to, and what the policy was told.
+/// What one thread's reads come to, and what was reported to the policy.
 fn run(
     machine: Machine,
     addresses: &[u64],
@@ -113,7 +113,7 @@ fn page(number: u64) -> Page {
 }
 
 #[test]
-fn touches_of_a_closed_page_are_told_until_it_is_opened() {
+fn touches_of_a_closed_page_are_reported_until_it_is_opened() {
     let interest = Interest {
         cache_misses: 1,
         touches: true,
@@ -180,7 +180,7 @@ fn a_tick_comes_with_each_period_that_passes() {
 }
 
 #[test]
-fn pressure_is_told_when_it_begins() {
+fn pressure_is_reported_when_it_begins() {
     let interest = Interest {
         pressure_frames: 3,
         ..Interest::NONE

@@ -65,7 +65,7 @@ impl Schedule<'_> {
                                     return Ok(());
                                 }
                             }
-                            _ => self.tell(cpu, thread, &event)?,
+                            _ => self.report(cpu, thread, &event)?,
                         }
                         1
                     }

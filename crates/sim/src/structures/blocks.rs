@@ -47,7 +47,7 @@ pub struct Blocks {
 
 impl Blocks {
     /// Adds a span. What it covers of older ones is theirs no longer (their release was not
-    /// seen, or they were mapped over); `lost` is told of each such part.
+    /// seen, or they were mapped over); `lost` is called for each such part.
     pub fn insert(&mut self, span: Span, mut lost: impl FnMut(Span)) {
         if span.bytes() == 0 {
             return;

@@ -262,7 +262,7 @@ pub(super) fn parents(tables: &Tables) -> Vec<Option<u32>> {
         .collect()
 }
 
-/// Tells processes apart where the trace has several programs.
+/// Distinguishes processes where the trace has several programs.
 fn program_suffix(tables: &Tables, process: u32) -> String {
     let first = tables.processes.first().map(|first| first.program.as_str());
     match tables.processes.get(process as usize) {

@@ -2,7 +2,7 @@
 //!
 //! It is the innermost frame outside the allocator and the C and C++ libraries. A program's own
 //! wrappers of the allocator (`xmalloc`, `sqlite3DbMallocRaw`) would name everything alike; they
-//! are passed over too, and the innermost one is told along with its caller:
+//! are passed over too, and the innermost one is named along with its caller:
 //! `sqlite3MemMalloc ← sqlite3VdbeMemGrow (libsqlite3.so.0)`.
 
 use std::collections::{HashMap, HashSet};
@@ -55,7 +55,7 @@ pub fn find(tables: &Tables) -> (Vec<Site>, Vec<u32>) {
     (sites, site_of)
 }
 
-/// The same, but blocks that different places ask one place for are told apart by who asked:
+/// The same, but blocks that different places ask one place for are kept apart by who asked:
 /// `team_memory ← make_matrix (makea.c:31)`. Stacks without a site have none.
 pub fn find_callers(tables: &Tables) -> Vec<Option<Site>> {
     let names = Names::new(tables);
@@ -146,7 +146,7 @@ impl<'a> Names<'a> {
             let name = module.map_or_else(|| self.function(stack, place), |module| base(&module.path).to_string());
             return Some(Site::named(name));
         };
-        // What the program called to get the memory, if that is worth telling.
+        // What the program called to get the memory, if that is worth saying.
         let called = match wrapper.filter(|&wrapper| wrapper < chosen && known(&wrapper)) {
             Some(wrapper) => Some(wrapper),
             None => chosen

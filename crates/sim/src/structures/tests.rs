@@ -177,7 +177,7 @@ fn a_wrapper_inlined_into_main_is_not_called_by_the_start_of_the_program() {
 }
 
 #[test]
-fn sites_without_debug_information_tell_wrapper_caller_and_module() {
+fn sites_without_debug_information_name_wrapper_caller_and_module() {
     let modules = [
         module("/lib/libsqlite3.so.0", 0x1000, 0x1000),
         module("/lib/libc.so.6", 0x8000, 0x1000),
@@ -204,7 +204,7 @@ fn sites_without_debug_information_tell_wrapper_caller_and_module() {
 }
 
 #[test]
-fn what_malloc_maps_for_itself_is_told_from_what_it_hands_out() {
+fn what_malloc_maps_for_itself_is_distinguished_from_what_it_hands_out() {
     let modules = [
         module("/bin/sort", 0x1000, 0x1000),
         module("/lib/libc.so.6", 0x8000, 0x1000),
@@ -383,7 +383,7 @@ proptest! {
         let mut owner = vec![None; 10_000];
         for (start, bytes, site, action) in steps {
             if action == 0 {
-                // Frees a block if one begins there: its extent is told by the model below.
+                // Frees a block if one begins there: its extent is given by the model below.
                 let id = owner[start as usize];
                 let begins = id.is_some_and(|(_, first)| first == start);
                 if begins {

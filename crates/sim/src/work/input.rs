@@ -23,7 +23,7 @@ const BATCH: usize = 1 << 16;
 
 pub struct ReorderedInput {
     reordered: Arc<Reordered>,
-    /// Tells what the trace tells besides the streams.
+    /// Gives what the trace has besides the streams.
     plain: TraceInput,
     about: Vec<ThreadAbout>,
     ahead: Vec<Option<Ahead>>,
@@ -116,7 +116,7 @@ impl Ahead {
         let Some(Ok(next)) = self.full.as_ref().map(Receiver::recv) else {
             batch.refs.clear();
             batch.events.clear();
-            // The other thread has gone: it has told all, or it has failed without a word.
+            // The other thread has gone: it has sent all, or it has failed without a word.
             return match self.thread.take().map(JoinHandle::join) {
                 Some(Err(_)) => Err(SimError::Host("the one that puts work in order has failed".to_string())),
                 _ => Ok(false),
@@ -166,7 +166,7 @@ struct Stack {
 }
 
 impl Stack {
-    /// Where the trace does not tell the thread's stack, workers share it.
+    /// Where the trace does not give the thread's stack, workers share it.
     fn of(reordered: &Reordered, stream: u32) -> Option<Stack> {
         let threads = reordered.trace.threads();
         let worker = (stream as usize + 1)

@@ -12,7 +12,7 @@ pub struct At {
     pub events: u64,
 }
 
-/// Who is told of items and runs, in the order of the stream.
+/// Who hears of items and runs, in the order of the stream.
 pub trait Runs {
     type Error;
     /// The next item of the present run begins at `begin`.
@@ -122,9 +122,9 @@ mod tests {
 
     /// Runs as text: where each item begins, and where the run ends.
     #[derive(Default)]
-    struct Told(String);
+    struct Text(String);
 
-    impl Runs for Told {
+    impl Runs for Text {
         type Error = std::convert::Infallible;
         fn item(&mut self, begin: At, hints: &[u64]) -> Result<(), Self::Error> {
             self.0 += &format!("{}.{}{hints:?} ", begin.refs, begin.events);
@@ -140,13 +140,13 @@ mod tests {
         Event::WorkBegin { hints: vec![hint] }
     }
 
-    fn told(gap: u64, events: &[(u64, Event)]) -> (String, u64) {
-        let (mut marks, mut told) = (Marks::new(gap), Told::default());
+    fn text(gap: u64, events: &[(u64, Event)]) -> (String, u64) {
+        let (mut marks, mut text) = (Marks::new(gap), Text::default());
         for (refs, event) in events {
-            let Ok(()) = marks.event(*refs, event, &mut told);
+            let Ok(()) = marks.event(*refs, event, &mut text);
         }
-        let Ok(_) = marks.finish(&mut told);
-        (told.0, marks.fixed)
+        let Ok(_) = marks.finish(&mut text);
+        (text.0, marks.fixed)
     }
 
     #[test]
@@ -161,10 +161,10 @@ mod tests {
             (50, end()),
         ];
         assert_eq!(
-            told(10, &items),
+            text(10, &items),
             ("5.0[1] 19.2[2] to 29.4; 40.4[3] to 50.6; ".to_string(), 0)
         );
-        assert_eq!(told(11, &items).0, "5.0[1] 19.2[2] 40.4[3] to 50.6; ");
+        assert_eq!(text(11, &items).0, "5.0[1] 19.2[2] 40.4[3] to 50.6; ");
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
             (6, Event::WorkEnd),
         ];
         assert_eq!(
-            told(10, &items),
+            text(10, &items),
             ("0.0[1] to 1.2; 1.3[2] to 2.5; 4.9[4] to 6.12; ".to_string(), 1)
         );
     }
@@ -200,6 +200,6 @@ mod tests {
             (9, Event::WorkEnd),
             (10, begin(3)),
         ];
-        assert_eq!(told(10, &items), ("3.1[1] 5.2[2] to 9.4; ".to_string(), 1));
+        assert_eq!(text(10, &items), ("3.1[1] 5.2[2] to 9.4; ".to_string(), 1));
     }
 }

@@ -95,8 +95,8 @@ fn what_fits_is_without_conflicts() {
         let outcome = both::run(&machine, &program, policy);
         outcome.cache("L1", "misses", cold);
         outcome.cache("L1", "conflict", 0);
-        let told = &outcome.value()["cdpc"];
-        assert_eq!(told["from"], "summaries");
+        let cdpc = &outcome.value()["cdpc"];
+        assert_eq!(cdpc["from"], "summaries");
         for (field, expected) in [
             ("loops", 1),
             ("arrays", 2),
@@ -108,7 +108,7 @@ fn what_fits_is_without_conflicts() {
             ("honoured", 16),
             ("malformed_summaries", 0),
         ] {
-            assert_eq!(told[field], expected, "{field} in {told}");
+            assert_eq!(cdpc[field], expected, "{field} in {cdpc}");
         }
         assert_eq!(
             outcome.value()["memory"]["hints"],
@@ -147,13 +147,13 @@ fn a_trace_shows_what_nobody_says() {
     }
     program.event(0, Event::TeamEnd { object: 1 });
     let outcome = both::run_recorded(&machine, &program, "cdpc");
-    let told = &outcome.value()["cdpc"];
+    let cdpc = &outcome.value()["cdpc"];
     assert_eq!(
-        (&told["from"], &told["segments"], &told["sets"]),
+        (&cdpc["from"], &cdpc["segments"], &cdpc["sets"]),
         (&"trace".into(), &4.into(), &2.into()),
-        "{told}"
+        "{cdpc}"
     );
-    assert_eq!((&told["pages"], &told["asked"]), (&64.into(), &64.into()));
+    assert_eq!((&cdpc["pages"], &cdpc["asked"]), (&64.into(), &64.into()));
     // Each cpu reads its half once, as cold; of cpu 0 the second half goes to cpu 1, which it does not keep.
     let per_cpu = |cpu: usize| outcome.value()["per_cpu"][cpu]["caches"][0]["misses"].as_u64().unwrap();
     assert_eq!(per_cpu(1), 32 * LINES);
@@ -187,9 +187,9 @@ fn figure_4_has_its_colors() {
     each_line(&mut program, 1, 0x14, 4);
     each_line(&mut program, 1, 0x1b, 3);
     let outcome = both::run(&machine, &program, "cdpc");
-    let told = &outcome.value()["cdpc"];
+    let cdpc = &outcome.value()["cdpc"];
     for (field, expected) in [("loops", 3), ("arrays", 2), ("segments", 6), ("sets", 3), ("pages", 14)] {
-        assert_eq!(told[field], expected, "{field} in {told}");
+        assert_eq!(cdpc[field], expected, "{field} in {cdpc}");
     }
     let colors = engine::colors(&machine, &program, "cdpc");
     let order = [0u64, 1, 2, 3, 9, 10, 8, 4, 11, 5, 6, 7, 12, 13];
@@ -217,22 +217,22 @@ fn under_pressure_hints_are_honoured_as_far_as_frames_allow() {
     }
     // Ten frames: three of colors 0 and 1, two of 2 and 3.
     let outcome = both::run(&machine(2, 4, 10), &program, "cdpc");
-    let told = &outcome.value()["cdpc"];
+    let cdpc = &outcome.value()["cdpc"];
     assert_eq!(
-        (&told["pages"], &told["asked"], &told["honoured"]),
+        (&cdpc["pages"], &cdpc["asked"], &cdpc["honoured"]),
         (&8.into(), &8.into(), &8.into())
     );
     // Eight frames of eight colors: the first process gets what it asks for, the second what is left.
     let outcome = both::run(&machine(2, 8, 8), &program, "cdpc");
-    let told = &outcome.value()["cdpc"];
-    assert_eq!((&told["asked"], &told["honoured"]), (&8.into(), &4.into()));
+    let cdpc = &outcome.value()["cdpc"];
+    assert_eq!((&cdpc["asked"], &cdpc["honoured"]), (&8.into(), &4.into()));
     let hints = &outcome.value()["memory"]["hints"];
     assert_eq!((&hints["placed"], &hints["honoured"]), (&8.into(), &4.into()));
 }
 
-/// What cannot be read or cannot be is counted, told and left out; what else was said is followed.
+/// What cannot be read or cannot be is counted, reported and left out; what else was said is followed.
 #[test]
-fn malformed_summaries_are_told() {
+fn malformed_summaries_are_reported() {
     let machine = machine(2, 8, 0);
     let mut program = Program::new(2);
     let text = "{\"place\": \"nowhere\"".to_string();
@@ -247,24 +247,24 @@ fn malformed_summaries_are_told() {
     say(&mut program, 1, &huge);
     halves(&mut program, 2);
     let outcome = both::run(&machine, &program, "cdpc");
-    let told = &outcome.value()["cdpc"];
+    let cdpc = &outcome.value()["cdpc"];
     // Nothing that can be used was said: the trace is looked at. Two arrays of 8 pages without a name are too small.
     assert_eq!(
-        (&told["from"], &told["malformed_summaries"]),
+        (&cdpc["from"], &cdpc["malformed_summaries"]),
         (&"trace".into(), &3.into()),
-        "{told}"
+        "{cdpc}"
     );
-    assert_eq!(told["pages"], 0);
+    assert_eq!(cdpc["pages"], 0);
 
     say(&mut program, 0, &halves_loop());
     let outcome = engine::simulate(&machine, &program, &["cdpc"], &Setup::default()).unwrap();
-    let told = &outcome[0]["cdpc"];
+    let cdpc = &outcome[0]["cdpc"];
     assert_eq!(
-        (&told["from"], &told["loops"], &told["pages"]),
+        (&cdpc["from"], &cdpc["loops"], &cdpc["pages"]),
         (&"summaries".into(), &1.into(), &16.into())
     );
-    assert_eq!(told["malformed_summaries"], 3);
-    let words = told["malformed"].to_string();
+    assert_eq!(cdpc["malformed_summaries"], 3);
+    let words = cdpc["malformed"].to_string();
     for part in ["cannot be read", "wrong: b: a span of 0 bytes", "huge: "] {
         assert!(words.contains(part), "{part} in {words}");
     }
@@ -283,9 +283,9 @@ fn malformed_summaries_are_told() {
     );
 }
 
-/// A constructor does not know how many threads a program will ask for: the team that is told last deals the work.
+/// A constructor does not know how many threads a program will ask for: the team that is described last deals the work.
 #[test]
-fn a_loop_that_is_told_again_by_another_team_counts_once() {
+fn a_loop_that_is_described_again_by_another_team_counts_once() {
     let mut program = Program::new(2);
     let mut early = halves_loop();
     early.threads = 1;

@@ -53,8 +53,8 @@ fn adds_up(object: &Value, classes: bool) -> TestCaseResult {
             prop_assert_eq!(classed, misses, "the classes in {}", cache);
         }
     }
-    // By why: exactly what is told of caches and memory.
-    let by_class = time["stall_by_class"].as_object().expect("stall is told by class");
+    // By why: exactly what is reported of caches and memory.
+    let by_class = time["stall_by_class"].as_object().expect("stall is reported by class");
     let sum: f64 = by_class.values().filter_map(Value::as_f64).sum();
     let stalls: f64 = PARTS[1..4].iter().map(|part| number(time, part)).sum();
     prop_assert_eq!(sum, stalls, "the stall by class in {}", time);

@@ -23,7 +23,7 @@ const COUNTS: [&str; 6] = [
     "false_sharing",
 ];
 
-/// Everything there is to tell.
+/// Everything there is to report.
 pub const ALL: Detail = Detail {
     placements: true,
     threads: true,
@@ -101,9 +101,14 @@ fn collisions(machine: &Machine, plain: &Value, part: Option<&Value>, settled: b
     };
     let most = plain["caches"].as_array().into_iter().flatten();
     let all: Vec<u64> = most.map(|cache| cache["false_sharing"].as_u64().unwrap_or(0)).collect();
-    let told = sum(collisions, |collision| &collision["misses"]);
-    prop_assert!(all.iter().max() <= Some(&told), "{} told of {:?}", told, all);
-    prop_assert!(told <= all.iter().sum(), "{} told of {:?}", told, all);
+    let reported = sum(collisions, |collision| &collision["misses"]);
+    prop_assert!(
+        all.iter().max() <= Some(&reported),
+        "{} reported of {:?}",
+        reported,
+        all
+    );
+    prop_assert!(reported <= all.iter().sum(), "{} reported of {:?}", reported, all);
     let largest = machine
         .caches
         .iter()

@@ -69,8 +69,8 @@ fn loops() -> impl Strategy<Value = Event> {
     })
 }
 
-/// What a recorder would tell besides: summaries, teams, and blocks in places of their own.
-fn telling(summaries: bool) -> impl Strategy<Value = Event> {
+/// What a recorder would write besides: summaries, teams, and blocks in places of their own.
+fn said(summaries: bool) -> impl Strategy<Value = Event> {
     // None reaches the large blocks of `sweeping`: two live blocks never share a byte.
     let block = (0..6u64, prop_oneof![1..400u64, 400..60_000u64]).prop_map(|(place, bytes)| Event::Alloc {
         addr: 0x3f_ff00 + place * 0x500 + place / 3 * 0x10_0000,
@@ -109,11 +109,11 @@ fn tidy(mut program: Program) -> Program {
     program
 }
 
-fn telling_programs() -> impl Strategy<Value = Program> {
+fn described_programs() -> impl Strategy<Value = Program> {
     any::<bool>().prop_flat_map(|summaries| {
-        let told = vec((any::<Index>(), any::<Index>(), telling(summaries)), 0..20);
-        (programs(4, 200), told).prop_map(|(mut program, told)| {
-            for (thread, place, event) in told {
+        let events = vec((any::<Index>(), any::<Index>(), said(summaries)), 0..20);
+        (programs(4, 200), events).prop_map(|(mut program, events)| {
+            for (thread, place, event) in events {
                 let thread = thread.index(program.spaces.len()) as u32;
                 let place = place.index(program.items.len() + 1);
                 program.items.insert(place, (thread, Item::Event(event)));
@@ -129,7 +129,7 @@ proptest! {
     #[test]
     fn both_simulators_agree_on_hints(
         machine in machines(vec![1, 2, 3]),
-        program in telling_programs(),
+        program in described_programs(),
         recorded: bool,
         classes: bool,
         trace: bool,
@@ -175,7 +175,7 @@ fn sweeping() -> impl Strategy<Value = Program> {
     ];
     let draw = prop_oneof![
         10 => sweep,
-        2 => telling(false).prop_map(Draw::Event),
+        2 => said(false).prop_map(Draw::Event),
         1 => wait.prop_map(Draw::Event),
         1 => event(Event::TeamBegin { object: 1, threads: 3 }),
         1 => event(Event::TeamEnd { object: 1 }),

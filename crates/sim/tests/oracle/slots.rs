@@ -150,14 +150,14 @@ fn only_the_caches_of_a_data_sets_threads_are_concerned() {
     outcome.cache("L1", "misses", 2 * 16 * LINES);
     assert_eq!(outcome.value()["slots"]["private"], 2);
 
-    // Used by all, the second finds nothing free, and is told so; it has random colors then.
+    // Used by all, the second finds nothing free, and hears so; it has random colors then.
     program
         .items
         .retain(|(_, item)| !matches!(item, Item::Event(Event::DataThread { .. })));
     let outcome = both::run(&machine(2), &program, "slots");
-    let told = &outcome.value()["slots"];
-    assert_eq!((&told["private"], &told["refusals"]), (&1.into(), &1.into()));
-    let why = told["refused"][0].as_str().unwrap();
+    let slots = &outcome.value()["slots"];
+    assert_eq!((&slots["private"], &slots["refusals"]), (&1.into(), &1.into()));
+    let why = slots["refused"][0].as_str().unwrap();
     assert!(why.contains("data set 2") && why.contains("not free"), "{why}");
 }
 

@@ -139,7 +139,7 @@ fn a_sharing_miss_is_true_if_a_later_access_needs_the_new_word() {
     outcome.cache("L1", "false_sharing", 0);
 }
 
-/// MESI: a line that one cpu alone has read is written without telling anyone; one that two have read is not.
+/// MESI: a line that one cpu alone has read is written without anyone hearing of it; one that two have read is not.
 #[test]
 fn a_write_to_a_shared_line_upgrades_and_to_an_exclusive_one_does_not() {
     let machine = machine(2, 8);

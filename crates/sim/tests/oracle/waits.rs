@@ -72,7 +72,7 @@ fn the_code_of_a_regions_end() {
     outcome.time("sequential", 40);
 }
 
-/// Without teams nobody can tell: all is imbalance.
+/// Without teams nobody can know: all is imbalance.
 #[test]
 fn threads_without_teams_are_out_of_balance() {
     let mut program = Program::new(2);

@@ -11,10 +11,10 @@ use trace::{Event, Op};
 use super::Choices;
 use super::program::{Item, Program};
 
-/// Hints, and what is told of them.
+/// Hints, and what is reported of them.
 pub struct Made {
     pub colors: PageColors,
-    pub told: Value,
+    pub reported: Value,
 }
 
 /// What a policy is handed. The program is one without names: heap blocks are all of one site.
@@ -51,7 +51,7 @@ pub fn make(wanted: Wanted, program: &Program, machine: &Machine, choices: &Choi
         let arrays: HashSet<u32> = hints.segments.iter().map(|segment| segment.array).collect();
         arrays.len()
     };
-    let told = json!({
+    let reported = json!({
         "from": from, "loops": loops.len(), "arrays": sum(arrays), "segments": sum(|hints| hints.segments.len()),
         "sets": sum(|hints| hints.sets.len()), "pages": sum(|hints| hints.pages.len()), "colors": of.colors,
         "malformed_summaries": if source == Source::Trace { 0 } else { malformed },
@@ -65,7 +65,7 @@ pub fn make(wanted: Wanted, program: &Program, machine: &Machine, choices: &Choi
     });
     Made {
         colors: pages.collect(),
-        told,
+        reported,
     }
 }
 
@@ -80,7 +80,7 @@ fn hinted(loops: &[Loop], of: &cdpc::Machine, ways: Option<u32>) -> Hints {
 /// What each process says of its loops, and how much of it cannot be.
 fn said(program: &Program) -> (BTreeMap<u32, Vec<Loop>>, u64) {
     let (mut said, mut malformed) = (BTreeMap::<u32, Vec<Loop>>::new(), 0);
-    // Thread by thread: which telling is the last one is a matter of that.
+    // Thread by thread: which description is the last one is a matter of that.
     let mut items: Vec<_> = program.items.iter().collect();
     items.sort_by_key(|(thread, _)| *thread);
     for (thread, item) in items {

@@ -19,7 +19,7 @@ pub struct Verdict {
     /// The cpu that it counts for.
     pub cpu: u32,
     pub class: Class,
-    /// What it stalled that cpu as far as that was told, and of that, where no cache on the path served it.
+    /// What it stalled that cpu as far as that was known, and of that, where no cache on the path served it.
     pub stall: u64,
     pub beyond: u64,
     /// Whether it counts at all.

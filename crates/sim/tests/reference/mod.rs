@@ -107,9 +107,9 @@ pub struct Outcome {
     pub wall: u64,
     /// How long memory was occupied by data, by what went there, by upgrades.
     pub occupied: [u64; 3],
-    /// Whether the program tells how many instructions it executed.
+    /// Whether the program says how many instructions it executed.
     pub knows_instructions: bool,
-    /// What is told of hints, where the policy takes them.
+    /// What is reported of hints, where the policy takes them.
     pub hints: Option<Value>,
 }
 
@@ -133,10 +133,10 @@ pub fn simulate(
 ) -> Result<Outcome, OutOfFrames> {
     let mut policy = policy;
     let hints = policy.hints_wanted().map(|wanted| {
-        let cdpc::Made { colors, told } = cdpc::make(wanted, program, machine, choices);
+        let cdpc::Made { colors, reported } = cdpc::make(wanted, program, machine, choices);
         let colors = Arc::new(colors);
         policy.take_hints(&colors);
-        (colors, told)
+        (colors, reported)
     });
     let innermost = machine.caches.iter().filter(|cache| cache.level == 1);
     let mut model = Model {
@@ -192,11 +192,11 @@ pub fn simulate(
         }
         schedule.end(model.active());
     }
-    let hints = hints.map(|(colors, mut told)| {
+    let hints = hints.map(|(colors, mut reported)| {
         let (asked, honoured) = model.pages.followed(&colors);
-        told["asked"] = json!(asked);
-        told["honoured"] = json!(honoured);
-        told
+        reported["asked"] = json!(asked);
+        reported["honoured"] = json!(honoured);
+        reported
     });
     Ok(Outcome {
         hints,

@@ -171,7 +171,7 @@ fn sum(cpus: &[CpuResult], machine: &Machine, classes: bool) -> Value {
     all
 }
 
-/// What a cpu waited for in caches and memory, by why, in whole nanoseconds that add up to what is told of its stalls.
+/// What a cpu waited for in caches and memory, by why, in whole nanoseconds that add up to what is reported of its stalls.
 fn parts(cpu: &CpuResult) -> [u64; 9] {
     let mut sum = Counts::default();
     cpu.caches.iter().for_each(|counts| sum.add(counts));
@@ -191,10 +191,10 @@ fn parts(cpu: &CpuResult) -> [u64; 9] {
     let time = &cpu.time;
     let all: u64 = parts.iter().sum();
     assert_eq!(all, time.cache + time.local + time.remote, "nothing is left over");
-    let told = (time.cache >> 20) + (time.local >> 20) + (time.remote >> 20);
+    let reported = (time.cache >> 20) + (time.local >> 20) + (time.remote >> 20);
     let upto = |number: usize| -> u64 {
         let sum: u64 = parts[..number].iter().sum();
-        (u128::from(sum) * u128::from(told) / u128::from(all.max(1))) as u64
+        (u128::from(sum) * u128::from(reported) / u128::from(all.max(1))) as u64
     };
     std::array::from_fn(|number| upto(number + 1) - upto(number))
 }

@@ -52,7 +52,7 @@ pub struct Schedule {
     locks: HashMap<u64, Lock>,
     posted: HashSet<u64>,
     pub teams: Teams,
-    /// Waits that teams tell apart: of a cpu, from when to when.
+    /// Waits that teams distinguish: of a cpu, from when to when.
     waits: Vec<(usize, u64, u64)>,
     /// What the code of a barrier takes.
     barrier: u64,

@@ -1,4 +1,4 @@
-//! Prefetches of the program, as the contract tells them.
+//! Prefetches of the program, as the contract describes them.
 
 use trace::Op;
 
