@@ -9,7 +9,7 @@ use crate::allocation::Allocations;
 use crate::block::{Blocks, Malformed};
 use crate::module::{Mapping, Mappings};
 use crate::output::Output;
-use crate::synchronisation::{Objects, Tickets};
+use crate::synchronization::{Objects, Tickets};
 use crate::wire::{self, record};
 
 /// Where an address space stands in its life.

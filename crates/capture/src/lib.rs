@@ -33,7 +33,7 @@ mod process_tree;
 mod recorder;
 mod run;
 mod symbols;
-mod synchronisation;
+mod synchronization;
 mod tool;
 mod wire;
 

@@ -35,16 +35,16 @@ fn references_of_a_threaded_program_are_known_exactly() {
 }
 
 #[test]
-fn synchronisation_of_a_threaded_program_is_seen() {
-    synchronisation_is_seen(&[]);
+fn synchronization_of_a_threaded_program_is_seen() {
+    synchronization_is_seen(&[]);
 }
 
 #[test]
-fn synchronisation_of_a_static_program_is_seen() {
-    synchronisation_is_seen(&["-static"]);
+fn synchronization_of_a_static_program_is_seen() {
+    synchronization_is_seen(&["-static"]);
 }
 
-fn synchronisation_is_seen(flags: &[&str]) {
+fn synchronization_is_seen(flags: &[&str]) {
     let (_, trace) = compile("known", flags).record(&[]);
     let (mutex, _) = symbol(&trace, "mutex");
     let (barrier, _) = symbol(&trace, "barrier");

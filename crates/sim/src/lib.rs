@@ -41,7 +41,7 @@ mod software_prefetch;
 mod split;
 mod steps;
 pub mod structures;
-mod synchronisation;
+mod synchronization;
 mod tlb;
 mod tracing;
 mod waits;

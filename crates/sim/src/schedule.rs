@@ -14,7 +14,7 @@ use crate::error::SimError;
 use crate::held::Held;
 use crate::input::{Batch, Input};
 use crate::pieces::Who;
-use crate::synchronisation::{Synchronisation, Verdict};
+use crate::synchronization::{Synchronization, Verdict};
 use crate::waits::{Hold, Mark, Teams, Wait};
 use crate::window::{Passes, Progress};
 
@@ -75,7 +75,7 @@ pub struct Schedule<'a> {
     turns: Vec<Turns>,
     /// The clock of each cpu that has a thread on it, else the end of time.
     clocks: Vec<Units>,
-    sync: Synchronisation,
+    sync: Synchronization,
     teams: Teams,
     /// What the code of a barrier takes.
     barrier: Units,
@@ -120,7 +120,7 @@ impl<'a> Schedule<'a> {
             teams: Teams::default(),
             barrier: units(config.barrier_ns),
             window: Progress::new(config.window.as_ref()),
-            sync: Synchronisation::new(threads.iter().map(|about| about.spawned)),
+            sync: Synchronization::new(threads.iter().map(|about| about.spawned)),
             threads: threads.iter().enumerate().map(thread).collect(),
             turns: (0..cpus).map(|_| Turns::default()).collect(),
             clocks: vec![Units::MAX; cpus as usize],

@@ -7,7 +7,7 @@
 use trace::Event;
 
 use crate::input::ThreadAbout;
-use crate::synchronisation::{Synchronisation, Verdict};
+use crate::synchronization::{Synchronization, Verdict};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -33,7 +33,7 @@ struct Process {
 }
 
 pub struct Teams {
-    sync: Synchronisation,
+    sync: Synchronization,
     threads: Vec<Thread>,
     processes: Vec<Process>,
 }
@@ -52,7 +52,7 @@ impl Teams {
             teams: Vec::new(),
         };
         Teams {
-            sync: Synchronisation::new(threads.iter().map(|about| about.spawned)),
+            sync: Synchronization::new(threads.iter().map(|about| about.spawned)),
             threads: threads.iter().map(thread).collect(),
             processes: vec![Process::default(); spaces],
         }

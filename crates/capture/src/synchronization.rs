@@ -1,4 +1,4 @@
-//! Synchronisation: what the wrappers and the futex calls say, as events that a simulator can
+//! Synchronization: what the wrappers and the futex calls say, as events that a simulator can
 //! replay by clocks of its own.
 //!
 //! Locks and barriers become [`Event::Lock`], [`Event::Unlock`], [`Event::Barrier`]: who gets them
@@ -38,7 +38,7 @@ struct Team {
     reported: bool,
 }
 
-/// The synchronisation objects of an address space.
+/// The synchronization objects of an address space.
 #[derive(Clone, Default)]
 pub struct Objects {
     /// Distinguishes objects of different processes.

@@ -11,7 +11,7 @@ pub enum Verdict {
     Wait,
 }
 
-pub struct Synchronisation {
+pub struct Synchronization {
     barriers: HashMap<u64, Vec<u32>>,
     locks: HashMap<u64, Lock>,
     posted: Tickets,
@@ -35,10 +35,10 @@ struct Lock {
     queue: VecDeque<u32>,
 }
 
-impl Synchronisation {
+impl Synchronization {
     /// Which threads start by a `Spawn`.
     pub fn new(spawned: impl Iterator<Item = bool>) -> Self {
-        Synchronisation {
+        Synchronization {
             barriers: HashMap::new(),
             locks: HashMap::new(),
             posted: Tickets::default(),
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn locks_go_to_who_asked_first() {
-        let mut sync = Synchronisation::new([false; 3].into_iter());
+        let mut sync = Synchronization::new([false; 3].into_iter());
         let (lock, unlock) = (Event::Lock { object: 1 }, Event::Unlock { object: 1 });
         assert_eq!(sync.event(0, &lock), Verdict::GoOn);
         assert_eq!(sync.event(0, &lock), Verdict::GoOn);
