@@ -3,23 +3,20 @@
 //! What cannot be written is refused before the work, and what exists is not written over unless `--force` says so. A
 //! result is written beside its place and renamed: whoever looks there finds the old file, or the whole new one.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use tempfile::NamedTempFile;
+use trace::Destination as Unfinished;
 
 use crate::failure::Failure;
 
-/// Mode of a new file, before the process's mask.
-const MODE: u32 = 0o666;
 /// Numbers that are tried for a file that nobody named.
 const MOST_NUMBERS: u32 = 10_000;
 
 /// The option of verbs that write files.
-#[derive(Args, Clone, Copy)]
+#[derive(Args, Clone, Copy, Debug)]
 pub struct Overwrite {
     /// Write over files that exist
     #[arg(long)]
@@ -29,33 +26,28 @@ pub struct Overwrite {
 /// A place for one result. It could be written when this was made.
 #[derive(Debug)]
 pub struct Destination {
-    /// As the user wrote it.
-    named: PathBuf,
+    path: PathBuf,
     /// What is written, for messages: "the full result".
     what: &'static str,
-    kind: Kind,
-}
-
-#[derive(Debug)]
-enum Kind {
-    /// A file that is made, or replaced, by renaming one beside it; the path is free of symbolic links.
-    File { path: PathBuf, replace: bool },
-    /// A pipe or a device: written as it is.
-    Special,
+    overwrite: Overwrite,
 }
 
 impl Overwrite {
     /// A place for a result. Error: it cannot be written, or exists and is not to be written over.
     pub fn destination(self, path: &Path, what: &'static str) -> Result<Destination, Failure> {
-        let kind = self.check(path, what)?;
-        if let Kind::File { path: real, .. } = &kind {
-            // A file beside it can be made, and is gone again: nothing is left behind if the work is interrupted.
-            beside(real, None).map_err(|error| cannot(what, path, &error))?;
+        self.allows(path, what)?;
+        let special = fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir());
+        if !special {
+            // It can be begun, and is gone again: nothing is left behind if the work is interrupted. (To open a fifo would
+            // be to wait for its reader.)
+            Unfinished::begin(path)
+                .map(Unfinished::discard)
+                .map_err(|error| cannot(what, path, &error))?;
         }
         Ok(Destination {
-            named: path.to_path_buf(),
+            path: path.to_path_buf(),
             what,
-            kind,
+            overwrite: self,
         })
     }
 
@@ -78,111 +70,47 @@ impl Overwrite {
         self.destination(free.as_deref().unwrap_or(path), what)
     }
 
-    /// Whether a file may be made at a path by somebody else: for traces, which the recorder writes itself.
+    /// Whether a file may be made at a path: for traces, which the recorder writes itself.
     pub fn allows(self, path: &Path, what: &'static str) -> Result<(), Failure> {
-        self.check(path, what).map(drop)
-    }
-
-    fn check(self, path: &Path, what: &'static str) -> Result<Kind, Failure> {
-        let there = match fs::metadata(path) {
-            Ok(there) => there,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Kind::File {
-                    path: target(path),
-                    replace: self.force,
-                });
-            }
-            Err(error) => return Err(cannot(what, path, &error)),
-        };
-        if there.is_dir() {
-            return Err(cannot(what, path, &"it is a folder"));
+        if self.force || !Unfinished::occupied(path) {
+            return Ok(());
         }
-        if !there.is_file() {
-            return Ok(Kind::Special);
-        }
-        if !self.force {
-            return Err(Failure::work(format!(
-                "{} exists, and {what} would be written over it: add `--force`, or name another file",
-                path.display()
-            )));
-        }
-        // Renaming needs no right to write the file itself; who protected it meant it.
-        OpenOptions::new()
-            .write(true)
-            .open(path)
-            .map_err(|error| cannot(what, path, &error))?;
-        let path = path.canonicalize().map_err(|error| cannot(what, path, &error))?;
-        Ok(Kind::File { path, replace: true })
+        Err(Failure::work(format!(
+            "{} exists, and {what} would be written over it: add `--force`, or name another file",
+            path.display()
+        )))
     }
 }
 
 impl Destination {
     pub fn path(&self) -> &Path {
-        &self.named
+        &self.path
     }
 
     /// Writes the result. What was written is kept, and named in the error, where only its last step fails.
     pub fn write(self, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
-        let failed = |error: io::Error| cannot(self.what, &self.named, &error);
-        let (path, replace) = match &self.kind {
-            Kind::Special => {
-                let file = OpenOptions::new().write(true).open(&self.named).map_err(failed)?;
-                return through(file, fill).map_err(failed);
-            }
-            Kind::File { path, replace } => (path, *replace),
-        };
-        let mode = fs::metadata(path).ok().map(|there| there.permissions());
-        let made = beside(path, mode).map_err(failed)?;
-        through(made.as_file(), fill).map_err(failed)?;
-        let renamed = match replace {
-            true => made.persist(path),
-            false => made.persist_noclobber(path),
-        };
-        renamed.map(drop).map_err(|lost| {
-            let error = lost.error;
-            match lost.file.keep() {
-                Ok((_, kept)) => cannot(
-                    self.what,
-                    &self.named,
-                    &format_args!("{error}; it is in {} instead", kept.display()),
-                ),
-                Err(_) => failed(error),
-            }
-        })
+        let failed = |error: io::Error| cannot(self.what, &self.path, &error);
+        let unfinished = Unfinished::begin(&self.path).map_err(failed)?;
+        let filled = unfinished.file().and_then(|file| {
+            let mut out = BufWriter::new(file);
+            fill(&mut out)?;
+            out.flush()
+        });
+        if let Err(error) = filled {
+            unfinished.discard();
+            return Err(failed(error));
+        }
+        // Somebody else may have made it meanwhile.
+        if let Err(failure) = self.overwrite.allows(&self.path, self.what) {
+            let kept = unfinished.path().display();
+            return Err(Failure::work(format!("{failure}; it is in {kept} instead")));
+        }
+        unfinished.keep().map_err(failed)
     }
 
     pub fn write_text(self, text: &str) -> Result<(), Failure> {
         self.write(|out| out.write_all(text.as_bytes()))
     }
-}
-
-/// A new file in the folder of another, with the permissions of that one or of any new file.
-fn beside(path: &Path, permissions: Option<fs::Permissions>) -> io::Result<NamedTempFile> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let name = path.file_name().ok_or_else(|| io::Error::other("it names no file"))?;
-    let made = tempfile::Builder::new()
-        .prefix(&format!(".{}.", name.to_string_lossy()))
-        .suffix(".partial")
-        .permissions(fs::Permissions::from_mode(MODE))
-        .tempfile_in(folder.unwrap_or(Path::new(".")))?;
-    if let Some(permissions) = permissions {
-        made.as_file().set_permissions(permissions)?;
-    }
-    Ok(made)
-}
-
-/// Where a new file is made: behind a symbolic link that leads to nothing yet.
-fn target(path: &Path) -> PathBuf {
-    match fs::read_link(path) {
-        Ok(behind) => path.parent().unwrap_or(Path::new(".")).join(behind),
-        Err(_) => path.to_path_buf(),
-    }
-}
-
-fn through(file: impl Write, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut out = BufWriter::new(file);
-    fill(&mut out)?;
-    out.flush()
 }
 
 fn cannot(what: &str, path: &Path, why: &dyn std::fmt::Display) -> Failure {
@@ -194,6 +122,8 @@ fn cannot(what: &str, path: &Path, why: &dyn std::fmt::Display) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     const YES: Overwrite = Overwrite { force: true };
@@ -256,7 +186,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "another's");
         let kept = names(folder.path())
             .into_iter()
-            .find(|name| name.ends_with(".partial"))
+            .find(|name| name.contains(".partial"))
             .unwrap();
         assert!(text(&failure).contains(&kept), "{failure:?}");
         assert_eq!(fs::read_to_string(folder.path().join(kept)).unwrap(), "ours");
@@ -290,7 +220,7 @@ mod tests {
     fn what_cannot_be_written_is_refused_before_the_work() {
         let folder = tempfile::tempdir().unwrap();
         let refused = |path: &Path| NO.destination(path, "the result").unwrap_err();
-        assert!(text(&refused(folder.path())).contains("folder"));
+        assert!(text(&refused(folder.path())).contains("directory"));
         assert!(text(&refused(&folder.path().join("missing/result"))).contains("No such file"));
         assert!(matches!(refused(Path::new("")), Failure::Work(_)));
         assert!(matches!(refused(Path::new("/proc/result")), Failure::Work(_)));
