@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::cdpc::{PageColors, Wanted};
-use crate::seam::{Action, Interest, Observation, Placement, Policy, SlotsTold, Touch, World};
+use crate::seam::{Action, Interest, Observation, Placement, Policy, Touch, World};
 
 /// Each part decides what it has an opinion on, the first part that has one prevails; each sees
 /// every observation that any part asked for.
@@ -50,7 +50,7 @@ impl Policy for Combined {
         }
     }
 
-    fn slots(&self) -> Option<SlotsTold> {
+    fn slots(&self) -> Option<results::Slots> {
         self.parts.iter().find_map(|part| part.slots())
     }
 }

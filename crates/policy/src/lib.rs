@@ -30,7 +30,7 @@ pub use page::Page;
 pub use random::Random;
 pub use registry::{entry, registry};
 pub use seam::{
-    Action, Cost, Interest, Miss, MissLevel, Observation, Placement, Policy, Pressure, SlotWord, SlotsTold, Tick,
+    Action, Cost, Interest, Miss, MissLevel, Observation, Placement, Policy, Pressure, SlotWord, Tick,
     Touch, Touched, World,
 };
 pub use settings::{Entry, Kind, Param, PolicyError, Range, Settings};

@@ -169,22 +169,6 @@ pub enum SlotWord {
     Free { set: u64 },
 }
 
-/// What became of the cache slots of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct SlotsTold {
-    /// Colors of each outermost cache, and how many bytes of it one stands for.
-    pub colors: u32,
-    pub color_bytes: u64,
-    /// Data sets that were given colors, and those of them in private slots.
-    pub data_sets: u64,
-    pub private: u64,
-    /// Pages that were touched first in a data set with colors.
-    pub pages: u64,
-    /// What was refused, and why; the first of them.
-    pub refused: Vec<String>,
-    pub refusals: u64,
-}
-
 /// A moment at which a policy may act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observation {
@@ -255,7 +239,7 @@ pub trait Policy: Send {
     fn take_hints(&mut self, _hints: &Arc<PageColors>) {}
 
     /// What became of cache slots, where the policy gives them colors. Asked after the run.
-    fn slots(&self) -> Option<SlotsTold> {
+    fn slots(&self) -> Option<results::Slots> {
         None
     }
 }

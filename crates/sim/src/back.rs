@@ -18,7 +18,7 @@ use crate::front::{Chunk, Front};
 use crate::homes::{Homes, touch};
 use crate::layout::Layout;
 use crate::memory::Memory;
-use crate::outcome::{Outcome, Tally, outcome};
+use crate::outcome::{Simulated, Tally, simulated};
 use crate::recency::{Arena, Recency};
 use crate::steps::Steps;
 use policy::Random;
@@ -158,7 +158,7 @@ impl Back {
     }
 
     /// The outcome, with what happened in the front.
-    pub fn finish(mut self, front: &Front, name: &str, config: &Config, used: bool) -> Outcome {
+    pub fn finish(mut self, front: &Front, name: &str, config: &Config, used: bool) -> Simulated {
         front.add_to(&mut self.cpu, &mut self.counts);
         self.cpu.spent.cache += self.filters.iter().map(|filter| filter.stall).sum::<Units>();
         // Nothing else passes on the only cpu's clock.
@@ -174,6 +174,6 @@ impl Back {
             classes: config.classes,
             knows_instructions: front.knows_instructions(),
         };
-        outcome(&tally, name, config, &[used])
+        simulated(&tally, name, config, &[used])
     }
 }

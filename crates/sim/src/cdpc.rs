@@ -23,12 +23,12 @@ use policy::cdpc::{Machine, Source, Wanted};
 pub use explain::{Explained, ExplainedProcess};
 pub use map::{MappedArray, MappedPage, PageMap};
 pub use material::{Material, OfTrace};
-pub use told::{CdpcOutcome, Told};
+pub use told::Told;
 
 use crate::config::Config;
 use crate::error::SimError;
 use crate::layout::Layout;
-use crate::outcome::Outcome;
+use crate::outcome::Simulated;
 use gather::gather;
 use touches::touches;
 
@@ -65,14 +65,14 @@ impl Prepared {
     }
 }
 
-/// The page access map of what is counted of a run, with the outcomes of its policies, which kept
+/// The page access map of what is counted of a run, with the runs of its policies, which kept
 /// [`crate::Detail::placements`].
-pub fn page_map(config: &Config, material: &dyn Material, outcomes: &[Outcome]) -> Result<PageMap, SimError> {
+pub fn page_map(config: &Config, material: &dyn Material, runs: &[Simulated]) -> Result<PageMap, SimError> {
     Layout::new(&config.machine)?;
     let machine = &config.machine;
     let mut input = material.open()?;
     let touches = touches(input.as_mut(), machine.page_bytes, machine.cpus, config.window.as_ref())?;
-    Ok(map::map(config, &touches, outcomes))
+    Ok(map::map(config, &touches, runs))
 }
 
 fn make(wanted: Wanted, config: &Config, material: &dyn Material) -> Result<Arc<Told>, SimError> {

@@ -13,11 +13,12 @@ mod blocks;
 use std::collections::HashMap;
 
 use policy::slots::Caches;
+use results::StructureKind;
 use trace::{Allocation, Event};
 
 use crate::distance::Distances;
 use crate::pieces::Access;
-use crate::structures::{Description, StructureKind, Structures, Tables};
+use crate::structures::{Description, Structures, Tables};
 use blocks::Blocks;
 
 /// Pages that a block or variable must have to be told apart.

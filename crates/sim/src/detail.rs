@@ -9,8 +9,6 @@ mod clashes;
 mod rows;
 mod tell;
 
-pub use tell::{CollisionOutcome, MissesOutcome, PageOutcome, SideOutcome, StructureOutcome, ThreadOutcome};
-
 use trace::{Event, Site};
 
 use crate::clock::Units;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use machine::Machine;
 use policy::{Interest, Page, Placement, Policy, Touch, World};
 
-use crate::cdpc::{CdpcOutcome, Told};
+use crate::cdpc::Told;
 use crate::counts::PageCounts;
 use crate::error::SimError;
 use crate::frames::{Frames, colors};
@@ -80,7 +80,7 @@ impl Homes {
     }
 
     /// What policy `cdpc` was told, and what came of it.
-    pub fn cdpc(&self) -> Option<CdpcOutcome> {
+    pub fn cdpc(&self) -> Option<results::Cdpc> {
         let told = self.told.as_ref()?;
         Some(told.outcome(self.counts.colors_asked, self.counts.colors_honoured))
     }

@@ -49,17 +49,12 @@ mod warm;
 mod window;
 mod work;
 
-pub use cdpc::{CdpcOutcome, Explained, ExplainedProcess, MappedArray, MappedPage, PageMap, Told};
+pub use cdpc::{Explained, ExplainedProcess, MappedArray, MappedPage, PageMap, Told};
 pub use config::{Config, Costs, Detail, Order, PolicySpec, VERGHESE96, Window};
 pub use curves::{CURVE_PAGES, CurveOutcome, CurvesOutcome};
-pub use detail::{CollisionOutcome, MissesOutcome, PageOutcome, SideOutcome, StructureOutcome, ThreadOutcome};
 pub use engine::Traits;
 pub use error::SimError;
 pub use input::{Item, Run, Streams};
-pub use outcome::{
-    BusOutcome, CacheOutcome, CpuMemory, CpuOutcome, Hints, MemoryOutcome, Outcome, PrefetchOutcome, StallByClass,
-    StallOutcome, TimeOutcome, TlbOutcome,
-};
+pub use outcome::Simulated;
 pub use simulate::{Named, Progress, page_map, page_map_of_refs, simulate, simulate_refs, simulate_with};
 pub use slots::caches as slot_caches;
-pub use work::WorkOutcome;

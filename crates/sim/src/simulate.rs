@@ -16,18 +16,18 @@ use crate::engine::Engine;
 use crate::error::SimError;
 use crate::front;
 use crate::input::{Input, Streams};
-use crate::outcome::{Outcome, outcome};
+use crate::outcome::{Simulated, simulated};
 use crate::schedule::Schedule;
 use crate::split;
 use crate::tracing::TraceInput;
-use crate::work::{Reordered, ReorderedInput, WorkOutcome, reordered_streams};
+use crate::work::{Reordered, ReorderedInput, reordered_streams};
 
 /// Called now and then, from any thread, with the references carried out since it was called last
 /// (of all policies together).
 pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
 
-/// Simulates a trace; one outcome for each policy of `config`, in their order.
-pub fn simulate(trace: &Trace, config: &Config, progress: Progress) -> Result<Vec<Outcome>, SimError> {
+/// Simulates a trace; one run for each policy of `config`, in their order.
+pub fn simulate(trace: &Trace, config: &Config, progress: Progress) -> Result<Vec<Simulated>, SimError> {
     if let Some(window) = &config.window {
         window.is_of(&trace.phases()?)?;
     }
@@ -99,8 +99,8 @@ fn prepared(config: &Config, material: &dyn Material) -> Result<Prepared, SimErr
     Prepared::new(wanted.into_iter().flatten(), config, material)
 }
 
-/// Simulates streams in memory; one outcome for each policy of `config`, in their order.
-pub fn simulate_refs(streams: &Streams, config: &Config) -> Result<Vec<Outcome>, SimError> {
+/// Simulates streams in memory; one run for each policy of `config`, in their order.
+pub fn simulate_refs(streams: &Streams, config: &Config) -> Result<Vec<Simulated>, SimError> {
     if let Some(window) = &config.window {
         window.is_of(&streams.phases())?;
     }
@@ -112,8 +112,8 @@ pub fn simulate_refs(streams: &Streams, config: &Config) -> Result<Vec<Outcome>,
     })
 }
 
-/// The page access map of a trace, with the outcomes of a simulation of it that kept [`crate::Detail::placements`].
-pub fn page_map(trace: &Trace, config: &Config, outcomes: &[Outcome]) -> Result<PageMap, SimError> {
+/// The page access map of a trace, with the runs of a simulation of it that kept [`crate::Detail::placements`].
+pub fn page_map(trace: &Trace, config: &Config, runs: &[Simulated]) -> Result<PageMap, SimError> {
     let spawned = trace.spawned()?;
     cdpc::page_map(
         config,
@@ -121,17 +121,17 @@ pub fn page_map(trace: &Trace, config: &Config, outcomes: &[Outcome]) -> Result<
             trace,
             spawned: &spawned,
         },
-        outcomes,
+        runs,
     )
 }
 
 /// The same for streams in memory.
-pub fn page_map_of_refs(streams: &Streams, config: &Config, outcomes: &[Outcome]) -> Result<PageMap, SimError> {
-    cdpc::page_map(config, streams, outcomes)
+pub fn page_map_of_refs(streams: &Streams, config: &Config, runs: &[Simulated]) -> Result<PageMap, SimError> {
+    cdpc::page_map(config, streams, runs)
 }
 
 /// Simulates policies over the work as it is, or over what was made of it.
-type RunInOrder<'a, P> = &'a (dyn Fn(Option<P>, &Config) -> Result<Vec<Outcome>, SimError> + Sync);
+type RunInOrder<'a, P> = &'a (dyn Fn(Option<P>, &Config) -> Result<Vec<Simulated>, SimError> + Sync);
 
 /// Policies that leave the work in the same order are simulated together, over the same streams: `prepare` puts the
 /// work in an order, `run` simulates policies over what that made, or over the work as it is.
@@ -139,7 +139,7 @@ fn by_order_of_work<P: Send>(
     config: &Config,
     prepare: &dyn Fn(&WorkOrder, &Config) -> Result<P, SimError>,
     run: RunInOrder<P>,
-) -> Result<Vec<Outcome>, SimError> {
+) -> Result<Vec<Simulated>, SimError> {
     let mut groups: Vec<(Option<WorkOrder>, Vec<usize>)> = Vec::new();
     for (place, spec) in config.policies.iter().enumerate() {
         let order = policy::work_order(&spec.name.parse()?, &spec.sets)?;
@@ -177,23 +177,23 @@ fn by_order_of_work<P: Send>(
     Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
 }
 
-fn with_work(mut outcomes: Vec<Outcome>, work: &WorkOutcome) -> Vec<Outcome> {
-    for outcome in &mut outcomes {
-        outcome.order = Some(work.clone());
+fn with_work(mut runs: Vec<Simulated>, work: &results::Work) -> Vec<Simulated> {
+    for run in &mut runs {
+        run.outcome.order = Some(work.clone());
     }
-    outcomes
+    runs
 }
 
 /// The same for policies that were made by hand, with the names to report; those of `config`
 /// are not looked at.
-pub fn simulate_with(streams: &Streams, config: &Config, policies: Vec<Named>) -> Result<Vec<Outcome>, SimError> {
+pub fn simulate_with(streams: &Streams, config: &Config, policies: Vec<Named>) -> Result<Vec<Simulated>, SimError> {
     let wanted = policies.iter().filter_map(|(_, policy)| policy.hints_wanted());
     let hints = Prepared::new(wanted, config, streams)?;
     let candidate = |(name, policy): Named| Candidate::new(&name, policy, None, &hints);
     in_memory(streams, config, policies.into_iter().map(candidate).collect())
 }
 
-fn in_memory(streams: &Streams, config: &Config, policies: Vec<Candidate>) -> Result<Vec<Outcome>, SimError> {
+fn in_memory(streams: &Streams, config: &Config, policies: Vec<Candidate>) -> Result<Vec<Simulated>, SimError> {
     let open = || Ok(Box::new(streams.input()) as Box<dyn Input + '_>);
     side_by_side(&open, config, policies, &|_| {})
 }
@@ -207,7 +207,7 @@ fn side_by_side(
     config: &Config,
     policies: Vec<Candidate>,
     progress: Progress,
-) -> Result<Vec<Outcome>, SimError> {
+) -> Result<Vec<Simulated>, SimError> {
     if !config.detail.is_close() {
         return totals(open, config, policies, progress);
     }
@@ -239,7 +239,12 @@ fn side_by_side(
 }
 
 /// All policies without detail: those that move nothing share what does not depend on placement.
-fn totals(open: Open, config: &Config, policies: Vec<Candidate>, progress: Progress) -> Result<Vec<Outcome>, SimError> {
+fn totals(
+    open: Open,
+    config: &Config,
+    policies: Vec<Candidate>,
+    progress: Progress,
+) -> Result<Vec<Simulated>, SimError> {
     let input = open()?;
     let closely = config.window.is_some() || config.barrier_ns > 0.0;
     if closely || !front::can_split(&config.machine, config.order, input.threads().len(), input.traits()) {
@@ -266,7 +271,12 @@ fn totals(open: Open, config: &Config, policies: Vec<Candidate>, progress: Progr
 }
 
 /// Each policy a run of its own, side by side.
-fn whole(open: Open, config: &Config, policies: Vec<Candidate>, progress: Progress) -> Result<Vec<Outcome>, SimError> {
+fn whole(
+    open: Open,
+    config: &Config,
+    policies: Vec<Candidate>,
+    progress: Progress,
+) -> Result<Vec<Simulated>, SimError> {
     let one = |one: Candidate| one_run(open, config, one, progress);
     if policies.len() <= 1 {
         return policies.into_iter().map(one).collect();
@@ -280,7 +290,7 @@ pub fn pool(config: &Config) -> Result<rayon::ThreadPool, SimError> {
     pool.build().map_err(|error| SimError::Host(error.to_string()))
 }
 
-fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> Result<Outcome, SimError> {
+fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> Result<Simulated, SimError> {
     let mut input = open()?;
     let mut engine = Engine::new(config, one.policy, input.traits())?;
     engine.homes.told = one.told;
@@ -300,11 +310,11 @@ fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> R
     for pending in engine.directory.records.undecided() {
         engine.decide(pending, Class::FalseSharing);
     }
-    let mut outcome = outcome(&engine.tally(), &one.name, config, &used);
+    let mut run = simulated(&engine.tally(), &one.name, config, &used);
     if let Some(detail) = engine.detail.take() {
-        detail.tell(&mut outcome, &engine.layout, &engine.table, &input.names());
+        detail.tell(&mut run, &engine.layout, &engine.table, &input.names());
     }
-    Ok(outcome)
+    Ok(run)
 }
 
 #[cfg(test)]
@@ -363,10 +373,10 @@ mod tests {
         streams
     }
 
-    fn json(outcomes: &[Outcome]) -> Vec<String> {
+    fn json(outcomes: &[Simulated]) -> Vec<String> {
         outcomes
             .iter()
-            .map(|outcome| serde_json::to_string(outcome).unwrap())
+            .map(|run| serde_json::to_string(&run.outcome).unwrap())
             .collect()
     }
 
@@ -390,7 +400,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(json(&split), json(&whole));
-        let told = split[4].cdpc.as_ref().unwrap();
+        let told = split[4].outcome.cdpc.as_ref().unwrap();
         assert!(told.pages > 100 && told.asked > 100, "{told:?}");
         let one = Config {
             policies: config.policies[2..3].to_vec(),

@@ -13,7 +13,7 @@ use crate::error::SimError;
 use crate::front::{Chunk, Front};
 use crate::held::Places;
 use crate::input::{Input, Run};
-use crate::outcome::Outcome;
+use crate::outcome::Simulated;
 use crate::simulate::{Candidate, Progress, pool};
 
 /// References of one piece of the trace.
@@ -24,7 +24,7 @@ pub fn run(
     config: &Config,
     policies: Vec<Candidate>,
     progress: Progress,
-) -> Result<Vec<Outcome>, SimError> {
+) -> Result<Vec<Simulated>, SimError> {
     let traits = input.traits();
     let mut front = Front::new(config, traits)?;
     let mut names = Vec::new();

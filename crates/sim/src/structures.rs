@@ -15,7 +15,7 @@ mod sites;
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use results::StructureKind;
 use trace::{Allocation, Array, Event, Location, Module, Process, Stack, Symbol, Thread};
 
 pub use sites::{is_library, is_passed_over};
@@ -41,22 +41,8 @@ pub struct Tables<'a> {
     pub locations: &'a [Location],
 }
 
-/// What a structure is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum StructureKind {
-    Symbol,
-    /// Blocks of one allocation site; mappings without a file too.
-    Heap,
-    /// Declared by the program.
-    Array,
-    Stack,
-    File,
-    Unknown,
-}
-
 /// A structure, described for people.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     pub name: String,
     pub kind: StructureKind,

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use machine::{Kind, Machine};
 use policy::WorkOrder;
 use policy::order::{BinsError, DefaultBlock, HINTS_MAX, Limit, Shape, Tour, default_block};
-use serde::Serialize;
+use results::Work;
 use trace::{Event, Trace};
 
 pub use input::ReorderedInput;
@@ -52,27 +52,6 @@ const LEAST_ROOM: Room = Room {
     refs: 1 << 16,
     events: 1 << 14,
 };
-
-/// What policy `order` found and did.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct WorkOutcome {
-    /// Items that could run in another order, those that could not (threads meet in them, or they do not end), and
-    /// those that did run before or after another item than recorded.
-    pub items: u64,
-    pub fixed: u64,
-    pub moved: u64,
-    /// Runs of items, and bins, those of each run counted.
-    pub runs: u64,
-    pub bins: u64,
-    /// Hints that counted, and the side of a block in their units.
-    pub hints: u32,
-    pub block: u64,
-    /// Why the block has that size: `set`, `cache` or `tlb-reach`, and the same in words.
-    pub limit: &'static str,
-    pub reason: String,
-    pub tour: &'static str,
-    pub workers: u32,
-}
 
 /// What a look at the marks tells before anything is decided.
 #[derive(Clone, Copy, Debug, Default)]
@@ -105,7 +84,7 @@ pub struct Reordered {
     plan: Plan,
     spilled: Option<Spilled>,
     room: Room,
-    outcome: WorkOutcome,
+    outcome: Work,
 }
 
 impl Reordered {
@@ -157,7 +136,7 @@ impl Reordered {
     }
 
     /// What was found and decided.
-    pub fn outcome(&self) -> &WorkOutcome {
+    pub fn outcome(&self) -> &Work {
         &self.outcome
     }
 }
@@ -222,8 +201,8 @@ impl Decision {
         })
     }
 
-    fn outcome(&self, told: Told) -> WorkOutcome {
-        WorkOutcome {
+    fn outcome(&self, told: Told) -> Work {
+        Work {
             items: told.items,
             fixed: told.fixed,
             moved: told.moved,
@@ -231,13 +210,14 @@ impl Decision {
             bins: told.bins,
             hints: self.rules.shape.hints() as u32,
             block: self.block,
-            limit: self.limit,
+            limit: self.limit.to_string(),
             reason: self.reason.clone(),
             tour: match self.rules.tour {
                 Tour::FirstFork => "first-fork",
                 Tour::Nearest => "nearest",
                 Tour::Hilbert => "hilbert",
-            },
+            }
+            .to_string(),
             workers: self.rules.workers,
         }
     }

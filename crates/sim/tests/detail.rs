@@ -102,7 +102,7 @@ fn outcome(cpus: u32, detail: Detail, classes: bool) -> Value {
         ..Config::new(machine(cpus), vec![PolicySpec::new("page-coloring")])
     };
     let outcomes = sim::simulate(&trace(), &config, &|_| {}).expect("it runs");
-    serde_json::to_value(&outcomes[0]).expect("it is JSON")
+    serde_json::to_value(&outcomes[0].outcome).expect("it is JSON")
 }
 
 #[test]

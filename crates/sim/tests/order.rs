@@ -6,7 +6,8 @@ use std::io::Cursor;
 
 use machine::Machine;
 use proptest::prelude::*;
-use sim::{Config, Outcome, PolicySpec, SimError, simulate};
+use results::Outcome;
+use sim::{Config, PolicySpec, SimError, simulate};
 use trace::import::{self, Format};
 use trace::{Header, Options, Trace, Writer};
 
@@ -90,7 +91,8 @@ fn run(trace: &Trace, policies: &[&str], sets: &[String], machine: Machine) -> R
         plan: None,
     };
     let config = Config::new(machine, policies.iter().map(spec).collect());
-    simulate(trace, &config, &|_| {})
+    let runs = simulate(trace, &config, &|_| {})?;
+    Ok(runs.into_iter().map(|run| run.outcome).collect())
 }
 
 /// An outcome without the name of its policy and what is told of the order.
@@ -280,7 +282,7 @@ fn capacity_misses_go_away() {
     assert!(outcomes[1].time_ns.total < outcomes[0].time_ns.total);
     let work = outcomes[1].order.as_ref().unwrap();
     assert_eq!((work.items, work.bins, work.runs, work.fixed), (256, 16, 1, 0));
-    assert_eq!((work.limit, work.tour), ("set", "first-fork"));
+    assert_eq!((work.limit.as_str(), work.tour.as_str()), ("set", "first-fork"));
 }
 
 #[test]
@@ -315,13 +317,13 @@ fn detail_stays_with_its_policy() {
     config.detail.structures = true;
     config.detail_for = Some(2);
     let outcomes = simulate(&trace, &config, &|_| {}).unwrap();
-    let detailed: Vec<_> = outcomes.iter().map(|outcome| outcome.structures.is_some()).collect();
+    let detailed: Vec<_> = outcomes.iter().map(|run| run.outcome.structures.is_some()).collect();
     assert_eq!(detailed, [false, false, true, false]);
     config.detail_for = None;
     config.threads = Some(1);
     let all = simulate(&trace, &config, &|_| {}).unwrap();
-    assert!(all.iter().all(|outcome| outcome.structures.is_some()));
+    assert!(all.iter().all(|run| run.outcome.structures.is_some()));
     for (few, all) in outcomes.iter().zip(all) {
-        assert_eq!(few.time_ns, all.time_ns);
+        assert_eq!(few.outcome.time_ns, all.outcome.time_ns);
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use machine::Machine;
 use policy::slots::Plan;
-use sim::{Config, CurvesOutcome, Detail, Outcome, PolicySpec};
+use results::Outcome;
+use sim::{Config, CurvesOutcome, Detail, PolicySpec, Simulated};
 use trace::{
     Allocation, Array, Event, Frame, Header, Location, Op, Process, Ref, Site, Stack, Symbol, Thread, Trace, Writer,
 };
@@ -114,7 +115,7 @@ fn write(path: &Path) -> Result<(), trace::TraceError> {
     writer.finish().map(|_| ())
 }
 
-fn simulate(plan: Option<&str>, detail: Detail) -> Result<Outcome, String> {
+fn simulate(plan: Option<&str>, detail: Detail) -> Result<Simulated, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = folder.path().join("slots.trace");
     write(&path).map_err(|error| error.to_string())?;
@@ -142,9 +143,8 @@ fn curves(plan: Option<&str>) -> (Outcome, CurvesOutcome) {
         curves: true,
         ..Detail::default()
     };
-    let mut outcome = simulate(plan, detail).unwrap();
-    let curves = outcome.curves.take().unwrap();
-    (outcome, curves)
+    let run = simulate(plan, detail).unwrap();
+    (run.outcome, run.curves.unwrap())
 }
 
 fn misses_of(curves: &CurvesOutcome, name: &str) -> u64 {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::page::Page;
 use crate::random::Random;
-use crate::seam::{Action, Interest, Observation, Placement, Policy, SlotWord, SlotsTold, Touch, World};
+use crate::seam::{Action, Interest, Observation, Placement, Policy, SlotWord, Touch, World};
 use crate::settings::{PolicyError, Settings};
 use crate::slots::{Allocator, ColorSet, DataSet, Kind, OWNER_LIMIT, Owner, SetId, SlotId};
 use ranges::Ranges;
@@ -50,7 +50,7 @@ pub struct SlotColors {
     touched: BTreeSet<Page>,
     /// Colors for pages of no data set; empty: all.
     rest: Vec<u32>,
-    told: SlotsTold,
+    counts: results::Slots,
 }
 
 #[derive(Default)]
@@ -89,7 +89,7 @@ pub fn build(settings: &Settings) -> Result<Box<dyn Policy>, PolicyError> {
         runs: BTreeMap::new(),
         touched: BTreeSet::new(),
         rest: Vec::new(),
-        told: SlotsTold::default(),
+        counts: results::Slots::default(),
     }))
 }
 
@@ -98,7 +98,7 @@ impl Policy for SlotColors {
         self.touched.insert(touch.page);
         let color = match self.color(touch.page, world) {
             Some(color) => {
-                self.told.pages += 1;
+                self.counts.pages += 1;
                 color
             }
             None if self.rest.is_empty() => self.random.below(world.colors),
@@ -127,15 +127,15 @@ impl Policy for SlotColors {
         if let Observation::Slots(word) = observation
             && let Err(why) = self.hear(*word, world, actions)
         {
-            self.told.refusals += 1;
-            if self.told.refused.len() < REFUSED {
-                self.told.refused.push(why);
+            self.counts.refusals += 1;
+            if self.counts.refused.len() < REFUSED {
+                self.counts.refused.push(why);
             }
         }
     }
 
-    fn slots(&self) -> Option<SlotsTold> {
-        Some(self.told.clone())
+    fn slots(&self) -> Option<results::Slots> {
+        Some(self.counts.clone())
     }
 }
 
@@ -171,7 +171,7 @@ impl SlotColors {
             return Ok(());
         }
         let caches = world.caches.as_ref().ok_or(NO_COLORS)?;
-        (self.told.colors, self.told.color_bytes) = (caches.colors, caches.color_bytes);
+        (self.counts.colors, self.counts.color_bytes) = (caches.colors, caches.color_bytes);
         let mut allocator = Allocator::new(caches.clone()).map_err(|error| error.to_string())?;
         let owner = allocator.join();
         self.ledger = Some((allocator, owner));
@@ -265,8 +265,8 @@ impl SlotColors {
             .allocate(*owner, data, FRAMES)
             .map_err(|refused| refuse(&refused))?;
         self.let_go(number);
-        self.told.data_sets += 1;
-        self.told.private += u64::from(grant.kind == Kind::Private);
+        self.counts.data_sets += 1;
+        self.counts.private += u64::from(grant.kind == Kind::Private);
         let mut place = 0u64;
         for &(first, pages) in &pages {
             let set = number;

@@ -8,7 +8,9 @@ use std::collections::HashMap;
 
 use trace::Event;
 
-use crate::structures::{Extent, StructureId, StructureKind, Structures, Tables, UNKNOWN};
+use results::StructureKind;
+
+use crate::structures::{Extent, StructureId, Structures, Tables, UNKNOWN};
 
 /// Number of an array, in the order in which they were found.
 pub type ArrayId = u32;

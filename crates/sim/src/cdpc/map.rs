@@ -10,7 +10,7 @@ use super::arrays::Owner;
 use super::explain::list;
 use super::touches::Touches;
 use crate::config::Config;
-use crate::outcome::Outcome;
+use crate::outcome::Simulated;
 
 /// All pages of a program that are touched in what is counted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -52,7 +52,7 @@ pub struct MappedPage {
 }
 
 /// Puts a map together from what was touched, and what the policies of `config` did with it.
-pub fn map(config: &Config, touches: &Touches, outcomes: &[Outcome]) -> PageMap {
+pub fn map(config: &Config, touches: &Touches, runs: &[Simulated]) -> PageMap {
     let machine = &config.machine;
     let mut arrays: Vec<MappedArray> = Vec::new();
     let mut known: HashMap<(u32, String, u64), u32> = HashMap::new();
@@ -69,7 +69,7 @@ pub fn map(config: &Config, touches: &Touches, outcomes: &[Outcome]) -> PageMap 
     };
     // What the compiler calls an array is more telling than the symbol that it lies in.
     let mut hinted: HashMap<Page, u32> = HashMap::new();
-    for told in outcomes.iter().filter_map(|outcome| outcome.told.as_ref()) {
+    for told in runs.iter().filter_map(|run| run.hints.as_ref()) {
         for (space, hints) in &told.spaces {
             for segment in &hints.segments {
                 let Some(array) = hints.arrays.get(segment.array as usize) else {
@@ -86,11 +86,11 @@ pub fn map(config: &Config, touches: &Touches, outcomes: &[Outcome]) -> PageMap 
             }
         }
     }
-    let colors: Vec<HashMap<Page, u32>> = outcomes
+    let colors: Vec<HashMap<Page, u32>> = runs
         .iter()
-        .map(|outcome| outcome.placements.iter().copied().collect())
+        .map(|run| run.placements.iter().copied().collect())
         .collect();
-    let positions: Vec<HashMap<Page, u64>> = outcomes.iter().map(positions).collect();
+    let positions: Vec<HashMap<Page, u64>> = runs.iter().map(positions).collect();
     let mut pages: Vec<MappedPage> = touches
         .pages
         .iter()
@@ -123,14 +123,14 @@ pub fn map(config: &Config, touches: &Touches, outcomes: &[Outcome]) -> PageMap 
         page_bytes: machine.page_bytes,
         cpus: machine.cpus,
         colors: crate::frames::colors(machine),
-        policies: outcomes.iter().map(|outcome| outcome.policy.clone()).collect(),
+        policies: runs.iter().map(|run| run.outcome.policy.clone()).collect(),
         arrays,
         pages,
     }
 }
 
-fn positions(outcome: &Outcome) -> HashMap<Page, u64> {
-    let spaces = outcome.told.iter().flat_map(|told| &told.spaces);
+fn positions(run: &Simulated) -> HashMap<Page, u64> {
+    let spaces = run.hints.iter().flat_map(|told| &told.spaces);
     let pages = spaces.flat_map(|(space, hints)| {
         let page = |number| Page { space: *space, number };
         (0u64..).zip(&hints.pages).map(move |(at, hint)| (page(hint.page), at))

@@ -5,36 +5,12 @@ use std::sync::Arc;
 
 use policy::Page;
 use policy::cdpc::{self, Hints, PageColors};
-use serde::Serialize;
+use results::Cdpc;
 
 use super::derive::derive;
 use super::gather::{Malformed, Said};
 use super::touches::Touches;
 use crate::error::SimError;
-
-/// What policy `cdpc` was told, and what came of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct CdpcOutcome {
-    /// Where the hints come from: `summaries` of the program's compiler, or its `trace`.
-    pub from: &'static str,
-    /// Parallel loops that were spoken of.
-    pub loops: u64,
-    /// Arrays, uniform access segments and sets, and pages with a hint, of all processes.
-    pub arrays: u64,
-    pub segments: u64,
-    pub sets: u64,
-    pub pages: u64,
-    /// Of those pages, the ones that the cpu with most of them touches.
-    pub pages_of_one_cpu: u64,
-    /// Colors among which the hints choose.
-    pub colors: u32,
-    /// Pages that were touched and had a hint, and those that got a frame of that color.
-    pub asked: u64,
-    pub honoured: u64,
-    /// Summaries that cannot be: the first of them in words, and how many.
-    pub malformed: Vec<String>,
-    pub malformed_summaries: u64,
-}
 
 /// The hints of all processes.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,10 +88,10 @@ impl Told {
         own.map(|segment| segment.pages.end - segment.pages.start).sum()
     }
 
-    pub fn outcome(&self, asked: u64, honoured: u64) -> CdpcOutcome {
+    pub fn outcome(&self, asked: u64, honoured: u64) -> Cdpc {
         let sum = |of: &dyn Fn(&Hints) -> usize| self.spaces.iter().map(|(_, hints)| of(hints) as u64).sum();
-        CdpcOutcome {
-            from: self.from,
+        Cdpc {
+            from: self.from.to_string(),
             loops: self.loops,
             arrays: sum(&|hints| {
                 let used = hints.segments.iter().map(|segment| segment.array);

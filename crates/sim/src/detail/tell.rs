@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde::Serialize;
+use results::{Collision, Misses, Page, Structure, Thread};
 
 use super::clashes::{Act, Side};
 use super::rows::Row;
@@ -10,102 +10,22 @@ use super::{Detail, Names};
 use crate::clock::whole_ns;
 use crate::counts::CLASSES;
 use crate::layout::Layout;
-use crate::outcome::Outcome;
+use crate::outcome::Simulated;
 use crate::pages::PageTable;
-use crate::structures::StructureKind;
-
-/// One thread's share.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ThreadOutcome {
-    /// Its index in the trace.
-    pub thread: u32,
-    /// Number and name that its own world gives it; the number is the index where no trace tells.
-    pub number: u64,
-    pub name: String,
-    /// Index of its process.
-    pub process: u32,
-    pub references: u64,
-    pub stall_ns: u64,
-    pub caches: Vec<MissesOutcome>,
-}
-
-/// What a data structure cost.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct StructureOutcome {
-    pub name: String,
-    pub kind: StructureKind,
-    /// Where it is defined or allocated.
-    pub file: Option<String>,
-    pub line: Option<u32>,
-    /// Its size; of an allocation site, the most bytes that were live at once.
-    pub bytes: u64,
-    /// Blocks that an allocation site allocated, else 0.
-    pub blocks: u64,
-    pub stall_ns: u64,
-    pub caches: Vec<MissesOutcome>,
-}
-
-/// What a page cost.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PageOutcome {
-    /// Index of its process.
-    pub process: u32,
-    /// Its virtual address.
-    pub page: u64,
-    /// The data structure that has the largest part of its stall.
-    pub structure: String,
-    pub stall_ns: u64,
-    pub caches: Vec<MissesOutcome>,
-}
-
-/// Misses in one kind of cache; the classes are `None` where classes are off.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct MissesOutcome {
-    pub name: String,
-    pub level: u8,
-    pub misses: u64,
-    pub cold: Option<u64>,
-    pub capacity: Option<u64>,
-    pub conflict: Option<u64>,
-    pub true_sharing: Option<u64>,
-    pub false_sharing: Option<u64>,
-}
-
-/// Two threads with different data in one line.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CollisionOutcome {
-    pub structure: String,
-    /// Virtual address of the line (of the machine's largest lines).
-    pub line: u64,
-    /// Misses that were false sharing, in the kind of cache that had most of them.
-    pub misses: u64,
-    /// The access that missed, and the write that had taken the line away: of those that
-    /// collided there, the two that did most often.
-    pub sides: Vec<SideOutcome>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct SideOutcome {
-    pub thread: String,
-    /// The field that it accesses, or the offset in the structure.
-    pub field: String,
-    pub write: bool,
-    /// `file:line`, where the trace tells.
-    pub source: Option<String>,
-}
 
 impl Detail {
     /// Adds what was asked for to the outcome of a run that has ended.
-    pub fn tell(mut self, outcome: &mut Outcome, layout: &Layout, table: &PageTable, names: &Names) {
+    pub fn tell(mut self, run: &mut Simulated, layout: &Layout, table: &PageTable, names: &Names) {
         let classes = self.classes;
-        outcome.curves = self.curves.take().map(|curves| curves.tell());
+        let outcome = &mut run.outcome;
+        run.curves = self.curves.take().map(|curves| curves.tell());
         let caches = |row: Row| misses(layout, row, classes);
         if let Some(rows) = &mut self.threads {
             let threads = self.references.len().max(names.tables.threads.len());
             let thread = |number: usize| {
                 let known = names.tables.threads.get(number);
                 let row = rows.get(number as u32);
-                ThreadOutcome {
+                Thread {
                     thread: number as u32,
                     number: known.map_or(number as u64, |thread| thread.number),
                     name: known.map_or_else(String::new, |thread| thread.name.clone()),
@@ -120,7 +40,7 @@ impl Detail {
         if let Some(rows) = &self.by_structure {
             let structure = |(number, row): (u32, Row)| {
                 let about = self.structures.describe(number);
-                StructureOutcome {
+                Structure {
                     name: about.name,
                     kind: about.kind,
                     file: about.file,
@@ -136,7 +56,7 @@ impl Detail {
         if let Some(rows) = &self.pages {
             let page = |(number, row): (u32, Row)| {
                 let page = table.page(number);
-                PageOutcome {
+                Page {
                     process: page.space,
                     page: page.number << layout.page_bits,
                     structure: self.structures.describe(self.tenants[number as usize].0).name,
@@ -151,20 +71,20 @@ impl Detail {
         }
     }
 
-    fn collisions(&self, names: &Names) -> Vec<CollisionOutcome> {
+    fn collisions(&self, names: &Names) -> Vec<Collision> {
         let Some(clashes) = &self.clashes else {
             return Vec::new();
         };
         let worst = clashes.worst(self.wanted.false_sharing);
         let acts = worst.iter().flat_map(|(_, pair)| pair.sides.iter().flatten());
         let sources = sources(acts.map(|side| side.act), names);
-        let side = |side: &Side| SideOutcome {
+        let side = |side: &Side| results::Side {
             thread: thread_name(names, side.act.thread),
             field: side.name.clone(),
             write: side.act.write,
             source: place_of(side.act, names).and_then(|place| sources.get(&place).cloned()),
         };
-        let collision = |(block, pair): &(&super::clashes::Block, &super::clashes::Pair)| CollisionOutcome {
+        let collision = |(block, pair): &(&super::clashes::Block, &super::clashes::Pair)| Collision {
             structure: self.structures.describe(pair.structure).name,
             line: block.address,
             misses: block.misses(),
@@ -174,10 +94,10 @@ impl Detail {
     }
 }
 
-fn misses(layout: &Layout, row: Row, classes: bool) -> Vec<MissesOutcome> {
+fn misses(layout: &Layout, row: Row, classes: bool) -> Vec<Misses> {
     let of_kind = |(shape, (misses, counts)): (&crate::layout::Shape, (u64, [u64; CLASSES]))| {
         let class = counts.map(|count| classes.then_some(count));
-        MissesOutcome {
+        Misses {
             name: shape.name.clone(),
             level: shape.level,
             misses,

@@ -6,7 +6,7 @@ use machine::{Cache, Index, Kind, Machine, Memory, Replacement, Tlb, Write};
 use policy::{Action, Interest, Observation, Page, Placement, Policy, Touch, World};
 use trace::{Op, Ref};
 
-use crate::{Config, Item, Outcome, Streams, simulate_with};
+use crate::{Config, Item, Streams, simulate_with};
 
 type Log = Arc<Mutex<Vec<(Observation, u64)>>>;
 
@@ -93,7 +93,7 @@ fn run(
     addresses: &[u64],
     interest: Interest,
     actions: Vec<Action>,
-) -> (Outcome, Vec<(Observation, u64)>) {
+) -> (results::Outcome, Vec<(Observation, u64)>) {
     let log = Log::default();
     let script = Script {
         interest,
@@ -103,9 +103,9 @@ fn run(
     let streams = Streams::new(vec![addresses.iter().copied().map(read).collect()]);
     let config = Config::new(machine, Vec::new());
     let policy: Box<dyn Policy> = Box::new(script);
-    let mut outcomes = simulate_with(&streams, &config, vec![("script".to_string(), policy)]).unwrap();
+    let mut runs = simulate_with(&streams, &config, vec![("script".to_string(), policy)]).unwrap();
     let log = log.lock().unwrap().clone();
-    (outcomes.remove(0), log)
+    (runs.remove(0).outcome, log)
 }
 
 fn page(number: u64) -> Page {

@@ -1,29 +1,9 @@
 //! What cpus waited for in caches and memory, by why.
 
-use serde::Serialize;
+use results::StallByClass;
 
 use crate::clock::{Spent, UNCLASSED, Units, whole_ns};
 use crate::counts::{CacheCounts, Class};
-
-/// Nanoseconds of `cache_stall`, `local_stall` and `remote_stall` together, by why. They add up to these exactly: what
-/// rounding leaves is spread over the parts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct StallByClass {
-    /// For what a cache on the cpu's path held: what misses nearer to the cpu cost, or first-level hits that take time.
-    pub on_chip: u64,
-    /// For what none of them held, by the class of the outermost one's miss; `None` where classes are off.
-    pub cold: Option<u64>,
-    pub capacity: Option<u64>,
-    pub conflict: Option<u64>,
-    pub true_sharing: Option<u64>,
-    pub false_sharing: Option<u64>,
-    /// The same where there is no class: with classes off, and of pieces that no cache serves.
-    pub unclassed: u64,
-    /// For the right to write.
-    pub upgrade: u64,
-    /// For lines that the program had prefetched and that had not come yet.
-    pub late_prefetch: u64,
-}
 
 const PARTS: usize = 9;
 
@@ -81,23 +61,6 @@ fn shares(parts: [Units; PARTS], whole: u64) -> [u64; PARTS] {
         let upto = (u128::from(so_far) * u128::from(whole) / u128::from(all.max(1))) as u64;
         upto - std::mem::replace(&mut given, upto)
     })
-}
-
-impl StallByClass {
-    pub fn plus(self, other: &StallByClass) -> StallByClass {
-        let option = |a: Option<u64>, b: Option<u64>| a.or(b).map(|_| a.unwrap_or(0) + b.unwrap_or(0));
-        StallByClass {
-            on_chip: self.on_chip + other.on_chip,
-            cold: option(self.cold, other.cold),
-            capacity: option(self.capacity, other.capacity),
-            conflict: option(self.conflict, other.conflict),
-            true_sharing: option(self.true_sharing, other.true_sharing),
-            false_sharing: option(self.false_sharing, other.false_sharing),
-            unclassed: self.unclassed + other.unclassed,
-            upgrade: self.upgrade + other.upgrade,
-            late_prefetch: self.late_prefetch + other.late_prefetch,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use trace::Event;
 
 use super::marks::At;
 use super::plan::{Part, Planner};
-use super::{Decision, Marked, WorkOutcome};
+use super::{Decision, Marked};
 use crate::config::Config;
 use crate::error::SimError;
 use crate::input::{Item, Streams};
@@ -15,7 +15,7 @@ pub fn reordered_streams(
     streams: &Streams,
     order: &WorkOrder,
     config: &Config,
-) -> Result<(Streams, WorkOutcome), SimError> {
+) -> Result<(Streams, results::Work), SimError> {
     let mut marked = Marked::default();
     for item in streams.threads.iter().flatten() {
         if let Item::Event(event) = item {

@@ -183,7 +183,7 @@ fn the_default_block_fills_the_last_cache() {
         &Config::new(covered, Vec::new()),
     )
     .unwrap();
-    assert_eq!((work.block, work.limit), (1 << 20, "cache"));
+    assert_eq!((work.block, work.limit.as_str()), (1 << 20, "cache"));
 }
 
 #[test]

@@ -51,10 +51,10 @@ pub fn simulate_policy(
     json(sim::simulate_with(&streams(program), &config, policies)).map(|mut outcomes| outcomes.remove(0))
 }
 
-fn json(outcomes: Result<Vec<sim::Outcome>, SimError>) -> Result<Vec<Value>, String> {
-    let outcomes = outcomes.map_err(|error| error.to_string())?;
-    let object = |outcome| serde_json::to_value(outcome).map_err(|error| error.to_string());
-    outcomes.iter().map(object).collect()
+fn json(runs: Result<Vec<sim::Simulated>, SimError>) -> Result<Vec<Value>, String> {
+    let runs = runs.map_err(|error| error.to_string())?;
+    let object = |run: &sim::Simulated| serde_json::to_value(&run.outcome).map_err(|error| error.to_string());
+    runs.iter().map(object).collect()
 }
 
 fn config(machine: &Machine, policies: &[&str], setup: &Setup) -> Config {

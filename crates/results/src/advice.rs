@@ -1,0 +1,115 @@
+//! The advice: one program on one machine, under every policy that can make a difference.
+
+use serde::{Deserialize, Serialize};
+
+use crate::detail::{Collision, Structure};
+use crate::gains::{CdpcAdvice, SlotAdvice, WorkAdvice};
+use crate::lenient::{named_ns, ns};
+use crate::outcome::Outcome;
+
+/// What `advise --json` prints: the whole result.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Advice {
+    pub program: String,
+    pub arguments: Vec<String>,
+    pub machine: MachineFacts,
+    pub trace: Facts,
+    /// The policy that the parts below are of: what a usual kernel does.
+    pub baseline: String,
+    /// Where the time of all cpus goes under the baseline; adds up to its total.
+    #[serde(rename = "where")]
+    pub shares: Vec<Share>,
+    /// Who ended the waiting: caches, local or remote memory.
+    pub served: Vec<Share>,
+    /// The structures that cost most under the baseline, the worst first.
+    pub structures: Vec<Structure>,
+    pub false_sharing: Vec<Collision>,
+    /// Every policy's outcome, the fastest first.
+    pub policies: Vec<Outcome>,
+    /// What another order of the marked work can gain; absent where no work is marked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work: Option<WorkAdvice>,
+    /// How the outermost cache could be partitioned; absent where that was not looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slots: Option<SlotAdvice>,
+    /// What compiler-directed page coloring gains; absent where that was not simulated, or there are no hints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cdpc: Option<CdpcAdvice>,
+    /// What placement can gain, in a sentence or two.
+    pub verdict: String,
+    /// What is only an estimate, and why.
+    pub notes: Vec<String>,
+}
+
+impl Advice {
+    /// The outcome that the advice is given for.
+    pub fn base(&self) -> Option<&Outcome> {
+        self.policies.iter().find(|outcome| outcome.policy == self.baseline)
+    }
+}
+
+/// What the result says of a machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct MachineFacts {
+    pub name: String,
+    pub clock_mhz: f64,
+    pub cpus: u32,
+    pub nodes: u32,
+    /// Colors among which page placement can choose; 1: none.
+    pub colors: u32,
+    pub page_bytes: u64,
+    pub caches: Vec<CacheFacts>,
+    pub local_ns: f64,
+    pub remote_ns: f64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct CacheFacts {
+    pub name: String,
+    pub level: u8,
+    pub bytes: u64,
+    pub ways: u32,
+    pub cpus_per_instance: u32,
+    pub hit_ns: f64,
+    pub colors: u32,
+}
+
+/// What the result says of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Facts {
+    /// The trace's file; null where it was recorded for this advice only.
+    pub file: Option<String>,
+    pub references: u64,
+    pub instructions: Option<u64>,
+    pub threads: u64,
+    pub processes: u64,
+    /// Bytes of all pages touched.
+    pub footprint_bytes: u64,
+}
+
+/// A part of the time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Share {
+    /// `busy`, `cache`, `local`, `remote`, `memory`, `tlb`, `policy`, `prefetch`, `imbalance`, `sequential` or
+    /// `synchronization`.
+    pub part: String,
+    /// What it is, for people.
+    pub name: String,
+    #[serde(deserialize_with = "ns")]
+    pub ns: u64,
+    /// Of the total of all cpus.
+    pub fraction: f64,
+    /// Nanoseconds by class of the misses that caused it, where it is caused by misses.
+    #[serde(deserialize_with = "named_ns")]
+    pub classes: Vec<(String, u64)>,
+}

@@ -1,0 +1,130 @@
+//! A run's figures by thread, data structure and page, and the lines that threads with different data take from one another.
+
+use std::fmt::{self, Display};
+
+use serde::{Deserialize, Serialize};
+
+use crate::cache::{ClassTotals, Misses};
+use crate::lenient::ns;
+
+/// What a thread did and waited for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Thread {
+    /// Its index in the trace.
+    pub thread: u32,
+    /// Number and name that its own world gives it; the number is the index where no trace tells.
+    pub number: u64,
+    pub name: String,
+    /// Index of its process.
+    pub process: u32,
+    pub references: u64,
+    #[serde(deserialize_with = "ns")]
+    pub stall_ns: u64,
+    pub caches: Vec<Misses>,
+}
+
+/// What a data structure is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum StructureKind {
+    Symbol,
+    /// Blocks of one allocation site; mappings without a file too.
+    Heap,
+    /// Declared by the program.
+    Array,
+    Stack,
+    File,
+    #[default]
+    Unknown,
+}
+
+impl Display for StructureKind {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            StructureKind::Symbol => "symbol",
+            StructureKind::Heap => "heap",
+            StructureKind::Array => "array",
+            StructureKind::Stack => "stack",
+            StructureKind::File => "file",
+            StructureKind::Unknown => "unknown",
+        })
+    }
+}
+
+/// What a data structure cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Structure {
+    pub name: String,
+    pub kind: StructureKind,
+    /// Where it is defined or allocated.
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    /// Its size; of an allocation site, the most bytes that were live at once.
+    pub bytes: u64,
+    /// Blocks that an allocation site allocated, else 0.
+    pub blocks: u64,
+    #[serde(deserialize_with = "ns")]
+    pub stall_ns: u64,
+    pub caches: Vec<Misses>,
+}
+
+impl Structure {
+    /// Its misses in the caches of a level.
+    pub fn of_level(&self, level: u8) -> ClassTotals {
+        Misses::of_level(&self.caches, level)
+    }
+
+    /// Its misses in the caches nearest to the cpus: what its references missed.
+    pub fn nearest(&self) -> ClassTotals {
+        let nearest = self.caches.iter().map(|cache| cache.level).min();
+        nearest.map_or_else(ClassTotals::default, |level| self.of_level(level))
+    }
+}
+
+/// What a page cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Page {
+    /// Index of its process.
+    pub process: u32,
+    /// Its virtual address.
+    pub page: u64,
+    /// The data structure that has the largest part of its stall.
+    pub structure: String,
+    #[serde(deserialize_with = "ns")]
+    pub stall_ns: u64,
+    pub caches: Vec<Misses>,
+}
+
+/// Two threads with different data in one line.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Collision {
+    pub structure: String,
+    /// Virtual address of the line (of the machine's largest lines).
+    pub line: u64,
+    /// Misses that were false sharing, in the kind of cache that had most of them.
+    pub misses: u64,
+    /// The access that missed, and the write that had taken the line away: of those that collided there, the two that did
+    /// most often.
+    pub sides: Vec<Side>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Side {
+    pub thread: String,
+    /// The field that it accesses, or the offset in the structure.
+    pub field: String,
+    pub write: bool,
+    /// `file:line`; null where the trace does not tell.
+    pub source: Option<String>,
+}

@@ -1,0 +1,31 @@
+//! The types of everything that is reported: what a simulation counts, what is advised, what became of a run.
+//!
+//! A result exists once, as a type that is written to JSON and read back. What is not known of a run is `None`: `null` in
+//! JSON, or no field at all where the part as a whole is missing, and never 0. Times are whole nanoseconds.
+//!
+//! [`saved`] puts the schema's version and the tool's into what is written; [`Document`] reads what was written, by this
+//! version or an older one.
+#![forbid(unsafe_code)]
+
+mod advice;
+mod cache;
+mod detail;
+mod document;
+mod gains;
+mod lenient;
+mod number;
+mod outcome;
+mod placed;
+mod saved;
+#[cfg(feature = "schema")]
+pub mod schema;
+
+pub use advice::{Advice, CacheFacts, Facts, MachineFacts, Share};
+pub use cache::{CLASSES, Cache, ClassTotals, Misses, Stall, StallByClass};
+pub use detail::{Collision, Page, Side, Structure, StructureKind, Thread};
+pub use document::{Document, Unreadable, values};
+pub use gains::{CacheChange, CdpcAdvice, CdpcArray, CdpcRival, Change, SlotAdvice, SlotData, WorkAdvice};
+pub use number::{bytes, change, count, nanoseconds, percent};
+pub use outcome::{Bus, Cpu, CpuMemory, HintCounts, Memory, Outcome, Prefetches, Time, Tlb, Work};
+pub use placed::{Cdpc, Slots};
+pub use saved::{SCHEMA, Saved, TOOL, Version, saved};

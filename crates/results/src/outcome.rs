@@ -1,0 +1,267 @@
+//! What one simulated run came to: exactly the JSON object that `simulate --json` prints, one for each policy.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cache::{Cache, StallByClass};
+use crate::detail::{Collision, Page, Structure, Thread};
+use crate::lenient::ns;
+use crate::placed::{Cdpc, Slots};
+
+/// One run: a trace on a machine under a policy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Outcome {
+    pub policy: String,
+    pub machine: String,
+    pub references: u64,
+    /// Null where the trace does not count them.
+    pub instructions: Option<u64>,
+    /// One for each kind of cache, its instances summed, in the machine's order.
+    pub caches: Vec<Cache>,
+    pub tlb: Tlb,
+    pub memory: Memory,
+    pub time_ns: Time,
+    /// What occupied memory, or the bus; absent where the machine does not say what it can move.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bus: Option<Bus>,
+    /// What became of the program's prefetches; absent where the machine does not carry them out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefetch: Option<Prefetches>,
+    /// What policy `order` did; absent where it is no part of the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<Work>,
+    /// What became of cache slots; absent where policy `slots` is no part of the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slots: Option<Slots>,
+    /// The hints of policy `cdpc`, and what came of them; absent where it is no part of the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cdpc: Option<Cdpc>,
+    /// The same figures cpu by cpu; absent on machines with one cpu, and where not asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub per_cpu: Vec<Cpu>,
+    /// Thread by thread, all of the trace; absent where not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<Vec<Thread>>,
+    /// All data structures with a miss or a stall, the largest stall first; absent where not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structures: Option<Vec<Structure>>,
+    /// The pages with the largest stall; absent where not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pages: Option<Vec<Page>>,
+    /// The lines with the most false sharing; absent where not asked for, empty where misses were not classed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub false_sharing: Option<Vec<Collision>>,
+}
+
+impl Outcome {
+    /// Nanoseconds that it spends waiting for caches, memory and the TLB.
+    pub fn stall_ns(&self) -> u64 {
+        let time = &self.time_ns;
+        let parts = [time.cache_stall, time.local_stall, time.remote_stall, time.tlb_stall];
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
+}
+
+/// Null on machines whose description has no TLB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Tlb {
+    pub accesses: Option<u64>,
+    pub misses: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Memory {
+    /// Pieces served by memory of the cpu's own node, and by others' or another core's cache.
+    pub local: u64,
+    pub remote: u64,
+    /// Of `remote`: supplied by another core's cache.
+    pub dirty_remote: u64,
+    pub local_percent: f64,
+    /// Pages touched, and the most frames in use at once (replicas included).
+    pub pages: u64,
+    pub pages_max: u64,
+    pub migrations: u64,
+    pub recolorings: u64,
+    pub replications: u64,
+    pub collapses: u64,
+    pub hints: HintCounts,
+}
+
+/// Pages for which the policy asked for a color or node, and those that got it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct HintCounts {
+    pub placed: u64,
+    pub honoured: u64,
+}
+
+/// Nanoseconds, summed over the cpus that ran a thread; `total` is the sum of the parts, `wall` the largest clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Time {
+    #[serde(deserialize_with = "ns")]
+    pub busy: u64,
+    #[serde(deserialize_with = "ns")]
+    pub cache_stall: u64,
+    #[serde(deserialize_with = "ns")]
+    pub local_stall: u64,
+    #[serde(deserialize_with = "ns")]
+    pub remote_stall: u64,
+    #[serde(deserialize_with = "ns")]
+    pub tlb_stall: u64,
+    #[serde(deserialize_with = "ns")]
+    pub policy_overhead: u64,
+    /// For room among the prefetches that are under way.
+    #[serde(deserialize_with = "ns")]
+    pub prefetch_stall: u64,
+    /// Waiting for other threads, where it is neither of the next two.
+    #[serde(deserialize_with = "ns")]
+    pub imbalance: u64,
+    /// Waiting while a master works alone, between two teams.
+    #[serde(deserialize_with = "ns")]
+    pub sequential: u64,
+    /// Locks, and the code of barriers.
+    #[serde(deserialize_with = "ns")]
+    pub synchronization: u64,
+    #[serde(deserialize_with = "ns")]
+    pub total: u64,
+    #[serde(deserialize_with = "ns")]
+    pub wall: u64,
+    /// `cache_stall`, `local_stall` and `remote_stall` once more, by why; absent in old results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stall_by_class: Option<StallByClass>,
+}
+
+impl Time {
+    /// The same of two cpus.
+    pub fn plus(self, other: &Time) -> Time {
+        let by_class = self.stall_by_class.zip(other.stall_by_class);
+        Time {
+            busy: self.busy + other.busy,
+            cache_stall: self.cache_stall + other.cache_stall,
+            local_stall: self.local_stall + other.local_stall,
+            remote_stall: self.remote_stall + other.remote_stall,
+            tlb_stall: self.tlb_stall + other.tlb_stall,
+            policy_overhead: self.policy_overhead + other.policy_overhead,
+            prefetch_stall: self.prefetch_stall + other.prefetch_stall,
+            imbalance: self.imbalance + other.imbalance,
+            sequential: self.sequential + other.sequential,
+            synchronization: self.synchronization + other.synchronization,
+            total: self.total + other.total,
+            wall: self.wall.max(other.wall),
+            stall_by_class: by_class.map(|(a, b)| a.plus(&b)),
+        }
+    }
+}
+
+/// One cpu's share.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Cpu {
+    pub cpu: u32,
+    pub node: u32,
+    pub references: u64,
+    pub instructions: Option<u64>,
+    pub caches: Vec<Cache>,
+    pub tlb: Tlb,
+    pub memory: CpuMemory,
+    pub time_ns: Time,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefetch: Option<Prefetches>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct CpuMemory {
+    pub local: u64,
+    pub remote: u64,
+    pub dirty_remote: u64,
+    pub local_percent: f64,
+}
+
+/// Nanoseconds that memory, or the bus, was occupied, all nodes together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Bus {
+    /// By blocks that cpus asked for: misses, prefetches, and what other cpus' caches supplied.
+    #[serde(deserialize_with = "ns")]
+    pub data: u64,
+    /// By blocks on their way to memory: dirty lines, and writes that no cache keeps.
+    #[serde(deserialize_with = "ns")]
+    pub writebacks: u64,
+    /// By requests to write a line that others hold (`memory.upgrade_ns` of the machine).
+    #[serde(deserialize_with = "ns")]
+    pub upgrades: u64,
+    /// The three together, in percent of the wall clock's time (of each node's). What is still on its way at the end
+    /// counts too.
+    pub occupancy_percent: f64,
+}
+
+/// Prefetches of the program: `issued` is the sum of `dropped_tlb`, `dropped_unmapped`, `already_present` and `brought`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Prefetches {
+    pub issued: u64,
+    /// The TLB did not have the page.
+    pub dropped_tlb: u64,
+    /// The page had no frame (or was closed to the cpu), and there is no TLB to tell.
+    pub dropped_unmapped: u64,
+    /// A cache of the cpu held the line, or it was on its way there.
+    pub already_present: u64,
+    /// Lines that came, or were on their way at the end.
+    pub brought: u64,
+    /// Of those, the ones that a reference found before they left again; of a cpu: found by it first.
+    pub useful: u64,
+    /// Of `useful`: those that the reference still had to wait for.
+    pub late: u64,
+}
+
+impl Prefetches {
+    /// The same of two cpus.
+    pub fn plus(self, other: Prefetches) -> Prefetches {
+        Prefetches {
+            issued: self.issued + other.issued,
+            dropped_tlb: self.dropped_tlb + other.dropped_tlb,
+            dropped_unmapped: self.dropped_unmapped + other.dropped_unmapped,
+            already_present: self.already_present + other.already_present,
+            brought: self.brought + other.brought,
+            useful: self.useful + other.useful,
+            late: self.late + other.late,
+        }
+    }
+}
+
+/// Marked work in another order: what policy `order` found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Work {
+    /// Items that could run in another order, those that could not (threads meet in them, or they do not end), and
+    /// those that did run before or after another item than recorded.
+    pub items: u64,
+    pub fixed: u64,
+    pub moved: u64,
+    /// Runs of items, and bins, those of each run counted.
+    pub runs: u64,
+    pub bins: u64,
+    /// Hints that counted, and the side of a block in their units.
+    pub hints: u32,
+    pub block: u64,
+    /// Why the block has that size: `set`, `cache` or `tlb-reach`, and the same in words.
+    pub limit: String,
+    pub reason: String,
+    /// `first-fork`, `nearest` or `hilbert`.
+    pub tour: String,
+    pub workers: u32,
+}

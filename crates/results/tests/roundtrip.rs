@@ -1,0 +1,110 @@
+//! Whatever can be reported is read back as it was written, with everything that may be absent absent and present.
+
+#[path = "roundtrip/invent.rs"]
+mod invent;
+
+use std::fmt::Debug;
+
+use invent::{Absent, invent};
+use proptest::prelude::*;
+use results::{Advice, Cache, Document, Outcome, SCHEMA, TOOL, Tlb, saved};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+fn survives<T: Serialize + DeserializeOwned + PartialEq + Debug>(seed: u64, absent: Absent) -> T {
+    let value: T = invent(seed, absent);
+    let text = serde_json::to_string(&value).unwrap();
+    assert_eq!(serde_json::from_str::<T>(&text).unwrap(), value, "{text}");
+    let through = serde_json::to_value(&value).unwrap();
+    assert_eq!(serde_json::from_value::<T>(through).unwrap(), value);
+    value
+}
+
+proptest! {
+    #[test]
+    fn results_are_read_as_they_were_written(seed: u64) {
+        // An advice holds every other type.
+        let advice = survives::<Advice>(seed, Absent::Some);
+        let outcome = survives::<Outcome>(seed, Absent::Some);
+        let text = serde_json::to_string(&saved(&advice)).unwrap();
+        prop_assert_eq!(Document::parse(&text).unwrap(), Document::Advice(Box::new(advice)));
+        let text = serde_json::to_string(&saved(&outcome)).unwrap();
+        prop_assert_eq!(Document::parse(&format!("{text}\n{text}\n")).unwrap(), Document::Outcomes(vec![outcome; 2]));
+    }
+}
+
+/// Every name of a field in a value, and whether any of that name is null.
+fn fields(value: &Value, found: &mut std::collections::BTreeMap<String, bool>) {
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object {
+                *found.entry(name.clone()).or_default() |= value.is_null();
+                fields(value, found);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| fields(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn what_is_absent_stays_absent_and_what_is_there_stays_there() {
+    let all = survives::<Advice>(1, Absent::Never);
+    let none = survives::<Advice>(1, Absent::Always);
+    let (mut with, mut without) = (Default::default(), Default::default());
+    fields(&serde_json::to_value(&all).unwrap(), &mut with);
+    fields(&serde_json::to_value(&none).unwrap(), &mut without);
+    assert!(with.values().all(|null| !null), "{with:?}");
+    for part in ["work", "bus", "prefetches", "prefetch_hits", "late", "stall_by_class"] {
+        assert!(with.contains_key(part) && !without.contains_key(part), "{part}");
+    }
+    for unknown in ["instructions", "cold", "file", "source", "written"] {
+        assert!(
+            !with[unknown] && without.get(unknown).is_none_or(|null| *null),
+            "{unknown}"
+        );
+    }
+    assert_eq!(survives::<Tlb>(1, Absent::Always), Tlb::default());
+    let cache = survives::<Cache>(1, Absent::Always);
+    assert_eq!(cache.totals().classes, [None; 5]);
+}
+
+#[test]
+fn results_say_their_schema_and_tool() {
+    let value = serde_json::to_value(saved(&Outcome::default())).unwrap();
+    assert_eq!(
+        (&value["schema"], &value["tool"]),
+        (&json!(SCHEMA.to_string()), &json!(TOOL))
+    );
+    assert_eq!(value["policy"], "");
+}
+
+#[test]
+fn results_of_older_schemas_are_read_and_of_newer_ones_refused() {
+    let parse = |schema: Value| {
+        let object = json!({"schema": schema, "tool": "domicile 9.1.0", "policy": "random", "time_ns": {"wall": 7.0}});
+        Document::parse(&object.to_string()).map_err(|error| error.to_string())
+    };
+    let Document::Outcomes(old) = Document::parse(r#"{"policy": "random", "time_ns": {"wall": 7.0}}"#).unwrap() else {
+        panic!("an outcome is no advice");
+    };
+    assert_eq!(
+        (old[0].time_ns.wall, old[0].instructions, old[0].tlb.misses),
+        (7, None, None)
+    );
+    assert!(parse(json!("0.3")).is_ok() && parse(json!(SCHEMA.to_string())).is_ok());
+    // A newer minor version has fields that are passed over.
+    assert!(parse(json!(format!("{}.{}", SCHEMA.major, SCHEMA.minor + 1))).is_ok());
+    let newer = parse(json!(format!("{}.0", SCHEMA.major + 1))).unwrap_err();
+    assert!(
+        newer.contains("domicile 9.1.0") && newer.contains("schema 2.0"),
+        "{newer}"
+    );
+    for wrong in [json!(1), json!("new"), json!(null), json!({"a": 1})] {
+        assert!(
+            parse(wrong.clone()).unwrap_err().contains("which is no version"),
+            "{wrong}"
+        );
+    }
+}
