@@ -1,6 +1,7 @@
 //! Progress of long work: on standard error, and only where a person looks at it.
 
 use std::fmt::Write;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,34 @@ pub fn known(what: &str, length: u64) -> ProgressBar {
         );
     }
     start(bar, what)
+}
+
+/// Simulations one after another, each of a length that is known when it begins.
+#[derive(Default)]
+pub struct Simulations(Mutex<Option<ProgressBar>>);
+
+impl Simulations {
+    pub fn step(&self, progress: advise::Progress) {
+        let Ok(mut bar) = self.0.lock() else { return };
+        match progress {
+            advise::Progress::Begins { references } => {
+                if let Some(bar) = bar.replace(known("simulating", references)) {
+                    bar.finish_and_clear();
+                }
+            }
+            advise::Progress::Done { references } => {
+                if let Some(bar) = &*bar {
+                    bar.inc(references);
+                }
+            }
+        }
+    }
+
+    pub fn finish(&self) {
+        if let Some(bar) = self.0.lock().ok().and_then(|mut bar| bar.take()) {
+            bar.finish_and_clear();
+        }
+    }
 }
 
 /// Work that ends when it ends: what was done so far, and no promise.

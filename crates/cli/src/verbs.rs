@@ -15,7 +15,6 @@ mod report;
 mod reproduce;
 mod run;
 mod simulate;
-mod slots;
 mod trace;
 
 use std::process::ExitCode;

@@ -1,15 +1,14 @@
 //! The advice, for terminals.
 
 use anstyle::Style;
+use results::{
+    Advice, Change, Collision, Outcome, SlotAdvice, Structure, StructureKind, WorkAdvice, bytes, change, count,
+    percent, time,
+};
 
-use crate::advice::Advice;
 use crate::bar::bar;
-use crate::number::{bytes, count, nanoseconds, percent};
-use crate::outcome::{Collision, Outcome, Structure};
-use crate::outcome_text::{classes, size, stall};
-use crate::slots::SlotAdvice;
+use crate::outcome_text::{classes, size};
 use crate::table::{BAD, Cell, Column, FAINT, GOOD, HEADING, NAME, PLAIN, Table, cut, unbroken, wrap};
-use crate::work::{Change, WorkAdvice};
 
 /// Columns of the longest bar.
 const BAR: usize = 20;
@@ -24,7 +23,7 @@ pub fn advice(advice: &Advice, width: usize) -> String {
     text += &shares(advice, width);
     if !advice.structures.is_empty() {
         text += &heading("What costs most");
-        let stall = advice.base().map_or(0.0, stall);
+        let stall = advice.base().map_or(0, |base| base.stall_ns());
         text += &structures(&advice.structures, stall, width);
     }
     if !advice.false_sharing.is_empty() {
@@ -113,26 +112,26 @@ fn shares(advice: &Advice, width: usize) -> String {
     for share in advice.shares.iter().filter(|share| share.fraction >= 0.0005) {
         let style = if share.part == "busy" { GOOD } else { BAD };
         let mut classes: Vec<_> = share.classes.iter().collect();
-        classes.sort_by(|a, b| b.1.total_cmp(&a.1));
+        classes.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
         let classes = classes
             .iter()
-            .map(|(class, ns)| unbroken(&format!("{class} {}", percent(ns / share.ns))));
+            .map(|(class, ns)| unbroken(&format!("{class} {}", percent(*ns as f64 / share.ns as f64))));
         let fraction = if largest > 0.0 { share.fraction / largest } else { 0.0 };
         table.row([
             share.name.as_str().into(),
             Cell::styled(bar(fraction, BAR), style),
             percent(share.fraction).into(),
-            nanoseconds(share.ns).into(),
+            time(share.ns).into(),
             Cell::styled(classes.collect::<Vec<_>>().join(", "), FAINT),
         ]);
     }
-    let total = advice.base().map_or(0.0, |base| base.time_ns.total);
+    let total = advice.base().map_or(0, |base| base.time_ns.total);
     let all = if advice.machine.cpus > 1 { "all cpus" } else { "all" };
     table.row([
         all.into(),
         " ".repeat(BAR).into(),
         percent(1.0).into(),
-        nanoseconds(total).into(),
+        time(total).into(),
         "".into(),
     ]);
     let mut text = table.render(width);
@@ -165,7 +164,7 @@ fn left_out(count: usize, what: &str, of: &str, width: usize) -> String {
 }
 
 /// The data structures that cost most. `stall` is the time that their shares are of.
-pub fn structures(structures: &[Structure], stall: f64, width: usize) -> String {
+pub fn structures(structures: &[Structure], stall: u64, width: usize) -> String {
     let mut levels: Vec<u8> = structures
         .iter()
         .flat_map(|structure| structure.caches.iter().map(|cache| cache.level))
@@ -177,10 +176,10 @@ pub fn structures(structures: &[Structure], stall: f64, width: usize) -> String 
     columns.push((Column::Right, "size".to_string()));
     columns.push((Column::Wrap, "data structure".to_string()));
     let mut table = Table::new(columns);
-    let small = |structure: &Structure| stall > 0.0 && structure.stall_ns < SEEN * stall;
+    let small = |structure: &Structure| stall > 0 && (structure.stall_ns as f64) < SEEN * stall as f64;
     for structure in structures.iter().filter(|structure| !small(structure)) {
-        let share = if stall > 0.0 {
-            percent(structure.stall_ns / stall)
+        let share = if stall > 0 {
+            percent(structure.stall_ns as f64 / stall as f64)
         } else {
             String::new()
         };
@@ -204,8 +203,8 @@ pub fn structures(structures: &[Structure], stall: f64, width: usize) -> String 
 
 /// Allocation sites have their place in their name; symbols get it here.
 fn named_with_place(structure: &Structure) -> String {
-    match (structure.kind.as_str(), &structure.file, structure.line) {
-        ("symbol", Some(file), Some(line)) => {
+    match (structure.kind, &structure.file, structure.line) {
+        (StructureKind::Symbol, Some(file), Some(line)) => {
             let file = file.rsplit('/').next().unwrap_or(file);
             format!("{} ({file}:{line})", structure.name)
         }
@@ -261,26 +260,26 @@ fn policies(advice: &Advice, width: usize) -> String {
     }
     columns.push((Column::Wrap, "misses by class".to_string()));
     let mut table = Table::new(columns);
-    let base = advice.base().map_or(0.0, |base| base.time_ns.wall);
+    let base = advice.base().map_or(0, |base| base.time_ns.wall) as f64;
     for outcome in &advice.policies {
         let outer = outer(outcome);
-        let wall = outcome.time_ns.wall;
-        let change = if base > 0.0 { wall / base - 1.0 } else { 0.0 };
-        let change = match outcome.policy == advice.baseline {
+        let wall = outcome.time_ns.wall as f64;
+        let more = if base > 0.0 { wall / base - 1.0 } else { 0.0 };
+        let more = match outcome.policy == advice.baseline {
             true => Cell::styled("(as now)", FAINT),
-            false if change.abs() < 0.0005 => Cell::styled("same", FAINT),
-            false => Cell::styled(crate::number::change(wall, base), if change < 0.0 { GOOD } else { BAD }),
+            false if more.abs() < 0.0005 => Cell::styled("same", FAINT),
+            false => Cell::styled(change(wall, base), if more < 0.0 { GOOD } else { BAD }),
         };
         let mut row = vec![
             Cell::styled(&outcome.policy, NAME),
-            nanoseconds(wall).into(),
-            change,
+            time(outcome.time_ns.wall).into(),
+            more,
             quiet(outer.misses),
         ];
         if nodes {
             row.push(percent(outcome.memory.local_percent / 100.0).into());
         }
-        row.push(Cell::styled(classes(&outer), FAINT));
+        row.push(Cell::styled(classes(&outer.totals()), FAINT));
         table.row(row);
     }
     table.render(width)
@@ -301,12 +300,12 @@ fn work(advice: &WorkAdvice, width: usize) -> String {
             _ if before == after => Cell::styled("same", FAINT),
             0 => Cell::styled("", FAINT),
             _ => Cell::styled(
-                crate::number::change(after as f64, before as f64),
+                change(after as f64, before as f64),
                 if after < before { GOOD } else { BAD },
             ),
         };
         let classes = cache.classes.iter().filter(|(_, change)| change.before != change.after);
-        let classes = classes.map(|(class, change)| unbroken(&crate::work::in_words(class, *change)));
+        let classes = classes.map(|(class, change)| unbroken(&advise::class_in_words(class, *change)));
         table.row([
             Cell::styled(&cache.name, NAME),
             quiet(before),
@@ -329,11 +328,11 @@ fn partition(advice: &SlotAdvice, width: usize) -> String {
         (Column::Right, "first uses"),
         (Column::Wrap, "data structure"),
     ]);
-    let change = |Change { before, after }: Change| match before {
+    let changed = |Change { before, after }: Change| match before {
         _ if before == after => Cell::styled("same", FAINT),
         0 => Cell::styled("", FAINT),
         _ => Cell::styled(
-            crate::number::change(after as f64, before as f64),
+            change(after as f64, before as f64),
             if after < before { GOOD } else { BAD },
         ),
     };
@@ -343,7 +342,7 @@ fn partition(advice: &SlotAdvice, width: usize) -> String {
             bytes(data.slot_bytes).into(),
             quiet(data.misses.before),
             quiet(data.misses.after),
-            change(data.misses),
+            changed(data.misses),
             quiet(data.cold),
             Cell::styled(&data.name, NAME),
         ]);
@@ -353,7 +352,7 @@ fn partition(advice: &SlotAdvice, width: usize) -> String {
         "".into(),
         quiet(advice.misses.before),
         quiet(advice.misses.after),
-        change(advice.misses),
+        changed(advice.misses),
         "".into(),
         "all data".into(),
     ]);

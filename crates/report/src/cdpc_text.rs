@@ -1,7 +1,8 @@
 //! The part of the advice on compiler-directed page coloring, for terminals.
 
-use crate::cdpc::{CdpcAdvice, facts, size};
-use crate::number::{change, count, nanoseconds};
+use results::{CdpcAdvice, change, count, time};
+
+use crate::cdpc::{facts, size};
 use crate::table::{BAD, Cell, Column, FAINT, GOOD, NAME, Table, wrap};
 
 /// The other policies beside it, the arrays that conflict, and what the hints are of.
@@ -18,11 +19,11 @@ pub fn cdpc(advice: &CdpcAdvice, width: usize) -> String {
         let style = if rival.gain > 0.0 { GOOD } else { BAD };
         let saved = match rival.gain.abs() < 0.0005 {
             true => Cell::styled("same", FAINT),
-            false => Cell::styled(change(advice.wall_ns, rival.wall_ns), style),
+            false => Cell::styled(change(advice.wall_ns as f64, rival.wall_ns as f64), style),
         };
         table.row([
             Cell::styled(&rival.policy, NAME),
-            nanoseconds(rival.wall_ns).into(),
+            time(rival.wall_ns).into(),
             saved,
             count(rival.misses.before).into(),
             count(rival.conflicts.before).into(),
@@ -30,7 +31,7 @@ pub fn cdpc(advice: &CdpcAdvice, width: usize) -> String {
     }
     table.row([
         Cell::styled(&advice.policy, NAME),
-        nanoseconds(advice.wall_ns).into(),
+        time(advice.wall_ns).into(),
         "".into(),
         after.map_or_else(String::new, |rival| count(rival.misses.after)).into(),
         after

@@ -5,8 +5,7 @@ mod cdpc;
 mod markup;
 mod outcomes;
 
-use crate::advice::Advice;
-use crate::outcome::Outcome;
+use results::{Advice, Outcome};
 
 use markup::{Html, escape};
 

@@ -1,39 +1,42 @@
 //! Results, made readable: tables for terminals and one self-contained HTML page.
 //!
-//! Everything here is pure: data in, text out. The data are the JSON documents that `simulate` and
-//! `advise` print ([`Outcome`], [`Advice`]), so that a saved result is shown exactly as a fresh one.
+//! Everything here is pure: data in, text out. The data are the types of [`results`], fresh or read from what was saved, so
+//! that a saved result is shown exactly as a fresh one.
 #![forbid(unsafe_code)]
 
-mod advice;
 mod advice_text;
 mod bar;
 mod cdpc;
 mod cdpc_text;
-mod document;
 mod html;
 mod lists;
-mod number;
-mod outcome;
 mod outcome_text;
-mod slots;
 mod split_text;
 mod table;
 mod traffic_text;
-mod verdict;
 mod work;
 
-pub use advice::{Advice, CacheFacts, Facts, MachineFacts, Share};
+use results::Document;
+
 pub use advice_text::advice;
-pub use cdpc::{CdpcAdvice, CdpcArray, CdpcRival, CdpcTold};
-pub use document::{Document, Unreadable};
 pub use html::{advice_page, outcomes_page};
 pub use lists::{machines, policies};
-pub use number::{bytes, count, nanoseconds, percent};
-pub use outcome::{
-    Bus, Cache, Collision, Memory, Outcome, Prefetches, Side, Stall, StallByClass, Structure, Time, Tlb, Work,
-};
 pub use outcome_text::outcomes;
-pub use slots::{SlotAdvice, SlotData, SlotsTold};
+pub use results::{bytes, count, nanoseconds, percent};
 pub use table::{Cell, Column, Table};
-pub use verdict::verdict;
-pub use work::{CacheChange, Change, WorkAdvice};
+
+/// A saved result for terminals, in at most `width` columns.
+pub fn text(document: &Document, width: usize) -> String {
+    match document {
+        Document::Advice(of) => advice(of, width),
+        Document::Outcomes(of) => outcomes(of, width),
+    }
+}
+
+/// A saved result as one HTML page.
+pub fn page(document: &Document) -> String {
+    match document {
+        Document::Advice(of) => advice_page(of),
+        Document::Outcomes(of) => outcomes_page(of),
+    }
+}

@@ -1,7 +1,7 @@
 //! Simulated runs side by side, for terminals.
 
-use crate::number::{bytes, count, nanoseconds, percent};
-use crate::outcome::{CLASSES, Cache, Outcome};
+use results::{CLASSES, ClassTotals, Outcome, bytes, count, percent, time};
+
 use crate::split_text;
 use crate::table::{Cell, Column, HEADING, NAME, Table, unbroken};
 use crate::traffic_text;
@@ -26,8 +26,8 @@ pub fn outcomes(outcomes: &[Outcome], width: usize) -> String {
     text += &traffic_text::bus(outcomes, width);
     text += &traffic_text::prefetches(outcomes, width);
     for outcome in outcomes {
-        let slots = outcome.slots.as_ref().map(|told| told.in_words());
-        let cdpc = outcome.cdpc.as_ref().map(|told| told.in_words());
+        let slots = outcome.slots.as_ref().map(advise::slots_in_words);
+        let cdpc = outcome.cdpc.as_ref().map(advise::cdpc_in_words);
         for words in slots.into_iter().chain(cdpc) {
             text += &format!("\n{HEADING}Under {}{HEADING:#}\n", outcome.policy);
             for line in crate::table::wrap(&words, width.saturating_sub(2).max(20)) {
@@ -35,30 +35,28 @@ pub fn outcomes(outcomes: &[Outcome], width: usize) -> String {
             }
         }
         let heading = |what: &str| format!("\n{HEADING}{what} under {}{HEADING:#}\n", outcome.policy);
-        if !outcome.threads.is_empty() {
+        if let Some(threads) = outcome.threads.as_deref().filter(|threads| !threads.is_empty()) {
             text += &heading("Threads");
-            text += &split_text::threads(outcome, width);
+            text += &split_text::threads(outcome, threads, width);
         }
-        if !outcome.structures.is_empty() {
+        if let Some(structures) = outcome
+            .structures
+            .as_deref()
+            .filter(|structures| !structures.is_empty())
+        {
             text += &heading("Data structures");
-            text += &crate::advice_text::structures(&outcome.structures, stall(outcome), width);
+            text += &crate::advice_text::structures(structures, outcome.stall_ns(), width);
         }
-        if !outcome.pages.is_empty() {
+        if let Some(pages) = outcome.pages.as_deref().filter(|pages| !pages.is_empty()) {
             text += &heading("Pages with the most waiting");
-            text += &split_text::pages(outcome, width);
+            text += &split_text::pages(outcome, pages, width);
         }
     }
     text
 }
 
-/// Nanoseconds that an outcome spends waiting for caches and memory.
-pub fn stall(outcome: &Outcome) -> f64 {
-    let time = &outcome.time_ns;
-    time.cache_stall + time.local_stall + time.remote_stall + time.tlb_stall
-}
-
 fn times(outcomes: &[Outcome], width: usize) -> String {
-    type Of = fn(&Outcome) -> f64;
+    type Of = fn(&Outcome) -> u64;
     let parts: [(&str, Of); 12] = [
         ("wall", |outcome| outcome.time_ns.wall),
         ("cpu total", |outcome| outcome.time_ns.total),
@@ -76,7 +74,7 @@ fn times(outcomes: &[Outcome], width: usize) -> String {
     // What no run spends time on needs no column.
     let parts = parts
         .iter()
-        .filter(|(_, of)| outcomes.iter().any(|outcome| of(outcome) > 0.0));
+        .filter(|(_, of)| outcomes.iter().any(|outcome| of(outcome) > 0));
     let parts: Vec<_> = parts.collect();
     let nodes = outcomes.iter().any(|outcome| outcome.memory.remote > 0);
     let mut columns = vec![(Column::Left, "policy")];
@@ -87,7 +85,7 @@ fn times(outcomes: &[Outcome], width: usize) -> String {
     let mut table = Table::new(columns);
     for outcome in outcomes {
         let mut row = vec![Cell::styled(&outcome.policy, NAME)];
-        row.extend(parts.iter().map(|(_, of)| Cell::from(nanoseconds(of(outcome)))));
+        row.extend(parts.iter().map(|(_, of)| Cell::from(time(of(outcome)))));
         if nodes {
             row.push(percent(outcome.memory.local_percent / 100.0).into());
         }
@@ -116,16 +114,16 @@ fn misses(outcomes: &[Outcome], width: usize) -> String {
                 count(cache.misses).into(),
                 rate(cache.misses, cache.accesses).into(),
                 count(cache.writebacks).into(),
-                classes(cache).into(),
+                classes(&cache.totals()).into(),
             ]);
         }
-        if outcome.tlb.accesses > 0 {
+        if let (Some(accesses @ 1..), Some(misses)) = (outcome.tlb.accesses, outcome.tlb.misses) {
             table.row([
                 "".into(),
                 "TLB".into(),
-                count(outcome.tlb.accesses).into(),
-                count(outcome.tlb.misses).into(),
-                rate(outcome.tlb.misses, outcome.tlb.accesses).into(),
+                count(accesses).into(),
+                count(misses).into(),
+                rate(misses, accesses).into(),
                 "".into(),
                 "".into(),
             ]);
@@ -135,9 +133,12 @@ fn misses(outcomes: &[Outcome], width: usize) -> String {
 }
 
 /// The classes that a cache's misses are of, the most frequent first; empty where they were not classed.
-pub fn classes(cache: &Cache) -> String {
-    let mut classes: Vec<_> = CLASSES.iter().map(|(class, of)| (of(cache), *class)).collect();
-    classes.retain(|(misses, _)| *misses > 0);
+pub fn classes(misses: &ClassTotals) -> String {
+    let mut classes: Vec<_> = CLASSES
+        .iter()
+        .zip(misses.classes)
+        .filter_map(|(class, misses)| Some((misses.filter(|misses| *misses > 0)?, *class)))
+        .collect();
     classes.sort_by_key(|(misses, _)| std::cmp::Reverse(*misses));
     let classes = classes
         .iter()

@@ -1,15 +1,15 @@
 //! A run's misses and waiting by thread and by page, for terminals.
 
-use crate::number::{count, percent};
-use crate::outcome::{Cache, Outcome, Page, Thread};
-use crate::outcome_text::{classes, stall};
+use results::{Misses, Outcome, Page, Thread, count, percent};
+
+use crate::outcome_text::classes;
 use crate::table::{Cell, Column, FAINT, NAME, Table};
 
 /// Pages that are shown; the result has more.
 const PAGES: usize = 20;
 
-pub fn threads(outcome: &Outcome, width: usize) -> String {
-    let levels = levels(outcome.threads.iter().map(|thread| &thread.caches[..]));
+pub fn threads(outcome: &Outcome, threads: &[Thread], width: usize) -> String {
+    let levels = levels(threads.iter().map(|thread| &thread.caches[..]));
     let mut columns = head(&levels);
     columns.push((Column::Right, "references".to_string()));
     columns.push((Column::Cut, "thread".to_string()));
@@ -19,7 +19,7 @@ pub fn threads(outcome: &Outcome, width: usize) -> String {
         true => thread.number.to_string(),
         false => format!("{} ({})", thread.number, thread.name),
     };
-    for thread in &outcome.threads {
+    for thread in threads {
         let mut row = figures(outcome, thread.stall_ns, &thread.caches, &levels);
         row.push(count(thread.references).into());
         row.push(Cell::styled(name(thread), NAME));
@@ -29,9 +29,9 @@ pub fn threads(outcome: &Outcome, width: usize) -> String {
     table.render(width)
 }
 
-pub fn pages(outcome: &Outcome, width: usize) -> String {
-    let levels = levels(outcome.pages.iter().map(|page| &page.caches[..]));
-    let several = outcome.pages.iter().any(|page| page.process > 0);
+pub fn pages(outcome: &Outcome, pages: &[Page], width: usize) -> String {
+    let levels = levels(pages.iter().map(|page| &page.caches[..]));
+    let several = pages.iter().any(|page| page.process > 0);
     let mut columns = head(&levels);
     columns.push((Column::Right, "page".to_string()));
     columns.push((Column::Cut, "mostly of".to_string()));
@@ -41,7 +41,7 @@ pub fn pages(outcome: &Outcome, width: usize) -> String {
         true => format!("{}:{:#x}", page.process, page.page),
         false => format!("{:#x}", page.page),
     };
-    for page in outcome.pages.iter().take(PAGES) {
+    for page in pages.iter().take(PAGES) {
         let mut row = figures(outcome, page.stall_ns, &page.caches, &levels);
         row.push(name(page).into());
         row.push(Cell::styled(&page.structure, NAME));
@@ -51,7 +51,7 @@ pub fn pages(outcome: &Outcome, width: usize) -> String {
     table.render(width)
 }
 
-fn levels<'a>(rows: impl Iterator<Item = &'a [Cache]>) -> Vec<u8> {
+fn levels<'a>(rows: impl Iterator<Item = &'a [Misses]>) -> Vec<u8> {
     let mut levels: Vec<u8> = rows.flatten().map(|cache| cache.level).collect();
     levels.sort_unstable();
     levels.dedup();
@@ -64,10 +64,10 @@ fn head(levels: &[u8]) -> Vec<(Column, String)> {
     columns
 }
 
-fn figures(outcome: &Outcome, stalled: f64, caches: &[Cache], levels: &[u8]) -> Vec<Cell> {
-    let all = stall(outcome);
-    let share = if all > 0.0 {
-        percent(stalled / all)
+fn figures(outcome: &Outcome, stalled: u64, caches: &[Misses], levels: &[u8]) -> Vec<Cell> {
+    let all = outcome.stall_ns();
+    let share = if all > 0 {
+        percent(stalled as f64 / all as f64)
     } else {
         String::new()
     };
@@ -75,19 +75,15 @@ fn figures(outcome: &Outcome, stalled: f64, caches: &[Cache], levels: &[u8]) -> 
     row.extend(
         levels
             .iter()
-            .map(|&level| Cell::from(count(of_level(caches, level).misses))),
+            .map(|&level| Cell::from(count(Misses::of_level(caches, level).misses))),
     );
     row
 }
 
 /// The classes of the misses in the outermost caches.
-fn outermost(caches: &[Cache], levels: &[u8]) -> Cell {
+fn outermost(caches: &[Misses], levels: &[u8]) -> Cell {
     let last = levels.last().copied().unwrap_or_default();
-    Cell::styled(classes(&of_level(caches, last)), FAINT)
-}
-
-fn of_level(caches: &[Cache], level: u8) -> Cache {
-    Cache::sum(caches.iter().filter(|cache| cache.level == level))
+    Cell::styled(classes(&Misses::of_level(caches, last)), FAINT)
 }
 
 #[cfg(test)]
@@ -109,11 +105,11 @@ mod tests {
 
     #[test]
     fn threads_and_pages_are_told_with_their_share() {
-        let told = anstream::adapter::strip_str(&threads(&run(), 100)).to_string();
+        let told = anstream::adapter::strip_str(&threads(&run(), &run().threads.unwrap(), 100)).to_string();
         for part in ["75.0%", "71 (one)", "2 cold, 1 conflict", "12"] {
             assert!(told.contains(part), "`{part}` is missing:\n{told}");
         }
-        let told = anstream::adapter::strip_str(&pages(&run(), 100)).to_string();
+        let told = anstream::adapter::strip_str(&pages(&run(), &run().pages.unwrap(), 100)).to_string();
         for part in ["25.0%", "0x1000", "table"] {
             assert!(told.contains(part), "`{part}` is missing:\n{told}");
         }

@@ -1,22 +1,22 @@
 //! What references waited for by class, the bus, and the program's prefetches, for terminals; each only where there is
 //! something to tell.
 
-use crate::number::{count, nanoseconds, percent};
-use crate::outcome::Outcome;
+use results::{Outcome, StallByClass, count, percent, time};
+
 use crate::table::{Cell, Column, HEADING, NAME, Table};
 
 /// Waiting for caches and memory, by why.
 pub fn waiting(outcomes: &[Outcome], width: usize) -> String {
-    let parts = |outcome: &Outcome| outcome.time_ns.stall_by_class.as_ref().map(|stall| stall.parts());
-    let told: Vec<_> = outcomes
+    let parts = |outcome: &Outcome| outcome.time_ns.stall_by_class.as_ref().map(StallByClass::parts);
+    let known: Vec<_> = outcomes
         .iter()
         .filter_map(|outcome| Some((outcome, parts(outcome)?)))
         .collect();
-    let Some((_, names)) = told.first() else {
+    let Some((_, names)) = known.first() else {
         return String::new();
     };
     let shown: Vec<usize> = (0..names.len())
-        .filter(|&part| told.iter().any(|(_, parts)| parts[part].1 > 0.0))
+        .filter(|&part| known.iter().any(|(_, parts)| parts[part].1 > Some(0)))
         .collect();
     if shown.is_empty() {
         return String::new();
@@ -24,9 +24,13 @@ pub fn waiting(outcomes: &[Outcome], width: usize) -> String {
     let mut columns = vec![(Column::Left, "policy")];
     columns.extend(shown.iter().map(|&part| (Column::Right, names[part].0)));
     let mut table = Table::new(columns);
-    for (outcome, parts) in &told {
+    for (outcome, parts) in &known {
         let mut row = vec![Cell::styled(&outcome.policy, NAME)];
-        row.extend(shown.iter().map(|&part| Cell::from(nanoseconds(parts[part].1))));
+        row.extend(
+            shown
+                .iter()
+                .map(|&part| Cell::from(parts[part].1.map_or("–".to_string(), time))),
+        );
         table.row(row);
     }
     format!(
@@ -37,12 +41,12 @@ pub fn waiting(outcomes: &[Outcome], width: usize) -> String {
 
 /// How busy the bus was.
 pub fn bus(outcomes: &[Outcome], width: usize) -> String {
-    let told: Vec<_> = outcomes
+    let known: Vec<_> = outcomes
         .iter()
         .filter_map(|outcome| Some((outcome, outcome.bus.as_ref()?)))
         .filter(|(_, bus)| bus.occupancy_percent > 0.0)
         .collect();
-    if told.is_empty() {
+    if known.is_empty() {
         return String::new();
     }
     let mut table = Table::new([
@@ -52,13 +56,13 @@ pub fn bus(outcomes: &[Outcome], width: usize) -> String {
         (Column::Right, "writebacks"),
         (Column::Right, "upgrades"),
     ]);
-    for (outcome, bus) in told {
+    for (outcome, bus) in known {
         table.row([
             Cell::styled(&outcome.policy, NAME),
             percent(bus.occupancy_percent / 100.0).into(),
-            nanoseconds(bus.data).into(),
-            nanoseconds(bus.writebacks).into(),
-            nanoseconds(bus.upgrades).into(),
+            time(bus.data).into(),
+            time(bus.writebacks).into(),
+            time(bus.upgrades).into(),
         ]);
     }
     format!("\n{HEADING}Memory bus{HEADING:#}\n{}", table.render(width))
@@ -66,12 +70,12 @@ pub fn bus(outcomes: &[Outcome], width: usize) -> String {
 
 /// What became of prefetches.
 pub fn prefetches(outcomes: &[Outcome], width: usize) -> String {
-    let told: Vec<_> = outcomes
+    let known: Vec<_> = outcomes
         .iter()
         .filter_map(|outcome| Some((outcome, outcome.prefetch.as_ref()?)))
         .filter(|(_, prefetch)| prefetch.issued > 0)
         .collect();
-    if told.is_empty() {
+    if known.is_empty() {
         return String::new();
     }
     let mut table = Table::new([
@@ -83,7 +87,7 @@ pub fn prefetches(outcomes: &[Outcome], width: usize) -> String {
         (Column::Right, "used"),
         (Column::Right, "late"),
     ]);
-    for (outcome, prefetch) in told {
+    for (outcome, prefetch) in known {
         table.row([
             Cell::styled(&outcome.policy, NAME),
             count(prefetch.issued).into(),

@@ -1,7 +1,8 @@
 //! What people see: an advice with everything in it, and the sentences that sum it up.
 
+use advise::advice_of;
 use anstream::adapter::strip_str;
-use report::{Advice, Document, Facts, Outcome};
+use results::{Advice, Document, Facts, Outcome};
 use serde_json::{Value, json};
 
 fn cache(name: &str, level: u8, accesses: u64, classes: [u64; 5], stall: f64) -> Value {
@@ -78,7 +79,7 @@ fn advice() -> Advice {
         outcome("first-touch+page-coloring", 500, 4.0e6),
     ];
     let notes = vec!["instruction fetches are not in the trace: misses of code are not counted".to_string()];
-    let mut advice = Advice::new(
+    let mut advice = advice_of(
         &machine("flash-cc-numa"),
         facts(),
         "first-touch+random",
@@ -139,7 +140,7 @@ fn the_verdict_blames_the_layout_where_threads_fight_over_lines() {
         let last = outcome.caches.last_mut().unwrap();
         last.stall_ns.false_sharing = Some(falsely * total);
         last.stall_ns.true_sharing = Some(truly * total);
-        Advice::new(&machine("simos-r4400"), facts(), "random", vec![outcome], Vec::new()).verdict
+        advice_of(&machine("simos-r4400"), facts(), "random", vec![outcome], Vec::new()).verdict
     };
     let accident = verdict(0.4, 0.1);
     assert!(
@@ -160,11 +161,11 @@ fn the_verdict_says_what_is_gained_or_why_nothing_is() {
     );
     let same = |machine_name: &str, outcome: Outcome| {
         let baseline = outcome.policy.clone();
-        Advice::new(&machine(machine_name), facts(), &baseline, vec![outcome], Vec::new()).verdict
+        advice_of(&machine(machine_name), facts(), &baseline, vec![outcome], Vec::new()).verdict
     };
     let mut one_color = machine("simos-r4400");
     one_color.caches.retain(|cache| cache.level == 1);
-    let verdict = Advice::new(
+    let verdict = advice_of(
         &one_color,
         facts(),
         "random",
@@ -205,7 +206,7 @@ fn the_verdict_says_what_is_gained_or_why_nothing_is() {
 #[test]
 fn a_worse_policy_is_warned_of() {
     let outcomes = vec![outcome("random", 500, 1.0e6), outcome("bin-hopping", 900, 9.0e6)];
-    let advice = Advice::new(&machine("simos-r4400"), facts(), "random", outcomes, Vec::new());
+    let advice = advice_of(&machine("simos-r4400"), facts(), "random", outcomes, Vec::new());
     assert_eq!(
         advice.verdict,
         "`random`, the usual placement, is as good as any here; `bin-hopping` would cost 22.2% more time."
@@ -280,7 +281,7 @@ fn ordered(work: Value, wall: f64, capacity: u64) -> Advice {
         .find(|preset| preset.name == "simos-r4400")
         .unwrap();
     let machine = machine::from_toml(machine.text, machine.name).unwrap();
-    Advice::new(&machine, facts(), "random", vec![new, plain], Vec::new())
+    advice_of(&machine, facts(), "random", vec![new, plain], Vec::new())
 }
 
 #[test]

@@ -27,7 +27,7 @@ const THOUSAND: f64 = 1000.0;
 
 impl Counts {
     /// Of a simulation with classes, and what the program said of its threads.
-    pub fn of(outcome: &sim::Outcome, said: &Said) -> Result<Counts, String> {
+    pub fn of(outcome: &results::Outcome, said: &Said) -> Result<Counts, String> {
         let level = |level: u8| outcome.caches.iter().filter(move |cache| cache.level == level);
         let l1_misses = level(1).map(|cache| cache.misses).sum();
         let l2 = level(2).next().ok_or("the machine has no second-level cache")?;

@@ -174,15 +174,15 @@ impl Recording<'_> {
         // The same program without the recorder: what it says of its threads, in seconds.
         let said = self.program.run()?;
         let config = sim::Config::new(self.machine.clone(), vec![sim::PolicySpec::new("page-coloring")]);
-        let outcomes = self.simulate(file, &config)?;
-        let outcome = outcomes
+        let runs = self.simulate(file, &config)?;
+        let run = runs
             .first()
             .ok_or_else(|| self.failed("nothing was simulated".into()))?;
-        Counts::of(outcome, &said).map_err(|what| self.failed(what))
+        Counts::of(&run.outcome, &said).map_err(|what| self.failed(what))
     }
 
     /// Simulates a trace of the program.
-    pub fn simulate(&self, file: &Path, config: &sim::Config) -> Result<Vec<sim::Outcome>, ReproduceError> {
+    pub fn simulate(&self, file: &Path, config: &sim::Config) -> Result<Vec<sim::Simulated>, ReproduceError> {
         let trace = trace::Trace::open(file)?;
         let total = trace.references() * config.policies.len() as u64;
         let done = AtomicU64::new(0);

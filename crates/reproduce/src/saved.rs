@@ -42,7 +42,7 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    fn of(outcome: &sim::Outcome) -> Simulated {
+    fn of(outcome: &results::Outcome) -> Simulated {
         let last = outcome.caches.iter().map(|cache| cache.level).max().unwrap_or(0);
         let caches = outcome.caches.iter().filter(|cache| cache.level == last);
         let mut structures = BTreeMap::new();
@@ -193,14 +193,14 @@ fn simulate(recording: &Recording, trace: &Path) -> Result<Saved, ReproduceError
     // Misses are counted by structure; classes would take several times as long.
     config.classes = false;
     config.detail.structures = true;
-    let outcomes = recording.simulate(trace, &config)?;
-    let [random, slots] = &outcomes[..] else {
+    let runs = recording.simulate(trace, &config)?;
+    let [random, slots] = &runs[..] else {
         return Err(ReproduceError::Host("not every policy was simulated".to_string()));
     };
     Ok(Saved {
-        references: random.references,
-        random: Simulated::of(random),
-        slots: Simulated::of(slots),
+        references: random.outcome.references,
+        random: Simulated::of(&random.outcome),
+        slots: Simulated::of(&slots.outcome),
     })
 }
 

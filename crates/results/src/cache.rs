@@ -226,9 +226,9 @@ impl Stall {
 }
 
 impl StallByClass {
-    /// The parts, with what they are called; those that are not known are left out.
-    pub fn parts(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
-        let parts = [
+    /// The parts, with what they are called.
+    pub fn parts(&self) -> [(&'static str, Option<u64>); 9] {
+        [
             ("found in caches", Some(self.on_chip)),
             ("cold", self.cold),
             ("capacity", self.capacity),
@@ -238,8 +238,7 @@ impl StallByClass {
             ("missed", Some(self.unclassed)),
             ("upgrades", Some(self.upgrade)),
             ("late prefetches", Some(self.late_prefetch)),
-        ];
-        parts.into_iter().filter_map(|(name, ns)| Some((name, ns?)))
+        ]
     }
 
     /// The same of two cpus; a class that only one of them knows is that one's.

@@ -25,7 +25,7 @@ pub use cache::{CLASSES, Cache, ClassTotals, Misses, Stall, StallByClass};
 pub use detail::{Collision, Page, Side, Structure, StructureKind, Thread};
 pub use document::{Document, Unreadable, values};
 pub use gains::{CacheChange, CdpcAdvice, CdpcArray, CdpcRival, Change, SlotAdvice, SlotData, WorkAdvice};
-pub use number::{bytes, change, count, nanoseconds, percent};
+pub use number::{bytes, change, count, nanoseconds, percent, time};
 pub use outcome::{Bus, Cpu, CpuMemory, HintCounts, Memory, Outcome, Prefetches, Time, Tlb, Work};
 pub use placed::{Cdpc, Slots};
 pub use saved::{SCHEMA, Saved, TOOL, Version, saved};

@@ -24,6 +24,11 @@ pub fn nanoseconds(value: f64) -> String {
     scaled(value, 1000.0, &[" ns", " us", " ms", " s", " ks"])
 }
 
+/// A time in whole nanoseconds.
+pub fn time(ns: u64) -> String {
+    nanoseconds(ns as f64)
+}
+
 /// A share, given as a fraction of 1. What is there but rounds to nothing is not shown as nothing.
 pub fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;

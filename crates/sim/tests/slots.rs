@@ -206,10 +206,18 @@ fn curves_are_those_of_each_structure_alone() {
 #[test]
 fn sizes_and_cpus_of_a_plan_count() {
     let larger = PLAN.replace("slot = \"none\"", "at_least = \"1 MiB\"\nslot = \"none\"");
-    let told = simulate(Some(&larger), Detail::default()).unwrap().slots.unwrap();
+    let told = simulate(Some(&larger), Detail::default())
+        .unwrap()
+        .outcome
+        .slots
+        .unwrap();
     assert_eq!(told.data_sets, 2);
     let elsewhere = PLAN.replace("slot = \"own\"", "module = \"libx.so\"\nslot = \"own\"");
-    let told = simulate(Some(&elsewhere), Detail::default()).unwrap().slots.unwrap();
+    let told = simulate(Some(&elsewhere), Detail::default())
+        .unwrap()
+        .outcome
+        .slots
+        .unwrap();
     assert_eq!(told.private, 0);
     let cpus = PLAN.replace("slot = \"own\"", "cpus = [2]\nslot = \"own\"");
     let refused = simulate(Some(&cpus), Detail::default()).unwrap_err();
@@ -219,7 +227,7 @@ fn sizes_and_cpus_of_a_plan_count() {
     );
     // Two processes with a private slot of half the cache each leave nothing for the blocks.
     let much = PLAN.replace("32 KiB", "64 KiB");
-    let told = simulate(Some(&much), Detail::default()).unwrap().slots.unwrap();
+    let told = simulate(Some(&much), Detail::default()).unwrap().outcome.slots.unwrap();
     assert_eq!((told.private, told.refusals), (2, ROUNDS));
     assert!(told.refused[0].contains("not free"), "{}", told.refused[0]);
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use report::Document;
+use results::Document;
 use serde_json::json;
 
 use super::Done;
@@ -61,7 +61,7 @@ impl Report {
         })?;
         if let Some(place) = place {
             let page = place.path().to_path_buf();
-            place.write_text(&document.page())?;
+            place.write_text(&report::page(&document))?;
             if console.json() {
                 console.line(&json!({"page": page}))?;
             } else {
@@ -69,18 +69,15 @@ impl Report {
             }
             return Ok(ExitCode::SUCCESS);
         }
-        match &document {
-            Document::Advice(advice) if console.json() => console.line(advice)?,
-            Document::Outcomes(outcomes) if console.json() => {
-                for outcome in outcomes {
-                    console.line(outcome)?;
-                }
+        if console.json() {
+            // As it was saved: what it does not say is not made up.
+            for value in results::values(&text).map_err(Failure::work)? {
+                console.line(&value)?;
             }
-            document => {
-                let columns = console.columns();
-                console.text(&document.text(columns))?;
-            }
+            return Ok(ExitCode::SUCCESS);
         }
+        let columns = console.columns();
+        console.text(&report::text(&document, columns))?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use results::saved;
 use serde::Serialize;
 
 use super::model::{Model, has};
@@ -100,45 +101,46 @@ impl Simulate {
         let mut config = self.model.config(machine, policies, detail);
         config.classes = !self.no_classes;
         let opened = trace::open_or_salvage(&self.trace, self.salvage)?;
-        let outcomes = simulate(&self.trace, &opened, &config)?;
+        let runs = simulate(&self.trace, &opened, &config)?;
         for missing in trace::missing(&opened, self.salvage) {
             console::note(format_args!("note: {}: {missing}", self.trace.display()));
         }
         // What goes to files comes after what is printed: that is there whatever becomes of the files.
-        self.print(&outcomes, console)?;
+        self.print(&runs, console)?;
         if let Some(place) = hints_to {
-            write(place, &explained(&opened, &config, &outcomes))?;
+            write(place, &saved(&explained(&opened, &config, &runs)))?;
         }
         if let Some(place) = map_to {
-            let map = sim::page_map(&opened, &config, &outcomes).map_err(|error| failure(&self.trace, error))?;
-            write(place, &map)?;
+            let map = sim::page_map(&opened, &config, &runs).map_err(|error| failure(&self.trace, error))?;
+            write(place, &saved(&map))?;
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn print(&self, outcomes: &[sim::Outcome], console: &mut Console) -> Result<(), Failure> {
+    fn print(&self, runs: &[sim::Simulated], console: &mut Console) -> Result<(), Failure> {
         if console.json() {
-            for outcome in outcomes {
-                console.line(outcome)?;
+            for run in runs {
+                console.line(&saved(&run.outcome))?;
             }
         } else {
             let columns = console.columns();
-            console.text(&report::outcomes(&readable(outcomes)?, columns))?;
+            let outcomes: Vec<_> = runs.iter().map(|run| run.outcome.clone()).collect();
+            console.text(&report::outcomes(&outcomes, columns))?;
         }
         console.flush()
     }
 }
 
 /// Runs all policies, with progress.
-pub fn simulate(file: &Path, trace: &::trace::Trace, config: &sim::Config) -> Result<Vec<sim::Outcome>, Failure> {
+fn simulate(file: &Path, trace: &::trace::Trace, config: &sim::Config) -> Result<Vec<sim::Simulated>, Failure> {
     let bar = progress::known("simulating", trace.references() * config.policies.len() as u64);
-    let outcomes = sim::simulate(trace, config, &|references| bar.inc(references));
+    let runs = sim::simulate(trace, config, &|references| bar.inc(references));
     bar.finish_and_clear();
-    outcomes.map_err(|error| failure(file, error))
+    runs.map_err(|error| failure(file, error))
 }
 
 /// What went wrong with a trace.
-fn failure(file: &Path, error: sim::SimError) -> Failure {
+pub fn failure(file: &Path, error: sim::SimError) -> Failure {
     match error {
         sim::SimError::Policy(error) => error.into(),
         sim::SimError::Trace(error) => trace::explain(file, &error),
@@ -164,12 +166,12 @@ struct ExplainedPolicy<'a> {
 fn explained<'a>(
     trace: &'a ::trace::Trace,
     config: &'a sim::Config,
-    outcomes: &'a [sim::Outcome],
+    runs: &'a [sim::Simulated],
 ) -> ExplainedHints<'a> {
-    let explained = outcomes.iter().filter_map(|outcome| {
+    let explained = runs.iter().filter_map(|run| {
         Some(ExplainedPolicy {
-            policy: &outcome.policy,
-            hints: outcome.told.as_ref()?.explain(),
+            policy: &run.outcome.policy,
+            hints: run.hints.as_ref()?.explain(),
         })
     });
     ExplainedHints {
@@ -185,11 +187,4 @@ fn write(place: Destination, value: &impl Serialize) -> Result<(), Failure> {
         serde_json::to_writer(&mut *out, value)?;
         out.write_all(b"\n")
     })
-}
-
-/// Outcomes as the reports read them: from their JSON.
-pub fn readable(outcomes: &[sim::Outcome]) -> Result<Vec<report::Outcome>, Failure> {
-    let read = |outcome| serde_json::to_value(outcome).and_then(serde_json::from_value);
-    let outcomes: Result<_, _> = outcomes.iter().map(read).collect();
-    outcomes.map_err(|error| Failure::work(format!("cannot read the simulator's result: {error}")))
 }

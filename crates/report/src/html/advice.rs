@@ -1,12 +1,9 @@
 //! The advice as a page.
 
 use super::markup::{Html, class_of};
-use crate::advice::{Advice, Share, misses};
-use crate::number::{bytes, count, nanoseconds, percent};
-use crate::outcome::{CLASSES, Cache};
-use crate::outcome_text::{size, stall};
-use crate::slots::SlotAdvice;
-use crate::work::WorkAdvice;
+use results::{Advice, CLASSES, Share, SlotAdvice, WorkAdvice, bytes, change, count, percent, time};
+
+use crate::outcome_text::size;
 
 pub fn body(advice: &Advice) -> Html {
     let mut html = Html::default();
@@ -73,8 +70,9 @@ fn policies(html: &mut Html, advice: &Advice) {
             .policies
             .iter()
             .map(|outcome| outcome.time_ns.wall)
-            .fold(0.0, f64::max);
-        let base = advice.base().map_or(0.0, |base| base.time_ns.wall);
+            .max()
+            .unwrap_or(0) as f64;
+        let base = advice.base().map_or(0, |base| base.time_ns.wall) as f64;
         let outer = advice.policies.iter().find_map(|outcome| outcome.caches.last());
         let misses = format!("#{} misses", outer.map_or("cache", |cache| cache.name.as_str()));
         let mut titles = vec!["policy", "", "#time", "#change", &misses];
@@ -91,42 +89,36 @@ fn policies(html: &mut Html, advice: &Advice) {
                 html.inside("tr", "", |html| {
                     html.text("td", "name", &outcome.policy);
                     html.inside("td", "wide", |html| {
-                        let time = &outcome.time_ns;
-                        let part = |ns: f64| {
-                            if slowest > 0.0 && time.total > 0.0 {
-                                ns / time.total * time.wall / slowest
+                        let of = &outcome.time_ns;
+                        let waiting = of.total.saturating_sub(of.busy);
+                        let part = |ns: u64| {
+                            if slowest > 0.0 && of.total > 0 {
+                                ns as f64 / of.total as f64 * of.wall as f64 / slowest
                             } else {
                                 0.0
                             }
                         };
                         html.bar([
-                            ("busy", part(time.busy), format!("busy {}", nanoseconds(time.busy))),
-                            (
-                                "waiting",
-                                part(time.total - time.busy),
-                                format!("waiting {}", nanoseconds(time.total - time.busy)),
-                            ),
+                            ("busy", part(of.busy), format!("busy {}", time(of.busy))),
+                            ("waiting", part(waiting), format!("waiting {}", time(waiting))),
                         ]);
                     });
-                    html.number(&nanoseconds(outcome.time_ns.wall));
-                    let change = if base > 0.0 {
-                        outcome.time_ns.wall / base - 1.0
-                    } else {
-                        0.0
-                    };
+                    html.number(&time(outcome.time_ns.wall));
+                    let wall = outcome.time_ns.wall as f64;
+                    let more = if base > 0.0 { wall / base - 1.0 } else { 0.0 };
                     match outcome.policy == advice.baseline {
                         true => html.text("td", "number none", "as now"),
-                        false if change.abs() < 0.0005 => html.text("td", "number none", "same"),
+                        false if more.abs() < 0.0005 => html.text("td", "number none", "same"),
                         false => html.text(
                             "td",
-                            if change < 0.0 { "number better" } else { "number worse" },
-                            &crate::number::change(outcome.time_ns.wall, base),
+                            if more < 0.0 { "number better" } else { "number worse" },
+                            &change(wall, base),
                         ),
                     }
                     let cache = outcome.caches.last().cloned().unwrap_or_default();
                     html.number(&count(cache.misses));
-                    for (_, of) in &CLASSES {
-                        html.number(&count(of(&cache)));
+                    for misses in cache.totals().classes {
+                        html.maybe(misses);
                     }
                     html.number(&percent(outcome.memory.local_percent / 100.0));
                 });
@@ -155,13 +147,13 @@ fn work(html: &mut Html, advice: &WorkAdvice) {
                             } else {
                                 "number worse"
                             },
-                            &crate::number::change(after as f64, before as f64),
+                            &change(after as f64, before as f64),
                         ),
                     }
                     let classes = cache
                         .classes
                         .iter()
-                        .map(|(class, change)| crate::work::in_words(class, *change));
+                        .map(|(class, change)| advise::class_in_words(class, *change));
                     html.text("td", "faint", &classes.collect::<Vec<_>>().join(", "));
                 });
             }
@@ -204,7 +196,7 @@ fn shares(html: &mut Html, advice: &Advice) {
     }
     html.inside("section", "", |html| {
         html.text("h2", "", &format!("Where the time goes under {}", advice.baseline));
-        html.legend(CLASSES.iter().map(|(class, _)| *class));
+        html.legend(CLASSES);
         let largest = advice.shares.iter().map(|share| share.fraction).fold(0.0, f64::max);
         html.table(&["", "", "#share", "#time", "by class of miss"], |html| {
             for share in &advice.shares {
@@ -212,11 +204,11 @@ fn shares(html: &mut Html, advice: &Advice) {
                     html.text("td", "name", &share.name);
                     html.inside("td", "wide", |html| html.bar(parts(share, largest)));
                     html.number(&percent(share.fraction));
-                    html.number(&nanoseconds(share.ns));
+                    html.number(&time(share.ns));
                     let classes = share
                         .classes
                         .iter()
-                        .map(|(class, ns)| format!("{class} {}", percent(ns / share.ns)));
+                        .map(|(class, ns)| format!("{class} {}", percent(*ns as f64 / share.ns as f64)));
                     html.text("td", "faint", &classes.collect::<Vec<_>>().join(", "));
                 });
             }
@@ -234,9 +226,9 @@ fn shares(html: &mut Html, advice: &Advice) {
 
 /// A share's bar: in the colors of its classes where it has any.
 fn parts(share: &Share, largest: f64) -> Vec<(&'static str, f64, String)> {
-    let scale = |ns: f64| {
-        if largest > 0.0 && share.ns > 0.0 {
-            ns / share.ns * share.fraction / largest
+    let scale = |ns: u64| {
+        if largest > 0.0 && share.ns > 0 {
+            ns as f64 / share.ns as f64 * share.fraction / largest
         } else {
             0.0
         }
@@ -247,7 +239,7 @@ fn parts(share: &Share, largest: f64) -> Vec<(&'static str, f64, String)> {
     }
     let classes = share.classes.iter();
     classes
-        .map(|(class, ns)| (class_of(class), scale(*ns), format!("{class} {}", nanoseconds(*ns))))
+        .map(|(class, ns)| (class_of(class), scale(*ns), format!("{class} {}", time(*ns))))
         .collect()
 }
 
@@ -255,7 +247,7 @@ fn structures(html: &mut Html, advice: &Advice) {
     if advice.structures.is_empty() {
         return;
     }
-    let stall = advice.base().map_or(0.0, stall);
+    let stall = advice.base().map_or(0, |base| base.stall_ns());
     html.inside("section", "", |html| {
         html.text("h2", "", "What costs most");
         let titles = [
@@ -268,11 +260,17 @@ fn structures(html: &mut Html, advice: &Advice) {
             "#misses",
         ];
         html.table(&titles, |html| {
-            let most = advice.structures.iter().map(misses).max().unwrap_or(0).max(1);
+            let most = advice
+                .structures
+                .iter()
+                .map(|structure| structure.nearest().misses)
+                .max()
+                .unwrap_or(0)
+                .max(1);
             for structure in &advice.structures {
                 html.inside("tr", "", |html| {
                     html.text("td", "name", &structure.name);
-                    html.text("td", "", &structure.kind);
+                    html.text("td", "", &structure.kind.to_string());
                     let place = match (&structure.file, structure.line) {
                         (Some(file), Some(line)) => format!("{file}:{line}"),
                         (Some(file), None) => file.clone(),
@@ -280,28 +278,24 @@ fn structures(html: &mut Html, advice: &Advice) {
                     };
                     html.text("td", "faint", &place);
                     html.number(&size(structure.bytes, structure.blocks));
-                    html.number(&if stall > 0.0 {
-                        percent(structure.stall_ns / stall)
+                    html.number(&if stall > 0 {
+                        percent(structure.stall_ns as f64 / stall as f64)
                     } else {
                         String::new()
                     });
-                    let level = structure.caches.iter().map(|cache| cache.level).min();
-                    let nearest: Vec<&Cache> = structure
-                        .caches
-                        .iter()
-                        .filter(|cache| Some(cache.level) == level)
-                        .collect();
+                    let nearest = structure.nearest();
                     html.inside("td", "wide", |html| {
-                        html.bar(CLASSES.iter().map(|(class, of)| {
-                            let of_class: u64 = nearest.iter().map(|cache| of(cache)).sum();
-                            (
+                        let classes = CLASSES.iter().zip(nearest.classes);
+                        html.bar(classes.filter_map(|(class, misses)| {
+                            let misses = misses?;
+                            Some((
                                 class_of(class),
-                                of_class as f64 / most as f64,
-                                format!("{class} {}", count(of_class)),
-                            )
+                                misses as f64 / most as f64,
+                                format!("{class} {}", count(misses)),
+                            ))
                         }));
                     });
-                    html.number(&count(misses(structure)));
+                    html.number(&count(nearest.misses));
                 });
             }
         });

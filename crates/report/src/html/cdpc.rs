@@ -1,8 +1,9 @@
 //! The part of the advice on compiler-directed page coloring, as a page.
 
 use super::markup::Html;
-use crate::cdpc::{CdpcAdvice, facts, size};
-use crate::number::{change, count, nanoseconds};
+use results::{CdpcAdvice, change, count, time};
+
+use crate::cdpc::{facts, size};
 
 pub fn section(html: &mut Html, advice: &CdpcAdvice) {
     html.inside("section", "", |html| {
@@ -12,8 +13,8 @@ pub fn section(html: &mut Html, advice: &CdpcAdvice) {
             for rival in &advice.against {
                 html.inside("tr", "", |html| {
                     html.text("td", "name", &rival.policy);
-                    html.number(&nanoseconds(rival.wall_ns));
-                    html.number(&change(advice.wall_ns, rival.wall_ns));
+                    html.number(&time(rival.wall_ns));
+                    html.number(&change(advice.wall_ns as f64, rival.wall_ns as f64));
                     html.number(&count(rival.misses.before));
                     html.number(&count(rival.conflicts.before));
                 });

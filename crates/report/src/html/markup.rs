@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Write};
 
-use crate::outcome::CLASSES;
+use results::{CLASSES, count};
 
 /// A piece of HTML under construction.
 #[derive(Default)]
@@ -55,6 +55,14 @@ impl Html {
         self.text("td", if text == "0" { "number none" } else { "number" }, text);
     }
 
+    /// A count; a dash where it is not known.
+    pub fn maybe(&mut self, value: Option<u64>) {
+        match value {
+            Some(value) => self.number(&count(value)),
+            None => self.text("td", "number none", "–"),
+        }
+    }
+
     /// A bar of colored parts; the fractions are of its whole width.
     pub fn bar<'a>(&mut self, parts: impl IntoIterator<Item = (&'a str, f64, String)>) {
         self.inside("div", "bar", |html| {
@@ -96,7 +104,7 @@ impl Display for Html {
 /// The style of a class of misses: `true sharing` is `true-sharing`.
 pub fn class_of(class: &str) -> &'static str {
     const STYLES: [&str; 5] = ["cold", "capacity", "conflict", "true-sharing", "false-sharing"];
-    let at = CLASSES.iter().position(|(name, _)| *name == class);
+    let at = CLASSES.iter().position(|name| *name == class);
     at.map_or("waiting", |at| STYLES[at])
 }
 

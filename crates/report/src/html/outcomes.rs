@@ -1,8 +1,7 @@
 //! Simulated runs side by side, as a page.
 
 use super::markup::Html;
-use crate::number::{count, nanoseconds, percent};
-use crate::outcome::{CLASSES, Outcome};
+use results::{Outcome, count, percent, time};
 
 pub fn body(outcomes: &[Outcome]) -> Html {
     let mut html = Html::default();
@@ -33,31 +32,35 @@ pub fn body(outcomes: &[Outcome]) -> Html {
             "#sequential",
             "#synchronization",
         ];
-        let slowest = outcomes.iter().map(|outcome| outcome.time_ns.wall).fold(0.0, f64::max);
+        let slowest = outcomes.iter().map(|outcome| outcome.time_ns.wall).max().unwrap_or(0);
         html.table(&titles, |html| {
             for outcome in outcomes {
-                let time = &outcome.time_ns;
+                let of = &outcome.time_ns;
                 html.inside("tr", "", |html| {
                     html.text("td", "name", &outcome.policy);
                     html.inside("td", "wide", |html| {
-                        let part = if slowest > 0.0 { time.wall / slowest } else { 0.0 };
-                        html.bar([("waiting", part, nanoseconds(time.wall))]);
+                        let part = if slowest > 0 {
+                            of.wall as f64 / slowest as f64
+                        } else {
+                            0.0
+                        };
+                        html.bar([("waiting", part, time(of.wall))]);
                     });
                     for ns in [
-                        time.wall,
-                        time.total,
-                        time.busy,
-                        time.cache_stall,
-                        time.local_stall,
-                        time.remote_stall,
-                        time.tlb_stall,
-                        time.policy_overhead,
-                        time.prefetch_stall,
-                        time.imbalance,
-                        time.sequential,
-                        time.synchronization,
+                        of.wall,
+                        of.total,
+                        of.busy,
+                        of.cache_stall,
+                        of.local_stall,
+                        of.remote_stall,
+                        of.tlb_stall,
+                        of.policy_overhead,
+                        of.prefetch_stall,
+                        of.imbalance,
+                        of.sequential,
+                        of.synchronization,
                     ] {
-                        html.number(&nanoseconds(ns));
+                        html.number(&time(ns));
                     }
                 });
             }
@@ -83,8 +86,8 @@ pub fn body(outcomes: &[Outcome]) -> Html {
                         html.number(&count(cache.accesses));
                         html.number(&count(cache.misses));
                         html.number(&percent(cache.misses as f64 / cache.accesses.max(1) as f64));
-                        for (_, of) in &CLASSES {
-                            html.number(&count(of(cache)));
+                        for misses in cache.totals().classes {
+                            html.maybe(misses);
                         }
                         html.number(&count(cache.writebacks));
                     });

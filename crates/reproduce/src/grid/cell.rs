@@ -107,12 +107,13 @@ impl Stall {
 }
 
 impl Simulated {
-    pub fn of(outcome: &sim::Outcome, clock_mhz: f64) -> Simulated {
+    pub fn of(outcome: &results::Outcome, clock_mhz: f64) -> Simulated {
         let time = &outcome.time_ns;
-        let by = &time.stall_by_class;
+        // A fresh outcome always has it.
+        let by = time.stall_by_class.unwrap_or_default();
         let last = outcome.caches.iter().map(|cache| cache.level).max().unwrap_or(0);
         let caches = || outcome.caches.iter().filter(|cache| cache.level == last);
-        let sum = |of: &dyn Fn(&sim::CacheOutcome) -> Option<u64>| caches().filter_map(of).sum();
+        let sum = |of: &dyn Fn(&results::Cache) -> Option<u64>| caches().filter_map(of).sum();
         let share = |ns: u64| 100.0 * ns as f64 / time.wall.max(1) as f64;
         let bus = outcome.bus.as_ref().map(|bus| Bus {
             occupancy: bus.occupancy_percent,
@@ -219,10 +220,10 @@ impl Reproduction<'_> {
             &machines,
             &format!("grid {}", grid.policies.join(" ")),
             |machine, trace| {
-                let outcomes = recording.simulate(trace, &config(grid, machine))?;
-                Ok(outcomes
+                let runs = recording.simulate(trace, &config(grid, machine))?;
+                Ok(runs
                     .iter()
-                    .map(|outcome| Simulated::of(outcome, machine.clock_mhz))
+                    .map(|run| Simulated::of(&run.outcome, machine.clock_mhz))
                     .collect())
             },
         )
@@ -264,9 +265,9 @@ pub(crate) fn mapped(
     trace: &Path,
     config: &sim::Config,
 ) -> Result<sim::PageMap, ReproduceError> {
-    let outcomes = recording.simulate(trace, config)?;
+    let runs = recording.simulate(trace, config)?;
     let opened = trace::Trace::open(trace)?;
-    sim::page_map(&opened, config, &outcomes).map_err(|source| ReproduceError::Simulate {
+    sim::page_map(&opened, config, &runs).map_err(|source| ReproduceError::Simulate {
         line: recording.program.line(),
         source,
     })

@@ -1,11 +1,8 @@
 //! What placement can gain, said plainly, and why where it is nothing.
 
-use crate::advice::Advice;
-use crate::number::{nanoseconds, percent};
-use crate::outcome::{Outcome, Stall};
+use results::{Advice, Outcome, Stall, percent, time};
 
-/// Below this, two predicted times are the same for all that the model can tell.
-const NOTHING: f64 = 0.01;
+use crate::words::{NOTHING, saved};
 
 /// Below this share of the time, cache lines that go to and fro between cpus are not worth a sentence.
 const FOUGHT_OVER: f64 = 0.05;
@@ -34,11 +31,14 @@ pub fn verdict(advice: &Advice) -> String {
 
 /// What no placement of pages can mend: lines that cpus take from one another.
 fn layout(base: &Outcome) -> Option<String> {
-    let sum = |part: fn(&Stall) -> f64| base.caches.iter().map(|cache| part(&cache.stall_ns)).sum::<f64>();
-    let truly = sum(|stall| stall.true_sharing.unwrap_or(0.0));
-    let falsely = sum(|stall| stall.false_sharing.unwrap_or(0.0));
-    let upgrades = sum(|stall| stall.upgrade);
-    let share = (truly + falsely + upgrades) / base.time_ns.total;
+    let sum = |part: fn(&Stall) -> Option<u64>| {
+        let parts = base.caches.iter().filter_map(|cache| part(&cache.stall_ns));
+        parts.sum::<u64>()
+    };
+    let truly = sum(|stall| stall.true_sharing);
+    let falsely = sum(|stall| stall.false_sharing);
+    let upgrades = sum(|stall| Some(stall.upgrade));
+    let share = (truly + falsely + upgrades) as f64 / base.time_ns.total as f64;
     if share.is_nan() || share < FOUGHT_OVER {
         return None;
     }
@@ -74,20 +74,20 @@ fn placement(advice: &Advice) -> String {
     if base.references == 0 {
         return "The trace holds no references: there is nothing to place.".to_string();
     }
-    let gain = relative(base.time_ns.wall, best.time_ns.wall);
+    let gain = saved(base.time_ns.wall, best.time_ns.wall);
     if gain >= NOTHING {
         return format!(
             "Placing pages by `{}` would save {} of the run time: {} instead of {} under `{}`.",
             best.policy,
             percent(gain),
-            nanoseconds(best.time_ns.wall),
-            nanoseconds(base.time_ns.wall),
+            time(best.time_ns.wall),
+            time(base.time_ns.wall),
             base.policy,
         );
     }
-    let risk = relative(worst.time_ns.wall, base.time_ns.wall);
+    let risk = saved(worst.time_ns.wall, base.time_ns.wall);
     if risk >= NOTHING {
-        let ratio = worst.time_ns.wall / base.time_ns.wall;
+        let ratio = worst.time_ns.wall as f64 / base.time_ns.wall as f64;
         let cost = match ratio {
             ratio if ratio < 2.0 => format!("cost {} more time", percent(ratio - 1.0)),
             ratio => format!("take {ratio:.1} times as long"),
@@ -103,11 +103,6 @@ fn placement(advice: &Advice) -> String {
     )
 }
 
-/// The part of `from` that is saved by `to`.
-fn relative(from: f64, to: f64) -> f64 {
-    if from > 0.0 { (from - to) / from } else { 0.0 }
-}
-
 fn reason(advice: &Advice, base: &Outcome, placements: usize) -> String {
     let machine = &advice.machine;
     if machine.colors <= 1 && machine.nodes <= 1 {
@@ -117,26 +112,33 @@ fn reason(advice: &Advice, base: &Outcome, placements: usize) -> String {
         );
     }
     let time = &base.time_ns;
-    let memory = time.local_stall + time.remote_stall;
-    if memory < NOTHING * time.total {
+    let memory = (time.local_stall + time.remote_stall) as f64;
+    let total = time.total as f64;
+    if memory < NOTHING * total {
         let outermost = base.caches.last().map_or("the caches", |cache| cache.name.as_str());
-        let share = percent(if time.total > 0.0 { memory / time.total } else { 0.0 });
+        let share = percent(if time.total > 0 { memory / total } else { 0.0 });
         return format!("what the program uses fits into {outermost}, and waiting for memory is {share} of its time");
     }
-    let Some(outer) = base.caches.last().filter(|outer| outer.classed()) else {
+    let outer = base.caches.last().filter(|outer| outer.classed());
+    let classes = outer.and_then(|outer| {
+        Some((
+            outer,
+            outer.cold?,
+            outer.conflict?,
+            outer.true_sharing?,
+            outer.false_sharing?,
+        ))
+    });
+    let Some((outer, cold, conflicts, truly, falsely)) = classes else {
         return format!("all {placements} placements lead to the same misses");
     };
     let part = |misses: u64| misses as f64 / outer.misses.max(1) as f64;
-    let (first, sharing, conflict) = (
-        part(outer.cold),
-        part(outer.true_sharing + outer.false_sharing),
-        part(outer.conflict),
-    );
+    let (first, sharing, conflict) = (part(cold), part(truly + falsely), part(conflicts));
     if first > 1.0 - NOTHING {
         return format!(
             "the {} misses are first touches, which no placement avoids, and {} of the time is waiting for them",
             outer.name,
-            percent(memory / time.total)
+            percent(memory / total)
         );
     }
     if sharing > 0.5 {
@@ -145,7 +147,7 @@ fn reason(advice: &Advice, base: &Outcome, placements: usize) -> String {
              layout that must change, not the pages' place",
             percent(sharing),
             outer.name,
-            percent(part(outer.false_sharing)),
+            percent(part(falsely)),
         );
     }
     if conflict < NOTHING {
@@ -153,7 +155,7 @@ fn reason(advice: &Advice, base: &Outcome, placements: usize) -> String {
             0 | 1 => "there is one node",
             _ => "all placements leave as many of them local",
         };
-        let conflicts = match outer.conflict {
+        let conflicts = match conflicts {
             0 => "none".to_string(),
             _ => format!("only {}", percent(conflict)),
         };

@@ -1,0 +1,168 @@
+//! One program on one machine: everything that is said of it, put together.
+
+use std::cmp::Reverse;
+
+use machine::Machine;
+use results::{Advice, Facts, Outcome};
+use sim::{Detail, PolicySpec, SimError, Simulated};
+use trace::Trace;
+
+use crate::names::{ORDER, SLOTS, candidates, has_part};
+use crate::settings::{Policies, Settings};
+use crate::slots::Partition;
+use crate::{cdpc, cdpc_in_words, facts, shares, slots_in_words, verdict, work};
+
+/// Structures and collisions that an advice names.
+const MOST: usize = 10;
+
+/// Lines with fewer false sharing misses than this are not named: threads that start and end have some.
+const FEW: u64 = 10;
+
+/// Lines with false sharing that are looked at.
+const COLLISIONS: usize = 10;
+
+/// What is said of a program without marks.
+const UNMARKED: &str = "the trace has no marked work items, so what another order of the work would gain is not known: put \
+                        DOMICILE_WORK_BEGIN(count, hints) and DOMICILE_WORK_END() of domicile-trace.h around pieces of work \
+                        that can be done in any order, and record again";
+
+/// What is simulated of a trace, and for which of the policies it is told closely.
+pub struct Plan {
+    pub policies: Vec<PolicySpec>,
+    pub baseline: String,
+    /// Where all that can make a difference is looked at, and not what somebody named.
+    pub all: bool,
+    pub marked: bool,
+}
+
+impl Plan {
+    pub fn new(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<Plan, SimError> {
+        let marked = trace.work_items()? > 0;
+        let of_slots = |plan: bool| Ok::<_, SimError>(plan || trace.data_sets()? > 0);
+        let (usual, policies, all) = match &settings.policies {
+            Policies::All { sets, plan } => {
+                let candidates = candidates(machine, marked, of_slots(plan.is_some())?);
+                let spec = |name: String| PolicySpec {
+                    plan: plan.clone().filter(|_| has_part(&name, SLOTS)),
+                    name,
+                    sets: sets.clone(),
+                };
+                (
+                    candidates.baseline,
+                    candidates.names.into_iter().map(spec).collect(),
+                    true,
+                )
+            }
+            Policies::These(policies) => (candidates(machine, marked, true).baseline, policies.clone(), false),
+        };
+        // Where what a usual kernel does is not among them, the first that does not order work stands for it.
+        let named = |name: &&PolicySpec| name.name == usual;
+        let plain = |name: &&PolicySpec| !has_part(&name.name, ORDER);
+        let baseline = policies.iter().find(named).or(policies.iter().find(plain));
+        let baseline = baseline.or(policies.first()).map(|policy| policy.name.clone());
+        Ok(Plan {
+            baseline: baseline.unwrap_or_default(),
+            policies,
+            all,
+            marked,
+        })
+    }
+}
+
+pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<Advice, SimError> {
+    let plan = Plan::new(trace, machine, settings)?;
+    let detail = Detail {
+        structures: true,
+        false_sharing: COLLISIONS,
+        curves: plan.all,
+        ..Detail::default()
+    };
+    let mut config = settings.config(machine, plan.policies, detail);
+    config.detail_for = config.policies.iter().position(|policy| policy.name == plan.baseline);
+    let mut runs = settings.simulate(trace, &config)?;
+    let curves = runs.iter_mut().find_map(|run| run.curves.take());
+    let mut outcomes: Vec<Outcome> = runs.into_iter().map(|run: Simulated| run.outcome).collect();
+    let slots = match curves {
+        Some(curves) => {
+            let partition = Partition::new(trace, settings, &config, &plan.baseline, &outcomes);
+            let (advice, outcome) = partition.advise(&curves)?;
+            outcomes.extend(outcome);
+            Some(advice)
+        }
+        None => None,
+    };
+    let mut notes = Vec::new();
+    if plan.all {
+        notes.extend(without_hints(&mut outcomes, trace.threads().len()));
+    }
+    let facts = facts::of_trace(trace, machine, &outcomes);
+    notes.extend(facts::estimates(trace, machine, &facts, settings.assumed_latencies));
+    if !plan.marked {
+        notes.push(UNMARKED.to_string());
+    }
+    let slots_of = outcomes.iter().filter_map(|outcome| outcome.slots.as_ref());
+    notes.extend(slots_of.filter(|slots| slots.refusals > 0).map(slots_in_words));
+    let cdpc_of = outcomes.iter().find_map(|outcome| outcome.cdpc.as_ref());
+    notes.extend(cdpc_of.filter(|cdpc| cdpc.malformed_summaries > 0).map(cdpc_in_words));
+    let mut advice = advice_of(machine, facts, &plan.baseline, outcomes, notes);
+    advice.slots = slots;
+    advice.verdict = verdict::verdict(&advice);
+    advice.program.clone_from(&trace.header().program);
+    advice.arguments.clone_from(&trace.header().arguments);
+    Ok(advice)
+}
+
+/// An advice from outcomes that are there already; `baseline` is the policy of one of them.
+pub fn advice_of(
+    machine: &Machine,
+    trace: Facts,
+    baseline: &str,
+    mut policies: Vec<Outcome>,
+    notes: Vec<String>,
+) -> Advice {
+    policies.sort_by_key(|outcome| outcome.time_ns.wall);
+    let base = policies
+        .iter()
+        .find(|outcome| outcome.policy == baseline)
+        .or(policies.iter().find(|outcome| outcome.order.is_none()))
+        .or(policies.first());
+    let mut structures = base.and_then(|base| base.structures.clone()).unwrap_or_default();
+    structures.sort_by_key(|structure| Reverse((structure.stall_ns, structure.nearest().misses)));
+    structures.retain(|structure| structure.nearest().misses > 0);
+    structures.truncate(MOST);
+    let mut false_sharing = base.and_then(|base| base.false_sharing.clone()).unwrap_or_default();
+    false_sharing.retain(|collision| collision.misses >= FEW);
+    false_sharing.sort_by_key(|collision| Reverse(collision.misses));
+    false_sharing.truncate(MOST);
+    let mut advice = Advice {
+        baseline: base.map_or_else(String::new, |base| base.policy.clone()),
+        shares: base.map_or_else(Vec::new, shares::shares),
+        served: base.map_or_else(Vec::new, shares::served),
+        structures,
+        false_sharing,
+        machine: facts::of_machine(machine),
+        trace,
+        work: work::advice(&policies),
+        cdpc: base.and_then(|base| cdpc::advice(&policies, base)),
+        policies,
+        notes,
+        ..Advice::default()
+    };
+    advice.verdict = verdict::verdict(&advice);
+    advice
+}
+
+/// Policy `cdpc` without a hint is page coloring, which is there already: it is left out, and why is said where it could
+/// have been expected to do something.
+fn without_hints(outcomes: &mut Vec<Outcome>, threads: usize) -> Option<String> {
+    let none = |outcome: &Outcome| outcome.cdpc.as_ref().is_some_and(|cdpc| cdpc.pages == 0);
+    if !outcomes.iter().any(none) {
+        return None;
+    }
+    outcomes.retain(|outcome| !none(outcome));
+    (threads > 1).then(|| {
+        "no hints for page coloring can be made: the compiler said nothing of parallel loops, and the trace shows no array of \
+         several pages"
+            .to_string()
+    })
+}

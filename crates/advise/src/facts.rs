@@ -1,0 +1,87 @@
+//! What an advice is of, and what of it is only an estimate.
+
+use machine::Machine;
+use results::{CacheFacts, Facts, MachineFacts, Outcome, count};
+use trace::{Chosen, Trace};
+
+pub fn of_machine(machine: &Machine) -> MachineFacts {
+    let cache = |cache: &machine::Cache| CacheFacts {
+        name: cache.name.clone(),
+        level: cache.level,
+        bytes: cache.bytes,
+        ways: cache.ways,
+        cpus_per_instance: cache.cpus_per_instance,
+        hit_ns: cache.hit_ns,
+        colors: machine.colors(cache),
+    };
+    MachineFacts {
+        name: machine.name.clone(),
+        clock_mhz: machine.clock_mhz,
+        cpus: machine.cpus,
+        nodes: machine.memory.nodes,
+        colors: machine.color_count(),
+        page_bytes: machine.page_bytes,
+        caches: machine.caches.iter().map(cache).collect(),
+        local_ns: machine.memory.local_ns,
+        remote_ns: machine.memory.remote_ns,
+    }
+}
+
+pub fn of_trace(trace: &Trace, machine: &Machine, outcomes: &[Outcome]) -> Facts {
+    let pages = outcomes.iter().map(|outcome| outcome.memory.pages).max().unwrap_or(0);
+    Facts {
+        file: None,
+        references: trace.references(),
+        instructions: trace.instructions(),
+        threads: trace.threads().len() as u64,
+        processes: trace.processes().len() as u64,
+        footprint_bytes: pages.saturating_mul(machine.page_bytes),
+    }
+}
+
+/// What of an advice is only an estimate, and why.
+pub fn estimates(trace: &Trace, machine: &Machine, facts: &Facts, assumed_latencies: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    if assumed_latencies {
+        notes.push(
+            "Linux tells the sizes of this machine's caches but not their latencies: those used are typical ones, so times \
+             are estimates, while misses are counted; see `domicile machine host`"
+                .to_string(),
+        );
+    }
+    if facts.instructions.is_none() {
+        notes.push("the trace does not count instructions: each reference is taken for one".to_string());
+    }
+    if !trace.header().has_fetches {
+        notes.push("instruction fetches are not in the trace: misses of code are not counted".to_string());
+    }
+    if facts.threads > u64::from(machine.cpus) {
+        notes.push(format!(
+            "{} threads take turns on {} cpus of the machine",
+            facts.threads, machine.cpus
+        ));
+    }
+    notes.extend(trace.header().chosen.map(part));
+    notes
+}
+
+/// That a trace holds a part of a run, and which.
+fn part(chosen: Chosen) -> String {
+    let after = match chosen.skipped {
+        0 => String::new(),
+        skipped => format!(", after the first {} references", count(skipped)),
+    };
+    match chosen.references {
+        Some(each) if chosen.windows > 1 => format!(
+            "the trace holds {} windows of {} references spread over the run{after}: times are of the windows, and the first \
+             touches in them may be none in the whole run",
+            chosen.windows,
+            count(each),
+        ),
+        Some(each) => format!(
+            "the trace holds {} references of the run{after}: times are of that part",
+            count(each)
+        ),
+        None => format!("the trace holds the run{after}: times are of that part"),
+    }
+}

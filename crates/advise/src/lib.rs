@@ -1,0 +1,87 @@
+//! Decisions about a program: which policies to try, which of its data a partition of the cache should keep, what each
+//! would gain, and why, in words.
+//!
+//! [`advise()`] simulates a trace on a machine under every policy that can make a difference there, and says what it found;
+//! [`partition()`] looks at cache slots alone. Nothing here reads files or prints.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let file = folder.path().join("sort.trace");
+//! # let mut writer = trace::Writer::create(&file, &trace::Header::default())?;
+//! # let process = writer.process(trace::Process::default());
+//! # let thread = writer.thread(trace::Thread { process, ..Default::default() });
+//! # let site = writer.site(trace::Site { pc: 0, op: trace::Op::Read, size: 4 });
+//! # for at in 0..1000 {
+//! #     // Two pages that are one cache apart.
+//! #     let addr = 0x10_0000 + at % 2 * 0x20_0000;
+//! #     writer.push(thread, trace::Ref { addr, site, insns: 1, op: trace::Op::Read, size: 4 })?;
+//! # }
+//! # writer.finish()?;
+//! use advise::Settings;
+//!
+//! let trace = trace::Trace::open(&file)?;
+//! let machine = machine::load("simos-r4400")?.with_cpus(1)?;
+//! let advice = advise::advise(&trace, &machine, &Settings::default())?;
+//! println!("{}", advice.verdict);
+//! for policy in &advice.policies {
+//!     println!("{}: {} ns", policy.policy, policy.time_ns.wall);
+//! }
+//! # assert_eq!(advice.baseline, "random");
+//! # assert_eq!(advice.policies.last().map(|last| last.policy.as_str()), Some("page-coloring"));
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+
+mod advice;
+mod cdpc;
+mod facts;
+mod names;
+mod settings;
+mod shares;
+mod slots;
+mod verdict;
+mod words;
+mod work;
+
+use results::{Advice, SlotAdvice};
+use sim::SimError;
+use trace::Trace;
+
+pub use advice::advice_of;
+pub use names::policies;
+pub use settings::{Policies, Progress, Settings};
+pub use slots::gains as slots_gain;
+pub use words::{cdpc_in_words, slots_in_words};
+pub use work::class_in_words;
+
+/// What placing a program's pages, putting its work in order and partitioning the cache would gain, and where its time goes.
+///
+/// Fails where the trace cannot be read, or a policy's name or parameter is wrong.
+pub fn advise(trace: &Trace, machine: &machine::Machine, settings: &Settings) -> Result<Advice, SimError> {
+    advice::advise(trace, machine, settings)
+}
+
+/// What a partition of the outermost cache would gain, against the policy that stands for what happens today. `None`: the
+/// machine's outermost cache has no colors, so it cannot be partitioned by pages.
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let trace = trace::Trace::open("sort.trace")?;
+/// let machine = machine::load("zen3-milan")?;
+/// match advise::partition(&trace, &machine, &advise::Settings::default())? {
+///     Some(slots) if advise::slots_gain(&slots) => std::fs::write("sort.slots", &slots.plan)?,
+///     Some(slots) => println!("{}", slots.verdict),
+///     None => println!("this machine's outermost cache has no colors"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub fn partition(
+    trace: &Trace,
+    machine: &machine::Machine,
+    settings: &Settings,
+) -> Result<Option<SlotAdvice>, SimError> {
+    slots::partition(trace, machine, settings)
+}

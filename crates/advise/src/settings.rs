@@ -1,0 +1,86 @@
+//! What an advice is to be of.
+
+use std::sync::Arc;
+
+use machine::Machine;
+use policy::slots::Plan;
+use sim::{Config, Detail, Order, PolicySpec, Window};
+
+/// How far the work has come. Simulations follow one another; how many there will be is not known before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// A simulation begins, in which so many references are carried out (of all policies together).
+    Begins { references: u64 },
+    /// So many more of them were carried out.
+    Done { references: u64 },
+}
+
+/// Which policies are simulated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Policies {
+    /// All that can make a difference on the machine, and partitions of the outermost cache. With these parameters of
+    /// policies (`policy.parameter=value`), and with this plan of cache slots in the place of what the program says.
+    All { sets: Vec<String>, plan: Option<Arc<Plan>> },
+    /// These and no others.
+    These(Vec<PolicySpec>),
+}
+
+/// How to look at a program.
+#[derive(Clone)]
+pub struct Settings<'a> {
+    pub policies: Policies,
+    /// Seed of everything that is random in the simulation.
+    pub seed: u64,
+    /// How threads are replayed against each other.
+    pub order: Order,
+    /// What the code of a barrier takes of each thread.
+    pub barrier_ns: f64,
+    /// The part of the run that is counted; `None`: all of it.
+    pub window: Option<Window>,
+    /// Whether the machine's latencies are typical ones, not its own: that is noted.
+    pub assumed_latencies: bool,
+    /// Called now and then, from any thread.
+    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+}
+
+impl Default for Settings<'_> {
+    fn default() -> Self {
+        Settings {
+            policies: Policies::All {
+                sets: Vec::new(),
+                plan: None,
+            },
+            seed: 1,
+            order: Order::Clock,
+            barrier_ns: 0.0,
+            window: None,
+            assumed_latencies: false,
+            progress: None,
+        }
+    }
+}
+
+impl Settings<'_> {
+    pub(crate) fn config(&self, machine: &Machine, policies: Vec<PolicySpec>, detail: Detail) -> Config {
+        Config {
+            seed: self.seed,
+            order: self.order,
+            barrier_ns: self.barrier_ns,
+            window: self.window.clone(),
+            detail,
+            ..Config::new(machine.clone(), policies)
+        }
+    }
+
+    /// Simulates, and says how far that has come.
+    pub(crate) fn simulate(&self, trace: &trace::Trace, config: &Config) -> Result<Vec<sim::Simulated>, sim::SimError> {
+        let tell = |progress| {
+            if let Some(callback) = self.progress {
+                callback(progress);
+            }
+        };
+        let references = trace.references() * config.policies.len() as u64;
+        tell(Progress::Begins { references });
+        sim::simulate(trace, config, &|references| tell(Progress::Done { references }))
+    }
+}

@@ -1,0 +1,383 @@
+//! What a partition of the outermost cache would gain.
+//!
+//! From the curves that the baseline's run left, [`policy::slots::propose()`] makes plans; each is simulated, and the one
+//! that gains most is reported. What is reported was simulated, not read off a curve.
+
+use std::sync::Arc;
+
+use machine::Machine;
+
+use policy::slots::{Measured, Nothing, Part, Plan, Proposal, Role, Site, Symbol, What, propose};
+use results::{Change, Outcome, SlotAdvice, SlotData, StructureKind, bytes, count, percent, time};
+use sim::structures::Description;
+use sim::{Config, CurveOutcome, CurvesOutcome, Detail, PolicySpec, SimError, Simulated};
+use trace::Trace;
+
+use crate::names::{SLOTS, candidates, with_colors};
+use crate::settings::{Policies, Settings};
+use crate::words::{NOTHING, list, saved};
+
+/// A plan is preferred to those before it if it saves so much more of the time.
+const BETTER: f64 = 0.005;
+
+/// What the proposal is simulated from.
+pub struct Partition<'a> {
+    trace: &'a Trace,
+    settings: &'a Settings<'a>,
+    config: &'a Config,
+    baseline: &'a str,
+    wall: u64,
+}
+
+/// A proposal and what came of it.
+struct Tried {
+    proposal: Proposal,
+    run: Simulated,
+}
+
+impl<'a> Partition<'a> {
+    /// `config` is that of the outcomes, one of which is the baseline's.
+    pub fn new(
+        trace: &'a Trace,
+        settings: &'a Settings<'a>,
+        config: &'a Config,
+        baseline: &'a str,
+        outcomes: &[Outcome],
+    ) -> Partition<'a> {
+        let base = outcomes.iter().find(|outcome| outcome.policy == baseline);
+        Partition {
+            trace,
+            settings,
+            config,
+            baseline,
+            wall: base.map_or(0, |base| base.time_ns.wall),
+        }
+    }
+
+    /// Makes plans and tries them; what there is to say of the best, and its outcome.
+    pub fn advise(&self, curves: &CurvesOutcome) -> Result<(SlotAdvice, Option<Outcome>), SimError> {
+        let outer = self.config.machine.caches.last();
+        let mut advice = SlotAdvice {
+            against: self.baseline.to_string(),
+            against_ns: self.wall,
+            wall_ns: self.wall,
+            cache: outer.map_or_else(String::new, |cache| cache.name.clone()),
+            bytes: curves.caches.color_bytes * u64::from(curves.caches.colors),
+            color_bytes: curves.caches.color_bytes,
+            misses: Change {
+                before: curves.misses,
+                after: curves.misses,
+            },
+            ..SlotAdvice::default()
+        };
+        let (kept, measured): (Vec<_>, Vec<_>) = curves.structures.iter().filter_map(measured).unzip();
+        let proposals = match propose(&curves.caches, curves.misses, &measured) {
+            Ok(proposals) => proposals,
+            Err(nothing) => {
+                advice.why_not = why(nothing, &advice.cache);
+                return Ok((finished(advice), None));
+            }
+        };
+        let Some(best) = self.best(proposals)? else {
+            return Ok((finished(advice), None));
+        };
+        let policy = best.run.outcome.policy.clone();
+        let after = best.run.curves.as_ref();
+        advice.wall_ns = best.run.outcome.time_ns.wall;
+        advice.misses.after = after.map_or(curves.misses, |after| after.misses);
+        advice.policy.clone_from(&policy);
+        let data = |part: &Part| {
+            let before: &CurveOutcome = kept[part.at];
+            let same = |other: &&CurveOutcome| {
+                (&other.what.name, other.what.kind, other.sizes) == (&before.what.name, before.what.kind, before.sizes)
+            };
+            let after = after.and_then(|after| after.structures.iter().find(same));
+            SlotData {
+                name: measured[part.at].name.clone(),
+                role: match part.role {
+                    Role::Protect => "protect",
+                    Role::Confine => "confine",
+                }
+                .to_string(),
+                slot_bytes: u64::from(part.colors) * curves.caches.color_bytes,
+                misses: Change {
+                    before: before.misses,
+                    after: after.map_or(0, |after| after.misses),
+                },
+                cold: before.cold,
+                why: part.why.clone(),
+            }
+        };
+        advice.data = best.proposal.parts.iter().map(data).collect();
+        let mut advice = finished(advice);
+        let plan = Plan {
+            about: self.about(&advice),
+            ..best.proposal.plan
+        };
+        advice.plan = plan.write();
+        Ok((advice, Some(best.run.outcome)))
+    }
+
+    /// Simulates the proposals; the one that takes least time, the first among those that are as good.
+    fn best(&self, proposals: Vec<Proposal>) -> Result<Option<Tried>, SimError> {
+        let spec = |proposal: &Proposal| PolicySpec {
+            name: with_colors(self.baseline, SLOTS),
+            sets: self.sets(),
+            plan: Some(Arc::new(proposal.plan.clone())),
+        };
+        let detail = Detail {
+            curves: true,
+            ..Detail::default()
+        };
+        let config = Config {
+            policies: proposals.iter().map(spec).collect(),
+            detail,
+            detail_for: (proposals.len() > 1).then_some(0),
+            ..self.config.clone()
+        };
+        let runs = self.settings.simulate(self.trace, &config)?;
+        let mut tried = proposals
+            .into_iter()
+            .zip(runs)
+            .map(|(proposal, run)| Tried { proposal, run });
+        let Some(mut best) = tried.next() else {
+            return Ok(None);
+        };
+        for other in tried {
+            let less = best.run.outcome.time_ns.wall as f64 - other.run.outcome.time_ns.wall as f64;
+            if less > BETTER * self.wall as f64 {
+                best = other;
+            }
+        }
+        if best.run.curves.is_none() {
+            // Another than the first: what became of each structure is not known yet.
+            let config = Config {
+                policies: vec![spec(&best.proposal)],
+                detail_for: None,
+                ..config
+            };
+            let again = self.settings.simulate(self.trace, &config)?;
+            best.run = again.into_iter().next().unwrap_or(best.run);
+        }
+        best.run.outcome.policy += " (proposed)";
+        Ok(Some(best))
+    }
+
+    fn sets(&self) -> Vec<String> {
+        self.config
+            .policies
+            .first()
+            .map_or_else(Vec::new, |spec| spec.sets.clone())
+    }
+
+    fn about(&self, advice: &SlotAdvice) -> Vec<String> {
+        let header = self.trace.header();
+        let command = std::iter::once(&header.program).chain(&header.arguments);
+        let command = command.map(String::as_str).collect::<Vec<_>>().join(" ");
+        vec![
+            format!(
+                "Cache slots for {command}, proposed by `domicile advise` for {} ({}, colors of {}).",
+                self.config.machine.name,
+                advice.cache,
+                bytes(advice.color_bytes),
+            ),
+            advice.verdict.clone(),
+        ]
+    }
+}
+
+/// A structure as a plan can name it.
+fn measured(curve: &CurveOutcome) -> Option<(&CurveOutcome, Measured)> {
+    let (name, what) = named(&curve.what, curve.sizes)?;
+    let measured = Measured {
+        name,
+        what,
+        bytes: curve.what.bytes,
+        accesses: curve.accesses,
+        misses: curve.misses,
+        cold: curve.cold,
+        alone: curve.alone.clone(),
+    };
+    Some((curve, measured))
+}
+
+fn named(of: &Description, sizes: Option<(u64, u64)>) -> Option<(String, What)> {
+    match (of.kind, sizes) {
+        (StructureKind::Symbol, _) => {
+            let mut symbol = Symbol::parse(&of.name);
+            let place = of.file.as_ref().zip(of.line);
+            symbol.place = place.map(|(file, line)| (base(file).to_string(), line));
+            let name = symbol.to_string();
+            let module = None;
+            Some((name, What::Symbol { symbol, module }))
+        }
+        (StructureKind::Heap, Some((at_least, at_most))) => {
+            let site = Site::parse(&of.name)?;
+            let what = What::Site {
+                site,
+                at_least,
+                at_most,
+            };
+            // Blocks of other sizes have the same name.
+            let name = match (at_most, of.blocks) {
+                (u64::MAX, _) => of.name.clone(),
+                (_, 1) => format!("{} of {}", of.name, bytes(of.bytes)),
+                _ => format!("{} up to {}", of.name, bytes(at_most)),
+            };
+            Some((name, what))
+        }
+        _ => None,
+    }
+}
+
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn why(nothing: Nothing, cache: &str) -> String {
+    match nothing {
+        Nothing::Quiet => format!("no variable or allocation site with a name is missed often in {cache}"),
+        Nothing::Cold => format!("nearly all misses of {cache} are first uses of a line, which no partition saves"),
+        Nothing::NoReuse => format!("what is reused is in {cache} already, or is reused too late for any part of it"),
+    }
+}
+
+/// Alone: the baseline's run leaves the curves, and nothing else is simulated but partitions.
+pub fn partition(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<Option<SlotAdvice>, SimError> {
+    if sim::slot_caches(machine).is_none() {
+        return Ok(None);
+    }
+    let policies = match &settings.policies {
+        Policies::All { sets, .. } => vec![PolicySpec {
+            name: candidates(machine, false, false).baseline.to_string(),
+            sets: sets.clone(),
+            plan: None,
+        }],
+        Policies::These(policies) => policies.iter().take(1).cloned().collect(),
+    };
+    let baseline = policies.first().map_or_else(String::new, |policy| policy.name.clone());
+    let detail = Detail {
+        curves: true,
+        ..Detail::default()
+    };
+    let config = settings.config(machine, policies, detail);
+    let runs = settings.simulate(trace, &config)?;
+    let Some(curves) = runs.first().and_then(|run| run.curves.clone()) else {
+        return Ok(None);
+    };
+    let outcomes: Vec<Outcome> = runs.into_iter().map(|run| run.outcome).collect();
+    let partition = Partition::new(trace, settings, &config, &baseline, &outcomes);
+    Ok(Some(partition.advise(&curves)?.0))
+}
+
+/// Whether a proposed partition is worth anything.
+pub fn gains(advice: &SlotAdvice) -> bool {
+    !advice.data.is_empty() && advice.gain >= NOTHING
+}
+
+/// With what follows from the rest.
+fn finished(mut advice: SlotAdvice) -> SlotAdvice {
+    advice.gain = saved(advice.against_ns, advice.wall_ns);
+    advice.verdict = in_words(&advice);
+    advice
+}
+
+fn in_words(advice: &SlotAdvice) -> String {
+    if advice.data.is_empty() {
+        return format!("Cache slots would gain nothing: {}.", advice.why_not);
+    }
+    let named = |role: &str| {
+        let of = advice.data.iter().filter(|data| data.role == role);
+        let names: Vec<_> = of.map(|data| format!("`{}`", data.name)).collect();
+        list(&names)
+    };
+    let (protect, confine) = (named("protect"), named("confine"));
+    let what = match (protect.is_empty(), confine.is_empty()) {
+        (false, false) => format!("Protecting {protect} and confining {confine} by cache slots"),
+        (false, true) => format!("Protecting {protect} by cache slots"),
+        _ => format!("Confining {confine} by cache slots"),
+    };
+    let misses = format!(
+        "{} misses: {} become {}",
+        advice.cache,
+        count(advice.misses.before),
+        count(advice.misses.after)
+    );
+    if advice.gain >= NOTHING {
+        return format!(
+            "{what} would save {} of the run time: {} instead of {} under `{}` ({misses}).",
+            percent(advice.gain),
+            time(advice.wall_ns),
+            time(advice.against_ns),
+            advice.against
+        );
+    }
+    let how = match advice.gain <= -NOTHING {
+        true => format!("would cost {} more time", percent(-advice.gain)),
+        false => "makes no difference to the time".to_string(),
+    };
+    format!(
+        "Cache slots would gain nothing: the best partition found was tried, and {} {how} ({misses}).",
+        lower(&what)
+    )
+}
+
+fn lower(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_lowercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn advice(wall_ns: u64) -> SlotAdvice {
+        let data = |name: &str, role: &str| SlotData {
+            name: name.to_string(),
+            role: role.to_string(),
+            ..SlotData::default()
+        };
+        let misses = Change {
+            before: 5000,
+            after: 3000,
+        };
+        finished(SlotAdvice {
+            cache: "L2".to_string(),
+            against: "random".to_string(),
+            against_ns: 1_000_000_000,
+            wall_ns,
+            misses,
+            data: vec![data("p", "protect"), data("a", "confine"), data("colidx", "confine")],
+            ..SlotAdvice::default()
+        })
+    }
+
+    #[test]
+    fn the_verdict_says_what_is_gained() {
+        let good = advice(800_000_000);
+        assert!(gains(&good));
+        assert_eq!(
+            good.verdict,
+            "Protecting `p` and confining `a` and `colidx` by cache slots would save 20.0% of the run time: 800 ms \
+             instead of 1.00 s under `random` (L2 misses: 5000 become 3000)."
+        );
+        let (same, worse) = (advice(995_000_000), advice(1_100_000_000));
+        assert!(!gains(&same) && !gains(&worse));
+        assert!(same.verdict.contains("gain nothing") && same.verdict.contains("no difference"));
+        assert!(
+            worse.verdict.contains("would cost 10.0% more time"),
+            "{}",
+            worse.verdict
+        );
+        let none = SlotAdvice {
+            why_not: "nearly all misses are first uses".to_string(),
+            ..SlotAdvice::default()
+        };
+        let none = finished(none);
+        assert_eq!(
+            none.verdict,
+            "Cache slots would gain nothing: nearly all misses are first uses."
+        );
+    }
+}
