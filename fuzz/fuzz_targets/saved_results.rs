@@ -1,13 +1,13 @@
 //! Any text as a saved result; what was understood can be shown, as text and as a page.
 #![no_main]
 
-use report::Document;
+use results::Document;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     if let Ok(document) = Document::parse(text) {
         for width in [0, 20, 80] {
-            document.text(width);
+            report::text(&document, width);
         }
-        document.page();
+        report::page(&document);
     }
 });

@@ -1,9 +1,9 @@
 //! Generates what is derived from the definition of the command line and from the library's source, and
 //! says when it is out of date.
 //!
-//! `cargo xtask generate` writes the manual pages to `docs/man`, the completions to `completions`, and
-//! C's headers to `crates/capi/include/domicile`; `cargo xtask check` fails if what is there differs from
-//! what would be written.
+//! `cargo xtask generate` writes the manual pages to `docs/man`, the completions to `completions`,
+//! C's headers to `crates/capi/include/domicile`, and the schema of results into the book; `cargo xtask check` fails if
+//! what is there differs from what would be written.
 #![forbid(unsafe_code)]
 
 mod headers;
@@ -42,9 +42,15 @@ fn main() -> ExitCode {
     }
 }
 
+/// The generated files that stand beside others: the types of results, for people and as a JSON schema.
+const RESULTS: [&str; 2] = ["docs/src/results.md", "docs/src/results.schema.json"];
+
 /// What should be there: text by path below the root.
 fn wanted(root: &Path) -> Result<BTreeMap<PathBuf, String>, String> {
     let mut files = headers::headers(root)?;
+    let schema = serde_json::to_string_pretty(&results::schema::schema()).map_err(|error| error.to_string())?;
+    files.insert(RESULTS[0].into(), results::schema::page());
+    files.insert(RESULTS[1].into(), schema + "\n");
     for (name, page) in cli::pages() {
         files.insert(Path::new(FOLDERS[0]).join(name), page);
     }
@@ -75,6 +81,11 @@ fn present(root: &Path) -> Result<BTreeMap<PathBuf, String>, String> {
             files.insert(path.strip_prefix(root).unwrap_or(&path).to_path_buf(), text);
         }
     }
+    for file in RESULTS {
+        if let Ok(text) = std::fs::read_to_string(root.join(file)) {
+            files.insert(file.into(), text);
+        }
+    }
     Ok(files)
 }
 
@@ -90,7 +101,8 @@ fn generate(root: &Path) -> Result<String, String> {
             .and_then(|()| std::fs::write(&file, text))
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
-    Ok(format!("{} files written to {}", wanted.len(), FOLDERS.join(", ")))
+    let places = [&FOLDERS[..], &RESULTS[..]].concat();
+    Ok(format!("{} files written to {}", wanted.len(), places.join(", ")))
 }
 
 fn check(root: &Path) -> Result<String, String> {
