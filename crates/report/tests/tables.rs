@@ -184,7 +184,8 @@ fn the_verdict_says_what_is_gained_or_why_nothing_is() {
     assert!(verdict.contains("fits into L2"), "{verdict}");
     let mut touched_once = outcome("random", 0, 0.0);
     for cache in &mut touched_once.caches {
-        (cache.cold, cache.capacity, cache.true_sharing, cache.false_sharing) = (Some(cache.misses), Some(0), Some(0), Some(0));
+        (cache.cold, cache.capacity, cache.true_sharing, cache.false_sharing) =
+            (Some(cache.misses), Some(0), Some(0), Some(0));
     }
     let verdict = same("simos-r4400", touched_once);
     assert!(verdict.contains("the L2 misses are first touches"), "{verdict}");

@@ -136,14 +136,7 @@ impl Advise {
     }
 
     /// Simulates what was recorded, and says what came out.
-    fn go_on(
-        &self,
-        machine: &Machine,
-        file: &Path,
-        notes: Vec<String>,
-        places: Places,
-        console: &mut Console,
-    ) -> Done {
+    fn go_on(&self, machine: &Machine, file: &Path, notes: Vec<String>, places: Places, console: &mut Console) -> Done {
         let opened = trace::open_or_salvage(file, self.salvage).map_err(|failure| self.was_a_program(failure))?;
         let mut advice = self.advise(machine, file, &opened)?;
         advice.notes.splice(0..0, notes);

@@ -163,11 +163,7 @@ struct ExplainedPolicy<'a> {
     hints: sim::Explained<'a>,
 }
 
-fn explained<'a>(
-    trace: &'a ::trace::Trace,
-    config: &'a sim::Config,
-    runs: &'a [sim::Simulated],
-) -> ExplainedHints<'a> {
+fn explained<'a>(trace: &'a ::trace::Trace, config: &'a sim::Config, runs: &'a [sim::Simulated]) -> ExplainedHints<'a> {
     let explained = runs.iter().filter_map(|run| {
         Some(ExplainedPolicy {
             policy: &run.outcome.policy,
