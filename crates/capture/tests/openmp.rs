@@ -167,7 +167,7 @@ fn machine(cpus: u32) -> Machine {
 fn regions_are_simulated(trace: &Trace, size: u32, others: u64) {
     let config = Config::new(machine(size), vec![PolicySpec::new("page-coloring")]);
     let outcome = sim::simulate(trace, &config, &|_| {}).unwrap().remove(0);
-    let time = &outcome.time_ns;
+    let time = &outcome.outcome.time_ns;
     // Two references and two more instructions at least, at 400 MHz, in and between the regions; nobody else works.
     let alone = 2 * ALONE * ROUNDS * 4 * 5 / 2;
     assert!(time.wall >= alone, "{} of {alone}", time.wall);
@@ -264,7 +264,11 @@ fn teams_of_flang_are_seen() {
             }
         }
         let config = Config::new(machine(size), vec![PolicySpec::new("page-coloring")]);
-        let time = sim::simulate(&trace, &config, &|_| {}).unwrap().remove(0).time_ns;
+        let time = sim::simulate(&trace, &config, &|_| {})
+            .unwrap()
+            .remove(0)
+            .outcome
+            .time_ns;
         assert!(
             time.wall > 0 && time.total.abs_diff(time.wall * u64::from(size)) < 1000,
             "{time:?}"

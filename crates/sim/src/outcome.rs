@@ -8,7 +8,6 @@ use std::sync::Arc;
 use policy::Page;
 use results::{Cache, Cpu as CpuOutcome, CpuMemory, HintCounts, Outcome, Prefetches, Stall, Time, Tlb};
 
-use crate::software_prefetch::PrefetchCounts;
 use crate::cdpc::Told;
 use crate::clock::{Spent, whole_ns};
 use crate::config::Config;
@@ -18,6 +17,7 @@ use crate::engine::Cpu;
 use crate::homes::Homes;
 use crate::layout::{Layout, Shape};
 use crate::memory::Memory;
+use crate::software_prefetch::PrefetchCounts;
 
 /// A policy's run: what is reported of it, and what others can go on from.
 #[derive(Clone, Debug, PartialEq)]
