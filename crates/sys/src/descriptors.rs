@@ -13,8 +13,10 @@ use std::path::Path;
 use crate::listing;
 use crate::memory::{PAGE, Span};
 
-/// More than the C library's descriptor has (2304 bytes in glibc 2.36), thread-local variables not counted.
-const DESCRIPTOR: usize = PAGE;
+/// More than the C library's descriptor has (2304 bytes in glibc 2.36), where it does not say.
+const DESCRIPTOR_MOST: usize = PAGE;
+/// The least that can be believed of it.
+const DESCRIPTOR_LEAST: usize = 1024;
 /// What the kernel writes there for restartable sequences.
 const RSEQ: usize = 64;
 
@@ -38,13 +40,14 @@ pub fn of_all_threads() -> io::Result<Threads> {
         return Ok(threads);
     };
     let restartable = restartable().map(|at| at.wrapping_sub(own));
+    let bytes = descriptor_bytes();
     for thread in listing::numbers(Path::new("/proc/self/task"))? {
         // Just gone, or none that the C library made.
         let Some(list) = robust_list(thread.cast_signed()).filter(|&list| list != 0) else {
             continue;
         };
         let at = list.wrapping_add(own.wrapping_sub(own_list));
-        threads.descriptors.push(Span::new(at.min(list), DESCRIPTOR));
+        threads.descriptors.push(Span::new(at, bytes));
         if let Some(restartable) = restartable {
             threads.descriptors.push(Span::new(at.wrapping_add(restartable), RSEQ));
         }
@@ -105,6 +108,20 @@ fn read<const N: usize>(at: usize) -> Option<[usize; N]> {
     (got == bytes as isize).then_some(words)
 }
 
+/// Bytes of a descriptor, as the C library says to debuggers (`libthread_db`). It lies at the very end of a thread's stack:
+/// one byte more, and the page behind the stack, which is anybody's, would count as the thread's.
+fn descriptor_bytes() -> usize {
+    // SAFETY: looked up in what is loaded; where it is, it is a number of 32 bits that nobody changes.
+    let said = unsafe {
+        let size = libc::dlsym(libc::RTLD_DEFAULT, c"_thread_db_sizeof_pthread".as_ptr()).cast::<u32>();
+        if size.is_null() { 0 } else { *size as usize }
+    };
+    match (DESCRIPTOR_LEAST..=DESCRIPTOR_MOST).contains(&said) {
+        true => said,
+        false => DESCRIPTOR_MOST,
+    }
+}
+
 /// Where the kernel writes for this thread's restartable sequences: as glibc says (2.35), or a library that does it
 /// itself and has a variable of the usual name.
 fn restartable() -> Option<usize> {
@@ -145,7 +162,7 @@ fn thread_pointer() -> Option<usize> {
 pub fn of_this_thread() -> Vec<Span> {
     // SAFETY: both calls only return addresses of this thread's own.
     let (own, errno) = unsafe { (libc::pthread_self() as usize, libc::__errno_location() as usize) };
-    let mut places = vec![Span::new(own, DESCRIPTOR), Span::new(errno, size_of::<i32>())];
+    let mut places = vec![Span::new(own, descriptor_bytes()), Span::new(errno, size_of::<i32>())];
     places.extend(thread_pointer().map(|at| Span::new(at, 64)));
     places.extend(restartable().map(|at| Span::new(at, RSEQ)));
     let mut stack = MaybeUninit::<libc::stack_t>::uninit();
@@ -192,6 +209,43 @@ mod tests {
         if let Some(at) = restartable() {
             assert!(threads.descriptors.iter().any(|span| span.contains(at)));
         }
+    }
+
+    #[test]
+    fn what_lies_behind_a_threads_stack_is_nobodys_descriptor() {
+        let (sender, received) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || {
+            // SAFETY: asks for this thread's own attributes, which are destroyed afterwards.
+            let stack = unsafe {
+                let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
+                assert_eq!(
+                    0,
+                    libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr())
+                );
+                let (mut start, mut bytes) = (std::ptr::null_mut(), 0);
+                assert_eq!(
+                    0,
+                    libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut start, &raw mut bytes)
+                );
+                libc::pthread_attr_destroy(attributes.as_mut_ptr());
+                Span::new(start as usize, bytes)
+            };
+            // SAFETY: returns a number.
+            sender.send((stack, unsafe { libc::pthread_self() } as usize)).unwrap();
+            let _ = ended.recv();
+        });
+        let (stack, at) = received.recv().unwrap();
+        let behind = (stack.start + stack.bytes).next_multiple_of(PAGE);
+        let threads = of_all_threads().unwrap();
+        drop(end);
+        other.join().unwrap();
+        let its = threads.descriptors.iter().filter(|span| span.contains(at));
+        let ends: Vec<usize> = its.map(|span| span.start + span.bytes).collect();
+        assert!(
+            !ends.is_empty() && ends.iter().all(|end| *end <= behind),
+            "{ends:x?} of {stack:x?}"
+        );
     }
 
     #[test]
