@@ -17,8 +17,8 @@ use crate::memory::{PAGE, Span};
 const DESCRIPTOR_MOST: usize = PAGE;
 /// The least that can be believed of it.
 const DESCRIPTOR_LEAST: usize = 1024;
-/// What the kernel writes there for restartable sequences.
-const RSEQ: usize = 64;
+/// What the kernel writes there for restartable sequences, at least (rseq(2)).
+const RSEQ: usize = 32;
 
 /// What threads of this process have, but for those whose descriptor is not known: made by a bare `clone`, or just being made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub fn of_all_threads() -> io::Result<Threads> {
     let Some(own_list) = robust_list(0) else {
         return Ok(threads);
     };
-    let restartable = restartable().map(|at| at.wrapping_sub(own));
+    let restartable = restartable().map(|span| Span::new(span.start.wrapping_sub(own), span.bytes));
     let bytes = descriptor_bytes();
     for thread in listing::numbers(Path::new("/proc/self/task"))? {
         // Just gone, or none that the C library made.
@@ -49,7 +49,8 @@ pub fn of_all_threads() -> io::Result<Threads> {
         let at = list.wrapping_add(own.wrapping_sub(own_list));
         threads.descriptors.push(Span::new(at, bytes));
         if let Some(restartable) = restartable {
-            threads.descriptors.push(Span::new(at.wrapping_add(restartable), RSEQ));
+            let start = at.wrapping_add(restartable.start);
+            threads.descriptors.push(Span::new(start, restartable.bytes));
         }
         held(list, &mut threads.held);
     }
@@ -124,16 +125,17 @@ fn descriptor_bytes() -> usize {
 
 /// Where the kernel writes for this thread's restartable sequences: as glibc says (2.35), or a library that does it
 /// itself and has a variable of the usual name.
-fn restartable() -> Option<usize> {
+fn restartable() -> Option<Span> {
     // SAFETY: looked up in what is loaded; the first, where it is, is a number of bytes.
     unsafe {
         let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
         let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>();
         if !offset.is_null() && !size.is_null() && *size > 0 {
-            return Some(thread_pointer()?.wrapping_add_signed(*offset));
+            let start = thread_pointer()?.wrapping_add_signed(*offset);
+            return Some(Span::new(start, RSEQ.max(*size as usize)));
         }
         let variable = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_abi".as_ptr()) as usize;
-        (variable != 0).then_some(variable)
+        (variable != 0).then_some(Span::new(variable, RSEQ))
     }
 }
 
@@ -164,7 +166,7 @@ pub fn of_this_thread() -> Vec<Span> {
     let (own, errno) = unsafe { (libc::pthread_self() as usize, libc::__errno_location() as usize) };
     let mut places = vec![Span::new(own, descriptor_bytes()), Span::new(errno, size_of::<i32>())];
     places.extend(thread_pointer().map(|at| Span::new(at, 64)));
-    places.extend(restartable().map(|at| Span::new(at, RSEQ)));
+    places.extend(restartable());
     let mut stack = MaybeUninit::<libc::stack_t>::uninit();
     // SAFETY: without a new stack it only asks, and fills what it is given.
     let asked = unsafe { libc::sigaltstack(std::ptr::null(), stack.as_mut_ptr()) };
@@ -206,8 +208,8 @@ mod tests {
         }
         let own = of_this_thread();
         assert!(own.iter().any(|span| span.contains(own_at)));
-        if let Some(at) = restartable() {
-            assert!(threads.descriptors.iter().any(|span| span.contains(at)));
+        if let Some(own) = restartable() {
+            assert!(threads.descriptors.iter().any(|span| span.contains(own.start)));
         }
     }
 
@@ -240,12 +242,11 @@ mod tests {
         let threads = of_all_threads().unwrap();
         drop(end);
         other.join().unwrap();
-        let its = threads.descriptors.iter().filter(|span| span.contains(at));
-        let ends: Vec<usize> = its.map(|span| span.start + span.bytes).collect();
-        assert!(
-            !ends.is_empty() && ends.iter().all(|end| *end <= behind),
-            "{ends:x?} of {stack:x?}"
-        );
+        // Its descriptor, and the kernel's place in it, which is at the end.
+        assert!(threads.descriptors.iter().any(|span| span.contains(at)));
+        let reaches = |span: &&Span| span.start < behind && span.start + span.bytes > behind;
+        let beyond: Vec<&Span> = threads.descriptors.iter().filter(reaches).collect();
+        assert!(beyond.is_empty(), "{beyond:x?} of {stack:x?}");
     }
 
     #[test]

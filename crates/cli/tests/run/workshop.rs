@@ -160,7 +160,7 @@ impl Workshop {
             .args(before)
             .args(["run", "--json", "--force-colors", COLORS])
             .args(placement)
-            .arg("--report")
+            .args(["--force", "--report"])
             .arg(&report)
             .args(options)
             .arg("--")
