@@ -323,6 +323,7 @@ fn while_the_daemon_is_away_a_program_keeps_the_ledger_itself() {
         let refused = program.colors(16).unwrap_err();
         assert!(refused.starts_with("full true"), "{refused}");
         daemon.restart();
+        daemon.client_of_full();
         // The next daemon hears of all of it with the first request.
         assert_eq!(program.ask("available"), ((16 - had.len() as u64) << 16).to_string());
         let mut other = Program::new(&daemon, &[]);
