@@ -150,7 +150,10 @@ fn a_report_that_cannot_be_written_is_told_beforehand() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(output.stdout.is_empty(), "it was started");
-    assert!(said.contains("cannot write the report to /no/such/folder/report"), "{said}");
+    assert!(
+        said.contains("cannot write the report to /no/such/folder/report"),
+        "{said}"
+    );
 }
 
 #[test]
