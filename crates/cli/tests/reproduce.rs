@@ -3,27 +3,9 @@
 mod house;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
-use house::{Room, json, output};
+use house::{Room, json, output, programs};
 use serde_json::Value;
-
-/// A folder of programs; each is a shell script that says what it was asked for and how long it "took".
-fn programs(room: &Room, programs: &[(&str, f64)]) -> String {
-    for build in ["count", "time"] {
-        fs::create_dir_all(room.folder().join("programs").join(build)).unwrap();
-        for (name, seconds) in programs {
-            let (program, version) = name.split_once('-').unwrap();
-            let script = format!(
-                "#!/bin/sh\necho '{{\"program\":\"{program}\",\"version\":\"{version}\",\"n\":'$2',\"seconds\":9.0,\
-                 \"cpu_seconds\":{seconds},\"checksum\":1.0,\"threads\":12,\"bins\":3}}'\n"
-            );
-            let path = room.file(&format!("programs/{build}/{name}"), &script);
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-        }
-    }
-    room.path("programs")
-}
 
 const SOR: [(&str, f64); 3] = [("sor-untiled", 6.0), ("sor-tiled", 2.0), ("sor-threaded", 3.0)];
 

@@ -16,12 +16,11 @@ mod compare;
 mod house;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use compare::same;
-use house::{Room, domicile, sweep};
+use house::{Room, domicile, programs, sweep};
 
 /// What a command leaves, by its name in `saved/results`.
 enum Left<'a> {
@@ -237,18 +236,7 @@ fn prepare(room: &Room) {
     fs::rename(sweep::record(room, &said), room.path("said.trace")).unwrap();
     fs::rename(room.path("plain.trace"), room.path("sweep.trace")).unwrap();
     sweep::reused(&room.path("reused.trace"));
-    for build in ["count", "time"] {
-        fs::create_dir_all(room.folder().join("programs").join(build)).unwrap();
-        for (name, seconds) in TIMED {
-            let (program, version) = name.split_once('-').unwrap();
-            let script = format!(
-                "#!/bin/sh\necho '{{\"program\":\"{program}\",\"version\":\"{version}\",\"n\":'$2',\"seconds\":9.0,\
-                 \"cpu_seconds\":{seconds},\"checksum\":1.0,\"threads\":12,\"bins\":3}}'\n"
-            );
-            let path = room.file(&format!("programs/{build}/{name}"), &script);
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-        }
-    }
+    programs(room, &TIMED);
 }
 
 fn saved(name: &str) -> PathBuf {

@@ -3,6 +3,8 @@
 
 pub mod sweep;
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use assert_cmd::Command;
@@ -57,7 +59,7 @@ impl Room {
 
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.path(name);
-        std::fs::write(&path, text).unwrap();
+        fs::write(&path, text).unwrap();
         path
     }
 
@@ -68,4 +70,21 @@ impl Room {
         output(&["import", "--format", "text", &source, "-o", &trace], 0);
         trace
     }
+}
+
+/// A folder of programs; each is a shell script that says what it was asked for and how long it "took".
+pub fn programs(room: &Room, programs: &[(&str, f64)]) -> String {
+    for build in ["count", "time"] {
+        fs::create_dir_all(room.folder().join("programs").join(build)).unwrap();
+        for (name, seconds) in programs {
+            let (program, version) = name.split_once('-').unwrap();
+            let script = format!(
+                "#!/bin/sh\necho '{{\"program\":\"{program}\",\"version\":\"{version}\",\"n\":'$2',\"seconds\":9.0,\
+                 \"cpu_seconds\":{seconds},\"checksum\":1.0,\"threads\":12,\"bins\":3}}'\n"
+            );
+            let path = room.file(&format!("programs/{build}/{name}"), &script);
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+    room.path("programs")
 }
