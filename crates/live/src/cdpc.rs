@@ -111,18 +111,12 @@ impl Coloring {
     /// Errors: [`Error::Unavailable`] for another policy, and those of [`discovery::discover`] and [`Engine::open`].
     pub fn open(policy: &str) -> Result<Coloring, Error> {
         let daemon = Client::find();
-        let forced = std::env::var_os(discovery::VARIABLE).is_some();
-        let colors = match &daemon {
-            Ok(client) if !forced => client.colors().clone(),
-            _ => discovery::discover(Unknown::Refuse)?,
-        };
+        let served = || Some(daemon.as_ref().ok()?.colors().clone());
+        let colors = discovery::agreed(served, Unknown::Refuse)?;
         let mut config = Config::new(colors.clone());
-        let same = |theirs: &Colors| {
-            (theirs.first_bit, theirs.bits, theirs.color_bytes) == (colors.first_bit, colors.bits, colors.color_bytes)
-        };
         let mut supplied = false;
         if let Ok(client) = daemon
-            && same(client.colors())
+            && colors.agree(client.colors())
         {
             config.supply = Some(Box::new(client));
             supplied = true;

@@ -51,6 +51,12 @@ impl Colors {
         })
     }
 
+    /// Whether both say the same of every frame, whoever says it.
+    pub fn agree(&self, other: &Colors) -> bool {
+        let what = |colors: &Colors| (colors.first_bit, colors.bits, colors.color_bytes);
+        what(self) == what(other)
+    }
+
     /// How many colors there are. Pre: [`check`](Colors::check) passes, as for all that an engine has.
     pub fn count(&self) -> u32 {
         1 << self.bits

@@ -43,6 +43,19 @@ pub fn discover(unknown: Unknown) -> Result<Colors, Error> {
     validated(outcome)
 }
 
+/// The colors that everybody on this machine uses: those that `DOMICILE_COLORS` forces, else those of the daemon, where
+/// one serves, else those of [`discover`].
+///
+/// Errors: those of [`discover`].
+pub fn agreed(served: impl FnOnce() -> Option<Colors>, unknown: Unknown) -> Result<Colors, Error> {
+    if std::env::var_os(VARIABLE).is_none()
+        && let Some(colors) = served()
+    {
+        return Ok(colors);
+    }
+    discover(unknown)
+}
+
 fn validated(outcome: Result<Validated, NotValidated>) -> Result<Colors, Error> {
     let validated = outcome.map_err(|not| refusal(&not.reason))?;
     Ok(Colors {

@@ -213,21 +213,14 @@ fn planned(path: &Path) -> Result<(Plan, String), Failure> {
 
 /// The colors to be used, or why there are none.
 fn colors() -> Result<Colors, Failure> {
-    let found = daemons().map_or_else(|| discovery::discover(Unknown::Measure), Ok);
+    let served = || Some(Client::find().ok()?.colors().clone());
+    let found = discovery::agreed(served, Unknown::Measure);
     found.map_err(|error| {
         Failure::work(format!(
             "{error}\nThe program was not started. `domicile probe` tells more; --force-colors BIT:BITS:BYTES goes on all \
              the same, for instance 12:4:65536."
         ))
     })
-}
-
-/// Where nothing is forced and the daemon runs, its colors are everybody's.
-fn daemons() -> Option<Colors> {
-    if std::env::var_os(discovery::VARIABLE).is_some() {
-        return None;
-    }
-    Some(Client::find().ok()?.colors().clone())
 }
 
 /// Who says that these are the colors.

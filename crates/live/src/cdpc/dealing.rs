@@ -57,7 +57,7 @@ pub(super) fn as_touched(
     is_new: impl FnMut(u64) -> bool,
 ) -> Result<Vec<(u64, u16)>, Malformed> {
     let pages = first_touches(loops, PAGE_BYTES as u64, is_new)?;
-    let color = |number: u64| {
+    let mut color = |number: u64| {
         let touch = Touch {
             page: Page { space: 0, number },
             thread: 0,
@@ -66,7 +66,6 @@ pub(super) fn as_touched(
         };
         policy.place(&touch, world).color.unwrap_or(0) as u16
     };
-    let mut color = color;
     Ok(pages.into_iter().map(|page| (page, color(page))).collect())
 }
 

@@ -118,20 +118,18 @@ fn colors_and_daemon(from: ColorsFrom, through: Through) -> Result<(Colors, Daem
         Through::Daemon => Ok(Client::find().map_err(crate::Error::from)?),
         Through::DaemonIfThere => Client::find().map_err(|error| error.to_string()),
     };
-    let forced = std::env::var_os(discovery::VARIABLE).is_some();
-    let colors = match (from, &client) {
-        (ColorsFrom::Given(colors), _) => colors,
-        (_, Ok(client)) if !forced => client.colors().clone(),
-        (ColorsFrom::Found, _) => discovery::discover(Unknown::Refuse)?,
-        (ColorsFrom::Measured, _) => discovery::discover(Unknown::Measure)?,
+    let served = || Some(client.as_ref().ok()?.colors().clone());
+    let colors = match from {
+        ColorsFrom::Given(colors) => colors,
+        ColorsFrom::Found => discovery::agreed(served, Unknown::Refuse)?,
+        ColorsFrom::Measured => discovery::agreed(served, Unknown::Measure)?,
     };
     let client = match client {
         Ok(client) => client,
         Err(why) => return Ok((colors, Err(why))),
     };
     let theirs = client.colors();
-    let same = |colors: &Colors| (colors.first_bit, colors.bits, colors.color_bytes);
-    if same(theirs) == same(&colors) {
+    if colors.agree(theirs) {
         let name = format!("the daemon's at {}", crate::daemon::socket().display());
         return Ok((colors, Ok((client, name))));
     }
