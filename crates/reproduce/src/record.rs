@@ -269,11 +269,15 @@ fn file_error(path: &Path, what: &'static str) -> impl Fn(io::Error) -> Reproduc
 
 /// Writes counts beside their place and renames them: who looks for them finds all or nothing.
 fn keep(path: &Path, counts: &impl Serialize) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let made = tempfile::NamedTempFile::new_in(folder)?;
-    serde_json::to_writer(made.as_file(), counts)?;
-    made.persist(path)?;
-    Ok(())
+    let begun = trace::Destination::begin(path)?;
+    let written = begun.file().and_then(|file| Ok(serde_json::to_writer(file, counts)?));
+    match written {
+        Ok(()) => begun.keep(),
+        Err(error) => {
+            begun.discard();
+            Err(error)
+        }
+    }
 }
 
 #[cfg(test)]
