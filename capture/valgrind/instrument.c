@@ -312,6 +312,7 @@ static void mark_exits(void)
 static void announce(ULong number)
 {
    ULong* w = ring_record(RECORD_BLOCK, 2 + b.insns + b.refs + b.exits);
+   ULong reads = 0;
    UInt i;
    *w++ = number;
    *w++ = b.insns | (ULong)b.refs << 16 | (ULong)b.exits << 32;
@@ -322,6 +323,9 @@ static void announce(ULong number)
    for (i = 0; i < b.exits; i++)
       *w++ = b.exit[i].refs | (ULong)b.exit[i].insns << 16 | (ULong)b.exit[i].marked << 32;
    ring_commit();
+   for (i = 0; i < b.refs && i < 64; i++)
+      reads |= (ULong)(b.ref[i].op != OP_WRITE && b.ref[i].op != OP_MODIFY) << i;
+   spinning_block(number, reads);
 }
 
 IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* layout,

@@ -286,6 +286,15 @@ void ring_flush(void)
    ring_quiet(quiet);
 }
 
+const ULong* ring_tail(UInt most, UInt* count)
+{
+   ULong words = 0;
+   if (ring_alive && !ring_control.aside)
+      words = (ring_control.cursor - slot_begin) / 8;
+   *count = words < most ? words : most;
+   return (const ULong*)(Addr)ring_control.cursor - *count;
+}
+
 ULong ring_published(void)
 {
    return ring_control.published;

@@ -20,6 +20,7 @@ enum {
    CLONE_THREAD_ = 0x00010000,
    CLONE_VFORK_ = 0x00004000,
    PR_SET_NAME_ = 15,
+   RLIMIT_NOFILE_ = 7,
 };
 
 static void sync(ThreadId tid, enum SyncOp op, ULong object, ULong value)
@@ -76,6 +77,15 @@ static void child_waited(ThreadId tid, UInt pid)
    threads_running(tid);
    ring_flush(); /* the recorder looks for it at the beginning of a slot */
    ring_word(RECORD_WAITED, pid);
+}
+
+/* Valgrind keeps some descriptors for itself, and refuses limits that reach to these. */
+static void limit_refused(ThreadId tid, UWord resource, Addr wanted)
+{
+   if (resource != RLIMIT_NOFILE_ || !readable(wanted, sizeof(ULong)))
+      return;
+   threads_running(tid);
+   ring_word(RECORD_LIMIT_REFUSED, *(ULong*)wanted);
 }
 
 static void on_return(ThreadId tid, UInt number, UWord* args, UInt count, SysRes result)
@@ -137,6 +147,14 @@ static void on_return(ThreadId tid, UInt number, UWord* args, UInt count, SysRes
          *ring_record_text(RECORD_THREAD_NAME, 1, name, i) = tid;
          ring_commit();
       }
+      break;
+   case __NR_setrlimit:
+      if (failed)
+         limit_refused(tid, args[0], args[1]);
+      break;
+   case __NR_prlimit64:
+      if (failed)
+         limit_refused(tid, args[1], args[2]);
       break;
    case __NR_futex:
       if (!failed && count >= 2) {

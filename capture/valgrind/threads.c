@@ -35,6 +35,7 @@ void threads_quiet(ThreadId tid, Bool quiet)
 void threads_running(ThreadId tid)
 {
    if (tid != running && tid != VG_INVALID_THREADID) {
+      spinning_switch(running, tid);
       running = tid;
       ring_word(RECORD_THREAD, tid);
       hooks_running(tid);
@@ -71,6 +72,7 @@ static void on_first_instruction(ThreadId tid)
    ULong* w;
    if (tid == 1 && high > VG_(thread_get_stack_size)(tid))
       low = high - VG_(thread_get_stack_size)(tid); /* the first stack grows */
+   spinning_thread_begins(tid);
    if (tid == 1 && memory_is_static())
       hooks_static_program();
    threads_running(tid);

@@ -53,6 +53,9 @@ ULong* ring_record_text(enum RecordType type, UInt words, const HChar* text, Siz
    Pre: not within a superblock. */
 void ring_quiet(Bool quiet);
 
+/* The last words in the slot that is being filled, at most `most`; `count` says how many. None where nothing is recorded. */
+const ULong* ring_tail(UInt most, UInt* count);
+
 /* In a forked child: lets go of the parent's ring. */
 void ring_abandon(void);
 
@@ -87,6 +90,13 @@ void threads_quiet(ThreadId tid, Bool quiet);
 Bool threads_is_quiet(ThreadId tid);
 /* In a forked child: only `tid` is left. */
 void threads_forked(ThreadId tid);
+
+/* ---- spinning.c: threads that spin ---- */
+/* Superblock `number` was announced; bit i of `reads`: its reference i, below 64, does not write. */
+void spinning_block(ULong number, ULong reads);
+/* Another thread runs now; `from` may be VG_INVALID_THREADID. Pre: the ring holds no word of `to` yet. */
+void spinning_switch(ThreadId from, ThreadId to);
+void spinning_thread_begins(ThreadId tid);
 
 /* ---- memory.c: what is mapped ---- */
 void memory_init(void);

@@ -23,7 +23,7 @@
 #define DOMICILE_WIRE_H
 
 #define WIRE_MAGIC   0x52434d44u /* "DMCR" */
-#define WIRE_VERSION 4u
+#define WIRE_VERSION 5u
 
 #define WORD_NULL         0x8000000000000000ULL
 #define WORD_BLOCK        0x9000000000000000ULL
@@ -65,6 +65,8 @@ enum RecordType {
    RECORD_SLOTS = 23,        /* enum SlotOp, and three words */
    RECORD_SUMMARY = 24,      /* bytes of all of it, bytes before this piece, text: a piece. The pieces of
                                 one summary follow each other */
+   RECORD_SPUN = 25,         /* turns of Valgrind that ended in the loop, its first superblock, what it read */
+   RECORD_LIMIT_REFUSED = 26, /* file descriptors that the program asked for (setrlimit) and did not get */
 };
 /* A text is a word with its length in bytes, then the bytes, padded to whole words. */
 

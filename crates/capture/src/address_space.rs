@@ -7,6 +7,7 @@ use trace::{Allocation, Array, Event, Frame, Stack, StackId, Thread, ThreadId};
 
 use crate::allocation::Allocations;
 use crate::block::{Blocks, Malformed};
+use crate::differences::Differences;
 use crate::module::{Mapping, Mappings};
 use crate::output::Output;
 use crate::synchronization::{Objects, Tickets};
@@ -42,6 +43,8 @@ pub struct Commons {
     /// Program counters in the trace, by process: to be looked up.
     pub pcs: HashMap<u32, HashSet<u64>>,
     pub notes: Vec<String>,
+    /// What Valgrind makes different.
+    pub differences: Differences,
 }
 
 /// What an address space wants done that concerns others.
@@ -348,6 +351,12 @@ impl AddressSpace {
                     out.event(thread, Event::Summary { text });
                 }
             }
+            (record::SPUN, [turns, block, _]) => {
+                let pc = self.blocks.pc(*block as usize).ok_or(Malformed)?;
+                commons.pcs.entry(self.process).or_default().insert(pc);
+                commons.differences.spun(*turns, self.process, pc);
+            }
+            (record::LIMIT_REFUSED, [asked]) => commons.differences.refused(*asked),
             (record::SWITCH, [on]) => self.paused = *on == 0,
             _ => return Err(Malformed),
         }

@@ -130,6 +130,12 @@ impl Blocks {
         self.blocks.get(number)
     }
 
+    /// Where the superblock with that number begins.
+    pub fn pc(&self, number: usize) -> Option<u64> {
+        let first = self.blocks.get(number)?.first_insn;
+        Some(self.instructions.get(first as usize)?.pc)
+    }
+
     /// The references of a superblock, addresses missing.
     #[inline(always)]
     pub fn templates(&self, block: &Block) -> &[Ref] {

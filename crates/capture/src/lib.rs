@@ -21,6 +21,7 @@ mod allocation;
 mod annotations;
 mod block;
 mod connection;
+mod differences;
 mod dwarf;
 mod elf;
 mod journal;

@@ -34,6 +34,19 @@ pub(crate) struct Spot {
     pub line: Option<u32>,
 }
 
+impl Spot {
+    /// As `wait (spin.c:12)`.
+    fn words(&self) -> String {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => {
+                let file = file.rsplit('/').next().unwrap_or(file);
+                format!("{} ({file}:{line})", self.function)
+            }
+            _ => self.function.clone(),
+        }
+    }
+}
+
 /// All that was asked of one file.
 #[derive(Default)]
 struct Answers {
@@ -111,6 +124,11 @@ pub fn write(options: &Options, tree: &mut ProcessTree, notes: &mut Vec<String>)
     write_modules(tree, &places, &elves);
     write_symbols(tree, &places, &answers);
     found.sort_unstable_by_key(|(process, pc, path, own)| (*path, *own, *process, *pc));
+    notes.extend(tree.commons.differences.notes(|process, pc| {
+        let place = found.iter().find(|(of, at, ..)| (*of, *at) == (process, pc));
+        let spot = place.and_then(|(_, _, path, own)| answers.get(path)?.spots.get(own));
+        spot.map_or_else(|| format!("{pc:#x}"), Spot::words)
+    }));
     let locations = found.into_iter().filter_map(|(process, pc, path, own)| {
         let spot = answers.get(path)?.spots.get(&own)?.clone();
         Some(Location {

@@ -2,7 +2,7 @@
 
 /// First word of the greetings, and the version that both sides must speak.
 pub const MAGIC: u32 = 0x5243_4d44;
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Bytes of the page before the slots.
 pub const CONTROL_BYTES: usize = 4096;
@@ -55,6 +55,8 @@ pub mod record {
     pub const SWITCH: u32 = 22;
     pub const SLOTS: u32 = 23;
     pub const SUMMARY: u32 = 24;
+    pub const SPUN: u32 = 25;
+    pub const LIMIT_REFUSED: u32 = 26;
 }
 
 /// Operations of `record::SLOTS`.
