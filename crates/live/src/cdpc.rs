@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 use policy::cdpc::{Added, Loop, NamedChoice, Program, Room};
 
 use crate::daemon::Client;
-use crate::discovery::{self, Unknown};
+use crate::discovery::ColorsFrom;
 use crate::{Colors, Config, Engine, Error, Others, PAGE_BYTES};
 use budget::Budget;
 use dealing::Dealing;
@@ -105,14 +105,14 @@ impl Fresh {
 }
 
 impl Coloring {
-    /// Finds the colors of this machine and what moves pages. Frames come from the daemon where it runs and has the same
-    /// colors, else from the process's own pool. The policy is one of [`POLICIES`].
+    /// Finds what moves pages. Frames come from the daemon where it runs and has the same colors, else from the process's
+    /// own pool. The policy is one of [`POLICIES`].
     ///
-    /// Errors: [`Error::Unavailable`] for another policy, and those of [`discovery::discover`] and [`Engine::open`].
-    pub fn open(policy: &str) -> Result<Coloring, Error> {
+    /// Errors: [`Error::Unavailable`] for another policy, and those of [`ColorsFrom::decide`] and [`Engine::open`].
+    pub fn open(policy: &str, colors: ColorsFrom) -> Result<Coloring, Error> {
         let daemon = Client::find();
         let served = || Some(daemon.as_ref().ok()?.colors().clone());
-        let colors = discovery::agreed(served, Unknown::Refuse)?;
+        let colors = colors.decide(served)?;
         let mut config = Config::new(colors.clone());
         let mut supplied = false;
         if let Ok(client) = daemon

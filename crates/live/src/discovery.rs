@@ -4,10 +4,9 @@
 //! memory may be scattered by its host, and an index may be hashed. So without a validation there
 //! are no colors, and the error says why.
 
-use machine::measured::{self, Effort, NotValidated, Validated};
+use machine::measured::{self, Effort};
 
-use crate::colors::{ADDRESS_BITS, BITS_MAX, FIRST_BIT_MIN};
-use crate::{Colors, Error, Source};
+use crate::{Colors, Error};
 
 /// Forces colors, without or against the word of the probe: `force:FIRST_BIT:BITS:BYTES`, where
 /// BYTES are those of cache that one color stands for.
@@ -40,31 +39,42 @@ pub fn discover(unknown: Unknown) -> Result<Colors, Error> {
             ));
         }
     };
-    validated(outcome)
-}
-
-/// The colors that everybody on this machine uses: those that `DOMICILE_COLORS` forces, else those of the daemon, where
-/// one serves, else those of [`discover`].
-///
-/// Errors: those of [`discover`].
-pub fn agreed(served: impl FnOnce() -> Option<Colors>, unknown: Unknown) -> Result<Colors, Error> {
-    if std::env::var_os(VARIABLE).is_none()
-        && let Some(colors) = served()
-    {
-        return Ok(colors);
-    }
-    discover(unknown)
-}
-
-fn validated(outcome: Result<Validated, NotValidated>) -> Result<Colors, Error> {
     let validated = outcome.map_err(|not| refusal(&not.reason))?;
-    Ok(Colors {
-        first_bit: validated.first_bit,
-        bits: validated.bits,
-        color_bytes: validated.color_bytes,
-        cache: validated.cache,
-        source: Source::Validated,
-    })
+    Ok(validated.into())
+}
+
+/// Where the colors of somebody who uses them come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ColorsFrom {
+    /// What was validated since the last boot, or `DOMICILE_COLORS` forces; refused where neither is.
+    #[default]
+    Found,
+    /// The same, but measured now where nobody has measured yet (about two seconds).
+    Measured,
+    /// These.
+    Given(Colors),
+}
+
+impl ColorsFrom {
+    /// The colors that count: the given ones, else those that `DOMICILE_COLORS` forces, else those of the daemon, where one
+    /// serves (its colors are everybody's), else those of [`discover`].
+    ///
+    /// Errors: those of [`discover`], and [`Error::Unavailable`] for given colors that no frame can have.
+    pub fn decide(self, served: impl FnOnce() -> Option<Colors>) -> Result<Colors, Error> {
+        let unknown = match self {
+            ColorsFrom::Given(colors) => {
+                colors.check()?;
+                return Ok(colors);
+            }
+            ColorsFrom::Found => Unknown::Refuse,
+            ColorsFrom::Measured => Unknown::Measure,
+        };
+        let is_forced = std::env::var_os(VARIABLE).is_some();
+        match served().filter(|_| !is_forced) {
+            Some(colors) => Ok(colors),
+            None => discover(unknown),
+        }
+    }
 }
 
 fn refusal(why: &str) -> Error {
@@ -75,48 +85,14 @@ fn refusal(why: &str) -> Error {
 }
 
 /// What a value of the variable says.
-pub fn forced(value: &str) -> Result<Colors, Error> {
-    let numbers = value.strip_prefix("force:").filter(|rest| rest.split(':').count() == 3);
-    let colors = match numbers {
-        Some(numbers) => given(numbers),
-        None => Err("not four parts of which the first is `force`".into()),
+fn forced(value: &str) -> Result<Colors, Error> {
+    let colors = match value.strip_prefix("force:") {
+        Some(numbers) => Colors::forced(numbers).map_err(|not| not.to_string()),
+        None => Err("it does not begin with `force:`".to_string()),
     };
     colors.map_err(|why| Error::Unavailable {
         what: VARIABLE.into(),
         why: format!("{value:?}: {why}; it is written force:FIRST_BIT:BITS:BYTES, such as force:12:4:65536"),
-    })
-}
-
-/// What FIRST_BIT:BITS:BYTES says, or what is wrong with it.
-pub fn given(numbers: &str) -> Result<Colors, String> {
-    let mut parts = numbers.split(':');
-    let (Some(first_bit), Some(bits), Some(bytes), None) = (parts.next(), parts.next(), parts.next(), parts.next())
-    else {
-        return Err("not three numbers".into());
-    };
-    let number = |text: &str, what: &str| text.parse::<u64>().map_err(|_| format!("{what} {text:?} is no number"));
-    let first_bit = number(first_bit, "the first bit")?;
-    let bits = number(bits, "the number of bits")?;
-    let color_bytes = number(bytes, "the bytes of a color")?;
-    if !(1..=u64::from(BITS_MAX)).contains(&bits) {
-        return Err(format!("a color has 1 to {BITS_MAX} bits"));
-    }
-    if first_bit < u64::from(FIRST_BIT_MIN) || first_bit > u64::from(ADDRESS_BITS) - bits {
-        return Err(format!(
-            "the bits of a color lie from bit {FIRST_BIT_MIN} to bit {}",
-            ADDRESS_BITS - 1
-        ));
-    }
-    if color_bytes == 0 {
-        return Err("a color of no bytes holds nothing".into());
-    }
-    Ok(Colors {
-        // Both were found to be small.
-        first_bit: first_bit as u32,
-        bits: bits as u32,
-        color_bytes,
-        cache: "forced".into(),
-        source: Source::Forced,
     })
 }
 
@@ -125,32 +101,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forced_colors_are_what_was_asked_for() {
-        let colors = forced("force:12:4:65536").unwrap();
+    fn what_the_variable_says_is_read_or_refused_with_the_form() {
         assert_eq!(
-            (colors.first_bit, colors.bits, colors.color_bytes, colors.source),
-            (12, 4, 65536, Source::Forced)
+            forced("force:12:4:65536").unwrap(),
+            Colors::forced("12:4:65536").unwrap()
         );
-        assert_eq!(colors.count(), 16);
-        assert_eq!(forced("force:36:16:1").unwrap().first_bit, 36);
-    }
-
-    #[test]
-    fn what_cannot_be_forced_is_refused_with_a_reason() {
         for (value, about) in [
-            ("", "four parts"),
-            ("yes", "four parts"),
-            ("force:12:4", "four parts"),
-            ("force:12:4:65536:1", "four parts"),
-            ("force:12:x:65536", "no number"),
-            ("force:-1:4:65536", "no number"),
-            ("force:12:4:99999999999999999999", "no number"),
+            ("", "begin with `force:`"),
+            ("12:4:65536", "begin with `force:`"),
+            ("force:12:4", "three numbers"),
             ("force:11:4:65536", "from bit 12"),
-            ("force:37:16:65536", "to bit 51"),
-            ("force:18446744073709551615:4:65536", "from bit 12"),
-            ("force:12:0:65536", "1 to 16"),
-            ("force:12:17:65536", "1 to 16"),
-            ("force:12:4:0", "holds nothing"),
         ] {
             let error = forced(value).unwrap_err().to_string();
             assert!(
@@ -161,9 +121,11 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_of_the_probe_reaches_the_user() {
-        let reason = "the host scatters this guest's memory".to_string();
-        let error = validated(Err(NotValidated { reason: reason.clone() })).unwrap_err();
-        assert!(error.to_string().contains(&reason), "{error}");
+    fn given_colors_are_taken_before_all_others_and_looked_at() {
+        let given = Colors::forced("13:2:8192").unwrap();
+        let nobody = || panic!("nobody else is asked");
+        assert_eq!(ColorsFrom::Given(given.clone()).decide(nobody).unwrap(), given);
+        let wrong = Colors { bits: 0, ..given };
+        assert!(ColorsFrom::Given(wrong).decide(nobody).is_err());
     }
 }

@@ -41,6 +41,15 @@ pub enum Error {
     System { doing: &'static str, error: io::Error },
 }
 
+impl From<machine::NotColors> for Error {
+    fn from(not: machine::NotColors) -> Error {
+        Error::Unavailable {
+            what: "page colors".to_string(),
+            why: not.to_string(),
+        }
+    }
+}
+
 impl Error {
     /// For `map_err`.
     pub fn system(doing: &'static str) -> impl FnOnce(io::Error) -> Error {

@@ -12,7 +12,6 @@
 // memory is made or handed on (`supply`, `cdpc`, a few files of `slots`); nowhere else.
 #[allow(unsafe_code)]
 pub mod cdpc;
-mod colors;
 pub mod daemon;
 pub mod discovery;
 #[allow(unsafe_code)]
@@ -26,9 +25,9 @@ pub mod slots;
 #[allow(unsafe_code)]
 mod supply;
 
-pub use colors::{Colors, Source};
 pub use engine::{Census, Done, Engine, Left, Others, Repaired, Why, Wish};
 pub use error::Error;
+pub use machine::{ColorSource as Source, Colors};
 pub use means::{Config, Knowledge, Lock, Means, Placing};
 pub use pool::Pool;
 pub use supply::{PAGE_BYTES, Pages, Supply};

@@ -107,6 +107,7 @@ mod start;
 mod threads;
 
 pub use crate::Others;
+pub use crate::discovery::ColorsFrom;
 pub use application::{Application, Slot};
 pub use containers::{InSlot, Keeping};
 pub use data::{DataSet, Part};
@@ -115,5 +116,5 @@ pub use ledger::{Given, Ledger};
 pub use means::Means;
 pub use place::Place;
 pub use policy::slots::{Caches, ColorSet, Free, Kind, Refused, Space};
-pub use start::{ColorsFrom, On, Start, Through};
+pub use start::{On, Start, Through};
 pub use threads::ThreadGroup;

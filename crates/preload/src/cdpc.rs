@@ -9,7 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use live::cdpc::{Coloring, Moment, Outcome};
-use live::{Others, PAGE_BYTES};
+use live::discovery::ColorsFrom;
+use live::{Colors, Others, PAGE_BYTES};
 use policy::cdpc::{Loop, NamedChoice};
 use protocol::{Alignment, Brought, CdpcReport, Chosen, Directed, LeftOut, Report, State as Stage, When};
 use summaries::domicile_loop;
@@ -68,9 +69,9 @@ pub fn align_alone() {
 }
 
 /// From now on what the program says is listened to.
-fn arm(directed: &Directed) -> Result<(), String> {
+fn arm(directed: &Directed, colors: Colors) -> Result<(), String> {
     let began = Instant::now();
-    let coloring = Coloring::open(&directed.policy).map_err(|error| error.to_string())?;
+    let coloring = Coloring::open(&directed.policy, ColorsFrom::Given(colors)).map_err(|error| error.to_string())?;
     let align = directed
         .align
         .map(|how| (how, padding::begin(how).err().map(str::to_string)));
@@ -365,9 +366,9 @@ fn when(moment: &Moment) -> When {
 }
 
 /// Begins, before the program's constructors run.
-pub fn start(directed: &Directed) {
+pub fn start(directed: &Directed, colors: Colors) {
     files::out_of_the_way(|| {
-        if let Err(why) = arm(directed) {
+        if let Err(why) = arm(directed, colors) {
             end::put(&Report {
                 state: Stage::Failed,
                 notes: vec![why],

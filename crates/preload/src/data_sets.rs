@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use live::slots::{Application, DataSet, Slot, Start, ThreadGroup};
+use live::slots::{Application, ColorsFrom, DataSet, Slot, Start, ThreadGroup};
 use live::{Census, Colors, Others, Pages};
 use policy::slots::{ColorSet, Plan, What};
 use sys::frames::Pagemap;
@@ -44,10 +44,14 @@ pub struct Entry {
 }
 
 impl DataSets {
-    /// Defines the plan's slots.
-    pub fn open(plan: &Plan) -> Result<DataSets, String> {
+    /// Defines the plan's slots among these colors.
+    pub fn open(plan: &Plan, colors: Colors) -> Result<DataSets, String> {
         let text = |error: live::slots::Error| error.to_string();
-        let application = Application::start(Start::default()).map_err(text)?;
+        let start = Start {
+            colors: ColorsFrom::Given(colors),
+            ..Start::default()
+        };
+        let application = Application::start(start).map_err(text)?;
         let mut slots = Vec::new();
         for slot in &plan.slots {
             let defined = application.slot(slot.bytes, slot.kind);

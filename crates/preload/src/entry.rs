@@ -6,7 +6,7 @@
 use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
 
-use protocol::From;
+use policy::slots::Memory;
 
 use crate::{arena, next, padding, placing};
 
@@ -110,7 +110,7 @@ mappers!(mmap, mmap64);
 /// A data set's block, if the call is one's.
 #[inline]
 fn placed(bytes: usize, alignment: usize, caller: usize) -> Option<placing::Given> {
-    let target = placing::target(caller, bytes, From::Heap)?;
+    let target = placing::target(caller, bytes, Memory::Heap)?;
     placing::take(target, bytes, alignment)
 }
 
@@ -150,7 +150,7 @@ unsafe extern "C-unwind" fn realloc_for(block: Pointer, bytes: usize, caller: us
         // SAFETY: as malloc.
         return unsafe { malloc_for(bytes, caller) };
     }
-    let target = placing::target(caller, bytes, From::Heap);
+    let target = placing::target(caller, bytes, Memory::Heap);
     let room = if arena::holds(block.addr()) {
         if bytes == 0 {
             placing::free(block);
@@ -391,7 +391,7 @@ unsafe extern "C-unwind" fn mmap_for(
         let other = libc::MAP_GROWSDOWN | libc::MAP_HUGETLB | libc::MAP_STACK | libc::MAP_FIXED;
         if rights & both == both
             && flags & (kind | other) == kind
-            && let Some(target) = placing::target(caller, bytes, From::Mmap)
+            && let Some(target) = placing::target(caller, bytes, Memory::Map)
         {
             placing::mapped(target, start, bytes);
         }

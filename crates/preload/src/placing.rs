@@ -8,7 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use live::{PAGE_BYTES, Pages};
-use protocol::{From, Instructions, Share};
+use policy::slots::Memory;
+use protocol::{Instructions, Share};
 use sys::cancellation::Uncancelled;
 
 use crate::blocks::{Blocks, Owned, Painter};
@@ -186,7 +187,7 @@ pub fn maps() -> bool {
 
 /// The target of the call that returns to `caller`, if it is one's.
 #[inline]
-pub fn target(caller: usize, bytes: usize, from: From) -> Option<u32> {
+pub fn target(caller: usize, bytes: usize, from: Memory) -> Option<u32> {
     let sites = SITES.load(Ordering::Acquire);
     if sites.is_null() {
         return None;

@@ -7,7 +7,8 @@
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use protocol::{From, Instructions, What};
+use policy::slots::Memory;
+use protocol::{Instructions, What};
 
 use crate::callers::{self, Frames};
 use crate::modules::Modules;
@@ -30,7 +31,7 @@ struct Site {
     /// Which of the instructions' targets.
     target: u32,
     chain: Vec<Ranges>,
-    from: Option<From>,
+    from: Option<Memory>,
     bytes: (usize, usize),
 }
 
@@ -77,7 +78,7 @@ impl Sites {
         }
         Sites {
             least: sites.iter().map(|site| site.bytes.0).min().unwrap_or(usize::MAX),
-            maps: sites.iter().any(|site| site.from != Some(From::Heap)),
+            maps: sites.iter().any(|site| site.from != Some(Memory::Heap)),
             sites,
             passed: ordered(passed),
             known: (0..KNOWN).map(|_| AtomicU64::new(0)).collect(),
@@ -86,7 +87,7 @@ impl Sites {
 
     /// The target whose block of `bytes` the call that returns to `caller` asks for.
     #[inline]
-    pub fn of(&self, caller: usize, bytes: usize, from: From) -> Option<u32> {
+    pub fn of(&self, caller: usize, bytes: usize, from: Memory) -> Option<u32> {
         if bytes < self.least {
             return None;
         }
@@ -113,7 +114,7 @@ impl Sites {
     }
 
     #[cold]
-    fn among(&self, verdict: Verdict, caller: usize, bytes: usize, from: From) -> Option<u32> {
+    fn among(&self, verdict: Verdict, caller: usize, bytes: usize, from: Memory) -> Option<u32> {
         let fits = |site: &&Site| {
             site.bytes.0 <= bytes && bytes <= site.bytes.1 && site.from.is_none_or(|wanted| wanted == from)
         };

@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use live::slots::Others;
 use live::{PAGE_BYTES, Pages};
-use policy::slots::Plan;
 use protocol::{Instructions, Report, State as Stage, What};
 use sys::memory::Span;
 
@@ -56,7 +55,7 @@ fn start() {
         ));
     }
     if let Some(directed) = &instructions.directed {
-        return cdpc::start(directed);
+        return cdpc::start(directed, instructions.colors.clone());
     }
     files::out_of_the_way(|| match open(&instructions) {
         Ok(data_sets) => arm(instructions, data_sets, began),
@@ -88,8 +87,7 @@ fn leave_no_trace(instructions: &Instructions) {
 }
 
 fn open(instructions: &Instructions) -> Result<DataSets, String> {
-    let plan = Plan::read(&instructions.plan, "the plan").map_err(|error| error.to_string())?;
-    DataSets::open(&plan)
+    DataSets::open(&instructions.plan, instructions.colors.clone())
 }
 
 fn arm(instructions: Instructions, data_sets: DataSets, began: Instant) {

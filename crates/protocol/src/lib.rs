@@ -1,7 +1,7 @@
 //! What the command and the run-time inside a program say to each other.
 //!
-//! `domicile run` finds the names of a plan in the program's files before it starts, and writes
-//! [`Instructions`]: addresses in files, nothing that needs debug information to be understood. The run-time,
+//! `domicile run` reads the plan, decides the colors and finds the names in the program's files before it starts, and
+//! writes [`Instructions`]: addresses in files, nothing that needs debug information to be understood. The run-time,
 //! loaded into the program, reads them, gives the memory its colors and keeps a [`Report`] up to date
 //! in a file that both have mapped ([`Slate`]), so that it outlives the program however that ends.
 #![forbid(unsafe_code)]
@@ -13,6 +13,8 @@ mod slate;
 
 use std::path::{Path, PathBuf};
 
+use machine::Colors;
+use policy::slots::{Memory, Plan};
 use serde::{Deserialize, Serialize};
 
 pub use align::{Alignment, BadAlignment};
@@ -24,7 +26,7 @@ pub use slate::{Slate, read_slate};
 pub const ENVIRONMENT: &str = "DOMICILE_INSTRUCTIONS";
 
 /// Changes with the form of the instructions: command and run-time are installed together.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Larger instructions are not believed.
 const MOST_BYTES: u64 = 256 << 20;
@@ -43,8 +45,10 @@ pub struct Instructions {
     pub children: bool,
     /// Where the report goes: a file of [`slate::BYTES`](Slate) bytes.
     pub slate: PathBuf,
-    /// The plan, as it was written.
-    pub plan: String,
+    /// The colors that were decided on: the run-time asks nobody else.
+    pub colors: Colors,
+    /// Empty where pages get colors by what the program says.
+    pub plan: Plan,
     pub modules: Vec<Module>,
     /// One for each name of the plan's data sets that was found.
     pub targets: Vec<Target>,
@@ -105,20 +109,10 @@ pub enum What {
 pub struct Site {
     /// Code that is on the call stack, from the inside out; the last is whose memory it is.
     pub chain: Vec<Vec<Area>>,
-    /// `None`: either.
-    pub from: Option<From>,
+    /// Which calls give memory here; `None`: either.
+    pub from: Option<Memory>,
     /// Only blocks of at least, and of at most so many bytes.
     pub bytes: (u64, u64),
-}
-
-/// Which calls give memory at a site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum From {
-    /// `malloc` and its family.
-    Heap,
-    /// `mmap`, private and without a file.
-    Mmap,
 }
 
 /// Why instructions cannot be read or written.
@@ -164,6 +158,16 @@ impl Instructions {
         if instructions.version != VERSION {
             return Err(form(format!("version {}, not {VERSION}", instructions.version)));
         }
+        instructions.colors.check().map_err(|error| form(error.to_string()))?;
+        let slots = instructions.plan.slots.len();
+        if instructions
+            .plan
+            .data
+            .iter()
+            .any(|data| data.slot.is_some_and(|slot| slot >= slots))
+        {
+            return Err(form("data is in a slot that there is not".to_string()));
+        }
         let known = |area: Area| (area.module as usize) < instructions.modules.len() && area.start <= area.end;
         let areas = instructions.targets.iter().flat_map(|target| match &target.what {
             What::Symbol(areas) => areas.clone(),
@@ -180,6 +184,24 @@ impl Instructions {
 mod tests {
     use super::*;
 
+    const PLAN: &str = r#"
+        [[slot]]
+        name = "vector"
+        bytes = "512 KiB"
+        kind = "private"
+
+        [[data]]
+        symbol = "p (cg.c:40)"
+        module = "cg"
+        slot = "vector"
+        cpus = [0, 2]
+
+        [[data]]
+        site = "heap: f ← main (x.c:1)"
+        at_most = 4096
+        slot = "none"
+    "#;
+
     fn instructions() -> Instructions {
         Instructions {
             version: VERSION,
@@ -188,7 +210,8 @@ mod tests {
             preload_before: None,
             children: false,
             slate: "/tmp/slate".into(),
-            plan: String::new(),
+            colors: Colors::forced("12:4:65536").unwrap(),
+            plan: Plan::read(PLAN, "plan").unwrap(),
             modules: vec![Module {
                 path: "/bin/x".into(),
                 build_id: "ab".into(),
@@ -203,7 +226,7 @@ mod tests {
                         start: 16,
                         end: 32,
                     }]],
-                    from: Some(From::Heap),
+                    from: Some(Memory::Heap),
                     bytes: (0, u64::MAX),
                 }),
             }],
@@ -238,7 +261,7 @@ mod tests {
             Instructions::read(&path)
                 .unwrap_err()
                 .to_string()
-                .contains("version 2, not 1")
+                .contains("version 3, not 2")
         );
         let mut astray = instructions();
         astray.passed.push(Area {
@@ -248,6 +271,16 @@ mod tests {
         });
         astray.write(&path).unwrap();
         assert!(Instructions::read(&path).unwrap_err().to_string().contains("no module"));
+        let mut slotless = instructions();
+        slotless.plan.data[0].slot = Some(1);
+        slotless.write(&path).unwrap();
+        let said = Instructions::read(&path).unwrap_err().to_string();
+        assert!(said.contains("a slot that there is not"), "{said}");
+        let mut colorless = instructions();
+        colorless.colors.bits = 17;
+        colorless.write(&path).unwrap();
+        let said = Instructions::read(&path).unwrap_err().to_string();
+        assert!(said.contains("1 to 16 bits"), "{said}");
         std::fs::write(&path, "{}").unwrap();
         assert!(matches!(Instructions::read(&path), Err(InstructionsError::Form { .. })));
         std::fs::remove_file(&path).unwrap();

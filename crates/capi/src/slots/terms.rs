@@ -11,10 +11,6 @@ use crate::error::domicile_error::{
     DOMICILE_UNAVAILABLE, DOMICILE_UNFIT, DOMICILE_UNKNOWN_HANDLE,
 };
 
-/// The color of a frame has at most so many bits, between these.
-const FIRST_BIT: std::ops::RangeInclusive<u32> = 12..=40;
-const BITS: std::ops::RangeInclusive<u32> = 1..=12;
-
 /// What C asks for.
 pub fn start(attributes: &domicile_slots_attributes) -> Result<Start, Failure> {
     let on = match attributes.processors {
@@ -40,23 +36,18 @@ fn forced(attributes: &domicile_slots_attributes) -> Result<Colors, Failure> {
         color_bytes,
         ..
     } = *attributes;
-    if !FIRST_BIT.contains(&first_bit) || !BITS.contains(&bits) || !(1..=u64::from(u32::MAX)).contains(&color_bytes) {
-        let text = format!(
-            "force with first_bit {first_bit}, bits {bits}, color_bytes {color_bytes}: first_bit is {} to {}, bits {} to {}, color_bytes more than 0",
-            FIRST_BIT.start(),
-            FIRST_BIT.end(),
-            BITS.start(),
-            BITS.end()
-        );
-        return Err(Failure::saying(DOMICILE_INVALID, text));
-    }
-    Ok(Colors {
+    let colors = Colors {
         first_bit,
         bits,
         color_bytes,
         cache: "forced".to_owned(),
         source: Source::Forced,
-    })
+    };
+    colors.check().map_err(|not| {
+        let text = format!("force with first_bit {first_bit}, bits {bits}, color_bytes {color_bytes}: {not}");
+        Failure::saying(DOMICILE_INVALID, text)
+    })?;
+    Ok(colors)
 }
 
 /// Starts an application; more processors than there are stand for all of them, as a portable program has it.

@@ -17,7 +17,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use live::cdpc::POLICIES;
 use live::daemon::Client;
-use live::discovery::{self, Unknown};
+use live::discovery::ColorsFrom;
 use live::{Colors, Source};
 use policy::slots::Plan;
 use protocol::Alignment;
@@ -108,12 +108,12 @@ impl Run {
                 found.path.display()
             ));
         }
-        let (named, text) = match plan {
-            Some((plan, text)) => (named::Named::find(&plan, &found, self.skip_missing)?, text),
-            None => (named::Named::none(&found), String::new()),
+        let named = match &plan {
+            Some(plan) => named::Named::find(plan, &found, self.skip_missing)?,
+            None => named::Named::none(&found),
         };
         let forced = self.force_colors.as_ref().map(|colors| format!("force:{colors}"));
-        let colors = given.map_or_else(colors, Ok)?;
+        let colors = colors(given.map_or(ColorsFrom::Measured, ColorsFrom::Given))?;
         for note in &named.notes {
             console::note(format_args!("note: {note}"));
         }
@@ -123,10 +123,12 @@ impl Run {
             command: program,
             arguments,
             children: self.children,
+            colors: colors.clone(),
             forced,
+            plan: plan.unwrap_or_default(),
             directed: self.policy.clone().map(|policy| protocol::Directed { policy, align }),
         };
-        let ended = start.run(&found, named, text)?;
+        let ended = start.run(&found, named)?;
         for note in &ended.notes {
             console::note(format_args!("note: {note}"));
         }
@@ -143,7 +145,7 @@ impl Run {
         let Some(text) = &self.force_colors else {
             return Ok(None);
         };
-        let colors = discovery::given(text).map_err(|why| {
+        let colors = Colors::forced(text).map_err(|why| {
             Failure::usage(format!(
                 "`--force-colors {text}`: {why}; it is written BIT:BITS:BYTES, such as 12:4:65536"
             ))
@@ -196,8 +198,8 @@ fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(POLICIES)
 }
 
-/// The plan in a file, and its text.
-fn planned(path: &Path) -> Result<(Plan, String), Failure> {
+/// The plan in a file.
+fn planned(path: &Path) -> Result<Plan, Failure> {
     use std::io::Read;
     let told = |error: std::io::Error| Failure::work(format!("cannot read {}: {error}", path.display()));
     let mut text = String::new();
@@ -207,15 +209,13 @@ fn planned(path: &Path) -> Result<(Plan, String), Failure> {
         let why = format!("{} is no plan: more than {MOST_BYTES} bytes", path.display());
         return Err(Failure::work(why));
     }
-    let plan = Plan::read(&text, &path.display().to_string()).map_err(Failure::work)?;
-    Ok((plan, text))
+    Plan::read(&text, &path.display().to_string()).map_err(Failure::work)
 }
 
 /// The colors to be used, or why there are none.
-fn colors() -> Result<Colors, Failure> {
-    let served = || Some(Client::find().ok()?.colors().clone());
-    let found = discovery::agreed(served, Unknown::Measure);
-    found.map_err(|error| {
+fn colors(from: ColorsFrom) -> Result<Colors, Failure> {
+    let decided = from.decide(|| Some(Client::find().ok()?.colors().clone()));
+    decided.map_err(|error| {
         Failure::work(format!(
             "{error}\nThe program was not started. `domicile probe` tells more; --force-colors BIT:BITS:BYTES goes on all \
              the same, for instance 12:4:65536."

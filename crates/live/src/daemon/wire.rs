@@ -428,16 +428,17 @@ fn address(start: u64) -> Result<u64, Malformed> {
 fn colors(from: &mut Reader<'_>) -> Result<Colors, Malformed> {
     let (first_bit, bits, color_bytes) = (from.u32()?, from.u32()?, from.u64()?);
     let validated = from.bool()?;
-    if !(12..52).contains(&first_bit) || 1 << bits.min(31) > COLORS {
-        return Err(Malformed::Range);
-    }
-    Ok(Colors {
+    let colors = Colors {
         first_bit,
         bits,
         color_bytes,
         cache: from.text(TEXT_BYTES)?,
         source: if validated { Source::Validated } else { Source::Forced },
-    })
+    };
+    if colors.check().is_err() || colors.count() as usize > COLORS {
+        return Err(Malformed::Range);
+    }
+    Ok(colors)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::place::Nothing;
 use super::served::Served;
 use super::{Application, Error};
 use crate::daemon::Client;
-use crate::discovery::{self, Unknown};
+use crate::discovery::{ColorsFrom, Unknown, discover};
 use crate::{Colors, Config, Engine, PAGE_BYTES, Source};
 
 /// How an application wants to start.
@@ -29,18 +29,6 @@ pub enum On {
     Processors(u32),
     /// Those of these cpus, and only these cpus.
     Cpus(Vec<u32>),
-}
-
-/// Where the colors come from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum ColorsFrom {
-    /// What was validated since the last boot, or `DOMICILE_COLORS` forces; refused where neither is.
-    #[default]
-    Found,
-    /// The same, but measured now where nobody has measured yet (about two seconds).
-    Measured,
-    /// These.
-    Given(Colors),
 }
 
 /// Who keeps the ledger and has frames at hand.
@@ -66,7 +54,7 @@ impl Application {
         if sys::requests::recording() {
             let colors = match start.colors {
                 ColorsFrom::Given(colors) => colors,
-                _ => discovery::discover(Unknown::Refuse).or_else(|_| described())?,
+                _ => discover(Unknown::Refuse).or_else(|_| described())?,
             };
             let (caches, cpus) = caches_and_cpus(&colors, &allowed, &start.on)?;
             let ledger = Recorded(Own::new(caches.clone())?);
@@ -119,11 +107,7 @@ fn colors_and_daemon(from: ColorsFrom, through: Through) -> Result<(Colors, Daem
         Through::DaemonIfThere => Client::find().map_err(|error| error.to_string()),
     };
     let served = || Some(client.as_ref().ok()?.colors().clone());
-    let colors = match from {
-        ColorsFrom::Given(colors) => colors,
-        ColorsFrom::Found => discovery::agreed(served, Unknown::Refuse)?,
-        ColorsFrom::Measured => discovery::agreed(served, Unknown::Measure)?,
-    };
+    let colors = from.decide(served)?;
     let client = match client {
         Ok(client) => client,
         Err(why) => return Ok((colors, Err(why))),

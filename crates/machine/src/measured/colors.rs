@@ -18,6 +18,7 @@ mod verdict;
 use serde::{Deserialize, Serialize};
 
 use super::{Effort, saved};
+use crate::frame_colors::{ColorSource, Colors};
 use crate::model::{Index, Kind};
 use crate::{HostReport, host};
 
@@ -46,6 +47,18 @@ pub struct Validated {
     pub confidence: f64,
     /// How the frames' bits were known.
     pub frames: FrameSource,
+}
+
+impl From<Validated> for Colors {
+    fn from(validated: Validated) -> Colors {
+        Colors {
+            first_bit: validated.first_bit,
+            bits: validated.bits,
+            color_bytes: validated.color_bytes,
+            cache: validated.cache,
+            source: ColorSource::Validated,
+        }
+    }
 }
 
 /// Why there are no colors to use.

@@ -51,33 +51,37 @@ mod write;
 pub use names::{Frame, Memory, Place, Site, Symbol};
 pub use read::PlanError;
 
+use serde::{Deserialize, Serialize};
+
 use super::Kind;
 
 /// Most slots, and most entries for data, in one plan.
 pub const PLAN_LIMIT: usize = 4096;
 
-/// Slots, and what is placed in them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Slots, and what is placed in them. Serialized it has no comments; people write it as [`Plan::read`] reads it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// What stands above it all as a comment: where the plan is from. Not read back.
+    #[serde(skip)]
     pub about: Vec<String>,
     pub slots: Vec<PlannedSlot>,
     pub data: Vec<PlannedData>,
 }
 
 /// A slot to define.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedSlot {
     pub name: String,
     /// Of cache, in each shared cache that it is used on; more than 0.
     pub bytes: u64,
     pub kind: Kind,
     /// Why it is proposed, written as a comment. Not read back.
+    #[serde(skip)]
     pub why: Option<String>,
 }
 
 /// Data to place in a slot.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedData {
     pub what: What,
     /// Which slot, as its place in [`Plan::slots`]; `None`: do not keep it in the cache.
@@ -85,11 +89,13 @@ pub struct PlannedData {
     /// Cpus whose threads use it; empty: all that the program may use.
     pub cpus: Vec<u32>,
     /// Why it is proposed, written as a comment. Not read back.
+    #[serde(skip)]
     pub why: Option<String>,
 }
 
 /// Which data is meant.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum What {
     /// A variable of the program or of a library.
     Symbol {

@@ -1,8 +1,8 @@
 //! The data of a plan, found in the program's files.
 
 use capture::locate::{LocateError, Program, Range};
-use policy::slots::{Memory, Plan, What as Planned};
-use protocol::{Area, From, Module, Site, Target, What};
+use policy::slots::{Plan, What as Planned};
+use protocol::{Area, Module, Site, Target, What};
 
 use crate::failure::Failure;
 
@@ -53,10 +53,7 @@ impl Named {
                         sites.extend(chain.iter().flatten().copied());
                         What::Site(Site {
                             chain: chain.iter().map(|ranges| ranges.iter().map(area).collect()).collect(),
-                            from: site.memory.map(|memory| match memory {
-                                Memory::Heap => From::Heap,
-                                Memory::Map => From::Mmap,
-                            }),
+                            from: site.memory,
                             bytes: (*at_least, *at_most),
                         })
                     });

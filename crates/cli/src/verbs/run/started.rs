@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use capture::locate::Program;
+use live::Colors;
+use policy::slots::Plan;
 use protocol::{Directed, Instructions, Report, VERSION};
 use sys::supervise::Supervisor;
 
@@ -23,8 +25,11 @@ pub struct Start<'a> {
     pub command: &'a OsStr,
     pub arguments: &'a [OsString],
     pub children: bool,
-    /// Colors for the run-time, as the environment has them.
+    pub colors: Colors,
+    /// The same for the program's own use of the library, as the environment has them.
     pub forced: Option<String>,
+    /// Empty where the program's loops say what it has.
+    pub plan: Plan,
     /// Instead of a plan.
     pub directed: Option<Directed>,
 }
@@ -39,7 +44,7 @@ pub struct Ended {
 }
 
 impl Start<'_> {
-    pub fn run(self, program: &Program, named: Named, plan: String) -> Result<Ended, Failure> {
+    pub fn run(self, program: &Program, named: Named) -> Result<Ended, Failure> {
         // From here on whatever asks us to end is the program's to answer: the folder is never left behind.
         let mut supervisor =
             Supervisor::begin().map_err(|error| Failure::work(format!("cannot catch signals: {error}")))?;
@@ -61,7 +66,8 @@ impl Start<'_> {
             preload_before: before.clone(),
             children: self.children,
             slate: slate.clone(),
-            plan,
+            colors: self.colors,
+            plan: self.plan,
             modules: named.modules,
             targets: named.targets,
             passed: named.passed,

@@ -40,8 +40,9 @@ fn requests() -> impl Strategy<Value = Request> {
 }
 
 fn answers() -> impl Strategy<Value = Answer> {
-    let colors = (12..52u32, 0..=11u32, any::<u64>(), "[a-zA-Z0-9é]{0,100}", any::<bool>()).prop_map(
-        |(first_bit, bits, color_bytes, cache, validated)| Colors {
+    let placed = (1..=11u32).prop_flat_map(|bits| (Colors::FIRST_BIT..=52 - bits, Just(bits)));
+    let colors = (placed, Colors::COLOR_BYTES, "[a-zA-Z0-9é]{0,100}", any::<bool>()).prop_map(
+        |((first_bit, bits), color_bytes, cache, validated)| Colors {
             first_bit,
             bits,
             color_bytes,

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use crate::frame_colors::Colors;
 use crate::measured::chase::Random;
 
 /// Lowest bit of an address that the choice of a frame decides.
-pub const FIRST_BIT: u32 = 12;
+pub const FIRST_BIT: u32 = Colors::FIRST_BIT;
 /// Lines of 64 bytes in a page of 4 KiB.
 pub const LINES: u32 = 64;
 /// Words of 8 bytes in a line.

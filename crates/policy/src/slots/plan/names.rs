@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// A variable, as `p`, `p (cg.c:40)` or, where a trace has several programs, `p [cg]`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Symbol {
     pub name: String,
     /// The program it belongs to, where the name says.
@@ -48,7 +50,8 @@ impl fmt::Display for Symbol {
 }
 
 /// How a block came to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Memory {
     /// malloc and its family, `new`.
     Heap,
@@ -78,7 +81,7 @@ pub struct Frame<'a> {
 /// heap: grow ← addRow (libtable.so.1)             a wrapper of malloc, who called it, and the file that has no lines
 /// mmap: cg+0x12f0 ← main                          a place without a name, and the nearest named one around it
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Site {
     /// `None`: either.
     pub memory: Option<Memory>,
@@ -89,7 +92,8 @@ pub struct Site {
 }
 
 /// The part in parentheses.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Place {
     /// Last part of the path of a source file, and a line.
     Line { file: String, line: u32 },
