@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use machine::Machine;
-use results::{Advice, Facts, Outcome};
+use results::{Advice, Collision, Facts, Outcome, Structure};
 use sim::{Detail, PolicySpec, SimError, Simulated};
 use trace::Trace;
 
@@ -19,7 +19,7 @@ const MOST: usize = 10;
 const FEW: u64 = 10;
 
 /// Lines with false sharing that are looked at.
-const COLLISIONS: usize = 10;
+const COLLISIONS: usize = 1000;
 
 /// What is said of a program without marks.
 const UNMARKED: &str = "the trace has no marked work items, so what another order of the work would gain is not known: put \
@@ -126,13 +126,9 @@ pub fn advice_of(
         .find(|outcome| outcome.policy == baseline)
         .or(policies.iter().find(|outcome| outcome.order.is_none()))
         .or(policies.first());
-    let mut structures = base.and_then(|base| base.structures.clone()).unwrap_or_default();
-    structures.sort_by_key(|structure| Reverse((structure.stall_ns, structure.nearest().misses)));
-    structures.retain(|structure| structure.nearest().misses > 0);
+    let mut structures = base.map_or_else(Vec::new, worst_structures);
     structures.truncate(MOST);
-    let mut false_sharing = base.and_then(|base| base.false_sharing.clone()).unwrap_or_default();
-    false_sharing.retain(|collision| collision.misses >= FEW);
-    false_sharing.sort_by_key(|collision| Reverse(collision.misses));
+    let mut false_sharing = base.map_or_else(Vec::new, worst_lines);
     false_sharing.truncate(MOST);
     let mut advice = Advice {
         baseline: base.map_or_else(String::new, |base| base.policy.clone()),
@@ -150,6 +146,22 @@ pub fn advice_of(
     };
     advice.verdict = verdict::verdict(&advice);
     advice
+}
+
+/// The data structures that miss under a policy, those that cost most first. Of the baseline an advice names the first ten.
+pub fn worst_structures(outcome: &Outcome) -> Vec<Structure> {
+    let mut structures = outcome.structures.clone().unwrap_or_default();
+    structures.sort_by_key(|structure| Reverse((structure.stall_ns, structure.nearest().misses)));
+    structures.retain(|structure| structure.nearest().misses > 0);
+    structures
+}
+
+/// The lines with false sharing under a policy, those with most of it first. Of the baseline an advice names the first ten.
+pub fn worst_lines(outcome: &Outcome) -> Vec<Collision> {
+    let mut lines = outcome.false_sharing.clone().unwrap_or_default();
+    lines.retain(|collision| collision.misses >= FEW);
+    lines.sort_by_key(|collision| Reverse(collision.misses));
+    lines
 }
 
 /// Policy `cdpc` without a hint is page coloring, which is there already: it is left out, and why is said where it could

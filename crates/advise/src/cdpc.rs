@@ -7,8 +7,6 @@ use results::{Cache, CdpcAdvice, CdpcArray, CdpcRival, Change, Outcome, Structur
 use crate::names::with_colors;
 use crate::words::{NOTHING, list, saved};
 
-/// Arrays that are named.
-const ARRAYS: usize = 10;
 /// An array with a smaller part of the conflicts is not named.
 const FEW: f64 = 0.01;
 /// What policies that it is compared with do to pages' colors.
@@ -153,7 +151,6 @@ fn arrays(structures: &[Structure], level: u8) -> Vec<CdpcArray> {
     let all: u64 = arrays.iter().map(|array| array.conflicts).sum();
     arrays.retain(|array| array.conflicts > 0 && array.conflicts as f64 >= FEW * all as f64);
     arrays.sort_by_key(|array| Reverse(array.conflicts));
-    arrays.truncate(ARRAYS);
     arrays
 }
 

@@ -13,6 +13,7 @@ mod destination;
 mod failure;
 mod kept;
 mod progress;
+mod shown;
 mod suggested;
 mod verbs;
 

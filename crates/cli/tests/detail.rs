@@ -119,3 +119,61 @@ fn simulate_splits_by_what_it_is_asked_for() {
     addresses.sort_unstable();
     assert_eq!(addresses, [Some(0x10_0000), Some(0x30_0000)]);
 }
+
+#[test]
+fn lists_have_the_rows_that_are_asked_for() {
+    let room = Room::new();
+    let touched: String = (0..130)
+        .map(|page| format!("0 r {:x} 4\n", 0x10_0000 + page * 4096))
+        .collect();
+    let trace = room.trace("many.trace", &touched);
+    let simulate = |more: &[&str]| {
+        let fixed = ["simulate", &trace, "--machine", "simos-r4400", "--by", "page"];
+        output(&[&fixed[..], more].concat(), 0).0
+    };
+    let pages = |text: &str| text.lines().filter(|line| line.contains(" 0x1")).count();
+    assert_eq!(pages(&simulate(&[])), 20);
+    let few = simulate(&["--top", "3"]);
+    assert!(pages(&few) == 3 && few.contains("and 97 more pages"), "{few}");
+    assert_eq!(pages(&simulate(&["--top", "120"])), 120);
+    assert_eq!(pages(&simulate(&["--top", "all"])), 130);
+    // JSON has as many as are found; more are where more are asked for, and fewer never.
+    let found = |more: &[&str]| {
+        let fixed = ["simulate", &trace, "--machine", "simos-r4400", "--by", "page", "--json"];
+        json(&[&fixed[..], more].concat())[0]["pages"].as_array().map(Vec::len)
+    };
+    assert_eq!(
+        [&[][..], &["--top", "3"], &["--top", "all"]].map(found),
+        [Some(100), Some(100), Some(130)]
+    );
+
+    // A saved result is shown again, with as many.
+    let saved = output(
+        &["simulate", &trace, "--machine", "simos-r4400", "--by", "page", "--json"],
+        0,
+    )
+    .0;
+    let saved = room.file("saved.json", &saved);
+    assert_eq!(pages(&output(&["report", &saved], 0).0), 20);
+    assert_eq!(pages(&output(&["report", &saved, "--top", "all"], 0).0), 100);
+}
+
+#[test]
+fn rows_are_asked_for_only_where_there_are_lists() {
+    let room = Room::new();
+    let trace = room.trace("t.trace", "0 r 0 4\n");
+    let simulate = ["simulate", &trace, "--machine", "simos-r4400", "--top", "3"];
+    let said = |arguments: &[&[&str]]| output(&arguments.concat(), 2).1;
+    assert!(said(&[&simulate]).contains("add `--by structure`"));
+    assert!(said(&[&simulate, &["--by", "thread"]]).contains("add `--by structure`"));
+    assert!(said(&[&simulate, &["--by", "structure", "--json"]]).contains("add `--by page`"));
+    assert!(said(&[&["advise", &trace, "--top", "3", "--json"]]).contains("leave out `--top` or `--json`"));
+    assert!(said(&[&["report", "x.json", "--top", "3", "--json"]]).contains("leave out `--top` or `--json`"));
+    assert!(said(&[&["report", "x.json", "--top", "3", "--html", "y"]]).contains("leave out `--top` or `--html`"));
+    for wrong in ["0", "-1", "few"] {
+        assert!(
+            said(&[&["report", "x.json", &format!("--top={wrong}")]]).contains("or `all`"),
+            "{wrong}"
+        );
+    }
+}

@@ -7,8 +7,6 @@
 #![forbid(unsafe_code)]
 
 mod align;
-mod cdpc;
-mod report;
 mod slate;
 
 use std::path::{Path, PathBuf};
@@ -18,8 +16,7 @@ use policy::slots::{Memory, Plan};
 use serde::{Deserialize, Serialize};
 
 pub use align::{Alignment, BadAlignment};
-pub use cdpc::{Brought, CdpcReport, Chosen, LeftOut, Padded, When};
-pub use report::{DataReport, Report, Share, State};
+pub use results::run::{Brought, CdpcReport, Chosen, DataReport, LeftOut, Padded, Report, Share, State, When};
 pub use slate::{Slate, read_slate};
 
 /// Names the file of the instructions to the run-time.

@@ -7,7 +7,8 @@ mod outcomes;
 
 use results::{Advice, Outcome};
 
-use markup::{Html, escape};
+use crate::escape::escape;
+use markup::Html;
 
 /// Colors and layout, for light and dark screens and for paper.
 const STYLE: &str = include_str!("html/style.css");

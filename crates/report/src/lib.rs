@@ -1,35 +1,42 @@
-//! Results, made readable: tables for terminals and one self-contained HTML page.
+//! Results, made readable: tables, described once, and drawn as text for terminals or as HTML.
 //!
 //! Everything here is pure: data in, text out. The data are the types of [`results`], fresh or read from what was saved, so
-//! that a saved result is shown exactly as a fresh one.
+//! that a saved result is shown exactly as a fresh one. [`tables`], [`advice_tables`] and [`outcome_tables`] give a result's
+//! tables: each is a description, which draws itself ([`Table::text`], [`Table::html`]).
 #![forbid(unsafe_code)]
 
 mod advice_text;
 mod bar;
 mod cdpc;
-mod cdpc_text;
+mod escape;
 mod html;
-mod lists;
 mod outcome_text;
-mod split_text;
 mod table;
-mod traffic_text;
+mod tables;
 mod work;
 
 use results::Document;
 
 pub use advice_text::advice;
 pub use html::{advice_page, outcomes_page};
-pub use lists::{machines, policies};
 pub use outcome_text::outcomes;
 pub use results::{bytes, count, nanoseconds, percent};
-pub use table::{Cell, Column, Table};
+pub use table::{Cell, Column, Exact, Layout, Role, Rounding, Table, Tone, Value, heading};
+pub use tables::{Top, machines, of_advice as advice_tables, of_outcomes as outcome_tables, policies};
 
 /// A saved result for terminals, in at most `width` columns.
-pub fn text(document: &Document, width: usize) -> String {
+pub fn text(document: &Document, width: usize, top: Top) -> String {
     match document {
-        Document::Advice(of) => advice(of, width),
-        Document::Outcomes(of) => outcomes(of, width),
+        Document::Advice(of) => advice(of, width, top),
+        Document::Outcomes(of) => outcomes(of, width, top),
+    }
+}
+
+/// The tables of a saved result, in the order in which they are shown.
+pub fn tables(document: &Document, top: Top) -> Vec<Table> {
+    match document {
+        Document::Advice(of) => advice_tables(of, top),
+        Document::Outcomes(of) => outcome_tables(of, top),
     }
 }
 

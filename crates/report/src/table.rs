@@ -1,229 +1,220 @@
-//! Tables for terminals: aligned columns that fit the width there is.
+//! A table, described once: its title, its columns and what they hold, its cells with their exact values, its notes.
+//!
+//! It is drawn as text ([`Table::text`], [`Table::section`], [`Table::facts`]) and as HTML ([`Table::html`]). A description
+//! knows nothing of either: a cell says what it is and how it is rounded for people, a column says what it holds.
 
-use anstyle::{AnsiColor, Style};
+mod cell;
+mod html;
+mod text;
 
-pub const HEADING: Style = Style::new().bold();
-pub const FAINT: Style = Style::new().dimmed();
-pub const NAME: Style = AnsiColor::Cyan.on_default();
-pub const GOOD: Style = AnsiColor::Green.on_default();
-pub const BAD: Style = AnsiColor::Red.on_default();
-pub const PLAIN: Style = Style::new();
+pub use cell::{Cell, Exact, Rounding, Tone, Value};
+pub use text::{FAINT, HEADING, PLAIN, cut, heading, paragraph, unbroken};
 
-/// Columns of space between two columns of a table.
-const GAP: usize = 2;
-/// The narrowest that a text that may be cut is cut to.
-const LEAST: usize = 12;
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// What a row is about.
+    Label,
+    Text,
+    Count,
+    /// Fractions of a whole.
+    Share,
+    /// How much more or less than something else; exactly, the ratio to that.
+    Change,
+    /// Nanoseconds.
+    Time,
+    Bytes,
+    Address,
+    /// Other numbers, in the column's unit.
+    Number,
+    /// Fractions of the longest bar.
+    Bar,
+}
 
-/// How a column is laid out.
+impl Role {
+    /// Its name: the class of its cells in HTML.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Label => "label",
+            Role::Text => "text",
+            Role::Count => "count",
+            Role::Share => "share",
+            Role::Change => "change",
+            Role::Time => "time",
+            Role::Bytes => "bytes",
+            Role::Address => "address",
+            Role::Number => "number",
+            Role::Bar => "bar",
+        }
+    }
+
+    /// What the exact values of its cells are in; empty for counts, fractions and what is no number.
+    fn unit(self) -> &'static str {
+        match self {
+            Role::Time => "ns",
+            Role::Bytes => "bytes",
+            _ => "",
+        }
+    }
+
+    fn layout(self) -> Layout {
+        match self {
+            Role::Label | Role::Text | Role::Bar => Layout::Left,
+            _ => Layout::Right,
+        }
+    }
+}
+
+/// How a column is laid out where there is little room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Column {
-    /// Text, to the left, never cut.
+pub enum Layout {
+    /// To the left, never cut.
     Left,
-    /// Numbers, to the right, never cut.
+    /// To the right, never cut.
     Right,
-    /// Text, to the left, cut in the middle where the table would be too wide.
+    /// To the left, cut in the middle where the table would be too wide.
     Cut,
-    /// Text, to the left, broken into lines where the table would be too wide. The last column only.
+    /// To the left, broken into lines where the table would be too wide. The last column only.
     Wrap,
 }
 
-#[derive(Clone, Debug)]
-pub struct Cell {
-    pub text: String,
-    pub style: Style,
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    role: Role,
+    /// What stands above it; nothing where its cells speak for themselves.
+    title: String,
+    /// What it is called where every column needs a name.
+    name: String,
+    unit: &'static str,
+    layout: Layout,
 }
 
-impl<T: Into<String>> From<T> for Cell {
-    fn from(text: T) -> Self {
-        Cell {
-            text: text.into(),
-            style: PLAIN,
+impl Column {
+    pub fn new(role: Role, title: impl Into<String>) -> Column {
+        let title = title.into();
+        Column {
+            role,
+            name: title.trim().to_string(),
+            title,
+            unit: role.unit(),
+            layout: role.layout(),
         }
+    }
+
+    /// The same column, cut in the middle where the table would be too wide.
+    pub fn cut(self) -> Column {
+        Column {
+            layout: Layout::Cut,
+            ..self
+        }
+    }
+
+    /// The same column, broken into lines where the table would be too wide.
+    pub fn wrap(self) -> Column {
+        Column {
+            layout: Layout::Wrap,
+            ..self
+        }
+    }
+
+    /// The name of a column that has no title.
+    pub fn named(self, name: impl Into<String>) -> Column {
+        Column {
+            name: name.into(),
+            ..self
+        }
+    }
+
+    /// What its exact values are in.
+    pub fn of(self, unit: &'static str) -> Column {
+        Column { unit, ..self }
+    }
+
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn unit(&self) -> &'static str {
+        self.unit
+    }
+
+    pub fn layout(&self) -> Layout {
+        self.layout
     }
 }
 
-impl Cell {
-    pub fn styled(text: impl Into<String>, style: Style) -> Self {
-        Cell {
-            text: text.into(),
-            style,
-        }
-    }
-}
-
-/// A table under construction; every row has as many cells as there are columns.
+/// A table; every row has as many cells as there are columns.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
+    title: String,
     columns: Vec<Column>,
-    titles: Vec<String>,
     rows: Vec<Vec<Cell>>,
+    notes: Vec<String>,
+    /// Whether it goes on under the title of the table before it.
+    continued: bool,
 }
 
 impl Table {
-    pub fn new<T: Into<String>>(columns: impl IntoIterator<Item = (Column, T)>) -> Self {
-        let (columns, titles) = columns
-            .into_iter()
-            .map(|(column, title)| (column, title.into()))
-            .unzip();
+    pub fn new(title: impl Into<String>, columns: impl IntoIterator<Item = Column>) -> Table {
         Table {
-            columns,
-            titles,
-            rows: Vec::new(),
+            title: title.into(),
+            columns: columns.into_iter().collect(),
+            ..Table::default()
+        }
+    }
+
+    /// A list of facts: what each is about, and what it is.
+    pub fn of_facts<'a>(title: impl Into<String>, facts: impl IntoIterator<Item = (&'a str, String)>) -> Table {
+        let mut table = Table::new(
+            title,
+            [
+                Column::new(Role::Label, "").named("fact"),
+                Column::new(Role::Text, "").named("value"),
+            ],
+        );
+        for (name, value) in facts {
+            table.row([name.into(), value.into()]);
+        }
+        table
+    }
+
+    /// The same table, under the title of the one before it.
+    pub fn continued(self) -> Table {
+        Table {
+            continued: true,
+            ..self
         }
     }
 
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
-        self.rows.push(cells.into_iter().collect());
+        let cells: Vec<Cell> = cells.into_iter().collect();
+        debug_assert_eq!(cells.len(), self.columns.len(), "a row of {}", self.title);
+        self.rows.push(cells);
     }
 
-    /// The table in at most `width` columns, each line indented by two.
-    pub fn render(&self, width: usize) -> String {
-        let widths = self.widths(width.saturating_sub(2));
-        let mut text = String::new();
-        if self.titles.iter().any(|title| !title.is_empty()) {
-            let titles: Vec<_> = self.titles.iter().map(|title| Cell::styled(title, FAINT)).collect();
-            self.line(&mut text, &titles, &widths);
-        }
-        for row in &self.rows {
-            self.line(&mut text, row, &widths);
-        }
-        text
+    /// A sentence below the table.
+    pub fn note(&mut self, text: impl Into<String>) {
+        self.notes.push(text.into());
     }
 
-    fn widths(&self, width: usize) -> Vec<usize> {
-        let mut widths: Vec<usize> = self.titles.iter().map(|title| columns(title)).collect();
-        for row in &self.rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(columns(&cell.text));
-            }
-        }
-        let total = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
-        let mut excess = total.saturating_sub(width);
-        // Wrapped text gives way before text that would be lost.
-        for kind in [Column::Wrap, Column::Cut] {
-            for (column, own) in self.columns.iter().zip(&mut widths) {
-                let least = if kind == Column::Wrap { 2 * LEAST } else { LEAST };
-                if *column == kind && *own > least {
-                    let narrower = (*own - least).min(excess);
-                    *own -= narrower;
-                    excess -= narrower;
-                }
-            }
-        }
-        widths
+    pub fn title(&self) -> &str {
+        &self.title
     }
 
-    fn line(&self, text: &mut String, cells: &[Cell], widths: &[usize]) {
-        let mut line = String::from("  ");
-        let mut at = 2;
-        for (number, ((column, cell), &width)) in self.columns.iter().zip(cells).zip(widths).enumerate() {
-            let mut lines = match column {
-                Column::Left | Column::Right => vec![cell.text.clone()],
-                Column::Cut => vec![cut(&cell.text, width)],
-                Column::Wrap => wrap(&cell.text, width),
-            }
-            .into_iter();
-            let first = lines.next().unwrap_or_default();
-            let last = cells[number + 1..].iter().all(|cell| cell.text.is_empty());
-            let space = match column {
-                Column::Right => " ".repeat(width.saturating_sub(columns(&first))),
-                _ if last => String::new(),
-                _ => " ".repeat(width.saturating_sub(columns(&first))),
-            };
-            let style = if first.is_empty() { PLAIN } else { cell.style };
-            line += &match column {
-                Column::Right => format!("{space}{style}{first}{style:#}"),
-                _ => format!("{style}{first}{style:#}{space}"),
-            };
-            for next in lines {
-                line += &format!("\n{}{style}{next}{style:#}", " ".repeat(at));
-            }
-            line += &" ".repeat(GAP);
-            at += width + GAP;
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-}
-
-/// Columns that a text takes on a terminal, for the scripts that names are written in.
-pub fn columns(text: &str) -> usize {
-    text.chars().count()
-}
-
-/// A text in at most `width` columns, what is too much left out of its middle.
-pub fn cut(text: &str, width: usize) -> String {
-    let characters: Vec<char> = text.chars().collect();
-    if characters.len() <= width {
-        return text.to_string();
-    }
-    let kept = width.saturating_sub(1);
-    let (head, tail) = (kept.div_ceil(2), kept / 2);
-    let head = characters[..head].iter();
-    head.chain(&['…'])
-        .chain(&characters[characters.len() - tail..])
-        .collect()
-}
-
-/// What does not leave a line for the next one in the middle of a text.
-const TIE: char = '\u{a0}';
-
-/// A text that is not broken into lines.
-pub fn unbroken(text: &str) -> String {
-    text.replace(' ', &TIE.to_string())
-}
-
-/// A text in lines of at most `width` columns, broken at spaces.
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        match lines.last_mut() {
-            Some(line) if columns(line) + 1 + columns(word) <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_string()),
-        }
-    }
-    if lines.is_empty() {
-        lines.push(String::new());
-    }
-    lines.iter().map(|line| line.replace(TIE, " ")).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use anstream::adapter::strip_str;
-
-    use super::*;
-
-    #[test]
-    fn tables_align_and_fit() {
-        let mut table = Table::new([
-            (Column::Cut, "name"),
-            (Column::Right, "misses"),
-            (Column::Wrap, "what it is"),
-        ]);
-        table.row(["a_rather_long_name_of_a_structure".into(), "12".into(), "short".into()]);
-        table.row([
-            "b".into(),
-            "1200".into(),
-            "a text that goes on for more than one line".into(),
-        ]);
-        assert_eq!(
-            strip_str(&table.render(50)).to_string(),
-            "  name            misses  what it is\n  \
-               a_rathe…ucture      12  short\n  \
-               b                 1200  a text that goes on for\n                          more than one line\n"
-        );
-        let wide = table.render(200);
-        assert!(wide.contains("a_rather_long_name_of_a_structure"));
-        assert_eq!(wide.lines().count(), 3);
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
     }
 
-    #[test]
-    fn cutting_keeps_both_ends() {
-        assert_eq!(cut("abcdefgh", 5), "ab…gh");
-        assert_eq!(cut("äöü", 3), "äöü");
-        assert_eq!(cut("abc", 0), "…");
+    pub fn rows(&self) -> &[Vec<Cell>] {
+        &self.rows
+    }
+
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 }

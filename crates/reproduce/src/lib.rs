@@ -31,5 +31,5 @@ pub use plot::plot;
 pub use record::Keeping;
 pub use reproduce::{Options, Reproduction, Section};
 pub use slot_cost::{SlotCost, Way, measure as measure_slot_cost};
-pub use text::text;
+pub use text::{table, text};
 pub use watch::{Step, Watch};

@@ -1,6 +1,6 @@
 //! Sections as tables for terminals: the paper's number, ours, and the ratio.
 
-use report::{Column, Table};
+use report::{Cell, Column, Exact, Role, Table};
 
 use crate::line::Line;
 use crate::reproduce::Section;
@@ -8,29 +8,8 @@ use crate::reproduce::Section;
 /// A section in `columns` columns of a terminal.
 pub fn text(section: &Section, columns: usize) -> String {
     let item = &section.item;
-    let mut out = format!("{}: {} (section {})\n", heading(&item.name), item.title, item.section);
-    let mut table = Table::new([
-        (Column::Left, ""),
-        (Column::Left, ""),
-        (Column::Right, "paper"),
-        (Column::Right, "here"),
-        (Column::Right, "here/paper"),
-        (Column::Left, ""),
-    ]);
-    let mut last = "";
-    for line in &section.lines {
-        let title = if line.row == last { "" } else { &line.row };
-        last = &line.row;
-        table.row([
-            title.into(),
-            line.column.as_str().into(),
-            number(line.paper_value, line).into(),
-            number(line.value, line).into(),
-            ratio(line.ratio).into(),
-            unit(line, &item.unit).into(),
-        ]);
-    }
-    out += &table.render(columns);
+    let table = table(section);
+    let mut out = format!("{}\n{}", table.title(), table.text(columns));
     let mut reasons: Vec<String> = Vec::new();
     for line in &section.lines {
         if let Some(reason) = &line.reason {
@@ -51,6 +30,39 @@ pub fn text(section: &Section, columns: usize) -> String {
         out += &format!("  {note}\n");
     }
     out
+}
+
+/// The paper's numbers and ours, line by line. The unit is the last column's where it is not the whole table's.
+pub fn table(section: &Section) -> Table {
+    let item = &section.item;
+    let mut table = Table::new(
+        format!("{}: {} (section {})", heading(&item.name), item.title, item.section),
+        [
+            Column::new(Role::Label, "").named("row"),
+            Column::new(Role::Text, "").named("column"),
+            Column::new(Role::Number, "paper"),
+            Column::new(Role::Number, "here"),
+            Column::new(Role::Number, "here/paper"),
+            Column::new(Role::Text, "").named("unit"),
+        ],
+    );
+    let cell = |value: Option<f64>, words: String| match value {
+        Some(value) => Cell::number(Exact::Real(value), words),
+        None => Cell::from(words),
+    };
+    let mut last = "";
+    for line in &section.lines {
+        table.row([
+            Cell::from(&line.row).again(line.row == last),
+            line.column.as_str().into(),
+            cell(line.paper_value, number(line.paper_value, line)),
+            cell(line.value, number(line.value, line)),
+            cell(line.ratio, ratio(line.ratio)),
+            unit(line, &item.unit).into(),
+        ]);
+        last = &line.row;
+    }
+    table
 }
 
 /// `Table 3` for `table3`.

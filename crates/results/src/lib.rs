@@ -12,10 +12,12 @@ mod cache;
 mod detail;
 mod document;
 mod gains;
+mod hints;
 mod lenient;
 mod number;
 mod outcome;
 mod placed;
+pub mod run;
 mod saved;
 #[cfg(feature = "schema")]
 pub mod schema;
@@ -25,6 +27,10 @@ pub use cache::{CLASSES, Cache, ClassTotals, Misses, Stall, StallByClass};
 pub use detail::{Collision, Page, Side, Structure, StructureKind, Thread};
 pub use document::{Document, Unreadable, values};
 pub use gains::{CacheChange, CdpcAdvice, CdpcArray, CdpcRival, Change, SlotAdvice, SlotData, WorkAdvice};
+pub use hints::{
+    BroughtBlocks, ExplainedHints, ExplainedPolicy, ExplainedProcess, HintedArray, HintedMachine, HintedSegment,
+    HintedSet, MappedArray, MappedPage, PageMap, WeighedArrays,
+};
 pub use number::{bytes, change, count, nanoseconds, percent, time};
 pub use outcome::{Bus, Cpu, CpuMemory, HintCounts, Memory, Outcome, Prefetches, Time, Tlb, Work};
 pub use placed::{Cdpc, Slots};

@@ -19,9 +19,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use policy::cdpc::{Machine, Source, Wanted};
+use results::PageMap;
 
-pub use explain::{Explained, ExplainedProcess};
-pub use map::{MappedArray, MappedPage, PageMap};
 pub use material::{Material, OfTrace};
 pub use told::Told;
 

@@ -49,7 +49,7 @@ mod warm;
 mod window;
 mod work;
 
-pub use cdpc::{Explained, ExplainedProcess, MappedArray, MappedPage, PageMap, Told};
+pub use cdpc::Told;
 pub use config::{Config, Costs, Detail, Order, PolicySpec, VERGHESE96, Window};
 pub use curves::{CURVE_PAGES, CurveOutcome, CurvesOutcome};
 pub use engine::Traits;

@@ -8,7 +8,9 @@ use policy::{Interest, Policy, WorkOrder};
 use rayon::prelude::*;
 use trace::Trace;
 
-use crate::cdpc::{self, Material, OfTrace, PageMap, Prepared, Told};
+use results::PageMap;
+
+use crate::cdpc::{self, Material, OfTrace, Prepared, Told};
 use crate::config::{Config, Order, PolicySpec};
 use crate::counts::Class;
 use crate::detail::Detail;

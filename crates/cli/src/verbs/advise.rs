@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use ::advise::{Policies, Settings};
 use clap::{ArgGroup, Args};
 use machine::Machine;
+use report::Top;
 use results::{Advice, saved};
 
 use super::model::Model;
@@ -17,6 +18,7 @@ use crate::destination::{Destination, Overwrite};
 use crate::failure::Failure;
 use crate::kept::Kept;
 use crate::progress;
+use crate::shown::{OF_JSON, Shown};
 
 /// Where the full result goes unless the command line says otherwise.
 const RESULT: &str = "domicile-advice.json";
@@ -59,6 +61,9 @@ pub struct Advise {
     keep: Option<PathBuf>,
 
     #[command(flatten)]
+    shown: Shown,
+
+    #[command(flatten)]
     overwrite: Overwrite,
 
     /// Skip what is damaged of the trace and take the rest
@@ -73,6 +78,7 @@ pub struct Advise {
 impl Advise {
     pub fn run(&self, console: &mut Console) -> Done {
         let machine = self.model.machine("host")?;
+        let top = self.shown.top(console.json().then_some(OF_JSON))?;
         // What is wrong on the command line is said before a program is run; of its work nothing is known yet.
         self.model
             .policies(::advise::policies(&machine, true, self.model.slots.is_some()))?;
@@ -94,7 +100,7 @@ impl Advise {
                 file.display()
             )));
         }
-        let places = self.places(console.json())?;
+        let places = self.places(top, console.json())?;
 
         let mut notes = Vec::new();
         let mut recording = None;
@@ -117,7 +123,7 @@ impl Advise {
     }
 
     /// Where results go. What cannot be written is refused before a program is run.
-    fn places(&self, json: bool) -> Result<Places, Failure> {
+    fn places(&self, top: Top, json: bool) -> Result<Places, Failure> {
         let what = "the full result";
         let result = match &self.output {
             Some(file) => Some(self.overwrite.destination(file, what)?),
@@ -132,6 +138,7 @@ impl Advise {
         Ok(Places {
             result,
             slots: slots.transpose()?,
+            top,
         })
     }
 
@@ -229,7 +236,7 @@ impl Advise {
             console.line(&saved(&advice))?;
         } else {
             let columns = console.columns();
-            console.text(&report::advice(&advice, columns))?;
+            console.text(&report::advice(&advice, columns, places.top))?;
             if let Some(file) = full {
                 let file = file.display();
                 console.text(&format!(
@@ -242,8 +249,9 @@ impl Advise {
     }
 }
 
-/// Where results go.
+/// Where results go, and how many rows of each list are printed.
 struct Places {
     result: Option<Destination>,
     slots: Option<Destination>,
+    top: Top,
 }

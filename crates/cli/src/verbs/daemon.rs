@@ -9,6 +9,7 @@ use std::str::FromStr;
 use clap::{Args, Subcommand, ValueEnum};
 use live::daemon::{self, At, Client, Config, SOCKET, Server, sharers};
 use live::discovery::{Unknown, discover};
+use report::Table;
 use serde_json::json;
 use sys::signals::{self, Caught};
 use sys::{Root, groups, pressure, service};
@@ -19,6 +20,8 @@ use super::Done;
 use crate::console::Console;
 use crate::failure::Failure;
 
+/// Columns that the names of facts take.
+const NAMES: usize = 11;
 /// Lines of the log that wait to be written, at most.
 const LOG_LINES: usize = 1024;
 
@@ -336,9 +339,7 @@ impl Status {
                 ),
             ),
         ];
-        for (name, text) in lines {
-            console.text(&format!("{name:<11} {text}\n"))?;
-        }
+        console.text(&Table::of_facts("Memory manager", lines).facts(NAMES))?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -8,9 +8,8 @@ mod programs;
 use std::io;
 use std::process::ExitCode;
 
-use anstyle::{AnsiColor, Style};
 use clap::Args;
-use report::{Cell, Column, Table};
+use report::{Cell, Column, Role, Table, Tone};
 use serde::Serialize;
 
 use super::Done;
@@ -84,36 +83,40 @@ impl Doctor {
     }
 }
 
-const FAINT: Style = Style::new().dimmed();
-const NAME: Style = AnsiColor::Cyan.on_default();
-
-fn text(report: &Report, width: usize) -> String {
-    let mut table = Table::new([
-        (Column::Left, "facility"),
-        (Column::Left, "works"),
-        (Column::Wrap, "what it is for, what was found, what to change"),
-    ]);
+fn table(report: &Report) -> Table {
+    let mut table = Table::new(
+        "What of Linux works for this user",
+        [
+            Column::new(Role::Label, "facility"),
+            Column::new(Role::Text, "works"),
+            Column::new(Role::Text, "what it is for, what was found, what to change").wrap(),
+        ],
+    );
     for facility in &report.facilities {
-        let (word, color) = match facility.works {
-            Works::Yes => ("yes", AnsiColor::Green),
-            Works::Partly => ("partly", AnsiColor::Yellow),
-            Works::No => ("no", AnsiColor::Red),
+        let (word, tone) = match facility.works {
+            Works::Yes => ("yes", Tone::Good),
+            Works::Partly => ("partly", Tone::Partly),
+            Works::No => ("no", Tone::Bad),
         };
         table.row([
-            Cell::styled(facility.facility, NAME),
-            Cell::styled(word, color.on_default()),
-            Cell::styled(facility.purpose, FAINT),
+            Cell::name(facility.facility),
+            Cell::from(word).toned(tone),
+            Cell::faint(facility.purpose),
         ]);
-        table.row(["".into(), "".into(), facility.found.as_str().into()]);
+        table.row([Cell::empty(), Cell::empty(), facility.found.as_str().into()]);
         if let Some(change) = &facility.change {
-            table.row(["".into(), "".into(), format!("change: {change}").into()]);
+            table.row([Cell::empty(), Cell::empty(), format!("change: {change}").into()]);
         }
     }
+    table
+}
+
+fn text(report: &Report, width: usize) -> String {
     let mut text = match &report.kernel {
         Some(kernel) => format!("Linux {kernel}\n\n"),
         None => String::new(),
     };
-    text += &table.render(width);
+    text += &table(report).text(width);
     let off = report.facilities.iter().filter(|facility| facility.works != Works::Yes);
     text += &match off.count() {
         0 => "\nEverything works.\n".to_string(),

@@ -41,8 +41,8 @@ impl Machine {
             Machine::List => {
                 let host = ("host", "the machine that this runs on, as far as Linux tells");
                 let presets = ::machine::presets().iter().map(|preset| (preset.name, preset.summary));
-                let text = report::machines(presets.chain([host]), console.columns());
-                console.text(&text)?;
+                let table = report::machines(presets.chain([host]));
+                console.text(&table.text(console.columns()))?;
             }
             Machine::Show { name } => show(name, console)?,
             Machine::Host { root } => host(root.as_deref(), console)?,

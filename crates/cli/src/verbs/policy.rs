@@ -17,13 +17,21 @@ pub enum Policy {
     List,
 }
 
+/// What stands below the list.
+const COMBINED: &str = "
+A policy that chooses homes and one that chooses colors combine, and either with one for the order of
+work: first-touch+page-coloring+order.
+Parameters are set as in --set random.seed=7.
+";
+
 impl Policy {
     pub fn run(&self, console: &mut Console) -> Done {
         match self {
             Policy::List if console.json() => console.line(policy::registry())?,
             Policy::List => {
                 let columns = console.columns();
-                console.text(&report::policies(policy::registry(), columns))?;
+                console.text(&report::policies(policy::registry()).text(columns))?;
+                console.text(COMBINED)?;
             }
         }
         Ok(ExitCode::SUCCESS)

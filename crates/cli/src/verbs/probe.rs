@@ -7,7 +7,7 @@ use ::machine::measured::{
 };
 use anstyle::{AnsiColor, Style};
 use clap::Args;
-use report::{Column, Table};
+use report::{Cell, Column, Exact, Role, Table};
 use serde::Serialize;
 
 use super::Done;
@@ -71,36 +71,109 @@ const HEADING: Style = Style::new().bold();
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Yellow.on_default();
 
-fn text(outcome: &Outcome, width: usize) -> String {
-    let measured = &outcome.measured;
-    let mut text = format!("{HEADING}Time of a load over the working set{HEADING:#}, whole pages in random order\n");
-    let mut table = Table::new([(Column::Right, "working set"), (Column::Right, "a load")]);
+/// Nanoseconds of a load, with a digit after the point.
+fn load(ns: f64) -> Cell {
+    Cell::decimals(ns, 1, " ns")
+}
+
+/// A column of such times.
+fn loads(title: &str) -> Column {
+    Column::new(Role::Number, title).of("ns")
+}
+
+/// Times of loads over working sets.
+fn curve(measured: &Measured) -> Table {
+    let columns = [Column::new(Role::Bytes, "working set"), loads("a load")];
+    let mut table = Table::new("Time of a load over the working set", columns);
     for point in &measured.curve {
-        table.row([report::bytes(point.bytes).into(), format!("{:.1} ns", point.ns).into()]);
+        table.row([Cell::bytes(point.bytes), load(point.ns)]);
     }
-    text += &table.render(width);
-    text += &format!("\n{HEADING}What this process gets{HEADING:#}\n");
-    let mut table = Table::new([
-        (Column::Left, "cache"),
-        (Column::Right, "it has"),
-        (Column::Right, "we get"),
-        (Column::Right, "a load"),
-    ]);
+    table
+}
+
+/// What this process gets of each cache.
+fn levels(outcome: &Outcome) -> Table {
+    let mut table = Table::new(
+        "What this process gets",
+        [
+            Column::new(Role::Label, "cache"),
+            Column::new(Role::Bytes, "it has"),
+            Column::new(Role::Bytes, "we get"),
+            loads("a load"),
+        ],
+    );
     for level in &outcome.levels {
         table.row([
             level.cache.as_str().into(),
-            report::bytes(level.told_bytes).into(),
-            report::bytes(level.got_bytes).into(),
-            format!("{:.1} ns", level.ns).into(),
+            Cell::bytes(level.told_bytes),
+            Cell::bytes(level.got_bytes),
+            load(level.ns),
         ]);
     }
     table.row([
         "memory".into(),
-        "".into(),
-        "".into(),
-        format!("{:.1} ns", measured.memory_ns).into(),
+        Cell::empty(),
+        Cell::empty(),
+        load(outcome.measured.memory_ns),
     ]);
-    text += &table.render(width);
+    table
+}
+
+/// Loads of pages that agree in the candidate bits, and of pages that do not, by how many they are.
+fn steps(finding: &Finding) -> Table {
+    let mut table = Table::new(
+        format!("Pages that agree in the candidate bits of {}", finding.cache),
+        [
+            Column::new(Role::Count, "  pages"),
+            loads("equal in these bits"),
+            loads("taking all their values"),
+        ],
+    );
+    for step in &finding.steps {
+        let pages = Exact::Whole(step.pages as u64);
+        table.row([
+            Cell::number(pages, step.pages.to_string()),
+            load(step.same_ns),
+            load(step.mixed_ns),
+        ]);
+    }
+    table
+}
+
+/// What flipping single bits does.
+fn single_bits(finding: &Finding) -> Table {
+    let mut table = Table::new(
+        format!("Candidate bits of {}, each by itself", finding.cache),
+        [
+            Column::new(Role::Label, "  bits"),
+            loads("equal"),
+            loads("half flipped"),
+            Column::new(Role::Text, "they separate pages"),
+        ],
+    );
+    for test in &finding.tests {
+        let names: Vec<String> = test.bits.iter().map(u32::to_string).collect();
+        let effect = match test.effect {
+            Effect::Separates { .. } => "yes",
+            Effect::Nothing { .. } => "no",
+            Effect::Unclear => "not clear",
+        };
+        table.row([
+            format!("  {}", names.join("+")).into(),
+            load(test.same_ns),
+            load(test.flipped_ns),
+            effect.into(),
+        ]);
+    }
+    table
+}
+
+fn text(outcome: &Outcome, width: usize) -> String {
+    let measured = &outcome.measured;
+    let curve = curve(measured);
+    let mut text = format!("{HEADING}{}{HEADING:#}, whole pages in random order\n", curve.title());
+    text += &curve.text(width);
+    text += &levels(outcome).section(width);
     let tlb = match (measured.tlb_reach_bytes, measured.refill_ns) {
         (Some(reach), Some(refill)) => format!(
             "  The TLB reaches {} of small pages; beyond, translation adds {refill:.1} ns to a load of another page.",
@@ -190,42 +263,10 @@ fn of_cache(finding: &Finding, width: usize) -> String {
     }
     let mut text = wrapped(&head, width);
     if !finding.steps.is_empty() {
-        let mut table = Table::new([
-            (Column::Right, "  pages"),
-            (Column::Right, "equal in these bits"),
-            (Column::Right, "taking all their values"),
-        ]);
-        for step in &finding.steps {
-            table.row([
-                step.pages.to_string().into(),
-                format!("{:.1} ns", step.same_ns).into(),
-                format!("{:.1} ns", step.mixed_ns).into(),
-            ]);
-        }
-        text += &table.render(width);
+        text += &steps(finding).text(width);
     }
     if !finding.tests.is_empty() {
-        let mut table = Table::new([
-            (Column::Left, "  bits"),
-            (Column::Right, "equal"),
-            (Column::Right, "half flipped"),
-            (Column::Left, "they separate pages"),
-        ]);
-        for test in &finding.tests {
-            let names: Vec<String> = test.bits.iter().map(u32::to_string).collect();
-            let effect = match test.effect {
-                Effect::Separates { .. } => "yes",
-                Effect::Nothing { .. } => "no",
-                Effect::Unclear => "not clear",
-            };
-            table.row([
-                format!("  {}", names.join("+")).into(),
-                format!("{:.1} ns", test.same_ns).into(),
-                format!("{:.1} ns", test.flipped_ns).into(),
-                effect.into(),
-            ]);
-        }
-        text += &table.render(width);
+        text += &single_bits(finding).text(width);
     }
     let verdict = match &finding.verdict {
         Verdict::Colors {

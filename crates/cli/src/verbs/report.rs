@@ -12,6 +12,7 @@ use super::Done;
 use crate::console::Console;
 use crate::destination::Overwrite;
 use crate::failure::Failure;
+use crate::shown::{OF_JSON, Shown};
 
 /// Longest result that is read.
 const LIMIT: u64 = 1 << 30;
@@ -31,6 +32,9 @@ pub struct Report {
     html: Option<PathBuf>,
 
     #[command(flatten)]
+    shown: Shown,
+
+    #[command(flatten)]
     overwrite: Overwrite,
 }
 
@@ -41,6 +45,11 @@ impl Report {
                 "`--force` is for a file that is written; add `--html PAGE`",
             ));
         }
+        let top = self.shown.top(match (&self.html, console.json()) {
+            (Some(_), _) => Some("is of the lists that are printed as text: leave out `--top` or `--html`"),
+            (None, true) => Some(OF_JSON),
+            (None, false) => None,
+        })?;
         let place = self
             .html
             .as_ref()
@@ -77,7 +86,7 @@ impl Report {
             return Ok(ExitCode::SUCCESS);
         }
         let columns = console.columns();
-        console.text(&report::text(&document, columns))?;
+        console.text(&report::text(&document, columns, top))?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -132,7 +132,7 @@ impl Run {
         for note in &ended.notes {
             console::note(format_args!("note: {note}"));
         }
-        let outcome = told::Outcome::new(ended.code, &colors, ended.reports);
+        let outcome = told::run(ended.code, &colors, ended.reports);
         // The exit status is the program's, whatever becomes of the report.
         if let Err(failure) = self.tell(console, report, &outcome) {
             failure.report();
@@ -176,12 +176,17 @@ impl Run {
         place.transpose()
     }
 
-    fn tell(&self, console: &mut Console, report: Option<Destination>, outcome: &told::Outcome) -> Result<(), Failure> {
+    fn tell(
+        &self,
+        console: &mut Console,
+        report: Option<Destination>,
+        outcome: &results::run::Run,
+    ) -> Result<(), Failure> {
         let text = if console.json() {
-            let line = serde_json::to_string(outcome);
+            let line = serde_json::to_string(&results::saved(outcome));
             line.map_err(|error| Failure::work(format!("cannot print JSON: {error}")))? + "\n"
         } else {
-            outcome.text()
+            told::text(outcome)
         };
         match (&self.report, report) {
             (Some(_), Some(place)) => place.write_text(&text),

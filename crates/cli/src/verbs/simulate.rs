@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use results::saved;
+use report::Top;
+use results::{ExplainedHints, saved};
 use serde::Serialize;
 
 use super::model::{Model, has};
@@ -13,6 +14,7 @@ use crate::console::{self, Console};
 use crate::destination::{Destination, Overwrite};
 use crate::failure::Failure;
 use crate::progress;
+use crate::shown::Shown;
 
 /// Simulate a trace on a machine under placement policies
 ///
@@ -30,6 +32,9 @@ pub struct Simulate {
     /// Split the counts by thread, data structure or page too
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     by: Vec<By>,
+
+    #[command(flatten)]
+    shown: Shown,
 
     /// Leave out the classes of misses, which is faster
     #[arg(long)]
@@ -55,7 +60,7 @@ pub struct Simulate {
 /// The policy that places pages by hints.
 const CDPC: &str = "cdpc";
 
-/// Pages that `--by page` tells, those with the largest stall.
+/// Pages that `--by page` finds at least, those with the largest stall.
 const PAGES: usize = 100;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -73,6 +78,7 @@ impl Simulate {
             ));
         }
         let machine = self.model.machine("host")?;
+        let top = self.top(console.json())?;
         let policies = self.model.policies(vec!["page-coloring".to_string()])?;
         let hinted = |policy: &sim::PolicySpec| has(&policy.name, CDPC);
         if self.explain_hints.is_some() && !policies.iter().any(hinted) {
@@ -95,7 +101,7 @@ impl Simulate {
             placements: self.page_map.is_some(),
             threads: self.by.contains(&By::Thread),
             structures: self.by.contains(&By::Structure),
-            pages: if self.by.contains(&By::Page) { PAGES } else { 0 },
+            pages: self.pages(top),
             ..sim::Detail::default()
         };
         let mut config = self.model.config(machine, policies, detail);
@@ -106,7 +112,7 @@ impl Simulate {
             console::note(format_args!("note: {}: {missing}", self.trace.display()));
         }
         // What goes to files comes after what is printed: that is there whatever becomes of the files.
-        self.print(&runs, console)?;
+        self.print(&runs, top, console)?;
         if let Some(place) = hints_to {
             write(place, &saved(&explained(&opened, &config, &runs)))?;
         }
@@ -117,7 +123,29 @@ impl Simulate {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn print(&self, runs: &[sim::Simulated], console: &mut Console) -> Result<(), Failure> {
+    /// How many rows are shown of lists, where there are any.
+    fn top(&self, json: bool) -> Result<Top, Failure> {
+        let (structures, pages) = (self.by.contains(&By::Structure), self.by.contains(&By::Page));
+        self.shown.top(match json {
+            false if !structures && !pages => Some(
+                "is of lists of data structures or pages, and neither is printed here; add `--by structure` or `--by page`",
+            ),
+            true if !pages => Some("is of pages where JSON is printed, which has all of everything else; add `--by page`"),
+            _ => None,
+        })
+    }
+
+    /// How many pages are looked for.
+    fn pages(&self, top: Top) -> usize {
+        match top {
+            _ if !self.by.contains(&By::Page) => 0,
+            Top::Usual => PAGES,
+            Top::Rows(most) => most.max(PAGES),
+            Top::All => usize::MAX,
+        }
+    }
+
+    fn print(&self, runs: &[sim::Simulated], top: Top, console: &mut Console) -> Result<(), Failure> {
         if console.json() {
             for run in runs {
                 console.line(&saved(&run.outcome))?;
@@ -125,7 +153,7 @@ impl Simulate {
         } else {
             let columns = console.columns();
             let outcomes: Vec<_> = runs.iter().map(|run| run.outcome.clone()).collect();
-            console.text(&report::outcomes(&outcomes, columns))?;
+            console.text(&report::outcomes(&outcomes, columns, top))?;
         }
         console.flush()
     }
@@ -149,30 +177,13 @@ pub fn failure(file: &Path, error: sim::SimError) -> Failure {
 }
 
 /// What `--explain-hints` writes.
-#[derive(Serialize)]
-struct ExplainedHints<'a> {
-    program: &'a str,
-    machine: &'a str,
-    policies: Vec<ExplainedPolicy<'a>>,
-}
-
-#[derive(Serialize)]
-struct ExplainedPolicy<'a> {
-    policy: &'a str,
-    #[serde(flatten)]
-    hints: sim::Explained<'a>,
-}
-
-fn explained<'a>(trace: &'a ::trace::Trace, config: &'a sim::Config, runs: &'a [sim::Simulated]) -> ExplainedHints<'a> {
-    let explained = runs.iter().filter_map(|run| {
-        Some(ExplainedPolicy {
-            policy: &run.outcome.policy,
-            hints: run.hints.as_ref()?.explain(),
-        })
-    });
+fn explained(trace: &::trace::Trace, config: &sim::Config, runs: &[sim::Simulated]) -> ExplainedHints {
+    let explained = runs
+        .iter()
+        .filter_map(|run| Some(run.hints.as_ref()?.explain(&run.outcome.policy)));
     ExplainedHints {
-        program: &trace.header().program,
-        machine: &config.machine.name,
+        program: trace.header().program.clone(),
+        machine: config.machine.name.clone(),
         policies: explained.collect(),
     }
 }

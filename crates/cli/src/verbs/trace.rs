@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use report::Table;
 use serde_json::{Value, json};
 use trace::{Event, Info, Item, Op, Ref};
 
@@ -97,7 +98,7 @@ impl Source {
         if console.json() {
             return console.line(&info);
         }
-        console.text(&describe(&info))
+        console.text(&described(&info).facts(NAMES))
     }
 
     fn cat(&self, limit: Option<u64>, console: &mut Console) -> Result<(), Failure> {
@@ -187,7 +188,10 @@ fn event_text(thread: u64, event: &Event, arrived: &mut HashMap<u64, u32>) -> St
     text
 }
 
-fn describe(info: &Info) -> String {
+/// Columns that the names of facts take.
+const NAMES: usize = 13;
+
+fn described(info: &Info) -> Table {
     let count = report::count;
     let mut facts: Vec<(&str, String)> = Vec::new();
     let header = &info.header;
@@ -272,10 +276,7 @@ fn describe(info: &Info) -> String {
     for damage in &info.damage {
         facts.push(("damage", format!("at byte {}: {}", damage.offset, damage.what)));
     }
-    let mut text: String = facts
-        .iter()
-        .map(|(name, value)| format!("{name:<13} {value}\n"))
-        .collect();
+    let mut table = Table::of_facts("Trace", facts);
     for thread in &info.threads {
         let process = info.processes.get(thread.process as usize);
         let pid = process.filter(|_| info.processes.len() > 1);
@@ -285,12 +286,15 @@ fn describe(info: &Info) -> String {
         } else {
             format!(" ({})", thread.name)
         };
-        text += &format!(
-            "thread {:<6} {} references, {} events{pid}{name}\n",
-            thread.number,
-            count(thread.references),
-            count(thread.events)
-        );
+        table.row([
+            format!("thread {:<6}", thread.number).into(),
+            format!(
+                "{} references, {} events{pid}{name}",
+                count(thread.references),
+                count(thread.events)
+            )
+            .into(),
+        ]);
     }
-    text
+    table
 }

@@ -3,7 +3,7 @@
 use super::markup::{Html, class_of};
 use results::{Advice, CLASSES, Share, SlotAdvice, WorkAdvice, bytes, change, count, percent, time};
 
-use crate::outcome_text::size;
+use crate::tables::sized;
 
 pub fn body(advice: &Advice) -> Html {
     let mut html = Html::default();
@@ -277,7 +277,7 @@ fn structures(html: &mut Html, advice: &Advice) {
                         _ => String::new(),
                     };
                     html.text("td", "faint", &place);
-                    html.number(&size(structure.bytes, structure.blocks));
+                    html.number(&sized(structure).words());
                     html.number(&if stall > 0 {
                         percent(structure.stall_ns as f64 / stall as f64)
                     } else {

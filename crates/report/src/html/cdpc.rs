@@ -24,7 +24,7 @@ pub fn section(html: &mut Html, advice: &CdpcAdvice) {
             html.table(
                 &["#conflicts", &misses, "#size", "arrays that conflict as things are"],
                 |html| {
-                    for array in &advice.arrays {
+                    for array in advice.arrays.iter().take(crate::tables::ARRAYS) {
                         html.inside("tr", "", |html| {
                             html.number(&count(array.conflicts));
                             html.number(&count(array.misses));

@@ -4,6 +4,8 @@ use std::fmt::{self, Display, Write};
 
 use results::{CLASSES, count};
 
+use crate::escape::escape;
+
 /// A piece of HTML under construction.
 #[derive(Default)]
 pub struct Html(String);
@@ -106,21 +108,6 @@ pub fn class_of(class: &str) -> &'static str {
     const STYLES: [&str; 5] = ["cold", "capacity", "conflict", "true-sharing", "false-sharing"];
     let at = CLASSES.iter().position(|name| *name == class);
     at.map_or("waiting", |at| STYLES[at])
-}
-
-pub fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            _ => escaped.push(character),
-        }
-    }
-    escaped
 }
 
 fn attribute(class: &str) -> String {

@@ -264,7 +264,7 @@ pub(crate) fn mapped(
     recording: &Recording,
     trace: &Path,
     config: &sim::Config,
-) -> Result<sim::PageMap, ReproduceError> {
+) -> Result<results::PageMap, ReproduceError> {
     let runs = recording.simulate(trace, config)?;
     let opened = trace::Trace::open(trace)?;
     sim::page_map(&opened, config, &runs).map_err(|source| ReproduceError::Simulate {

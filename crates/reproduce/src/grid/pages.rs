@@ -41,7 +41,7 @@ pub struct Mapped {
 }
 
 impl Map {
-    fn of(map: &sim::PageMap) -> Map {
+    fn of(map: &results::PageMap) -> Map {
         // Stacks and libraries have neither hints nor a place in the paper's pictures.
         let arrays = map
             .pages

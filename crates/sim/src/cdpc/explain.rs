@@ -1,49 +1,81 @@
 //! Hints, and how they came about, for people and pictures.
 
-use policy::cdpc::Hints;
-use serde::Serialize;
+use policy::cdpc::{Hints, Placed, Set, Weighed};
+use results::{
+    BroughtBlocks, ExplainedPolicy, ExplainedProcess, HintedArray, HintedMachine, HintedSegment, HintedSet,
+    WeighedArrays,
+};
 
 use super::told::Told;
 
-/// The hints of one policy, and what led to them.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Explained<'a> {
-    /// `summaries` or `trace`.
-    pub from: &'static str,
-    pub loops: u64,
-    /// Summaries that cannot be: the first of them in words, and how many.
-    pub malformed: &'a [String],
-    pub malformed_summaries: u64,
-    pub processes: Vec<ExplainedProcess<'a>>,
-}
-
-/// The same of one process.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ExplainedProcess<'a> {
-    /// Its index in the trace.
-    pub process: u32,
-    /// Arrays, uniform access sets, and uniform access segments in coloring order.
-    #[serde(flatten)]
-    pub hints: &'a Hints,
-    /// Pages (addresses divided by the bytes of a page) in coloring order; the color is the position modulo the colors.
-    pub order: Vec<u64>,
-}
-
 impl Told {
-    /// How the hints came about.
-    pub fn explain(&self) -> Explained<'_> {
-        let processes = self.spaces.iter().map(|(process, hints)| ExplainedProcess {
-            process: *process,
-            hints,
-            order: hints.pages.iter().map(|hint| hint.page).collect(),
-        });
-        Explained {
-            from: self.from,
+    /// How the hints of a policy came about.
+    pub fn explain(&self, policy: &str) -> ExplainedPolicy {
+        ExplainedPolicy {
+            policy: policy.to_string(),
+            from: self.from.to_string(),
             loops: self.loops,
-            malformed: &self.malformed.told,
+            malformed: self.malformed.told.clone(),
             malformed_summaries: self.malformed.count,
-            processes: processes.collect(),
+            processes: self.spaces.iter().map(|(process, hints)| of(*process, hints)).collect(),
         }
+    }
+}
+
+fn of(process: u32, hints: &Hints) -> ExplainedProcess {
+    let array = |array: &policy::cdpc::Array| HintedArray {
+        name: array.name.clone(),
+        start: array.start,
+        bytes: array.bytes,
+        known: array.known,
+    };
+    ExplainedProcess {
+        process,
+        machine: HintedMachine {
+            page_bytes: hints.machine.page_bytes,
+            colors: hints.machine.colors,
+            cpus: hints.machine.cpus,
+        },
+        arrays: hints.arrays.iter().map(array).collect(),
+        sets: hints.sets.iter().map(set).collect(),
+        segments: hints.segments.iter().map(segment).collect(),
+        used: hints.used as u64,
+        exchanged: hints.exchanged as u64,
+        crowded: list(hints.crowded),
+        weighed: hints.weighed.iter().map(weighed).collect(),
+        order: hints.pages.iter().map(|hint| hint.page).collect(),
+    }
+}
+
+fn set(set: &Set) -> HintedSet {
+    HintedSet {
+        cpus: list(set.cpus),
+        segments: set.segments.start as u64..set.segments.end as u64,
+        pages: set.pages,
+    }
+}
+
+fn segment(placed: &Placed) -> HintedSegment {
+    HintedSegment {
+        array: placed.array,
+        cpus: list(placed.cpus),
+        pages: placed.pages.clone(),
+        position: placed.position,
+        begin: placed.begin,
+        conflicts: placed.conflicts,
+    }
+}
+
+fn weighed(set: &Weighed) -> WeighedArrays {
+    let brought = |brought: &policy::cdpc::Brought| BroughtBlocks {
+        by: brought.by.policy().to_string(),
+        blocks: brought.blocks,
+    };
+    WeighedArrays {
+        arrays: set.arrays.clone(),
+        pages: set.pages,
+        choice: set.choice.policy().to_string(),
+        brought: set.brought.iter().map(brought).collect(),
     }
 }
 

@@ -4,52 +4,13 @@
 use std::collections::HashMap;
 
 use policy::Page;
-use serde::Serialize;
+use results::{MappedArray, MappedPage, PageMap};
 
 use super::arrays::Owner;
 use super::explain::list;
 use super::touches::Touches;
 use crate::config::Config;
 use crate::outcome::Simulated;
-
-/// All pages of a program that are touched in what is counted.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PageMap {
-    pub machine: String,
-    pub page_bytes: u64,
-    pub cpus: u32,
-    pub colors: u32,
-    /// The policies that colors and positions are of, in their order.
-    pub policies: Vec<String>,
-    pub arrays: Vec<MappedArray>,
-    /// By process and address.
-    pub pages: Vec<MappedPage>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct MappedArray {
-    pub process: u32,
-    pub name: String,
-    pub start: u64,
-    pub bytes: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct MappedPage {
-    pub process: u32,
-    /// Its address divided by the bytes of a page.
-    pub page: u64,
-    /// Which of the arrays it belongs to; none: a stack, small things, or memory without a name.
-    pub array: Option<u32>,
-    /// Cpus that touch it.
-    pub cpus: Vec<u32>,
-    /// Of those, the ones that do so while several threads of the program are at work.
-    pub parallel: Vec<u32>,
-    /// Its color when it was first placed, under each policy; none where the policy's run did not touch it.
-    pub colors: Vec<Option<u32>>,
-    /// Its place in the coloring order, under each policy that gave it a hint.
-    pub positions: Vec<Option<u64>>,
-}
 
 /// Puts a map together from what was touched, and what the policies of `config` did with it.
 pub fn map(config: &Config, touches: &Touches, runs: &[Simulated]) -> PageMap {

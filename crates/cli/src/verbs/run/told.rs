@@ -3,53 +3,39 @@
 use std::fmt::Write;
 
 use live::Colors;
-use protocol::{DataReport, Report, State};
-use serde::Serialize;
+use results::run::{DataReport, Report, Run, State};
 
 /// Names and reasons told of one data set.
 const MOST_LINES: usize = 8;
 
-/// The end of a run.
-#[derive(Serialize)]
-pub struct Outcome {
-    exit_code: i32,
-    /// The colors looked for beforehand.
-    colors: u32,
-    color_bytes: u64,
-    colors_forced: bool,
-    /// One for each process that is the program, one without `--children`.
-    processes: Vec<Report>,
+/// The end of a run with these colors, which were looked for beforehand.
+pub fn run(exit_code: i32, colors: &Colors, processes: Vec<Report>) -> Run {
+    Run {
+        exit_code,
+        colors: colors.count(),
+        color_bytes: colors.color_bytes,
+        colors_forced: super::is_forced(colors),
+        processes,
+    }
 }
 
-impl Outcome {
-    pub fn new(exit_code: i32, colors: &Colors, processes: Vec<Report>) -> Outcome {
-        Outcome {
-            exit_code,
-            colors: colors.count(),
-            color_bytes: colors.color_bytes,
-            colors_forced: super::is_forced(colors),
-            processes,
-        }
+/// Lines that each begin with `domicile: `.
+pub fn text(run: &Run) -> String {
+    let mut lines = Vec::new();
+    if run.processes.is_empty() {
+        lines.push(
+            "the run-time was not loaded, or the program never became the one that was looked at: nothing was \
+             placed (a program with capabilities of its own? one that starts the other in another process?)"
+                .to_string(),
+        );
     }
-
-    /// Lines that each begin with `domicile: `.
-    pub fn text(&self) -> String {
-        let mut lines = Vec::new();
-        if self.processes.is_empty() {
-            lines.push(
-                "the run-time was not loaded, or the program never became the one that was looked at: nothing was \
-                 placed (a program with capabilities of its own? one that starts the other in another process?)"
-                    .to_string(),
-            );
-        }
-        if self.colors_forced {
-            lines.push("the colors are forced: nothing says that they are any on this machine".to_string());
-        }
-        for process in &self.processes {
-            lines.extend(told(process));
-        }
-        lines.iter().map(|line| format!("domicile: {line}\n")).collect()
+    if run.colors_forced {
+        lines.push("the colors are forced: nothing says that they are any on this machine".to_string());
     }
+    for process in &run.processes {
+        lines.extend(told(process));
+    }
+    lines.iter().map(|line| format!("domicile: {line}\n")).collect()
 }
 
 fn told(report: &Report) -> Vec<String> {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The end of a run with `--policy`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CdpcReport {
     pub policy: String,
     /// Loops that the program described, how often it described known ones again, and how many could not be used.
@@ -43,6 +44,7 @@ pub struct CdpcReport {
 
 /// How the pages of arrays that loops use together are colored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Chosen {
     /// The first of their names, and how many they are.
     pub arrays: Vec<String>,
@@ -55,6 +57,7 @@ pub struct Chosen {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Brought {
     pub policy: String,
     pub blocks: u64,
@@ -62,6 +65,7 @@ pub struct Brought {
 
 /// Pages that have no color of our choice.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeftOut {
     pub why: String,
     pub pages: u64,
@@ -69,6 +73,8 @@ pub struct LeftOut {
 
 /// What was done at one time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Colorings"))]
 pub struct When {
     /// How often pages were colored.
     pub times: u64,
@@ -85,6 +91,7 @@ pub struct When {
 
 /// Blocks of the heap that begin on a line of their own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Padded {
     /// Bytes of a line, and of a way of the on-chip cache.
     pub line: u64,

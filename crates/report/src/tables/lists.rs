@@ -2,15 +2,18 @@
 
 use policy::{Entry, Kind, Range};
 
-use crate::table::{Cell, Column, FAINT, NAME, Table};
+use crate::table::{Cell, Column, Role, Table, Tone};
 
 /// The policies with their parameters.
-pub fn policies(entries: &[Entry], width: usize) -> String {
-    let mut table = Table::new([
-        (Column::Left, "policy"),
-        (Column::Left, "chooses"),
-        (Column::Wrap, "what it does (source)"),
-    ]);
+pub fn policies(entries: &[Entry]) -> Table {
+    let mut table = Table::new(
+        "Policies",
+        [
+            Column::new(Role::Label, "policy"),
+            Column::new(Role::Text, "chooses"),
+            Column::new(Role::Text, "what it does (source)").wrap(),
+        ],
+    );
     for entry in entries {
         let chooses = match entry.kind {
             Kind::Color => "color",
@@ -18,7 +21,7 @@ pub fn policies(entries: &[Entry], width: usize) -> String {
             Kind::Order => "order",
         };
         table.row([
-            Cell::styled(entry.name, NAME),
+            Cell::name(entry.name),
             chooses.into(),
             format!("{} ({})", entry.summary, entry.source).into(),
         ]);
@@ -40,24 +43,26 @@ pub fn policies(entries: &[Entry], width: usize) -> String {
             };
             let default = named(param.default).unwrap_or(param.default.to_string());
             table.row([
-                Cell::styled(format!("  .{}", param.name), FAINT),
-                "".into(),
+                Cell::from(format!("  .{}", param.name)).toned(Tone::Faint),
+                Cell::empty(),
                 format!("{}: {range}{unit}; {default} unless set", param.summary).into(),
             ]);
         }
     }
-    let mut text = table.render(width);
-    text += "\nA policy that chooses homes and one that chooses colors combine, and either with one for the order of\n\
-             work: first-touch+page-coloring+order.\n";
-    text += "Parameters are set as in --set random.seed=7.\n";
-    text
+    table
 }
 
 /// Names of machines, with a line about each.
-pub fn machines<'a>(machines: impl IntoIterator<Item = (&'a str, &'a str)>, width: usize) -> String {
-    let mut table = Table::new([(Column::Left, "machine"), (Column::Wrap, "what it is")]);
+pub fn machines<'a>(machines: impl IntoIterator<Item = (&'a str, &'a str)>) -> Table {
+    let mut table = Table::new(
+        "Machines",
+        [
+            Column::new(Role::Label, "machine"),
+            Column::new(Role::Text, "what it is").wrap(),
+        ],
+    );
     for (name, summary) in machines {
-        table.row([Cell::styled(name, NAME), summary.into()]);
+        table.row([Cell::name(name), summary.into()]);
     }
-    table.render(width)
+    table
 }

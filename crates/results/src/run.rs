@@ -1,11 +1,29 @@
-//! What became of a plan in a program.
+//! What became of a run of `domicile run`: in each of its processes, of each data set of the plan, or of the arrays of
+//! parallel loops.
+
+mod cdpc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::CdpcReport;
+pub use cdpc::{Brought, CdpcReport, Chosen, LeftOut, Padded, When};
 
-/// What the run-time has to say of a run.
+/// What `run --json` prints when the program has ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Run {
+    pub exit_code: i32,
+    /// The colors looked for beforehand.
+    pub colors: u32,
+    pub color_bytes: u64,
+    pub colors_forced: bool,
+    /// One for each process that is the program, one without `--children`.
+    pub processes: Vec<Report>,
+}
+
+/// What the run-time has to say of one process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ProcessReport"))]
 pub struct Report {
     pub state: State,
     /// How pages get frames of a color here: the facilities in use.
@@ -26,6 +44,8 @@ pub struct Report {
 
 /// How far the run-time came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ProcessState"))]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// The run-time was loaded, into a program that is not the one meant.
@@ -41,6 +61,7 @@ pub enum State {
 
 /// What became of one data set of the plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DataReport {
     pub name: String,
     /// The slot's name in the plan.
@@ -65,6 +86,8 @@ pub struct DataReport {
 
 /// What one name of a data set stands for in this run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "NameShare"))]
 pub struct Share {
     pub name: String,
     /// Blocks so far: static arrays, or allocations.

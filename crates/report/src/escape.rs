@@ -1,0 +1,21 @@
+//! Text that becomes no markup.
+
+/// A text as it stands in an element, or in an attribute.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            // What a page may not hold.
+            '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => {
+                escaped.push('\u{fffd}')
+            }
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}

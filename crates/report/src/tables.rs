@@ -1,0 +1,145 @@
+//! The tables of each kind of result.
+
+mod advice;
+mod gains;
+mod lists;
+mod outcomes;
+mod split;
+mod traffic;
+
+use results::{Advice, CLASSES, ClassTotals, Outcome, Structure, bytes, count};
+
+use crate::table::{Cell, Column, Role, Table, Tone, unbroken};
+
+pub use gains::ARRAYS;
+pub use lists::{machines, policies};
+pub use outcomes::own;
+
+/// How many rows of a list are shown: of data structures, lines, arrays, pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Top {
+    /// Those that make a difference.
+    #[default]
+    Usual,
+    Rows(usize),
+    All,
+}
+
+impl Top {
+    /// The rows of a list that are shown; unless something else is asked for, those that are `seen`.
+    fn of<T>(self, rows: &[T], seen: impl Fn(usize, &T) -> bool) -> Vec<&T> {
+        let shown = rows.iter().enumerate().filter(|(at, row)| match self {
+            Top::Usual => seen(*at, row),
+            Top::Rows(most) => *at < most,
+            Top::All => true,
+        });
+        shown.map(|(_, row)| row).collect()
+    }
+
+    /// A note of the rows that are not shown, if there are any. `small` says what they have in common where `Usual` are.
+    fn note(self, table: &mut Table, left_out: usize, what: &str, small: &str) {
+        let small = if self == Top::Usual { small } else { "" };
+        match left_out {
+            0 => {}
+            1 => table.note(format!("and 1 more {what}{small}")),
+            _ if small.is_empty() => table.note(format!("and {left_out} more {what}s")),
+            _ => table.note(format!("and {left_out} more {what}s{small} each")),
+        }
+    }
+}
+
+/// The tables of an advice, in the order in which they are shown.
+pub fn of_advice(advice: &Advice, top: Top) -> Vec<Table> {
+    if advice.policies.is_empty() {
+        return Vec::new();
+    }
+    let mut tables = vec![advice::shares(advice)];
+    let base = advice.base();
+    // What an advice names are the first of what its baseline has.
+    let structures = match (top, base) {
+        (Top::Rows(_) | Top::All, Some(base)) if base.structures.is_some() => advise::worst_structures(base),
+        _ => advice.structures.clone(),
+    };
+    if !structures.is_empty() {
+        let stall = base.map_or(0, |base| base.stall_ns());
+        tables.push(split::structures("What costs most", &structures, stall, top));
+    }
+    let lines = match (top, base) {
+        (Top::Rows(_) | Top::All, Some(base)) if base.false_sharing.is_some() => advise::worst_lines(base),
+        _ => advice.false_sharing.clone(),
+    };
+    if !lines.is_empty() {
+        tables.push(advice::collisions(&lines, top));
+    }
+    tables.push(advice::policies(advice));
+    if let Some(work) = &advice.work {
+        tables.push(gains::work(work));
+    }
+    if let Some(slots) = advice.slots.as_ref().filter(|slots| !slots.data.is_empty()) {
+        tables.push(gains::partition(slots));
+    }
+    if let Some(cdpc) = &advice.cdpc {
+        tables.extend(gains::cdpc(cdpc, top));
+    }
+    tables
+}
+
+/// The tables of runs side by side; none for no runs.
+pub fn of_outcomes(outcomes: &[Outcome], top: Top) -> Vec<Table> {
+    let mut tables = side_by_side(outcomes);
+    tables.extend(outcomes.iter().flat_map(|outcome| own(outcome, top)));
+    tables
+}
+
+/// Those of the tables that have all runs in them.
+pub fn side_by_side(outcomes: &[Outcome]) -> Vec<Table> {
+    if outcomes.is_empty() {
+        return Vec::new();
+    }
+    let mut tables = vec![outcomes::times(outcomes)];
+    tables.extend(traffic::waiting(outcomes));
+    tables.push(outcomes::misses(outcomes));
+    tables.extend(traffic::bus(outcomes));
+    tables.extend(traffic::prefetches(outcomes));
+    tables
+}
+
+/// The classes that misses are of, the most frequent first; empty where they were not classed.
+fn classes(misses: &ClassTotals) -> String {
+    let mut classes: Vec<_> = CLASSES
+        .iter()
+        .zip(misses.classes)
+        .filter_map(|(class, misses)| Some((misses.filter(|misses| *misses > 0)?, *class)))
+        .collect();
+    classes.sort_by_key(|(misses, _)| std::cmp::Reverse(*misses));
+    let classes = classes
+        .iter()
+        .map(|(misses, class)| unbroken(&format!("{} {class}", count(*misses))));
+    classes.collect::<Vec<_>>().join(", ")
+}
+
+/// How a count changes; nothing where there was none before.
+fn changed(results::Change { before, after }: results::Change) -> Cell {
+    let change = Cell::change(after as f64, before as f64);
+    match before {
+        _ if before == after => change.in_words("same").toned(Tone::Faint),
+        0 => Cell::empty(),
+        _ => change,
+    }
+}
+
+/// The size of a structure and how many blocks it is made of.
+pub fn sized(structure: &Structure) -> Cell {
+    match (structure.bytes, structure.blocks) {
+        (0, _) => Cell::empty(),
+        (size, 0 | 1) => Cell::bytes(size),
+        (size, blocks) => Cell::bytes(size).in_words(format!("{} in {}", bytes(size), count(blocks))),
+    }
+}
+
+/// The columns of misses in caches of these levels.
+fn of_levels(levels: &[u8]) -> impl Iterator<Item = Column> + '_ {
+    levels
+        .iter()
+        .map(|level| Column::new(Role::Count, format!("L{level} misses")))
+}
