@@ -9,7 +9,9 @@
 
 mod advice;
 mod cache;
+mod daemon;
 mod detail;
+mod doctor;
 mod document;
 mod gains;
 mod hints;
@@ -17,6 +19,7 @@ mod lenient;
 mod number;
 mod outcome;
 mod placed;
+mod recorded;
 pub mod run;
 mod saved;
 #[cfg(feature = "schema")]
@@ -24,7 +27,9 @@ pub mod schema;
 
 pub use advice::{Advice, CacheFacts, Facts, MachineFacts, Share};
 pub use cache::{CLASSES, Cache, ClassTotals, Misses, Stall, StallByClass};
+pub use daemon::{DaemonColors, DaemonFrames, DaemonMemory, DaemonPressure, DaemonStatus, FreeCache};
 pub use detail::{Collision, Page, Side, Structure, StructureKind, Thread};
+pub use doctor::{Doctor, Facility, Works};
 pub use document::{Document, Unreadable, values};
 pub use gains::{CacheChange, CdpcAdvice, CdpcArray, CdpcRival, Change, SlotAdvice, SlotData, WorkAdvice};
 pub use hints::{
@@ -34,4 +39,5 @@ pub use hints::{
 pub use number::{bytes, change, count, nanoseconds, percent, time};
 pub use outcome::{Bus, Cpu, CpuMemory, HintCounts, Memory, Outcome, Prefetches, Time, Tlb, Work};
 pub use placed::{Cdpc, Slots};
+pub use recorded::{Imported, Recorded};
 pub use saved::{SCHEMA, Saved, TOOL, Version, saved};

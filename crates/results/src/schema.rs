@@ -3,13 +3,23 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::{Advice, Outcome, SCHEMA};
+use crate::run::Run;
+use crate::{Advice, DaemonStatus, Doctor, ExplainedHints, Imported, Outcome, PageMap, Recorded, SCHEMA};
 
-/// What `simulate --json` and `advise --json` write: a JSON schema with every type under `$defs`.
+/// What verbs write as JSON: a JSON schema with every type under `$defs`.
 pub fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let advice = generator.subschema_for::<Advice>();
-    let outcome = generator.subschema_for::<Outcome>();
+    let any = [
+        generator.subschema_for::<Advice>(),
+        generator.subschema_for::<Outcome>(),
+        generator.subschema_for::<ExplainedHints>(),
+        generator.subschema_for::<PageMap>(),
+        generator.subschema_for::<Run>(),
+        generator.subschema_for::<Recorded>(),
+        generator.subschema_for::<Imported>(),
+        generator.subschema_for::<DaemonStatus>(),
+        generator.subschema_for::<Doctor>(),
+    ];
     let about = json!({
         "type": "object",
         "properties": {
@@ -21,9 +31,9 @@ pub fn schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": format!("Results of domicile, schema {SCHEMA}"),
-        "description": "One object: an advice, or one policy's outcome of a simulation.",
+        "description": "One object: an advice, one policy's outcome of a simulation, or what another verb reports.",
         "allOf": [about],
-        "anyOf": [advice, outcome],
+        "anyOf": any,
         "$defs": generator.take_definitions(true),
     })
 }
@@ -57,9 +67,20 @@ const HEAD: &str = "\
 <!-- Made by `cargo xtask generate` from the types in crates/results. -->
 
 `domicile simulate --json` prints one object for each policy, an [Outcome](#outcome), one a line. `domicile advise --json`,
-and the file that `advise` writes, are one object, an [Advice](#advice). Beside the fields below each has two more: `schema`,
-the version of what is described here, and `tool`, the tool that wrote it. [The JSON schema](results.schema.json) is for
-programs.
+and the file that `advise` writes, are one object, an [Advice](#advice). One object each are what other verbs print or write:
+
+| by | is |
+| --- | --- |
+| `domicile run --json` | [Run](#run) |
+| `domicile simulate --explain-hints FILE` | [ExplainedHints](#explainedhints) |
+| `domicile simulate --page-map FILE` | [PageMap](#pagemap) |
+| `domicile record --json` | [Recorded](#recorded) |
+| `domicile import --json` | [Imported](#imported) |
+| `domicile daemon status --json` | [DaemonStatus](#daemonstatus) |
+| `domicile doctor --json` | [Doctor](#doctor) |
+
+Beside the fields below each has two more: `schema`, the version of what is described here, and `tool`, the tool that wrote
+it. [The JSON schema](results.schema.json) is for programs.
 
 What is not known of a run is `null`, or its field is absent; it is never 0. Times are whole nanoseconds unless the text
 says otherwise.
@@ -138,6 +159,10 @@ mod tests {
         );
         let page = page();
         for part in [
+            "## Run\n",
+            "## PageMap\n",
+            "## DaemonStatus\n",
+            "| `processes` | list of [ProcessReport](#processreport) |",
             "## Outcome",
             "## SlotAdvice",
             "| `wall` | whole number |",

@@ -7,7 +7,11 @@ use std::fmt::Debug;
 
 use invent::{Absent, invent};
 use proptest::prelude::*;
-use results::{Advice, Cache, Document, Outcome, SCHEMA, TOOL, Tlb, saved};
+use results::run::Run;
+use results::{
+    Advice, Cache, DaemonStatus, Doctor, Document, ExplainedHints, Imported, Outcome, PageMap, Recorded, SCHEMA, TOOL,
+    Tlb, saved,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -32,6 +36,43 @@ proptest! {
         let text = serde_json::to_string(&saved(&outcome)).unwrap();
         prop_assert_eq!(Document::parse(&format!("{text}\n{text}\n")).unwrap(), Document::Outcomes(vec![outcome; 2]));
     }
+}
+
+proptest! {
+    #[test]
+    fn what_other_verbs_report_is_read_as_it_was_written(seed: u64) {
+        for absent in [Absent::Never, Absent::Some, Absent::Always] {
+            survives::<Run>(seed, absent);
+            survives::<ExplainedHints>(seed, absent);
+            survives::<PageMap>(seed, absent);
+            survives::<Recorded>(seed, absent);
+            survives::<Imported>(seed, absent);
+            survives::<DaemonStatus>(seed, absent);
+            survives::<Doctor>(seed, absent);
+        }
+    }
+}
+
+#[test]
+fn what_is_not_known_of_a_process_is_no_field_and_of_a_page_null() {
+    let run = serde_json::to_value(survives::<Run>(1, Absent::Never)).unwrap();
+    let process = &run["processes"][0];
+    assert!(
+        process.get("cdpc").is_some() && process["cdpc"].get("padded").is_some(),
+        "{run}"
+    );
+    let unknown = results::run::Report::default();
+    assert!(serde_json::to_value(unknown).unwrap().get("cdpc").is_none());
+    let map = PageMap {
+        pages: vec![results::MappedPage {
+            colors: vec![None, Some(3)],
+            ..results::MappedPage::default()
+        }],
+        ..PageMap::default()
+    };
+    let map = serde_json::to_value(map).unwrap();
+    assert_eq!(map["pages"][0]["colors"], json!([null, 3]));
+    assert_eq!(map["pages"][0]["array"], json!(null));
 }
 
 /// Every name of a field in a value, and whether any of that name is null.

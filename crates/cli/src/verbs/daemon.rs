@@ -10,7 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use live::daemon::{self, At, Client, Config, SOCKET, Server, sharers};
 use live::discovery::{Unknown, discover};
 use report::Table;
-use serde_json::json;
+use results::{DaemonColors, DaemonFrames, DaemonMemory, DaemonPressure, DaemonStatus, FreeCache, saved};
 use sys::signals::{self, Caught};
 use sys::{Root, groups, pressure, service};
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
@@ -249,22 +249,43 @@ impl Status {
         let clients = status.clients.saturating_sub(1);
         let limit = (status.limit < u64::MAX).then_some(status.limit);
         if console.json() {
-            console.line(&json!({
-                "socket": socket, "process": status.process, "up_seconds": status.up_seconds, "clients": clients,
-                "colors": {
-                    "count": colors.count(), "first_bit": colors.first_bit, "bytes": colors.color_bytes,
-                    "cache": colors.cache, "source": source,
+            console.line(&saved(&DaemonStatus {
+                socket: socket.display().to_string(),
+                process: status.process,
+                up_seconds: status.up_seconds,
+                clients: clients.into(),
+                colors: DaemonColors {
+                    count: colors.count(),
+                    first_bit: colors.first_bit,
+                    bytes: colors.color_bytes,
+                    cache: colors.cache.clone(),
+                    source,
                 },
-                "frames": {
-                    "at_hand": status.stock, "target": status.target, "by_color": by_color,
-                    "released": status.released, "hits": status.hits, "misses": status.misses,
-                    "returned": status.returned, "held": status.held,
+                frames: DaemonFrames {
+                    at_hand: status.stock,
+                    target: status.target,
+                    by_color,
+                    released: status.released,
+                    hits: status.hits,
+                    misses: status.misses,
+                    returned: status.returned,
+                    held: status.held,
                 },
-                "cache_free_bytes": {"private_slots": free, "one_slot_on_all_cpus": together},
-                "quota_bytes": status.quota,
-                "pressure": {"releases": status.pressure, "frames": status.pressure_frames},
-                "memory": {"own_bytes": status.own, "limit_bytes": limit, "left_bytes": limit.map(|_| status.left)},
-                "looks_given_up": status.given_up,
+                cache_free_bytes: FreeCache {
+                    private_slots: free,
+                    one_slot_on_all_cpus: together,
+                },
+                quota_bytes: status.quota,
+                pressure: DaemonPressure {
+                    releases: status.pressure,
+                    frames: status.pressure_frames,
+                },
+                memory: DaemonMemory {
+                    own_bytes: status.own,
+                    limit_bytes: limit,
+                    left_bytes: limit.map(|_| status.left),
+                },
+                looks_given_up: status.given_up,
             }))?;
             return Ok(ExitCode::SUCCESS);
         }

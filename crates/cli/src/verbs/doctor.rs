@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use report::{Cell, Column, Role, Table, Tone};
-use serde::Serialize;
+use results::{Doctor as Found, Facility, Works, saved};
 
 use super::Done;
 use crate::console::Console;
@@ -23,38 +23,10 @@ use crate::console::Console;
 #[command(after_help = "Example:\n  domicile doctor\n  sudo domicile doctor")]
 pub struct Doctor {}
 
-/// One facility, tried.
-#[derive(Serialize)]
-struct Facility {
-    facility: &'static str,
-    works: Works,
-    /// What happened.
-    found: String,
-    /// What it is good for.
-    #[serde(rename = "for")]
-    purpose: &'static str,
-    /// What to change where it does not work in full; none where nothing is to be changed.
-    change: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Works {
-    Yes,
-    Partly,
-    No,
-}
-
-#[derive(Serialize)]
-struct Report {
-    kernel: Option<String>,
-    facilities: Vec<Facility>,
-}
-
 impl Doctor {
     pub fn run(&self, console: &mut Console) -> Done {
         let root = sys::Root::default();
-        let report = Report {
+        let report = Found {
             kernel: sys::kernel::Kernel::read(&root).ok().map(|kernel| kernel.text),
             facilities: vec![
                 frames::page_map(),
@@ -75,7 +47,7 @@ impl Doctor {
             ],
         };
         if console.json() {
-            console.line(&report)?;
+            console.line(&saved(&report))?;
         } else {
             console.text(&text(&report, console.columns()))?;
         }
@@ -83,7 +55,7 @@ impl Doctor {
     }
 }
 
-fn table(report: &Report) -> Table {
+fn table(report: &Found) -> Table {
     let mut table = Table::new(
         "What of Linux works for this user",
         [
@@ -99,9 +71,9 @@ fn table(report: &Report) -> Table {
             Works::No => ("no", Tone::Bad),
         };
         table.row([
-            Cell::name(facility.facility),
+            Cell::name(&facility.facility),
             Cell::from(word).toned(tone),
-            Cell::faint(facility.purpose),
+            Cell::faint(&facility.purpose),
         ]);
         table.row([Cell::empty(), Cell::empty(), facility.found.as_str().into()]);
         if let Some(change) = &facility.change {
@@ -111,7 +83,7 @@ fn table(report: &Report) -> Table {
     table
 }
 
-fn text(report: &Report, width: usize) -> String {
+fn text(report: &Found, width: usize) -> String {
     let mut text = match &report.kernel {
         Some(kernel) => format!("Linux {kernel}\n\n"),
         None => String::new(),
@@ -144,17 +116,17 @@ mod tests {
     #[test]
     fn the_table_tells_what_to_change() {
         let facility = |works, change: Option<&str>| Facility {
-            facility: "huge pages",
+            facility: "huge pages".into(),
             works,
             found: "none was given".into(),
-            purpose: "frames",
+            purpose: "frames".into(),
             change: change.map(str::to_string),
         };
-        let report = |facilities| Report {
+        let report = |facilities| Found {
             kernel: Some("6.8.0".into()),
             facilities,
         };
-        let plain = |report: &Report| anstream::adapter::strip_str(&text(report, 80)).to_string();
+        let plain = |report: &Found| anstream::adapter::strip_str(&text(report, 80)).to_string();
         let told = plain(&report(vec![facility(Works::No, Some("echo madvise"))]));
         assert!(
             told.contains("none was given") && told.contains("change: echo madvise"),

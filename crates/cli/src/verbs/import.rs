@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
-use serde_json::json;
+use results::{Imported, saved};
 use trace::import::Format;
 
 use super::Done;
@@ -62,11 +62,11 @@ impl Import {
             })
         })?;
         if console.json() {
-            console.line(&json!({
-                "output": self.output,
-                "format": self.format,
-                "references": summary.references,
-                "bytes": summary.bytes,
+            console.line(&saved(&Imported {
+                output: self.output.display().to_string(),
+                format: self.format.name().to_string(),
+                references: summary.references,
+                bytes: summary.bytes,
             }))?;
         } else {
             console.text(&format!(

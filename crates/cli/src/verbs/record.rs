@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::json;
+use results::{Recorded, saved};
 
 use super::Done;
 use crate::console::{self, Console};
@@ -74,15 +74,15 @@ impl Record {
         let code = outcome.exit.code();
         let summary = &outcome.summary;
         if console.json() {
-            console.line(&json!({
-                "output": self.output,
-                "exit_code": code,
-                "references": summary.references,
-                "references_seen": outcome.references_seen,
-                "instructions": summary.instructions,
-                "bytes": summary.bytes,
-                "notes": outcome.notes,
-                "failure": outcome.failure,
+            console.line(&saved(&Recorded {
+                output: self.output.display().to_string(),
+                exit_code: code,
+                references: summary.references,
+                references_seen: outcome.references_seen,
+                instructions: summary.instructions,
+                bytes: summary.bytes,
+                notes: outcome.notes.clone(),
+                failure: outcome.failure.clone(),
             }))?;
         } else {
             // Standard output is the program's.

@@ -72,6 +72,7 @@ impl<'de> Deserializer<'de> for &mut Source {
         deserialize_u16 visit_u16 u16;
         deserialize_u32 visit_u32 u32;
         deserialize_u64 visit_u64 u64;
+        deserialize_i32 visit_i32 i32;
         deserialize_i64 visit_i64 i64;
         // A type that takes several kinds of numbers.
         deserialize_any visit_u64 u64;
@@ -129,7 +130,7 @@ impl<'de> Deserializer<'de> for &mut Source {
     }
 
     forward_to_deserialize_any! {
-        i8 i16 i32 f32 char str bytes byte_buf unit unit_struct newtype_struct tuple_struct map identifier ignored_any
+        i8 i16 f32 char str bytes byte_buf unit unit_struct newtype_struct tuple_struct map identifier ignored_any
     }
 }
 

@@ -18,10 +18,10 @@ fn judge_own(opened: io::Result<Door>) -> Facility {
         "in a container, let it through: podman run --security-opt seccomp=unconfined",
     );
     Facility {
-        facility: "userfaultfd",
+        facility: "userfaultfd".into(),
         works,
         found,
-        purpose: "pages of a running program are taken out and put in while its threads that touch them wait",
+        purpose: "pages of a running program are taken out and put in while its threads that touch them wait".into(),
         change,
     }
 }
@@ -37,10 +37,12 @@ fn judge_kernel(opened: io::Result<Door>) -> Facility {
          /etc/sysctl.d/90-domicile.conf); for this one: sudo setfacl -m \"u:$USER:rw\" /dev/userfaultfd",
     );
     Facility {
-        facility: "userfaultfd, kernel",
+        facility: "userfaultfd, kernel".into(),
         works,
         found,
-        purpose: "the same while system calls touch these pages too, as read(2) into one: live recoloring refuses without it",
+        purpose:
+            "the same while system calls touch these pages too, as read(2) into one: live recoloring refuses without it"
+                .into(),
         change,
     }
 }
@@ -97,10 +99,11 @@ fn judge_moving(moved: io::Result<Option<bool>>, kernel: Option<Kernel>) -> Faci
         ),
     };
     Facility {
-        facility: "moving pages",
+        facility: "moving pages".into(),
         works,
         found,
-        purpose: "UFFDIO_MOVE: a page gets another frame without being copied; else pages are copied, or remapped",
+        purpose: "UFFDIO_MOVE: a page gets another frame without being copied; else pages are copied, or remapped"
+            .into(),
         change,
     }
 }
@@ -115,10 +118,11 @@ fn judge_protection_keys(tried: io::Result<()>) -> Facility {
         Err(error) => (Works::No, format!("no key was given: {}", why(error))),
     };
     Facility {
-        facility: "protection keys",
+        facility: "protection keys".into(),
         works,
         found,
-        purpose: "noticing which thread touches which pages without a system call; else userfaultfd or mprotect do it",
+        purpose: "noticing which thread touches which pages without a system call; else userfaultfd or mprotect do it"
+            .into(),
         change: tried
             .err()
             .map(|_| "nothing: it takes a processor that has them (pku in /proc/cpuinfo)".into()),

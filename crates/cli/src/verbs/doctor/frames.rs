@@ -28,10 +28,10 @@ fn judge_page_map(seen: io::Result<bool>) -> Facility {
         ),
     };
     Facility {
-        facility: "page map",
+        facility: "page map".into(),
         works,
         found,
-        purpose: "which frame is behind a page: colors of any page. Without it, those of pages inside huge pages",
+        purpose: "which frame is behind a page: colors of any page. Without it, those of pages inside huge pages".into(),
         change: (works != Works::Yes).then(|| {
             "run as root, or let the command see frames: sudo setcap cap_sys_admin+ep \"$(command -v domicile)\"; or let \
              the daemon do it: sudo domicile daemon"
@@ -65,10 +65,10 @@ fn judge_huge_pages(switches: Option<&HugePages>, tried: io::Result<u64>) -> Fac
         Some(_) => "make room for whole huge pages: echo 1 | sudo tee /proc/sys/vm/compact_memory".into(),
     });
     Facility {
-        facility: "huge pages",
+        facility: "huge pages".into(),
         works,
         found,
-        purpose: "2 MiB whose frames are known in order, for any user; and less translation",
+        purpose: "2 MiB whose frames are known in order, for any user; and less translation".into(),
         change,
     }
 }
@@ -105,10 +105,10 @@ fn judge_colors(found: Result<Colors, live::Error>, looked: bool) -> Facility {
         Err(error) => (Works::No, reason(error), Some("domicile probe".into())),
     };
     Facility {
-        facility: "page colors",
+        facility: "page colors".into(),
         works,
         found: text,
-        purpose: "slots: parts of a cache for chosen data",
+        purpose: "slots: parts of a cache for chosen data".into(),
         change,
     }
 }
@@ -155,10 +155,10 @@ fn judge_locked_memory(limit: Option<u64>, much: io::Result<()>, little: io::Res
         ),
     };
     Facility {
-        facility: "locked memory",
+        facility: "locked memory".into(),
         works,
         found,
-        purpose: "for programs that lock their pages (nothing is locked unasked): these keep their frames while memory is short",
+        purpose: "for programs that lock their pages (nothing is locked unasked): these keep their frames while memory is short".into(),
         change: (works != Works::Yes).then(|| {
             "ulimit -l unlimited, where the hard limit allows it; for good: echo \"$USER - memlock unlimited\" | sudo tee \
              /etc/security/limits.d/domicile.conf, and log in again; LimitMEMLOCK=infinity in a systemd unit"
@@ -178,10 +178,11 @@ fn judge_mappings(limit: usize, count: Option<usize>) -> Facility {
     let works = if limit >= MAPPINGS { Works::Yes } else { Works::Partly };
     let now = count.map_or(String::new(), |count| format!("; this process has {count}"));
     Facility {
-        facility: "mappings",
+        facility: "mappings".into(),
         works,
         found: format!("a process may have {limit} mappings{now}"),
-        purpose: "coloring by mremap, where pages cannot be moved otherwise, takes a mapping or two for each page",
+        purpose: "coloring by mremap, where pages cannot be moved otherwise, takes a mapping or two for each page"
+            .into(),
         change: (works != Works::Yes)
             .then(|| "nothing where moving pages works; else: sudo sysctl vm.max_map_count=1048576".into()),
     }

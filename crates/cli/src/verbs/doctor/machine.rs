@@ -38,10 +38,10 @@ fn judge_nodes(count: usize, asked: io::Result<u32>) -> Facility {
         ),
     };
     Facility {
-        facility: "NUMA nodes",
+        facility: "NUMA nodes".into(),
         works,
         found,
-        purpose: "pages get homes near the threads that use them",
+        purpose: "pages get homes near the threads that use them".into(),
         change,
     }
 }
@@ -89,10 +89,10 @@ fn judge_resctrl(state: &Resctrl) -> Facility {
         }
     };
     Facility {
-        facility: "resctrl",
+        facility: "resctrl".into(),
         works,
         found,
-        purpose: "slots for whole threads, enforced by the cache itself",
+        purpose: "slots for whole threads, enforced by the cache itself".into(),
         change,
     }
 }
@@ -143,10 +143,10 @@ fn judge_counters(instructions: io::Result<u64>, misses: io::Result<u64>, faults
         ),
     };
     Facility {
-        facility: "perf events",
+        facility: "perf events".into(),
         works,
         found,
-        purpose: "counting misses of the real caches, to see that a change helped",
+        purpose: "counting misses of the real caches, to see that a change helped".into(),
         change,
     }
 }
@@ -179,10 +179,10 @@ fn judge_pressure(stalled: Option<f64>, alarm: io::Result<()>) -> Facility {
         ),
     };
     Facility {
-        facility: "memory pressure",
+        facility: "memory pressure".into(),
         works,
         found,
-        purpose: "frames that are held in store are given back before memory gets short",
+        purpose: "frames that are held in store are given back before memory gets short".into(),
         change,
     }
 }

@@ -25,10 +25,10 @@ fn judge_recording(found: Result<PathBuf, String>) -> Facility {
         ),
     };
     Facility {
-        facility: "recording",
+        facility: "recording".into(),
         works,
         found,
-        purpose: "Valgrind with our tool: `record` and `advise` see every reference of a program",
+        purpose: "Valgrind with our tool: `record` and `advise` see every reference of a program".into(),
         change,
     }
 }
@@ -63,10 +63,12 @@ fn judge_daemon(socket: &Path, tried: Result<(), ClientError>) -> Facility {
         ),
     };
     Facility {
-        facility: "daemon",
+        facility: "daemon".into(),
         works,
         found,
-        purpose: "frames sorted by color held ready for any user: slots come faster, and private ones hold across programs",
+        purpose:
+            "frames sorted by color held ready for any user: slots come faster, and private ones hold across programs"
+                .into(),
         change,
     }
 }

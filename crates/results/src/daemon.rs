@@ -1,0 +1,90 @@
+//! How the memory manager fares.
+
+use serde::{Deserialize, Serialize};
+
+/// What `daemon status --json` prints.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct DaemonStatus {
+    pub socket: String,
+    /// Its process.
+    pub process: u32,
+    pub up_seconds: u64,
+    /// Programs that are connected, without the one that asks.
+    pub clients: u64,
+    pub colors: DaemonColors,
+    pub frames: DaemonFrames,
+    pub cache_free_bytes: FreeCache,
+    /// Memory of handed-out frames that one user may hold.
+    pub quota_bytes: u64,
+    pub pressure: DaemonPressure,
+    pub memory: DaemonMemory,
+    /// Looks at clients' page maps that were given up.
+    pub looks_given_up: u64,
+}
+
+/// The colors that it hands out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct DaemonColors {
+    pub count: u32,
+    /// Lowest bit of a frame's address that belongs to the color.
+    pub first_bit: u32,
+    /// Bytes of cache that one color stands for.
+    pub bytes: u64,
+    pub cache: String,
+    /// Who says so.
+    pub source: String,
+}
+
+/// Frames, in pages of 4096 bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct DaemonFrames {
+    pub at_hand: u64,
+    /// As many as it is to have at hand.
+    pub target: u64,
+    /// Those at hand, by color.
+    pub by_color: Vec<u64>,
+    /// Handed out in all.
+    pub released: u64,
+    /// Of those that were looked at, how many arrived at who had asked, and how many did not.
+    pub hits: u64,
+    pub misses: u64,
+    pub returned: u64,
+    /// Handed out, and held now.
+    pub held: u64,
+}
+
+/// Cache that nobody has a slot in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct FreeCache {
+    pub private_slots: u64,
+    pub one_slot_on_all_cpus: u64,
+}
+
+/// What it gave up when memory was short.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct DaemonPressure {
+    /// How often.
+    pub releases: u64,
+    pub frames: u64,
+}
+
+/// Memory of the daemon itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct DaemonMemory {
+    pub own_bytes: u64,
+    /// What its control group may have, and what is left of that; null where there is no limit.
+    pub limit_bytes: Option<u64>,
+    pub left_bytes: Option<u64>,
+}

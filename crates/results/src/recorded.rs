@@ -1,0 +1,38 @@
+//! What became of a recording, and of an import.
+
+use serde::{Deserialize, Serialize};
+
+/// What `record --json` prints.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Recorded {
+    /// The trace.
+    pub output: String,
+    /// The program's.
+    pub exit_code: i32,
+    pub references: u64,
+    /// Of the whole run, those that were not to be recorded too.
+    pub references_seen: u64,
+    /// 0 where they were not counted.
+    pub instructions: u64,
+    /// Of the trace.
+    pub bytes: u64,
+    pub notes: Vec<String>,
+    /// Why the trace is not of the whole run; null where it is.
+    pub failure: Option<String>,
+}
+
+/// What `import --json` prints.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Imported {
+    /// The trace.
+    pub output: String,
+    /// What it was made from: `text`, `lackey`, `din`, `champsim` or `drmemtrace`.
+    pub format: String,
+    pub references: u64,
+    /// Of the trace.
+    pub bytes: u64,
+}
