@@ -17,7 +17,7 @@ help:
 	@echo 'make docs              man pages, completions, the documents of the crates, and the book'
 	@echo 'make book              the book alone, in build/book; fails on dead links'
 	@echo 'make miri              the unsafe parts under Miri (needs a nightly toolchain with it)'
-	@echo 'make sanitize          the library and its C programs under AddressSanitizer'
+	@echo 'make sanitize          the library and its C programs under AddressSanitizer and ThreadSanitizer (the latter needs a nightly)'
 	@echo 'make install PREFIX=D  the command, its Valgrind tool and compilers, the library, man pages, completions under D'
 
 build: tool
@@ -117,10 +117,11 @@ miri:
 	  echo 'skipped: there is no Miri (rustup toolchain install nightly --component miri,rust-src)'; \
 	fi
 
-# The library as it is installed, under programs in C, with AddressSanitizer in both.
+# The library as it is installed, under programs in C, with a sanitizer in both: bounds and lifetimes, then data races.
 sanitize:
 	@setup/debian test
-	crates/capi/tests/sanitize
+	crates/capi/tests/sanitize address
+	crates/capi/tests/sanitize thread
 
 clean:
 	$(CARGO) clean
