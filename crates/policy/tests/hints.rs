@@ -10,6 +10,43 @@ use proptest::prelude::*;
 
 const PAGE: u64 = 64;
 
+/// The paper keeps partitions and communication apart: a summary with a shift stands for the data of neighbours alone.
+#[test]
+fn a_shift_stands_for_the_neighbours_data_and_not_for_the_own_part() {
+    let rows = |communication| Summary {
+        name: "grid".into(),
+        start: 0,
+        bytes: 8 * PAGE,
+        offset: 0,
+        unit: PAGE as i64,
+        span: PAGE,
+        inner: Vec::new(),
+        communication,
+        access: Access::Read,
+    };
+    let colored = |summaries| {
+        let sweep = Loop {
+            place: "sweep".into(),
+            iterations: 8,
+            schedule: Schedule::Even,
+            direction: Direction::Forward,
+            threads: 2,
+            summaries,
+        };
+        let machine = Machine {
+            page_bytes: PAGE,
+            colors: 4,
+            cpus: 2,
+        };
+        let hints = hints(&[sweep], &machine).unwrap();
+        let pages: BTreeSet<u64> = hints.touched().map(|hint| hint.page).collect();
+        pages
+    };
+    let next = rows(Communication::Shift(PAGE as i64));
+    assert_eq!(colored(vec![next.clone()]), (1..8).collect());
+    assert_eq!(colored(vec![rows(Communication::None), next]), (0..8).collect());
+}
+
 /// Cpus that touch each page.
 fn users(hints: &Hints) -> BTreeMap<u64, u128> {
     let segments = hints.segments.iter();

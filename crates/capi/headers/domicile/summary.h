@@ -25,11 +25,11 @@ enum {
    DOMICILE_CHUNKED = 2  /* pieces of `chunk` iterations, dealt in turn */
 };
 
-/* Data of neighbours that is touched besides a thread's own part. */
+/* Data of neighbours. A summary with it stands for that data alone: a thread's own part has a summary of its own. */
 enum {
    DOMICILE_NO_COMMUNICATION = 0,
-   DOMICILE_SHIFT = 1, /* `distance` bytes beyond what the partition says; nothing outside of the array */
-   DOMICILE_ROTATE = 2 /* what iteration (i + distance) mod iterations has */
+   DOMICILE_SHIFT = 1, /* what lies `distance` bytes beyond the partition's part; nothing outside of the array */
+   DOMICILE_ROTATE = 2 /* what iteration (i + distance) mod iterations has, instead of iteration i */
 };
 
 enum { DOMICILE_READS = 1, DOMICILE_WRITES = 2 };

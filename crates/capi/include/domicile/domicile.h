@@ -185,7 +185,10 @@ typedef enum domicile_others {
      * too, which takes a privilege (`domicile doctor` tells); without it the call is refused.
      * Children may be made meanwhile by fork, vfork and posix_spawn; by _Fork or a bare clone only
      * with CAP_SYS_PTRACE, else such a child may find zeros. A thread that is made meanwhile, on a
-     * stack in the ranges, must not end before the call does.
+     * stack in the ranges, must not end before the call does. Alternate signal stacks
+     * (sigaltstack) of other threads are moved like other data, since the kernel does not tell
+     * where they are: a signal that arrives there meanwhile waits for its page. The caller's own
+     * one stays where it is.
      */
     DOMICILE_OTHERS_RUNNING = 1,
 } domicile_others;
@@ -719,6 +722,12 @@ enum domicile_error domicile_data_set_add(struct domicile_data_set *set,
  * Gives all pages of a data set frames of the slot's colors; slot NULL: confines them to the
  * fewest colors, because they are not worth caching. others is a domicile_others; done may be
  * NULL. Whatever it comes to, contents are intact.
+ *
+ * A single page that cannot have a color (nothing is mapped there, it is shared memory or a file's
+ * own page, may not be read and written, or may be run) refuses the whole data set
+ * (DOMICILE_UNFIT), before anything is moved: it is none that the caller meant.
+ * domicile_slots_message names it; make the data set of what lies around it. Pages that merely
+ * cannot be moved at the moment are left, and counted in done.
  */
 enum domicile_error domicile_data_set_allocate(struct domicile_data_set *set,
                                                struct domicile_slot *slot,

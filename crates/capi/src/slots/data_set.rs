@@ -272,6 +272,12 @@ pub unsafe extern "C" fn domicile_data_set_add(
 /// fewest colors, because they are not worth caching. others is a domicile_others; done may be
 /// NULL. Whatever it comes to, contents are intact.
 ///
+/// A single page that cannot have a color (nothing is mapped there, it is shared memory or a file's
+/// own page, may not be read and written, or may be run) refuses the whole data set
+/// (DOMICILE_UNFIT), before anything is moved: it is none that the caller meant.
+/// domicile_slots_message names it; make the data set of what lies around it. Pages that merely
+/// cannot be moved at the moment are left, and counted in done.
+///
 /// # Safety
 /// `done` is null or points to as many bytes as it says in `size`; nobody uses the data meanwhile
 /// if `others` says so.

@@ -26,7 +26,10 @@ pub enum domicile_others {
     /// too, which takes a privilege (`domicile doctor` tells); without it the call is refused.
     /// Children may be made meanwhile by fork, vfork and posix_spawn; by _Fork or a bare clone only
     /// with CAP_SYS_PTRACE, else such a child may find zeros. A thread that is made meanwhile, on a
-    /// stack in the ranges, must not end before the call does.
+    /// stack in the ranges, must not end before the call does. Alternate signal stacks
+    /// (sigaltstack) of other threads are moved like other data, since the kernel does not tell
+    /// where they are: a signal that arrives there meanwhile waits for its page. The caller's own
+    /// one stays where it is.
     DOMICILE_OTHERS_RUNNING = 1,
 }
 

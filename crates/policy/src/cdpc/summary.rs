@@ -79,15 +79,15 @@ pub struct Inner {
     pub count: u64,
 }
 
-/// Data of neighbours that is touched besides a thread's own part.
+/// Data of neighbours. A summary with it stands for that data alone: a thread's own part has a summary of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Communication {
     #[default]
     None,
-    /// So many bytes beyond what the partition says; nothing outside of the array.
+    /// What lies so many bytes beyond the partition's part; nothing outside of the array.
     Shift(i64),
-    /// What iteration `(i + distance) mod iterations` has.
+    /// What iteration `(i + distance) mod iterations` has, instead of iteration `i`.
     Rotate(i64),
 }
 
