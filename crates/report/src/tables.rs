@@ -1,6 +1,7 @@
 //! The tables of each kind of result.
 
 mod advice;
+mod found;
 mod gains;
 mod lists;
 mod outcomes;
@@ -11,6 +12,7 @@ use results::{Advice, CLASSES, ClassTotals, Outcome, Structure, bytes, count};
 
 use crate::table::{Cell, Column, Role, Table, Tone, unbroken};
 
+pub use found::{daemon, doctor};
 pub use gains::ARRAYS;
 pub use lists::{machines, policies};
 pub use outcomes::own;

@@ -189,6 +189,38 @@ fn lists_are_the_same_in_html_and_in_text() {
 }
 
 #[test]
+fn what_was_found_of_a_machine_is_the_same_in_html_and_in_text() {
+    let facility = |works: &str, change: Option<&str>| json!({"facility": "huge pages", "works": works, "found": "a < b", "for": "frames", "change": change});
+    let doctor = json!({"kernel": "6.8", "facilities": [
+        facility("yes", None), facility("partly", Some("x & y")), facility("no", None),
+    ]});
+    let table = report::doctor(&serde_json::from_value(doctor).unwrap());
+    assert_eq!(table.rows().len(), 7);
+    agree(&table);
+    let status = json!({
+        "socket": "/run/<s>", "colors": {"count": 16, "bytes": 65_536, "cache": "L2", "source": "probe"}, "process": 7, "clients": 2, "memory": {"own_bytes": 3_145_728, "limit_bytes": 8_388_608, "left_bytes": 1_048_576},
+        "frames": {"at_hand": 256, "by_color": [100, 156], "hits": 3, "misses": 1}, "quota_bytes": 1_048_576,
+    });
+    let mut status: results::DaemonStatus = serde_json::from_value(status).unwrap();
+    let table = report::daemon(&status);
+    agree(&table);
+    let text = table.facts(11);
+    for part in [
+        "3.0 MiB of the daemon itself; 1 MiB left of 8 MiB",
+        "75.0% arrived",
+        "0.4 MiB to 0.6 MiB of a color",
+    ] {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+    (status.memory.limit_bytes, status.frames.hits, status.frames.misses) = (None, 0, 0);
+    let text = report::daemon(&status).facts(11);
+    assert!(
+        text.contains("its control group has no limit") && text.contains("none looked at yet"),
+        "{text}"
+    );
+}
+
+#[test]
 fn numbers_are_exact_and_what_is_not_known_has_none() {
     let run = split("random");
     let html: String = report::outcome_tables(&[run], Top::Usual)

@@ -9,7 +9,6 @@ use std::str::FromStr;
 use clap::{Args, Subcommand, ValueEnum};
 use live::daemon::{self, At, Client, Config, SOCKET, Server, sharers};
 use live::discovery::{Unknown, discover};
-use report::Table;
 use results::{DaemonColors, DaemonFrames, DaemonMemory, DaemonPressure, DaemonStatus, FreeCache, saved};
 use sys::signals::{self, Caught};
 use sys::{Root, groups, pressure, service};
@@ -248,119 +247,49 @@ impl Status {
         // Whoever asks has a connection, too.
         let clients = status.clients.saturating_sub(1);
         let limit = (status.limit < u64::MAX).then_some(status.limit);
-        if console.json() {
-            console.line(&saved(&DaemonStatus {
-                socket: socket.display().to_string(),
-                process: status.process,
-                up_seconds: status.up_seconds,
-                clients: clients.into(),
-                colors: DaemonColors {
-                    count: colors.count(),
-                    first_bit: colors.first_bit,
-                    bytes: colors.color_bytes,
-                    cache: colors.cache.clone(),
-                    source,
-                },
-                frames: DaemonFrames {
-                    at_hand: status.stock,
-                    target: status.target,
-                    by_color,
-                    released: status.released,
-                    hits: status.hits,
-                    misses: status.misses,
-                    returned: status.returned,
-                    held: status.held,
-                },
-                cache_free_bytes: FreeCache {
-                    private_slots: free,
-                    one_slot_on_all_cpus: together,
-                },
-                quota_bytes: status.quota,
-                pressure: DaemonPressure {
-                    releases: status.pressure,
-                    frames: status.pressure_frames,
-                },
-                memory: DaemonMemory {
-                    own_bytes: status.own,
-                    limit_bytes: limit,
-                    left_bytes: limit.map(|_| status.left),
-                },
-                looks_given_up: status.given_up,
-            }))?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        let mib = |frames: u64| format!("{:.1} MiB", frames as f64 / 256.0);
-        let (least, most) = (by_color.iter().min().unwrap_or(&0), by_color.iter().max().unwrap_or(&0));
-        let looked = status.hits + status.misses;
-        let rate = match looked {
-            0 => "none looked at yet".to_string(),
-            _ => format!("{:.1}% arrived", status.hits as f64 * 100.0 / looked as f64),
+        let status = DaemonStatus {
+            socket: socket.display().to_string(),
+            process: status.process,
+            up_seconds: status.up_seconds,
+            clients: clients.into(),
+            colors: DaemonColors {
+                count: colors.count(),
+                first_bit: colors.first_bit,
+                bytes: colors.color_bytes,
+                cache: colors.cache.clone(),
+                source,
+            },
+            frames: DaemonFrames {
+                at_hand: status.stock,
+                target: status.target,
+                by_color,
+                released: status.released,
+                hits: status.hits,
+                misses: status.misses,
+                returned: status.returned,
+                held: status.held,
+            },
+            cache_free_bytes: FreeCache {
+                private_slots: free,
+                one_slot_on_all_cpus: together,
+            },
+            quota_bytes: status.quota,
+            pressure: DaemonPressure {
+                releases: status.pressure,
+                frames: status.pressure_frames,
+            },
+            memory: DaemonMemory {
+                own_bytes: status.own,
+                limit_bytes: limit,
+                left_bytes: limit.map(|_| status.left),
+            },
+            looks_given_up: status.given_up,
         };
-        let own = format!("{:.1} MiB of the daemon itself", status.own as f64 / 1_048_576.0);
-        let lines = [
-            (
-                "socket",
-                format!(
-                    "{}, process {}, up {} s",
-                    socket.display(),
-                    status.process,
-                    status.up_seconds
-                ),
-            ),
-            (
-                "colors",
-                format!(
-                    "{} of {} KiB of cache {} ({source})",
-                    colors.count(),
-                    colors.color_bytes >> 10,
-                    colors.cache
-                ),
-            ),
-            (
-                "at hand",
-                format!(
-                    "{} of {}; {} to {} of a color",
-                    mib(status.stock),
-                    mib(status.target),
-                    mib(*least),
-                    mib(*most)
-                ),
-            ),
-            ("handed out", format!("{} in all, {rate}", mib(status.released))),
-            (
-                "held",
-                format!(
-                    "{} by {clients} programs; a user may hold {}",
-                    mib(status.held),
-                    mib(status.quota / 4096)
-                ),
-            ),
-            ("came back", mib(status.returned)),
-            (
-                "given up",
-                format!(
-                    "{} in {} times that memory was short",
-                    mib(status.pressure_frames),
-                    status.pressure
-                ),
-            ),
-            (
-                "memory",
-                match limit {
-                    None => format!("{own}; its control group has no limit"),
-                    Some(limit) => format!("{own}; {} MiB left of {} MiB", status.left >> 20, limit >> 20),
-                },
-            ),
-            (
-                "cache free",
-                format!(
-                    "{} KiB for private slots, {} KiB for one on all cpus",
-                    free >> 10,
-                    together >> 10
-                ),
-            ),
-        ];
-        console.text(&Table::of_facts("Memory manager", lines).facts(NAMES))?;
+        if console.json() {
+            console.line(&saved(&status))?;
+        } else {
+            console.text(&report::daemon(&status).facts(NAMES))?;
+        }
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -9,7 +9,6 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::Args;
-use report::{Cell, Column, Role, Table, Tone};
 use results::{Doctor as Found, Facility, Works, saved};
 
 use super::Done;
@@ -55,46 +54,18 @@ impl Doctor {
     }
 }
 
-fn table(report: &Found) -> Table {
-    let mut table = Table::new(
-        "What of Linux works for this user",
-        [
-            Column::new(Role::Label, "facility"),
-            Column::new(Role::Text, "works"),
-            Column::new(Role::Text, "what it is for, what was found, what to change").wrap(),
-        ],
-    );
-    for facility in &report.facilities {
-        let (word, tone) = match facility.works {
-            Works::Yes => ("yes", Tone::Good),
-            Works::Partly => ("partly", Tone::Partly),
-            Works::No => ("no", Tone::Bad),
-        };
-        table.row([
-            Cell::name(&facility.facility),
-            Cell::from(word).toned(tone),
-            Cell::faint(&facility.purpose),
-        ]);
-        table.row([Cell::empty(), Cell::empty(), facility.found.as_str().into()]);
-        if let Some(change) = &facility.change {
-            table.row([Cell::empty(), Cell::empty(), format!("change: {change}").into()]);
-        }
-    }
-    table
-}
-
-fn text(report: &Found, width: usize) -> String {
-    let mut text = match &report.kernel {
+fn text(found: &Found, width: usize) -> String {
+    let mut text = match &found.kernel {
         Some(kernel) => format!("Linux {kernel}\n\n"),
         None => String::new(),
     };
-    text += &table(report).text(width);
-    let off = report.facilities.iter().filter(|facility| facility.works != Works::Yes);
+    text += &report::doctor(found).text(width);
+    let off = found.facilities.iter().filter(|facility| facility.works != Works::Yes);
     text += &match off.count() {
         0 => "\nEverything works.\n".to_string(),
         some => format!(
             "\n{some} of {} do not work in full for this user.\n",
-            report.facilities.len()
+            found.facilities.len()
         ),
     };
     text
