@@ -69,6 +69,8 @@ pub struct Engine {
     allowance: u64,
     /// What the supply last complained of.
     trouble: Option<String>,
+    /// What it lacked in the last [`Engine::color`].
+    lacked: Option<String>,
 }
 
 /// Pages that are worked on at a time; twice as much memory is needed besides.
@@ -85,7 +87,7 @@ impl Engine {
 
     /// Why the supply did not serve the last time, if it did not.
     pub fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+        self.trouble.as_deref().or(self.lacked.as_deref())
     }
 
     /// How many frames of each color are at hand without collecting: the supply's, else the own
@@ -133,12 +135,15 @@ impl Engine {
     /// - with [`Others::Running`] no thread ends meanwhile whose stack lies in the range and that was made after the call
     ///   began, or by a bare `clone`: the kernel could not say that it has ended, and who joins it would wait for ever.
     ///   Nor does one die with a robust mutex in the range that it locked after the call began;
+    /// - a signal that arrives on an alternate signal stack of another thread (`sigaltstack`) waits for its page like any
+    ///   system call: where those stacks are the kernel tells nobody else, so they are moved like other data;
     /// - nobody closes descriptors that are not his meanwhile (`closefrom`, `close_range`). Where it happens the call ends and
     ///   brings back what was on its way, but a thread that touched such a page just then has found zeros; if it wrote
     ///   something there that stays, and the rest of the page is lost ([`Why::Kernel`] with EBADF).
     pub unsafe fn color(&mut self, range: Pages, wish: &Wish, others: Others) -> Result<Done, Error> {
         self.renew()?;
         self.trouble = None;
+        self.lacked = None;
         let survey = survey(range)?;
         if self.pool.as_ref().is_some_and(|pool| pool.meets(range.span())) {
             return Err(Error::Unfit {

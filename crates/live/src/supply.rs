@@ -61,6 +61,11 @@ pub trait Supply: Send {
         Ok(vec![None; pages.count])
     }
 
+    /// For how many pages of the last filling it had no frame at all.
+    fn lacking(&self) -> usize {
+        0
+    }
+
     /// How many frames of each color are at hand without collecting more.
     fn by_color(&mut self) -> Result<Vec<u64>, Error>;
 }

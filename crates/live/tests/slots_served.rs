@@ -269,6 +269,27 @@ fn who_may_not_see_frames_verifies_and_repairs_through_the_daemon() {
     }
 }
 
+/// 256 frames, 16 of a color, where 64 of one are wanted: the daemon gives the colors and what it has, and the program
+/// collects the rest.
+#[test]
+fn a_stock_that_is_too_small_for_a_program_is_helped_out() {
+    if !privileged() {
+        return;
+    }
+    let daemon = Daemon::new(Wish {
+        stock: house::MIB,
+        ..Wish::default()
+    });
+    daemon.client_of_full();
+    for environment in [&[][..], &[("TEST_ALONE", "1")]] {
+        let mut program = Program::with(&daemon, &[], environment);
+        assert_eq!(program.colors(1).map(|colors| colors.len()), Ok(1));
+        let said = program.ask("trouble");
+        assert!(said.contains("--stock") && said.contains("for itself"), "{said}");
+        assert_eq!(program.ask("census"), "63 0 0 0");
+    }
+}
+
 #[test]
 fn a_daemon_that_came_back_learns_what_programs_have() {
     if !privileged() {

@@ -152,11 +152,15 @@ impl Broker {
             cpus,
             slot: slot.map(SlotId::from_number),
         };
-        let grant = self.ledger.allocate(owner, data, &frames).map_err(no_cache)?;
-        Ok(granted(grant, slot.unwrap_or(0)))
+        let grant = match self.ledger.allocate(owner, data, &frames) {
+            // There are colors, but no stock of this size has the frames: clients collect what it lacks.
+            Err(policy::slots::Refused::Frames { .. }) => self.ledger.allocate(owner, data, &[]),
+            grant => grant,
+        };
+        Ok(granted(grant.map_err(no_cache)?, slot.unwrap_or(0)))
     }
 
-    /// The allocator refuses colors of which too few frames are at hand. Where the whole stock is low, after a start or
+    /// The allocator prefers colors of which enough frames are at hand. Where the whole stock is low, after a start or
     /// under pressure, that says nothing about colors, and clients collect for themselves.
     fn frames_to_count_on(&self) -> Vec<u64> {
         if self.stock.len() < self.stock.target() / 2 {

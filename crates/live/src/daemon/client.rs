@@ -96,6 +96,8 @@ pub struct Client {
     connections: u64,
     /// Until when, and for how long, the daemon is left alone that did not answer.
     pause: Option<(Instant, Duration)>,
+    /// Pages of the last filling that the stock had no frames for.
+    lacking: usize,
     buffer: Vec<u8>,
 }
 
@@ -119,6 +121,7 @@ impl Client {
             },
             connections: 0,
             pause: None,
+            lacking: 0,
             buffer: vec![0; MESSAGE_BYTES + 1],
         };
         client.greet()?;
@@ -347,6 +350,10 @@ impl Supply for Client {
     /// As [`Client::look`]: the daemon reports the frames that it handed out, and no others.
     fn look(&mut self, pages: Pages) -> Result<Vec<Option<u16>>, Error> {
         Ok(Client::look(self, pages)?)
+    }
+
+    fn lacking(&self) -> usize {
+        self.lacking
     }
 
     fn by_color(&mut self) -> Result<Vec<u64>, Error> {

@@ -45,6 +45,7 @@ impl Engine {
             // SAFETY: the caller's promise.
             match unsafe { supply.fill(into, want) } {
                 Ok(reported) => {
+                    self.lacked = lacking(supply.lacking(), into.count, self.pool.is_some()).or(self.lacked.take());
                     self.look(into, want, &reported, &mut done.right)?;
                     done.supplied = done.right.iter().filter(|&&right| right).count();
                 }
@@ -103,6 +104,20 @@ impl Engine {
             entries.into_iter().map(|entry| entry.frame().map(color)).collect(),
         ))
     }
+}
+
+/// What there is to say of a supply that had too few frames.
+fn lacking(frames: usize, of: usize, collects: bool) -> Option<String> {
+    let instead = match collects {
+        true => "this process collected them for itself, more slowly",
+        false => "this process cannot collect frames for itself, and these pages have others",
+    };
+    (frames > 0).then(|| {
+        format!(
+            "the daemon's stock had no frames of the right colors for {frames} of {of} pages: {instead}; a larger stock has \
+             them at hand (`domicile daemon --stock`)"
+        )
+    })
 }
 
 /// Frees the frames of pages that hold zeros.

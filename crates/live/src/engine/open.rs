@@ -64,6 +64,7 @@ impl Engine {
             may_lock: memory::may_lock_all(),
             allowance: 0,
             trouble: None,
+            lacked: None,
         })
     }
 

@@ -54,9 +54,10 @@ impl Application {
         &self.0.means
     }
 
-    /// What is wrong at the moment, though it goes on: a daemon that does not answer any more.
+    /// What is wrong at the moment, though it goes on: a daemon that does not answer any more, or that has too few frames.
     pub fn trouble(&self) -> Option<String> {
-        self.0.with(|state| Ok(state.ledger.trouble())).ok().flatten()
+        let trouble = |state: &mut State| Ok(state.ledger.trouble().or_else(|| state.place.trouble()));
+        self.0.with(trouble).ok().flatten()
     }
 
     /// The cpus that it uses.

@@ -30,6 +30,11 @@ pub trait Place: Send {
     /// # Safety
     /// As for [`Engine::empty`].
     unsafe fn empty(&mut self, run: Pages) -> Result<(), Error>;
+
+    /// What went wrong the last time with whom frames come from, if anything did.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
 }
 
 impl Place for Engine {
@@ -97,6 +102,10 @@ impl Place for Engine {
     unsafe fn empty(&mut self, run: Pages) -> Result<(), Error> {
         // SAFETY: the caller's promise.
         unsafe { Engine::empty(self, run) }
+    }
+
+    fn trouble(&self) -> Option<String> {
+        Engine::trouble(self).map(str::to_string)
     }
 }
 

@@ -36,6 +36,7 @@ impl Client {
                 return Err(error);
             }
         };
+        self.lacking = into.count - met.len();
         let mut colors = self.look(into)?;
         for _ in 0..RETRIES {
             let wrong: Vec<usize> = met
