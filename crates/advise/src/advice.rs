@@ -164,7 +164,7 @@ pub fn worst_lines(outcome: &Outcome) -> Vec<Collision> {
     lines
 }
 
-/// Policy `cdpc` without a hint is page coloring, which is there already: it is left out, and why is said where it could
+/// Policy `cdpc` without a hint is a static policy that is there already: it is left out, and why is said where it could
 /// have been expected to do something.
 fn without_hints(outcomes: &mut Vec<Outcome>, threads: usize) -> Option<String> {
     let none = |outcome: &Outcome| outcome.cdpc.as_ref().is_some_and(|cdpc| cdpc.pages == 0);

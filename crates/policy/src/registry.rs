@@ -94,10 +94,11 @@ const REGISTRY: &[Entry] = &[
             },
             Param {
                 name: "rest",
-                summary: "colors for pages without a hint",
+                summary: "colors for pages without a hint; auto: bin hopping where there are fewer hints than colors, else page \
+                          coloring",
                 unit: "",
-                range: Range { least: 0, most: 1 },
-                default: 0,
+                range: Range { least: 0, most: 2 },
+                default: 2,
                 names: color::directed::REST,
             },
         ],

@@ -94,10 +94,18 @@ fn hints_prevail_and_the_rest_falls_to_a_kernels_way() {
         let place = |&page| policy.place(&touch(page, 0), &world()).color.unwrap();
         pages.iter().map(place).collect()
     };
-    assert_eq!(colors(&[], &[7, 8, 9, 10]), [3, 1, 1, 2]);
+    assert_eq!(colors(&["cdpc.rest=page-coloring"], &[7, 8, 9, 10]), [3, 1, 1, 2]);
+    // Fewer hints than colors.
+    assert_eq!(colors(&[], &[9, 7, 8, 13, 100]), [0, 3, 1, 1, 2]);
     assert_eq!(colors(&["cdpc.rest=bin-hopping"], &[9, 7, 8, 13, 100]), [0, 3, 1, 1, 2]);
-    // Another address space has no hints.
+    let colors_of_world = u64::from(world().colors);
+    let many = (0..colors_of_world).map(|number| (Page { space: 0, number }, 5));
     let mut policy = build("cdpc", &[]).unwrap();
+    policy.take_hints(&std::sync::Arc::new(many.collect()));
+    let placed = [colors_of_world + 3, 2].map(|page| policy.place(&touch(page, 0), &world()).color);
+    assert_eq!(placed, [Some(3), Some(5 % world().colors)]);
+    // Another address space has no hints.
+    let mut policy = build("cdpc", &["cdpc.rest=page-coloring".to_string()]).unwrap();
     policy.take_hints(&hints);
     let mut other = touch(7, 0);
     other.page.space = 1;

@@ -15,7 +15,7 @@ pub const FROM: &[&str] = &["auto", "summaries", "trace"];
 /// The names of `cdpc.weigh`.
 pub const WEIGH: &[&str] = &["no", "yes"];
 /// The names of `cdpc.rest`.
-pub const REST: &[&str] = &["page-coloring", "bin-hopping"];
+pub const REST: &[&str] = &["page-coloring", "bin-hopping", "auto"];
 
 pub struct Hinted {
     wanted: Wanted,
@@ -23,10 +23,21 @@ pub struct Hinted {
     rest: Rest,
 }
 
-/// What the others get: pages that are consecutive, or touched one after the other, get consecutive colors.
-enum Rest {
+/// What the others get.
+struct Rest {
+    way: Way,
+    /// Pages placed by bin hopping so far.
+    hopped: u64,
+}
+
+/// Pages that are consecutive, or touched one after the other, get consecutive colors.
+#[derive(Clone, Copy)]
+enum Way {
     PageColoring,
-    BinHopping { next: u64 },
+    BinHopping,
+    /// Bin hopping where there are fewer hints than colors: nearly all data is without, and its arrays would meet where
+    /// they begin at the same color. Else page coloring, which keeps what lies together apart, as most hints do.
+    Auto,
 }
 
 /// `from`: where hints come from; `weigh`: whether static policies may be chosen; `rest`: what pages without a hint get.
@@ -41,24 +52,27 @@ pub fn build(settings: &Settings) -> Result<Box<dyn Policy>, PolicyError> {
             weigh: settings.integer("weigh") == 1,
         },
         hints: Arc::default(),
-        rest: match settings.integer("rest") {
-            0 => Rest::PageColoring,
-            _ => Rest::BinHopping { next: 0 },
+        rest: Rest {
+            way: match settings.integer("rest") {
+                0 => Way::PageColoring,
+                1 => Way::BinHopping,
+                _ => Way::Auto,
+            },
+            hopped: 0,
         },
     }))
 }
 
 impl Rest {
-    fn color(&mut self, page: u64, colors: u64) -> u32 {
-        let number = match self {
-            Rest::PageColoring => page,
-            Rest::BinHopping { next } => {
-                let number = *next;
-                *next = next.wrapping_add(1);
-                number
-            }
+    fn color(&mut self, page: u64, colors: u32, hints: usize) -> u32 {
+        let hops = match self.way {
+            Way::PageColoring => false,
+            Way::BinHopping => true,
+            Way::Auto => hints < colors as usize,
         };
-        (number % colors) as u32
+        let number = if hops { self.hopped } else { page };
+        self.hopped = self.hopped.wrapping_add(u64::from(hops));
+        (number % u64::from(colors)) as u32
     }
 }
 
@@ -66,7 +80,7 @@ impl Policy for Hinted {
     fn place(&mut self, touch: &Touch, world: &World) -> Placement {
         let color = match self.hints.of(touch.page) {
             Some(color) => color % world.colors,
-            None => self.rest.color(touch.page.number, u64::from(world.colors)),
+            None => self.rest.color(touch.page.number, world.colors, self.hints.len()),
         };
         Placement {
             color: Some(color),
