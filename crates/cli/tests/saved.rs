@@ -213,6 +213,9 @@ const PLAN: &str = "[[slot]]\nname = \"kept\"\nkind = \"private\"\nbytes = \"64 
 /// The programs of a table, which only say that they took a time.
 const TIMED: [(&str, f64); 3] = [("sor-untiled", 6.0), ("sor-tiled", 2.0), ("sor-threaded", 3.0)];
 
+/// What pages without a hint got by themselves then.
+const AS_BEFORE: [&str; 2] = ["--set", "cdpc.rest=page-coloring"];
+
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/saved")
 }
@@ -271,8 +274,14 @@ fn compare_all(commands: &[(&str, Left)]) {
             let _ = fs::remove_file(room.path(file));
         }
         let program = before().unwrap_or_else(|| env!("CARGO_BIN_EXE_domicile").into());
+        let mut arguments: Vec<&str> = words.split_whitespace().collect();
+        if words.contains("--policy cdpc")
+            || words.starts_with("advise") && !words.contains("--policy") && !words.contains("bare")
+        {
+            arguments.extend(AS_BEFORE);
+        }
         let output = Command::new(&program)
-            .args(words.split_whitespace())
+            .args(arguments)
             .current_dir(room.folder())
             .env_remove("NO_COLOR")
             .env("CLICOLOR_FORCE", "1")
