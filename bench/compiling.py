@@ -37,7 +37,7 @@ def c():
         yield name, sorted((WORKLOADS / name).glob("*.c"))
 
 
-def measure(folder, rounds, tell):
+def measure(folder, rounds, report):
     """Rows and figures: processor seconds for all files of a program to objects, and how many times plain that is."""
     flang = os.environ.get("DOMICILE_FLANG", "flang-new-19")
     clang = os.environ.get("DOMICILE_CLANG", "clang-19")
@@ -57,7 +57,7 @@ def measure(folder, rounds, tell):
         seconds = {key: [] for key in contenders}
         for number in range(rounds + 1):
             for key, command in contenders.items():
-                tell(f"round {number} of {rounds}: {name}, {key}")
+                report(f"round {number} of {rounds}: {name}, {key}")
                 took = run(command, cwd=objects)["cpu_seconds"]
                 # The first round brings compilers and sources into memory.
                 if number:

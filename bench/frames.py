@@ -56,8 +56,8 @@ def slot_cost(domicile, rounds):
     rows = [["allocate and copy", "", f"{plain * 1e3:.1f}", "1.00"]]
     for (way, size), seconds in took.items():
         if way in WAYS:
-            told = ["-", "-"] if seconds is None else [f"{seconds * 1e3:.1f}", f"{seconds / plain:.2f}"]
-            rows.append([way, size, *told])
+            cells = ["-", "-"] if seconds is None else [f"{seconds * 1e3:.1f}", f"{seconds / plain:.2f}"]
+            rows.append([way, size, *cells])
     return rows, {"lines": lines}
 
 

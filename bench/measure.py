@@ -40,7 +40,7 @@ def run(command, cwd=None, env=None):
     return {"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_bytes": usage.ru_maxrss * 1024, "output": output.decode()}
 
 
-def interleaved(contenders, rounds, tell=lambda text: None):
+def interleaved(contenders, rounds, report=lambda text: None):
     """`contenders`: a list of (name, units of work, function that runs once and returns a run).
 
     Returns for each name the figures of all rounds and their median, least and most.
@@ -48,7 +48,7 @@ def interleaved(contenders, rounds, tell=lambda text: None):
     runs = {name: [] for name, _, _ in contenders}
     for number in range(rounds):
         for name, _, once in contenders:
-            tell(f"round {number + 1} of {rounds}: {name}")
+            report(f"round {number + 1} of {rounds}: {name}")
             runs[name].append(once())
     results = {}
     for name, work, _ in contenders:

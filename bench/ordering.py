@@ -57,7 +57,7 @@ def task_group(folder, rounds):
     return spread([float(line.split()[1]) for line in lines if line.startswith("warm")])
 
 
-def programs(rounds, quick, tell):
+def programs(rounds, quick, report):
     """Rows and figures of the four programs: seconds of the measured part, and how many times as fast as the first."""
     built = pathlib.Path(prepare.ROOT / "workloads" / "build" / "time")
     rows, results = [], {}
@@ -71,7 +71,7 @@ def programs(rounds, quick, tell):
                 words += ["--workers", str(workers)]
             contenders.append((named(version, workers), 1, lambda words=words, workers=workers: inner(words, workers)))
         title = f"{program} {' '.join(chosen)}".strip()
-        measured = interleaved(contenders, rounds, lambda text, title=title: tell(f"{title}, {text}"))
+        measured = interleaved(contenders, rounds, lambda text, title=title: report(f"{title}, {text}"))
         base = measured[first]["seconds"]["all"]
         for name, result in measured.items():
             gain = spread([a / b for a, b in zip(base, result["seconds"]["all"])])
@@ -85,7 +85,7 @@ def named(version, workers):
 
 
 def inner(words, workers):
-    """One run, with the seconds that the program tells of its measured part in place of the process's."""
+    """One run, with the seconds that the program reports of its measured part in place of the process's."""
     env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     result = run(pinned(words) if workers == 1 else words, env=env)
     return {**result, "seconds": json.loads(result["output"].splitlines()[-1])["seconds"]}

@@ -23,7 +23,7 @@ select count(*), sum(a.x*b.y) from a join b on a.x=b.i where b.y%3=0;
 VALGRIND = ["valgrind", "-q", "--vgdb=no", "--trace-children=yes"]
 
 
-def measure(domicile, folder, rounds, quick, tell):
+def measure(domicile, folder, rounds, quick, report):
     """Rows for the table, and all figures by program."""
     rows, results = [], {}
     for name, command, small in programs(folder, quick):
@@ -36,14 +36,14 @@ def measure(domicile, folder, rounds, quick, tell):
                 ("record", 1, lambda: run(record)),
             ],
             rounds,
-            lambda text: tell(f"{name}, {text}"),
+            lambda text: report(f"{name}, {text}"),
         )
         info = json.loads(run([domicile, "trace", "info", trace, "--json"])["output"])
         references, size = info["references"], trace.stat().st_size
         # Pair by pair: what slowed a round slowed both.
         ratio = spread([a / b for a, b in zip(measured["record"]["seconds"]["all"], measured["none"]["seconds"]["all"])])
         seconds = {kind: measured[kind]["seconds"]["median"] for kind in measured}
-        lackey = per_reference(folder, small, rounds, tell) if small else None
+        lackey = per_reference(folder, small, rounds, report) if small else None
         slower = lackey / (seconds["record"] / references) if lackey else None
         rows.append(
             [
@@ -88,7 +88,7 @@ def programs(folder, quick):
     return found
 
 
-def per_reference(folder, command, rounds, tell):
+def per_reference(folder, command, rounds, report):
     """Lackey's seconds for one reference beyond its start-up."""
     log = folder / "lackey.log"
     lackey = ["valgrind", "--tool=lackey", "--trace-mem=yes", "--vgdb=no", f"--log-file={log}"]
@@ -103,7 +103,7 @@ def per_reference(folder, command, rounds, tell):
     measured = interleaved(
         [("start", 1, lambda: counted("start", ["true"])), ("run", 1, lambda: counted("run", command))],
         min(rounds, 3),
-        lambda text: tell(f"lackey, {text}"),
+        lambda text: report(f"lackey, {text}"),
     )
     log.unlink()
     seconds = measured["run"]["seconds"]["median"] - measured["start"]["seconds"]["median"]

@@ -45,12 +45,12 @@ def saying(release, out, rounds):
         alone.append(float(run([built["small"]])["output"]))
         for name, program in built.items():
             calls = float(run([*under, program], env=env)["output"])
-            told = json.loads(report.read_text())["processes"][0]
-            cdpc = told["cdpc"]
+            process = json.loads(report.read_text())["processes"][0]
+            cdpc = process["cdpc"]
             start = cdpc["start"]
             starts[name].append(
                 {
-                    "apart_us": told["start_us"] - start["placing_us"],
+                    "apart_us": process["start_us"] - start["placing_us"],
                     "pages": start["pages"],
                     "pages_per_second": start["pages"] / max(start["placing_us"], 1) * 1e6,
                     "honoured": cdpc["honoured"] / cdpc["pages"],

@@ -1,4 +1,4 @@
-/* Tells of parallel loops over static arrays before main, and again and again afterwards; prints what a call took, in
+/* Describes parallel loops over static arrays before main, and again and again afterwards; prints what a call took, in
    nanoseconds. LOOPS and PAGES (of each of seven arrays) are given when it is compiled. */
 #include <domicile/summary.h>
 #include <stdio.h>

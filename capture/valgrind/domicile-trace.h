@@ -1,4 +1,4 @@
-/* domicile-trace.h: what a program may tell the recorder about itself.
+/* domicile-trace.h: what a program may report to the recorder about itself.
 
    Include it and call the macros; they cost a few instructions and do nothing when the program
    does not run under `domicile record`. C and C++.
@@ -124,7 +124,7 @@ static inline unsigned long long domicile_request_(unsigned long long request,
    ((void)domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_DATA_RANGE),                      \
                             (unsigned long long)(set), (unsigned long long)(size_t)(addr),       \
                             (unsigned long long)(bytes)))
-/* The thread `tid` (as gettid tells it; 0: the calling one) uses the data set. Without this, all threads do. */
+/* The thread `tid` (as gettid numbers it; 0: the calling one) uses the data set. Without this, all threads do. */
 #define DOMICILE_DATA_THREAD(set, tid)                                                           \
    ((void)domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_DATA_THREAD),                     \
                             (unsigned long long)(set), (unsigned long long)(tid), 0))
@@ -138,7 +138,7 @@ static inline unsigned long long domicile_request_(unsigned long long request,
                             (unsigned long long)(set), 0, 0))
 
 /* What is known of the arrays of a parallel loop: `bytes` bytes (at most 1 MiB) of JSON at `text`. Said once, before the
-   loop runs. Usually it is libdomicile that says it, of what domicile_parallel_loop was told. 1 if it was recorded. */
+   loop runs. Usually it is libdomicile that says it, of what domicile_parallel_loop was given. 1 if it was recorded. */
 #define DOMICILE_SUMMARY(text, bytes)                                                            \
    (domicile_request_(DOMICILE_REQUEST_(DOMICILE_REQUEST_SUMMARY),                               \
                       (unsigned long long)(size_t)(text), (unsigned long long)(bytes), 0) == 1)

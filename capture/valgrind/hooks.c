@@ -168,7 +168,7 @@ static void entered(ULong kind, ULong a, ULong b, ULong c, ULong sp)
    /* Calls that were left by a longjmp or an exception. */
    while (f->used > 0 && f->frame[f->used - 1].sp <= sp)
       f->used--;
-   /* Only the outermost call of the allocator is told. */
+   /* Only the outermost call of the allocator is reported. */
    for (i = 0; kind <= LAST_OF_HEAP && i < f->used; i++)
       if (f->frame[i].kind <= LAST_OF_HEAP) {
          hooks_running(tid);

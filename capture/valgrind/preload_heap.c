@@ -1,4 +1,4 @@
-/* Wrappers around the allocator: they call the program's own and tell what came of it, so that
+/* Wrappers around the allocator: they call the program's own and report what came of it, so that
    the heap lies as it always does.
 
    Preloaded into dynamically linked programs by Valgrind. References made here are not recorded.
@@ -28,7 +28,7 @@ __thread char* heap_busy_;
       CALL_FN_W_W(result, fn, bytes);                                                            \
       WRAPPER_LEAVE(heap_busy_);                                                                       \
       if (outermost && result)                                                                   \
-         WRAPPER_TELL(WRAPPER_ALLOC, result, bytes, 0);                                          \
+         WRAPPER_NOTE(WRAPPER_ALLOC, result, bytes, 0);                                          \
       return result;                                                                             \
    }
 
@@ -44,7 +44,7 @@ __thread char* heap_busy_;
       CALL_FN_W_WW(result, fn, a, b);                                                            \
       WRAPPER_LEAVE(heap_busy_);                                                                       \
       if (outermost && result)                                                                   \
-         WRAPPER_TELL(WRAPPER_ALLOC, result, size, 0);                                           \
+         WRAPPER_NOTE(WRAPPER_ALLOC, result, size, 0);                                           \
       return result;                                                                             \
    }
 
@@ -59,7 +59,7 @@ __thread char* heap_busy_;
       CALL_FN_W_WWW(result, fn, bytes, b, c);                                                    \
       WRAPPER_LEAVE(heap_busy_);                                                                       \
       if (outermost && result)                                                                   \
-         WRAPPER_TELL(WRAPPER_ALLOC, result, bytes, 0);                                          \
+         WRAPPER_NOTE(WRAPPER_ALLOC, result, bytes, 0);                                          \
       return result;                                                                             \
    }
 
@@ -88,7 +88,7 @@ int WRAP(posix_memalign)(void** result, size_t alignment, size_t bytes)
    CALL_FN_W_WWW(failed, fn, result, alignment, bytes);
    WRAPPER_LEAVE(heap_busy_);
    if (outermost && !failed && *result)
-      WRAPPER_TELL(WRAPPER_ALLOC, *result, bytes, 0);
+      WRAPPER_NOTE(WRAPPER_ALLOC, *result, bytes, 0);
    return failed;
 }
 
@@ -101,19 +101,19 @@ void* WRAP(realloc)(void* old, size_t bytes)
    VALGRIND_GET_ORIG_FN(fn);
    WRAPPER_ENTER(heap_busy_);
    if (outermost && old)
-      WRAPPER_TELL(WRAPPER_FREE, old, 0, 0);
+      WRAPPER_NOTE(WRAPPER_FREE, old, 0, 0);
    CALL_FN_W_WW(result, fn, old, bytes);
    WRAPPER_LEAVE(heap_busy_);
    if (outermost) {
       if (result)
-         WRAPPER_TELL(WRAPPER_ALLOC, result, bytes, 0);
+         WRAPPER_NOTE(WRAPPER_ALLOC, result, bytes, 0);
       else if (old && bytes > 0)
-         WRAPPER_TELL(WRAPPER_SYNC, SYNC_RESTORE, old, 0);
+         WRAPPER_NOTE(WRAPPER_SYNC, SYNC_RESTORE, old, 0);
    }
    return result;
 }
 
-/* ---- giving back: told before it happens, as above ---- */
+/* ---- giving back: reported before it happens, as above ---- */
 
 #define RELEASE(name, parameters, call)                                                          \
    void WRAP(name) parameters;                                                                   \
@@ -123,7 +123,7 @@ void* WRAP(realloc)(void* old, size_t bytes)
       VALGRIND_GET_ORIG_FN(fn);                                                                  \
       WRAPPER_ENTER(heap_busy_);                                                                       \
       if (outermost && block)                                                                    \
-         WRAPPER_TELL(WRAPPER_FREE, block, 0, 0);                                                \
+         WRAPPER_NOTE(WRAPPER_FREE, block, 0, 0);                                                \
       call;                                                                                      \
       WRAPPER_LEAVE(heap_busy_);                                                                       \
    }

@@ -1,4 +1,4 @@
-/* LLVM's OpenMP (clang, flang): libomp tells of teams, barriers and locks by itself, through the tools' interface
+/* LLVM's OpenMP (clang, flang): libomp reports teams, barriers and locks by itself, through the tools' interface
    of the standard (OMPT; OpenMP 5.0, chapter 4). It looks for `ompt_start_tool` among all that is loaded.
 
    The types and numbers below are those of the standard, as far as they are needed: its header comes with the
@@ -16,7 +16,7 @@
 #include "wire.h"
 #include "wrapper.h"
 
-#define TELL(op, object, value) WRAPPER_TELL(WRAPPER_SYNC, op, object, value)
+#define NOTE(op, object, value) WRAPPER_NOTE(WRAPPER_SYNC, op, object, value)
 
 /* ---- the standard's ---- */
 
@@ -88,14 +88,14 @@ static void on_parallel_begin(union data* task, const void* frame, union data* r
                               const void* place)
 {
    region->value = TEAM_FIRST + __atomic_fetch_add(&teams, 1, __ATOMIC_RELAXED);
-   TELL(SYNC_TEAM_START, region->value, asked);
+   NOTE(SYNC_TEAM_START, region->value, asked);
    waiting_push(1);
 }
 
 static void on_parallel_end(union data* region, union data* task, int flags, const void* place)
 {
    waiting_pop();
-   TELL(SYNC_TEAM_END, region->value, 0);
+   NOTE(SYNC_TEAM_END, region->value, 0);
 }
 
 static void on_implicit_task(enum scope scope, union data* region, union data* task, unsigned threads,
@@ -108,7 +108,7 @@ static void on_implicit_task(enum scope scope, union data* region, union data* t
       waiting_is(0);
    else
       waiting_only(0);
-   TELL(SYNC_TEAM_ENTER, region->value, threads);
+   NOTE(SYNC_TEAM_ENTER, region->value, threads);
 }
 
 /* ---- barriers ---- */
@@ -119,9 +119,9 @@ static void on_sync_region(enum sync_region kind, enum scope scope, union data* 
    switch (kind) {
    case REGION_BARRIER_PARALLEL:
    case REGION_BARRIER_TEAMS:
-      /* The region's own end. That the wait is over is told by the next begin, or by the master's end. */
+      /* The region's own end. The next begin, or the master's end, shows that the wait is over. */
       if (scope == SCOPE_BEGIN && region) {
-         TELL(SYNC_TEAM_LEAVE, region->value, 0);
+         NOTE(SYNC_TEAM_LEAVE, region->value, 0);
          waiting_is(1);
       }
       break;
@@ -132,7 +132,7 @@ static void on_sync_region(enum sync_region kind, enum scope scope, union data* 
    case REGION_BARRIER_WORKSHARE:
       if (scope == SCOPE_BEGIN) {
          if (region && task)
-            TELL(SYNC_TEAM_BARRIER, region->value, task->value >> 1);
+            NOTE(SYNC_TEAM_BARRIER, region->value, task->value >> 1);
          waiting_push(1);
       } else {
          waiting_pop();
@@ -206,7 +206,7 @@ static void answered(void)
 static void on_mutex_acquire(int kind, unsigned hint, unsigned implementation, unsigned long object,
                              const void* place)
 {
-   /* Whether a test is answered is told only if it succeeds; it does not wait. */
+   /* A test is reported only if it succeeds; it does not wait. */
    if (kind == MUTEX_TEST_LOCK || kind == MUTEX_TEST_NEST_LOCK)
       return;
    asked = 1;
@@ -224,12 +224,12 @@ static void on_mutex_acquired(int kind, unsigned long object, const void* place)
 {
    answered();
    /* Whose turn it is in an ordered loop: each turn waits for the one before. */
-   TELL(kind == MUTEX_ORDERED ? SYNC_COND_WAITED : SYNC_LOCK, object, 0);
+   NOTE(kind == MUTEX_ORDERED ? SYNC_COND_WAITED : SYNC_LOCK, object, 0);
 }
 
 static void on_mutex_released(int kind, unsigned long object, const void* place)
 {
-   TELL(kind == MUTEX_ORDERED ? SYNC_COND_SIGNAL : SYNC_UNLOCK, object, 0);
+   NOTE(kind == MUTEX_ORDERED ? SYNC_COND_SIGNAL : SYNC_UNLOCK, object, 0);
 }
 
 /* ---- loops being dealt out ---- */

@@ -1,6 +1,6 @@
 /* Wrappers around GNU OpenMP: the beginning and end of a team, its barriers, its locks. libgomp waits by
    spinning on words that nobody else could tell from data: what it does while a thread waits for its team or for
-   work is kept out of the trace. LLVM's OpenMP tells us by itself (preload_ompt.c).
+   work is kept out of the trace. LLVM's OpenMP reports by itself (preload_ompt.c).
 
    Copyright (C) 2025 the Domicile authors. GPL-2.0-or-later, see COPYING. */
 
@@ -10,7 +10,7 @@
 #include "wrapper.h"
 
 #define WRAP(name) I_WRAP_SONAME_FNNAME_ZZ(libgompZdsoZa, name)
-#define TELL(op, object, value) WRAPPER_TELL(WRAPPER_SYNC, op, object, value)
+#define NOTE(op, object, value) WRAPPER_NOTE(WRAPPER_SYNC, op, object, value)
 
 __thread unsigned long waiting_;
 
@@ -35,7 +35,7 @@ struct team {
 static __thread struct team* team_now;
 static struct team no_team;
 
-/* A thread that waits at a barrier or at its team's end runs tasks meanwhile, and nobody tells which references are
+/* A thread that waits at a barrier or at its team's end runs tasks meanwhile, and nobody says which references are
    theirs: where there are tasks, these waits are not taken for such. */
 static int has_tasks;
 
@@ -48,9 +48,9 @@ static void team_body(void* argument)
       waiting_is(0);
    else
       waiting_only(0);
-   TELL(SYNC_TEAM_ENTER, team, threads_now());
+   NOTE(SYNC_TEAM_ENTER, team, threads_now());
    team->body(team->data);
-   TELL(SYNC_TEAM_LEAVE, team, 0);
+   NOTE(SYNC_TEAM_LEAVE, team, 0);
    team_now = outer;
    /* The end of a team is a barrier. */
    waiting_is(!has_tasks);
@@ -58,14 +58,14 @@ static void team_body(void* argument)
 
 static void team_start(struct team* team, unsigned long threads)
 {
-   TELL(SYNC_TEAM_START, team, threads);
+   NOTE(SYNC_TEAM_START, team, threads);
    waiting_push(1);
 }
 
 static void team_end(struct team* team)
 {
    waiting_pop();
-   TELL(SYNC_TEAM_END, team, 0);
+   NOTE(SYNC_TEAM_END, team, 0);
 }
 
 /* All begin with the body, its data and the number of threads; how many more arguments there are does not matter
@@ -102,7 +102,7 @@ PARALLEL(GOMPZuparallelZuloopZumaybeZunonmonotonicZuruntime)
 
 static void barrier(void)
 {
-   TELL(SYNC_TEAM_BARRIER, team_now ? team_now : &no_team, threads_now());
+   NOTE(SYNC_TEAM_BARRIER, team_now ? team_now : &no_team, threads_now());
 }
 
 #define BARRIER(name)                                                                            \
@@ -183,10 +183,10 @@ TASKS(GOMPZutaskloopZuull)
       OrigFn fn;                                                                                 \
       VALGRIND_GET_ORIG_FN(fn);                                                                  \
       if (op_before)                                                                             \
-         TELL(op_before, which, 0);                                                              \
+         NOTE(op_before, which, 0);                                                              \
       CALL_FN_v_W(fn, which);                                                                    \
       if (op_after)                                                                              \
-         TELL(op_after, which, 0);                                                               \
+         NOTE(op_after, which, 0);                                                               \
    }
 
 LOCK(GOMPZucriticalZunameZustart, 0, SYNC_LOCK)
@@ -205,7 +205,7 @@ LOCK(ompZuunsetZunestZulock, SYNC_UNLOCK, 0)
       VALGRIND_GET_ORIG_FN(fn);                                                                  \
       CALL_FN_W_W(result, fn, which);                                                            \
       if (result)                                                                                \
-         TELL(SYNC_LOCK, which, 0);                                                              \
+         NOTE(SYNC_LOCK, which, 0);                                                              \
       return result;                                                                             \
    }
 
@@ -221,14 +221,14 @@ static char critical_object, atomic_object, ordered_object;
       OrigFn fn;                                                                                 \
       VALGRIND_GET_ORIG_FN(fn);                                                                  \
       if (op_before)                                                                             \
-         TELL(op_before, &object, 0);                                                            \
+         NOTE(op_before, &object, 0);                                                            \
       if (waits)                                                                                 \
          waiting_push(1);                                                                        \
       CALL_FN_v_v(fn);                                                                           \
       if (waits)                                                                                 \
          waiting_pop();                                                                          \
       if (op_after)                                                                              \
-         TELL(op_after, &object, 0);                                                             \
+         NOTE(op_after, &object, 0);                                                             \
    }
 
 CRITICAL(GOMPZucriticalZustart, 0, SYNC_LOCK, critical_object, 0)

@@ -31,7 +31,7 @@
    }
 #define LIST(...) __VA_ARGS__
 
-#define TELL(op, object, value) WRAPPER_TELL(WRAPPER_SYNC, op, object, value)
+#define NOTE(op, object, value) WRAPPER_NOTE(WRAPPER_SYNC, op, object, value)
 
 /* ---- calls that succeed or fail on one object, and what success means ---- */
 
@@ -40,7 +40,7 @@
       int result;                                                                                \
       CALL_FN_W_W(result, fn, object);                                                           \
       if (result == 0)                                                                           \
-         TELL(op, object, 0);                                                                    \
+         NOTE(op, object, 0);                                                                    \
       return result;                                                                             \
    })
 #define AFTER_2(name, op)                                                                        \
@@ -48,7 +48,7 @@
       int result;                                                                                \
       CALL_FN_W_WW(result, fn, object, b);                                                       \
       if (result == 0)                                                                           \
-         TELL(op, object, 0);                                                                    \
+         NOTE(op, object, 0);                                                                    \
       return result;                                                                             \
    })
 #define AFTER_3(name, op)                                                                        \
@@ -56,14 +56,14 @@
       int result;                                                                                \
       CALL_FN_W_WWW(result, fn, object, b, c);                                                   \
       if (result == 0)                                                                           \
-         TELL(op, object, 0);                                                                    \
+         NOTE(op, object, 0);                                                                    \
       return result;                                                                             \
    })
-/* ... and those that are told before, since others may go on while they run */
+/* ... and those that are reported before, since others may go on while they run */
 #define BEFORE_1(name, op)                                                                       \
    WRAP(name, LIST(void* object), LIST(object), {                                                \
       int result;                                                                                \
-      TELL(op, object, 0);                                                                       \
+      NOTE(op, object, 0);                                                                       \
       CALL_FN_W_W(result, fn, object);                                                           \
       return result;                                                                             \
    })
@@ -100,7 +100,7 @@ WRAP(semZuinitZa, LIST(void* object, unsigned long shared, unsigned long value),
         int result;
         CALL_FN_W_WWW(result, fn, object, shared, value);
         if (result == 0)
-           TELL(SYNC_SEM_INIT, object, (unsigned)value);
+           NOTE(SYNC_SEM_INIT, object, (unsigned)value);
         return result;
      })
 
@@ -111,7 +111,7 @@ WRAP(pthreadZubarrierZuinitZa, LIST(void* object, void* attributes, unsigned lon
         int result;
         CALL_FN_W_WWW(result, fn, object, attributes, count);
         if (result == 0)
-           TELL(SYNC_BARRIER_INIT, object, (unsigned)count);
+           NOTE(SYNC_BARRIER_INIT, object, (unsigned)count);
         return result;
      })
 BEFORE_1(pthreadZubarrierZuwaitZa, SYNC_BARRIER)
@@ -121,11 +121,11 @@ BEFORE_1(pthreadZubarrierZuwaitZa, SYNC_BARRIER)
 #define COND_WAIT(name, parameters, arguments, call)                                             \
    WRAP(name, LIST(parameters), LIST(arguments), {                                               \
       int result;                                                                                \
-      TELL(SYNC_UNLOCK, mutex, 0);                                                               \
+      NOTE(SYNC_UNLOCK, mutex, 0);                                                               \
       call;                                                                                      \
       if (result == 0)                                                                           \
-         TELL(SYNC_COND_WAITED, object, 0);                                                      \
-      TELL(SYNC_LOCK, mutex, 0);                                                                 \
+         NOTE(SYNC_COND_WAITED, object, 0);                                                      \
+      NOTE(SYNC_LOCK, mutex, 0);                                                                 \
       return result;                                                                             \
    })
 

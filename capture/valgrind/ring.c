@@ -7,7 +7,7 @@
 
    The page with the cursor is shared too: should the program be killed, the recorder still
    knows which slots were published and how far the last one was filled. It believes the page and
-   not the messages, which are sent before or after what they tell (wire.h).
+   not the messages, which are sent before or after what they report (wire.h).
 
    Copyright (C) 2025 the Domicile authors. GPL-2.0-or-later, see COPYING. */
 
@@ -168,7 +168,7 @@ void ring_quiet(Bool quiet)
    }
 }
 
-/* Nobody listens (any more): the program runs on. What was told may still be read. */
+/* Nobody listens (any more): the program runs on. What was sent may still be read. */
 static void detach(void)
 {
    ring_alive = False;

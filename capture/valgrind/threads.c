@@ -15,7 +15,7 @@
 
 static ThreadId running = VG_INVALID_THREADID;
 
-/* Which threads only wait. Valgrind has 500 unless it is told otherwise (--max-threads); beyond these all are heard. */
+/* Which threads only wait. Valgrind has 500 unless an option says otherwise (--max-threads); beyond these all are heard. */
 enum { THREADS_MAX = 4096 };
 static Bool quiet_threads[THREADS_MAX];
 

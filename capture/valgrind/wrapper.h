@@ -1,4 +1,4 @@
-/* What our wrappers tell the tool, and how they know that they are outermost.
+/* What our wrappers report to the tool, and how they know that they are outermost.
 
    Copyright (C) 2025 the Domicile authors. GPL-2.0-or-later, see COPYING. */
 
@@ -14,48 +14,48 @@ enum {
    WRAPPER_QUIET = 0x103, /* 1: what the thread does from now on is waiting; 0: no more */
 };
 
-#define WRAPPER_TELL(what, a, b, c)                                                              \
+#define WRAPPER_NOTE(what, a, b, c)                                                              \
    ((void)domicile_request_(DOMICILE_REQUEST_(what), (unsigned long long)(a),                    \
                             (unsigned long long)(b), (unsigned long long)(c)))
 
 /* Whether the thread only waits, for its team or for work, as a stack of bits with the present one lowest: a
    task may be run by a thread that waits at a barrier, and it may wait itself. What is beyond the 64th is
-   forgotten. The tool is told of the present one. */
+   forgotten. The tool hears of the present one. */
 extern __thread unsigned long waiting_;
 
-static inline void waiting_told(void)
+static inline void waiting_sent(void)
 {
-   WRAPPER_TELL(WRAPPER_QUIET, waiting_ & 1, 0, 0);
+   WRAPPER_NOTE(WRAPPER_QUIET, waiting_ & 1, 0, 0);
 }
 
 static inline void waiting_push(int waits)
 {
    waiting_ = waiting_ << 1 | waits;
-   waiting_told();
+   waiting_sent();
 }
 
 static inline void waiting_pop(void)
 {
    waiting_ >>= 1;
-   waiting_told();
+   waiting_sent();
 }
 
 /* In place of the present one. */
 static inline void waiting_is(int waits)
 {
    waiting_ = (waiting_ & ~1ul) | waits;
-   waiting_told();
+   waiting_sent();
 }
 
 /* In place of all. */
 static inline void waiting_only(int waits)
 {
    waiting_ = waits;
-   waiting_told();
+   waiting_sent();
 }
 
 /* A function that is wrapped may call another one (operator new calls malloc): only the
-   outermost call is told, under the name of which the program asked. Where the outermost call's
+   outermost call is reported, under the name of which the program asked. Where the outermost call's
    frame was is remembered; a call whose frame is not below it is outermost itself, so that an
    exception or a longjmp out of a wrapped function leaves nothing behind. */
 static inline int wrapper_enter(char** state, char* frame)
@@ -66,7 +66,7 @@ static inline int wrapper_enter(char** state, char* frame)
    return 1;
 }
 
-/* Of the allocator: what is allocated within is not told. */
+/* Of the allocator: what is allocated within is not reported. */
 extern __thread char* heap_busy_;
 
 #define WRAPPER_ENTER(state)                                                                     \

@@ -36,25 +36,25 @@ static void set(StringRef List, StringRef Name, uint64_t &Field,
 }
 
 static Machine read() {
-  Machine Told;
+  Machine Given;
   const char *Variable = std::getenv("DOMICILE_COMPILER");
   StringRef List = Variable ? Variable : "";
-  set(List, "line", Told.Line, Kind::PowerOfTwo);
-  set(List, "way", Told.Way, Kind::PowerOfTwo);
-  set(List, "page", Told.Page, Kind::PowerOfTwo);
-  set(List, "chip", Told.Chip);
-  set(List, "cache", Told.Cache);
-  set(List, "clock", Told.Clock);
-  set(List, "latency", Told.Latency);
-  set(List, "issue", Told.Issue);
-  if (Told.Way < Told.Line)
-    Told.Way = Told.Line;
-  return Told;
+  set(List, "line", Given.Line, Kind::PowerOfTwo);
+  set(List, "way", Given.Way, Kind::PowerOfTwo);
+  set(List, "page", Given.Page, Kind::PowerOfTwo);
+  set(List, "chip", Given.Chip);
+  set(List, "cache", Given.Cache);
+  set(List, "clock", Given.Clock);
+  set(List, "latency", Given.Latency);
+  set(List, "issue", Given.Issue);
+  if (Given.Way < Given.Line)
+    Given.Way = Given.Line;
+  return Given;
 }
 
 const Machine &Machine::get() {
-  static const Machine Told = read();
-  return Told;
+  static const Machine Given = read();
+  return Given;
 }
 
 } // namespace domicile

@@ -42,7 +42,7 @@ struct Machine {
 
   /// What DOMICILE_COMPILER says, the values above where it says nothing.
   /// What is no number, is 0 where that makes no sense, or is no power of two
-  /// where one is needed, is told on the standard error and passed over.
+  /// where one is needed, is reported on the standard error and passed over.
   static const Machine &get();
 };
 

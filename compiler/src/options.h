@@ -2,7 +2,7 @@
 //-===//
 //
 // Purpose: one place that knows how each pass is switched on and what it is
-// told. flang has no -mllvm for options of plugins, so the wrappers say
+// given. flang has no -mllvm for options of plugins, so the wrappers say
 // everything in one environment variable,
 //
 //   DOMICILE_COMPILER=summary=off,report=FILE
@@ -38,7 +38,7 @@ struct Options {
   /// Prefetch what is likely to miss.
   bool Prefetch = false;
 
-  /// What environment and command line say. A name that no pass knows is told
+  /// What environment and command line say. A name that no pass knows is reported
   /// on the standard error once and passed over: a wrapper may be newer.
   static const Options &get();
 };

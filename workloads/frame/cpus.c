@@ -1,4 +1,4 @@
-/* See cpus.h. Linux tells in /sys which cpus share their last cache and which are one processor. */
+/* See cpus.h. Linux lists in /sys which cpus share their last cache and which are one processor. */
 #define _GNU_SOURCE
 #include "cpus.h"
 

@@ -17,7 +17,7 @@ struct options {
    int64_t workers;    /* workers that run the bins */
    int64_t plane;      /* nbody: bytes along one side of the scheduling cube; 0: by the data */
    double theta;       /* nbody: opening angle */
-   int32_t mark;       /* not 0: tell the recorder where each work item begins and ends */
+   int32_t mark;       /* not 0: show the recorder where each work item begins and ends */
 };
 
 /* What the program reports. */

@@ -1,4 +1,4 @@
-/* The measured part of a program, and what is told of it: all frames share this. */
+/* The measured part of a program, and what is reported of it: all frames share this. */
 #ifndef WORKLOADS_MEASURED_H
 #define WORKLOADS_MEASURED_H
 

@@ -1,5 +1,5 @@
 /* The version with slots: see slots.h and team.h. What a program asks goes to the library by the functions of the paper
-   (Ding11, section 3.1). A slot that cannot be had ends the program: times with it would be told of a run without. */
+   (Ding11, section 3.1). A slot that cannot be had ends the program: its times would be reported of a run without. */
 #define ULCC_NO_SHORT_NAMES
 #include "slots.h"
 

@@ -58,7 +58,7 @@ int64_t slot_bytes(int64_t bytes)
    return (bytes + color - 1) / color * color;
 }
 
-static void tell(FILE *to, const struct setting *at)
+static void print(FILE *to, const struct setting *at)
 {
    int i;
    if (!at->words)
@@ -76,9 +76,9 @@ static void usage(FILE *to)
    const struct setting *at;
    fprintf(to, "usage: " PROGRAM "-" VERSION " [--OPTION VALUE]...\n");
    for (at = settings; at->name; at++)
-      tell(to, at);
+      print(to, at);
    for (at = common; at->name; at++)
-      tell(to, at);
+      print(to, at);
    fprintf(to, "numbers may end in k, m or g (powers of 1024)\n");
 }
 

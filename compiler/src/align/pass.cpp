@@ -55,7 +55,7 @@ private:
   Verdict judge(const GlobalVariable &Array) const;
   bool staysHere(const GlobalVariable &Array) const;
   void place(GlobalVariable &Array, uint64_t At);
-  void tell(const GlobalVariable &Array, bool Done, const Twine &What) const;
+  void remark(const GlobalVariable &Array, bool Done, const Twine &What) const;
 
   Module &M;
   const DataLayout &Data;
@@ -99,7 +99,7 @@ Verdict Layout::judge(const GlobalVariable &Array) const {
   return {May::Pad, nullptr};
 }
 
-void Layout::tell(const GlobalVariable &Array, bool Done,
+void Layout::remark(const GlobalVariable &Array, bool Done,
                   const Twine &What) const {
   if (!Where)
     return;
@@ -178,7 +178,7 @@ bool Layout::run(bool Pad) {
       continue;
     Verdict Judged = judge(Array);
     if (Judged.Do == May::Nothing) {
-      tell(Array, false, Twine("is neither aligned nor padded: ") + Judged.Reason);
+      remark(Array, false, Twine("is neither aligned nor padded: ") + Judged.Reason);
       continue;
     }
     if (Array.getAlign().valueOrOne() < Target.Line) {
@@ -188,7 +188,7 @@ bool Layout::run(bool Pad) {
     if (!Pad)
       continue;
     if (Judged.Do == May::Align)
-      tell(Array, false, Twine("is aligned, but not padded: ") + Judged.Reason);
+      remark(Array, false, Twine("is aligned, but not padded: ") + Judged.Reason);
     else
       Placed.push_back(&Array);
   }
@@ -202,7 +202,7 @@ bool Layout::run(bool Pad) {
   const uint64_t First =
       xxh3_64bits(sys::path::filename(M.getSourceFileName())) % Places;
   if (Placed.size() > Places)
-    tell(*Placed.back(), false,
+    remark(*Placed.back(), false,
          "begins where another of this module's " + Twine(Placed.size()) +
              " arrays does: the on-chip cache has " + Twine(Places) + " places");
   for (auto [Number, Array] : enumerate(Placed)) {
@@ -211,7 +211,7 @@ bool Layout::run(bool Pad) {
     uint64_t Needed = Array->getAlign().valueOrOne().value();
     if (Needed > Target.Line)
       At = alignTo(At, Needed) % Target.Way;
-    tell(*Array, true, "begins " + Twine(At) + " bytes into the on-chip cache");
+    remark(*Array, true, "begins " + Twine(At) + " bytes into the on-chip cache");
     place(*Array, At);
   }
   return true;

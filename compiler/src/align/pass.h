@@ -18,7 +18,7 @@
 // linker puts the object decides nothing. The whole module's places are
 // spread evenly over the way.
 //
-// What keeps its place, and why, is told in a remark (-Rpass-missed=domicile):
+// What keeps its place, and why, is said in a remark (-Rpass-missed=domicile):
 // what another definition may replace when the program is linked or loaded
 // (weak, linkonce, interposable), what lies in a section that someone named,
 // thread-local data, and what llvm.used names. A Fortran COMMON, or a

@@ -258,9 +258,9 @@ Instruction *Schedule::guard(Loop *L, PHINode *Iteration, uint64_t Count) {
 
 bool Schedule::process(Loop *L, const Locality::Found &Found) {
   // An unrolled loop has each of them several times.
-  std::set<std::pair<const DILocation *, StringRef>> Told;
+  std::set<std::pair<const DILocation *, StringRef>> Reported;
   for (const Refused &R : Found.Refusals)
-    if (Told.insert({R.Access->getDebugLoc().get(), R.Reason}).second)
+    if (Reported.insert({R.Access->getDebugLoc().get(), R.Reason}).second)
       refuse(R.Access, L, R.Reason);
   if (Found.Misses.empty())
     return false;

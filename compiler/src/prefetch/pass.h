@@ -9,7 +9,7 @@
 //
 // Use: `domicile-prefetch` in a list of passes of opt; in clang's and flang's
 // pipeline with DOMICILE_COMPILER=prefetch=on, from -O1. line=, cache=, chip=,
-// clock=, latency= and issue= are the machine's. -Rpass=domicile tells what is
+// clock=, latency= and issue= are the machine's. -Rpass=domicile says what is
 // prefetched, -Rpass-missed=domicile what is not and why.
 //
 // How one prefetch a line comes about: a small body is unrolled until a pass

@@ -47,7 +47,7 @@ std::string Control::conditions(BasicBlock *Block, const Loop *Within,
     Instruction *End = Above->getTerminator();
     if (End->getNumSuccessors() < 2 || After.dominates(Below, Above))
       continue;
-    // A loop that may be left there: how often it runs is told by count().
+    // A loop that may be left there: count() knows how often it runs.
     bool Counted = false, Leaves = false;
     for (Loop *L = Loops.getLoopFor(Above); L; L = L->getParentLoop())
       if (L->contains(Block)) {

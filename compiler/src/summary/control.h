@@ -24,7 +24,7 @@ struct Control {
   llvm::ScalarEvolution &Evolution;
 
   /// Adds the conditions under which \p Block runs, given that \p Within's
-  /// header does (null: the region). Returns why they cannot be told, or
+  /// header does (null: the region). Returns why they cannot be known, or
   /// nothing. \p MayEnd: loops around it may be left before they are done (time
   /// steps that converge), if not in their first turn.
   std::string conditions(llvm::BasicBlock *Block, const llvm::Loop *Within,
@@ -35,7 +35,7 @@ struct Control {
   llvm::BasicBlock *common(llvm::ArrayRef<llvm::BasicBlock *> Blocks) const;
 
   /// How often \p Block runs each time that \p L is entered (64 bits); null,
-  /// and \p Why, if that cannot be told before the region.
+  /// and \p Why, if that cannot be known before the region.
   const llvm::SCEV *count(const llvm::Loop *L, const llvm::BasicBlock *Block,
                           std::string &Why) const;
 

@@ -35,11 +35,11 @@ struct ReadyLoop {
 
 class Emitter {
 public:
-  Emitter(CallBase &Call, Fork &At, Say Tell)
-      : Call(Call), At(At), Tell(Tell) {}
+  Emitter(CallBase &Call, Fork &At, Report Remark)
+      : Call(Call), At(At), Remark(Remark) {}
 
-  Told run(const Study &Found) {
-    Told Count;
+  DescribedCount run(const Study &Found) {
+    DescribedCount Count;
     std::vector<ReadyLoop> Loops;
     for (const ParallelLoop &One : Found.Loops) {
       ReadyLoop Made{&One, {}};
@@ -85,7 +85,7 @@ public:
 private:
   CallBase &Call;
   Fork &At;
-  Say Tell;
+  Report Remark;
   /// What the summaries depend on, as values of the program.
   SmallSetVector<Value *, 16> Inputs;
   /// Of the team; null: as many as usual.
@@ -126,7 +126,7 @@ private:
   bool canHave(const ParallelLoop &One) {
     for (Value *Leaf : leaves(One))
       if (!At.leaf(Leaf)) {
-        Tell(
+        Remark(
             false, One.Where,
             "loop not summarised: its bounds cannot be read before the region");
         return false;
@@ -142,7 +142,7 @@ private:
     if (Can)
       Made.Array = At.object(U.Base);
     if (!Can || !Made.Array.Start) {
-      Tell(false, U.Where,
+      Remark(false, U.Where,
            Twine(U.Writes ? "write" : "read") +
                " of an array not summarised: its address or bounds cannot be "
                "read before the region");
@@ -180,13 +180,13 @@ private:
   void remark(const ReadyLoop &One) {
     const ParallelLoop &What = *One.What;
     if (What.Shared)
-      Tell(true, What.Where,
+      Remark(true, What.Where,
            "loop summarised: " + Twine(What.Recognised) + " of " +
                Twine(What.Accesses) + " accesses in " + Twine(One.Uses.size()) +
                " summaries, iterations " + number(What.Iterations) +
                (What.Chunked ? ", chunk " + number(What.Chunk) : ""));
     for (const Ready &R : One.Uses)
-      Tell(true, R.What->Where, sentence(R, What.Shared));
+      Remark(true, R.What->Where, sentence(R, What.Shared));
   }
 
   void write(const ReadyLoop &One, Translator &There, Guard &Written) {
@@ -281,8 +281,8 @@ private:
 
 } // namespace
 
-Told emit(CallBase &Call, const Study &Found, Fork &At, Say Tell) {
-  return Emitter(Call, At, Tell).run(Found);
+DescribedCount emit(CallBase &Call, const Study &Found, Fork &At, Report Remark) {
+  return Emitter(Call, At, Remark).run(Found);
 }
 
 } // namespace domicile

@@ -79,7 +79,7 @@ bool Fork::isReadable(Value *Root, Value *There, int64_t Bytes) const {
   return isa<GlobalVariable>(Object);
 }
 
-/// Whether the region does \p Load (i1), as far as that can be told.
+/// Whether the region does \p Load (i1), as far as that can be known.
 Value *Fork::guard(LoadInst &Load) {
   const DataLayout &Layout = Region.getParent()->getDataLayout();
   int64_t Offset;
@@ -179,7 +179,7 @@ Value *Fork::sizeByDescriptor(LoadInst &Load, unsigned Rank) {
     Plain = To.CreateAnd(Plain, To.CreateICmpSGE(Stride, To.getInt64(0)));
     Plain = To.CreateAnd(Plain, To.CreateICmpSGT(Extent, To.getInt64(0)));
   }
-  // Downwards, the base address is not the start: the size is not told.
+  // Downwards, the base address is not the start: the size is not described.
   return To.CreateSelect(Plain, Bytes, To.getInt64(0));
 }
 

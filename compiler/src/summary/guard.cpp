@@ -1,4 +1,4 @@
-//===- guard.cpp - telling again only what is new
+//===- guard.cpp - describing again only what is new
 //--------------------------===//
 //
 // SPDX-License-Identifier: MIT OR Apache-2.0
@@ -115,11 +115,11 @@ Guard::Guard(CallBase &Fork, IRBuilder<> &Here, ArrayRef<Value *> Inputs) {
     return B.CreateICmpNE(Any, ConstantInt::get(Word, 0));
   };
 
-  // The cold function: known after all? within another region? else: told.
+  // The cold function: known after all? within another region? else: described.
   SmallVector<Type *, 16> Types(Words, Word);
   Function *F = Function::Create(
       FunctionType::get(Type::getVoidTy(Context), Types, false),
-      GlobalValue::InternalLinkage, "domicile.tell", M);
+      GlobalValue::InternalLinkage, "domicile.describe", M);
   makeCold(*F);
   SmallVector<Value *, 16> Arguments;
   for (Argument &A : F->args())
@@ -151,8 +151,8 @@ Guard::Guard(CallBase &Fork, IRBuilder<> &Here, ArrayRef<Value *> Inputs) {
   auto InParallel = M.getOrInsertFunction(
       "omp_in_parallel", FunctionType::get(Type::getInt32Ty(Context), false));
   Value *Outside = B.CreateICmpEQ(B.CreateCall(InParallel), B.getInt32(0));
-  Instruction *Tell = SplitBlockAndInsertIfThen(Outside, Linked, false);
-  B.SetInsertPoint(Tell);
+  Instruction *Describe = SplitBlockAndInsertIfThen(Outside, Linked, false);
+  B.SetInsertPoint(Describe);
   Value *Place = Load(B, Turn);
   Store(B, B.CreateAdd(Place, ConstantInt::get(Word, 1)), Turn);
   Value *Victim =
@@ -164,7 +164,7 @@ Guard::Guard(CallBase &Fork, IRBuilder<> &Here, ArrayRef<Value *> Inputs) {
   Store(B, ConstantInt::get(Word, 1), Victim);
   for (unsigned N = 0; N < Words; ++N)
     Names[Inputs[N]] = fromWord(B, Arguments[N], Inputs[N]->getType());
-  To = std::make_unique<IRBuilder<>>(Tell);
+  To = std::make_unique<IRBuilder<>>(Describe);
 
   // Before the fork: the first signature, without a call.
   SmallVector<Value *, 16> Values;

@@ -1,4 +1,4 @@
-//===- guard.h - telling again only what is new
+//===- guard.h - describing again only what is new
 //----------------------------===//
 //
 // Purpose: writes the frame around a fork's calls of the library: the compare
@@ -25,7 +25,7 @@ public:
   /// Once, before the program begins.
   explicit Guard(llvm::Module &M);
 
-  /// Writes where the summaries are told.
+  /// Writes where the summaries are described.
   llvm::IRBuilder<> &cold() { return *To; }
 
   /// What \p V, one of the inputs or a constant, is called there.

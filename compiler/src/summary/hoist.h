@@ -26,7 +26,7 @@ namespace domicile {
 void hoistCaptured(llvm::Function &Region, bool Fortran);
 
 /// Remembers which loads take base addresses out of Fortran's descriptors, as
-/// long as the types still tell.
+/// long as the types still show it.
 void markDescriptors(llvm::Function &Region);
 
 /// \p Address as a constant distance from an argument, a global or a hoisted

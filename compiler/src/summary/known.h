@@ -1,7 +1,7 @@
 //===- known.h - what can be computed before a region
 //----------------------===//
 //
-// Purpose: summaries are told before the fork, so that all they are made of has
+// Purpose: summaries are given before the fork, so that all they are made of has
 // to be known there: constants, the region's arguments, loads hoisted to its
 // entry (hoist.h), addresses of globals, and arithmetic on these.
 //

@@ -145,7 +145,7 @@ private:
                     Functions.getResult<LoopAnalysis>(*Body),
                     Functions.getResult<ScalarEvolutionAnalysis>(*Body)};
       Fork At(*Call, *Body, Shape, Globals);
-      Told Count = emit(
+      DescribedCount Count = emit(
           *Call, Found, At, [&](bool Done, DebugLoc Where, const Twine &What) {
             if (Done)
               Remarks.emit(OptimizationRemark(RemarkPass.data(), "Summarised",
@@ -163,7 +163,7 @@ private:
     }
   }
 
-  void add(const Study &Found, const Told &Count) {
+  void add(const Study &Found, const DescribedCount &Count) {
     for (const ParallelLoop &One : Found.Loops) {
       All.Loops += One.Shared;
       All.Accesses += One.Accesses;

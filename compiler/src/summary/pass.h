@@ -1,7 +1,7 @@
 //===- pass.h - summaries of statically scheduled parallel loops
 //-----------===//
 //
-// Purpose: tells the run-time library which part of which array each thread of
+// Purpose: describes to the run-time library which part of which array each thread of
 // a parallel loop touches (domicile/summary.h), by calls of
 // domicile_parallel_loop() that it puts into the module. The program's own code
 // stays as it was.

@@ -101,7 +101,7 @@ static void joinAll(std::vector<Use> &Uses, ScalarEvolution &SE) {
 }
 
 /// How many iterations \p Far lies from \p Home, to the nearest; 0 if that
-/// cannot be told.
+/// cannot be known.
 static int64_t iterationsApart(const SCEV *Far, const Use &Home,
                                ScalarEvolution &SE) {
   const SCEV *Apart = SE.getMinusSCEV(Far, Home.Offset);

@@ -3,7 +3,7 @@
 //
 // Purpose: reads a serialised region (serial.h): finds the loops that were
 // dealt to the threads, and for each access in them which part of which array
-// an iteration touches. What cannot be told exactly is refused, with its line
+// an iteration touches. What cannot be described exactly is refused, with its line
 // and the reason, and does not spoil the rest.
 //
 // SPDX-License-Identifier: MIT OR Apache-2.0

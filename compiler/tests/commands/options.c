@@ -27,9 +27,9 @@
 // RUN: printf '#!/bin/sh\n[ "$1 $2 $3 $4" = "machine show simos --json" ] || { echo "there is no machine $3"; exit 1; }\ncat %S/simos.json\n' >domicile
 // RUN: printf '#!/bin/sh\necho "$DOMICILE_COMPILER"; echo "$*"\n' >shown && chmod +x domicile shown
 // RUN: env PATH="%t:$PATH" CARGO_TARGET_DIR=%t DOMICILE_CLANG=shown %commands/domicile-cc --domicile-machine simos --domicile-prefetch \
-// RUN:   --domicile-pad=no --domicile-report=r.json -c a.c | FileCheck --check-prefix=TOLD %s
-// TOLD: summary=yes,align=yes,pad=no,report=r.json,prefetch=yes,line=128,way=16384,chip=32768,cache=1048576,page=4096,clock=400,latency=500,issue=1
-// TOLD-NEXT: {{-fpass-plugin=[^ ]*libdomicile_compiler.so .*-c a.c$}}
+// RUN:   --domicile-pad=no --domicile-report=r.json -c a.c | FileCheck --check-prefix=GIVEN %s
+// GIVEN: summary=yes,align=yes,pad=no,report=r.json,prefetch=yes,line=128,way=16384,chip=32768,cache=1048576,page=4096,clock=400,latency=500,issue=1
+// GIVEN-NEXT: {{-fpass-plugin=[^ ]*libdomicile_compiler.so .*-c a.c$}}
 // RUN: env PATH="%t:$PATH" CARGO_TARGET_DIR=%t DOMICILE_CLANG=shown not %commands/domicile-cc --domicile-machine=other -c a.c 2>&1 | FileCheck --check-prefix=OTHER %s
 // OTHER: the machine 'other' cannot be had: there is no machine other
 // RUN: env DOMICILE_CLANG=%t/shown DOMICILE_COMPILER=line=256 %commands/domicile-cc --domicile-prefetch=300 --domicile-polly --domicile-align=no \

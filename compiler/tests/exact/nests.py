@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random loop nests: `nests.py SEED` prints a C program of parallel loops over arrays of one to three dimensions, with
 random bounds, directions, strides, schedules, offsets, conditions and orders of indices. With the recorder of touched
-pages it tells whether threads touch what is predicted for them."""
+pages it says whether threads touch what is predicted for them."""
 import random
 import sys
 

@@ -1,12 +1,12 @@
 // Sequential loops that Polly runs in parallel are summarised, and the program computes the same.
 //
 // RUN: rm -rf %t && mkdir %t && cd %t
-// RUN: clang-19 -shared -fPIC -I%S/../../../crates/capi/headers -Wl,-soname,libdomicile.so.0 -x c %S/told.inc -o libdomicile.so.0
+// RUN: clang-19 -shared -fPIC -I%S/../../../crates/capi/headers -Wl,-soname,libdomicile.so.0 -x c %S/described.inc -o libdomicile.so.0
 // RUN: ln -s libdomicile.so.0 libdomicile.so
 // RUN: clang-19 -O2 %s -o plain && ./plain >expected
 // RUN: env DOMICILE_LIBRARY=%t %commands/domicile-cc -O2 --domicile-polly %s -o parallel
-// RUN: env OMP_NUM_THREADS=2 ./parallel 2>told | diff - expected
-// RUN: sort told | uniq -c | FileCheck %s
+// RUN: env OMP_NUM_THREADS=2 ./parallel 2>described | diff - expected
+// RUN: sort described | uniq -c | FileCheck %s
 
 // The matrix product: rows of C and A by row, all of B; the iterations are the rows. Jacobi: rows of A with their
 // neighbours, rows of B.

@@ -32,7 +32,7 @@ static struct array {
    uintptr_t start, end;
    char name[40];
 } arrays[ARRAYS];
-static int count, told;
+static int count, described;
 
 static uint8_t *page(int thread, uintptr_t address) {
    return &pages[thread][address / PAGE & (PAGES - 1)];
@@ -113,7 +113,7 @@ static int owner(const domicile_loop *loop, uint64_t i, uint64_t p) {
 
 void domicile_parallel_loop(const domicile_loop *loop) {
    begin();
-   told++;
+   described++;
    uint64_t p = loop->threads ? loop->threads : (uint64_t)omp_get_max_threads();
    for (unsigned k = 0; k < loop->count; k++) {
       const domicile_summary *s = &loop->summaries[k];
@@ -182,7 +182,7 @@ static void verdict(void) {
          for (uintptr_t a = arrays[i].start / PAGE * PAGE; a < arrays[i].end; a += PAGE)
             all += *page(t, a) & (READ | WRITTEN) ? 1 : 0;
       }
-   printf("ORACLE: %s: %u pages of threads in %d arrays, %d loops told\n", faults ? "DIFFERS" : "EXACT", all, count, told);
+   printf("ORACLE: %s: %u pages of threads in %d arrays, %d loops described\n", faults ? "DIFFERS" : "EXACT", all, count, described);
    fflush(stdout);
    if (faults)
       _Exit(3);

@@ -1,4 +1,4 @@
-/* A library that prints what it is told: the values of descriptors at run time, for FileCheck. */
+/* A library that prints what is described to it: the values of descriptors at run time, for FileCheck. */
 #include <stdio.h>
 
 #include "domicile/summary.h"

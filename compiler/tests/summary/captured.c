@@ -1,4 +1,4 @@
-// Pointers, arrays of variable length and allocated blocks; what swaps its places is told once for each place.
+// Pointers, arrays of variable length and allocated blocks; what swaps its places is described once for each place.
 //
 // RUN: %clang -O2 -g %s %print -o %t
 // RUN: env OMP_NUM_THREADS=3 %t | FileCheck %s

@@ -1,4 +1,4 @@
-// Arrays and bounds that are all known: told by a constructor, and at the fork for the team that it has.
+// Arrays and bounds that are all known: described by a constructor, and at the fork for the team that it has.
 //
 // RUN: %clang -O1 -S -emit-llvm %s -o - | FileCheck %s --check-prefix=IR
 // RUN: %clang -O2 -g %s %print -o %t

@@ -43,7 +43,7 @@ subroutine changed(n, at)
   end do
 end subroutine changed
 
-! Of a thread's own copy of an array there is nothing to tell.
+! Of a thread's own copy of an array there is nothing to describe.
 subroutine sums(n, v, total)
   integer :: n
   real(8) :: v(5, n), total(5)

@@ -30,7 +30,7 @@ void timers() {
   }
 }
 
-// What the check reads is told, and what stands behind it; nothing of what it does on its way out.
+// What the check reads is described, and what stands behind it; nothing of what it does on its way out.
 void checks() {
   // CHECK-DAG: dead_ends.cpp:[[#@LINE+5]]:{{.*}} y: read, unit 800, offset 8, span 8
   // CHECK-DAG: dead_ends.cpp:[[#@LINE+8]]:{{.*}} x: written, unit 800, offset 0, span 8

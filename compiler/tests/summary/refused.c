@@ -1,4 +1,4 @@
-// What cannot be told exactly is refused where it stands, with the reason, and spoils nothing else.
+// What cannot be described exactly is refused where it stands, with the reason, and spoils nothing else.
 //
 // RUN: %clang -O1 -g -c %s -o /dev/null -Rpass=domicile -Rpass-missed=domicile 2>&1 | FileCheck %s
 

@@ -1,9 +1,9 @@
 // One region with several loops, time steps around them, work of every thread, clauses.
 //
 // RUN: %clang -O2 -g %s %print -o %t -Rpass-missed=domicile 2>&1 | FileCheck %s --check-prefix=MISSED
-// RUN: env OMP_NUM_THREADS=3 %t >%t.told
-// RUN: FileCheck %s <%t.told
-// RUN: FileCheck %s --check-prefix=FIRST <%t.told
+// RUN: env OMP_NUM_THREADS=3 %t >%t.described
+// RUN: FileCheck %s <%t.described
+// RUN: FileCheck %s --check-prefix=FIRST <%t.described
 
 // CHECK: LOOP steps (region.c:{{[0-9]+}}): 98 iterations, even, threads 3
 // CHECK-NEXT: x: read, {{.*}}offset 0, unit 8, span 8
@@ -12,7 +12,7 @@
 // CHECK: LOOP steps (region.c:{{[0-9]+}}): 98 iterations, even, threads 3
 // CHECK-NEXT: y: read, {{.*}}offset 8, unit 8, span 8
 // CHECK-NEXT: x: write, {{.*}}offset 8, unit 8, span 8
-// Told before main begins:
+// Described before main begins:
 // FIRST: LOOP everyone (region.c:{{[0-9]+}}): 128 iterations, chunked 1, threads 0
 // FIRST-NEXT: y: read, {{.*}}offset 0, unit 0, span 800
 // CHECK: LOOP everyone (region.c:{{[0-9]+}}): 128 iterations, chunked 1, threads 3

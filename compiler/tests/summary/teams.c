@@ -1,4 +1,4 @@
-// A team of another size, and forks within regions: the first is told again, the second is not told.
+// A team of another size, and forks within regions: the first is described again, the second is not described.
 //
 // RUN: %clang -O2 -g %s %print -o %t
 // RUN: env OMP_NUM_THREADS=3 %t | FileCheck %s

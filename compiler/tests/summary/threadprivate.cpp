@@ -1,5 +1,5 @@
 // A thread's own arrays of another file: C++ sets them up before each use, by a function that has no body here. It touches
-// nothing that threads share; the arrays themselves are each thread's own, and are not told. Arrays beside them are.
+// nothing that threads share; the arrays themselves are each thread's own, and are not described. Arrays beside them are.
 //
 // RUN: %clangxx -O2 -g1 -c %s -o /dev/null -Rpass=domicile -Rpass-missed=domicile 2>&1 | grep remark: | FileCheck %s
 // CHECK-NOT: thread-local

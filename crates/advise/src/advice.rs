@@ -26,7 +26,7 @@ const UNMARKED: &str = "the trace has no marked work items, so what another orde
                         DOMICILE_WORK_BEGIN(count, hints) and DOMICILE_WORK_END() of domicile-trace.h around pieces of work \
                         that can be done in any order, and record again";
 
-/// What is simulated of a trace, and for which of the policies it is told closely.
+/// What is simulated of a trace, and for which of the policies it is reported closely.
 pub struct Plan {
     pub policies: Vec<PolicySpec>,
     pub baseline: String,

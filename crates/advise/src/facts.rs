@@ -44,7 +44,7 @@ pub fn estimates(trace: &Trace, machine: &Machine, facts: &Facts, assumed_latenc
     let mut notes = Vec::new();
     if assumed_latencies {
         notes.push(
-            "Linux tells the sizes of this machine's caches but not their latencies: those used are typical ones, so times \
+            "Linux reports the sizes of this machine's caches but not their latencies: those used are typical ones, so times \
              are estimates, while misses are counted; see `domicile machine host`"
                 .to_string(),
         );

@@ -74,13 +74,13 @@ impl Settings<'_> {
 
     /// Simulates, and says how far that has come.
     pub(crate) fn simulate(&self, trace: &trace::Trace, config: &Config) -> Result<Vec<sim::Simulated>, sim::SimError> {
-        let tell = |progress| {
+        let notify = |progress| {
             if let Some(callback) = self.progress {
                 callback(progress);
             }
         };
         let references = trace.references() * config.policies.len() as u64;
-        tell(Progress::Begins { references });
-        sim::simulate(trace, config, &|references| tell(Progress::Done { references }))
+        notify(Progress::Begins { references });
+        sim::simulate(trace, config, &|references| notify(Progress::Done { references }))
     }
 }

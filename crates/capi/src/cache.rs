@@ -25,7 +25,7 @@ impl Fit {
 const USUAL: Fit = Fit {
     cache_bytes: 1 << 20,
     tlb_reach_bytes: None,
-    source: "assumed, because Linux does not tell",
+    source: "assumed, because Linux does not report it",
 };
 
 /// The figures of `DOMICILE_CACHE_BYTES` and `DOMICILE_TLB_REACH_BYTES` where these are set, else

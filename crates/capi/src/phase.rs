@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_char};
 /// Bytes of a name from Fortran that are looked at.
 const LONGEST: usize = 4096;
 
-/// Tells the recorder that the program enters a phase; does nothing elsewhere, and nothing for null.
+/// Lets the recorder know that the program enters a phase; does nothing elsewhere, and nothing for null.
 ///
 /// # Safety
 /// `name` is null or ends in a zero.

@@ -1,4 +1,4 @@
-//! How a verb fails, and what the shell is told.
+//! How a verb fails, and what the shell gets to know.
 
 use std::io;
 use std::process::ExitCode;
@@ -50,7 +50,7 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// Errors of writing to standard output; errors of files are told with their path where they occur.
+/// Errors of writing to standard output; errors of files are reported with their path where they occur.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {

@@ -31,7 +31,7 @@ use verbs::Verb;
 /// See, predict and improve the memory locality of programs.
 ///
 /// Domicile records which memory a program touches, simulates the caches, TLBs and memory of a
-/// machine, and tells where the time goes and what placing pages differently would gain.
+/// machine, and shows where the time goes and what placing pages differently would gain.
 #[derive(Parser)]
 #[command(
     name = "domicile",

@@ -183,7 +183,7 @@ fn a_program_is_recorded_and_advised() {
 }
 
 #[test]
-fn who_forgets_the_dashes_is_told() {
+fn forgotten_dashes_are_reported() {
     let (_, said) = output(&["advise", "/bin/sh"], 1);
     assert!(said.contains("domicile advise -- /bin/sh"), "{said}");
 }

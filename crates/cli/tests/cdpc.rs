@@ -17,20 +17,20 @@ fn rival<'a>(cdpc: &'a Value, policy: &str) -> &'a Value {
 }
 
 #[test]
-fn an_unmodified_program_is_told_what_it_would_gain_and_how() {
+fn of_an_unmodified_program_advice_says_what_it_would_gain_and_how() {
     let room = Room::new();
     let trace = record(&room, &[]);
     let advice = &json(&on(&["advise", "--json"], &trace))[0];
     let cdpc = &advice["cdpc"];
     assert_eq!(cdpc["told"]["from"], "trace");
-    let told = [
+    let reported = [
         ("arrays", 2),
         ("segments", 8),
         ("sets", 4),
         ("pages", 2 * PAGES),
         ("pages_of_one_cpu", 64),
     ];
-    for (field, expected) in told {
+    for (field, expected) in reported {
         assert_eq!(cdpc["told"][field], expected, "{field} in {cdpc}");
     }
     assert_eq!(cdpc["told"]["asked"], cdpc["told"]["honoured"]);
@@ -68,7 +68,7 @@ fn an_unmodified_program_is_told_what_it_would_gain_and_how() {
 }
 
 #[test]
-fn what_the_compiler_said_is_used_and_what_is_malformed_told() {
+fn what_the_compiler_described_is_used_and_what_is_malformed_reported() {
     let room = Room::new();
     let trace = record(&room, &[summary().to_string(), "{}".to_string()]);
     let advice = &json(&on(&["advise", "--json"], &trace))[0];

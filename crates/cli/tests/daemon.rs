@@ -60,7 +60,7 @@ fn a_socket_whose_folder_is_missing_is_neither_found_nor_made() {
 }
 
 #[test]
-fn it_serves_until_it_is_told_to_stop() {
+fn it_serves_until_a_signal_stops_it() {
     // TMPDIR may be too long a path for a socket.
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
@@ -93,9 +93,9 @@ fn it_serves_until_it_is_told_to_stop() {
         assert!(said.contains("CAP_SYS_ADMIN"), "{said}");
         return skips::not_allowed("frames are shown to root only");
     }
-    let mut told = [0; 64];
-    let bytes = notify.recv(&mut told).unwrap();
-    assert_eq!(&told[..bytes], b"READY=1");
+    let mut state = [0; 64];
+    let bytes = notify.recv(&mut state).unwrap();
+    assert_eq!(&state[..bytes], b"READY=1");
     let begun = Instant::now();
     let status: Value = loop {
         let (out, _) = output(&["--json", "daemon", "status", "--socket", &socket], 0);

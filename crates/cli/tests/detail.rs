@@ -1,4 +1,4 @@
-//! `advise` on a program whose threads fight over a line: it tells who, where, and over what.
+//! `advise` on a program whose threads fight over a line: the advice says who, where, and over what.
 
 mod house;
 
@@ -48,7 +48,7 @@ fn compiled(room: &Room) -> String {
 }
 
 #[test]
-fn false_sharing_is_told_by_field_thread_and_source_line() {
+fn false_sharing_is_reported_by_field_thread_and_source_line() {
     let room = Room::new();
     let program = compiled(&room);
     let trace = room.path("counters.trace");
@@ -60,10 +60,10 @@ fn false_sharing_is_told_by_field_thread_and_source_line() {
     assert!(worst["misses"].as_u64() > Some(10_000), "{worst}");
     let mut sides = worst["sides"].as_array().expect("two sides").clone();
     sides.sort_by_key(|side| side["field"].to_string());
-    let told: Vec<_> = sides.iter().map(|side| (&side["field"], &side["source"])).collect();
+    let named: Vec<_> = sides.iter().map(|side| (&side["field"], &side["source"])).collect();
     let hits = (&Value::from("counters.hits"), &Value::from("counters.c:8"));
     let misses = (&Value::from("counters.misses"), &Value::from("counters.c:14"));
-    assert_eq!(told, [hits, misses]);
+    assert_eq!(named, [hits, misses]);
     assert_ne!(sides[0]["thread"], sides[1]["thread"]);
 
     let costly = &advice["structures"][0];

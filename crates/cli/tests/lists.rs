@@ -1,4 +1,4 @@
-//! Verbs that tell what there is: machines, policies, completions, manual pages.
+//! Verbs that list what there is: machines, policies, completions, manual pages.
 
 mod house;
 

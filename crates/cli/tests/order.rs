@@ -61,7 +61,7 @@ fn l2(outcome: &Value, count: &str) -> u64 {
     outcome["caches"][1][count].as_u64().unwrap()
 }
 
-/// Everything but the policy's name and what is told of the order.
+/// Everything but the policy's name and what is reported of the order.
 fn counts(outcome: &Value) -> Value {
     let mut outcome = outcome.clone();
     let fields = outcome.as_object_mut().unwrap();
@@ -163,7 +163,7 @@ fn advice_tells_what_order_would_gain() {
 }
 
 #[test]
-fn a_program_without_marks_is_told_how_to_mark() {
+fn for_a_program_without_marks_the_error_says_how_to_mark() {
     let room = Room::new();
     let machine = room.file("small.toml", SMALL);
     let trace = record(&room, &["20", "plain"]);

@@ -17,7 +17,7 @@ use trace::{Batch, Event, Op, Trace};
 const PAGE: u64 = 4096;
 const ARRAYS: [&str; 6] = ["from", "to", "ring", "dealt", "columns", "table"];
 
-/// The program, compiled with summaries, and the folder of the library that it finds; `None` (told) without the compiler's passes.
+/// The program, compiled with summaries, and the folder of the library that it finds; `None` (counted as skipped) without the compiler's passes.
 fn compiled(room: &Room) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     if !root.join("build/compiler/libdomicile_compiler.so").exists() {
@@ -43,7 +43,7 @@ fn array(trace: &Trace, name: &str) -> Range<u64> {
     symbol.addr..symbol.addr + symbol.bytes
 }
 
-/// The pages of an array that a thread touches while there is a team, and the loops that it tells.
+/// The pages of an array that a thread touches while there is a team, and the loops that it describes.
 fn recorded(trace: &Trace, thread: u32, arrays: &[Range<u64>]) -> (Vec<BTreeSet<u64>>, Vec<Loop>) {
     let (mut pages, mut loops) = (vec![BTreeSet::new(); arrays.len()], Vec::new());
     // Only the master does anything outside of teams.
@@ -81,8 +81,8 @@ fn hear(event: &Event, parallel: &mut bool, loops: &mut Vec<Loop>) {
 /// The pages of an array that the loops of a team of this size say that a thread touches.
 fn predicted(loops: &[Loop], size: u32, thread: u32, array: &Range<u64>) -> BTreeSet<u64> {
     let mut pages = BTreeSet::new();
-    for told in loops.iter().filter(|told| told.threads == size) {
-        let mut own = told.clone();
+    for described in loops.iter().filter(|described| described.threads == size) {
+        let mut own = described.clone();
         own.summaries
             .retain(|summary| array.contains(&(summary.start)) && summary.bytes <= array.end - array.start);
         let touched = cdpc::touched(&own, thread, PAGE).unwrap();

@@ -59,13 +59,13 @@ fn a_probe_concludes_and_keeps_what_it_found() {
     for level in first["levels"].as_array().unwrap() {
         assert!(level["got_bytes"].as_u64().unwrap() > 0 && level["told_bytes"].as_u64().unwrap() > 0);
     }
-    // A machine that tells its boot has the same figures the second time, to the last digit.
+    // A machine that identifies its boot has the same figures the second time, to the last digit.
     if std::fs::read_to_string("/proc/sys/kernel/random/boot_id").is_ok() {
         assert_eq!(first, json(&mut at(&room, &["probe", "--quick", "--json"])));
-        let told = text(&mut at(&room, &["probe", "--quick"]));
+        let printed = text(&mut at(&room, &["probe", "--quick"]));
         assert!(
-            told.contains("Conclusion: ") && told.contains("What this process gets"),
-            "{told}"
+            printed.contains("Conclusion: ") && printed.contains("What this process gets"),
+            "{printed}"
         );
         let doctor = facility(&json(&mut at(&room, &["doctor", "--json"])), "page colors");
         assert_ne!(doctor["change"], "domicile probe");
@@ -85,9 +85,9 @@ fn a_doctor_tells_what_each_facility_is_for_and_what_to_change() {
         assert!(!facility["for"].as_str().unwrap().is_empty() && !facility["found"].as_str().unwrap().is_empty());
         assert_eq!(facility["change"].is_null(), works == "yes", "{facility}");
     }
-    let told = text(&mut at(&room, &["doctor"]));
+    let printed = text(&mut at(&room, &["doctor"]));
     for facility in facilities {
-        assert!(told.contains(facility["facility"].as_str().unwrap()), "{told}");
+        assert!(printed.contains(facility["facility"].as_str().unwrap()), "{printed}");
     }
 }
 

@@ -47,7 +47,7 @@ fn a_recording_reports_what_it_did() {
 }
 
 #[test]
-fn prefetches_and_teams_are_told_of() {
+fn prefetches_and_teams_are_reported() {
     let room = Room::new();
     let source = room.file(
         "hints.c",
@@ -95,7 +95,7 @@ fn windows_limit_what_is_recorded() {
 }
 
 #[test]
-fn failures_of_the_recording_are_told() {
+fn failures_of_the_recording_are_reported() {
     let room = Room::new();
     let (_, said) = output(&["record", "-o", &room.path("x"), "--", "/no/such/program"], 1);
     assert!(said.starts_with("domicile: cannot run /no/such/program"), "{said}");

@@ -83,7 +83,7 @@ fn counts_stand_beside_the_papers_and_are_kept() {
         counts["l2_misses"] = 5_000.into();
         fs::write(file, counts.to_string()).unwrap();
     }
-    // What is kept is what is told, until a program changes.
+    // What is kept is what is printed, until a program changes.
     let again = reproduce(&room, &folder, &["table7"]);
     assert_eq!(line(&again, "L2 misses", "Threaded")["value"], 5.0);
     let path = room.path("programs/count/sor-tiled");
@@ -117,7 +117,7 @@ fn the_figure_is_drawn() {
 }
 
 #[test]
-fn what_is_missing_is_told() {
+fn what_is_missing_is_reported() {
     let room = Room::new();
     let folder = programs(&room, &SOR[..2]);
     let arguments = [
@@ -149,7 +149,7 @@ fn what_is_missing_is_told() {
 }
 
 #[test]
-fn a_program_that_fails_is_told() {
+fn a_program_that_fails_is_reported() {
     let room = Room::new();
     let folder = programs(&room, &SOR);
     room.file("programs/time/sor-tiled", "#!/bin/sh\nexit 3\n");

@@ -9,7 +9,7 @@ use std::process::Command;
 use house::{Room, json, output};
 use serde_json::Value;
 
-/// tomcatv as each compiler would make it: one small program in C, which tells the phases.
+/// tomcatv as each compiler would make it: one small program in C, which names the phases.
 fn programs(room: &Room) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = room.folder().join("programs/count");

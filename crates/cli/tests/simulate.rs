@@ -113,7 +113,7 @@ fn page_coloring_is_the_default_and_parameters_are_set() {
 }
 
 #[test]
-fn sharing_is_told_apart() {
+fn true_and_false_sharing_are_distinguished() {
     let room = Room::new();
     let machine = room.file("pair.toml", PAIR);
     let mut same = String::new();

@@ -111,7 +111,7 @@ fn a_partition_is_proposed_written_and_simulated_again() {
     let verdict = advice["verdict"].as_str().unwrap();
     assert!(verdict.contains("Protecting `p (sparse.c:"), "{verdict}");
 
-    // The file is the plan that was told, and simulating it gives the same counts.
+    // The file is the plan that was reported, and simulating it gives the same counts.
     let written = std::fs::read_to_string(&plan).unwrap();
     assert_eq!(slots["plan"], written);
     let policies = advice["policies"].as_array().unwrap();

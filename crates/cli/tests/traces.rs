@@ -111,7 +111,7 @@ fn walk(room: &Room) -> String {
 }
 
 #[test]
-fn damaged_traces_are_told_and_never_crash() {
+fn damaged_traces_are_reported_and_never_crash() {
     let room = Room::new();
     let whole = std::fs::read(walk(&room)).unwrap();
     let damaged = room.path("damaged.trace");
@@ -127,9 +127,9 @@ fn damaged_traces_are_told_and_never_crash() {
         let info = house::domicile(&["trace", "info", &damaged]).output().unwrap();
         let said = String::from_utf8(info.stderr).unwrap();
         let out = String::from_utf8(info.stdout).unwrap();
-        let told = info.status.code() == Some(1) && said.contains("byte") || out.contains("damage");
+        let reported = info.status.code() == Some(1) && said.contains("byte") || out.contains("damage");
         assert!(
-            told,
+            reported,
             "a bit flipped {name} went unnoticed: {:?}\n{out}{said}",
             info.status
         );

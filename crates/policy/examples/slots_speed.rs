@@ -36,13 +36,13 @@ fn main() {
         with_frames,
     };
     let mixes = [
-        mix("private, X5355, frames told", 4, 64, Some(Kind::Private), 4, true),
+        mix("private, X5355, frames known", 4, 64, Some(Kind::Private), 4, true),
         mix("private, X5355", 4, 64, Some(Kind::Private), 4, false),
-        mix("shared, X5355, frames told", 4, 64, Some(Kind::Shared), 4, true),
-        mix("not cached, X5355, frames told", 4, 64, None, 1, true),
-        mix("private, 16 colors, frames told", 2, 16, Some(Kind::Private), 2, true),
+        mix("shared, X5355, frames known", 4, 64, Some(Kind::Shared), 4, true),
+        mix("not cached, X5355, frames known", 4, 64, None, 1, true),
+        mix("private, 16 colors, frames known", 2, 16, Some(Kind::Private), 2, true),
         mix(
-            "private, 1024 colors, frames told",
+            "private, 1024 colors, frames known",
             8,
             1024,
             Some(Kind::Private),

@@ -37,7 +37,7 @@ struct Site {
 
 /// What a return address says of a call for memory of the heap.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum CallerClass {
     /// No site's.
     Nobody,
     /// The stack must be walked.
@@ -91,44 +91,44 @@ impl Sites {
         if bytes < self.least {
             return None;
         }
-        // The upper bits are the address, of which the lower 48 count; the lower ones the verdict.
+        // The upper bits are the address, of which the lower 48 count; the lower ones the class.
         let slot = &self.known[caller % KNOWN];
         let known = slot.load(Ordering::Relaxed);
-        let verdict = if known >> 8 == caller as u64 & (u64::MAX >> 8) {
+        let class = if known >> 8 == caller as u64 & (u64::MAX >> 8) {
             match known & 0xff {
                 1 => return None,
-                2 => Verdict::Walk,
-                _ => Verdict::Here,
+                2 => CallerClass::Walk,
+                _ => CallerClass::Here,
             }
         } else {
-            let verdict = self.verdict(caller.wrapping_sub(1));
-            let code = match verdict {
-                Verdict::Nobody => 1,
-                Verdict::Walk => 2,
-                Verdict::Here => 3,
+            let class = self.class(caller.wrapping_sub(1));
+            let code = match class {
+                CallerClass::Nobody => 1,
+                CallerClass::Walk => 2,
+                CallerClass::Here => 3,
             };
             slot.store((caller as u64) << 8 | code, Ordering::Relaxed);
-            verdict
+            class
         };
-        self.among(verdict, caller, bytes, from)
+        self.among(class, caller, bytes, from)
     }
 
     #[cold]
-    fn among(&self, verdict: Verdict, caller: usize, bytes: usize, from: Memory) -> Option<u32> {
+    fn among(&self, class: CallerClass, caller: usize, bytes: usize, from: Memory) -> Option<u32> {
         let fits = |site: &&Site| {
             site.bytes.0 <= bytes && bytes <= site.bytes.1 && site.from.is_none_or(|wanted| wanted == from)
         };
         if !self.sites.iter().any(|site| fits(&site)) {
             return None;
         }
-        let frames = match verdict {
-            Verdict::Nobody => return None,
-            Verdict::Here => {
+        let frames = match class {
+            CallerClass::Nobody => return None,
+            CallerClass::Here => {
                 let mut frames = [0; callers::MOST_FRAMES];
                 frames[0] = caller.wrapping_sub(1);
                 frames
             }
-            Verdict::Walk => callers::walk(NonZeroUsize::new(caller)?),
+            CallerClass::Walk => callers::walk(NonZeroUsize::new(caller)?),
         };
         self.sites
             .iter()
@@ -137,15 +137,15 @@ impl Sites {
             .map(|site| site.target)
     }
 
-    fn verdict(&self, at: usize) -> Verdict {
+    fn class(&self, at: usize) -> CallerClass {
         let first = |site: &Site| site.chain.first().is_some_and(|ranges| within(ranges, at));
         let deeper = |site: &&Site| site.chain.len() > 1;
         if within(&self.passed, at) || self.sites.iter().filter(deeper).any(first) {
-            Verdict::Walk
+            CallerClass::Walk
         } else if self.sites.iter().any(first) {
-            Verdict::Here
+            CallerClass::Here
         } else {
-            Verdict::Nobody
+            CallerClass::Nobody
         }
     }
 

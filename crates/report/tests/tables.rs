@@ -85,7 +85,7 @@ fn what_order_gains_is_a_table() {
     assert!(report::advice_page(&gain).contains("1000 items (900 moved)"));
 }
 
-/// Waits by kind, the bus and prefetches are told where there are any, and nowhere else.
+/// Waits by kind, the bus and prefetches are drawn where there are any, and nowhere else.
 #[test]
 fn what_occupies_the_bus_and_what_prefetches_came_to() {
     let plain = strip_str(&report::outcomes(

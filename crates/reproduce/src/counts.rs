@@ -66,7 +66,7 @@ impl Counts {
             Measure::L2Capacity => self.capacity as f64 / THOUSAND,
             Measure::L2Conflict => self.conflict as f64 / THOUSAND,
             Measure::Threads => self.threads as f64,
-            Measure::Bins => self.bins.ok_or("the program did not tell its bins")? as f64,
+            Measure::Bins => self.bins.ok_or("the program did not report its bins")? as f64,
         })
     }
 }

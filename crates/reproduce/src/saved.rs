@@ -54,7 +54,7 @@ impl Simulated {
             misses: caches.map(|cache| cache.misses).sum(),
             wall_ns: outcome.time_ns.wall,
             structures,
-            refused: outcome.slots.iter().flat_map(|told| told.refused.clone()).collect(),
+            refused: outcome.slots.iter().flat_map(|slots| slots.refused.clone()).collect(),
         }
     }
 }

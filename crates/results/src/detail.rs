@@ -14,7 +14,7 @@ use crate::lenient::ns;
 pub struct Thread {
     /// Its index in the trace.
     pub thread: u32,
-    /// Number and name that its own world gives it; the number is the index where no trace tells.
+    /// Number and name that its own world gives it; the number is the index where no trace has one.
     pub number: u64,
     pub name: String,
     /// Index of its process.
@@ -125,6 +125,6 @@ pub struct Side {
     /// The field that it accesses, or the offset in the structure.
     pub field: String,
     pub write: bool,
-    /// `file:line`; null where the trace does not tell.
+    /// `file:line`; null where the trace does not say.
     pub source: Option<String>,
 }

@@ -215,7 +215,7 @@ pub struct Prefetches {
     pub issued: u64,
     /// The TLB did not have the page.
     pub dropped_tlb: u64,
-    /// The page had no frame (or was closed to the cpu), and there is no TLB to tell.
+    /// The page had no frame (or was closed to the cpu), and there is no TLB to say so.
     pub dropped_unmapped: u64,
     /// A cache of the cpu held the line, or it was on its way there.
     pub already_present: u64,

@@ -7,7 +7,7 @@ use machine::Machine;
 use policy::Policy;
 
 use crate::cache::Cache;
-use crate::cdpc::Told;
+use crate::cdpc::RunHints;
 use crate::clock::{UNCLASSED, Units};
 use crate::config::Config;
 use crate::counts::CacheCounts;
@@ -45,7 +45,7 @@ pub struct Back {
 }
 
 impl Back {
-    pub fn new(config: &Config, policy: Box<dyn Policy>, told: Option<Arc<Told>>) -> Result<Self, SimError> {
+    pub fn new(config: &Config, policy: Box<dyn Policy>, hints: Option<Arc<RunHints>>) -> Result<Self, SimError> {
         let machine: &Machine = &config.machine;
         let layout = Layout::new(machine)?;
         let steps = Steps::new(&layout);
@@ -74,7 +74,7 @@ impl Back {
         filters.sort_by_key(|(kind, _)| *kind);
         Ok(Back {
             homes: Homes {
-                told,
+                hints,
                 placements: config.detail.placements.then(Vec::new),
                 ..Homes::new(machine, policy)
             },

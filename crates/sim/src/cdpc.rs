@@ -1,8 +1,8 @@
 //! Policy `cdpc`: where its hints come from (Bugnion96, section 5).
 //!
-//! Before a run, what the compiler said of each parallel loop is gathered from the trace's events; where it said
-//! nothing, the trace itself is gone through for which cpus touch which pages. README.md, "Compiler-directed page
-//! coloring", tells the rules.
+//! Before a run, the compiler's description of each parallel loop is gathered from the trace's events; where there is
+//! none, the trace itself is gone through for which cpus touch which pages. README.md, "Compiler-directed page
+//! coloring", has the rules.
 
 mod arrays;
 mod derive;
@@ -11,8 +11,8 @@ mod gather;
 mod map;
 mod material;
 mod replay;
+mod run_hints;
 mod teams;
-mod told;
 mod touches;
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use policy::cdpc::{Machine, Source, Wanted};
 use results::PageMap;
 
 pub use material::{Material, OfTrace};
-pub use told::Told;
+pub use run_hints::RunHints;
 
 use crate::config::Config;
 use crate::error::SimError;
@@ -34,7 +34,7 @@ use touches::touches;
 /// The hints that policies of a simulation want, by where they are to come from.
 #[derive(Clone, Debug, Default)]
 pub struct Prepared {
-    told: BTreeMap<Wanted, Arc<Told>>,
+    hints: BTreeMap<Wanted, Arc<RunHints>>,
 }
 
 impl Prepared {
@@ -44,23 +44,23 @@ impl Prepared {
         config: &Config,
         material: &dyn Material,
     ) -> Result<Prepared, SimError> {
-        let mut told: BTreeMap<Wanted, Arc<Told>> = BTreeMap::new();
+        let mut hints: BTreeMap<Wanted, Arc<RunHints>> = BTreeMap::new();
         for wanted in wanted {
-            if !told.contains_key(&wanted) {
+            if !hints.contains_key(&wanted) {
                 let new = make(wanted, config, material)?;
                 // What `auto` comes to is the same as what it stands for.
-                let same = told
+                let same = hints
                     .iter()
                     .find(|(other, made)| other.weigh == wanted.weigh && made.from == new.from);
                 let same = same.map(|(_, made)| Arc::clone(made));
-                told.insert(wanted, same.unwrap_or(new));
+                hints.insert(wanted, same.unwrap_or(new));
             }
         }
-        Ok(Prepared { told })
+        Ok(Prepared { hints })
     }
 
-    pub fn get(&self, wanted: Wanted) -> Option<&Arc<Told>> {
-        self.told.get(&wanted)
+    pub fn get(&self, wanted: Wanted) -> Option<&Arc<RunHints>> {
+        self.hints.get(&wanted)
     }
 }
 
@@ -74,8 +74,8 @@ pub fn page_map(config: &Config, material: &dyn Material, runs: &[Simulated]) ->
     Ok(map::map(config, &touches, runs))
 }
 
-fn make(wanted: Wanted, config: &Config, material: &dyn Material) -> Result<Arc<Told>, SimError> {
-    // What is wrong with the machine is told as in a run.
+fn make(wanted: Wanted, config: &Config, material: &dyn Material) -> Result<Arc<RunHints>, SimError> {
+    // What is wrong with the machine is reported as in a run.
     Layout::new(&config.machine)?;
     let source = wanted.from;
     let ways = wanted.weigh.then(|| crate::frames::ways(&config.machine));
@@ -87,18 +87,18 @@ fn make(wanted: Wanted, config: &Config, material: &dyn Material) -> Result<Arc<
     let mut input = material.open()?;
     let mut malformed = gather::Malformed::default();
     if source != Source::Trace {
-        let said = gather(&input.names().tables, |visit| material.each_event(visit))?;
-        let told = Told::of_summaries(said, &machine, ways)?;
-        if !told.is_empty() {
-            return Ok(Arc::new(told));
+        let described = gather(&input.names().tables, |visit| material.each_event(visit))?;
+        let hints = RunHints::of_summaries(described, &machine, ways)?;
+        if !hints.is_empty() {
+            return Ok(Arc::new(hints));
         }
-        malformed = told.malformed;
+        malformed = hints.malformed;
         if source == Source::Summaries {
             return Err(SimError::NoSummaries {
-                malformed: malformed.told.first().cloned(),
+                malformed: malformed.first.first().cloned(),
             });
         }
     }
     let touches = touches(input.as_mut(), machine.page_bytes, machine.cpus, config.window.as_ref())?;
-    Ok(Arc::new(Told::of_touches(&touches, malformed, &machine, ways)?))
+    Ok(Arc::new(RunHints::of_touches(&touches, malformed, &machine, ways)?))
 }

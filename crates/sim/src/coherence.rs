@@ -76,7 +76,7 @@ impl Engine {
             let waits = CLASSES && self.seen(a);
             self.agree(a, Some(step));
             if step.software_prefetch && self.caches[step.instance as usize].state(at) & BROUGHT != 0 {
-                self.found_ahead(a, step, at, false);
+                self.hit_software_prefetched(a, step, at, false);
             }
             let cache = &mut self.caches[step.instance as usize];
             if !waits {

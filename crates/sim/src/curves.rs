@@ -21,7 +21,7 @@ use crate::pieces::Access;
 use crate::structures::{Description, Structures, Tables};
 use blocks::Blocks;
 
-/// Pages that a block or variable must have to be told apart.
+/// Pages that a block or variable must have to have a curve of its own.
 pub const CURVE_PAGES: u64 = 4;
 /// Lines of a structure that are followed; of more, a sample.
 const FOLLOWED: usize = 1 << 16;
@@ -45,7 +45,7 @@ pub struct CurvesOutcome {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CurveOutcome {
     pub what: Description,
-    /// Of blocks: the sizes by which they are told from others of the same name, both included.
+    /// Of blocks: the sizes by which they differ from others of the same name, both included.
     pub sizes: Option<(u64, u64)>,
     /// Times it was looked up in the outermost caches, and missed there in this run.
     pub accesses: u64,
@@ -145,7 +145,7 @@ impl Curves {
         }
     }
 
-    pub fn tell(self) -> CurvesOutcome {
+    pub fn report(self) -> CurvesOutcome {
         let small = CURVE_PAGES * self.caches.page_bytes;
         let mut sums: HashMap<Owner, CurveOutcome> = HashMap::new();
         for ((owner, _), row) in self.rows {

@@ -2,12 +2,12 @@
 //! threads with different data take from one another.
 //!
 //! A run that nobody wants detail of has no [`Detail`], and pays one test for each piece and miss.
-//! The engine tells of misses, of stalls, of accesses to pages' memory that others invalidated,
-//! and of allocations; what becomes of it at the end is in [`tell`].
+//! The engine reports misses, stalls, accesses to pages' memory that others invalidated,
+//! and allocations; what becomes of them at the end is in [`report`].
 
 mod clashes;
+mod report;
 mod rows;
-mod tell;
 
 use trace::{Event, Site};
 
@@ -143,7 +143,7 @@ impl Detail {
         self.lives_in(key, stall);
     }
 
-    /// A page is told with the structure that has the majority of it (Boyer and Moore's vote).
+    /// A page is reported with the structure that has the majority of it (Boyer and Moore's vote).
     fn lives_in(&mut self, key: Key, weight: u64) {
         if self.pages.is_none() {
             return;
@@ -163,13 +163,13 @@ impl Detail {
     }
 }
 
-/// The key of a miss whose class waits for the verdict.
+/// The key of a miss whose class is not decided yet.
 #[inline(always)]
 pub fn waiting(detail: &mut Option<Box<Detail>>, a: &Access) -> Option<Key> {
     detail.as_mut().map(|detail| detail.shared_key(a))
 }
 
-/// What the engine tells. Each does nothing where no detail is wanted.
+/// What the engine reports. Each does nothing where no detail is wanted.
 impl Engine {
     /// A cache was looked up for a piece.
     #[inline(always)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use machine::Machine;
 use policy::{Interest, Page, Placement, Policy, Touch, World};
 
-use crate::cdpc::Told;
+use crate::cdpc::RunHints;
 use crate::counts::PageCounts;
 use crate::error::SimError;
 use crate::frames::{Frames, colors};
@@ -17,10 +17,10 @@ pub struct Homes {
     pub world: World,
     pub frames: Frames,
     pub counts: PageCounts,
-    /// Nodes that have become short of frames, to be told.
+    /// Nodes that have become short of frames; the policy has yet to hear of them.
     pub pressed: Vec<u32>,
     /// The hints that the policy was handed.
-    pub told: Option<Arc<Told>>,
+    pub hints: Option<Arc<RunHints>>,
     /// Each page's first color, where that is asked for.
     pub placements: Option<Vec<(Page, u32)>>,
 }
@@ -44,7 +44,7 @@ impl Homes {
             frames,
             counts: PageCounts::default(),
             pressed: Vec::new(),
-            told: None,
+            hints: None,
             placements: None,
         }
     }
@@ -66,8 +66,8 @@ impl Homes {
             self.counts.hints_placed += 1;
             self.counts.hints_honoured += u64::from(fits);
         }
-        if let Some(told) = &self.told
-            && told.colors.of(touch.page).is_some()
+        if let Some(hints) = &self.hints
+            && hints.colors.of(touch.page).is_some()
         {
             self.counts.colors_asked += 1;
             self.counts.colors_honoured += u64::from(self.frames.color_of(frame) == color);
@@ -79,10 +79,10 @@ impl Homes {
         Ok(frame)
     }
 
-    /// What policy `cdpc` was told, and what came of it.
+    /// The hints of policy `cdpc`, and what came of them.
     pub fn cdpc(&self) -> Option<results::Cdpc> {
-        let told = self.told.as_ref()?;
-        Some(told.outcome(self.counts.colors_asked, self.counts.colors_honoured))
+        let hints = self.hints.as_ref()?;
+        Some(hints.outcome(self.counts.colors_asked, self.counts.colors_honoured))
     }
 
     /// A policy's wish, within the machine: node and color; 0 where there is none.

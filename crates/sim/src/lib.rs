@@ -1,6 +1,6 @@
 //! The simulated world: caches, TLBs, coherence, memory, clocks and classes of misses.
 //!
-//! `README.md` tells exactly what is simulated. The way in is [`simulate`] for a trace and
+//! `README.md` says exactly what is simulated. The way in is [`simulate`] for a trace and
 //! [`simulate_refs`] for references in memory; a machine, some policies and what to report make a [`Config`].
 #![forbid(unsafe_code)]
 
@@ -49,7 +49,7 @@ mod warm;
 mod window;
 mod work;
 
-pub use cdpc::Told;
+pub use cdpc::RunHints;
 pub use config::{Config, Costs, Detail, Order, PolicySpec, VERGHESE96, Window};
 pub use curves::{CURVE_PAGES, CurveOutcome, CurvesOutcome};
 pub use engine::Traits;

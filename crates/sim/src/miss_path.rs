@@ -9,14 +9,14 @@ use crate::detail;
 use crate::engine::Engine;
 use crate::pieces::Access;
 use crate::recency::Prior;
-use crate::sharing::Verdict;
+use crate::sharing::SharingMiss;
 use crate::steps::Step;
 
 /// The class of a miss, or that it is known later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missed {
     Classed(Class),
-    /// A sharing miss; the record of its instance and line waits for the verdict.
+    /// A sharing miss; the record of its instance and line waits to be decided.
     Undecided {
         instance: u32,
         line: u32,
@@ -81,7 +81,7 @@ impl Engine {
                     self.detail_looked_up(a, &step, found.is_some());
                     if let Some(at) = found {
                         if step.software_prefetch && self.caches[instance].state(at) & BROUGHT != 0 {
-                            self.found_ahead(a, &step, at, start.passed);
+                            self.hit_software_prefetched(a, &step, at, start.passed);
                         }
                         hit = level;
                         break;
@@ -167,13 +167,13 @@ impl Engine {
         let key = || detail::waiting(detail, a);
         let records = &mut self.directory.records;
         let class = match records.missed(block, (instance, line), words, fills, counts, key) {
-            Verdict::Other => return None,
-            Verdict::True => {
+            SharingMiss::None => return None,
+            SharingMiss::True => {
                 self.directory.look_at_records(block);
                 Class::TrueSharing
             }
-            Verdict::False => Class::FalseSharing,
-            Verdict::Waits => {
+            SharingMiss::False => Class::FalseSharing,
+            SharingMiss::Undecided => {
                 self.watch(instance, block);
                 return Some(Missed::Undecided { instance, line });
             }
@@ -229,7 +229,7 @@ impl Engine {
         match class {
             Missed::Classed(class) => beyond[class as usize] += stall,
             Missed::Unclassed => beyond[UNCLASSED] += stall,
-            // Where the verdict goes, when it comes.
+            // It goes where the class goes, when that is known.
             Missed::Undecided { .. } => {}
         }
         if blamed {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use policy::Page;
 use results::{Cache, Cpu as CpuOutcome, CpuMemory, HintCounts, Outcome, Prefetches, Stall, Time, Tlb};
 
-use crate::cdpc::Told;
+use crate::cdpc::RunHints;
 use crate::clock::{Spent, whole_ns};
 use crate::config::Config;
 use crate::counts::{CLASSES, CacheCounts, CpuCounts};
@@ -24,7 +24,7 @@ use crate::software_prefetch::PrefetchCounts;
 pub struct Simulated {
     pub outcome: Outcome,
     /// The hints that the policy was given, and how they came about.
-    pub hints: Option<Arc<Told>>,
+    pub hints: Option<Arc<RunHints>>,
     /// Which color each page had at first, in the order in which they were touched, where asked for.
     pub placements: Vec<(Page, u32)>,
     /// Each structure's misses alone in a part of the outermost cache, where asked for.
@@ -100,7 +100,7 @@ pub fn simulated(tally: &Tally, policy: &str, config: &Config, used: &[bool]) ->
     };
     Simulated {
         outcome,
-        hints: tally.homes.told.clone(),
+        hints: tally.homes.hints.clone(),
         placements: tally.homes.placements.clone().unwrap_or_default(),
         curves: None,
     }

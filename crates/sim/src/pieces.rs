@@ -52,7 +52,7 @@ enum First {
     /// It hit, at this position, and its prefetcher has to see that.
     Seen(usize),
     /// It hit, at this position, a line that the program asked for ahead of use.
-    Ahead(usize),
+    SoftwarePrefetched(usize),
 }
 
 impl Engine {
@@ -70,7 +70,7 @@ impl Engine {
         self.work(who.cpu, instructions);
         // A hint: the program's result does not depend on it.
         if r.op == Op::Prefetch {
-            self.ask_ahead::<COHERENT>(who, r.addr);
+            self.software_prefetch_asked::<COHERENT>(who, r.addr);
             return Ok(());
         }
         self.cpus[who.cpu as usize].counts.references += 1;
@@ -162,10 +162,10 @@ impl Engine {
         }
         match first {
             First::Done | First::Seen(_) => {}
-            First::Ahead(at) => {
+            First::SoftwarePrefetched(at) => {
                 let (first, _) = self.steps.route(a.who.cpu, a.fetch);
                 let step = self.steps.get(first);
-                self.found_ahead(a, &step, at, false);
+                self.hit_software_prefetched(a, &step, at, false);
             }
             First::None => self.walk::<COHERENT, CLASSES>(a, Start::at(0)),
             First::Missed(prior) => {
@@ -193,7 +193,7 @@ impl Engine {
         let found = match first {
             First::Done | First::None => return,
             First::Missed(_) => None,
-            First::Care(at) | First::Seen(at) | First::Ahead(at) => Some(at),
+            First::Care(at) | First::Seen(at) | First::SoftwarePrefetched(at) => Some(at),
         };
         let (first, _) = self.steps.route(a.who.cpu, a.fetch);
         self.looked_up(first, found, a.reads);
@@ -251,7 +251,7 @@ impl Engine {
             cpu.clock += step.hit;
             cpu.spent.cache += step.hit;
             if step.software_prefetch && state & BROUGHT != 0 {
-                return First::Ahead(at);
+                return First::SoftwarePrefetched(at);
             }
             if let Some(prefetchers) = &self.prefetchers
                 && prefetchers.follow(instance)

@@ -14,7 +14,7 @@ use crate::error::SimError;
 use crate::held::Held;
 use crate::input::{Batch, Input};
 use crate::pieces::Who;
-use crate::synchronization::{Synchronization, Verdict};
+use crate::synchronization::{Readiness, Synchronization};
 use crate::waits::{Hold, Mark, Teams, Wait};
 use crate::window::{Passes, Progress};
 
@@ -362,7 +362,7 @@ impl<'a> Schedule<'a> {
     }
 
     fn event(&mut self, cpu: usize, number: u32, event: &Event) -> Result<(), SimError> {
-        let verdict = match event {
+        let readiness = match event {
             Event::Work { instructions } => {
                 self.engine.work(cpu as u32, *instructions);
                 return Ok(());
@@ -398,13 +398,13 @@ impl<'a> Schedule<'a> {
             }
             _ => self.sync.event(number, event),
         };
-        if verdict == Verdict::Wait {
+        if readiness == Readiness::Waiting {
             self.threads[number as usize].hold = Hold::of(event);
             self.threads[number as usize].state = State::Waiting;
             self.turns[cpu].running = None;
         }
         self.wake(cpu);
-        if verdict == Verdict::Wait {
+        if readiness == Readiness::Waiting {
             self.put_on(cpu);
         }
         Ok(())

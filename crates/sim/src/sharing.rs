@@ -46,13 +46,13 @@ const NONE: u32 = u32::MAX;
 
 /// What a record says of a miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SharingMiss {
     /// There is no record: not a sharing miss.
-    Other,
+    None,
     True,
     False,
     /// It will be known by what is accessed while the line is held.
-    Waits,
+    Undecided,
 }
 
 /// A miss whose class, true or false sharing, is not known yet.
@@ -166,7 +166,7 @@ impl Records {
         self.of(block).iter_mut().find(same)
     }
 
-    /// The miss that waits for the verdict of an instance and line.
+    /// The miss of an instance and line that is not decided yet.
     pub fn pending(&mut self, block: u32, instance: u32, line: u32) -> Option<&mut Pending> {
         let pending = self.find(block, instance, line)?.pending;
         self.pending.get_mut(pending as usize)
@@ -183,20 +183,20 @@ impl Records {
         fills: bool,
         counts: u32,
         detail: impl FnOnce() -> Option<Key>,
-    ) -> Verdict {
+    ) -> SharingMiss {
         let Some(record) = self.find(block, instance, line) else {
-            return Verdict::Other;
+            return SharingMiss::None;
         };
         match (record.words & words != 0, fills) {
             (true, true) => {
                 self.retain(block, |record| record.of.line != line || record.of.instance != instance);
-                Verdict::True
+                SharingMiss::True
             }
             (true, false) => {
                 record.words = 0;
-                Verdict::True
+                SharingMiss::True
             }
-            (false, false) => Verdict::False,
+            (false, false) => SharingMiss::False,
             (false, true) => {
                 let before = record.pending;
                 let at = match self.free_pending.pop() {
@@ -219,7 +219,7 @@ impl Records {
                 if let Some(record) = self.find(block, instance, line) {
                     record.pending = at;
                 }
-                Verdict::Waits
+                SharingMiss::Undecided
             }
         }
     }
@@ -410,11 +410,15 @@ mod tests {
         for instance in 0..3 * FEWEST {
             let missed =
                 |records: &mut Records, words| records.missed(3, (instance, 3), words, true, instance, || None);
-            assert_eq!(missed(&mut records, 1), Verdict::Waits);
+            assert_eq!(missed(&mut records, 1), SharingMiss::Undecided);
             if instance == 1 {
-                assert_eq!(missed(&mut records, 0b110), Verdict::Waits, "its own core wrote");
+                assert_eq!(
+                    missed(&mut records, 0b110),
+                    SharingMiss::Undecided,
+                    "its own core wrote"
+                );
             } else {
-                assert_eq!(missed(&mut records, 0b010), Verdict::True);
+                assert_eq!(missed(&mut records, 0b010), SharingMiss::True);
             }
         }
         assert_eq!(records.unheld(3, 1, 3).map(|miss| miss.counts), Some(1));
@@ -434,7 +438,10 @@ mod tests {
         records.grow(1);
         for core in 0..2 {
             records.lost(0, held(core), 0xff);
-            assert_eq!(records.missed(0, (core, 3), 1, true, core, || None), Verdict::Waits);
+            assert_eq!(
+                records.missed(0, (core, 3), 1, true, core, || None),
+                SharingMiss::Undecided
+            );
         }
         records.wrote(0, 0xf00);
         records.give_written(0, Some(2));

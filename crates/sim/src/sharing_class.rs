@@ -1,5 +1,5 @@
 //! True or false sharing: what the engine does with the records of [`crate::sharing`], from the
-//! moment at which an instance loses a line to the verdict on the miss that follows.
+//! moment at which an instance loses a line to the decision on the miss that follows.
 
 use crate::cache::WATCH;
 use crate::counts::Class;

@@ -10,7 +10,7 @@ use trace::Trace;
 
 use results::PageMap;
 
-use crate::cdpc::{self, Material, OfTrace, Prepared, Told};
+use crate::cdpc::{self, Material, OfTrace, Prepared, RunHints};
 use crate::config::{Config, Order, PolicySpec};
 use crate::counts::Class;
 use crate::detail::Detail;
@@ -64,21 +64,21 @@ pub struct Candidate {
     pub policy: Box<dyn Policy>,
     plan: Option<Arc<Plan>>,
     /// The hints that it was handed, where it takes any.
-    pub told: Option<Arc<Told>>,
+    pub hints: Option<Arc<RunHints>>,
 }
 
 impl Candidate {
     /// Hands the policy the hints that it wants.
-    fn new(name: &str, mut policy: Box<dyn Policy>, plan: Option<Arc<Plan>>, hints: &Prepared) -> Candidate {
-        let told = policy.hints_wanted().and_then(|wanted| hints.get(wanted)).cloned();
-        if let Some(told) = &told {
-            policy.take_hints(&told.colors);
+    fn new(name: &str, mut policy: Box<dyn Policy>, plan: Option<Arc<Plan>>, prepared: &Prepared) -> Candidate {
+        let hints = policy.hints_wanted().and_then(|wanted| prepared.get(wanted)).cloned();
+        if let Some(hints) = &hints {
+            policy.take_hints(&hints.colors);
         }
         Candidate {
             name: name.to_string(),
             policy,
             plan,
-            told,
+            hints,
         }
     }
 }
@@ -295,7 +295,7 @@ pub fn pool(config: &Config) -> Result<rayon::ThreadPool, SimError> {
 fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> Result<Simulated, SimError> {
     let mut input = open()?;
     let mut engine = Engine::new(config, one.policy, input.traits())?;
-    engine.homes.told = one.told;
+    engine.homes.hints = one.hints;
     engine.homes.placements = config.detail.placements.then(Vec::new);
     engine.begin_slots(one.plan, &input.names())?;
     engine.detail = Detail::new(config, &engine.layout, &input.names());
@@ -314,7 +314,7 @@ fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> R
     }
     let mut run = simulated(&engine.tally(), &one.name, config, &used);
     if let Some(detail) = engine.detail.take() {
-        detail.tell(&mut run, &engine.layout, &engine.table, &input.names());
+        detail.report(&mut run, &engine.layout, &engine.table, &input.names());
     }
     Ok(run)
 }
@@ -402,8 +402,8 @@ mod tests {
         )
         .unwrap();
         assert_eq!(json(&split), json(&whole));
-        let told = split[4].outcome.cdpc.as_ref().unwrap();
-        assert!(told.pages > 100 && told.asked > 100, "{told:?}");
+        let hints = split[4].outcome.cdpc.as_ref().unwrap();
+        assert!(hints.pages > 100 && hints.asked > 100, "{hints:?}");
         let one = Config {
             policies: config.policies[2..3].to_vec(),
             ..config

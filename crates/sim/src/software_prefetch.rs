@@ -100,7 +100,7 @@ impl Engine {
     /// A prefetch of the program.
     #[cold]
     #[inline(never)]
-    pub fn ask_ahead<const COHERENT: bool>(&mut self, who: Who, address: u64) {
+    pub fn software_prefetch_asked<const COHERENT: bool>(&mut self, who: Who, address: u64) {
         let Some(mut prefetches) = self.software_prefetch.take() else {
             return;
         };
@@ -219,7 +219,7 @@ impl Engine {
     /// left of its time. `passed`: a write that nobody waits for.
     #[cold]
     #[inline(never)]
-    pub fn found_ahead(&mut self, a: &Access, step: &Step, place: usize, passed: bool) {
+    pub fn hit_software_prefetched(&mut self, a: &Access, step: &Step, place: usize, passed: bool) {
         let Some(prefetches) = &mut self.software_prefetch else {
             return;
         };

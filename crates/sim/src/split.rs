@@ -30,7 +30,7 @@ pub fn run(
     let mut names = Vec::new();
     let mut backs = Vec::new();
     for one in policies {
-        backs.push(Back::new(config, one.policy, one.told)?);
+        backs.push(Back::new(config, one.policy, one.hints)?);
         names.push(one.name);
     }
     let used = !input.threads().is_empty();

@@ -2,7 +2,7 @@
 //!
 //! A structure is a static symbol, an array that the program declared, an allocation site (all
 //! blocks that one place of the program allocated), a thread's stack, or a mapped file; what is
-//! none of these is [`UNKNOWN`]. Where several claim an address, the most telling one has it: a
+//! none of these is [`UNKNOWN`]. Where several claim an address, the most specific one has it: a
 //! declared array, then a symbol, a heap block, a stack, a mapping, a file.
 //!
 //! [`Structures`] is one run's view: it follows the run's allocations. Clones share the names.
@@ -61,7 +61,7 @@ pub struct Place {
     pub structure: StructureId,
     /// Bytes from the start of the symbol, array, block, stack or file.
     pub offset: u64,
-    /// The structure's name with the field, where the debug information tells (`stats.hits[3]`),
+    /// The structure's name with the field, where the debug information has it (`stats.hits[3]`),
     /// else with the offset (`stats+24`).
     pub name: String,
 }
@@ -178,7 +178,7 @@ impl Structures {
     }
 
     /// What owns an address, from where to where: a symbol, an array, one block, one mapping; cut where something more
-    /// telling lies within. Memory that nothing names reaches up to what has a name.
+    /// specific lies within. Memory that nothing names reaches up to what has a name.
     pub(crate) fn extent(&mut self, space: u32, addr: u64) -> Extent {
         self.begin(space);
         let (start, end, structure) = match self.layers(space, addr) {
@@ -238,8 +238,8 @@ impl Structures {
         structure
     }
 
-    /// Asks the layers from the most telling to the least. What is found holds for all of the
-    /// returned range, so it is cut where a more telling layer has something.
+    /// Asks the layers from the most specific to the least. What is found holds for all of the
+    /// returned range, so it is cut where a more specific layer has something.
     fn layers(&self, space: u32, addr: u64) -> Found {
         let fixed = self.catalog.fixed(space);
         let mut gap = (0, u64::MAX);

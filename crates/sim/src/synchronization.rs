@@ -6,9 +6,9 @@ use trace::Event;
 
 /// Whether a thread goes on after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    GoOn,
-    Wait,
+pub enum Readiness {
+    Ready,
+    Waiting,
 }
 
 pub struct Synchronization {
@@ -56,7 +56,7 @@ impl Synchronization {
         self.freed.pop_front()
     }
 
-    pub fn event(&mut self, thread: u32, event: &Event) -> Verdict {
+    pub fn event(&mut self, thread: u32, event: &Event) -> Readiness {
         match *event {
             Event::Barrier { object, threads } => self.barrier(thread, object, threads),
             Event::Lock { object } => self.lock(thread, object),
@@ -65,11 +65,11 @@ impl Synchronization {
                 self.posted.insert(ticket);
                 let waiting = self.waiting.remove(&ticket);
                 self.free_in_order(waiting);
-                Verdict::GoOn
+                Readiness::Ready
             }
             Event::Wait { ticket } if !self.posted.contains(ticket) => {
                 self.waiting.entry(ticket).or_default().push(thread);
-                Verdict::Wait
+                Readiness::Waiting
             }
             Event::Spawn { child } => {
                 if let Some(life) = self.life.get_mut(child as usize)
@@ -78,50 +78,50 @@ impl Synchronization {
                     *life = Life::Alive;
                     self.freed.push_back(child);
                 }
-                Verdict::GoOn
+                Readiness::Ready
             }
             Event::Join { child } => match self.life.get(child as usize) {
-                None | Some(Life::Ended) => Verdict::GoOn,
+                None | Some(Life::Ended) => Readiness::Ready,
                 Some(_) => {
                     self.joining.entry(child).or_default().push(thread);
-                    Verdict::Wait
+                    Readiness::Waiting
                 }
             },
-            _ => Verdict::GoOn,
+            _ => Readiness::Ready,
         }
     }
 
-    fn barrier(&mut self, thread: u32, object: u64, threads: u32) -> Verdict {
+    fn barrier(&mut self, thread: u32, object: u64, threads: u32) -> Readiness {
         let waiting = self.barriers.entry(object).or_default();
         if waiting.len() as u64 + 1 < u64::from(threads) {
             waiting.push(thread);
-            return Verdict::Wait;
+            return Readiness::Waiting;
         }
         self.freed.extend(self.barriers.remove(&object).unwrap_or_default());
-        Verdict::GoOn
+        Readiness::Ready
     }
 
-    fn lock(&mut self, thread: u32, object: u64) -> Verdict {
+    fn lock(&mut self, thread: u32, object: u64) -> Readiness {
         let lock = self.locks.entry(object).or_default();
         match lock.holder {
             Some(holder) if holder != thread => {
                 lock.queue.push_back(thread);
-                Verdict::Wait
+                Readiness::Waiting
             }
             _ => {
                 lock.holder = Some(thread);
                 lock.depth += 1;
-                Verdict::GoOn
+                Readiness::Ready
             }
         }
     }
 
-    fn unlock(&mut self, thread: u32, object: u64) -> Verdict {
+    fn unlock(&mut self, thread: u32, object: u64) -> Readiness {
         let Some(lock) = self.locks.get_mut(&object) else {
-            return Verdict::GoOn;
+            return Readiness::Ready;
         };
         if lock.holder != Some(thread) {
-            return Verdict::GoOn;
+            return Readiness::Ready;
         }
         lock.depth -= 1;
         if lock.depth == 0 {
@@ -136,7 +136,7 @@ impl Synchronization {
                 }
             }
         }
-        Verdict::GoOn
+        Readiness::Ready
     }
 
     pub fn ended(&mut self, thread: u32) {
@@ -235,10 +235,10 @@ mod tests {
     fn locks_go_to_who_asked_first() {
         let mut sync = Synchronization::new([false; 3].into_iter());
         let (lock, unlock) = (Event::Lock { object: 1 }, Event::Unlock { object: 1 });
-        assert_eq!(sync.event(0, &lock), Verdict::GoOn);
-        assert_eq!(sync.event(0, &lock), Verdict::GoOn);
-        assert_eq!(sync.event(2, &lock), Verdict::Wait);
-        assert_eq!(sync.event(1, &lock), Verdict::Wait);
+        assert_eq!(sync.event(0, &lock), Readiness::Ready);
+        assert_eq!(sync.event(0, &lock), Readiness::Ready);
+        assert_eq!(sync.event(2, &lock), Readiness::Waiting);
+        assert_eq!(sync.event(1, &lock), Readiness::Waiting);
         sync.event(1, &unlock);
         sync.event(0, &unlock);
         assert_eq!(sync.freed(), None);

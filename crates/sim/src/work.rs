@@ -1,6 +1,6 @@
 //! Policy `order`: the work items that a program marked, replayed in the order that the policy gives.
 //!
-//! README.md, "Work in another order", tells what exactly is put where. [`Reordered::new`] finds the
+//! README.md, "Work in another order", says what exactly is put where. [`Reordered::new`] finds the
 //! items (their marks are events, so the references need not be decoded), asks the policy's code for
 //! their order, and decides how to get at them: from the trace, a bucket at a time, or where they are
 //! too scattered for that, from a temporary file. The simulation knows nothing of it: it gets streams,
@@ -30,7 +30,7 @@ pub use streams::reordered_streams;
 use crate::config::{Config, Order};
 use crate::error::SimError;
 use gather::Room;
-use plan::{Plan, Planner, Rules, Told};
+use plan::{Plan, PlanCounts, Planner, Rules};
 use spill::{SCATTERED, Spilled};
 
 /// References between two items that are taken for the loop around them: the marks themselves, the next
@@ -53,7 +53,7 @@ const LEAST_ROOM: Room = Room {
     events: 1 << 14,
 };
 
-/// What a look at the marks tells before anything is decided.
+/// What a look at the marks shows before anything is decided.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marked {
     items: u64,
@@ -128,7 +128,7 @@ impl Reordered {
         let spilled = spill::spill(trace, &plan, room, scattered)?;
         Ok(Arc::new(Reordered {
             trace: trace.clone(),
-            outcome: decision.outcome(plan.told),
+            outcome: decision.outcome(plan.counts),
             plan,
             spilled,
             room,
@@ -201,13 +201,13 @@ impl Decision {
         })
     }
 
-    fn outcome(&self, told: Told) -> Work {
+    fn outcome(&self, counts: PlanCounts) -> Work {
         Work {
-            items: told.items,
-            fixed: told.fixed,
-            moved: told.moved,
-            runs: told.runs,
-            bins: told.bins,
+            items: counts.items,
+            fixed: counts.fixed,
+            moved: counts.moved,
+            runs: counts.runs,
+            bins: counts.bins,
             hints: self.rules.shape.hints() as u32,
             block: self.block,
             limit: self.limit.to_string(),

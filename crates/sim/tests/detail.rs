@@ -1,4 +1,4 @@
-//! What is told beyond the totals, by name: a small trace with tables, on a small machine.
+//! What is reported beyond the totals, by name: a small trace with tables, on a small machine.
 #![forbid(unsafe_code)]
 
 use machine::Machine;
@@ -106,7 +106,7 @@ fn outcome(cpus: u32, detail: Detail, classes: bool) -> Value {
 }
 
 #[test]
-fn two_counters_in_one_line_are_told_by_name() {
+fn two_counters_in_one_line_are_reported_by_name() {
     let detail = Detail {
         false_sharing: 5,
         ..Detail::default()
@@ -151,7 +151,7 @@ fn structures_follow_allocations() {
         (&30.into(), &"/src/counters.c".into())
     );
     let counters = structures.iter().find(|structure| structure["name"] == "counters");
-    let counters = counters.expect("both are told");
+    let counters = counters.expect("both are reported");
     assert_eq!((&counters["kind"], &counters["line"]), (&"symbol".into(), &3.into()));
     let l1 = |structure: &Value| structure["caches"][1]["misses"].as_u64();
     assert!(l1(first) >= Some(1 << 10) && l1(counters) >= Some(1), "{structures:?}");
@@ -163,7 +163,7 @@ fn structures_follow_allocations() {
 }
 
 #[test]
-fn nothing_is_told_of_classes_that_are_off() {
+fn nothing_is_reported_of_classes_that_are_off() {
     let detail = Detail {
         structures: true,
         false_sharing: 5,

@@ -95,7 +95,7 @@ fn run(trace: &Trace, policies: &[&str], sets: &[String], machine: Machine) -> R
     Ok(runs.into_iter().map(|run| run.outcome).collect())
 }
 
-/// An outcome without the name of its policy and what is told of the order.
+/// An outcome without the name of its policy and what is reported of the order.
 fn counts(outcome: &Outcome) -> String {
     let mut outcome = outcome.clone();
     outcome.policy.clear();

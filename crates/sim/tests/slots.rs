@@ -155,12 +155,12 @@ fn misses_of(curves: &CurvesOutcome, name: &str) -> u64 {
 #[test]
 fn a_plan_places_variables_and_blocks_by_name() {
     let (outcome, after) = curves(Some(PLAN));
-    let told = outcome.slots.unwrap();
-    assert_eq!((told.colors, told.color_bytes), (16, 8192));
+    let slots = outcome.slots.unwrap();
+    assert_eq!((slots.colors, slots.color_bytes), (16, 8192));
     // The symbol in both processes, each with a slot of its own, and each block.
-    assert_eq!((told.data_sets, told.private, told.refusals), (2 + ROUNDS, 2, 0));
+    assert_eq!((slots.data_sets, slots.private, slots.refusals), (2 + ROUNDS, 2, 0));
     // Whole pages: five of the symbol, one of the child's, and all of the blocks.
-    assert_eq!(told.pages, 5 + 1 + ROUNDS * BLOCK_PAGES);
+    assert_eq!(slots.pages, 5 + 1 + ROUNDS * BLOCK_PAGES);
     // What the symbol covers whole is missed once; the ends lie among the rest.
     let (_, before) = curves(None);
     let (now, with) = (misses_of(&before, "strong"), misses_of(&after, "strong"));
@@ -206,19 +206,19 @@ fn curves_are_those_of_each_structure_alone() {
 #[test]
 fn sizes_and_cpus_of_a_plan_count() {
     let larger = PLAN.replace("slot = \"none\"", "at_least = \"1 MiB\"\nslot = \"none\"");
-    let told = simulate(Some(&larger), Detail::default())
+    let slots = simulate(Some(&larger), Detail::default())
         .unwrap()
         .outcome
         .slots
         .unwrap();
-    assert_eq!(told.data_sets, 2);
+    assert_eq!(slots.data_sets, 2);
     let elsewhere = PLAN.replace("slot = \"own\"", "module = \"libx.so\"\nslot = \"own\"");
-    let told = simulate(Some(&elsewhere), Detail::default())
+    let slots = simulate(Some(&elsewhere), Detail::default())
         .unwrap()
         .outcome
         .slots
         .unwrap();
-    assert_eq!(told.private, 0);
+    assert_eq!(slots.private, 0);
     let cpus = PLAN.replace("slot = \"own\"", "cpus = [2]\nslot = \"own\"");
     let refused = simulate(Some(&cpus), Detail::default()).unwrap_err();
     assert!(
@@ -227,7 +227,7 @@ fn sizes_and_cpus_of_a_plan_count() {
     );
     // Two processes with a private slot of half the cache each leave nothing for the blocks.
     let much = PLAN.replace("32 KiB", "64 KiB");
-    let told = simulate(Some(&much), Detail::default()).unwrap().outcome.slots.unwrap();
-    assert_eq!((told.private, told.refusals), (2, ROUNDS));
-    assert!(told.refused[0].contains("not free"), "{}", told.refused[0]);
+    let slots = simulate(Some(&much), Detail::default()).unwrap().outcome.slots.unwrap();
+    assert_eq!((slots.private, slots.refusals), (2, ROUNDS));
+    assert!(slots.refused[0].contains("not free"), "{}", slots.refused[0]);
 }

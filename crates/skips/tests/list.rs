@@ -12,7 +12,7 @@ fn summed_up(list: &Path) -> String {
 }
 
 #[test]
-fn tests_are_counted_once_and_reasons_are_told() {
+fn tests_are_counted_once_and_reasons_are_listed() {
     let folder = tempfile::tempdir().unwrap();
     let list = folder.path().join("skipped");
     assert_eq!(summed_up(&list), "No test was skipped.\n");

@@ -10,7 +10,7 @@ pub const VARIABLE: &str = "NOTIFY_SOCKET";
 /// Sends a state such as `READY=1` to the one who waits for it, if there is one.
 ///
 /// Errors: the socket that the environment names does not take it.
-pub fn tell(state: &str) -> io::Result<()> {
+pub fn notify(state: &str) -> io::Result<()> {
     use std::os::unix::ffi::OsStrExt;
     let Some(name) = std::env::var_os(VARIABLE) else {
         return Ok(());

@@ -11,7 +11,7 @@ use crate::error::{Damage, TraceError, within};
 use crate::limits;
 use crate::model::{Array, Header, Location, Module, Process, Site, Stack, Symbol, Thread, ThreadId};
 use crate::order::OrderStream;
-use crate::scan::{self, Found};
+use crate::scan::{self, Scanned};
 use crate::source::{Entry, Room, Source};
 use crate::stream::ThreadStream;
 use crate::table::{Tables, decode_sites};
@@ -77,7 +77,7 @@ impl Trace {
         let mut head = [0u8; FILE_HEAD as usize];
         let got = source.read(0, &mut head)?;
         check_file_head(&head[..got])?;
-        let Found { blocks, damage } = scan::blocks(&source, salvage)?;
+        let Scanned { blocks, damage } = scan::blocks(&source, salvage)?;
         let mut loaded = Loaded {
             header: Header::default(),
             sites: Vec::new(),

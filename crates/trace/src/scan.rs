@@ -6,16 +6,16 @@ use crate::error::{Damage, TraceError, within};
 use crate::source::{Entry, Room, Source};
 
 /// The blocks of a file in order, and what is missing.
-pub struct Found {
+pub struct Scanned {
     pub blocks: Vec<Entry>,
     pub damage: Vec<Damage>,
 }
 
 /// Lists the blocks. Without a whole index, walks the file up to the first block that is not whole;
 /// with `salvage`, goes on behind it.
-pub fn blocks(source: &Source, salvage: bool) -> Result<Found, TraceError> {
+pub fn blocks(source: &Source, salvage: bool) -> Result<Scanned, TraceError> {
     match indexed(source) {
-        Ok(blocks) => Ok(Found {
+        Ok(blocks) => Ok(Scanned {
             blocks,
             damage: Vec::new(),
         }),
@@ -77,8 +77,8 @@ fn indexed(source: &Source) -> Result<Vec<Entry>, TraceError> {
     Ok(blocks)
 }
 
-fn walk(source: &Source, salvage: bool) -> Result<Found, TraceError> {
-    let mut found = Found {
+fn walk(source: &Source, salvage: bool) -> Result<Scanned, TraceError> {
+    let mut found = Scanned {
         blocks: Vec::new(),
         damage: Vec::new(),
     };

@@ -26,7 +26,7 @@ pub struct ThreadStream {
 
 enum From {
     Here(Box<Chunks>),
-    Ahead(Ahead),
+    ReadAhead(ReadAhead),
 }
 
 impl ThreadStream {
@@ -41,7 +41,7 @@ impl ThreadStream {
     pub fn next(&mut self, batch: &mut Batch) -> Result<bool, TraceError> {
         match &mut self.from {
             From::Here(chunks) => chunks.next(batch),
-            From::Ahead(ahead) => ahead.next(batch),
+            From::ReadAhead(ahead) => ahead.next(batch),
         }
     }
 
@@ -49,9 +49,9 @@ impl ThreadStream {
     pub fn ahead(self, depth: usize) -> ThreadStream {
         match self.from {
             From::Here(chunks) => ThreadStream {
-                from: Ahead::start(*chunks, depth.clamp(1, 64)),
+                from: ReadAhead::start(*chunks, depth.clamp(1, 64)),
             },
-            ahead @ From::Ahead(_) => ThreadStream { from: ahead },
+            ahead @ From::ReadAhead(_) => ThreadStream { from: ahead },
         }
     }
 
@@ -76,7 +76,7 @@ impl ThreadStream {
     pub fn position(&self) -> usize {
         match &self.from {
             From::Here(chunks) => chunks.position(),
-            From::Ahead(ahead) => ahead.position,
+            From::ReadAhead(ahead) => ahead.position,
         }
     }
 
@@ -84,7 +84,7 @@ impl ThreadStream {
     pub fn skipped(&self) -> &[Damage] {
         match &self.from {
             From::Here(chunks) => &chunks.skipped,
-            From::Ahead(ahead) => &ahead.skipped,
+            From::ReadAhead(ahead) => &ahead.skipped,
         }
     }
 
@@ -92,7 +92,7 @@ impl ThreadStream {
     pub fn memory(&self) -> usize {
         match &self.from {
             From::Here(chunks) => chunks.room.memory(),
-            From::Ahead(_) => 0,
+            From::ReadAhead(_) => 0,
         }
     }
 }
@@ -203,7 +203,7 @@ struct Piece {
 }
 
 /// A stream that another thread decodes.
-pub(crate) struct Ahead {
+pub(crate) struct ReadAhead {
     full: Option<Receiver<Result<Piece, TraceError>>>,
     empty: Option<SyncSender<Batch>>,
     thread: Option<JoinHandle<()>>,
@@ -211,7 +211,7 @@ pub(crate) struct Ahead {
     skipped: Vec<Damage>,
 }
 
-impl Ahead {
+impl ReadAhead {
     /// Where no thread can be had, the stream stays what it is.
     fn start(chunks: Chunks, depth: usize) -> From {
         let position = chunks.position();
@@ -240,7 +240,7 @@ impl Ahead {
             }
         };
         match std::thread::Builder::new().name("trace-reader".into()).spawn(work) {
-            Ok(thread) => From::Ahead(Ahead {
+            Ok(thread) => From::ReadAhead(ReadAhead {
                 full: Some(full),
                 empty: Some(empty),
                 thread: Some(thread),
@@ -249,7 +249,7 @@ impl Ahead {
             }),
             Err(_) => match lent.lock().unwrap_or_else(PoisonError::into_inner).take() {
                 Some(chunks) => From::Here(Box::new(chunks)),
-                None => From::Ahead(Ahead {
+                None => From::ReadAhead(ReadAhead {
                     full: None,
                     empty: None,
                     thread: None,
@@ -290,7 +290,7 @@ impl Ahead {
     }
 }
 
-impl Drop for Ahead {
+impl Drop for ReadAhead {
     fn drop(&mut self) {
         // Closing the channels is what ends the other thread.
         self.full.take();

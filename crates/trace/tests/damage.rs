@@ -81,35 +81,35 @@ fn small_bytes() -> Vec<u8> {
 }
 
 /// All of a thread's references and events.
-type Story = Vec<Item>;
+type Content = Vec<Item>;
 
-fn stories(trace: &Trace) -> Result<Vec<Story>, TraceError> {
+fn contents(trace: &Trace) -> Result<Vec<Content>, TraceError> {
     let mut all = Vec::new();
     for thread in 0..trace.threads().len() as ThreadId {
         let mut stream = trace.thread(thread)?;
         let mut batch = Batch::default();
-        let mut story = Vec::new();
+        let mut content = Vec::new();
         while stream.next(&mut batch)? {
             let mut events = batch.events.iter().peekable();
             for at in 0..=batch.refs.len() {
                 while let Some(timed) = events.next_if(|e| e.at as usize == at) {
-                    story.push(Item::Event {
+                    content.push(Item::Event {
                         thread,
                         order: timed.order,
                         event: timed.event.clone(),
                     });
                 }
-                story.extend(batch.refs.get(at).map(|&reference| Item::Ref { thread, reference }));
+                content.extend(batch.refs.get(at).map(|&reference| Item::Ref { thread, reference }));
             }
         }
-        all.push(story);
+        all.push(content);
     }
     Ok(all)
 }
 
 /// Reads everything there is to read in every way there is.
-fn read_all(trace: &Trace) -> Result<Vec<Story>, TraceError> {
-    let all = stories(trace)?;
+fn read_all(trace: &Trace) -> Result<Vec<Content>, TraceError> {
+    let all = contents(trace)?;
     let items = trace.cat().collect::<Result<Vec<_>, _>>()?;
     assert_eq!(items.len(), all.iter().map(Vec::len).sum::<usize>());
     trace::info(trace)?;
@@ -174,10 +174,10 @@ fn no_single_bit_flip_goes_unnoticed() {
         }
         // Salvaged, what is read was written.
         if let Ok(trace) = Trace::salvage_bytes(flipped)
-            && let Ok(read) = stories(&trace)
+            && let Ok(read) = contents(&trace)
         {
-            for (thread, story) in read.iter().enumerate() {
-                assert!(story.iter().all(|item| whole[thread].contains(item)), "bit {bit}");
+            for (thread, content) in read.iter().enumerate() {
+                assert!(content.iter().all(|item| whole[thread].contains(item)), "bit {bit}");
             }
         }
     }
@@ -187,7 +187,7 @@ fn no_single_bit_flip_goes_unnoticed() {
 #[test]
 fn one_damaged_chunk_is_an_error_with_its_place_or_is_skipped() {
     let bytes = small_bytes();
-    let whole = stories(&Trace::from_bytes(bytes.clone()).unwrap()).unwrap();
+    let whole = contents(&Trace::from_bytes(bytes.clone()).unwrap()).unwrap();
     // The second chunk of the first thread: 'dBlk', kind 4, thread 0, first reference 20.
     let at = (0..bytes.len() - 52)
         .find(|&i| &bytes[i..i + 5] == b"dBlk\x04" && bytes[i + 16] == 0 && bytes[i + 24] == 20)
@@ -195,7 +195,7 @@ fn one_damaged_chunk_is_an_error_with_its_place_or_is_skipped() {
     let mut broken = bytes;
     broken[at + 60] ^= 0x10;
     let trace = Trace::from_bytes(broken.clone()).unwrap();
-    let error = stories(&trace).unwrap_err();
+    let error = contents(&trace).unwrap_err();
     assert!(
         matches!(error, TraceError::Damaged { offset, .. } if offset == at as u64),
         "{error}"
@@ -211,7 +211,7 @@ fn one_damaged_chunk_is_an_error_with_its_place_or_is_skipped() {
     );
 
     let trace = Trace::salvage_bytes(broken).unwrap();
-    let left = stories(&trace).unwrap();
+    let left = contents(&trace).unwrap();
     assert_eq!(left[0], [&whole[0][..21], &whole[0][42..]].concat());
     assert_eq!(left[1], whole[1]);
     assert_eq!(trace::info(&trace).unwrap().damage[0].offset, at as u64);
@@ -220,7 +220,7 @@ fn one_damaged_chunk_is_an_error_with_its_place_or_is_skipped() {
 #[test]
 fn a_damaged_schedule_is_passed_over_when_salvaging() {
     let mut bytes = small_bytes();
-    let items: usize = stories(&Trace::from_bytes(bytes.clone()).unwrap())
+    let items: usize = contents(&Trace::from_bytes(bytes.clone()).unwrap())
         .unwrap()
         .iter()
         .map(Vec::len)
@@ -309,7 +309,7 @@ fn absurd_sizes_are_refused_before_anything_is_allocated() {
                         Trace::from_bytes
                     };
                     if let Ok(trace) = open(bytes.clone()) {
-                        let _ = stories(&trace);
+                        let _ = contents(&trace);
                         let _ = trace.cat().take(1000).count();
                     }
                 }
@@ -338,7 +338,7 @@ proptest! {
         bytes[from..upto].copy_from_slice(&noise[..upto - from]);
         for open in [Trace::salvage_bytes, Trace::from_bytes] {
             if let Ok(trace) = open(bytes.clone()) {
-                let _ = stories(&trace);
+                let _ = contents(&trace);
                 for item in trace.cat() {
                     if item.is_err() {
                         break;
@@ -415,7 +415,7 @@ fn a_full_disk_keeps_what_it_has() {
             let failure = fill().and_then(|()| writer.finish().map(|_| ())).unwrap_err();
             let trace = Trace::from_bytes(kept.take()).unwrap();
             assert!(!trace.damage().is_empty());
-            assert_eq!(stories(&trace).unwrap()[0].len() as u64, trace.references());
+            assert_eq!(contents(&trace).unwrap()[0].len() as u64, trace.references());
             let TraceError::Write { references, .. } = failure else {
                 panic!("{failure}")
             };

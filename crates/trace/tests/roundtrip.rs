@@ -102,7 +102,7 @@ fn deed() -> impl Strategy<Value = Deed> {
 
 /// What each thread did: its references, and its events with the number of references before each.
 #[derive(Default, Debug, PartialEq)]
-struct Story {
+struct Content {
     refs: Vec<Ref>,
     events: Vec<(usize, u64, Event)>,
 }
@@ -115,24 +115,24 @@ fn sites(writer: &mut Writer, kinds: &[(u64, Op, u16)]) -> Vec<(u32, Site)> {
         .collect()
 }
 
-fn read(trace: &Trace, thread: u32, ahead: bool) -> Story {
+fn read(trace: &Trace, thread: u32, ahead: bool) -> Content {
     let mut stream = trace.thread(thread).unwrap();
     if ahead {
         stream = stream.ahead(3);
     }
-    let mut story = Story::default();
+    let mut content = Content::default();
     let mut batch = Batch::default();
     while stream.next(&mut batch).unwrap() {
-        let before = story.refs.len();
-        story.events.extend(
+        let before = content.refs.len();
+        content.events.extend(
             batch
                 .events
                 .iter()
                 .map(|t| (before + t.at as usize, t.order, t.event.clone())),
         );
-        story.refs.extend_from_slice(&batch.refs);
+        content.refs.extend_from_slice(&batch.refs);
     }
-    story
+    content
 }
 
 proptest! {
@@ -158,15 +158,15 @@ proptest! {
             writer.stack(Stack { process, frames: vec![Frame { pc: pc.into() }] });
         }
         let sites = sites(&mut writer, &kinds);
-        let mut stories: Vec<Story> = (0..THREADS).map(|_| Story::default()).collect();
+        let mut contents: Vec<Content> = (0..THREADS).map(|_| Content::default()).collect();
         let mut all = Vec::new();
         let mut order = 0;
         let mut instructions = 0u64;
         for (thread, deed) in &deeds {
-            let story = &mut stories[*thread as usize];
+            let content = &mut contents[*thread as usize];
             let mut add = |refs: &[Ref]| {
                 writer.refs(*thread, refs).unwrap();
-                story.refs.extend_from_slice(refs);
+                content.refs.extend_from_slice(refs);
                 all.extend(refs.iter().map(|&reference| Item::Ref { thread: *thread, reference }));
             };
             match deed {
@@ -184,7 +184,7 @@ proptest! {
                 }
                 Deed::Event(event) => {
                     writer.event(*thread, event.clone()).unwrap();
-                    story.events.push((story.refs.len(), order, event.clone()));
+                    content.events.push((content.refs.len(), order, event.clone()));
                     all.push(Item::Event { thread: *thread, order, event: event.clone() });
                     order += 1;
                     if let Event::Work { instructions: idle } = event {
@@ -193,7 +193,7 @@ proptest! {
                 }
             }
         }
-        let references: usize = stories.iter().map(|s| s.refs.len()).sum();
+        let references: usize = contents.iter().map(|s| s.refs.len()).sum();
         let summary = writer.finish().unwrap();
         prop_assert_eq!(summary.references, references as u64);
         prop_assert_eq!(summary.events, order);
@@ -207,7 +207,7 @@ proptest! {
         prop_assert_eq!(trace.instructions(), counts.then_some(instructions));
         for thread in 0..THREADS {
             for ahead in [false, true] {
-                prop_assert_eq!(&read(&trace, thread, ahead), &stories[thread as usize]);
+                prop_assert_eq!(&read(&trace, thread, ahead), &contents[thread as usize]);
             }
         }
         let recorded: Vec<Item> = trace.cat().map(Result::unwrap).collect();
@@ -234,9 +234,9 @@ fn a_trace_longer_than_a_chunk() {
     let summary = writer.finish().unwrap();
     assert_eq!(summary.chunks, 8);
     let trace = Trace::from_bytes(out.take()).unwrap();
-    let story = read(&trace, thread, true);
-    assert!(story.refs == refs);
-    assert_eq!(story.events, [(500_000, 0, Event::Exit)]);
+    let content = read(&trace, thread, true);
+    assert!(content.refs == refs);
+    assert_eq!(content.events, [(500_000, 0, Event::Exit)]);
     let at_end = Timed {
         at: (500_000 % 65536) as u32,
         order: 0,

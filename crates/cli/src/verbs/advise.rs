@@ -23,12 +23,12 @@ use crate::shown::{OF_JSON, Shown};
 /// Where the full result goes unless the command line says otherwise.
 const RESULT: &str = "domicile-advice.json";
 
-/// Tell where a program's memory time goes, and what placing its pages would gain
+/// Show where a program's memory time goes, and what placing its pages would gain
 ///
 /// Records the program (or takes a trace), simulates it on a machine under all policies that can make a difference
 /// there, and prints where the time goes, which data structures cost most, false sharing, and the policies by predicted
-/// time. Where the program marks its work items, it also tells what running them in another order would gain (policy
-/// `order`), and which data a partition of the outermost cache would protect or confine (policy `slots`). Policy `cdpc` tells what
+/// time. Where the program marks its work items, it also says what running them in another order would gain (policy
+/// `order`), and which data a partition of the outermost cache would protect or confine (policy `slots`). Policy `cdpc` says what
 /// compiler-directed page coloring would gain: from what the compiler said of the parallel loops, or from who touches which
 /// pages where it said nothing. With --json the full result goes to standard output, and what the program prints to standard error.
 #[derive(Args)]

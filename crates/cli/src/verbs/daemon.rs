@@ -48,7 +48,7 @@ enum Ask {
     Status(Status),
 }
 
-/// Tell how the daemon fares
+/// Show how the daemon fares
 #[derive(Args)]
 struct Status {
     /// The daemon's socket [default: $DOMICILE_SOCKET, or /run/domicile/daemon.sock]
@@ -174,12 +174,12 @@ impl Serve {
         config.metrics = self.metrics.clone();
         let mut signals = Caught::begin().map_err(|error| Failure::work(format!("signals: {error}")))?;
         let mut server = Server::start(config).map_err(Failure::work)?;
-        let told = |state| {
-            if let Err(error) = service::tell(state) {
-                tracing::warn!(%error, variable = service::VARIABLE, "the service manager cannot be told");
+        let notify = |state| {
+            if let Err(error) = service::notify(state) {
+                tracing::warn!(%error, variable = service::VARIABLE, "the service manager cannot be notified");
             }
         };
-        told("READY=1");
+        notify("READY=1");
         loop {
             server
                 .run(signals.as_fd())
@@ -191,7 +191,7 @@ impl Serve {
             tracing::info!("SIGHUP: there are no settings to read anew; going on");
         }
         tracing::info!("stopping");
-        told("STOPPING=1");
+        notify("STOPPING=1");
         Ok(ExitCode::SUCCESS)
     }
 

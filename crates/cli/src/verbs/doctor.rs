@@ -14,7 +14,7 @@ use results::{Doctor as Found, Facility, Works, saved};
 use super::Done;
 use crate::console::Console;
 
-/// Try every facility of Linux that Domicile can use, and tell what to change where one does not work
+/// Try every facility of Linux that Domicile can use, and say what to change where one does not work
 ///
 /// Each is tried as the user who asks, not guessed from versions and settings. Nothing on the machine is
 /// changed. Domicile works without most of them, with less: the text says what each is for.
@@ -98,17 +98,17 @@ mod tests {
             facilities,
         };
         let plain = |report: &Found| anstream::adapter::strip_str(&text(report, 80)).to_string();
-        let told = plain(&report(vec![facility(Works::No, Some("echo madvise"))]));
+        let printed = plain(&report(vec![facility(Works::No, Some("echo madvise"))]));
         assert!(
-            told.contains("none was given") && told.contains("change: echo madvise"),
-            "{told}"
+            printed.contains("none was given") && printed.contains("change: echo madvise"),
+            "{printed}"
         );
-        assert!(told.contains("1 of 1 do not work in full"), "{told}");
-        let told = plain(&report(vec![facility(Works::Yes, None)]));
+        assert!(printed.contains("1 of 1 do not work in full"), "{printed}");
+        let printed = plain(&report(vec![facility(Works::Yes, None)]));
         assert!(
-            told.starts_with("Linux 6.8.0\n") && told.ends_with("Everything works.\n"),
-            "{told}"
+            printed.starts_with("Linux 6.8.0\n") && printed.ends_with("Everything works.\n"),
+            "{printed}"
         );
-        assert!(!told.contains("change:"), "{told}");
+        assert!(!printed.contains("change:"), "{printed}");
     }
 }

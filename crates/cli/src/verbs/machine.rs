@@ -24,9 +24,9 @@ pub enum Machine {
         #[arg(value_name = "NAME|FILE|host", value_parser = suggested::machines(), hide_possible_values = true)]
         name: String,
     },
-    /// Show the machine that this runs on, as far as Linux tells
+    /// Show the machine that this runs on, as far as Linux reports
     ///
-    /// Prints a machine file; comments say what Linux told, what it did not tell, and what is assumed instead.
+    /// Prints a machine file; comments say what Linux reports, what it does not, and what is assumed instead.
     Host {
         /// Read /proc and /sys below this folder: those of another machine, captured
         #[arg(long, value_name = "DIR")]
@@ -39,7 +39,7 @@ impl Machine {
         match self {
             Machine::List if console.json() => console.line(::machine::presets())?,
             Machine::List => {
-                let host = ("host", "the machine that this runs on, as far as Linux tells");
+                let host = ("host", "the machine that this runs on, as far as Linux reports");
                 let presets = ::machine::presets().iter().map(|preset| (preset.name, preset.summary));
                 let table = report::machines(presets.chain([host]));
                 console.text(&table.text(console.columns()))?;
@@ -56,7 +56,7 @@ fn show(name: &str, console: &mut Console) -> Result<(), Failure> {
     if console.json() {
         return console.line(&machine);
     }
-    // A preset's own text tells the source of each figure.
+    // A preset's own text gives the source of each figure.
     match ::machine::presets().iter().find(|preset| preset.name == name) {
         Some(preset) => console.text(preset.text),
         None => console.text(&machine.to_toml()),
@@ -80,7 +80,7 @@ fn host(root: Option<&Path>, console: &mut Console) -> Result<(), Failure> {
     }
     text += &match &report.huge_pages {
         Some(pages) => format!("# transparent huge pages: {}\n", pages.enabled),
-        None => "# transparent huge pages: this kernel does not tell\n".to_string(),
+        None => "# transparent huge pages: this kernel does not say\n".to_string(),
     };
     for note in &report.notes {
         text += &format!("# {}: {}: {}\n", trust(note.trust), note.about, note.text);
@@ -91,9 +91,9 @@ fn host(root: Option<&Path>, console: &mut Console) -> Result<(), Failure> {
 /// How a figure came about, in a word.
 fn trust(trust: Trust) -> &'static str {
     match trust {
-        Trust::Read => "as Linux tells",
+        Trust::Read => "as Linux reports",
         Trust::Assumed => "assumed",
-        Trust::Missing => "not told by Linux",
+        Trust::Missing => "not reported by Linux",
         Trust::Simplified => "simplified",
     }
 }

@@ -133,7 +133,7 @@ impl Model {
         Ok(Some(Arc::new(plan)))
     }
 
-    /// What the simulator is told, with everything counted that `detail` says.
+    /// What the simulator is to do, with everything counted that `detail` says.
     pub fn config(&self, machine: Machine, policies: Vec<sim::PolicySpec>, detail: sim::Detail) -> sim::Config {
         let mut config = sim::Config::new(machine, policies);
         config.seed = self.seed;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use ::machine::measured::{
-    self, ColorReport, Effect, Effort, Finding, FrameSource, LevelGot, Measured, Validated, Verdict,
+    self, ColorReport, ColorVerdict, Effect, Effort, Finding, FrameSource, LevelGot, Measured, Validated,
 };
 use anstyle::{AnsiColor, Style};
 use clap::Args;
@@ -19,7 +19,7 @@ use crate::progress;
 ///
 /// Colors are what slots are made of: frames that compete for the same sets of a cache. Pages of one color
 /// must thrash beyond their share and pages of different colors must not; where that is not so, nothing is
-/// colored, and the reason is told. What was measured is kept until the machine boots again.
+/// colored, and the reason is given. What was measured is kept until the machine boots again.
 #[derive(Args)]
 #[command(after_help = "Example:\n  domicile probe\n  domicile probe --quick --json")]
 pub struct Probe {
@@ -105,7 +105,7 @@ fn levels(outcome: &Outcome) -> Table {
     for level in &outcome.levels {
         table.row([
             level.cache.as_str().into(),
-            Cell::bytes(level.told_bytes),
+            Cell::bytes(level.described_bytes),
             Cell::bytes(level.got_bytes),
             load(level.ns),
         ]);
@@ -269,7 +269,7 @@ fn of_cache(finding: &Finding, width: usize) -> String {
         text += &single_bits(finding).text(width);
     }
     let verdict = match &finding.verdict {
-        Verdict::Colors {
+        ColorVerdict::Colors {
             first_bit,
             bits: count,
             pages,
@@ -279,10 +279,10 @@ fn of_cache(finding: &Finding, width: usize) -> String {
             bits(*first_bit, *count),
             100.0 * confidence
         ),
-        Verdict::Nothing { reason, confidence } => {
+        ColorVerdict::Nothing { reason, confidence } => {
             format!("no colors: {reason}; confidence {:.2} %", 100.0 * confidence)
         }
-        Verdict::Unclear { reason } => format!("nothing can be said: {reason}"),
+        ColorVerdict::Unclear { reason } => format!("nothing can be said: {reason}"),
     };
     text + &wrapped(&format!("    {}: {verdict}.", finding.cache), width)
 }
@@ -324,12 +324,12 @@ mod tests {
 
     use super::*;
 
-    fn outcome(verdict: Verdict, validated: Option<Validated>, reason: Option<&str>) -> Outcome {
+    fn outcome(verdict: ColorVerdict, validated: Option<Validated>, reason: Option<&str>) -> Outcome {
         Outcome {
             levels: vec![LevelGot {
                 cache: "L2".into(),
                 level: 2,
-                told_bytes: 1 << 20,
+                described_bytes: 1 << 20,
                 got_bytes: 1 << 19,
                 ns: 3.2,
             }],
@@ -385,8 +385,8 @@ mod tests {
     }
 
     #[test]
-    fn colors_are_told_with_their_bits_and_worth() {
-        let verdict = Verdict::Colors {
+    fn colors_are_reported_with_their_bits_and_worth() {
+        let verdict = ColorVerdict::Colors {
             first_bit: 12,
             bits: 4,
             pages: 16,
@@ -403,32 +403,32 @@ mod tests {
             confidence: 0.9999,
             frames: FrameSource::HugePages,
         };
-        let told = plain(&outcome(verdict, Some(validated), None));
-        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        let printed = plain(&outcome(verdict, Some(validated), None));
+        let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
-            told.contains(
+            printed.contains(
                 "Conclusion: colors are real here: 16 of 64.0 KB each in L2 (private to a cpu), by bits 12 to 15"
             ),
-            "{told}"
+            "{printed}"
         );
         assert!(
-            told.contains("12+15") && told.contains("yes") && told.contains("19.5 ns"),
-            "{told}"
+            printed.contains("12+15") && printed.contains("yes") && printed.contains("19.5 ns"),
+            "{printed}"
         );
     }
 
     #[test]
-    fn no_colors_are_told_with_the_reason_within_the_width() {
+    fn no_colors_are_reported_with_the_reason_within_the_width() {
         let reason =
             "pages that agree in bits 12-15 stay in it as well as mixed ones, and this goes on for more than a line";
-        let verdict = Verdict::Nothing {
+        let verdict = ColorVerdict::Nothing {
             reason: reason.into(),
             confidence: 0.999,
         };
-        let told = plain(&outcome(verdict, None, Some(reason)));
-        let flat = told.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(flat.contains("Conclusion: pages that agree in bits 12-15"), "{told}");
-        assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
+        let printed = plain(&outcome(verdict, None, Some(reason)));
+        let flat = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("Conclusion: pages that agree in bits 12-15"), "{printed}");
+        assert!(printed.lines().all(|line| line.chars().count() <= 80), "{printed}");
         assert_eq!(wrapped("  a b", 4), "  a b\n");
     }
 }

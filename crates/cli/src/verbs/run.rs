@@ -4,8 +4,8 @@
 mod arrays;
 mod folder;
 mod named;
+mod outcome;
 mod started;
-mod told;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -39,7 +39,7 @@ const MOST_BYTES: u64 = 1 << 20;
 /// starts; a run-time that is loaded into the program then gives the data frames of the slots' colors: static data
 /// before main, blocks of the heap as they are allocated. The program ends as it would by itself, and
 /// `domicile run` with its exit status, 128 and the number of the signal if one killed it; 1 if it could not be
-/// started so. Signals that are sent to `domicile run` are sent on to the program. Afterwards standard error tells
+/// started so. Signals that are sent to `domicile run` are sent on to the program. Afterwards standard error says
 /// what became of the plan.
 ///
 /// A program built with `domicile-cc` or `domicile-fc` says how its parallel loops deal their arrays to threads
@@ -117,7 +117,7 @@ impl Run {
         for note in &named.notes {
             console::note(format_args!("note: {note}"));
         }
-        // A report that cannot be written is told before a program runs for hours.
+        // A report that cannot be written is refused before a program runs for hours.
         let report = self.report_file()?;
         let start = started::Start {
             command: program,
@@ -132,15 +132,15 @@ impl Run {
         for note in &ended.notes {
             console::note(format_args!("note: {note}"));
         }
-        let outcome = told::run(ended.code, &colors, ended.reports);
+        let outcome = outcome::run(ended.code, &colors, ended.reports);
         // The exit status is the program's, whatever becomes of the report.
-        if let Err(failure) = self.tell(console, report, &outcome) {
+        if let Err(failure) = self.report_outcome(console, report, &outcome) {
             failure.report();
         }
         Ok(ExitCode::from(u8::try_from(ended.code).unwrap_or(1)))
     }
 
-    /// What is wrong with them is told before anything is looked at.
+    /// What is wrong with them is reported before anything is looked at.
     fn given_colors(&self) -> Result<Option<Colors>, Failure> {
         let Some(text) = &self.force_colors else {
             return Ok(None);
@@ -176,7 +176,7 @@ impl Run {
         place.transpose()
     }
 
-    fn tell(
+    fn report_outcome(
         &self,
         console: &mut Console,
         report: Option<Destination>,
@@ -186,7 +186,7 @@ impl Run {
             let line = serde_json::to_string(&results::saved(outcome));
             line.map_err(|error| Failure::work(format!("cannot print JSON: {error}")))? + "\n"
         } else {
-            told::text(outcome)
+            outcome::text(outcome)
         };
         match (&self.report, report) {
             (Some(_), Some(place)) => place.write_text(&text),
@@ -206,10 +206,10 @@ fn names() -> PossibleValuesParser {
 /// The plan in a file.
 fn planned(path: &Path) -> Result<Plan, Failure> {
     use std::io::Read;
-    let told = |error: std::io::Error| Failure::work(format!("cannot read {}: {error}", path.display()));
+    let unread = |error: std::io::Error| Failure::work(format!("cannot read {}: {error}", path.display()));
     let mut text = String::new();
-    let file = File::open(path).map_err(told)?;
-    file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(told)?;
+    let file = File::open(path).map_err(unread)?;
+    file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(unread)?;
     if text.len() as u64 > MOST_BYTES {
         let why = format!("{} is no plan: more than {MOST_BYTES} bytes", path.display());
         return Err(Failure::work(why));
@@ -222,7 +222,7 @@ fn colors(from: ColorsFrom) -> Result<Colors, Failure> {
     let decided = from.decide(|| Some(Client::find().ok()?.colors().clone()));
     decided.map_err(|error| {
         Failure::work(format!(
-            "{error}\nThe program was not started. `domicile probe` tells more; --force-colors BIT:BITS:BYTES goes on all \
+            "{error}\nThe program was not started. `domicile probe` says more; --force-colors BIT:BITS:BYTES goes on all \
              the same, for instance 12:4:65536."
         ))
     })

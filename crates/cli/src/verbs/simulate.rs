@@ -83,7 +83,7 @@ impl Simulate {
         let hinted = |policy: &sim::PolicySpec| has(&policy.name, CDPC);
         if self.explain_hints.is_some() && !policies.iter().any(hinted) {
             return Err(Failure::usage(
-                "`--explain-hints` tells of policy `cdpc`, which is not simulated here; add `--policy cdpc`",
+                "`--explain-hints` is of policy `cdpc`, which is not simulated here; add `--policy cdpc`",
             ));
         }
         if self.overwrite.force && self.explain_hints.is_none() && self.page_map.is_none() {

@@ -17,7 +17,7 @@ use crate::progress;
 /// Look into a trace
 #[derive(Subcommand)]
 pub enum Trace {
-    /// Tell what a trace is of and how much is in it
+    /// Show what a trace is of and how much is in it
     Info(Source),
     /// Print the references and events in the order in which they were recorded
     ///
@@ -248,7 +248,7 @@ fn described(info: &Info) -> Table {
     }
     if let Some(said) = &info.summaries {
         let mut what = format!(
-            "{} told by the compiler, of {} loops and {} arrays",
+            "{} described by the compiler, of {} loops and {} arrays",
             count(said.given),
             count(said.loops),
             count(said.arrays)

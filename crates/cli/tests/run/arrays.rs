@@ -73,11 +73,11 @@ fn arrays_of_every_kind_lie_in_their_slots() {
     let run = shop.run(PLAN, &[], &[program, colors.to_str().unwrap()]);
     run.is_as(&plainly(&[program]));
     let colors = std::fs::read_to_string(colors).unwrap();
-    for (name, told) in NAMES {
-        if told != "second" && told != "wrapped" {
+    for (name, shown) in NAMES {
+        if shown != "second" && shown != "wrapped" {
             run.placed(name);
         }
-        run.agrees(name, told, &colors);
+        run.agrees(name, shown, &colors);
     }
     assert_eq!(
         run.placed("zeros"),
@@ -97,7 +97,7 @@ fn arrays_of_every_kind_lie_in_their_slots() {
 }
 
 #[test]
-fn an_ordinary_user_has_slots_too_or_is_told_why_not() {
+fn an_ordinary_user_has_slots_too_or_the_report_says_why_not() {
     let shop = Workshop::new();
     let Some(program) = shop.program("arrays.c", &["-O1", "-fno-inline", "-fno-optimize-sibling-calls"]) else {
         return;

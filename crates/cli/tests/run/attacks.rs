@@ -166,7 +166,7 @@ fn a_sparse_block_stays_sparse_where_memory_is_short() {
         let resident = said.lines().find_map(|line| line.strip_prefix("resident "));
         let resident: u64 = resident.unwrap().parse().unwrap();
         assert!(resident < 256, "{resident} MiB: {said}");
-        let told = run.data("heap: grab")["notes"].to_string();
-        assert!(told.contains("4000 MiB that hold nothing yet"), "{told}");
+        let notes = run.data("heap: grab")["notes"].to_string();
+        assert!(notes.contains("4000 MiB that hold nothing yet"), "{notes}");
     }
 }

@@ -200,8 +200,8 @@ fn a_plan_goes_on_without_the_daemon_and_says_so() {
     let mut program = Program::start(&mut command, &daemon);
     outlives(&mut program, &mut daemon);
     let said = program.ends();
-    let told = said.lines().filter(|line| line.contains("daemon: ")).count();
-    assert!(told == 1 && said.contains("are this process's own"), "{said}");
+    let notes = said.lines().filter(|line| line.contains("daemon: ")).count();
+    assert!(notes == 1 && said.contains("are this process's own"), "{said}");
 }
 
 #[test]

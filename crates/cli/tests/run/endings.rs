@@ -87,7 +87,7 @@ fn every_signal_is_the_programs() {
     };
     // In the background of a shell some of them would be ignored, and stay so.
     let mut going = Going::start(&shop, &["env", "--default-signal"], &program);
-    // From SIGHUP to SIGSYS, but for those that cannot be caught, stop, or tell of children.
+    // From SIGHUP to SIGSYS, but for those that cannot be caught, stop, or are about children.
     let sent = (1..=31)
         .filter(|number| ![9, 15, 17, 19, 20].contains(number))
         .chain([40, 64]);

@@ -1,4 +1,4 @@
-//! Programs whose address space cannot grow: they end as they would by themselves, and what could not be colored is told.
+//! Programs whose address space cannot grow: they end as they would by themselves, and what could not be colored is reported.
 
 use crate::workshop::{Workshop, plainly};
 

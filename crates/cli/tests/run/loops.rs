@@ -1,4 +1,4 @@
-//! `--policy`: programs that tell of their parallel loops compute what they compute without us, and their pages lie in the
+//! `--policy`: programs that describe their parallel loops compute what they compute without us, and their pages lie in the
 //! frames that the hints ask for.
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ const ROW: u64 = 513 * 8;
 const BYTES: u64 = 300 * ROW;
 const FLAGS: [&str; 1] = ["-O1"];
 
-/// What `loops.c` tells of arrays that begin here.
+/// What `loops.c` describes of arrays that begin here.
 fn rows(place: &str, starts: &[u64]) -> Loop {
     let summary = |(at, &start): (usize, &u64)| Summary {
         name: "a".into(),
@@ -82,7 +82,7 @@ fn number(value: &Value, key: &str) -> u64 {
     value[key].as_u64().unwrap_or_else(|| panic!("{key}: {value:#}"))
 }
 
-/// Nearly all hints are honoured, where anybody can tell; the numbers add up.
+/// Nearly all hints are honoured, where frames can be seen; the numbers add up.
 fn honoured(run: &Run) -> &Value {
     let cdpc = run.cdpc();
     let parts = ["honoured", "elsewhere", "absent", "unknown", "out_of_sight"];
@@ -101,7 +101,7 @@ fn with_colors<'a>(program: &'a str, what: &'a str, colors: &'a str) -> [&'a str
 }
 
 #[test]
-fn arrays_told_before_main_lie_where_the_hints_say() {
+fn arrays_described_before_main_lie_where_the_hints_say() {
     let shop = Workshop::new();
     let Some(program) = shop.linked("loops.c", &FLAGS) else {
         return;
@@ -145,7 +145,7 @@ fn arrays_told_before_main_lie_where_the_hints_say() {
 }
 
 #[test]
-fn arrays_told_at_their_first_loop_lie_where_the_hints_say() {
+fn arrays_described_at_their_first_loop_lie_where_the_hints_say() {
     let shop = Workshop::new();
     let Some(program) = shop.linked("loops.c", &FLAGS) else {
         return;
@@ -164,7 +164,7 @@ fn arrays_told_at_their_first_loop_lie_where_the_hints_say() {
     );
     let seen = seen(&shop);
     let (one, other) = (seen["one"].0, seen["other"].0);
-    // Arrays told later go on where those before end, or are dealt together with them: either way each thread's own pages
+    // Arrays described later go on where those before end, or are dealt together with them: either way each thread's own pages
     // are in turn.
     let known: Vec<i32> = seen
         .values()
@@ -237,7 +237,7 @@ fn the_others_are_there_to_compare_with() {
 }
 
 #[test]
-fn a_program_that_says_nothing_runs_unchanged_and_that_is_told() {
+fn a_program_that_says_nothing_runs_unchanged_and_the_report_says_so() {
     let shop = Workshop::new();
     let Some(program) = shop.program("forks.c", &[]) else {
         return;
@@ -247,18 +247,18 @@ fn a_program_that_says_nothing_runs_unchanged_and_that_is_told() {
     let run = shop.directed("cdpc", &[], &[program]);
     run.is_as(&plain);
     assert_eq!(number(run.cdpc(), "loops"), 0);
-    let text = shop.told("cdpc", &[program]);
+    let text = shop.printed("cdpc", &[program]);
     assert!(text.contains("says nothing of parallel loops"), "{text}");
     assert!(text.contains("domicile-cc"), "{text}");
 }
 
 #[test]
-fn it_is_told_for_people_too() {
+fn it_is_printed_for_people_too() {
     let shop = Workshop::new();
     let Some(program) = shop.linked("loops.c", &FLAGS) else {
         return;
     };
-    let text = shop.told("cdpc", &[program.to_str().unwrap(), "static"]);
+    let text = shop.printed("cdpc", &[program.to_str().unwrap(), "static"]);
     for said in [
         "3 arrays in 2 parallel loops by up to 4 threads",
         "honoured at the end",
@@ -316,7 +316,7 @@ fn pages_that_threads_are_at_work_on_keep_what_they_hold() {
 }
 
 #[test]
-fn what_cannot_be_used_is_told_and_does_no_harm() {
+fn what_cannot_be_used_is_reported_and_does_no_harm() {
     let shop = Workshop::new();
     let Some(program) = shop.linked("loops.c", &FLAGS) else {
         return;

@@ -1,4 +1,4 @@
-//! What cannot be started with a plan, and what is wrong with plans: told before anything runs.
+//! What cannot be started with a plan, and what is wrong with plans: reported before anything runs.
 
 use std::process::Command;
 
@@ -19,7 +19,7 @@ fn data(what: &str) -> String {
 }
 
 #[test]
-fn names_that_mean_nothing_are_told_all_at_once() {
+fn names_that_mean_nothing_are_reported_all_at_once() {
     let shop = Workshop::new();
     let Some(program) = shop.program("arrays.c", &["-O1", "-fno-inline", "-fno-optimize-sibling-calls"]) else {
         return;
@@ -44,7 +44,7 @@ fn names_that_mean_nothing_are_told_all_at_once() {
 }
 
 #[test]
-fn bad_plans_are_told() {
+fn bad_plans_are_reported() {
     let shop = Workshop::new();
     for (plan, about) in [
         ("[[slot]]\nname = 3\n", "plan.toml"),
@@ -89,7 +89,7 @@ fn a_script_stands_for_its_interpreter() {
         run.said()
     );
     assert_eq!(run.report["processes"].as_array().unwrap().len(), 1, "{:#}", run.report);
-    // Whose names were looked up is told where one is missing, too.
+    // Whose names were looked up is said where one is missing, too.
     let said = refusal(&shop, &data("symbol = \"nowhere_at_all\""), &[script.to_str().unwrap()]);
     assert!(said.contains("names are those of its interpreter"), "{said}");
 }
@@ -139,7 +139,7 @@ fn wrong_colors_on_the_command_line_are_bad_usage() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_told_beforehand() {
+fn a_report_that_cannot_be_written_is_refused_beforehand() {
     let shop = Workshop::new();
     let plan = shop.file("slots.toml", SLOT);
     let output = Command::new(env!("CARGO_BIN_EXE_domicile"))
@@ -166,8 +166,8 @@ fn more_private_cache_than_there_is_leaves_the_program_as_it_was() {
     let plan = data("symbol = \"zeros\"").replace("256 KiB", "64 MiB");
     let run = shop.run(&plan, &[], &[program]);
     run.is_as(&plainly(&[program]));
-    let told = run.report["processes"][0].to_string();
-    assert!(told.contains("slot a") || told.contains("colors"), "{told}");
+    let process = run.report["processes"][0].to_string();
+    assert!(process.contains("slot a") || process.contains("colors"), "{process}");
 }
 
 #[test]

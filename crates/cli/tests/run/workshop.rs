@@ -38,7 +38,7 @@ impl Workshop {
         path
     }
 
-    /// Compiles one of the programs beside this file; `None` (told) without the compiler.
+    /// Compiles one of the programs beside this file; `None` (counted as skipped) without the compiler.
     pub fn program(&self, source: &str, flags: &[&str]) -> Option<PathBuf> {
         let compiler = match Path::new(source).extension().and_then(|end| end.to_str()) {
             Some("cc") => "g++",
@@ -109,8 +109,8 @@ impl Workshop {
         run
     }
 
-    /// What it tells people.
-    pub fn told(&self, policy: &str, command: &[&str]) -> String {
+    /// What it prints for people.
+    pub fn printed(&self, policy: &str, command: &[&str]) -> String {
         let mut run = Command::new(env!("CARGO_BIN_EXE_domicile"));
         run.args(["run", "--force-colors", COLORS, "--policy", policy, "--"])
             .args(command);
@@ -224,7 +224,7 @@ impl Run {
         found.unwrap_or_else(|| panic!("{name} is not reported: {:#}", self.report))
     }
 
-    /// The data set has pages at the end, and all that anybody can tell of are in its colors. Their number.
+    /// The data set has pages at the end, and all whose frames can be seen are in its colors. Their number.
     pub fn placed(&self, name: &str) -> u64 {
         let data = self.data(name);
         let number = |key: &str| data[key].as_u64().unwrap();
@@ -235,7 +235,7 @@ impl Run {
     }
 
     /// The colors that a program found its data in are granted ones. (None where the kernel hides frames.)
-    pub fn agrees(&self, name: &str, told: &str, colors: &str) {
+    pub fn agrees(&self, name: &str, shown: &str, colors: &str) {
         let data = self.data(name);
         let granted: Vec<u64> = data["granted"]
             .as_array()
@@ -243,8 +243,8 @@ impl Run {
             .iter()
             .filter_map(Value::as_u64)
             .collect();
-        let line = colors.lines().find_map(|line| line.strip_prefix(&format!("{told}:")));
-        let line = line.unwrap_or_else(|| panic!("{told} is not told: {colors}"));
+        let line = colors.lines().find_map(|line| line.strip_prefix(&format!("{shown}:")));
+        let line = line.unwrap_or_else(|| panic!("{shown} is not there: {colors}"));
         let seen: Vec<u64> = line.split_whitespace().map(|color| color.parse().unwrap()).collect();
         assert!(
             seen.iter().all(|color| granted.contains(color)),

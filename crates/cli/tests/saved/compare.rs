@@ -20,7 +20,7 @@ const NULL: [&str; 7] = [
 /// A cell of a page in which what is not known was 0, and what it is now.
 const UNKNOWN: [&str; 2] = ["<td class=\"number none\">0</td>", "<td class=\"number none\">–</td>"];
 
-/// Compares what was saved with what is there now; a difference is told.
+/// Compares what was saved with what is there now; a difference is reported.
 pub fn same(before: &str, now: &str, json: bool) -> Result<(), String> {
     if !json {
         let differs = |(_, (a, b)): &(usize, (&str, &str))| a != b && [*a, *b] != UNKNOWN;

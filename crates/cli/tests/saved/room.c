@@ -1,5 +1,5 @@
 /* Two threads that count side by side in one line, arrays that are walked against each other, blocks of a list, work
-   that can be done in any order: a little of everything that a result tells of. */
+   that can be done in any order: a little of everything that a result is about. */
 #include <pthread.h>
 #include <stdlib.h>
 #include "domicile-trace.h"

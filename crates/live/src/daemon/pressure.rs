@@ -23,7 +23,7 @@ pub struct Signs {
 
 /// What to do about it, in frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PressureAction {
     /// Give so many back to the kernel.
     GiveUp(usize),
     /// So many may be collected until the next look; 0 while memory is scarce or was a moment ago.
@@ -55,28 +55,28 @@ impl Watch {
     ///
     /// With three quarters available, tasks that wait do so for something that frames here and there do not give: a whole
     /// huge page, or the limit of their own group.
-    pub fn look(&mut self, now: Instant, signs: &Signs, stock: usize) -> Verdict {
+    pub fn look(&mut self, now: Instant, signs: &Signs, stock: usize) -> PressureAction {
         let memories = || std::iter::once(&signs.memory).chain(&signs.groups);
         let since = self.last.map(|last| now.saturating_duration_since(last));
         let lacking = memories().filter(|memory| memory.available < memory.total / 20);
         if let Some(lacking) = lacking.map(|memory| memory.total / 10 - memory.available).max() {
             self.last = Some(now);
-            return Verdict::GiveUp(frames(lacking).max(LEAST).min(stock));
+            return PressureAction::GiveUp(frames(lacking).max(LEAST).min(stock));
         }
         let plenty = memories().all(|memory| memory.available > memory.total / 4 * 3);
         if (signs.alarm || signs.stalled > STALLED) && !plenty {
             let turn = if signs.alarm { TURN_OF_ALARM } else { TURN };
             if since.is_some_and(|since| since < turn) {
-                return Verdict::Collect(0);
+                return PressureAction::Collect(0);
             }
             self.last = Some(now);
-            return Verdict::GiveUp((stock / PART).max(LEAST).min(stock));
+            return PressureAction::GiveUp((stock / PART).max(LEAST).min(stock));
         }
         if since.is_some_and(|since| since < EASE) {
-            return Verdict::Collect(0);
+            return PressureAction::Collect(0);
         }
         let room = memories().map(|memory| memory.available.saturating_sub(memory.total / 10));
-        Verdict::Collect(frames(room.min().unwrap_or(0)))
+        PressureAction::Collect(frames(room.min().unwrap_or(0)))
     }
 }
 
@@ -114,34 +114,37 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         assert_eq!(
             watch.look(at(0), &signs(12 * GIB, 0.0, false), 1 << 20),
-            Verdict::Collect(10 << 18)
+            PressureAction::Collect(10 << 18)
         );
         // 1 GiB is the low mark, 2 GiB the high one.
         assert_eq!(
             watch.look(at(1), &signs(GIB / 2, 0.0, false), 1 << 20),
-            Verdict::GiveUp(3 << 17)
+            PressureAction::GiveUp(3 << 17)
         );
         assert_eq!(
             watch.look(at(2), &signs(GIB / 2, 0.0, false), 100),
-            Verdict::GiveUp(100)
+            PressureAction::GiveUp(100)
         );
         // Between the marks nothing happens; above, only after a while.
-        assert_eq!(watch.look(at(3), &signs(3 * GIB, 0.0, false), 0), Verdict::Collect(0));
+        assert_eq!(
+            watch.look(at(3), &signs(3 * GIB, 0.0, false), 0),
+            PressureAction::Collect(0)
+        );
         assert_eq!(
             watch.look(at(13), &signs(3 * GIB / 2, 0.0, false), 0),
-            Verdict::Collect(0)
+            PressureAction::Collect(0)
         );
         assert_eq!(
             watch.look(at(13), &signs(3 * GIB, 0.0, false), 0),
-            Verdict::Collect(1 << 18)
+            PressureAction::Collect(1 << 18)
         );
     }
 
     #[test]
     fn who_waits_amid_plenty_does_not_wait_for_the_stock() {
         let mut watch = Watch::default();
-        let verdict = watch.look(Instant::now(), &signs(18 * GIB, 50.0, true), 80_000);
-        assert_eq!(verdict, Verdict::Collect(16 << 18));
+        let action = watch.look(Instant::now(), &signs(18 * GIB, 50.0, true), 80_000);
+        assert_eq!(action, PressureAction::Collect(16 << 18));
     }
 
     #[test]
@@ -150,32 +153,32 @@ mod tests {
         let at = |milliseconds| start + Duration::from_millis(milliseconds);
         assert_eq!(
             watch.look(at(0), &signs(12 * GIB, 0.0, true), 80_000),
-            Verdict::GiveUp(20_000)
+            PressureAction::GiveUp(20_000)
         );
         assert_eq!(
             watch.look(at(10), &signs(12 * GIB, 50.0, true), 60_000),
-            Verdict::Collect(0)
+            PressureAction::Collect(0)
         );
         assert_eq!(
             watch.look(at(600), &signs(12 * GIB, 50.0, true), 60_000),
-            Verdict::GiveUp(15_000)
+            PressureAction::GiveUp(15_000)
         );
         // The average lags behind: without an alarm it takes longer.
         assert_eq!(
             watch.look(at(1200), &signs(12 * GIB, 50.0, false), 5000),
-            Verdict::Collect(0)
+            PressureAction::Collect(0)
         );
         assert_eq!(
             watch.look(at(5700), &signs(12 * GIB, 50.0, false), 5000),
-            Verdict::GiveUp(4096)
+            PressureAction::GiveUp(4096)
         );
         assert_eq!(
             watch.look(at(11_000), &signs(12 * GIB, 50.0, false), 904),
-            Verdict::GiveUp(904)
+            PressureAction::GiveUp(904)
         );
         assert_eq!(
             watch.look(at(15_000), &signs(12 * GIB, 9.0, false), 0),
-            Verdict::Collect(0)
+            PressureAction::Collect(0)
         );
     }
 
@@ -198,12 +201,12 @@ mod tests {
             ..signs(12 * GIB, 0.0, false)
         };
         // 8 MiB is the low mark, 16 MiB the high one.
-        assert_eq!(watch.look(at(0), &with(96 * MIB), 0), Verdict::Collect(80 * 256));
-        assert_eq!(watch.look(at(1), &with(12 * MIB), 20_000), Verdict::Collect(0));
-        assert_eq!(watch.look(at(2), &with(7 * MIB), 20_000), Verdict::GiveUp(4096));
-        assert_eq!(watch.look(at(3), &with(7 * MIB), 100), Verdict::GiveUp(100));
-        assert_eq!(watch.look(at(4), &with(96 * MIB), 0), Verdict::Collect(0));
+        assert_eq!(watch.look(at(0), &with(96 * MIB), 0), PressureAction::Collect(80 * 256));
+        assert_eq!(watch.look(at(1), &with(12 * MIB), 20_000), PressureAction::Collect(0));
+        assert_eq!(watch.look(at(2), &with(7 * MIB), 20_000), PressureAction::GiveUp(4096));
+        assert_eq!(watch.look(at(3), &with(7 * MIB), 100), PressureAction::GiveUp(100));
+        assert_eq!(watch.look(at(4), &with(96 * MIB), 0), PressureAction::Collect(0));
         // One that has nothing else in it is content when it is full, and does not go up and down.
-        assert_eq!(watch.look(at(20), &with(16 * MIB), 20_000), Verdict::Collect(0));
+        assert_eq!(watch.look(at(20), &with(16 * MIB), 20_000), PressureAction::Collect(0));
     }
 }

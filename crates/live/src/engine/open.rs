@@ -196,7 +196,7 @@ fn placing(
 fn running(stage: Option<&Faults>, reasons: &mut Vec<String>) -> bool {
     let (works, why) = match stage {
         None => (false, "no, it needs UFFDIO_MOVE"),
-        Some(stage) if !stage.features().events() => (false, "no, userfaultfd tells of no events here"),
+        Some(stage) if !stage.features().events() => (false, "no, userfaultfd reports no events here"),
         Some(stage) if stage.scope() == Scope::UserOnly => (
             false,
             "with one thread only: this user's userfaultfd does not make system calls wait (CAP_SYS_PTRACE, \
@@ -214,8 +214,8 @@ fn forks(stage: Option<&Faults>, reasons: &mut Vec<String>) -> bool {
     reasons.push(if heard {
         "children made meanwhile: whole, whatever call makes them".into()
     } else {
-        "children made meanwhile: whole by fork, vfork and posix_spawn; without CAP_SYS_PTRACE userfaultfd does not tell \
-         of others (_Fork, a bare clone)"
+        "children made meanwhile: whole by fork, vfork and posix_spawn; without CAP_SYS_PTRACE userfaultfd does not report \
+         others (_Fork, a bare clone)"
             .into()
     });
     heard

@@ -12,7 +12,7 @@ pub enum WaysError {
     NotMounted,
     #[error("resctrl does not share out the ways of level {level} on this processor")]
     NoCache { level: u32 },
-    #[error("Linux does not tell which cache of level {level} cpu {cpu} has")]
+    #[error("Linux does not report which cache of level {level} cpu {cpu} has")]
     UnknownCpu { cpu: u32, level: u32 },
     #[error("resctrl does not know cache {cache}")]
     UnknownCache { cache: u32 },

@@ -308,7 +308,7 @@ fn children_by_whatever_call_have_all_content() {
         return;
     }
     if !engine.means().forks {
-        skips::not_allowed("userfaultfd does not tell this user of forks");
+        skips::not_allowed("userfaultfd does not report forks to this user");
         return;
     }
     let memory = Memory::alone(2 * MIB);

@@ -100,12 +100,12 @@ pub(super) fn caches(cpus: &[u32], seen: &Seen, page_bytes: u64, notes: &mut Not
     notes.add(
         Trust::Assumed,
         "cache.hit_ns",
-        "Linux tells no latencies: 4 ns for level 2, 16 for 3, 40 beyond; give measured ones in a description of your own",
+        "Linux reports no latencies: 4 ns for level 2, 16 for 3, 40 beyond; give measured ones in a description of your own",
     );
     notes.add(
         Trust::Assumed,
         "cache",
-        "Linux does not tell index hashes, replacement and inclusion: described without a hash, LRU, not inclusive; \
+        "Linux does not report index hashes, replacement and inclusion: described without a hash, LRU, not inclusive; \
          a last level that is hashed over slices has fewer colors than computed here",
     );
     described
@@ -121,7 +121,7 @@ fn with_first_level(mut caches: Vec<Cache>, notes: &mut Notes) -> Vec<Cache> {
     notes.add(
         Trust::Missing,
         "cache L1D",
-        "no first-level data cache is told; assumed is one of 32 KiB for each cpu",
+        "no first-level data cache is reported; assumed is one of 32 KiB for each cpu",
     );
     let farther = caches
         .iter()
@@ -249,7 +249,7 @@ fn geometry(name: &str, level: u8, reading: &CacheReading, least_line: u32, note
     let line_bytes = reported.unwrap_or(assume::LINE_BYTES).max(least_line);
     if reported != Some(line_bytes) {
         let text = match reading.line_bytes {
-            None => format!("its line is not told; {line_bytes} bytes"),
+            None => format!("its line is not reported; {line_bytes} bytes"),
             Some(line) => format!("a line of {line} bytes, which a description cannot have here; {line_bytes}"),
         };
         let trust = if reading.line_bytes.is_none() {
@@ -272,7 +272,7 @@ fn geometry(name: &str, level: u8, reading: &CacheReading, least_line: u32, note
         notes.add(
             Trust::Missing,
             &about,
-            format!("the kernel tells no size; assumed are {} KiB", assumed >> 10),
+            format!("the kernel reports no size; assumed are {} KiB", assumed >> 10),
         );
         assumed
     });
@@ -299,7 +299,9 @@ fn geometry(name: &str, level: u8, reading: &CacheReading, least_line: u32, note
             let text = format!("{reported} ways do not fit its size and sets; described as {ways} ways of {sets} sets");
             notes.add(Trust::Simplified, &about, text);
         }
-        None if of_sets != Some(ways) => notes.add(Trust::Missing, &about, format!("its ways are not told; {ways}")),
+        None if of_sets != Some(ways) => {
+            notes.add(Trust::Missing, &about, format!("its ways are not reported; {ways}"))
+        }
         _ => {}
     }
     // Up to 2^24, as searched above.

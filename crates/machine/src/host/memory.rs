@@ -103,7 +103,7 @@ pub(super) fn memory(
         Trust::Assumed,
         "memory.local_ns",
         format!(
-            "Linux tells no latencies: {} ns; give measured ones in a description of your own",
+            "Linux reports no latencies: {} ns; give measured ones in a description of your own",
             assume::LOCAL_NS
         ),
     );

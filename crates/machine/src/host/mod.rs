@@ -166,7 +166,7 @@ pub fn host(root: &sys::Root) -> Result<HostReport, MachineError> {
 fn page_bytes(root: &sys::Root, notes: &mut Notes) -> u64 {
     sys::pages::page_bytes(root).unwrap_or_else(|| {
         let text = format!(
-            "the captured tree does not tell (proc/self/smaps); {} bytes",
+            "the captured tree does not say (proc/self/smaps); {} bytes",
             assume::PAGE_BYTES
         );
         notes.add(Trust::Missing, "page_bytes", text);
@@ -182,7 +182,7 @@ fn clock_mhz(root: &sys::Root, cpu: u32, notes: &mut Notes) -> f64 {
         }
         None => {
             let text = format!(
-                "neither cpufreq nor /proc/cpuinfo tell the clock; {} MHz",
+                "neither cpufreq nor /proc/cpuinfo has the clock; {} MHz",
                 assume::CLOCK_MHZ
             );
             notes.add(Trust::Missing, "clock_mhz", text);

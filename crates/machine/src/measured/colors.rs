@@ -24,7 +24,7 @@ use crate::{HostReport, host};
 
 pub use area::{Source as FrameSource, Translation};
 use finding::Suspect;
-pub use finding::{Bits, Finding, Step, Verdict};
+pub use finding::{Bits, ColorVerdict, Finding, Step};
 pub use verdict::{Effect, Times};
 
 /// Colors that are real on this machine, as far as timing shows.
@@ -161,7 +161,7 @@ fn see(effort: Effort, root: &sys::Root, report: &mut ColorReport) -> Result<Val
     }
     let suspects = suspects(&host);
     if suspects.is_empty() {
-        return Err("Linux tells of no cache whose sets the choice of frames could decide".into());
+        return Err("Linux reports no cache whose sets the choice of frames could decide".into());
     }
     let wanted = BYTES
         .iter()
@@ -212,7 +212,7 @@ fn suspects(host: &HostReport) -> Vec<Suspect> {
 /// The colors of the outermost cache that has some; else all reasons together.
 fn conclude(findings: &[Finding], frames: FrameSource, scattered: bool) -> Result<Validated, String> {
     let best = findings.iter().rev().find_map(|finding| match finding.verdict {
-        Verdict::Colors {
+        ColorVerdict::Colors {
             first_bit,
             bits,
             pages,
@@ -228,14 +228,14 @@ fn conclude(findings: &[Finding], frames: FrameSource, scattered: bool) -> Resul
             confidence,
             frames,
         }),
-        Verdict::Nothing { .. } | Verdict::Unclear { .. } => None,
+        ColorVerdict::Nothing { .. } | ColorVerdict::Unclear { .. } => None,
     });
     if let Some(best) = best {
         return Ok(best);
     }
     let doubt = findings
         .iter()
-        .any(|finding| matches!(finding.verdict, Verdict::Unclear { .. }));
+        .any(|finding| matches!(finding.verdict, ColorVerdict::Unclear { .. }));
     let mut reason = String::from(if doubt {
         "no colors could be validated here"
     } else {
@@ -245,13 +245,13 @@ fn conclude(findings: &[Finding], frames: FrameSource, scattered: bool) -> Resul
         .iter()
         .zip(std::iter::once(": ").chain(std::iter::repeat("; ")))
     {
-        if let Verdict::Nothing { reason: why, .. } | Verdict::Unclear { reason: why } = &finding.verdict {
+        if let ColorVerdict::Nothing { reason: why, .. } | ColorVerdict::Unclear { reason: why } = &finding.verdict {
             reason += &format!("{between}{}: {why}", finding.cache);
         }
     }
     if scattered {
         reason += "; this is a guest, and its huge pages are translated as slowly as small ones: its host keeps them in small \
-                   pieces, wherever it likes, so that the frames that Linux tells of are not those that the caches see";
+                   pieces, wherever it likes, so that the frames that Linux reports are not those that the caches see";
     }
     Err(reason)
 }
@@ -260,7 +260,7 @@ fn conclude(findings: &[Finding], frames: FrameSource, scattered: bool) -> Resul
 mod tests {
     use super::*;
 
-    fn finding(cache: &str, level: u8, verdict: Verdict) -> Finding {
+    fn finding(cache: &str, level: u8, verdict: ColorVerdict) -> Finding {
         Finding {
             cache: cache.into(),
             level,
@@ -274,8 +274,8 @@ mod tests {
         }
     }
 
-    fn colored(pages: usize) -> Verdict {
-        Verdict::Colors {
+    fn colored(pages: usize) -> ColorVerdict {
+        ColorVerdict::Colors {
             first_bit: 12,
             bits: 4,
             pages,
@@ -283,8 +283,8 @@ mod tests {
         }
     }
 
-    fn nothing() -> Verdict {
-        Verdict::Nothing {
+    fn nothing() -> ColorVerdict {
+        ColorVerdict::Nothing {
             reason: "a hash".into(),
             confidence: 0.99,
         }
@@ -311,7 +311,7 @@ mod tests {
             reason.starts_with("page colors do nothing here: L2: a hash; L3: a hash; this is a guest"),
             "{reason}"
         );
-        let noisy = Verdict::Unclear { reason: "busy".into() };
+        let noisy = ColorVerdict::Unclear { reason: "busy".into() };
         let reason = conclude(&[finding("L2", 2, noisy)], FrameSource::Pagemap, false).unwrap_err();
         assert_eq!(reason, "no colors could be validated here: L2: busy");
     }

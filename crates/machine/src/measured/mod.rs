@@ -20,7 +20,7 @@ use crate::host;
 use crate::model::{Cache, Kind, Machine};
 
 pub use colors::{
-    Bits, ColorReport, Effect, Finding, FrameSource, NotValidated, Step, Times, Translation, Validated, Verdict,
+    Bits, ColorReport, ColorVerdict, Effect, Finding, FrameSource, NotValidated, Step, Times, Translation, Validated,
     color_report, colors, kept_colors,
 };
 
@@ -105,7 +105,8 @@ pub struct LevelGot {
     pub cache: String,
     pub level: u8,
     /// Bytes that the machine is said to have here.
-    pub told_bytes: u64,
+    #[serde(rename = "told_bytes")]
+    pub described_bytes: u64,
     /// Bytes of the largest working set that it held.
     pub got_bytes: u64,
     /// Nanoseconds a load that it serves.
@@ -126,7 +127,7 @@ impl Measured {
         let level = |(cache, knee): (&&Cache, knee::Knee)| LevelGot {
             cache: cache.name.clone(),
             level: cache.level,
-            told_bytes: cache.bytes,
+            described_bytes: cache.bytes,
             got_bytes: knee.bytes,
             ns: knee.inside_ns,
         };

@@ -121,17 +121,17 @@ impl Simulated {
             writebacks: share(bus.writebacks),
             upgrades: share(bus.upgrades),
         });
-        let hints = outcome.cdpc.as_ref().map(|told| Hints {
-            asked: told.asked,
-            honoured: told.honoured,
-            loops: told.loops,
+        let hints = outcome.cdpc.as_ref().map(|made| Hints {
+            asked: made.asked,
+            honoured: made.honoured,
+            loops: made.loops,
         });
-        let prefetches = outcome.prefetch.as_ref().map(|told| Prefetches {
-            issued: told.issued,
-            dropped: told.dropped_tlb + told.dropped_unmapped,
-            brought: told.brought,
-            useful: told.useful,
-            late: told.late,
+        let prefetches = outcome.prefetch.as_ref().map(|counts| Prefetches {
+            issued: counts.issued,
+            dropped: counts.dropped_tlb + counts.dropped_unmapped,
+            brought: counts.brought,
+            useful: counts.useful,
+            late: counts.late,
         });
         Simulated {
             policy: outcome.policy.clone(),

@@ -11,24 +11,24 @@ const NOTICED: f64 = 0.05;
 
 /// A conclusion, and whether it holds here.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+pub struct Conclusion {
     pub held: bool,
     pub text: String,
 }
 
-/// Verdicts and evidence as notes of a section.
+/// Conclusions and evidence as notes of a section.
 pub fn notes(item: &Item, drawings: &Drawings, section: &mut Section) {
     for check in &drawings.grid.checks {
-        for verdict in verdicts(item, drawings, check) {
-            let word = if verdict.held { "held" } else { "did not hold" };
-            section.notes.push(format!("{word}: {}", verdict.text));
+        for conclusion in conclusions(item, drawings, check) {
+            let word = if conclusion.held { "held" } else { "did not hold" };
+            section.notes.push(format!("{word}: {}", conclusion.text));
         }
     }
     section.notes.extend(evidence(drawings));
 }
 
 /// What can be said of a conclusion with the cells that were run; nothing where none is of it.
-pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict> {
+pub fn conclusions(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Conclusion> {
     let grid = drawings.grid;
     let machines = 0..grid.machines.len();
     let gain = |program: &str, cpus, machine, of: &str, over: &str| {
@@ -49,7 +49,7 @@ pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict>
                     let paper = papers(item, about, &said.program, said.cpus).unwrap_or(said.times);
                     // What the paper calls a gain has to be one, however near to nothing.
                     let enough = (paper * (1.0 - within)).max(1.0);
-                    all.push(Verdict {
+                    all.push(Conclusion {
                         held: ours > enough,
                         text: format!(
                             "{}, {}: {} is {ours:.2} times as fast as {} (the paper, section {}: {paper:.2}; enough: {enough:.2})",
@@ -80,7 +80,7 @@ pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict>
                     continue;
                 };
                 let better = others.join(" and ");
-                all.push(Verdict {
+                all.push(Conclusion {
                     held: behind.is_empty(),
                     text: if behind.is_empty() {
                         format!(
@@ -111,7 +111,7 @@ pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict>
                         .iter()
                         .map(|(cpus, gain)| format!("{gain:.2} on {cpus}"))
                         .collect();
-                    all.push(Verdict {
+                    all.push(Conclusion {
                         held: last.1 > first.1 && steady(&gains),
                         text: format!(
                             "{program}: the gain of {of} over {over} grows with cpus: {}{}",
@@ -135,7 +135,7 @@ pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict>
                         continue;
                     }
                     if let Some(gain) = gain(program, cpus, machine, of, over) {
-                        all.push(Verdict {
+                        all.push(Conclusion {
                             held: gain <= 1.0 + within,
                             text: format!(
                                 "{program}, {}: no gain of {of} over {over}: {gain:.2}{}",
@@ -164,7 +164,7 @@ pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict>
                     .iter()
                     .map(|(gain, other)| format!("{gain:.2} times {other}"))
                     .collect();
-                all.push(Verdict {
+                all.push(Conclusion {
                     held: each.iter().all(|(gain, _)| *gain > 1.0),
                     text: format!(
                         "{program}, {}: {of} is faster than each alone: {}{}",
@@ -190,7 +190,7 @@ pub fn verdicts(item: &Item, drawings: &Drawings, check: &Check) -> Vec<Verdict>
             let busy = occupied.iter().filter(|(_, occupancy)| occupancy >= percent).count();
             if !occupied.is_empty() {
                 let listed: Vec<String> = occupied.iter().map(|(name, bus)| format!("{name} {bus:.0}")).collect();
-                all.push(Verdict {
+                all.push(Conclusion {
                     held: busy >= *programs,
                     text: format!(
                         "with {cpus} cpus the bus is occupied for {percent:.0} percent or more in {programs} programs: {}",
@@ -273,7 +273,7 @@ mod tests {
     use crate::grid::bars::Drawn;
 
     /// What is said of tomcatv: cpus, and the wall's time of each bar.
-    fn verdict(check: &Check, item: &str, cells: &[(u32, &[u64])]) -> Vec<Verdict> {
+    fn conclusion(check: &Check, item: &str, cells: &[(u32, &[u64])]) -> Vec<Conclusion> {
         let paper = crate::papers::bugnion96().unwrap();
         let item = paper.items.iter().find(|other| other.name == item).unwrap();
         let grid = item.grid.as_ref().unwrap();
@@ -294,12 +294,12 @@ mod tests {
             grid,
             drawn: drawn.collect(),
         };
-        verdicts(item, &drawings, check)
+        conclusions(item, &drawings, check)
     }
 
     fn held(check: &Check, cells: &[(u32, &[u64])]) -> Vec<bool> {
-        let verdicts = verdict(check, "figure6", cells);
-        verdicts.iter().map(|verdict| verdict.held).collect()
+        let conclusions = conclusion(check, "figure6", cells);
+        conclusions.iter().map(|conclusion| conclusion.held).collect()
     }
 
     #[test]
@@ -336,13 +336,13 @@ mod tests {
             others: vec!["bin hopping".into(), "page coloring".into()],
             within: 0.05,
         };
-        let of = |cells: &[(u32, &[u64])]| verdict(&behind, "figure9", cells).remove(0);
+        let of = |cells: &[(u32, &[u64])]| conclusion(&behind, "figure9", cells).remove(0);
         assert!(of(&[(1, &[97, 300, 100, 1])]).held);
-        let verdict = of(&[(1, &[97, 300, 100, 1]), (8, &[300, 90, 100, 1])]);
+        let conclusion = of(&[(1, &[97, 300, 100, 1]), (8, &[300, 90, 100, 1])]);
         assert!(
-            !verdict.held && verdict.text.contains("tomcatv on 8 cpus (0.900)"),
+            !conclusion.held && conclusion.text.contains("tomcatv on 8 cpus (0.900)"),
             "{}",
-            verdict.text
+            conclusion.text
         );
     }
 
@@ -354,7 +354,7 @@ mod tests {
             of: "CDPC, prefetching".into(),
             others: vec!["page coloring, prefetching".into(), "CDPC".into()],
         };
-        let held = |walls: &[u64]| verdict(&both, "figure8", &[(4, walls)])[0].held;
+        let held = |walls: &[u64]| conclusion(&both, "figure8", &[(4, walls)])[0].held;
         assert!(held(&[100, 80, 80, 60]));
         assert!(!held(&[100, 80, 60, 70]));
     }

@@ -17,7 +17,7 @@ pub type ArrayId = u32;
 
 /// Pages from which on a block is an array of its own.
 pub const BLOCK_PAGES: u64 = 16;
-/// Arrays that are told apart; a bound on memory. Pages of further ones are of none.
+/// Arrays that are kept apart; a bound on memory. Pages of further ones are of none.
 pub const ARRAYS: usize = 4096;
 /// Extents of one page that are looked at, so that a page full of small blocks costs no more.
 const EXTENTS: usize = 64;

@@ -6,16 +6,16 @@ use results::{
     WeighedArrays,
 };
 
-use super::told::Told;
+use super::run_hints::RunHints;
 
-impl Told {
+impl RunHints {
     /// How the hints of a policy came about.
     pub fn explain(&self, policy: &str) -> ExplainedPolicy {
         ExplainedPolicy {
             policy: policy.to_string(),
             from: self.from.to_string(),
             loops: self.loops,
-            malformed: self.malformed.told.clone(),
+            malformed: self.malformed.first.clone(),
             malformed_summaries: self.malformed.count,
             processes: self.spaces.iter().map(|(process, hints)| of(*process, hints)).collect(),
         }

@@ -1,4 +1,4 @@
-//! What a program's compiler said of its parallel loops, from the events of a trace.
+//! What a program's compiler described of its parallel loops, from the events of a trace.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,35 +12,35 @@ use crate::structures::{self, Tables};
 const LOOPS: usize = 1 << 16;
 /// Bytes of the arrays of all loops together. No trace touches as much; a damaged number would cost minutes.
 const BYTES: u128 = 16 << 30;
-/// Summaries that cannot be, told in words.
+/// Malformed summaries that are reported in words.
 const MALFORMED: usize = 8;
 
-/// What was said.
+/// What was described.
 #[derive(Clone, Debug, Default)]
-pub struct Said {
+pub struct Described {
     /// The loops of each process, its parent's first where it was forked.
     pub programs: Vec<(u32, Program)>,
     pub malformed: Malformed,
 }
 
-/// What was said and cannot be.
+/// What was described and cannot be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Malformed {
     /// The first few, in words.
-    pub told: Vec<String>,
+    pub first: Vec<String>,
     pub count: u64,
 }
 
 impl Malformed {
     pub fn add(&mut self, what: String) {
-        if self.told.len() < MALFORMED && !self.told.contains(&what) {
-            self.told.push(what);
+        if self.first.len() < MALFORMED && !self.first.contains(&what) {
+            self.first.push(what);
         }
         self.count += 1;
     }
 }
 
-impl Said {
+impl Described {
     /// Different loops of all processes, those of parents counted once.
     pub fn count(&self) -> u64 {
         let loops: HashSet<&Loop> = self.programs.iter().flat_map(|(_, program)| program.loops()).collect();
@@ -48,12 +48,12 @@ impl Said {
     }
 }
 
-/// Gathers all summaries; `events` tells each event with the process that it is of.
+/// Gathers all summaries; `events` calls its argument with each event and its process.
 pub fn gather(
     tables: &Tables,
     events: impl FnOnce(&mut dyn FnMut(u32, &Event)) -> Result<(), SimError>,
-) -> Result<Said, SimError> {
-    let mut said = Said::default();
+) -> Result<Described, SimError> {
+    let mut described = Described::default();
     let mut own: BTreeMap<u32, Program> = BTreeMap::new();
     let mut room = Room::new(LOOPS, usize::MAX, BYTES);
     events(&mut |space, event| {
@@ -63,7 +63,7 @@ pub fn gather(
             program.add(described, &mut room).map_err(|why| why.to_string())
         });
         if let Err(why) = added {
-            said.malformed.add(why);
+            described.malformed.add(why);
         }
     })?;
     let parents = structures::forked_from(tables);
@@ -71,17 +71,17 @@ pub fn gather(
     for space in 0..most.max(parents.len() as u32) {
         // A forked process has what its parent described; parents come before their children.
         let parent = parents.get(space as usize).copied().flatten();
-        let inherited = parent.and_then(|parent| said.programs.iter().find(|(of, _)| *of == parent));
+        let inherited = parent.and_then(|parent| described.programs.iter().find(|(of, _)| *of == parent));
         let mut program = inherited.map_or_else(Program::default, |(_, program)| program.clone());
         for described in own.get(&space).map_or(&[][..], Program::loops) {
             // There was room for each of them.
             let _ = program.add(described.clone(), &mut Room::endless());
         }
         if !program.loops().is_empty() {
-            said.programs.push((space, program));
+            described.programs.push((space, program));
         }
     }
-    Ok(said)
+    Ok(described)
 }
 
 fn read(text: &str) -> Result<Loop, String> {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_beyond_what_a_trace_can_touch_are_left_out_and_told() {
+    fn arrays_beyond_what_a_trace_can_touch_are_left_out_and_reported() {
         const GIB: u64 = 1 << 30;
         let events = [
             text(GIB, 10 * GIB, 64),
@@ -116,20 +116,20 @@ mod tests {
             text(128 * GIB, 0, 1 << 20),
             text(256 * GIB, 0, 64),
         ];
-        let said = gather(&Tables::default(), |visit| {
+        let described = gather(&Tables::default(), |visit| {
             events.iter().for_each(|event| visit(0, event));
             Ok(())
         })
         .unwrap();
-        let places: Vec<&str> = said.programs[0]
+        let places: Vec<&str> = described.programs[0]
             .1
             .loops()
             .iter()
             .map(|a_loop| a_loop.place.as_str())
             .collect();
         assert_eq!(places, ["40000000", "40000000", "4000000000"]);
-        assert_eq!(said.malformed.count, 2, "{:?}", said.malformed.told);
-        assert!(said.malformed.told[0].starts_with("1000000000: arrays of 7516192768 bytes more"));
+        assert_eq!(described.malformed.count, 2, "{:?}", described.malformed.first);
+        assert!(described.malformed.first[0].starts_with("1000000000: arrays of 7516192768 bytes more"));
     }
 
     /// A loop of so many iterations by so many threads, in its array.
@@ -146,17 +146,17 @@ mod tests {
     fn a_team_of_another_size_replaces_the_old_one_and_other_iterations_are_another_loop() {
         let events = [(0, 8, 256), (0, 2, 16), (0, 4, 256), (1, 2, 256)]
             .map(|(space, threads, iterations)| (space, sweep(threads, iterations)));
-        let said = gather(&Tables::default(), |visit| {
+        let described = gather(&Tables::default(), |visit| {
             events.iter().for_each(|(space, event)| visit(*space, event));
             Ok(())
         })
         .unwrap();
         let loops = |at: usize| -> Vec<(u32, u64)> {
-            let loops = said.programs[at].1.loops().iter();
+            let loops = described.programs[at].1.loops().iter();
             loops.map(|known| (known.threads, known.iterations)).collect()
         };
         assert_eq!(loops(0), [(4, 256), (2, 16)]);
         assert_eq!(loops(1), [(2, 256)]);
-        assert_eq!((said.count(), said.malformed.count), (3, 0));
+        assert_eq!((described.count(), described.malformed.count), (3, 0));
     }
 }

@@ -28,10 +28,10 @@ pub fn map(config: &Config, touches: &Touches, runs: &[Simulated]) -> PageMap {
             arrays.len() as u32 - 1
         })
     };
-    // What the compiler calls an array is more telling than the symbol that it lies in.
+    // The compiler's name of an array says more than the symbol that it lies in.
     let mut hinted: HashMap<Page, u32> = HashMap::new();
-    for told in runs.iter().filter_map(|run| run.hints.as_ref()) {
-        for (space, hints) in &told.spaces {
+    for of_run in runs.iter().filter_map(|run| run.hints.as_ref()) {
+        for (space, hints) in &of_run.spaces {
             for segment in &hints.segments {
                 let Some(array) = hints.arrays.get(segment.array as usize) else {
                     continue;
@@ -91,7 +91,7 @@ pub fn map(config: &Config, touches: &Touches, runs: &[Simulated]) -> PageMap {
 }
 
 fn positions(run: &Simulated) -> HashMap<Page, u64> {
-    let spaces = run.hints.iter().flat_map(|told| &told.spaces);
+    let spaces = run.hints.iter().flat_map(|hints| &hints.spaces);
     let pages = spaces.flat_map(|(space, hints)| {
         let page = |number| Page { space: *space, number };
         (0u64..).zip(&hints.pages).map(move |(at, hint)| (page(hint.page), at))

@@ -7,7 +7,7 @@
 use trace::Event;
 
 use crate::input::ThreadAbout;
-use crate::synchronization::{Synchronization, Verdict};
+use crate::synchronization::{Readiness, Synchronization};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -99,14 +99,14 @@ impl Teams {
             Event::Lock { .. } | Event::Unlock { .. } => return,
             _ => {}
         }
-        let verdict = self.sync.event(number, event);
+        let readiness = self.sync.event(number, event);
         thread.together = process.ready > 1;
-        match (verdict, event) {
+        match (readiness, event) {
             (_, Event::Exit) => {
                 self.leave(number, State::Ended);
                 self.sync.ended(number);
             }
-            (Verdict::Wait, _) => self.leave(number, State::Waiting),
+            (Readiness::Waiting, _) => self.leave(number, State::Waiting),
             _ => {}
         }
         while let Some(freed) = self.sync.freed() {

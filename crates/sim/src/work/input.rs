@@ -26,7 +26,7 @@ pub struct ReorderedInput {
     /// Gives what the trace has besides the streams.
     plain: TraceInput,
     about: Vec<ThreadAbout>,
-    ahead: Vec<Option<Ahead>>,
+    ahead: Vec<Option<ReadAhead>>,
 }
 
 impl ReorderedInput {
@@ -59,7 +59,7 @@ impl Input for ReorderedInput {
         let slot = &mut self.ahead[thread as usize];
         let ahead = match slot {
             Some(ahead) => ahead,
-            None => slot.insert(Ahead::start(&self.reordered, thread)?),
+            None => slot.insert(ReadAhead::start(&self.reordered, thread)?),
         };
         let more = ahead.next(batch)?;
         if !more {
@@ -79,14 +79,14 @@ impl Input for ReorderedInput {
 }
 
 /// A stream that another thread of the host puts together.
-struct Ahead {
+struct ReadAhead {
     full: Option<Receiver<Result<Batch, SimError>>>,
     empty: Option<SyncSender<Batch>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Ahead {
-    fn start(reordered: &Arc<Reordered>, stream: u32) -> Result<Ahead, SimError> {
+impl ReadAhead {
+    fn start(reordered: &Arc<Reordered>, stream: u32) -> Result<ReadAhead, SimError> {
         // A batch is made while another is simulated, and the two change hands: large ones are not piled up.
         let (give, full) = sync_channel(0);
         let (empty, take) = sync_channel(1);
@@ -105,7 +105,7 @@ impl Ahead {
             }
         };
         let thread = std::thread::Builder::new().name("work-order".into()).spawn(work);
-        Ok(Ahead {
+        Ok(ReadAhead {
             full: Some(full),
             empty: Some(empty),
             thread: Some(thread.map_err(|error| SimError::Host(error.to_string()))?),
@@ -131,7 +131,7 @@ impl Ahead {
     }
 }
 
-impl Drop for Ahead {
+impl Drop for ReadAhead {
     fn drop(&mut self) {
         // Closing the channels is what ends the other thread.
         self.full.take();

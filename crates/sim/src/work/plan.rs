@@ -58,7 +58,7 @@ pub struct Stream {
 
 /// Counts of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct PlanCounts {
     /// Items in runs, and those that stay where they are for lack of an end, or because threads meet in them.
     pub items: u64,
     pub fixed: u64,
@@ -74,7 +74,7 @@ pub struct Told {
 pub struct Plan {
     pub sources: Vec<Source>,
     pub streams: Vec<Stream>,
-    pub told: Told,
+    pub counts: PlanCounts,
 }
 
 /// Makes the plan, thread by thread.
@@ -88,7 +88,7 @@ pub struct Planner {
 /// The plan of the thread at hand.
 struct OfThread<'a> {
     rules: &'a Rules,
-    told: &'a mut Told,
+    counts: &'a mut PlanCounts,
     workers: &'a mut [Stream],
     ticket: &'a mut u64,
     source: Source,
@@ -119,7 +119,7 @@ impl Planner {
     ) -> Result<(), E> {
         let mut marks = Marks::new(self.rules.gap);
         let mut thread = OfThread {
-            told: &mut self.plan.told,
+            counts: &mut self.plan.counts,
             workers: &mut self.workers,
             ticket: &mut self.ticket,
             source: Source::default(),
@@ -135,7 +135,7 @@ impl Planner {
         events(&mut |before, event| Ok(marks.event(before, event, &mut thread)?))?;
         let events = marks.finish(&mut thread)?;
         thread.span(At { refs, events });
-        thread.told.fixed += marks.fixed;
+        thread.counts.fixed += marks.fixed;
         let (source, stream) = (thread.source, thread.stream);
         self.plan.sources.push(source);
         self.plan.streams.push(stream);
@@ -163,9 +163,9 @@ impl Runs for OfThread<'_> {
     fn end(&mut self, end: At) -> Result<(), BinsError> {
         let items = self.bin_of.len();
         let first_cut = self.source.cuts.len() - items;
-        self.told.items += items as u64;
-        self.told.runs += 1;
-        self.told.bins += self.bins.len() as u64;
+        self.counts.items += items as u64;
+        self.counts.runs += 1;
+        self.counts.bins += self.bins.len() as u64;
         let first = self.source.order.len();
         let ends = self.sort(first_cut)?;
         let order = &self.source.order[first..];
@@ -174,7 +174,7 @@ impl Runs for OfThread<'_> {
             .zip(first_cut..)
             .filter(|(now, was)| **now as usize != *was);
         let moved = moved.count() as u64;
-        self.told.moved += moved;
+        self.counts.moved += moved;
         if moved == 0 && self.workers.is_empty() {
             // As it was: nothing to remember.
             self.source.order.truncate(first);
@@ -238,7 +238,7 @@ impl OfThread<'_> {
         }
         let shares = self.shares(first, items, ends);
         let mut tickets = Vec::new();
-        // The workers that have a share are told to begin before the thread turns to its own.
+        // The workers that have a share begin before the thread turns to its own.
         for (worker, &(from, to)) in self.workers.iter_mut().zip(&shares[1..]) {
             if from == to {
                 continue;

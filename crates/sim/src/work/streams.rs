@@ -56,7 +56,7 @@ pub fn reordered_streams(
     for (stream, worker) in plan.streams.iter().enumerate().skip(threads) {
         reordered.spaces[stream] = reordered.spaces[worker.source as usize];
     }
-    Ok((reordered, decision.outcome(plan.told)))
+    Ok((reordered, decision.outcome(plan.counts)))
 }
 
 fn each_event(items: &[Item], take: &mut dyn FnMut(u64, &Event) -> Result<(), SimError>) -> Result<(), SimError> {

@@ -15,7 +15,7 @@ pub enum Class {
 
 /// A miss whose class is known.
 #[derive(Clone, Copy, Debug)]
-pub struct Verdict {
+pub struct ClassedMiss {
     /// The cpu that it counts for.
     pub cpu: u32,
     pub class: Class,
@@ -26,9 +26,9 @@ pub struct Verdict {
     pub counts: bool,
 }
 
-impl Verdict {
-    fn new(cpu: u32, class: Class) -> Verdict {
-        Verdict {
+impl ClassedMiss {
+    fn new(cpu: u32, class: Class) -> ClassedMiss {
+        ClassedMiss {
             cpu,
             class,
             stall: 0,
@@ -50,7 +50,7 @@ pub struct Classes {
     /// Words (address / 4) of a line that others wrote since the last essential miss.
     pub written: HashMap<u64, HashSet<u64>>,
     /// Held lines whose sharing miss is not decided yet (the class means nothing).
-    undecided: HashMap<u64, Verdict>,
+    undecided: HashMap<u64, ClassedMiss>,
 }
 
 impl Classes {
@@ -62,7 +62,7 @@ impl Classes {
     }
 
     /// The instance looks the line up. `takes`: it will hold the line if it misses.
-    pub fn look_up(&mut self, cpu: u32, line: u64, words: Range<u64>, hit: bool, takes: bool) -> Option<Verdict> {
+    pub fn look_up(&mut self, cpu: u32, line: u64, words: Range<u64>, hit: bool, takes: bool) -> Option<ClassedMiss> {
         let cold = self.seen.insert(line);
         let fully_hit = self.fully.contains(&line);
         if fully_hit || takes {
@@ -78,13 +78,13 @@ impl Classes {
         if self.invalidated.contains(&line) && !cold {
             if self.meets(line, words) {
                 self.written.remove(&line);
-                return Some(Verdict::new(cpu, Class::TrueSharing));
+                return Some(ClassedMiss::new(cpu, Class::TrueSharing));
             }
             if takes {
-                self.undecided.insert(line, Verdict::new(cpu, Class::FalseSharing));
+                self.undecided.insert(line, ClassedMiss::new(cpu, Class::FalseSharing));
                 return None;
             }
-            return Some(Verdict::new(cpu, Class::FalseSharing));
+            return Some(ClassedMiss::new(cpu, Class::FalseSharing));
         }
         self.written.remove(&line);
         let class = match (cold, fully_hit) {
@@ -92,7 +92,7 @@ impl Classes {
             (false, true) => Class::Conflict,
             (false, false) => Class::Capacity,
         };
-        Some(Verdict::new(cpu, class))
+        Some(ClassedMiss::new(cpu, class))
     }
 
     fn meets(&self, line: u64, mut words: Range<u64>) -> bool {
@@ -101,7 +101,7 @@ impl Classes {
     }
 
     /// A cpu below the instance accesses words of the line, wherever it finds it.
-    pub fn accessed(&mut self, line: u64, words: Range<u64>) -> Option<Verdict> {
+    pub fn accessed(&mut self, line: u64, words: Range<u64>) -> Option<ClassedMiss> {
         if self.undecided.contains_key(&line) && self.meets(line, words) {
             self.written.remove(&line);
             return self.decide(line, Class::TrueSharing);
@@ -119,7 +119,7 @@ impl Classes {
     }
 
     /// The instance loses the line.
-    pub fn lost(&mut self, line: u64, by_invalidation: bool) -> Option<Verdict> {
+    pub fn lost(&mut self, line: u64, by_invalidation: bool) -> Option<ClassedMiss> {
         if by_invalidation {
             self.invalidated.insert(line);
             self.fully.retain(|held| *held != line);
@@ -136,7 +136,7 @@ impl Classes {
     }
 
     /// The run is over.
-    pub fn end(&mut self) -> Vec<Verdict> {
+    pub fn end(&mut self) -> Vec<ClassedMiss> {
         let lines: Vec<u64> = self.undecided.keys().copied().collect();
         lines
             .into_iter()
@@ -144,8 +144,8 @@ impl Classes {
             .collect()
     }
 
-    fn decide(&mut self, line: u64, class: Class) -> Option<Verdict> {
-        self.undecided.remove(&line).map(|miss| Verdict { class, ..miss })
+    fn decide(&mut self, line: u64, class: Class) -> Option<ClassedMiss> {
+        self.undecided.remove(&line).map(|miss| ClassedMiss { class, ..miss })
     }
 
     /// What is undecided will not count.

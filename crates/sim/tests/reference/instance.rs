@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use machine::{Cache, Index, Replacement};
 
-use super::classes::{Class, Classes, Verdict};
+use super::classes::{Class, ClassedMiss, Classes};
 use super::random::SplitMix64;
 use super::software_prefetch::Coming;
 
@@ -161,12 +161,12 @@ impl Instance {
             Some(_) => counts.hits += 1,
             None => counts.misses += 1,
         }
-        let verdict = self
+        let miss = self
             .classes
             .as_mut()
             .and_then(|classes| classes.look_up(cpu, number, words(physical_address, size), way.is_some(), takes));
-        self.latest = verdict.map(|verdict| verdict.class);
-        self.record(verdict);
+        self.latest = miss.map(|miss| miss.class);
+        self.record(miss);
         way.is_some()
     }
 
@@ -276,11 +276,11 @@ impl Instance {
                 }
             }
         }
-        let verdict = self
+        let miss = self
             .classes
             .as_mut()
             .and_then(|classes| classes.lost(number, by_invalidation));
-        self.record(verdict);
+        self.record(miss);
         dirty
     }
 
@@ -296,11 +296,11 @@ impl Instance {
     /// A cpu below the instance accesses words.
     pub fn accessed(&mut self, physical_address: u64, size: u64) {
         let number = self.line_number(physical_address);
-        let verdict = self
+        let miss = self
             .classes
             .as_mut()
             .and_then(|classes| classes.accessed(number, words(physical_address, size)));
-        self.record(verdict);
+        self.record(miss);
     }
 
     /// A cpu off the instance writes words.
@@ -351,21 +351,21 @@ impl Instance {
     }
 
     pub fn end(&mut self) {
-        let verdicts = self.classes.as_mut().map(Classes::end).unwrap_or_default();
-        for verdict in verdicts {
-            self.record(Some(verdict));
+        let misses = self.classes.as_mut().map(Classes::end).unwrap_or_default();
+        for miss in misses {
+            self.record(Some(miss));
         }
     }
 
-    fn record(&mut self, verdict: Option<Verdict>) {
-        let Some(verdict) = verdict else { return };
-        let Verdict { cpu, class, .. } = verdict;
-        if !verdict.counts {
+    fn record(&mut self, miss: Option<ClassedMiss>) {
+        let Some(miss) = miss else { return };
+        let ClassedMiss { cpu, class, .. } = miss;
+        if !miss.counts {
             return;
         }
         let of = &mut self.counts[cpu as usize].stall;
-        *of.class(class) += verdict.stall;
-        of.beyond[class as usize] += verdict.beyond;
+        *of.class(class) += miss.stall;
+        of.beyond[class as usize] += miss.beyond;
         let counts = &mut self.counts[cpu as usize];
         match class {
             Class::Cold => counts.cold += 1,

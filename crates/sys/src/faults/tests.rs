@@ -161,7 +161,7 @@ fn what_is_absent_in_a_child_is_copied_there() {
         return;
     };
     if !faults.hears_forks() {
-        skips::not_allowed("userfaultfd does not tell of forks");
+        skips::not_allowed("userfaultfd does not report forks");
         return;
     }
     let (theirs, mut area) = areas(4);

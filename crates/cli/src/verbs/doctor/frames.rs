@@ -235,8 +235,10 @@ mod tests {
             cache: "L2".into(),
             source: Source::Validated,
         };
-        let told = judge_colors(Ok(colors.clone()), true);
-        assert!(told.works == Works::Yes && told.found.contains("16 colors") && told.found.contains("bits 12 to 15"));
+        let judged = judge_colors(Ok(colors.clone()), true);
+        assert!(
+            judged.works == Works::Yes && judged.found.contains("16 colors") && judged.found.contains("bits 12 to 15")
+        );
         let forced = Colors {
             source: Source::Forced,
             ..colors

@@ -18,7 +18,7 @@ fn judge_nodes(count: usize, asked: io::Result<u32>) -> Facility {
     let (works, found, change) = match (count, &asked) {
         (0, _) => (
             Works::No,
-            "the kernel tells of no nodes".to_string(),
+            "the kernel reports no nodes".to_string(),
             Some("a kernel with CONFIG_NUMA".into()),
         ),
         (_, Err(error)) => (
@@ -161,7 +161,7 @@ fn judge_pressure(stalled: Option<f64>, alarm: io::Result<()>) -> Facility {
     let (works, found, change) = match (stalled, alarm) {
         (None, _) => (
             Works::No,
-            "/proc/pressure/memory tells nothing".to_string(),
+            "/proc/pressure/memory reports nothing".to_string(),
             Some("boot with psi=1 on the kernel's command line".into()),
         ),
         (Some(percent), Ok(())) => (
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn pressure_is_read_and_told() {
+    fn pressure_is_read_and_reported() {
         assert_eq!(judge_pressure(Some(0.0), Ok(())).works, Works::Yes);
         assert_eq!(judge_pressure(Some(0.0), Err(error(EACCES))).works, Works::Partly);
         assert!(judge_pressure(None, Ok(())).change.unwrap().contains("psi=1"));

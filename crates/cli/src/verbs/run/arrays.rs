@@ -2,14 +2,14 @@
 
 use protocol::{Alignment, CdpcReport, Chosen, Padded, Report, State, When};
 
-use super::told::time;
+use super::outcome::time;
 
-/// Reasons told.
+/// Reasons reported.
 const MOST_LINES: usize = 8;
 /// Arrays named of one set.
 const MOST_NAMES: usize = 4;
 
-/// Lines and ways of the first cache for data, as the kernel tells of them; what most processors have where it does not.
+/// Lines and ways of the first cache for data, as the kernel reports them; what most processors have where it does not.
 pub fn on_chip() -> Alignment {
     let caches = sys::caches::caches(&sys::Root::default(), 0).unwrap_or_default();
     let first = caches
@@ -22,7 +22,7 @@ pub fn on_chip() -> Alignment {
     known.unwrap_or_default()
 }
 
-pub fn told(report: &Report, cdpc: &CdpcReport) -> Vec<String> {
+pub fn report(report: &Report, cdpc: &CdpcReport) -> Vec<String> {
     if cdpc.loops == 0 {
         return silent(cdpc);
     }
@@ -110,7 +110,7 @@ fn silent(cdpc: &CdpcReport) -> Vec<String> {
     ];
     if cdpc.refused > 0 {
         lines[0] = format!(
-            "none of the {} that the program told of can be used; it ran unchanged",
+            "none of the {} that the program described can be used; it ran unchanged",
             count(cdpc.refused, "loop")
         );
     }

@@ -28,7 +28,7 @@ impl Named {
         }
     }
 
-    /// Finds all data of a plan. All that is not found is told at once; with `skip_missing` it is a note.
+    /// Finds all data of a plan. All that is not found is reported at once; with `skip_missing` it is a note.
     pub fn find(plan: &Plan, program: &Program, skip_missing: bool) -> Result<Named, Failure> {
         let mut named = Named {
             modules: modules(program),

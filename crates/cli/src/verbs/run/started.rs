@@ -50,13 +50,13 @@ impl Start<'_> {
             Supervisor::begin().map_err(|error| Failure::work(format!("cannot catch signals: {error}")))?;
         let folder = Folder::make()
             .map_err(|error| Failure::work(format!("cannot make a folder for temporary files (TMPDIR): {error}")))?;
-        let told = |what: &str| {
+        let failed = |what: &str| {
             let what = what.to_string();
             move |error: std::io::Error| Failure::work(format!("{what}: {error}"))
         };
         let library = preloadable(runtime()?, folder.path())?;
         let slate = folder.path().join("reports");
-        std::fs::create_dir(&slate).map_err(told("cannot make a folder for reports"))?;
+        std::fs::create_dir(&slate).map_err(failed("cannot make a folder for reports"))?;
         let before = std::env::var("LD_PRELOAD").ok().filter(|before| !before.is_empty());
         let path = folder.path().join("instructions");
         let instructions = Instructions {
@@ -87,7 +87,7 @@ impl Start<'_> {
         if let Some(forced) = &self.forced {
             command.env(live::discovery::VARIABLE, forced);
         }
-        let cannot = told(&format!("cannot run {}", self.command.to_string_lossy()));
+        let cannot = failed(&format!("cannot run {}", self.command.to_string_lossy()));
         let status = supervisor.run(command).map_err(cannot)?;
         // The program has run: nothing that goes wrong from here on changes how it ended.
         let (mut reports, mut notes) = (Vec::new(), Vec::new());

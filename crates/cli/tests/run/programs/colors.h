@@ -1,4 +1,4 @@
-/* Tells which colors the whole pages of some memory have: 4 bits of the frames' addresses, from bit 12. */
+/* Finds which colors the whole pages of some memory have: 4 bits of the frames' addresses, from bit 12. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>

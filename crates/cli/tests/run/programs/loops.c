@@ -1,4 +1,4 @@
-/* Tells of its parallel loops by hand, in every way that a program can; prints sums, and the colors of its pages where the
+/* Describes its parallel loops by hand, in every way that a program can; prints sums, and the colors of its pages where the
    first argument says to write them. */
 #define _GNU_SOURCE
 #include <domicile/summary.h>
@@ -52,21 +52,21 @@ static void work(double (*from)[COLUMNS], double (*to)[COLUMNS]) {
     for (int column = 0; column < COLUMNS; column++) to[row][column] = 0.5 * from[row][column] + row + column;
 }
 
-static FILE *told;
+static FILE *shown;
 
 /* Where an array is, and the color of each of its pages; -1 where it is not known. */
-static void tell(const char *name, const void *start, size_t bytes) {
-  if (!told) return;
+static void show(const char *name, const void *start, size_t bytes) {
+  if (!shown) return;
   int map = open("/proc/self/pagemap", O_RDONLY);
   uintptr_t from = (uintptr_t)start / 4096, to = ((uintptr_t)start + bytes + 4095) / 4096;
-  fprintf(told, "%s %ju:", name, (uintmax_t)(uintptr_t)start);
+  fprintf(shown, "%s %ju:", name, (uintmax_t)(uintptr_t)start);
   for (uintptr_t page = from; page < to; page++) {
     uint64_t entry = 0;
     int known = pread(map, &entry, 8, (off_t)(page * 8)) == 8 && entry >> 63 && (entry & ((1ull << 55) - 1));
-    fprintf(told, " %d", known ? (int)(entry & 15) : -1);
+    fprintf(shown, " %d", known ? (int)(entry & 15) : -1);
   }
-  fprintf(told, "\n");
-  fflush(told);
+  fprintf(shown, "\n");
+  fflush(shown);
   close(map);
 }
 
@@ -118,15 +118,15 @@ static void wrong(void) {
 
 int main(int count, char **arguments) {
   const char *what = count > 1 ? arguments[1] : "static";
-  if (count > 2) told = fopen(arguments[2], "w");
+  if (count > 2) shown = fopen(arguments[2], "w");
   if (!strcmp(what, "exit")) return 7;
   if (!strcmp(what, "gone")) _exit(8);
   if (!strcmp(what, "static")) {
     work(filled, zeros);
     printf("zeros %.1f fixed %.1f\n", sum(zeros[0], ROWS * COLUMNS), sum(fixed, 4096));
-    tell("zeros", zeros, sizeof zeros);
-    tell("filled", filled, sizeof filled);
-    tell("fixed", fixed, sizeof fixed);
+    show("zeros", zeros, sizeof zeros);
+    show("filled", filled, sizeof filled);
+    show("fixed", fixed, sizeof fixed);
   } else if (!strcmp(what, "alone")) {
     double (*one)[COLUMNS] = malloc(sizeof zeros), (*other)[COLUMNS] = calloc(ROWS, sizeof *other);
     void *both[] = {one, other};
@@ -134,15 +134,15 @@ int main(int count, char **arguments) {
     rows("alone", 2, both, sizeof zeros);
     work(one, other);
     printf("alone %.1f\n", sum(other[0], ROWS * COLUMNS));
-    tell("one", one, sizeof zeros);
-    tell("other", other, sizeof zeros);
+    show("one", one, sizeof zeros);
+    show("other", other, sizeof zeros);
   } else if (!strcmp(what, "heap")) {
     double (*one)[COLUMNS] = malloc(sizeof zeros), (*other)[COLUMNS] = calloc(ROWS, sizeof *other);
     for (int row = 0; row < ROWS; row++)
       for (int column = 0; column < COLUMNS; column++) one[row][column] = row * column;
     steps(one, other, 40);
-    tell("one", one, sizeof zeros);
-    tell("other", other, sizeof zeros);
+    show("one", one, sizeof zeros);
+    show("other", other, sizeof zeros);
     free(one);
     free(other);
   } else if (!strcmp(what, "fork")) {
@@ -173,7 +173,7 @@ int main(int count, char **arguments) {
       turns &= (int)(uintptr_t)result;
     }
     printf("turns %d value %d\n", turns, both[0][ROWS - 1][7] == 1 && both[1][0][7] == 0);
-    tell("first", both[0], sizeof *both);
+    show("first", both[0], sizeof *both);
   } else if (!strcmp(what, "wrong")) {
     wrong();
     printf("alive\n");

@@ -8,7 +8,7 @@ use sys::ready::Wanted;
 
 use super::{DOOR, LISTENER, MANNERS, REST, Server};
 use crate::daemon::broker::Calm;
-use crate::daemon::pressure::{Signs, Verdict, least};
+use crate::daemon::pressure::{PressureAction, Signs, least};
 
 /// Windows of the stock that are checked at a time: 64 Mi pages an hour, for a thousandth of a cpu.
 const CHECKED: usize = 32;
@@ -44,7 +44,7 @@ impl Server {
         };
         let (stalled, alarm) = (signs.stalled, signs.alarm);
         match self.watch.look(now, &signs, self.broker.stock.len()) {
-            Verdict::GiveUp(frames) => {
+            PressureAction::GiveUp(frames) => {
                 if frames > 0 {
                     tracing::warn!(
                         frames,
@@ -63,7 +63,7 @@ impl Server {
                     self.complain(now, &format!("frames cannot be let go: {error}"));
                 }
             }
-            Verdict::Collect(frames) => {
+            PressureAction::Collect(frames) => {
                 self.allowance = frames;
                 self.broker.takes_back = frames > 0;
             }

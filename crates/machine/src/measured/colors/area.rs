@@ -68,7 +68,7 @@ impl Ground {
         if huge.len() * HUGE < BYTES_MIN {
             return Err(format!(
                 "which frames pages have is not known: /proc/self/pagemap hides them from this user, and of {parts} huge \
-                 pages asked for there are {}; `domicile doctor` tells what to change",
+                 pages asked for there are {}; `domicile doctor` says what to change",
                 huge.len()
             ));
         }

@@ -60,12 +60,12 @@ pub struct Finding {
     pub times: Option<Times>,
     pub steps: Vec<Step>,
     pub tests: Vec<Bits>,
-    pub verdict: Verdict,
+    pub verdict: ColorVerdict,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "is")]
-pub enum Verdict {
+pub enum ColorVerdict {
     /// Pages that agree in these bits compete, pages that differ in any do not.
     Colors {
         first_bit: u32,

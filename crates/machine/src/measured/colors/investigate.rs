@@ -6,9 +6,9 @@
 //! these very pages, whose numbers may compete for sets of the TLB just as their lines do for sets of
 //! a cache, and is taken off the first.
 
-use super::finding::{Bits, Finding, Step, Suspect, Verdict};
+use super::finding::{Bits, ColorVerdict, Finding, Step, Suspect};
 use super::sets::{FIRST_BIT, Known, LINES, Sorted, dense, sparse};
-use super::verdict::{Effect, Knee, Times, Trial, effect, knee, median, run, telling};
+use super::verdict::{Effect, Knee, Times, Trial, decisive, effect, knee, median, run};
 use crate::measured::Effort;
 use crate::measured::chase::Random;
 
@@ -145,10 +145,10 @@ impl<S: Stopwatch> Court<'_, S> {
             times: None,
             steps: Vec::new(),
             tests: Vec::new(),
-            verdict: Verdict::Unclear { reason: String::new() },
+            verdict: ColorVerdict::Unclear { reason: String::new() },
         };
         finding.verdict = if bits == 0 {
-            Verdict::Nothing {
+            ColorVerdict::Nothing {
                 reason: "a page covers all its sets".into(),
                 confidence: 1.0,
             }
@@ -170,7 +170,7 @@ impl<S: Stopwatch> Court<'_, S> {
             if times.differ() {
                 self.try_colors(suspect, times, &mut finding)
             } else {
-                Verdict::Unclear {
+                ColorVerdict::Unclear {
                     reason: format!(
                         "loads that it serves and loads that it does not cannot be told apart by time ({inside_ns:.1} and \
                          {outside_ns:.1} ns)"
@@ -181,12 +181,12 @@ impl<S: Stopwatch> Court<'_, S> {
         finding
     }
 
-    fn try_colors(&mut self, suspect: &Suspect, times: Times, finding: &mut Finding) -> Verdict {
+    fn try_colors(&mut self, suspect: &Suspect, times: Times, finding: &mut Finding) -> ColorVerdict {
         let sorted = Sorted::new(self.pages, finding.first_bit, finding.bits);
         let most = sorted.most();
         let counts = counts(most, suspect.ways);
         if most < suspect.ways as usize * 2 {
-            return Verdict::Unclear {
+            return ColorVerdict::Unclear {
                 reason: format!(
                     "of pages that agree in bits {} there are only {most} at hand, too few to fill {} ways twice",
                     span(finding.first_bit, finding.bits),
@@ -199,7 +199,7 @@ impl<S: Stopwatch> Court<'_, S> {
         match knee(&steps, times) {
             Knee::At(pages) if pages >= PAGES_MIN => {}
             Knee::At(_) | Knee::AtOnce => {
-                return Verdict::Unclear {
+                return ColorVerdict::Unclear {
                     reason: "even the smallest sets of pages do not stay in it: others use it at the same time".into(),
                 };
             }
@@ -207,7 +207,7 @@ impl<S: Stopwatch> Court<'_, S> {
             Knee::Never => return never(&sorted, &steps, suspect, times),
         }
         let singles = (0..finding.bits).map(|bit| 1u64 << bit);
-        let counts = telling(&steps, times);
+        let counts = decisive(&steps, times);
         if counts.is_empty() {
             return noise();
         }
@@ -227,7 +227,7 @@ impl<S: Stopwatch> Court<'_, S> {
             if unclear {
                 return noise();
             }
-            return Verdict::Nothing {
+            return ColorVerdict::Nothing {
                 reason: format!(
                     "pages that agree in bits {} compete for it, and pages that differ in one of them do so just as much",
                     span(finding.first_bit, finding.bits)
@@ -248,7 +248,7 @@ impl<S: Stopwatch> Court<'_, S> {
         times: Times,
         mut chances: f64,
         finding: &mut Finding,
-    ) -> Verdict {
+    ) -> ColorVerdict {
         let first_bit = finding.first_bit + first;
         let sorted = Sorted::new(self.pages, first_bit, length);
         let most = sorted.most();
@@ -257,7 +257,7 @@ impl<S: Stopwatch> Court<'_, S> {
             Knee::At(pages) if pages >= PAGES_MIN => pages,
             Knee::Noise => return noise(),
             _ => {
-                return Verdict::Nothing {
+                return ColorVerdict::Nothing {
                     reason: format!(
                         "bits {} separate pages only where the other bits are equal too: the index is a hash",
                         span(first_bit, length)
@@ -266,7 +266,7 @@ impl<S: Stopwatch> Court<'_, S> {
                 };
             }
         };
-        let counts = telling(&steps, times);
+        let counts = decisive(&steps, times);
         if counts.is_empty() {
             return noise();
         }
@@ -280,7 +280,7 @@ impl<S: Stopwatch> Court<'_, S> {
                 Effect::Separates { chance } => chances += chance,
                 Effect::Unclear => return noise(),
                 Effect::Nothing { .. } => {
-                    return Verdict::Nothing {
+                    return ColorVerdict::Nothing {
                         reason: format!(
                             "pages that differ in bits {} together compete all the same: the index is a hash of them",
                             finding.tests.last().map(|test| list(&test.bits)).unwrap_or_default()
@@ -290,7 +290,7 @@ impl<S: Stopwatch> Court<'_, S> {
                 }
             }
         }
-        Verdict::Colors {
+        ColorVerdict::Colors {
             first_bit,
             bits: length,
             pages,
@@ -370,22 +370,22 @@ fn summary(trial: &Trial) -> Step {
     }
 }
 
-fn noise() -> Verdict {
-    Verdict::Unclear {
+fn noise() -> ColorVerdict {
+    ColorVerdict::Unclear {
         reason: "the times contradict each other: the machine is too busy to tell; try again with --careful --fresh"
             .into(),
     }
 }
 
 /// Sets of equal pages stay in the cache however large they are.
-fn never(sorted: &Sorted, steps: &[Trial], suspect: &Suspect, times: Times) -> Verdict {
+fn never(sorted: &Sorted, steps: &[Trial], suspect: &Suspect, times: Times) -> ColorVerdict {
     let crowded: Vec<Trial> = steps
         .iter()
         .filter(|trial| trial.pages as u64 >= u64::from(suspect.ways) * 3 / 2)
         .cloned()
         .collect();
     match effect(&crowded, times) {
-        Effect::Nothing { chance } => Verdict::Nothing {
+        Effect::Nothing { chance } => ColorVerdict::Nothing {
             reason: format!(
                 "{} pages that agree in bits {} stay in it as well as mixed ones, where {} ways would hold {}",
                 steps.last().map_or(0, |trial| trial.pages),

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::finding::{Finding, Suspect, Verdict};
+use super::finding::{ColorVerdict, Finding, Suspect};
 use super::investigate::{Stopwatch, investigate};
 use super::sets::Known;
 use crate::measured::Effort;
@@ -184,7 +184,7 @@ fn tried(mut model: Model) -> Vec<Finding> {
 
 fn is_colors(finding: &Finding) -> Option<(u32, u32, usize)> {
     match finding.verdict {
-        Verdict::Colors {
+        ColorVerdict::Colors {
             first_bit, bits, pages, ..
         } => Some((first_bit, bits, pages)),
         _ => None,
@@ -215,7 +215,7 @@ fn replacement_at_random_hides_no_color() {
 #[test]
 fn a_host_that_scatters_leaves_no_colors() {
     for finding in tried(Model::new().scattered()) {
-        assert!(matches!(finding.verdict, Verdict::Nothing { .. }), "{finding:#?}");
+        assert!(matches!(finding.verdict, ColorVerdict::Nothing { .. }), "{finding:#?}");
     }
 }
 
@@ -224,7 +224,7 @@ fn translation_that_depends_on_the_bits_is_no_color() {
     let mut model = Model::new().scattered();
     model.refill_ns = 30.0;
     for finding in tried(model) {
-        assert!(matches!(finding.verdict, Verdict::Nothing { .. }), "{finding:#?}");
+        assert!(matches!(finding.verdict, ColorVerdict::Nothing { .. }), "{finding:#?}");
     }
     // And hides none that are there.
     let mut model = Model::new();

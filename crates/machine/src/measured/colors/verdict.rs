@@ -133,10 +133,10 @@ pub fn knee(trials: &[Trial], times: Times) -> Knee {
     }
 }
 
-/// Numbers of pages at which a flipped bit, which halves the pages of each color, tells the most: those
+/// Numbers of pages at which a flipped bit, which halves the pages of each color, shows the most: those
 /// where the share of misses is farthest above that of half as many pages. At most two; none where no number
-/// tells more than [`LIMIT`].
-pub fn telling(trials: &[Trial], times: Times) -> Vec<usize> {
+/// shows more than [`LIMIT`].
+pub fn decisive(trials: &[Trial], times: Times) -> Vec<usize> {
     let missed = |trial: &Trial| times.missed(median(&trial.same)).clamp(0.0, 1.0);
     let mut gains: Vec<(f64, usize)> = trials
         .iter()
@@ -147,7 +147,7 @@ pub fn telling(trials: &[Trial], times: Times) -> Vec<usize> {
             (gain > LIMIT).then_some((gain, trial.pages))
         })
         .collect();
-    // Numbers that tell about the same: the one in their middle is the farthest from either edge.
+    // Numbers that show about the same: the one in their middle is the farthest from either edge.
     let most = gains.iter().map(|(gain, _)| *gain).fold(0.0, f64::max);
     gains.retain(|(gain, _)| *gain > most - LIMIT / 2.0);
     let middle = gains.len().saturating_sub(1) / 2;
@@ -264,13 +264,13 @@ mod tests {
             (32, 13.0),
             (48, 13.0),
         ]);
-        let counts = telling(&rising, TIMES);
+        let counts = decisive(&rising, TIMES);
         assert_eq!(counts, [24, 28]);
         // Replacement at random: slow to rise.
         let slow = sweep(&[(4, 3.2), (6, 5.0), (8, 7.0), (12, 10.0), (16, 12.0), (24, 13.0)]);
-        assert!(telling(&slow, TIMES).iter().all(|count| (8..=16).contains(count)));
-        assert!(telling(&sweep(&[(8, 3.0), (16, 3.1), (24, 3.0)]), TIMES).is_empty());
-        assert!(telling(&[], TIMES).is_empty());
+        assert!(decisive(&slow, TIMES).iter().all(|count| (8..=16).contains(count)));
+        assert!(decisive(&sweep(&[(8, 3.0), (16, 3.1), (24, 3.0)]), TIMES).is_empty());
+        assert!(decisive(&[], TIMES).is_empty());
     }
 
     #[test]

@@ -15,10 +15,10 @@ use crate::pages::PageTable;
 
 impl Detail {
     /// Adds what was asked for to the outcome of a run that has ended.
-    pub fn tell(mut self, run: &mut Simulated, layout: &Layout, table: &PageTable, names: &Names) {
+    pub fn report(mut self, run: &mut Simulated, layout: &Layout, table: &PageTable, names: &Names) {
         let classes = self.classes;
         let outcome = &mut run.outcome;
-        run.curves = self.curves.take().map(|curves| curves.tell());
+        run.curves = self.curves.take().map(|curves| curves.report());
         let caches = |row: Row| misses(layout, row, classes);
         if let Some(rows) = &mut self.threads {
             let threads = self.references.len().max(names.tables.threads.len());

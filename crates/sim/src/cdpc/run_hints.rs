@@ -8,13 +8,13 @@ use policy::cdpc::{self, Hints, PageColors};
 use results::Cdpc;
 
 use super::derive::derive;
-use super::gather::{Malformed, Said};
+use super::gather::{Described, Malformed};
 use super::touches::Touches;
 use crate::error::SimError;
 
 /// The hints of all processes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct RunHints {
     pub from: &'static str,
     pub loops: u64,
     pub malformed: Malformed,
@@ -24,15 +24,15 @@ pub struct Told {
     pub(super) machine: cdpc::Machine,
 }
 
-impl Told {
-    fn new(from: &'static str, machine: &cdpc::Machine, spaces: Vec<(u32, Hints)>) -> Told {
+impl RunHints {
+    fn new(from: &'static str, machine: &cdpc::Machine, spaces: Vec<(u32, Hints)>) -> RunHints {
         let colors = spaces.iter().flat_map(|(space, hints)| {
             hints.pages.iter().map(|hint| {
                 let (space, number) = (*space, hint.page);
                 (Page { space, number }, hint.color)
             })
         });
-        Told {
+        RunHints {
             from,
             loops: 0,
             malformed: Malformed::default(),
@@ -42,23 +42,28 @@ impl Told {
         }
     }
 
-    /// Hints from what was said of loops; with `ways` of the cache, weighed against what static policies do. What is wrong with a loop beside others is found here: it is left out.
-    pub fn of_summaries(mut said: Said, machine: &cdpc::Machine, ways: Option<u32>) -> Result<Told, SimError> {
+    /// Hints from what the program described of its loops; with `ways` of the cache, weighed against what static policies do. A loop
+    /// that is wrong beside others shows here, and is left out.
+    pub fn of_summaries(
+        mut described: Described,
+        machine: &cdpc::Machine,
+        ways: Option<u32>,
+    ) -> Result<RunHints, SimError> {
         let mut spaces = Vec::new();
-        for (space, program) in &mut said.programs {
+        for (space, program) in &mut described.programs {
             let made = program.hints(machine, ways);
             let (hints, dropped) = made.map_err(|error| SimError::Hints(error.to_string()))?;
             for wrong in dropped {
-                said.malformed.add(wrong.to_string());
+                described.malformed.add(wrong.to_string());
             }
             if !program.loops().is_empty() {
                 spaces.push((*space, hints));
             }
         }
-        Ok(Told {
-            loops: said.count(),
-            malformed: said.malformed,
-            ..Told::new("summaries", machine, spaces)
+        Ok(RunHints {
+            loops: described.count(),
+            malformed: described.malformed,
+            ..RunHints::new("summaries", machine, spaces)
         })
     }
 
@@ -68,11 +73,11 @@ impl Told {
         malformed: Malformed,
         machine: &cdpc::Machine,
         ways: Option<u32>,
-    ) -> Result<Told, SimError> {
+    ) -> Result<RunHints, SimError> {
         let spaces = derive(touches, machine, ways)?;
-        Ok(Told {
+        Ok(RunHints {
             malformed,
-            ..Told::new("trace", machine, spaces)
+            ..RunHints::new("trace", machine, spaces)
         })
     }
 
@@ -104,7 +109,7 @@ impl Told {
             colors: self.machine.colors,
             asked,
             honoured,
-            malformed: self.malformed.told.clone(),
+            malformed: self.malformed.first.clone(),
             malformed_summaries: self.malformed.count,
         }
     }

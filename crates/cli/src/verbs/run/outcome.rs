@@ -5,7 +5,7 @@ use std::fmt::Write;
 use live::Colors;
 use results::run::{DataReport, Report, Run, State};
 
-/// Names and reasons told of one data set.
+/// Names and reasons reported of one data set.
 const MOST_LINES: usize = 8;
 
 /// The end of a run with these colors, which were looked for beforehand.
@@ -33,12 +33,12 @@ pub fn text(run: &Run) -> String {
         lines.push("the colors are forced: nothing says that they are any on this machine".to_string());
     }
     for process in &run.processes {
-        lines.extend(told(process));
+        lines.extend(of_process(process));
     }
     lines.iter().map(|line| format!("domicile: {line}\n")).collect()
 }
 
-fn told(report: &Report) -> Vec<String> {
+fn of_process(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     match report.state {
         State::Failed => lines.push("nothing was placed; the program ran as without a plan".to_string()),
@@ -50,7 +50,7 @@ fn told(report: &Report) -> Vec<String> {
         State::Passive | State::Ended => {}
     }
     if let Some(cdpc) = &report.cdpc {
-        lines.extend(super::arrays::told(report, cdpc));
+        lines.extend(super::arrays::report(report, cdpc));
     } else if report.state != State::Failed {
         let (start, allocations) = (time(report.start_us), time(report.allocation_us));
         lines.push(format!(
