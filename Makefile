@@ -58,13 +58,13 @@ bench:
 	@crates/sim/tests/oracles/pycachesim.sh
 	@bench/run
 
+PAPERS = $(patsubst papers/%/paper.toml,%,$(wildcard papers/*/paper.toml))
+
 reproduce:
 	@setup/debian reproduce
 	@$(MAKE) --no-print-directory build
 	$(MAKE) --no-print-directory -C workloads
-	target/release/domicile reproduce philbin96 $(REPRODUCE_FLAGS)
-	target/release/domicile reproduce ding11 $(REPRODUCE_FLAGS)
-	target/release/domicile reproduce bugnion96 $(REPRODUCE_FLAGS)
+	for paper in $(PAPERS); do target/release/domicile reproduce $$paper $(REPRODUCE_FLAGS) || exit; done
 
 docs: book
 	$(CARGO) run $(CARGO_FLAGS) -q -p xtask -- generate

@@ -26,7 +26,7 @@ mod watch;
 pub use error::ReproduceError;
 pub use line::Line;
 pub use paper::{Item, Kind, Malformed, Paper};
-pub use papers::{bugnion96, ding11, philbin96};
+pub use papers::{About, Choice, PAPERS, Source};
 pub use plot::plot;
 pub use record::Keeping;
 pub use reproduce::{Options, Reproduction, Section};

@@ -4,14 +4,13 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use crate::grid::Grid;
+use crate::papers::About;
 
 /// A paper and what of it is reproduced.
 #[derive(Clone, Debug)]
 pub struct Paper {
     pub name: &'static str,
-    pub title: &'static str,
-    /// The machine that its counts are simulated on.
-    pub machine: &'static str,
+    pub about: About,
     /// In the order of the paper.
     pub items: Vec<Item>,
 }
@@ -175,13 +174,19 @@ pub struct Malformed {
     what: String,
 }
 
+impl Malformed {
+    pub(crate) fn new(paper: &'static str, file: &str, what: String) -> Malformed {
+        Malformed {
+            paper,
+            item: file.to_string(),
+            what,
+        }
+    }
+}
+
 /// Reads one item's file.
 pub(crate) fn item(paper: &'static str, name: &str, text: &str) -> Result<Item, Malformed> {
-    let wrong = |what: String| Malformed {
-        paper,
-        item: name.to_string(),
-        what,
-    };
+    let wrong = |what: String| Malformed::new(paper, name, what);
     let mut item: Item = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
     item.name = name.to_string();
     item.check().map_err(wrong)?;

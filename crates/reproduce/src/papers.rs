@@ -1,56 +1,148 @@
-//! The papers whose tables and figures are here as data.
+//! The papers whose tables and figures are here as data. A further one is its folder in `papers/` and its entry in
+//! [`PAPERS`]: command line, manual, completions and refusals follow from what its files say.
 
-use crate::paper::{Malformed, Paper, item};
+use serde::Deserialize;
 
-macro_rules! items {
+use crate::paper::{Item, Kind, Malformed, Paper, item};
+
+/// A paper's files, as they are compiled in.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// The name of its folder, by which it is asked for.
+    pub name: &'static str,
+    /// `paper.toml`.
+    pub about: &'static str,
+    /// Name and text of each table and figure, in the order of the paper.
+    pub items: &'static [(&'static str, &'static str)],
+}
+
+macro_rules! paper {
     ($paper:literal: $($item:literal)*) => {
-        &[$(($item, include_str!(concat!("../../../papers/", $paper, "/", $item, ".toml")))),*]
+        Source {
+            name: $paper,
+            about: include_str!(concat!("../../../papers/", $paper, "/paper.toml")),
+            items: &[$(($item, include_str!(concat!("../../../papers/", $paper, "/", $item, ".toml")))),*],
+        }
     };
 }
 
-const PHILBIN96: &[(&str, &str)] = items! {
-    "philbin96": "table1" "table2" "table3" "table4" "table5" "table6" "table7" "table8" "table9" "figure4"
-};
+/// All papers.
+pub const PAPERS: &[Source] = &[
+    paper!("philbin96": "table1" "table2" "table3" "table4" "table5" "table6" "table7" "table8" "table9" "figure4"),
+    paper!("ding11": "figure5" "figure6" "figure7" "figure8" "figure9" "figure10" "figure11" "figure12" "figure13"),
+    paper!("bugnion96": "figure2" "figure3" "figure5" "figure6" "figure7" "figure8" "figure9" "table2"),
+];
 
-const DING11: &[(&str, &str)] = items! {
-    "ding11": "figure5" "figure6" "figure7" "figure8" "figure9" "figure10" "figure11" "figure12" "figure13"
-};
-
-const BUGNION96: &[(&str, &str)] = items! {
-    "bugnion96": "figure2" "figure3" "figure5" "figure6" "figure7" "figure8" "figure9" "table2"
-};
-
-/// Philbin and others, ASPLOS 1996.
-pub fn philbin96() -> Result<Paper, Malformed> {
-    let items = PHILBIN96.iter().map(|(name, text)| item("philbin96", name, text));
-    Ok(Paper {
-        name: "philbin96",
-        title: "Thread Scheduling for Cache Locality",
-        machine: "sgi-power-indigo2-r8000",
-        items: items.collect::<Result<_, _>>()?,
-    })
+/// What is said of a paper as a whole.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct About {
+    pub authors: String,
+    pub title: String,
+    pub year: u16,
+    /// The preset of the machine that its counts are simulated on.
+    pub machine: String,
+    /// The options that its items take beside those of all papers.
+    pub options: Vec<Choice>,
+    /// What its sizes are, where it does not take [`Choice::Size`].
+    pub sizes: Option<String>,
+    /// The items that can be drawn.
+    pub drawn: Vec<String>,
+    /// What `--full` does beside more rounds.
+    pub full: Option<String>,
+    /// A sentence for the manual: what is different about it.
+    pub note: Option<String>,
+    /// Command lines for the manual, from the item on.
+    pub examples: Vec<String>,
 }
 
-/// Ding, Wang and Zhang, PPoPP 2011.
-pub fn ding11() -> Result<Paper, Malformed> {
-    let items = DING11.iter().map(|(name, text)| item("ding11", name, text));
-    Ok(Paper {
-        name: "ding11",
-        title: "ULCC: A User-Level Facility for Optimizing Shared Cache Performance on Multicores",
-        machine: "clovertown-x5355",
-        items: items.collect::<Result<_, _>>()?,
-    })
+/// What can be chosen of some papers only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Choice {
+    Size,
+    Cache,
+    Program,
+    Cpus,
 }
 
-/// Bugnion, Anderson, Mowry, Rosenblum and Lam, ASPLOS 1996.
-pub fn bugnion96() -> Result<Paper, Malformed> {
-    let items = BUGNION96.iter().map(|(name, text)| item("bugnion96", name, text));
-    Ok(Paper {
-        name: "bugnion96",
-        title: "Compiler-Directed Page Coloring for Multiprocessors",
-        machine: "simos-r4400",
-        items: items.collect::<Result<_, _>>()?,
-    })
+impl Source {
+    /// What is said of the paper as a whole.
+    pub fn about(&self) -> Result<About, Malformed> {
+        let about: Result<About, _> = toml::from_str(self.about);
+        about.map_err(|error| Malformed::new(self.name, "paper", error.to_string()))
+    }
+
+    /// The paper with all its items.
+    pub fn read(&self) -> Result<Paper, Malformed> {
+        let items = self.items.iter().map(|(name, text)| item(self.name, name, text));
+        let paper = Paper {
+            name: self.name,
+            about: self.about()?,
+            items: items.collect::<Result<_, _>>()?,
+        };
+        paper.check().map_err(|what| Malformed::new(self.name, "paper", what))?;
+        Ok(paper)
+    }
+
+    /// Whether all of its items can be drawn, by what is said of it.
+    pub fn draws_all(&self, about: &About) -> bool {
+        about.drawn.len() == self.items.len()
+    }
+}
+
+impl Paper {
+    /// What is said of the paper holds for its items.
+    fn check(&self) -> Result<(), String> {
+        let drawn = self.items.iter().filter(|item| item.is_drawn()).map(|item| &item.name);
+        if !drawn.eq(&self.about.drawn) {
+            return Err("`drawn` is not those items that can be drawn".to_string());
+        }
+        let any = |kinds: &[Kind]| self.items.iter().any(|item| kinds.contains(&item.kind));
+        for (choices, kinds) in [
+            (
+                [Choice::Size, Choice::Cache],
+                &[Kind::Times, Kind::Counts, Kind::Blocks][..],
+            ),
+            ([Choice::Program, Choice::Cpus], &[Kind::Grid]),
+        ] {
+            for choice in choices {
+                if self.about.options.contains(&choice) != any(kinds) {
+                    return Err(format!("`options` and the items do not agree on {}", choice.option()));
+                }
+            }
+        }
+        if self.about.sizes.is_some() == self.about.options.contains(&Choice::Size) {
+            return Err("either sizes can be chosen, or `sizes` says what they are".to_string());
+        }
+        Ok(())
+    }
+}
+
+impl Choice {
+    /// The option of the command line.
+    pub fn option(self) -> &'static str {
+        match self {
+            Choice::Size => "--size",
+            Choice::Cache => "--cache",
+            Choice::Program => "--program",
+            Choice::Cpus => "--cpus",
+        }
+    }
+}
+
+impl Item {
+    /// Whether there is a picture of it: times over block sizes, and grids.
+    pub fn is_drawn(&self) -> bool {
+        matches!(self.kind, Kind::Blocks | Kind::Grid)
+    }
+}
+
+/// A paper by its name.
+#[cfg(test)]
+pub fn read(name: &str) -> Paper {
+    let source = PAPERS.iter().find(|source| source.name == name).unwrap();
+    source.read().unwrap()
 }
 
 #[cfg(test)]
@@ -65,7 +157,7 @@ mod tests {
     /// The paper's sums hold to its last digit; a number that was copied wrongly breaks one.
     #[test]
     fn the_papers_numbers_add_up() {
-        let paper = philbin96().unwrap();
+        let paper = read("philbin96");
         assert_eq!(paper.items.len(), 10);
         for item in paper.items.iter().filter(|item| item.kind == Kind::Counts) {
             // A column of our own has none of the paper's numbers.
@@ -91,7 +183,7 @@ mod tests {
     /// What the paper's text says of its tables, in its own words and numbers.
     #[test]
     fn the_text_agrees_with_the_tables() {
-        let paper = philbin96().unwrap();
+        let paper = read("philbin96");
         let table = |name: &str| paper.items.iter().find(|item| item.name == name).unwrap();
         let less = |name, row, a, b| value(table(name), row, a) - value(table(name), row, b);
         // "reduces the number of instruction and data references by 3,204M and 2,494M"
@@ -130,7 +222,7 @@ mod tests {
     /// What the text of sections 4.2 and 4.3 says of figures that are drawn without numbers.
     #[test]
     fn the_text_of_ding11_is_all_that_its_figures_print() {
-        let paper = ding11().unwrap();
+        let paper = read("ding11");
         let printed = |name: &str| -> Vec<(String, f64)> {
             let item = paper.items.iter().find(|item| item.name == name).unwrap();
             let columns = item.columns.iter().enumerate();
@@ -162,7 +254,7 @@ mod tests {
     fn table_2_of_bugnion96_adds_up() {
         // What SPEC took as the SparcStation10's seconds, in the order of the table.
         const REFERENCE: [f64; 10] = [3700., 8600., 1400., 2400., 2500., 2200., 4100., 2100., 9600., 3000.];
-        let paper = bugnion96().unwrap();
+        let paper = read("bugnion96");
         let table = paper.items.iter().find(|item| item.name == "table2").unwrap();
         let programs: Vec<&crate::paper::Row> = table.rows.iter().filter(|row| row.name != "SPEC95fp").collect();
         assert_eq!((programs.len(), table.columns.len()), (10, 9));
@@ -212,7 +304,7 @@ mod tests {
     /// What the text gives in numbers of figures 6 to 9, and that items which share cells ask for the same ones.
     #[test]
     fn the_text_of_bugnion96_is_all_that_its_figures_print() {
-        let paper = bugnion96().unwrap();
+        let paper = read("bugnion96");
         let grid = |name: &str| {
             let item = paper.items.iter().find(|item| item.name == name).unwrap();
             item.grid.as_ref().filter(|_| item.kind == Kind::Grid).unwrap()
@@ -250,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_figure_of_pairs_has_the_runs_of_its_counts() {
-        let paper = ding11().unwrap();
+        let paper = read("ding11");
         let pairs: Vec<&Item> = paper.items.iter().filter(|item| item.kind == Kind::Pairs).collect();
         assert_eq!(pairs.len(), 4);
         for item in pairs {

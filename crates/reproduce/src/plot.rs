@@ -150,10 +150,10 @@ pub(crate) fn escape(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::line::{Line, Place};
-    use crate::papers::philbin96;
+    use crate::papers;
 
     fn section(value: impl Fn(usize, usize) -> Option<f64>) -> Section {
-        let item = philbin96().unwrap().items.pop().unwrap();
+        let item = papers::read("philbin96").items.pop().unwrap();
         assert_eq!(item.name, "figure4");
         let mut lines = Vec::new();
         for (r, row) in item.rows.iter().enumerate() {

@@ -65,7 +65,7 @@ impl<'a> Reproduction<'a> {
             paper,
             options,
             watch,
-            machine: machine::load(paper.machine)?,
+            machine: machine::load(&paper.about.machine)?,
             measured: None,
         })
     }
@@ -185,7 +185,7 @@ impl<'a> Reproduction<'a> {
         section.notes.push(format!(
             "counted: the programs' own references at size {n}, simulated on {} with the colors of frames those of \
              their pages (the paper's simulator worked with virtual addresses); start-up is left out",
-            self.paper.machine
+            self.paper.about.machine
         ));
         Ok(())
     }

@@ -138,7 +138,7 @@ impl Reproduction<'_> {
         section.notes.push(format!(
             "simulated on {}, thread after thread on cpus that share a cache; random is Linux as it is, slots what the program \
              asks for; {}",
-            self.paper.machine,
+            self.paper.about.machine,
             if self.options.full {
                 "the paper's whole size"
             } else {

@@ -126,11 +126,11 @@ fn grouped(value: f64) -> String {
 mod tests {
     use super::*;
     use crate::line::Place;
-    use crate::papers::philbin96;
+    use crate::papers;
 
     #[test]
     fn a_section_reads_like_the_papers_table() {
-        let paper = philbin96().unwrap();
+        let paper = papers::read("philbin96");
         let item = paper.items.iter().find(|item| item.name == "table3").unwrap();
         let place = |row, column, unit| Place {
             paper: "philbin96",

@@ -1,11 +1,13 @@
 //! `domicile reproduce`: a paper's numbers beside ours.
 
+mod words;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-use ::reproduce::{Item, Keeping, Kind, Line, Options, Paper, Reproduction, Section, Step};
-use clap::{Args, ValueEnum};
+use ::reproduce::{Choice, Keeping, Line, Options, PAPERS, Paper, Reproduction, Section, Step};
+use clap::Args;
 use indicatif::ProgressBar;
 
 use super::Done;
@@ -14,34 +16,22 @@ use crate::destination::{Destination, Overwrite};
 use crate::failure::Failure;
 use crate::progress;
 
-/// Reproduce the tables and figures of a paper
-///
-/// Prints the paper's number beside ours and the ratio. Without an item, all of them: the counts of references and misses
-/// at the paper's size, simulated on the paper's machine (some minutes the first time; counts are kept and found again),
-/// and times measured here, at sizes scaled to the cache that this process really gets. Times with cache slots are
-/// measured only where page colors are real (`domicile probe`); elsewhere they are simulated, and it says so. Everything of
-/// bugnion96 is simulated, with the paper's conclusions held against what comes out. With --json, one array of
-/// objects with paper, item, row, column, paper_value, value and ratio; what cannot be had is null, with a reason.
-///
-/// The programs are those of `workloads/`: `make reproduce` builds and runs everything.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  domicile reproduce philbin96 table7\n  \
-                        domicile reproduce philbin96 --full --json > philbin96.json\n  \
-                        domicile reproduce philbin96 figure4 --plot figure4.svg\n  \
-                        domicile reproduce ding11 figure10\n  \
-                        domicile reproduce bugnion96 figure6 --program tomcatv --cpus 8")]
+#[command(
+    about = "Reproduce the tables and figures of a paper",
+    long_about = words::manual(),
+    after_help = words::examples()
+)]
 pub struct Reproduce {
     /// The paper
-    #[arg(value_enum)]
-    paper: Name,
+    #[arg(value_parser = words::papers().names())]
+    paper: String,
 
     /// A table or figure, such as table3 or figure10; can be repeated [default: all]
     #[arg(value_name = "ITEM")]
     items: Vec<String>,
 
-    /// More rounds of everything that is timed; of ding11 also the paper's whole sizes, which takes hours; of
-    /// bugnion96 all programs with 1 to 16 cpus, which takes half an hour
-    #[arg(long)]
+    #[arg(long, help = words::full())]
     full: bool,
 
     /// Rounds of everything that is timed; medians are reported
@@ -56,12 +46,10 @@ pub struct Reproduce {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     size: Option<u64>,
 
-    /// Only this program, of bugnion96; can be repeated [default: those that take minutes]
-    #[arg(long = "program", value_name = "NAME")]
+    #[arg(long = "program", value_name = "NAME", help = words::program())]
     only: Vec<String>,
 
-    /// Only this number of cpus, of bugnion96; can be repeated [default: some of 1 to 16]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
+    #[arg(long, value_name = "N", help = words::cpus(), value_parser = clap::value_parser!(u32).range(1..=16))]
     cpus: Vec<u32>,
 
     /// Folder of the programs, with count/ and time/ in it [default: beside the command, or the source tree's]
@@ -80,32 +68,18 @@ pub struct Reproduce {
     #[arg(long)]
     afresh: bool,
 
-    /// Draw the one figure asked for into this file (SVG): figure4 of philbin96, any of bugnion96
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help = words::plot())]
     plot: Option<PathBuf>,
 
     #[command(flatten)]
     overwrite: Overwrite,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Name {
-    /// Philbin and others, "Thread Scheduling for Cache Locality" (1996)
-    Philbin96,
-    /// Ding, Wang and Zhang, "ULCC: A User-Level Facility for Optimizing Shared Cache Performance on Multicores" (2011)
-    Ding11,
-    /// Bugnion and others, "Compiler-Directed Page Coloring for Multiprocessors" (1996)
-    Bugnion96,
-}
-
 impl Reproduce {
     pub fn run(&self, console: &mut Console) -> Done {
-        let paper = match self.paper {
-            Name::Philbin96 => ::reproduce::philbin96(),
-            Name::Ding11 => ::reproduce::ding11(),
-            Name::Bugnion96 => ::reproduce::bugnion96(),
-        };
-        let paper = paper.map_err(Failure::work)?;
+        let source = PAPERS.iter().find(|source| source.name == self.paper);
+        let source = source.ok_or_else(|| Failure::usage(format!("there is no paper {}", self.paper)))?;
+        let paper = source.read().map_err(Failure::work)?;
         self.suits()?;
         let wanted = self.wanted(&paper)?;
         let mut plot = self.place()?;
@@ -151,7 +125,7 @@ impl Reproduce {
                 console.text(&format!("{gap}{}", ::reproduce::text(&section, columns)))?;
                 console.flush()?;
             }
-            if drawable(&section.item)
+            if section.item.is_drawn()
                 && let Some(place) = plot.take()
             {
                 failures.extend(draw(place, &section).err());
@@ -170,22 +144,18 @@ impl Reproduce {
 
     /// Options that the paper has nothing to do with are refused.
     fn suits(&self) -> Result<(), Failure> {
-        let sizes = [("--size", self.size.is_some()), ("--cache", self.cache.is_some())];
-        let cells = [("--program", !self.only.is_empty()), ("--cpus", !self.cpus.is_empty())];
-        let given =
-            |options: &[(&'static str, bool)]| options.iter().find(|(_, given)| *given).map(|(option, _)| *option);
-        match (self.paper, given(&sizes), given(&cells)) {
-            (Name::Ding11, Some(option), _) => Err(Failure::usage(format!(
-                "{option} is for philbin96; the sizes of ding11 are the paper's, and of times those of the cache that has colors"
-            ))),
-            (Name::Bugnion96, Some(option), _) => Err(Failure::usage(format!(
-                "{option} is for philbin96; the sizes of bugnion96 are the paper's"
-            ))),
-            (Name::Philbin96 | Name::Ding11, _, Some(option)) => Err(Failure::usage(format!(
-                "{option} is for bugnion96, whose figures are of programs and cpus"
-            ))),
-            _ => Ok(()),
-        }
+        let given = [
+            (Choice::Size, self.size.is_some()),
+            (Choice::Cache, self.cache.is_some()),
+            (Choice::Program, !self.only.is_empty()),
+            (Choice::Cpus, !self.cpus.is_empty()),
+        ];
+        let papers = words::papers();
+        let mut refusals = given
+            .iter()
+            .filter(|(_, given)| *given)
+            .filter_map(|(choice, _)| papers.refusal(&self.paper, *choice));
+        refusals.next().map_or(Ok(()), |refusal| Err(Failure::usage(refusal)))
     }
 
     /// The names of the items asked for, or all.
@@ -222,11 +192,12 @@ impl Reproduce {
         let drawn = paper
             .items
             .iter()
-            .filter(|item| drawable(item) && wanted.contains(&item.name));
+            .filter(|item| item.is_drawn() && wanted.contains(&item.name));
         if self.plot.is_some() && drawn.count() != 1 {
-            return Err(Failure::usage(
-                "one figure is drawn at a time, figure4 of philbin96 or one of bugnion96; name it, or leave `--plot` out",
-            ));
+            return Err(Failure::usage(format!(
+                "one figure is drawn at a time, {}; name it, or leave `--plot` out",
+                words::papers().drawn("one", " or ")
+            )));
         }
         Ok(wanted)
     }
@@ -253,11 +224,6 @@ fn draw(place: Destination, section: &Section) -> Result<(), String> {
     };
     let name = section.item.name.clone();
     place.write_text(&svg).map_err(|failure| format!("{name}: {failure}"))
-}
-
-/// Times over block sizes, and grids, have pictures.
-fn drawable(item: &Item) -> bool {
-    matches!(item.kind, Kind::Blocks | Kind::Grid)
 }
 
 /// One bar at a time; a new one for each stage of the work.

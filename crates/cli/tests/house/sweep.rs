@@ -37,7 +37,7 @@ pub fn record(room: &Room, said: &[String]) -> String {
         process,
         ..Thread::default()
     };
-    let threads: Vec<u32> = (0..THREADS).map(|_| writer.thread(thread.clone())).collect();
+    let all: Vec<u32> = (0..THREADS).map(|_| writer.thread(thread.clone())).collect();
     let symbol = |(name, addr): (&str, u64)| Symbol {
         process,
         name: name.to_string(),
@@ -65,48 +65,27 @@ pub fn record(room: &Room, said: &[String]) -> String {
         }
     };
     for text in said {
-        writer.event(threads[0], Event::Summary { text: text.clone() }).unwrap();
+        writer.event(all[0], Event::Summary { text: text.clone() }).unwrap();
     }
-    sweep(&mut writer, threads[0], 0, PAGES);
-    let (object, threads_of) = (9, THREADS);
-    for &thread in &threads {
-        writer
-            .event(
-                thread,
-                Event::Barrier {
-                    object,
-                    threads: threads_of,
-                },
-            )
-            .unwrap();
-    }
-    writer
-        .event(
-            threads[0],
-            Event::TeamBegin {
-                object,
-                threads: threads_of,
-            },
-        )
-        .unwrap();
+    sweep(&mut writer, all[0], 0, PAGES);
+    let object = 9;
+    let barrier = |writer: &mut Writer| {
+        let threads = THREADS;
+        for &thread in &all {
+            writer.event(thread, Event::Barrier { object, threads }).unwrap();
+        }
+    };
+    barrier(&mut writer);
+    let threads = THREADS;
+    writer.event(all[0], Event::TeamBegin { object, threads }).unwrap();
     for _ in 0..ROUNDS {
-        for &thread in &threads {
+        for &thread in &all {
             let own = PAGES / u64::from(THREADS);
             sweep(&mut writer, thread, u64::from(thread) * own, own);
         }
-        for &thread in &threads {
-            writer
-                .event(
-                    thread,
-                    Event::Barrier {
-                        object,
-                        threads: threads_of,
-                    },
-                )
-                .unwrap();
-        }
+        barrier(&mut writer);
     }
-    writer.event(threads[0], Event::TeamEnd { object }).unwrap();
+    writer.event(all[0], Event::TeamEnd { object }).unwrap();
     writer.finish().unwrap();
     path
 }

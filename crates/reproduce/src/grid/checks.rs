@@ -274,7 +274,7 @@ mod tests {
 
     /// What is said of tomcatv: cpus, and the wall's time of each bar.
     fn conclusion(check: &Check, item: &str, cells: &[(u32, &[u64])]) -> Vec<Conclusion> {
-        let paper = crate::papers::bugnion96().unwrap();
+        let paper = crate::papers::read("bugnion96");
         let item = paper.items.iter().find(|other| other.name == item).unwrap();
         let grid = item.grid.as_ref().unwrap();
         let drawn = cells.iter().flat_map(|&(cpus, walls)| {

@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_picture_has_a_strip_for_each_cpu() {
-        let item = crate::papers::bugnion96().unwrap();
+        let item = crate::papers::read("bugnion96");
         let item = item.items.iter().find(|item| item.name == "figure3").unwrap();
         let svg = draw(item, &[("tomcatv, 2 cpus".into(), map())], View::Pages);
         assert_eq!(svg.matches("stroke=\"#1f6fb2\"").count(), 2);
