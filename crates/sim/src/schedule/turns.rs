@@ -1,0 +1,116 @@
+//! Whose turn it is on a cpu: its queue, slices, threads that become ready, end, or go to another cpu.
+
+use std::collections::VecDeque;
+
+use super::{Schedule, State};
+use crate::clock::Units;
+use crate::waits::Mark;
+
+/// The turns of one cpu's threads.
+#[derive(Default)]
+pub(super) struct Turns {
+    pub running: Option<u32>,
+    pub queue: VecDeque<u32>,
+    pub slice_end: Units,
+    /// When it had nothing to run last, as teams were then.
+    pub idle: Mark,
+    /// What it waited, as imbalance, and was time without a team if the program turns out to have teams.
+    pub before_teams: Units,
+}
+
+impl Schedule<'_> {
+    pub(super) fn end(&mut self, cpu: usize, number: u32) {
+        self.threads[number as usize].state = State::Ended;
+        self.turns[cpu].running = None;
+        self.sync.ended(number);
+        self.wake(cpu);
+        self.put_on(cpu);
+    }
+
+    /// Threads that an item of `cpu` let go on become ready.
+    pub(super) fn wake(&mut self, cpu: usize) {
+        let now = self.engine.cpus[cpu].clock;
+        while let Some(number) = self.sync.freed() {
+            self.ready(number, now);
+        }
+    }
+
+    pub(super) fn ready(&mut self, number: u32, now: Units) {
+        self.threads[number as usize].state = State::Ready;
+        self.enqueue(number);
+        let cpu = self.threads[number as usize].cpu as usize;
+        if self.turns[cpu].running.is_none() && self.turns[cpu].queue.len() == 1 {
+            self.wait(cpu, self.threads[number as usize].hold, now);
+            self.put_on(cpu);
+        }
+    }
+
+    pub(super) fn enqueue(&mut self, number: u32) {
+        let cpu = self.threads[number as usize].cpu as usize;
+        self.turns[cpu].queue.push_back(number);
+    }
+
+    /// The first in the queue gets the cpu, if it has nothing to run.
+    pub(super) fn put_on(&mut self, cpu: usize) {
+        let turns = &mut self.turns[cpu];
+        if turns.running.is_some() {
+            return;
+        }
+        let clock = self.engine.cpus[cpu].clock;
+        turns.running = turns.queue.pop_front();
+        turns.slice_end = clock.saturating_add(self.slice);
+        if turns.running.is_none() {
+            turns.idle = self.teams.mark(clock);
+        }
+    }
+
+    /// After an item: a thread that has used up its slice makes room for the next.
+    pub(super) fn slice(&mut self, cpu: usize) {
+        let clock = self.engine.cpus[cpu].clock;
+        let turns = &mut self.turns[cpu];
+        let Some(number) = turns.running else { return };
+        if clock < turns.slice_end {
+            return;
+        }
+        if let Some(next) = turns.queue.pop_front() {
+            turns.queue.push_back(number);
+            turns.running = Some(next);
+        }
+        turns.slice_end = clock.saturating_add(self.slice);
+    }
+
+    /// Carries out the policy's wishes to run threads elsewhere.
+    pub(super) fn move_threads(&mut self) {
+        let Some(dynamic) = &mut self.engine.dynamic else {
+            return;
+        };
+        for (number, to, now) in std::mem::take(&mut dynamic.moves) {
+            let thread = &mut self.threads[number as usize];
+            let from = thread.cpu as usize;
+            thread.cpu = to;
+            self.used[to as usize] = true;
+            if thread.state != State::Ready {
+                continue;
+            }
+            let turns = &mut self.turns[from];
+            if turns.running == Some(number) {
+                turns.running = None;
+            } else {
+                turns.queue.retain(|&other| other != number);
+            }
+            self.ready(number, now);
+            self.put_on(from);
+        }
+    }
+
+    /// Nobody can go on: the waiting thread of the lowest number does so all the same.
+    pub(super) fn break_deadlock(&mut self) -> bool {
+        let Some(number) = self.threads.iter().position(|thread| thread.state == State::Waiting) else {
+            return false;
+        };
+        let now = self.engine.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(0);
+        self.sync.give_up(number as u32);
+        self.ready(number as u32, now);
+        true
+    }
+}
