@@ -6,7 +6,6 @@ use std::sync::Arc;
 use machine::Machine;
 use policy::Policy;
 
-use crate::cache::Cache;
 use crate::cdpc::RunHints;
 use crate::clock::{UNCLASSED, Units};
 use crate::config::Config;
@@ -17,11 +16,10 @@ use crate::filter::{FILLED, Filter, Frames, LOOKUP, NEW, PASSED_ON, Passed, Stre
 use crate::front::{Chunk, Front};
 use crate::homes::{Homes, touch};
 use crate::layout::Layout;
+use crate::lookup;
 use crate::memory::Memory;
 use crate::outcome::{Simulated, Tally, simulated};
-use crate::recency::{Arena, Recency};
 use crate::steps::Steps;
-use policy::Random;
 
 pub struct Back {
     layout: Layout,
@@ -59,14 +57,7 @@ impl Back {
                     continue;
                 }
                 let shape = &layout.caches[kind];
-                let seed = Random::new(config.seed.wrapping_add(u64::from(step.instance))).number();
-                let cache = Cache::new(shape.sets, shape.ways, shape.replacement, seed);
-                let shadow = config.classes.then(|| {
-                    (
-                        Recency::new(shape.lines(), 0),
-                        Arena::new(1, u32::from(step.page_lines)),
-                    )
-                });
+                let (cache, shadow) = lookup::alone(config, shape, &step);
                 filters.push((kind, Filter::new(&layout, step, cache, shadow)));
             }
         }

@@ -17,19 +17,19 @@ use crate::dynamic::Dynamic;
 use crate::error::SimError;
 use crate::homes::{Homes, touch};
 use crate::layout::Layout;
+use crate::lookup::{self, SetLine};
 use crate::memory::Memory;
 use crate::outcome::Tally;
 use crate::pages::PageTable;
 use crate::pieces::{Access, Who};
 use crate::prefetch::Prefetchers;
-use crate::recency::{Arena, Prior, Recency};
+use crate::recency::{Arena, Recency};
 use crate::sharing::Pending;
 use crate::slots::Planned;
 use crate::software_prefetch::SoftwarePrefetch;
 use crate::steps::{Step, Steps};
 use crate::tlb::Tlb;
 use crate::waits::Wait;
-use policy::Random;
 
 /// A frame in use.
 #[derive(Clone, Copy, Debug)]
@@ -126,8 +126,7 @@ impl Engine {
         let mut shadows = Vec::new();
         for (number, place) in layout.places.iter().enumerate() {
             let shape = &layout.caches[place.cache];
-            let seed = Random::new(config.seed.wrapping_add(number as u64)).number();
-            caches.push(Cache::new(shape.sets, shape.ways, shape.replacement, seed));
+            caches.push(lookup::empty(config, shape, number as u32));
             if config.classes {
                 shadows.push(Recency::new(shape.lines(), place.lane));
             }
@@ -201,24 +200,10 @@ impl Engine {
         cpu.spent.busy += time;
     }
 
-    /// The shadow of a cache is used as the cache is.
+    /// Where a piece's line goes in a cache.
     #[inline(always)]
-    pub fn shadow(&mut self, step: &Step, line: u32, insert: bool) -> Prior {
-        let arena = &mut self.arenas[usize::from(step.arena)];
-        self.shadows[step.instance as usize].touch(arena, line, insert)
-    }
-
-    /// The set of a cache that a piece goes to.
-    #[inline(always)]
-    pub fn set(&self, a: &Access, step: &Step) -> usize {
-        step.set(
-            &self.layout,
-            if step.virtual_index {
-                a.virtual_address
-            } else {
-                a.physical_address
-            },
-        )
+    pub fn set_line(&self, a: &Access, step: &Step) -> SetLine {
+        step.set_line(&self.layout, a.copy, a.virtual_address, a.physical_address)
     }
 
     #[cold]

@@ -10,7 +10,8 @@ use crate::cache::{Cache, DIRTY};
 use crate::clock::Units;
 use crate::counts::{CacheCounts, Class};
 use crate::layout::Layout;
-use crate::recency::{Arena, Prior, Recency};
+use crate::lookup::{Lookup, SetLine, class, look_up, take_in};
+use crate::recency::{Arena, Recency};
 use crate::steps::Step;
 
 /// An entry of the stream between two levels.
@@ -267,14 +268,16 @@ impl Filter {
                 }
                 continue;
             }
-            let line = entry.piece >> self.finer;
             let frame = frames[(entry.piece >> page_pieces) as usize];
             let offset = u64::from(entry.piece & ((1 << page_pieces) - 1)) << piece_bits;
-            let set = step.set(layout, frame << page_bits | offset);
+            let place = SetLine {
+                set: step.set(layout, frame << page_bits | offset),
+                line: entry.piece >> self.finer,
+            };
             if entry.what & LOOKUP == 0 {
                 // A write or a dirty line arrives: it is kept here, or goes on.
                 if step.write_back
-                    && let Some(at) = cache.find(set, line)
+                    && let Some(at) = cache.find(place.set, place.line)
                 {
                     cache.set_state(at, DIRTY);
                 } else if entry.what & WRITE != 0 && self.hit {
@@ -285,32 +288,31 @@ impl Filter {
                 }
                 continue;
             }
-            own.accesses += 1;
-            let fills = entry.what & READS != 0 || step.allocate_on_write;
-            let prior = match &mut self.shadow {
-                Some((shadow, arena)) if CLASSES => shadow.touch(arena, line, fills),
-                _ => Prior::Cold,
+            let shadow = match &mut self.shadow {
+                Some((shadow, arena)) if CLASSES => Some((shadow, arena)),
+                _ => None,
             };
-            self.hit = cache.hit::<WAYS>(set, line).is_some();
-            if self.hit {
+            let reads = entry.what & READS != 0;
+            let found = look_up::<WAYS>(&step, cache, shadow, &mut own, place, reads);
+            self.hit = matches!(found, Lookup::Hit(_));
+            let Lookup::Miss(prior) = found else {
                 if entry.what & PASSED_ON == 0 {
                     entry.blame(counts, step.hit);
                     between.after += step.hit;
                     self.stall += step.hit;
                 }
                 continue;
-            }
-            own.misses += 1;
+            };
             let class = CLASSES.then(|| class(prior));
             if let Some(class) = class {
                 own.classes[class as usize] += 1;
             }
+            let fills = step.fills(reads);
             let filled = if fills { FILLED } else { 0 };
             let what = Passed::with_miss(entry.what | filled, step.kind, class);
             output.push(&mut between, entry.piece, what);
             if fills {
-                let gone = cache.fill::<WAYS>(set, line, 0);
-                own.writebacks += u64::from(gone.is_dirty());
+                let gone = take_in::<WAYS>(cache, &mut own, place, 0);
                 output.push_if(gone.is_dirty(), gone.line().unwrap_or(0) << self.finer, WRITE_BACK);
             }
         }
@@ -325,14 +327,4 @@ pub struct Frames<'a> {
     /// The frame of each page, and its number in its address space.
     pub frames: &'a [u64],
     pub virtual_pages: &'a [u64],
-}
-
-/// The class of a miss on a machine with one cpu.
-#[inline(always)]
-pub fn class(prior: Prior) -> Class {
-    match prior {
-        Prior::Cold => Class::Cold,
-        Prior::In => Class::Conflict,
-        Prior::Out => Class::Capacity,
-    }
 }

@@ -14,13 +14,13 @@ use crate::config::{Config, Order};
 use crate::counts::{CacheCounts, CpuCounts};
 use crate::engine::{Cpu, Traits};
 use crate::error::SimError;
-use crate::filter::{Between, FETCH, FILLED, LOOKUP, Passed, READS, Stream, WRITE, WRITE_BACK, class};
+use crate::filter::{Between, FETCH, FILLED, LOOKUP, Passed, READS, Stream, WRITE, WRITE_BACK};
 use crate::layout::Layout;
+use crate::lookup::{Lookup, alone, class, look_up, take_in};
 use crate::pages::PageTable;
-use crate::recency::{Arena, Prior, Recency};
+use crate::recency::{Arena, Recency};
 use crate::steps::{Step, Steps};
 use crate::tlb::Tlb;
-use policy::Random;
 
 /// What a piece of the trace leaves for the backs: the pages that it touches first, and what the
 /// first caches pass on.
@@ -103,16 +103,11 @@ impl Front {
             }
             let step = steps.get(first);
             let shape = &layout.caches[step.kind as usize];
-            let seed = Random::new(config.seed.wrapping_add(u64::from(step.instance))).number();
+            let (cache, shadow) = alone(config, shape, &step);
             firsts.push(First {
                 step,
-                cache: Cache::new(shape.sets, shape.ways, shape.replacement, seed),
-                shadow: config.classes.then(|| {
-                    (
-                        Recency::new(shape.lines(), 0),
-                        Arena::new(1, u32::from(step.page_lines)),
-                    )
-                }),
+                cache,
+                shadow,
                 counts: CacheCounts::default(),
             });
         }
@@ -268,38 +263,37 @@ impl Front {
         let first = &mut self.firsts[usize::from(fetch && self.own_fetch)];
         let step = &first.step;
         // Sets lie within the page, or are chosen by the virtual address: either way this is it.
-        let set = step.set(&self.layout, address);
-        let page_lines = u32::from(step.page_lines);
-        let line = page << page_lines | (address >> step.line_bits) as u32 & ((1 << page_lines) - 1);
+        let place = step.set_line(&self.layout, page, address, address);
         let reads = op != Op::Write;
-        let prior = match &mut first.shadow {
-            Some((shadow, arena)) if CLASSES => shadow.touch(arena, line, reads || step.allocate_on_write),
-            _ => Prior::Cold,
+        let shadow = match &mut first.shadow {
+            Some((shadow, arena)) if CLASSES => Some((shadow, arena)),
+            _ => None,
         };
         let counts = &mut first.counts;
-        counts.accesses += 1;
-        if let Some(at) = first.cache.hit::<WAYS>(set, line) {
-            if step.write_back {
-                first.cache.set_state(at, if write { DIRTY } else { 0 });
-            } else if write {
-                let piece = piece(&self.layout, page, address);
-                self.stream.pass_on(between, piece, self.last);
+        let prior = match look_up::<WAYS>(step, &mut first.cache, shadow, counts, place, reads) {
+            Lookup::Hit(at) => {
+                if step.write_back {
+                    first.cache.set_state(at, if write { DIRTY } else { 0 });
+                } else if write {
+                    let piece = piece(&self.layout, page, address);
+                    self.stream.pass_on(between, piece, self.last);
+                }
+                if step.hit > 0 {
+                    counts.hit_stall += step.hit;
+                    self.spent.cache += step.hit;
+                    between.after += step.hit;
+                }
+                return Ok(());
             }
-            if step.hit > 0 {
-                counts.hit_stall += step.hit;
-                self.spent.cache += step.hit;
-                between.after += step.hit;
-            }
-            return Ok(());
-        }
+            Lookup::Miss(prior) => prior,
+        };
         let piece = piece(&self.layout, page, address);
         let class = CLASSES.then(|| class(prior));
-        counts.misses += 1;
         if let Some(class) = class {
             counts.classes[class as usize] += 1;
         }
         let mut what = LOOKUP | if reads { READS } else { 0 } | if fetch { FETCH } else { 0 };
-        let fills = reads || step.allocate_on_write;
+        let fills = step.fills(reads);
         if fills {
             what |= FILLED;
         }
@@ -308,8 +302,7 @@ impl Front {
             .push(between, piece, Passed::with_miss(what, step.kind, class));
         let keeps = write && step.write_back;
         if fills {
-            let gone = first.cache.fill::<WAYS>(set, line, if keeps { DIRTY } else { 0 });
-            counts.writebacks += u64::from(gone.is_dirty());
+            let gone = take_in::<WAYS>(&mut first.cache, counts, place, if keeps { DIRTY } else { 0 });
             let finer = u32::from(step.line_bits) - self.layout.piece_bits;
             self.stream
                 .push_if(gone.is_dirty(), gone.line().unwrap_or(0) << finer, WRITE_BACK);

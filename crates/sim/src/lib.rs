@@ -25,6 +25,7 @@ mod held;
 mod homes;
 mod input;
 mod layout;
+mod lookup;
 mod memory;
 mod miss_path;
 mod outcome;

@@ -7,6 +7,7 @@ use crate::coherence::Supply;
 use crate::counts::Class;
 use crate::detail;
 use crate::engine::Engine;
+use crate::lookup::{self, Lookup, look_up, take_in};
 use crate::pieces::Access;
 use crate::recency::Prior;
 use crate::sharing::SharingMiss;
@@ -63,35 +64,21 @@ impl Engine {
         let mut hit = levels;
         for level in start.level..levels {
             let step = self.steps.get(first + level);
-            let instance = step.instance as usize;
-            let line = a.line(&step);
             let prior = match start.missed {
                 Some(prior) if level == start.level => prior,
-                _ => {
-                    self.counts[step.counts as usize].accesses += 1;
-                    let prior = match CLASSES {
-                        true => self.shadow(&step, line, a.reads || step.allocate_on_write),
-                        false => Prior::Cold,
-                    };
-                    let set = self.set(a, &step);
-                    let found = self.caches[instance].hit::<0>(set, line);
-                    if self.prefetchers.is_some() {
-                        self.looked_up(first + level, found, a.reads);
-                    }
-                    self.detail_looked_up(a, &step, found.is_some());
-                    if let Some(at) = found {
-                        if step.software_prefetch && self.caches[instance].state(at) & BROUGHT != 0 {
+                _ => match self.next_cache::<CLASSES>(a, first + level, &step) {
+                    Lookup::Miss(prior) => prior,
+                    Lookup::Hit(at) => {
+                        if step.software_prefetch && self.caches[step.instance as usize].state(at) & BROUGHT != 0 {
                             self.hit_software_prefetched(a, &step, at, start.passed);
                         }
                         hit = level;
                         break;
                     }
-                    prior
-                }
+                },
             };
-            self.counts[step.counts as usize].misses += 1;
             if CLASSES {
-                class = self.class::<COHERENT>(a, &step, line, prior);
+                class = self.class::<COHERENT>(a, &step, prior);
             } else {
                 self.detail_missed(a, step.kind, None);
             }
@@ -117,7 +104,7 @@ impl Engine {
         let mut filled = false;
         for level in (start.level..hit).rev() {
             let step = self.steps.get(first + level);
-            if a.reads || step.allocate_on_write {
+            if step.fills(a.reads) {
                 self.fill::<COHERENT>(a, level, &step, waits);
                 filled = true;
             }
@@ -130,23 +117,50 @@ impl Engine {
         }
     }
 
+    /// Looks a piece up in a cache of its route after the first.
     #[inline(always)]
-    fn class<const COHERENT: bool>(&mut self, a: &Access, step: &Step, line: u32, prior: Prior) -> Missed {
-        let class = match prior {
-            Prior::Cold => {
-                if COHERENT && self.software_prefetch.is_some() {
-                    self.forgive(a, step, line, a.reads || step.allocate_on_write);
-                }
-                Class::Cold
-            }
-            _ if COHERENT => match self.sharing(a, step, line) {
-                Some(missed) => return missed,
-                None if prior == Prior::In => Class::Conflict,
-                None => Class::Capacity,
-            },
-            Prior::In => Class::Conflict,
-            Prior::Out => Class::Capacity,
+    fn next_cache<const CLASSES: bool>(&mut self, a: &Access, at: usize, step: &Step) -> Lookup {
+        let place = self.set_line(a, step);
+        let instance = step.instance as usize;
+        let shadow = match CLASSES {
+            true => Some((&mut self.shadows[instance], &mut self.arenas[usize::from(step.arena)])),
+            false => None,
         };
+        let counts = &mut self.counts[step.counts as usize];
+        let found = look_up::<0>(step, &mut self.caches[instance], shadow, counts, place, a.reads);
+        match found {
+            Lookup::Hit(position) => self.looked_up(a, at, true, Some(position)),
+            Lookup::Miss(_) => self.looked_up(a, at, false, None),
+        }
+        found
+    }
+
+    /// Those who watch lookups see one, of the cache at a step: its prefetcher, and the detail. `position`: of the line
+    /// that was hit; of a first cache only where its prefetcher wants to know.
+    #[inline(always)]
+    pub fn looked_up(&mut self, a: &Access, at: usize, hit: bool, position: Option<usize>) {
+        if self.prefetchers.is_some() {
+            self.prefetcher_sees(at, position, a.reads);
+        }
+        if self.detail.is_some() {
+            let step = self.steps.get(at);
+            self.detail_looked_up(a, &step, hit);
+        }
+    }
+
+    #[inline(always)]
+    fn class<const COHERENT: bool>(&mut self, a: &Access, step: &Step, prior: Prior) -> Missed {
+        if COHERENT {
+            let line = a.line(step);
+            if prior != Prior::Cold {
+                if let Some(missed) = self.sharing(a, step, line) {
+                    return missed;
+                }
+            } else if self.software_prefetch.is_some() {
+                self.forgive(a, step, line, step.fills(a.reads));
+            }
+        }
+        let class = lookup::class(prior);
         self.counts[step.counts as usize].classes[class as usize] += 1;
         self.detail_missed(a, step.kind, Some(class));
         Missed::Classed(class)
@@ -162,7 +176,7 @@ impl Engine {
         }
         self.give_written(block, a.core);
         let words = self.words(a);
-        let fills = a.reads || step.allocate_on_write;
+        let fills = step.fills(a.reads);
         let (counts, detail) = (step.counts, &mut self.detail);
         let key = || detail::waiting(detail, a);
         let records = &mut self.directory.records;
@@ -266,7 +280,6 @@ impl Engine {
 
     #[inline(always)]
     pub fn fill<const COHERENT: bool>(&mut self, a: &Access, level: usize, step: &Step, waits: bool) {
-        let line = a.line(step);
         let mut state = 0;
         if COHERENT {
             if waits {
@@ -276,8 +289,9 @@ impl Engine {
                 state |= PERM;
             }
         }
-        let set = self.set(a, step);
-        let gone = self.caches[step.instance as usize].fill::<0>(set, line, state);
+        let place = self.set_line(a, step);
+        let counts = &mut self.counts[step.counts as usize];
+        let gone = take_in::<0>(&mut self.caches[step.instance as usize], counts, place, state);
         if (gone.state() & (WATCH | DIRTY) != 0 || step.inclusive)
             && let Some(line) = gone.line()
         {
@@ -292,11 +306,12 @@ impl Engine {
             self.unheld(kind, instance, line);
         }
         let mut dirty = state & DIRTY != 0;
-        if step.inclusive {
-            dirty |= self.take_out_above(a.who.cpu, kind, instance as usize, line);
+        if step.inclusive && self.take_out_above(a.who.cpu, kind, instance as usize, line) && !dirty {
+            // Dirty by what was taken out above; the fill has counted those that were dirty themselves.
+            self.counts[step.counts as usize].writebacks += 1;
+            dirty = true;
         }
         if dirty {
-            self.counts[step.counts as usize].writebacks += 1;
             self.write_back(a.who.cpu, kind, line, a.now);
         }
     }
@@ -379,9 +394,9 @@ impl Engine {
             if !step.write_back {
                 continue;
             }
-            let (set, line) = (self.set(a, &step), a.line(&step));
+            let place = self.set_line(a, &step);
             let cache = &mut self.caches[step.instance as usize];
-            if let Some(at) = cache.find(set, line) {
+            if let Some(at) = cache.find(place.set, place.line) {
                 cache.set_state(at, DIRTY);
                 return;
             }

@@ -8,6 +8,7 @@ use crate::cache::{BROUGHT, DIRTY, PERM, WATCH};
 use crate::clock::Units;
 use crate::engine::{Engine, Traits};
 use crate::error::SimError;
+use crate::lookup::{Lookup, look_up};
 use crate::miss_path::Start;
 use crate::recency::Prior;
 use crate::steps::Step;
@@ -53,6 +54,16 @@ enum First {
     Seen(usize),
     /// It hit, at this position, a line that the program asked for ahead of use.
     SoftwarePrefetched(usize),
+}
+
+impl First {
+    /// Where the line was, if somebody may still want to know.
+    fn position(self) -> Option<usize> {
+        match self {
+            First::Done | First::None | First::Missed(_) => None,
+            First::Care(at) | First::Seen(at) | First::SoftwarePrefetched(at) => Some(at),
+        }
+    }
 }
 
 impl Engine {
@@ -152,13 +163,9 @@ impl Engine {
         first: First,
         tlb_missed: bool,
     ) -> Result<(), SimError> {
-        if self.prefetchers.is_some() {
-            self.first_looked_up(a, first);
-        }
-        if self.detail.is_some() && first != First::None {
-            let (step, _) = self.steps.route(a.who.cpu, a.fetch);
-            let step = self.steps.get(step);
-            self.detail_looked_up(a, &step, !matches!(first, First::Missed(_)));
+        if first != First::None {
+            let (at, _) = self.steps.route(a.who.cpu, a.fetch);
+            self.looked_up(a, at, !matches!(first, First::Missed(_)), first.position());
         }
         match first {
             First::Done | First::Seen(_) => {}
@@ -188,17 +195,6 @@ impl Engine {
         }
     }
 
-    /// The prefetcher of the first cache sees its lookup before those of the others.
-    fn first_looked_up(&mut self, a: &Access, first: First) {
-        let found = match first {
-            First::Done | First::None => return,
-            First::Missed(_) => None,
-            First::Care(at) | First::Seen(at) | First::SoftwarePrefetched(at) => Some(at),
-        };
-        let (first, _) = self.steps.route(a.who.cpu, a.fetch);
-        self.looked_up(first, found, a.reads);
-    }
-
     /// Looks a piece up in the first cache of its route, and does all that there is to do where
     /// it hits and nobody else has to know.
     #[inline(always)]
@@ -216,22 +212,17 @@ impl Engine {
             return First::None;
         }
         let step = self.steps.at(first);
-        let set = step.set(&self.layout, if step.virtual_index { from } else { physical });
-        let within = (from >> step.line_bits) as u32 & ((1 << step.page_lines) - 1);
-        let line = copy << step.page_lines | within;
+        let place = step.set_line(&self.layout, copy, from, physical);
         let instance = step.instance as usize;
-        let prior = match CLASSES {
-            true => {
-                let arena = &mut self.arenas[usize::from(step.arena)];
-                self.shadows[instance].touch(arena, line, op != Op::Write || step.allocate_on_write)
-            }
-            false => Prior::Cold,
+        let shadow = match CLASSES {
+            true => Some((&mut self.shadows[instance], &mut self.arenas[usize::from(step.arena)])),
+            false => None,
         };
         let counts = &mut self.counts[step.counts as usize];
-        counts.accesses += 1;
         let cache = &mut self.caches[instance];
-        let Some(at) = cache.hit::<0>(set, line) else {
-            return First::Missed(prior);
+        let at = match look_up::<0>(step, cache, shadow, counts, place, op != Op::Write) {
+            Lookup::Hit(at) => at,
+            Lookup::Miss(prior) => return First::Missed(prior),
         };
         let state = cache.state(at);
         let write = matches!(op, Op::Write | Op::Modify);

@@ -110,7 +110,7 @@ impl Streams {
 
 impl Engine {
     /// A cache was looked up for a piece, at a step of its route; `found`: where the line was. `reads`: not for a write alone.
-    pub fn looked_up(&mut self, at: usize, found: Option<usize>, reads: bool) {
+    pub fn prefetcher_sees(&mut self, at: usize, found: Option<usize>, reads: bool) {
         let Some(prefetchers) = &mut self.prefetchers else {
             return;
         };
@@ -119,7 +119,7 @@ impl Engine {
         if !prefetchers.follow(instance) {
             return;
         }
-        if reads || step.allocate_on_write {
+        if step.fills(reads) {
             prefetchers.seen.push(at);
         }
         let cache = &mut self.caches[instance];
@@ -180,7 +180,8 @@ impl Engine {
         let holds = |&at: &usize| {
             let step = self.steps.get(at);
             let cache = &self.caches[step.instance as usize];
-            cache.find(self.set(&a, &step), a.line(&step)).is_some()
+            let place = self.set_line(&a, &step);
+            cache.find(place.set, place.line).is_some()
         };
         let holder = (at..first + levels).find(holds);
         if holder == Some(at) {
@@ -193,9 +194,9 @@ impl Engine {
             let step = self.steps.get(outer);
             self.fill::<false>(&a, outer - first, &step, false);
         }
-        let (set, line) = (self.set(&a, &step), a.line(&step));
+        let place = self.set_line(&a, &step);
         let cache = &mut self.caches[step.instance as usize];
-        if let Some(found) = cache.find(set, line) {
+        if let Some(found) = cache.find(place.set, place.line) {
             cache.set_state(found, BROUGHT);
             self.counts[step.counts as usize].prefetches += 1;
         }

@@ -12,6 +12,7 @@ use crate::clock::Units;
 use crate::coherence::Supply;
 use crate::engine::Engine;
 use crate::layout::Layout;
+use crate::lookup::SetLine;
 use crate::pieces::{Access, Who};
 use crate::steps::Step;
 
@@ -145,7 +146,8 @@ impl Engine {
         let holds = |level: usize| {
             let step = self.steps.get(first + level);
             let cache = &self.caches[step.instance as usize];
-            cache.find(self.set(&a, &step), a.line(&step)).is_some()
+            let place = self.set_line(&a, &step);
+            cache.find(place.set, place.line).is_some()
         };
         if (0..levels).any(holds) {
             counts.already_present += 1;
@@ -161,9 +163,9 @@ impl Engine {
             self.forgive(&a, &step, a.line(&step), true);
         }
         self.fill::<COHERENT>(&a, levels - 1, &step, false);
-        let set = self.set(&a, &step);
+        let SetLine { set, line } = self.set_line(&a, &step);
         let cache = &mut self.caches[step.instance as usize];
-        if let Some(place) = cache.find(set, a.line(&step)) {
+        if let Some(place) = cache.find(set, line) {
             cache.set_state(place, BROUGHT);
             let coming = &mut prefetches.coming[step.instance as usize - prefetches.first];
             coming[place] = Coming {
