@@ -3,8 +3,11 @@
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
+use sys::supervise::Supervisor;
+
+use crate::folder::{self, Folder};
 use crate::options::{CaptureError, Options};
 use crate::tool::{Tool, lookup};
 
@@ -21,9 +24,12 @@ const PREFETCHES: [&str; 3] = [
 /// Bytes of a Unix socket's path, without the zero that ends it: the kernel's `sun_path` has 108.
 const LONGEST_SOCKET: usize = 107;
 
+/// What the names of a recording's folders begin with.
+const ROOM: &str = "domicile-record-";
+
 /// The private folder of a recording: the socket and Valgrind's own messages. Gone when dropped.
 pub struct Room {
-    folder: tempfile::TempDir,
+    folder: Folder,
 }
 
 impl Room {
@@ -37,12 +43,9 @@ impl Room {
     }
 
     fn below(folder: &Path) -> Result<Room, CaptureError> {
-        let folder = tempfile::Builder::new()
-            .prefix("domicile-")
-            .tempdir_in(folder)
-            .map_err(CaptureError::system(
-                "cannot make a folder for temporary files (TMPDIR)",
-            ))?;
+        let folder = Folder::below(folder, ROOM).map_err(CaptureError::system(
+            "cannot make a folder for temporary files (TMPDIR)",
+        ))?;
         Ok(Room { folder })
     }
 
@@ -70,7 +73,7 @@ impl Room {
         };
         for file in files
             .flatten()
-            .filter(|f| f.file_name().to_string_lossy().starts_with("log."))
+            .filter(|f| f.file_name().to_string_lossy().starts_with(folder::LOG))
         {
             let mut text = String::new();
             let read = fs::File::open(file.path()).and_then(|f| f.take(1 << 16).read_to_string(&mut text));
@@ -100,8 +103,8 @@ fn preloadable(path: &Path) -> bool {
         .any(|byte| b" :".contains(byte))
 }
 
-/// Starts the program. Its input, output and errors are ours.
-pub fn start(options: &Options, tool: &Tool, room: &Room) -> Result<Child, CaptureError> {
+/// Starts the program; its number. Its input, output and errors are ours, and `supervisor` has its signals.
+pub fn start(options: &Options, tool: &Tool, room: &Room, supervisor: &Supervisor) -> Result<u32, CaptureError> {
     let program = program(options)?;
     let mut command = Command::new(&tool.valgrind);
     command
@@ -111,7 +114,10 @@ pub fn start(options: &Options, tool: &Tool, room: &Room) -> Result<Child, Captu
         .envs(options.environment.iter().map(|(name, value)| (name, value)))
         .arg("--tool=domicile")
         .arg(prefixed("--domicile-socket=", &room.socket()))
-        .arg(prefixed("--log-file=", &room.folder.path().join("log.%p")))
+        .arg(prefixed(
+            "--log-file=",
+            &room.folder.path().join(format!("{}%p", folder::LOG)),
+        ))
         .args([
             "-q",
             "--vgdb=no",
@@ -133,9 +139,11 @@ pub fn start(options: &Options, tool: &Tool, room: &Room) -> Result<Child, Captu
     } else if options.output_to_stderr {
         command.stdout(std::io::stderr());
     }
-    command.spawn().map_err(|e| CaptureError::NoValgrind {
+    supervisor.prepare(&mut command);
+    let child = command.spawn().map_err(|e| CaptureError::NoValgrind {
         what: format!("{}: {e}", tool.valgrind.display()),
-    })
+    })?;
+    Ok(child.id())
 }
 
 /// Has the threads of OpenMP sleep while they wait, unless the user has chosen: they run one at a time, and those that

@@ -24,6 +24,7 @@ mod connection;
 mod differences;
 mod dwarf;
 mod elf;
+mod folder;
 mod journal;
 mod launch;
 pub mod locate;
@@ -38,6 +39,7 @@ mod synchronization;
 mod tool;
 mod wire;
 
+pub use folder::Folder;
 pub use options::{CaptureError, Exit, Options, Outcome, Progress};
 pub use recorder::record;
 pub use tool::{Tool, find as find_tool};

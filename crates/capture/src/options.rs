@@ -103,6 +103,8 @@ impl Exit {
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub exit: Exit,
+    /// The last signal that asked the recorder to end meanwhile (Ctrl-C), and that the program got.
+    pub interrupted: Option<i32>,
     pub summary: trace::Summary,
     /// References that the program made while it was watched, recorded or not.
     pub references_seen: u64,

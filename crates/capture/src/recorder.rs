@@ -5,11 +5,11 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, ExitStatus};
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use sys::packet;
-use sys::signals::{self, Caught};
+use sys::supervise::Supervisor;
 use trace::{Chosen, Destination, Header, Summary, TraceError, Writer};
 
 use crate::connection::Ring;
@@ -29,15 +29,17 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// Records a program; returns when it has ended and the trace is written.
 ///
 /// The trace has its name when it is finished (see [`Destination`]). `progress` is called a few times a second. Signals
-/// that ask this process to end (Ctrl-C) are passed on to the program while it runs, and the trace is finished when the
-/// program has ended. A failure to write ends the recording, not the program: [`Outcome::failure`] reports it.
+/// that are sent to this process are passed on to the program while it runs, all that can be caught, and the trace is
+/// finished when the program has ended. A failure to write ends the recording, not the program: [`Outcome::failure`]
+/// reports it.
 pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, CaptureError> {
     check(options)?;
     let tool = tool::find(options.tool.as_deref())?;
+    // From here on whatever asks us to end is the program's to answer: the folder is never left behind.
+    let mut supervisor = Supervisor::begin().map_err(CaptureError::system("cannot catch signals"))?;
     let room = Room::new()?;
     let listener =
         packet::Listener::bind(&room.socket()).map_err(CaptureError::system("cannot listen for the tool"))?;
-    let mut caught = Caught::begin().map_err(CaptureError::system("cannot catch signals"))?;
     let unwritable = |source| TraceError::Open {
         path: options.output.clone(),
         source,
@@ -49,7 +51,7 @@ pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<O
         .and_then(|file| writer(options, file));
     let mut recorder = None;
     let recorded = begun.map_err(CaptureError::from).and_then(|writer| {
-        let child = launch::start(options, &tool, &room)?;
+        let child = launch::start(options, &tool, &room, &supervisor)?;
         let recorder = recorder.insert(Recorder::new(listener, child));
         take_down(
             options,
@@ -57,12 +59,14 @@ pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<O
             &destination.folder(),
             recorder,
             &room,
-            &mut caught,
+            &mut supervisor,
             progress,
         )
     });
-    // What was heard of the program is kept, whatever came then.
-    if recorder.is_some_and(|recorder| recorder.greeted > 0) {
+    // What was heard of the program is kept, whatever came then; but what was there before stays where nothing could be
+    // written.
+    let nothing = |outcome: &Outcome| outcome.failure.is_some() && outcome.summary.references == 0;
+    if recorder.is_some_and(|recorder| recorder.greeted > 0) && !recorded.as_ref().is_ok_and(nothing) {
         let kept = destination.keep();
         let mut outcome = recorded?;
         if let (Err(source), None) = (kept, &outcome.failure) {
@@ -83,7 +87,7 @@ fn take_down(
     folder: &Path,
     recorder: &mut Recorder,
     room: &Room,
-    caught: &mut Caught,
+    supervisor: &mut Supervisor,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, CaptureError> {
     let windows = options.window.map(|n| (n, options.windows));
@@ -91,7 +95,7 @@ fn take_down(
         Some((references, count)) if count > 1 => {
             let mut journal = Journal::new(folder, options.skip, references, count)
                 .map_err(CaptureError::system("cannot make a temporary file beside the trace"))?;
-            let ended = recorder.listen(&mut journal, caught, progress)?;
+            let ended = recorder.listen(&mut journal, supervisor, progress)?;
             let (replay, chosen) = journal.finish();
             let mut tree = ProcessTree::new(Output::new(writer, chosen, true, options.pcs, options.fetches));
             let stopped = replay.replay(&mut tree).err();
@@ -107,7 +111,7 @@ fn take_down(
                 options.fetches,
             );
             let mut tree = ProcessTree::new(out);
-            let ended = recorder.listen(&mut tree, caught, progress)?;
+            let ended = recorder.listen(&mut tree, supervisor, progress)?;
             (ended, tree, None)
         }
     };
@@ -140,6 +144,7 @@ fn take_down(
     };
     Ok(Outcome {
         exit: exit(ended),
+        interrupted: recorder.interrupted,
         summary,
         references_seen: seen,
         notes,
@@ -222,7 +227,9 @@ fn exit(status: ExitStatus) -> Exit {
 /// The connections of the processes under way.
 struct Recorder {
     listener: packet::Listener,
-    child: Child,
+    child: u32,
+    /// The last signal that asked to end meanwhile.
+    interrupted: Option<i32>,
     rings: BTreeMap<Connection, Ring>,
     next: Connection,
     greeted: u64,
@@ -231,10 +238,11 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn new(listener: packet::Listener, child: Child) -> Recorder {
+    fn new(listener: packet::Listener, child: u32) -> Recorder {
         Recorder {
             listener,
             child,
+            interrupted: None,
             rings: BTreeMap::new(),
             next: 0,
             greeted: 0,
@@ -247,23 +255,18 @@ impl Recorder {
     fn listen(
         &mut self,
         tree: &mut dyn Listener,
-        caught: &mut Caught,
+        supervisor: &mut Supervisor,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<ExitStatus, CaptureError> {
         let mut ended = None;
         let mut reported = Instant::now();
         loop {
-            self.wait(caught, ended.is_some())?;
-            while let Some(signal) = caught.take() {
-                // Ctrl-C went to the program as well: it decides.
-                if !signal.from_terminal {
-                    let _ = signals::send(self.child.id(), signal.number);
-                }
-            }
+            self.wait(supervisor, ended.is_some())?;
             if ended.is_none() {
-                ended = self
-                    .child
-                    .try_wait()
+                // The program decides what becomes of it.
+                self.interrupted = supervisor.pass_on(self.child).or(self.interrupted);
+                ended = supervisor
+                    .ended(self.child)
                     .map_err(CaptureError::system("cannot wait for the program"))?;
             }
             self.accept()?;
@@ -295,8 +298,8 @@ impl Recorder {
     }
 
     /// Waits until something is said. When the program has ended only what was said is of interest.
-    fn wait(&self, caught: &Caught, ended: bool) -> Result<(), CaptureError> {
-        let mut sources = vec![caught.as_fd(), self.listener.as_fd()];
+    fn wait(&self, supervisor: &Supervisor, ended: bool) -> Result<(), CaptureError> {
+        let mut sources = vec![supervisor.as_fd(), self.listener.as_fd()];
         sources.extend(self.rings.values().filter_map(Ring::peer).map(|p| p.as_fd()));
         packet::wait(&sources, if ended { 0 } else { GLANCE_MS })
             .map_err(CaptureError::system("cannot wait for the tool"))?;

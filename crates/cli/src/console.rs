@@ -26,6 +26,13 @@ pub fn note(text: impl std::fmt::Display) {
     }
 }
 
+/// Whole lines of notes that say by themselves whose they are.
+pub fn note_lines(text: &str) {
+    if !SILENT.load(Ordering::Relaxed) {
+        say(text);
+    }
+}
+
 /// Text on standard error. Where that cannot be written there is nobody to say so to, and the work goes on.
 pub fn say(text: &str) {
     let mut out = anstream::stderr();

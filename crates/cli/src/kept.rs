@@ -8,19 +8,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use capture::Folder;
 use sys::packet;
 use sys::ready::Bell;
 use sys::signals::{self, Caught};
-use tempfile::TempDir;
 
 use crate::console;
 use crate::failure::Failure;
 
+/// What the names of folders begin with that hold such recordings.
+const FOLDER: &str = "domicile-advise-";
 /// How long one wait for signals lasts; it is begun again.
 const LONG: u32 = 3_600_000;
 
 /// The folder of a recording, as long as nobody has decided what becomes of it.
-type Undecided = Arc<Mutex<Option<TempDir>>>;
+type Undecided = Arc<Mutex<Option<Folder>>>;
 
 pub struct Kept {
     file: PathBuf,
@@ -31,7 +33,7 @@ pub struct Kept {
 impl Kept {
     /// Room for a recording of this name.
     pub fn new(name: &str) -> Result<Kept, Failure> {
-        let folder = tempfile::Builder::new().prefix("domicile-").tempdir();
+        let folder = Folder::make(FOLDER);
         let folder = folder
             .map_err(|error| Failure::work(format!("cannot make a folder for the trace: {error}; set TMPDIR")))?;
         Ok(Kept {
@@ -109,7 +111,7 @@ impl Drop for Watch {
 /// Whether it was there to be kept.
 fn keep(folder: &Undecided) -> bool {
     let folder = folder.lock().unwrap_or_else(PoisonError::into_inner).take();
-    folder.map(TempDir::keep).is_some()
+    folder.map(Folder::keep).is_some()
 }
 
 fn kept(file: &Path) -> impl Display {

@@ -5,7 +5,7 @@
 //!
 //! Results go to standard output, everything else to standard error. The exit code is 0 when the
 //! work is done, 1 when it failed and 2 when the command line was wrong; `record` and `run` end with the
-//! code of the program that they started.
+//! code of the program that they started, and `advise` with 128 and a signal's number where that interrupted the program.
 #![forbid(unsafe_code)]
 
 mod console;
@@ -62,7 +62,8 @@ Exit status:
   0  the work is done
   1  the work failed: a file that cannot be read or is damaged, a program that cannot be run
   2  the command line is wrong: an unknown verb, option, policy, parameter or machine
-`record` and `run` end with the exit status of the program that they started.
+`record` and `run` end with the exit status of the program that they started, `advise` with 128 and the number of the
+signal that interrupted it.
 
 Environment:
   NO_COLOR        print without colors

@@ -190,6 +190,18 @@ fn nothing_to_gain_is_said_and_nothing_written() {
     ])[0];
     let verdict = advice["verdict"].as_str().unwrap();
     assert!(verdict.contains("Cache slots would gain nothing"), "{verdict}");
+    let notes: Vec<&str> = advice["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    assert!(
+        notes
+            .iter()
+            .any(|note| note.starts_with(&format!("{plan} was not written: "))),
+        "{notes:?}"
+    );
     assert!(!Path::new(&plan).exists());
 }
 

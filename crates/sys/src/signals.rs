@@ -32,7 +32,7 @@ pub struct Caught {
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 
 /// Those that ask a process to end.
-const ENDINGS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+pub(crate) const ENDINGS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 /// Those that say what this process did wrong itself, if nobody sent them.
 const FAULTS: [i32; 6] = [
     libc::SIGSEGV,

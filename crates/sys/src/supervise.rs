@@ -1,7 +1,7 @@
 //! A program that runs in our place: it gets the signals that are sent to us, and we stop and end as it does.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 
@@ -32,35 +32,58 @@ impl Supervisor {
     /// Errors: it could not be started.
     pub fn run(&mut self, mut command: Command) -> io::Result<ExitStatus> {
         let parent = rustix::process::getpid();
-        let deaf = self.caught.ignored(libc::SIGCHLD);
+        self.prepare(&mut command);
         // SAFETY: the closure calls nothing but system calls that are async-signal-safe.
-        unsafe { command.pre_exec(move || in_child(parent, deaf)) };
+        unsafe { command.pre_exec(move || die_with(parent)) };
         let child = command.spawn()?.id();
-        let process = Pid::from_raw(child as i32).ok_or(io::ErrorKind::NotFound)?;
         loop {
-            let ended = loop {
-                match rustix::process::waitpid(Some(process), WaitOptions::NOHANG | WaitOptions::UNTRACED) {
-                    Ok(Some((_, status))) => match status.stopping_signal() {
-                        Some(number) => self.stopped(number)?,
-                        None => break Some(ExitStatus::from_raw(status.as_raw())),
-                    },
-                    Ok(None) => break None,
-                    Err(rustix::io::Errno::INTR) => {}
-                    Err(error) => return Err(error.into()),
-                }
-            };
-            if let Some(status) = ended {
+            if let Some(status) = self.ended(child)? {
                 return Ok(status);
             }
             // Woken early or late, the next look shows it.
             let _ = packet::wait(&[self.caught.as_fd()], WAIT);
-            while let Some(arrived) = self.caught.take() {
-                self.pass_on(child, &arrived);
+            self.pass_on(child);
+        }
+    }
+
+    /// Has a command begin with the signals' effects that we began with.
+    pub fn prepare(&self, command: &mut Command) {
+        if self.caught.ignored(libc::SIGCHLD) {
+            // SAFETY: the closure calls nothing but what is async-signal-safe.
+            unsafe { command.pre_exec(ignore_children) };
+        }
+    }
+
+    /// How a child ended, once it has; does not wait. Where it was stopped, so are we until both go on.
+    ///
+    /// Pre: nobody else waits for it, and it was not reported as ended.
+    pub fn ended(&self, child: u32) -> io::Result<Option<ExitStatus>> {
+        let process = Pid::from_raw(child as i32).ok_or(io::ErrorKind::NotFound)?;
+        loop {
+            match rustix::process::waitpid(Some(process), WaitOptions::NOHANG | WaitOptions::UNTRACED) {
+                Ok(Some((_, status))) => match status.stopping_signal() {
+                    Some(number) => self.stopped(number)?,
+                    None => return Ok(Some(ExitStatus::from_raw(status.as_raw()))),
+                },
+                Ok(None) => return Ok(None),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
             }
         }
     }
 
-    fn pass_on(&self, child: u32, arrived: &Arrived) {
+    /// Sends on what was sent to us. Returns the last of it that asks a process to end, from whomever it came.
+    pub fn pass_on(&mut self, child: u32) -> Option<i32> {
+        let mut asked = None;
+        while let Some(arrived) = self.caught.take() {
+            self.pass_on_one(child, &arrived);
+            let ends = signals::ENDINGS.contains(&arrived.number) && arrived.sender != child;
+            asked = ends.then_some(arrived.number).or(asked);
+        }
+        asked
+    }
+
+    fn pass_on_one(&self, child: u32, arrived: &Arrived) {
         // What the program sends to its whole group it has already, and what we do ourselves is not its concern.
         let has_it = arrived.from_terminal || arrived.sender == child;
         if arrived.number != libc::SIGCHLD && !has_it && arrived.sender != std::process::id() {
@@ -94,12 +117,21 @@ fn in_foreground() -> bool {
     Pid::from_raw(foreground) == Some(group)
 }
 
-/// Between fork and exec.
-fn in_child(parent: Pid, deaf: bool) -> io::Result<()> {
-    if deaf {
-        // SAFETY: signal(2) is async-signal-safe; ignored signals stay so over exec.
-        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+impl AsFd for Supervisor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.caught.as_fd()
     }
+}
+
+/// Between fork and exec.
+fn ignore_children() -> io::Result<()> {
+    // SAFETY: signal(2) is async-signal-safe; ignored signals stay so over exec.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+    Ok(())
+}
+
+/// Between fork and exec.
+fn die_with(parent: Pid) -> io::Result<()> {
     // SAFETY: changes an attribute of this process alone.
     if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
         return Err(io::Error::last_os_error());

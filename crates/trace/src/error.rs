@@ -44,9 +44,7 @@ pub enum TraceError {
     },
 
     /// The disk is full, the pipe is closed ...
-    #[error(
-        "cannot write the trace: {source}; the first {references} references ({bytes} bytes) are kept and can be read"
-    )]
+    #[error("cannot write the trace: {source}; {}", what_is_there(*.references, *.bytes))]
     Write {
         source: io::Error,
         references: u64,
@@ -64,6 +62,13 @@ pub enum TraceError {
         at: Place,
         what: String,
     },
+}
+
+fn what_is_there(references: u64, bytes: u64) -> String {
+    match references {
+        0 => "no reference could be written".to_string(),
+        _ => format!("the first {references} references ({bytes} bytes) are kept and can be read"),
+    }
 }
 
 /// Where in an imported file: binary formats have no lines.

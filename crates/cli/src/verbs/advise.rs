@@ -31,6 +31,10 @@ const RESULT: &str = "domicile-advice.json";
 /// `order`), and which data a partition of the outermost cache would protect or confine (policy `slots`). Policy `cdpc` says what
 /// compiler-directed page coloring would gain: from what the compiler said of the parallel loops, or from who touches which
 /// pages where it said nothing. With --json the full result goes to standard output, and what the program prints to standard error.
+///
+/// Signals that are sent to `domicile advise` while it records are sent on to the program. Where one of them asked it to end (Ctrl-C),
+/// and the program did not end with status 0, the advice is on what was recorded until then, which is said, and the exit
+/// status is 128 and the signal's number.
 #[derive(Args)]
 #[command(
     group = ArgGroup::new("subject").required(true).args(["trace", "command"]),
@@ -108,14 +112,16 @@ impl Advise {
             (Some(file), _) | (None, Some(file)) => file.clone(),
             (None, None) => recording.insert(Kept::new("advise.trace")?).file().to_path_buf(),
         };
+        let mut interrupted = None;
         if self.trace.is_none() {
             console.flush()?;
-            notes.extend(self.record(&file, console.json())?);
+            interrupted = self.record(&file, console.json(), &mut notes)?;
         }
         if let Some(recording) = &mut recording {
             recording.recorded();
         }
         let done = self.go_on(&machine, &file, notes, places, console);
+        let done = done.map(|code| interrupted.map_or(code, ExitCode::from));
         match &recording {
             Some(recording) => recording.or_failed(done),
             None => done,
@@ -182,17 +188,24 @@ impl Advise {
         advice.map_err(|error| simulate::failure(file, error))
     }
 
-    /// Records the program; how it ended is noted.
-    fn record(&self, file: &Path, json: bool) -> Result<Vec<String>, Failure> {
+    /// Records the program; how it ended is noted. The exit status of a recording that was interrupted, if it was.
+    fn record(&self, file: &Path, json: bool, notes: &mut Vec<String>) -> Result<Option<u8>, Failure> {
         let outcome = self.recording.record(&self.command, file, json)?;
-        let mut notes = outcome.notes;
+        notes.extend(outcome.notes);
+        // Who ends in good order when asked to, as servers do, was recorded whole.
+        let interrupted = outcome.interrupted.filter(|_| outcome.exit != capture::Exit::Code(0));
+        if let Some(signal) = interrupted {
+            notes.push(format!(
+                "the program was interrupted (signal {signal}): this is advice on what was recorded until then"
+            ));
+        }
         match outcome.exit {
             capture::Exit::Code(0) => {}
             capture::Exit::Code(code) => notes.push(format!("the program ended with exit status {code}")),
             capture::Exit::Signal(signal) => notes.push(format!("the program was killed by signal {signal}")),
         }
         notes.extend(outcome.failure);
-        Ok(notes)
+        Ok(interrupted.and_then(|signal| u8::try_from(128 + signal).ok()))
     }
 
     /// Who gives a program where a trace is wanted has forgotten the `--`.
@@ -216,6 +229,7 @@ impl Advise {
                 false
             }
         };
+        let asked = places.slots.as_ref().map(|place| place.path().display().to_string());
         if let (Some(place), Some(slots)) = (places.slots, advice.slots.as_mut())
             && ::advise::slots_gain(slots)
         {
@@ -223,6 +237,14 @@ impl Advise {
             if wrote(place.write_text(&slots.plan)) {
                 slots.written = Some(name);
             }
+        }
+        if let Some(name) = asked.filter(|_| advice.slots.as_ref().is_none_or(|slots| slots.written.is_none())) {
+            let why = match &advice.slots {
+                Some(slots) if ::advise::slots_gain(slots) => "it could not be written",
+                Some(slots) if !slots.data.is_empty() => "the proposed partition would save less than 1% of the time",
+                _ => "no cache slots are proposed",
+            };
+            advice.notes.push(format!("{name} was not written: {why}"));
         }
         let mut full = None;
         if let Some(place) = places.result {

@@ -15,9 +15,10 @@ use crate::progress;
 
 /// Record which memory a program touches
 ///
-/// The program runs unmodified, under Valgrind, with its own input and output. `domicile record` ends with the
-/// program's exit status, 128 and the number of the signal if one killed it; 1 if the recording itself failed. What was
-/// recorded until a crash, a signal or Ctrl-C is kept.
+/// The program runs unmodified, under Valgrind, with its own input and output. Signals that are sent to `domicile record` are
+/// sent on to the program. `domicile record` ends with the program's exit status, 128 and the number of the signal if one
+/// killed it. Where the trace could not be written to its end, that is said, and 1 takes the place of status 0; so it does
+/// where nothing could be recorded. What was recorded until a crash, a signal, Ctrl-C or a full disk is kept.
 #[derive(Args)]
 #[command(after_help = "Example:\n  domicile record -o sort.trace -- sort big.txt > sorted.txt")]
 pub struct Record {
@@ -86,22 +87,27 @@ impl Record {
             }))?;
         } else {
             // Standard output is the program's.
-            console::note(format_args!(
-                "{} references in {}, {} ({:.2} bytes a reference)",
-                report::count(summary.references),
-                self.output.display(),
-                report::bytes(summary.bytes),
-                summary.bytes_per_reference
-            ));
+            if outcome.failure.is_none() || summary.references > 0 {
+                console::note(format_args!(
+                    "{} references in {}, {} ({:.2} bytes a reference)",
+                    report::count(summary.references),
+                    self.output.display(),
+                    report::bytes(summary.bytes),
+                    summary.bytes_per_reference
+                ));
+            }
             for note in &outcome.notes {
                 console::note(format_args!("note: {note}"));
             }
         }
-        if let Some(failure) = outcome.failure {
-            console.flush()?;
-            return Err(Failure::work(failure));
-        }
-        Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+        let code = u8::try_from(code).unwrap_or(1);
+        let Some(failure) = outcome.failure else {
+            return Ok(ExitCode::from(code));
+        };
+        console.flush()?;
+        let failed = Failure::work(failure).report();
+        // A program that failed says more by its status than we can; success would be taken for a whole trace.
+        Ok(if code == 0 { failed } else { ExitCode::from(code) })
     }
 }
 

@@ -2,7 +2,6 @@
 //! loops in frames of the colors that suit them.
 
 mod arrays;
-mod folder;
 mod named;
 mod outcome;
 mod started;
@@ -191,8 +190,13 @@ impl Run {
         match (&self.report, report) {
             (Some(_), Some(place)) => place.write_text(&text),
             (Some(_), None) => console::print(&text),
-            (None, _) => {
+            // Who wants no notes wants the one that there was nothing to tell of.
+            (None, _) if console.json() || outcome::placed_nothing(outcome) => {
                 console::say(&text);
+                Ok(())
+            }
+            (None, _) => {
+                console::note_lines(&text);
                 Ok(())
             }
         }

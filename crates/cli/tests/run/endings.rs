@@ -206,3 +206,31 @@ fn the_exit_status_is_the_programs_wherever_the_report_goes() {
     let mut command = shop.command(&[], &["--policy", "cdpc"], &["/no/such/program"]);
     assert_eq!(command.stderr(full()).status().unwrap().code(), Some(1));
 }
+
+/// Whoever wants no notes gets none, but that nothing was placed; a file has the report all the same.
+#[test]
+fn quiet_is_quiet() {
+    let shop = Workshop::new();
+    let Some(program) = shop.linked("loops.c", &["-O1", "-fopenmp"]) else {
+        return;
+    };
+    let report = shop.path("report.txt");
+    let options = ["--quiet", "--policy", "cdpc", "--report", report.to_str().unwrap()];
+    let command = [program.to_str().unwrap(), "static"];
+    for (options, written) in [(&options[..3], false), (&options[..], true)] {
+        let output = shop.command(&[], options, &command).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{options:?}");
+        assert_eq!(report.exists(), written);
+    }
+    assert!(
+        std::fs::read_to_string(&report)
+            .unwrap()
+            .contains("arrays in 2 parallel loops")
+    );
+    let mut passive = shop.command(&[], &options[..3], &["/bin/true"]);
+    let passive = passive
+        .env("DOMICILE_PRELOAD", shop.file("none.so", ""))
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&passive.stderr).contains("nothing was placed"));
+}

@@ -19,6 +19,11 @@ pub fn run(exit_code: i32, colors: &Colors, processes: Vec<Report>) -> Run {
     }
 }
 
+/// Whether the program ran as it does by itself, though something else was asked for.
+pub fn placed_nothing(run: &Run) -> bool {
+    run.processes.iter().all(|process| process.state == State::Failed)
+}
+
 /// Lines that each begin with `domicile: `.
 pub fn text(run: &Run) -> String {
     let mut lines = Vec::new();

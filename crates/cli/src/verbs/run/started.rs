@@ -5,18 +5,20 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
+use capture::Folder;
 use capture::locate::Program;
 use live::Colors;
 use policy::slots::Plan;
 use protocol::{Directed, Instructions, Report, VERSION};
 use sys::supervise::Supervisor;
 
-use super::folder::Folder;
 use super::named::Named;
 use crate::failure::Failure;
 
 /// The run-time, where `DOMICILE_PRELOAD` does not name it.
 const NAME: &str = "libdomicile_preload.so";
+/// What the names of folders begin with by which this process and the run-time speak.
+const FOLDER: &str = "domicile-run-";
 const ENVIRONMENT: &str = "DOMICILE_PRELOAD";
 /// Beside the executable: after `make install`, and in the folder that cargo builds in.
 const PLACES: [&str; 2] = ["../lib/domicile", "."];
@@ -48,7 +50,7 @@ impl Start<'_> {
         // From here on whatever asks us to end is the program's to answer: the folder is never left behind.
         let mut supervisor =
             Supervisor::begin().map_err(|error| Failure::work(format!("cannot catch signals: {error}")))?;
-        let folder = Folder::make()
+        let folder = Folder::make(FOLDER)
             .map_err(|error| Failure::work(format!("cannot make a folder for temporary files (TMPDIR): {error}")))?;
         let failed = |what: &str| {
             let what = what.to_string();

@@ -1,0 +1,81 @@
+//! A folder for temporary files that is gone with who made it: when that ends, and if it was killed, with the next folder of
+//! that kind of the same user.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+/// Locked as long as the folder is in use. The kernel gives it free when its process ends, however that ends.
+const LOCK: &str = "lock";
+/// What the name of a file begins with that a program under Valgrind writes; its process's number follows.
+pub(crate) const LOG: &str = "log.";
+
+/// See the module's documentation.
+pub struct Folder {
+    folder: TempDir,
+    _lock: File,
+}
+
+impl Folder {
+    /// An empty one where temporary files are; and those that nobody uses any more are gone. `kind` is what the names of
+    /// such folders begin with.
+    pub fn make(kind: &str) -> io::Result<Folder> {
+        Folder::below(&std::env::temp_dir(), kind)
+    }
+
+    /// The same in another place.
+    pub fn below(place: &Path, kind: &str) -> io::Result<Folder> {
+        let folder = tempfile::Builder::new().prefix(kind).tempdir_in(place)?;
+        sweep(place, kind, folder.path().metadata()?.uid());
+        // It has no lock's file before it is locked: who sweeps meanwhile sees none.
+        let beside = folder.path().join("new");
+        let lock = File::create_new(&beside)?;
+        lock.lock()?;
+        std::fs::rename(&beside, folder.path().join(LOCK))?;
+        Ok(Folder { folder, _lock: lock })
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// It stays, for its user to remove.
+    pub fn keep(self) -> PathBuf {
+        // Without it, it is nobody's to sweep up. Where that fails the next one of this kind takes it away.
+        let _ = std::fs::remove_file(self.folder.path().join(LOCK));
+        self.folder.keep()
+    }
+}
+
+/// Removes the folders of those that were killed. What cannot be looked at is somebody else's.
+fn sweep(place: &Path, kind: &str, own: u32) {
+    for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(kind)
+            && entry.metadata().is_ok_and(|about| about.is_dir() && about.uid() == own);
+        if ours && is_left(&entry.path()) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Whether neither who made it lives, nor a program that still writes there: one that outlives its recorder does.
+fn is_left(folder: &Path) -> bool {
+    let Ok(lock) = File::open(folder.join(LOCK)) else {
+        return false;
+    };
+    !matches!(lock.try_lock(), Err(TryLockError::WouldBlock | TryLockError::Error(_))) && !is_written(folder)
+}
+
+fn is_written(folder: &Path) -> bool {
+    let lives = |name: &str| {
+        let process = name.strip_prefix(LOG).and_then(|number| number.parse::<u32>().ok());
+        process.is_some_and(|process| Path::new("/proc").join(process.to_string()).exists())
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .into_iter()
+        .any(|entry| lives(&entry.file_name().to_string_lossy()))
+}
