@@ -74,12 +74,9 @@ fn seconds(trace: &Trace, machine: &Machine, classes: bool, policies: usize) -> 
         classes,
         ..Config::new(machine.clone(), specs)
     };
-    let (start, busy) = (Instant::now(), on_cpu());
+    let start = Instant::now();
     sim::simulate(trace, &config, &|_| {})?;
-    let (elapsed, busy) = (start.elapsed().as_secs_f64(), on_cpu() - busy);
-    // One policy is simulated on this thread: what it had of a cpu is what it takes on a quiet
-    // machine, where decoding has the other.
-    Ok(if policies == 1 && busy > 0.0 { busy } else { elapsed })
+    Ok(start.elapsed().as_secs_f64())
 }
 
 /// `refs` references in all; with `apart`, each thread has an address space of its own.
@@ -152,11 +149,4 @@ fn machine(cpus: u32) -> Machine {
             distances: Vec::new(),
         },
     }
-}
-
-/// Seconds that this thread has run; 0 where the kernel does not say.
-fn on_cpu() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let ns = text.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok());
-    ns.unwrap_or(0.0) / 1e9
 }
