@@ -322,7 +322,7 @@ fn each_process_has_its_own_hints() {
         each_line(&mut program, thread, A, 5);
     }
     // So little gains nothing, and would stay with page coloring.
-    let sets = ["cdpc.weigh=no".to_string()];
+    let sets = ["cdpc.weigh=no", "cdpc.rest=page-coloring"].map(str::to_string);
     let setup = Setup {
         sets: &sets,
         ..Setup::default()
@@ -335,7 +335,11 @@ fn each_process_has_its_own_hints() {
     assert_eq!(of(0), [0, 1, 2, 3, 4]);
     // Without a hint: page coloring.
     assert_eq!(of(1), [0, 1, 0, 1, 4]);
-    let weighed = engine::colors(&machine, &program, "cdpc");
+    let plain = Setup {
+        sets: &sets[1..],
+        ..Setup::default()
+    };
+    let weighed = engine::colors_with(&machine, &program, "cdpc", &plain);
     assert!(
         [0, 1]
             .iter()
