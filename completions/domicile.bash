@@ -1201,7 +1201,7 @@ _domicile() {
                     return 0
                     ;;
                 --by)
-                    COMPREPLY=($(compgen -W "thread structure page" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "thread structure line page" -- "${cur}"))
                     return 0
                     ;;
                 --top)

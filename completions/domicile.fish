@@ -169,8 +169,9 @@ recorded\t'As they were recorded'"
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l from-phase -d 'Count from when the first thread enters this phase of the program (DOMICILE_PHASE); what comes before warms the caches' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l to-phase -d 'Count up to when a thread then enters this phase (the same one: its next time), and simulate no further' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l barrier-ns -d 'What the code of a barrier takes of each thread' -r
-complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l by -d 'Split the counts by thread, data structure or page too' -r -f -a "thread\t''
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l by -d 'Split the counts by thread, data structure, line of the source or page too' -r -f -a "thread\t''
 structure\t''
+line\t'A line of the source, and which data it waits for'
 page\t''"
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l top -d 'Print so many rows of each list of data structures, lines, arrays or pages, or `all` [default: those that make a difference]' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l explain-hints -d 'Write the hints of policy `cdpc` to this file (JSON): arrays, uniform access segments and sets, the coloring order' -r -F

@@ -251,21 +251,48 @@ fn answer(path: &str, elf: &Elf, asked: &HashSet<u64>, with_variables: bool) -> 
     answers
 }
 
-/// The innermost function at an address, inlined ones included, and the line.
+/// The function at an address, inlined ones included, and the line: the innermost that is the user's. What a library's header
+/// was inlined for, the user finds where the library is used; what is the library's alone is called as it is there.
 pub(crate) fn look_up(loader: &addr2line::Loader, own: u64) -> Option<Spot> {
     let mut frames = loader.find_frames(own).ok()?;
-    let frame = frames.next().ok()??;
+    let mut innermost = None;
+    while let Some(frame) = frames.next().ok()? {
+        let spot = spot(&frame);
+        if !spot.file.as_deref().is_some_and(is_librarys) {
+            return Some(spot);
+        }
+        innermost.get_or_insert(spot);
+    }
+    innermost
+}
+
+/// Whether a source file is a library's: of the system, of the compiler, of Rust's standard library or of a crate from a
+/// registry.
+fn is_librarys(file: &str) -> bool {
+    let system = [
+        "/usr/include/",
+        "/usr/lib/",
+        "/usr/local/include/",
+        "/rustc/",
+        "/usr/src/",
+    ];
+    system.iter().any(|folder| file.starts_with(folder))
+        || file.contains("/.cargo/registry/")
+        || file.contains("/rustlib/src/")
+}
+
+fn spot(frame: &addr2line::Frame<impl addr2line::gimli::Reader>) -> Spot {
     let function = frame
         .function
         .as_ref()
         .and_then(|f| f.demangle().ok())
         .map(|n| n.into_owned());
     let location = frame.location.as_ref();
-    Some(Spot {
+    Spot {
         function: function.unwrap_or_default(),
         file: location.and_then(|l| l.file).map(str::to_string),
         line: location.and_then(|l| l.line).filter(|l| *l > 0),
-    })
+    }
 }
 
 fn write_modules(tree: &mut ProcessTree, places: &[Place<'_>], elves: &HashMap<&str, Elf>) {

@@ -206,6 +206,12 @@ impl Misses {
         }
     }
 
+    /// Those of the caches nearest to the cpus: what references missed.
+    pub fn nearest(caches: &[Misses]) -> ClassTotals {
+        let nearest = caches.iter().map(|cache| cache.level).min();
+        nearest.map_or_else(ClassTotals::default, |level| Misses::of_level(caches, level))
+    }
+
     /// Those of the caches of a level.
     pub fn of_level(caches: &[Misses], level: u8) -> ClassTotals {
         ClassTotals::sum(caches.iter().filter(|cache| cache.level == level).map(Misses::totals))

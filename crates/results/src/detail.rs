@@ -81,8 +81,7 @@ impl Structure {
 
     /// Its misses in the caches nearest to the cpus: what its references missed.
     pub fn nearest(&self) -> ClassTotals {
-        let nearest = self.caches.iter().map(|cache| cache.level).min();
-        nearest.map_or_else(ClassTotals::default, |level| self.of_level(level))
+        Misses::nearest(&self.caches)
     }
 }
 
@@ -100,6 +99,48 @@ pub struct Page {
     #[serde(deserialize_with = "ns")]
     pub stall_ns: u64,
     pub caches: Vec<Misses>,
+}
+
+/// What the accesses of a line of the source cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct SourceLine {
+    /// The function; a place in a file of code (`libx.so+0x12f0`) where it has no name.
+    pub function: String,
+    /// Absent where the program has no line information.
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    #[serde(deserialize_with = "ns")]
+    pub stall_ns: u64,
+    pub caches: Vec<Misses>,
+    /// The data structures that it stalls for most, the worst first.
+    pub structures: Vec<LineStructure>,
+}
+
+impl SourceLine {
+    /// `file:line` without folders, else the function.
+    pub fn place(&self) -> String {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => format!("{}:{line}", file.rsplit('/').next().unwrap_or(file)),
+            _ => self.function.clone(),
+        }
+    }
+
+    /// Its misses in the caches nearest to the cpus.
+    pub fn nearest(&self) -> ClassTotals {
+        Misses::nearest(&self.caches)
+    }
+}
+
+/// What a line of the source waits for of one data structure.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct LineStructure {
+    pub name: String,
+    #[serde(deserialize_with = "ns")]
+    pub stall_ns: u64,
 }
 
 /// Two threads with different data in one line.

@@ -28,7 +28,7 @@ pub mod schema;
 pub use advice::{Advice, CacheFacts, Facts, MachineFacts, Share};
 pub use cache::{CLASSES, Cache, ClassTotals, Misses, Stall, StallByClass};
 pub use daemon::{DaemonColors, DaemonFrames, DaemonMemory, DaemonPressure, DaemonStatus, FreeCache};
-pub use detail::{Collision, Page, Side, Structure, StructureKind, Thread};
+pub use detail::{Collision, LineStructure, Page, Side, SourceLine, Structure, StructureKind, Thread};
 pub use doctor::{Doctor, Facility, Works};
 pub use document::{Document, Unreadable, values};
 pub use gains::{CacheChange, CdpcAdvice, CdpcArray, CdpcRival, Change, SlotAdvice, SlotData, WorkAdvice};

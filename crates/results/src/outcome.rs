@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cache::{Cache, StallByClass};
-use crate::detail::{Collision, Page, Structure, Thread};
+use crate::detail::{Collision, Page, SourceLine, Structure, Thread};
 use crate::lenient::ns;
 use crate::placed::{Cdpc, Slots};
 
@@ -49,6 +49,9 @@ pub struct Outcome {
     /// The pages with the largest stall; absent where not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages: Option<Vec<Page>>,
+    /// The lines of the source with the largest stall; absent where not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_lines: Option<Vec<SourceLine>>,
     /// The lines with the most false sharing; absent where not asked for, empty where misses were not classed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub false_sharing: Option<Vec<Collision>>,

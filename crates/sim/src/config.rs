@@ -47,6 +47,8 @@ pub struct Detail {
     pub structures: bool,
     /// So many pages with the largest stall; 0: none.
     pub pages: usize,
+    /// So many lines of the source with the largest stall; 0: none.
+    pub source_lines: usize,
     /// So many lines with the most false sharing; 0: none.
     pub false_sharing: usize,
     /// How many misses of the outermost cache each data structure would have alone in a part of it.
@@ -61,7 +63,12 @@ impl Detail {
     /// Whether more is asked for than the totals of the machine and its cpus, so that the run
     /// has to be looked at closely.
     pub fn is_close(&self) -> bool {
-        self.threads || self.structures || self.pages > 0 || self.false_sharing > 0 || self.curves
+        self.threads
+            || self.structures
+            || self.pages > 0
+            || self.source_lines > 0
+            || self.false_sharing > 0
+            || self.curves
     }
 
     /// The part that comes with the totals.
@@ -80,6 +87,7 @@ impl Default for Detail {
             threads: false,
             structures: false,
             pages: 0,
+            source_lines: 0,
             false_sharing: 0,
             curves: false,
             per_cpu: true,

@@ -6,6 +6,7 @@
 //! and allocations; what becomes of them at the end is in [`report`].
 
 mod clashes;
+mod lines;
 mod report;
 mod rows;
 
@@ -21,6 +22,7 @@ use crate::pieces::Access;
 use crate::steps::Step;
 use crate::structures::{StructureId, Structures, Tables, UNKNOWN};
 use clashes::{Clashes, NO_PAIR};
+use lines::Lines;
 use rows::Rows;
 
 /// What a run's input knows by name.
@@ -39,6 +41,8 @@ pub struct Key {
     page: u32,
     /// Which two accesses collided.
     pair: u32,
+    /// Which place in the code; 0 where places are not counted.
+    place: u32,
 }
 
 /// One run's counts beyond the totals.
@@ -49,6 +53,7 @@ pub struct Detail {
     threads: Option<Rows>,
     by_structure: Option<Rows>,
     pages: Option<Rows>,
+    lines: Option<Lines>,
     /// By page: which structure has most of it, and by how much.
     tenants: Vec<(StructureId, u64)>,
     clashes: Option<Clashes>,
@@ -77,6 +82,7 @@ impl Detail {
                 threads: rows(wanted.threads),
                 by_structure: rows(wanted.structures),
                 pages: rows(wanted.pages > 0),
+                lines: (wanted.source_lines > 0).then(|| Lines::new(layout.caches.len())),
                 tenants: Vec::new(),
                 clashes: collisions.then(|| Clashes::new(layout)),
                 curves: curves(),
@@ -89,6 +95,9 @@ impl Detail {
     pub fn restart(&mut self) {
         let rows = [&mut self.threads, &mut self.by_structure, &mut self.pages];
         rows.into_iter().flatten().for_each(Rows::restart);
+        if let Some(lines) = &mut self.lines {
+            lines.restart();
+        }
         self.tenants.clear();
         self.references.clear();
         if let Some(clashes) = &mut self.clashes {
@@ -100,11 +109,14 @@ impl Detail {
     }
 
     fn key(&mut self, a: &Access) -> Key {
+        let structure = self.structures.lookup(a.who.space, a.virtual_address);
+        let place = |lines: &mut Lines| lines.row(a.who.space, a.pc_site, structure);
         Key {
             thread: a.who.thread,
-            structure: self.structures.lookup(a.who.space, a.virtual_address),
+            structure,
             page: a.page,
             pair: NO_PAIR,
+            place: self.lines.as_mut().map_or(0, place),
         }
     }
 
@@ -121,7 +133,8 @@ impl Detail {
         let threads = self.threads.as_mut().map(|rows| (rows, key.thread));
         let structures = self.by_structure.as_mut().map(|rows| (rows, key.structure));
         let pages = self.pages.as_mut().map(|rows| (rows, key.page));
-        [threads, structures, pages].into_iter().flatten()
+        let lines = self.lines.as_mut().map(|lines| (&mut lines.rows, key.place));
+        [threads, structures, pages, lines].into_iter().flatten()
     }
 
     fn miss(&mut self, key: Key, kind: usize, class: Option<Class>) {

@@ -134,6 +134,29 @@ fn two_counters_in_one_line_are_reported_by_name() {
 }
 
 #[test]
+fn lines_of_the_source_have_their_misses_and_their_data() {
+    let detail = Detail {
+        source_lines: 2,
+        ..Detail::default()
+    };
+    let outcome = outcome(2, detail, true);
+    let lines = outcome["source_lines"].as_array().expect("it is there");
+    assert_eq!(lines.len(), 2, "as many as were asked for: {lines:?}");
+    let place = |line: &Value| (line["function"].clone(), line["file"].clone(), line["line"].clone());
+    let at = |line: u32| ("count".into(), "/src/counters.c".into(), line.into());
+    assert_eq!(place(&lines[0]), at(30));
+    let data = |line: &Value| line["structures"].as_array().expect("data").len();
+    // The sweep reads the block, and once what is nobody's any more.
+    assert_eq!(data(&lines[0]), 2, "{lines:?}");
+    assert_eq!(lines[0]["structures"][0]["name"], "heap: count (counters.c:30)");
+    let misses = |line: &Value| line["caches"][1]["misses"].as_u64().expect("the data cache");
+    assert_eq!(misses(&lines[0]), (1 << 10) + 1, "{lines:?}");
+    assert!(place(&lines[1]) == at(7) || place(&lines[1]) == at(9), "{lines:?}");
+    assert_eq!(misses(&lines[1]), TIMES);
+    assert_eq!(lines[1]["structures"][0]["name"], "counters");
+}
+
+#[test]
 fn structures_follow_allocations() {
     let detail = Detail {
         structures: true,

@@ -29,7 +29,7 @@ pub struct Simulate {
     #[command(flatten)]
     model: Model,
 
-    /// Split the counts by thread, data structure or page too
+    /// Split the counts by thread, data structure, line of the source or page too
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     by: Vec<By>,
 
@@ -67,6 +67,8 @@ const PAGES: usize = 100;
 enum By {
     Thread,
     Structure,
+    /// A line of the source, and which data it waits for
+    Line,
     Page,
 }
 
@@ -101,6 +103,7 @@ impl Simulate {
             placements: self.page_map.is_some(),
             threads: self.by.contains(&By::Thread),
             structures: self.by.contains(&By::Structure),
+            source_lines: if self.by.contains(&By::Line) { usize::MAX } else { 0 },
             pages: self.pages(top),
             ..sim::Detail::default()
         };
@@ -125,10 +128,12 @@ impl Simulate {
 
     /// How many rows are shown of lists, where there are any.
     fn top(&self, json: bool) -> Result<Top, Failure> {
-        let (structures, pages) = (self.by.contains(&By::Structure), self.by.contains(&By::Page));
+        let pages = self.by.contains(&By::Page);
+        let lists = pages || self.by.contains(&By::Structure) || self.by.contains(&By::Line);
         self.shown.top(match json {
-            false if !structures && !pages => Some(
-                "is of lists of data structures or pages, and neither is printed here; add `--by structure` or `--by page`",
+            false if !lists => Some(
+                "is of lists of data structures, lines or pages, and none is printed here; add `--by structure`, `--by line` or \
+                 `--by page`",
             ),
             true if !pages => Some("is of pages where JSON is printed, which has all of everything else; add `--by page`"),
             _ => None,

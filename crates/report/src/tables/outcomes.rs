@@ -16,6 +16,10 @@ pub fn own(outcome: &Outcome, top: Top) -> Vec<Table> {
         let title = format!("Data structures under {}", outcome.policy);
         tables.push(split::structures(title, structures, outcome.stall_ns(), top));
     }
+    if let Some(lines) = outcome.source_lines.as_deref().filter(|lines| !lines.is_empty()) {
+        let title = format!("Lines of the source under {}", outcome.policy);
+        tables.push(split::source_lines(title, lines, outcome.stall_ns(), top));
+    }
     if let Some(pages) = outcome.pages.as_deref().filter(|pages| !pages.is_empty()) {
         tables.push(split::pages(outcome, pages, top));
     }

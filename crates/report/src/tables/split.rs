@@ -1,6 +1,6 @@
-//! A run's misses and waiting by thread, data structure and page.
+//! A run's misses and waiting by thread, data structure, line of the source and page.
 
-use results::{Misses, Outcome, Page, Structure, StructureKind, Thread};
+use results::{Misses, Outcome, Page, SourceLine, Structure, StructureKind, Thread};
 
 use super::{Top, classes, of_levels, sized};
 use crate::table::{Cell, Column, Role, Table};
@@ -8,7 +8,10 @@ use crate::table::{Cell, Column, Role, Table};
 /// Pages that are shown; the result has more.
 const PAGES: usize = 20;
 
-/// Structures with a smaller part of the stall are counted, not shown.
+/// Lines of the source that are shown; the result has more.
+const LINES: usize = 10;
+
+/// Structures and lines with a smaller part of the stall are counted, not shown.
 const SEEN: f64 = 0.001;
 
 pub fn threads(outcome: &Outcome, threads: &[Thread]) -> Table {
@@ -80,6 +83,43 @@ fn named_with_place(structure: &Structure) -> String {
         }
         _ => structure.name.clone(),
     }
+}
+
+/// The lines of the source that wait most, and for which data. `stall` is the time that their shares are of.
+pub fn source_lines(title: impl Into<String>, lines: &[SourceLine], stall: u64, top: Top) -> Table {
+    let levels = levels(lines.iter().map(|line| &line.caches[..]));
+    let mut columns = head(&levels);
+    columns.push(Column::new(Role::Label, "line").cut());
+    columns.push(Column::new(Role::Text, "function").cut());
+    columns.push(Column::new(Role::Text, "waits for").wrap());
+    let mut table = Table::new(title, columns);
+    let shown = top.of(lines, |at, line| {
+        at < LINES && line.stall_ns as f64 >= SEEN * stall as f64
+    });
+    for line in &shown {
+        let mut row = vec![Cell::part(line.stall_ns, stall)];
+        row.extend(
+            levels
+                .iter()
+                .map(|&level| Cell::quiet(Misses::of_level(&line.caches, level).misses)),
+        );
+        let place = line.place();
+        row.push(Cell::name(&place));
+        row.push(if place == line.function {
+            Cell::empty()
+        } else {
+            line.function.as_str().into()
+        });
+        let data = line
+            .structures
+            .iter()
+            .filter(|data| data.stall_ns as f64 >= SEEN * line.stall_ns as f64);
+        let data: Vec<&str> = data.map(|data| data.name.as_str()).collect();
+        row.push(data.join(", ").into());
+        table.row(row);
+    }
+    top.note(&mut table, lines.len() - shown.len(), "line", " with less of the stall");
+    table
 }
 
 pub fn pages(outcome: &Outcome, pages: &[Page], top: Top) -> Table {

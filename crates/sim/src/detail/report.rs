@@ -66,6 +66,9 @@ impl Detail {
             };
             outcome.pages = Some(rows.ranked().into_iter().take(self.wanted.pages).map(page).collect());
         }
+        if let Some(lines) = &self.lines {
+            outcome.source_lines = Some(lines.ranked(self.wanted.source_lines, names, &self.structures, caches));
+        }
         if self.wanted.false_sharing > 0 {
             outcome.false_sharing = Some(self.collisions(names));
         }
@@ -94,7 +97,7 @@ impl Detail {
     }
 }
 
-fn misses(layout: &Layout, row: Row, classes: bool) -> Vec<Misses> {
+pub(super) fn misses(layout: &Layout, row: Row, classes: bool) -> Vec<Misses> {
     let of_kind = |(shape, (misses, counts)): (&crate::layout::Shape, (u64, [u64; CLASSES]))| {
         let class = counts.map(|count| classes.then_some(count));
         Misses {

@@ -25,6 +25,11 @@ impl Rows {
         }
     }
 
+    /// Kinds of caches.
+    pub fn kinds(&self) -> usize {
+        self.kinds
+    }
+
     pub fn restart(&mut self) {
         self.figures.fill(0);
     }
@@ -54,6 +59,13 @@ impl Rows {
         of_kind[0] += 1;
         if let Some(class) = class {
             of_kind[1 + class as usize] += 1;
+        }
+    }
+
+    /// Adds the figures of another row, of as many kinds.
+    pub fn add(&mut self, number: u32, other: Row) {
+        for (sum, figure) in self.row(number).iter_mut().zip(other.0) {
+            *sum += figure;
         }
     }
 

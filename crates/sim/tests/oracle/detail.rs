@@ -13,7 +13,7 @@ use crate::machines::machines;
 use crate::programs::programs;
 use crate::reference::Program;
 
-const PARTS: [&str; 4] = ["threads", "structures", "pages", "false_sharing"];
+const PARTS: [&str; 5] = ["threads", "structures", "pages", "source_lines", "false_sharing"];
 const COUNTS: [&str; 6] = [
     "misses",
     "cold",
@@ -29,6 +29,7 @@ pub const ALL: Detail = Detail {
     threads: true,
     structures: true,
     pages: usize::MAX,
+    source_lines: usize::MAX,
     false_sharing: usize::MAX,
     per_cpu: true,
     curves: true,
@@ -59,7 +60,7 @@ pub fn adds_up(machine: &Machine, plain: &Value, mut close: Value, settled: bool
     let time = &plain["time_ns"];
     let stall = ["cache_stall", "local_stall", "remote_stall"].map(|part| time[part].as_u64().unwrap_or(0));
     let stall: u64 = stall.iter().sum();
-    for (name, part) in PARTS.iter().zip(&parts).take(3) {
+    for (name, part) in PARTS.iter().zip(&parts).take(4) {
         let Some(Value::Array(rows)) = part else {
             return Err(TestCaseError::fail(format!("{name} are not there")));
         };
@@ -92,7 +93,7 @@ pub fn adds_up(machine: &Machine, plain: &Value, mut close: Value, settled: bool
         sum(references, |row| &row["references"]),
         plain["references"].as_u64().unwrap_or(0)
     );
-    collisions(machine, plain, parts[3].as_ref(), settled)
+    collisions(machine, plain, parts[4].as_ref(), settled)
 }
 
 fn collisions(machine: &Machine, plain: &Value, part: Option<&Value>, settled: bool) -> TestCaseResult {

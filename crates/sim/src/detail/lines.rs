@@ -1,0 +1,183 @@
+//! Misses and stall by line of the source: by the instruction that made an access, and the structure that it went to.
+//!
+//! A run counts by place in the code ([`Lines::row`]), which is one look into a table where an instruction goes on with the same
+//! structure. What the places are called is looked up at the end ([`Lines::ranked`]).
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+use results::{LineStructure, Misses, SourceLine};
+use trace::{Location, Module, Site};
+
+use super::Names;
+use super::rows::{Row, Rows};
+use crate::clock::{Units, whole_ns};
+use crate::structures::{StructureId, Structures, base};
+
+/// An instruction of a process, and the structure that it accessed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Place {
+    space: u32,
+    site: u32,
+    structure: StructureId,
+}
+
+pub struct Lines {
+    places: Vec<Place>,
+    numbers: HashMap<Place, u32>,
+    /// By site: the row of its last access.
+    last: Vec<u32>,
+    pub rows: Rows,
+}
+
+/// No row yet.
+const NONE: u32 = u32::MAX;
+/// Structures of a line that are named.
+const MOST_STRUCTURES: usize = 4;
+
+impl Lines {
+    pub fn new(kinds: usize) -> Lines {
+        Lines {
+            places: Vec::new(),
+            numbers: HashMap::new(),
+            last: Vec::new(),
+            rows: Rows::new(kinds),
+        }
+    }
+
+    /// Counts begin here.
+    pub fn restart(&mut self) {
+        self.rows.restart();
+    }
+
+    /// The row of an access.
+    #[inline]
+    pub fn row(&mut self, space: u32, site: u32, structure: StructureId) -> u32 {
+        let place = Place { space, site, structure };
+        let at = site as usize;
+        if self.last.len() <= at {
+            self.last.resize(at + 1, NONE);
+        }
+        let last = self.last[at];
+        if self.places.get(last as usize) == Some(&place) {
+            return last;
+        }
+        let row = *self.numbers.entry(place).or_insert_with(|| {
+            self.places.push(place);
+            self.places.len() as u32 - 1
+        });
+        self.last[at] = row;
+        row
+    }
+
+    /// The lines with the largest stall, at most so many.
+    pub fn ranked(
+        &self,
+        most: usize,
+        names: &Names,
+        structures: &Structures,
+        caches: impl Fn(Row) -> Vec<Misses>,
+    ) -> Vec<SourceLine> {
+        let code = Code::new(names);
+        let mut spots: Vec<Spot> = Vec::new();
+        let mut numbers: HashMap<Spot, u32> = HashMap::new();
+        let mut sums = Rows::new(self.rows.kinds());
+        let mut stalls: Vec<HashMap<StructureId, Units>> = Vec::new();
+        for (number, row) in self.rows.ranked() {
+            let place = self.places[number as usize];
+            let line = *numbers
+                .entry(code.spot(place.space, place.site))
+                .or_insert_with_key(|spot| {
+                    spots.push(spot.clone());
+                    stalls.push(HashMap::new());
+                    spots.len() as u32 - 1
+                });
+            sums.add(line, row);
+            *stalls[line as usize].entry(place.structure).or_default() += row.stall();
+        }
+        let line = |(number, row): (u32, Row)| {
+            let Spot { function, file, line } = spots[number as usize].clone();
+            SourceLine {
+                function,
+                file,
+                line,
+                stall_ns: whole_ns(row.stall()),
+                caches: caches(row),
+                structures: largest(&stalls[number as usize], structures),
+            }
+        };
+        sums.ranked().into_iter().take(most).map(line).collect()
+    }
+}
+
+/// The structures that a line stalls for most.
+fn largest(stalls: &HashMap<StructureId, Units>, structures: &Structures) -> Vec<LineStructure> {
+    let mut by_stall: Vec<_> = stalls.iter().collect();
+    by_stall.sort_by_key(|&(&structure, &stall)| (Reverse(stall), structure));
+    let named = by_stall
+        .into_iter()
+        .take(MOST_STRUCTURES)
+        .map(|(&structure, &stall)| LineStructure {
+            name: structures.describe(structure).name,
+            stall_ns: whole_ns(stall),
+        });
+    named.collect()
+}
+
+/// A line of the source, else a function, else a place in a file of code.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Spot {
+    function: String,
+    file: Option<String>,
+    line: Option<u32>,
+}
+
+/// What program counters are called.
+struct Code<'a> {
+    sites: &'a [Site],
+    locations: HashMap<(u32, u64), &'a Location>,
+    /// By process and start.
+    modules: BTreeMap<(u32, u64), &'a Module>,
+}
+
+impl<'a> Code<'a> {
+    fn new(names: &Names<'a>) -> Code<'a> {
+        let locations = names.tables.locations.iter();
+        let modules = names.tables.modules.iter();
+        Code {
+            sites: names.sites,
+            locations: locations
+                .map(|location| ((location.process, location.pc), location))
+                .collect(),
+            modules: modules.map(|module| ((module.process, module.start), module)).collect(),
+        }
+    }
+
+    fn spot(&self, process: u32, site: u32) -> Spot {
+        let nameless = |function: String| Spot {
+            function,
+            file: None,
+            line: None,
+        };
+        let pc = match self.sites.get(site as usize) {
+            Some(site) if site.pc != 0 => site.pc,
+            _ => return nameless("code unknown".to_string()),
+        };
+        if let Some(location) = self
+            .locations
+            .get(&(process, pc))
+            .filter(|location| !location.function.is_empty())
+        {
+            return Spot {
+                function: location.function.clone(),
+                file: location.file.clone(),
+                line: location.line,
+            };
+        }
+        let before = self.modules.range(..=(process, pc)).next_back();
+        match before.filter(|((of, start), module)| *of == process && pc - start < module.bytes) {
+            Some((_, module)) => nameless(format!("{}+{:#x}", base(&module.path), pc.wrapping_sub(module.bias))),
+            None => nameless(format!("{pc:#x}")),
+        }
+    }
+}
