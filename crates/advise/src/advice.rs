@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use machine::Machine;
-use results::{Advice, Collision, Facts, Outcome, Structure};
+use results::{Advice, Collision, Facts, Outcome, SourceLine, Structure};
 use sim::{Detail, PolicySpec, SimError, Simulated};
 use trace::Trace;
 
@@ -20,6 +20,9 @@ const FEW: u64 = 10;
 
 /// Lines with false sharing that are looked at.
 const COLLISIONS: usize = 1000;
+
+/// Lines of the source that are kept, the worst: all that count, where a program of many libraries has tens of thousands.
+const SOURCE_LINES: usize = 1000;
 
 /// What is said of a program without marks.
 const UNMARKED: &str = "the trace has no marked work items, so what another order of the work would gain is not known: put \
@@ -73,6 +76,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     let plan = Plan::new(trace, machine, settings)?;
     let detail = Detail {
         structures: true,
+        source_lines: SOURCE_LINES,
         false_sharing: COLLISIONS,
         curves: plan.all,
         ..Detail::default()
@@ -128,6 +132,8 @@ pub fn advice_of(
         .or(policies.first());
     let mut structures = base.map_or_else(Vec::new, worst_structures);
     structures.truncate(MOST);
+    let mut source_lines = base.map_or_else(Vec::new, worst_source_lines);
+    source_lines.truncate(MOST);
     let mut false_sharing = base.map_or_else(Vec::new, worst_lines);
     false_sharing.truncate(MOST);
     let mut advice = Advice {
@@ -135,6 +141,7 @@ pub fn advice_of(
         shares: base.map_or_else(Vec::new, shares::shares),
         served: base.map_or_else(Vec::new, shares::served),
         structures,
+        source_lines,
         false_sharing,
         machine: facts::of_machine(machine),
         trace,
@@ -154,6 +161,13 @@ pub fn worst_structures(outcome: &Outcome) -> Vec<Structure> {
     structures.sort_by_key(|structure| Reverse((structure.stall_ns, structure.nearest().misses)));
     structures.retain(|structure| structure.nearest().misses > 0);
     structures
+}
+
+/// The lines of the source that miss under a policy, those that cost most first. Of the baseline an advice names the first ten.
+pub fn worst_source_lines(outcome: &Outcome) -> Vec<SourceLine> {
+    let mut lines = outcome.source_lines.clone().unwrap_or_default();
+    lines.retain(|line| line.nearest().misses > 0);
+    lines
 }
 
 /// The lines with false sharing under a policy, those with most of it first. Of the baseline an advice names the first ten.

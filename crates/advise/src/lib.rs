@@ -49,7 +49,7 @@ use results::{Advice, SlotAdvice};
 use sim::SimError;
 use trace::Trace;
 
-pub use advice::{advice_of, worst_lines, worst_structures};
+pub use advice::{advice_of, worst_lines, worst_source_lines, worst_structures};
 pub use names::policies;
 pub use settings::{Policies, Progress, Settings};
 pub use slots::gains as slots_gain;

@@ -177,3 +177,49 @@ fn rows_are_asked_for_only_where_there_are_lists() {
         );
     }
 }
+
+const CONTAINER: &str = r#"#include <cstdio>
+#include <vector>
+
+int main() {
+    std::vector<double> a(1 << 18, 1.0); // line 5
+    double sum = 0;
+    for (int stride = 0; stride < 512; stride++)
+        for (std::size_t at = stride; at < a.size(); at += 512)
+            sum += a[at]; // line 9
+    std::printf("%f\n", sum);
+}
+"#;
+
+/// What the compiler inlined of the container is called by the line that uses it, and so is the memory.
+#[test]
+fn inlined_containers_are_called_by_the_line_that_uses_them() {
+    let room = Room::new();
+    let source = room.file("container.cc", CONTAINER);
+    let (program, trace) = (room.path("container"), room.path("container.trace"));
+    let compiler = Command::new("g++")
+        .args(["-g", "-O2", "-o", &program, &source])
+        .status();
+    assert!(compiler.expect("g++ is there").success());
+    output(&["record", "-o", &trace, "--", &program], 0);
+    let simulate = ["simulate", &trace, "--machine", "simos-r4400", "--by", "line", "--json"];
+    let worst = &json(&simulate)[0]["source_lines"][0];
+    assert_eq!(worst["function"], "main", "{worst}");
+    assert_eq!(worst["line"], 9, "{worst}");
+    assert!(
+        worst["file"]
+            .as_str()
+            .is_some_and(|file| file.ends_with("/container.cc")),
+        "{worst}"
+    );
+    assert_eq!(worst["structures"][0]["name"], "heap: main (container.cc:5)", "{worst}");
+    let (said, _) = output(&["advise", &trace, "--machine", "simos-r4400"], 0);
+    let mut lines = said
+        .lines()
+        .skip_while(|line| !line.starts_with("Lines of the source that wait most"));
+    let first = lines.nth(2).unwrap_or_default();
+    assert!(
+        first.contains("container.cc:9") && first.contains("heap: main (container.cc:5)"),
+        "{said}"
+    );
+}

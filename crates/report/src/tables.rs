@@ -66,6 +66,19 @@ pub fn of_advice(advice: &Advice, top: Top) -> Vec<Table> {
         let stall = base.map_or(0, |base| base.stall_ns());
         tables.push(split::structures("What costs most", &structures, stall, top));
     }
+    let source_lines = match (top, base) {
+        (Top::Rows(_) | Top::All, Some(base)) if base.source_lines.is_some() => advise::worst_source_lines(base),
+        _ => advice.source_lines.clone(),
+    };
+    if !source_lines.is_empty() {
+        let stall = base.map_or(0, |base| base.stall_ns());
+        tables.push(split::source_lines(
+            "Lines of the source that wait most",
+            &source_lines,
+            stall,
+            top,
+        ));
+    }
     let lines = match (top, base) {
         (Top::Rows(_) | Top::All, Some(base)) if base.false_sharing.is_some() => advise::worst_lines(base),
         _ => advice.false_sharing.clone(),

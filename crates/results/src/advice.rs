@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::detail::{Collision, Structure};
+use crate::detail::{Collision, SourceLine, Structure};
 use crate::gains::{CdpcAdvice, SlotAdvice, WorkAdvice};
 use crate::lenient::{named_ns, ns};
 use crate::outcome::Outcome;
@@ -25,6 +25,10 @@ pub struct Advice {
     pub served: Vec<Share>,
     /// The structures that cost most under the baseline, the worst first.
     pub structures: Vec<Structure>,
+    /// The lines of the source that wait most under the baseline, the worst first; empty in results of versions that did not
+    /// look for them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub source_lines: Vec<SourceLine>,
     pub false_sharing: Vec<Collision>,
     /// Every policy's outcome, the fastest first.
     pub policies: Vec<Outcome>,

@@ -119,12 +119,10 @@ pub struct SourceLine {
 }
 
 impl SourceLine {
-    /// `file:line` without folders, else the function.
-    pub fn place(&self) -> String {
-        match (&self.file, self.line) {
-            (Some(file), Some(line)) => format!("{}:{line}", file.rsplit('/').next().unwrap_or(file)),
-            _ => self.function.clone(),
-        }
+    /// `file:line` without folders.
+    pub fn place(&self) -> Option<String> {
+        let file = self.file.as_ref()?;
+        Some(format!("{}:{}", file.rsplit('/').next().unwrap_or(file), self.line?))
     }
 
     /// Its misses in the caches nearest to the cpus.

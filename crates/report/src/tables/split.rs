@@ -8,6 +8,9 @@ use crate::table::{Cell, Column, Role, Table};
 /// Pages that are shown; the result has more.
 const PAGES: usize = 20;
 
+/// A line's data is named that has so much of its stall.
+const NAMED: f64 = 0.05;
+
 /// Lines of the source that are shown; the result has more.
 const LINES: usize = 10;
 
@@ -89,7 +92,7 @@ fn named_with_place(structure: &Structure) -> String {
 pub fn source_lines(title: impl Into<String>, lines: &[SourceLine], stall: u64, top: Top) -> Table {
     let levels = levels(lines.iter().map(|line| &line.caches[..]));
     let mut columns = head(&levels);
-    columns.push(Column::new(Role::Label, "line").cut());
+    columns.push(Column::new(Role::Label, "line"));
     columns.push(Column::new(Role::Text, "function").cut());
     columns.push(Column::new(Role::Text, "waits for").wrap());
     let mut table = Table::new(title, columns);
@@ -103,17 +106,12 @@ pub fn source_lines(title: impl Into<String>, lines: &[SourceLine], stall: u64, 
                 .iter()
                 .map(|&level| Cell::quiet(Misses::of_level(&line.caches, level).misses)),
         );
-        let place = line.place();
-        row.push(Cell::name(&place));
-        row.push(if place == line.function {
-            Cell::empty()
-        } else {
-            line.function.as_str().into()
-        });
+        row.push(line.place().map_or_else(Cell::unknown, Cell::name));
+        row.push(line.function.as_str().into());
         let data = line
             .structures
             .iter()
-            .filter(|data| data.stall_ns as f64 >= SEEN * line.stall_ns as f64);
+            .filter(|data| data.stall_ns as f64 >= NAMED * line.stall_ns as f64);
         let data: Vec<&str> = data.map(|data| data.name.as_str()).collect();
         row.push(data.join(", ").into());
         table.row(row);
