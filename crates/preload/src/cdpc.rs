@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use live::cdpc::{Coloring, Moment, Outcome};
+use live::cdpc::Coloring;
 use live::discovery::ColorsFrom;
 use live::{Colors, Others, PAGE_BYTES};
-use policy::cdpc::{Loop, NamedChoice};
-use protocol::{Alignment, Brought, CdpcReport, Chosen, Directed, LeftOut, Report, State as Stage, When};
+use policy::cdpc::Loop;
+use protocol::{Alignment, CdpcReport, Directed, Report, State as Stage};
 use summaries::domicile_loop;
 
 use crate::placing::{FORKS, Stay};
@@ -25,10 +25,6 @@ static STATE: Mutex<Option<State>> = Mutex::new(None);
 
 /// Notes that are kept.
 const MOST_NOTES: usize = 16;
-/// Arrays of one set that are named.
-const MOST_NAMES: usize = 8;
-/// Sets of arrays that are reported.
-const MOST_SETS: usize = 64;
 /// How often the report is brought up to date at most.
 const BETWEEN_REPORTS: Duration = Duration::from_millis(100);
 /// How long the end waits for a loop that another thread describes.
@@ -285,7 +281,7 @@ impl State {
             means: outcome.means.trim_end().to_string(),
             colors: end::described(colors),
             forced: colors.source == live::Source::Forced,
-            start_us: (self.opening + outcome.start.duration).as_micros() as u64,
+            start_us: self.opening.as_micros() as u64 + outcome.report.start.us,
             allocation_us: 0,
             notes: self.notes.iter().chain(&outcome.notes).cloned().collect(),
             ..Report::default()
@@ -305,63 +301,12 @@ impl State {
                 .notes
                 .push(format!("{times} descriptions of loops were passed over: {NO_ROOM}"));
         }
-        report.cdpc = Some(self.summed_up(outcome));
+        report.cdpc = Some(CdpcReport {
+            padded: self.align.clone().map(|(how, off)| padding::report(how, off)),
+            ..outcome.report
+        });
         end::put(&report);
         self.reported = Some(Instant::now());
-    }
-
-    fn summed_up(&self, outcome: Outcome) -> CdpcReport {
-        let left = |(why, pages): (String, usize)| LeftOut {
-            why,
-            pages: pages as u64,
-        };
-        CdpcReport {
-            policy: self.coloring.policy().to_string(),
-            loops: outcome.loops as u64,
-            again: outcome.again,
-            refused: outcome.refused,
-            arrays: outcome.arrays as u64,
-            threads: u64::from(outcome.threads),
-            pages: outcome.pages as u64,
-            honoured: outcome.honoured as u64,
-            elsewhere: outcome.elsewhere as u64,
-            absent: outcome.absent as u64,
-            unknown: outcome.unknown as u64,
-            out_of_sight: outcome.out_of_sight as u64,
-            fewest: outcome.fewest as u64,
-            most: outcome.most as u64,
-            left_out: outcome.left.into_iter().map(left).collect(),
-            weighed: outcome.weighed.into_iter().take(MOST_SETS).map(chosen).collect(),
-            start: when(&outcome.start),
-            later: when(&outcome.later),
-            padded: self.align.clone().map(|(how, off)| padding::report(how, off)),
-        }
-    }
-}
-
-fn chosen(set: NamedChoice) -> Chosen {
-    let brought = |brought: policy::cdpc::Brought| Brought {
-        policy: brought.by.policy().to_string(),
-        blocks: brought.blocks,
-    };
-    Chosen {
-        arrays_in_all: set.arrays.len() as u64,
-        arrays: set.arrays.into_iter().take(MOST_NAMES).collect(),
-        pages: set.pages,
-        policy: set.choice.policy().to_string(),
-        brought: set.brought.into_iter().map(brought).collect(),
-    }
-}
-
-fn when(moment: &Moment) -> When {
-    When {
-        times: moment.times,
-        pages: moment.pages,
-        kept: moment.kept,
-        colored: moment.colored,
-        supplied: moment.supplied,
-        us: moment.duration.as_micros() as u64,
-        placing_us: moment.placing.as_micros() as u64,
     }
 }
 

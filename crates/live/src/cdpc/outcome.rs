@@ -1,9 +1,11 @@
 //! What came of it: counted when the program ends, by a look at the frames.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use policy::cdpc::NamedChoice;
+use results::run::{Brought, CdpcReport, Chosen, LeftOut, When};
 
 use super::{Coloring, fit};
 
@@ -25,87 +27,60 @@ pub struct Moment {
 }
 
 /// How the hints of a program fared.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Loops that count, how often known ones were described again, and how many were not understood or too many.
-    pub loops: usize,
-    pub again: u64,
-    pub refused: u64,
-    pub arrays: usize,
-    /// The most threads that a loop has.
-    pub threads: u32,
-    /// Pages with a preferred color. The five numbers that follow add up to it.
-    pub pages: usize,
-    /// Pages that lie in a frame of their color now.
-    pub honoured: usize,
-    /// Pages in frames of other colors.
-    pub elsewhere: usize,
-    /// Pages without a frame: given back since.
-    pub absent: usize,
-    /// Pages of whose frames nothing is known.
-    pub unknown: usize,
-    /// Pages where nothing is mapped any more.
-    pub out_of_sight: usize,
-    /// Pages that have the color of the fewest, and of the most.
-    pub fewest: usize,
-    pub most: usize,
-    /// Why pages did not get their color, and how many: the most frequent first.
-    pub left: Vec<(String, usize)>,
-    pub start: Moment,
-    pub later: Moment,
-    /// What was chosen for sets of arrays that loops use together, and why, when all loops were last seen together; empty where
-    /// nothing was weighed.
-    pub weighed: Vec<NamedChoice>,
+    /// Without what is not known here: whether blocks of the heap are kept apart.
+    pub report: CdpcReport,
     /// What moves pages: a line each.
     pub means: String,
     pub notes: Vec<String>,
 }
 
+/// Arrays of one set that are named.
+const MOST_NAMES: usize = 8;
+/// Sets of arrays that are reported.
+const MOST_SETS: usize = 64;
+
 impl Coloring {
     /// How things stand; with a look at all pages if `look`, else those numbers are 0.
     pub fn outcome(&mut self, look: bool) -> Outcome {
-        let mut by_color = vec![0usize; self.colors.count() as usize];
+        let mut by_color = vec![0u64; self.colors.count() as usize];
         for &color in self.preferred.values() {
             if let Some(pages) = by_color.get_mut(usize::from(color)) {
                 *pages += 1;
             }
         }
-        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
         for why in self.left.values() {
             *reasons.entry(why).or_default() += 1;
         }
-        let mut left: Vec<(String, usize)> = reasons
-            .into_iter()
-            .map(|(why, pages)| (why.to_string(), pages))
-            .collect();
-        left.extend(
-            self.passed_over
-                .iter()
-                .map(|(why, &pages)| (why.to_string(), pages as usize)),
-        );
-        left.sort_by_key(|(_, pages)| std::cmp::Reverse(*pages));
+        let passed_over = self.passed_over.iter().map(|(why, &pages)| (*why, pages));
+        let left_out = reasons.into_iter().chain(passed_over).map(|(why, pages)| LeftOut {
+            why: why.to_string(),
+            pages,
+        });
+        let mut left_out: Vec<LeftOut> = left_out.collect();
+        left_out.sort_by_key(|left| Reverse(left.pages));
+        let loops = self.program.loops();
         let mut outcome = Outcome {
-            loops: self.program.loops().len(),
-            again: self.again,
-            refused: self.refused,
-            arrays: self.program.arrays(),
-            threads: self
-                .program
-                .loops()
-                .iter()
-                .map(|known| known.threads)
-                .max()
-                .unwrap_or(0),
-            pages: self.preferred.len(),
-            fewest: by_color.iter().copied().min().unwrap_or(0),
-            most: by_color.iter().copied().max().unwrap_or(0),
-            left,
-            start: self.start.clone(),
-            later: self.later.clone(),
-            weighed: self.weighed.clone(),
+            report: CdpcReport {
+                policy: self.policy.to_string(),
+                loops: loops.len() as u64,
+                again: self.again,
+                refused: self.refused,
+                arrays: self.program.arrays() as u64,
+                threads: loops.iter().map(|known| u64::from(known.threads)).max().unwrap_or(0),
+                pages: self.preferred.len() as u64,
+                fewest: by_color.iter().copied().min().unwrap_or(0),
+                most: by_color.iter().copied().max().unwrap_or(0),
+                left_out,
+                weighed: self.weighed.iter().take(MOST_SETS).map(chosen).collect(),
+                start: when(&self.start),
+                later: when(&self.later),
+                ..CdpcReport::default()
+            },
             means: self.engine.means().to_string(),
             notes: self.notes.clone(),
-            ..Outcome::default()
         };
         if look {
             self.look(&mut outcome);
@@ -115,7 +90,7 @@ impl Coloring {
 
     fn look(&mut self, outcome: &mut Outcome) {
         let preferred: Vec<(u64, u16)> = self.preferred.iter().map(|(&page, &color)| (page, color)).collect();
-        outcome.out_of_sight = preferred.len();
+        outcome.report.out_of_sight = preferred.len() as u64;
         let fit = match fit::mapped(&preferred) {
             Ok(fit) => fit,
             Err(error) => {
@@ -128,15 +103,42 @@ impl Coloring {
         for run in fit.runs {
             match self.engine.census_of(run.pages, &run.wish) {
                 Ok(census) => {
-                    outcome.out_of_sight -= census.pages;
-                    outcome.honoured += census.right;
-                    outcome.elsewhere += census.wrong;
-                    outcome.absent += census.absent;
-                    outcome.unknown += census.unknown;
+                    let report = &mut outcome.report;
+                    report.out_of_sight -= census.pages as u64;
+                    report.honoured += census.right as u64;
+                    report.elsewhere += census.wrong as u64;
+                    report.absent += census.absent as u64;
+                    report.unknown += census.unknown as u64;
                 }
                 Err(error) => outcome.notes.push(format!("pages could not be looked at: {error}")),
             }
         }
         outcome.notes.truncate(super::MOST_NOTES);
+    }
+}
+
+fn chosen(set: &NamedChoice) -> Chosen {
+    let brought = |brought: &policy::cdpc::Brought| Brought {
+        policy: brought.by.policy().to_string(),
+        blocks: brought.blocks,
+    };
+    Chosen {
+        arrays_in_all: set.arrays.len() as u64,
+        arrays: set.arrays.iter().take(MOST_NAMES).cloned().collect(),
+        pages: set.pages,
+        policy: set.choice.policy().to_string(),
+        brought: set.brought.iter().map(brought).collect(),
+    }
+}
+
+fn when(moment: &Moment) -> When {
+    When {
+        times: moment.times,
+        pages: moment.pages,
+        kept: moment.kept,
+        colored: moment.colored,
+        supplied: moment.supplied,
+        us: moment.duration.as_micros() as u64,
+        placing_us: moment.placing.as_micros() as u64,
     }
 }

@@ -1,4 +1,5 @@
 use policy::cdpc::{Access, Communication, Direction, Schedule, Summary};
+use results::run::LeftOut;
 use sys::memory::{Area, Size};
 
 use super::*;
@@ -69,12 +70,23 @@ impl Memory {
 }
 
 /// As many as were meant to lie there do, but for a few that the kernel moved since; all where nothing is known.
+fn unmapped(pages: u64) -> LeftOut {
+    LeftOut {
+        why: "nothing is mapped there".to_string(),
+        pages,
+    }
+}
+
 fn honoured(outcome: &Outcome) {
-    let sum = outcome.honoured + outcome.elsewhere + outcome.absent + outcome.unknown + outcome.out_of_sight;
-    assert_eq!(sum, outcome.pages, "{outcome:?}");
-    assert!(outcome.left.is_empty(), "{outcome:?}");
+    let sum = outcome.report.honoured
+        + outcome.report.elsewhere
+        + outcome.report.absent
+        + outcome.report.unknown
+        + outcome.report.out_of_sight;
+    assert_eq!(sum, outcome.report.pages, "{outcome:?}");
+    assert!(outcome.report.left_out.is_empty(), "{outcome:?}");
     assert!(
-        outcome.honoured + outcome.unknown >= outcome.pages - outcome.pages / 50,
+        outcome.report.honoured + outcome.report.unknown >= outcome.report.pages - outcome.report.pages / 50,
         "{outcome:?}"
     );
 }
@@ -89,17 +101,26 @@ fn what_was_said_before_main_is_colored_at_once() {
             a_loop("f", &[memory.array(0, 100), memory.array(100, 60)], 4),
         );
         hear(&mut coloring, a_loop("g", &[memory.array(100, 60)], 4));
-        assert_eq!(coloring.outcome(false).pages, 0, "nothing is colored before the start");
+        assert_eq!(
+            coloring.outcome(false).report.pages,
+            0,
+            "nothing is colored before the start"
+        );
         start(&mut coloring);
         let outcome = coloring.outcome(true);
         assert_eq!(
-            (outcome.loops, outcome.arrays, outcome.pages, outcome.threads),
+            (
+                outcome.report.loops,
+                outcome.report.arrays,
+                outcome.report.pages,
+                outcome.report.threads
+            ),
             (2, 2, 160, 4)
         );
-        assert_eq!((outcome.start.times, outcome.later.times), (1, 0));
+        assert_eq!((outcome.report.start.times, outcome.report.later.times), (1, 0));
         honoured(&outcome);
         if policy == "cdpc" {
-            assert!(outcome.most - outcome.fewest <= 1, "{outcome:?}");
+            assert!(outcome.report.most - outcome.report.fewest <= 1, "{outcome:?}");
         }
     }
 }
@@ -117,7 +138,7 @@ fn content_stays_and_pages_that_no_loop_touches_are_left_alone() {
     hear(&mut coloring, described);
     start(&mut coloring);
     let outcome = coloring.outcome(true);
-    assert_eq!(outcome.pages, 40);
+    assert_eq!(outcome.report.pages, 40);
     honoured(&outcome);
     assert!((0..64).all(|page| memory.0.word(page, 3) == 1000 + page as u64));
 }
@@ -133,10 +154,10 @@ fn loops_that_swap_arrays_change_nothing() {
         hear(&mut coloring, a_loop("step", &[new, old], 2));
     }
     let outcome = coloring.outcome(true);
-    assert_eq!((outcome.loops, outcome.again), (2, 198));
+    assert_eq!((outcome.report.loops, outcome.report.again), (2, 198));
     // Once when they were new; the second order of the two may move some, and after that nothing does.
-    assert!(outcome.later.times <= 3, "{:?}", outcome.later);
-    assert!(outcome.later.pages <= 3 * 128, "{:?}", outcome.later);
+    assert!(outcome.report.later.times <= 3, "{:?}", outcome.report.later);
+    assert!(outcome.report.later.pages <= 3 * 128, "{:?}", outcome.report.later);
     honoured(&outcome);
 }
 
@@ -148,12 +169,12 @@ fn arrays_that_come_later_are_colored_when_they_come() {
     for number in 0..40 {
         let together = [memory.array(number * 16, 16), memory.array(0, 16)];
         hear(&mut coloring, a_loop(&number.to_string(), &together, 2));
-        assert_eq!(coloring.outcome(false).pages, 16 * (number + 1));
+        assert_eq!(coloring.outcome(false).report.pages, 16 * (number as u64 + 1));
     }
     let outcome = coloring.outcome(true);
     honoured(&outcome);
     // All exchanges together are a few for each page.
-    assert!(outcome.later.pages <= 12 * 640, "{:?}", outcome.later);
+    assert!(outcome.report.later.pages <= 12 * 640, "{:?}", outcome.report.later);
 }
 
 #[test]
@@ -167,11 +188,8 @@ fn memory_that_is_gone_is_reported_and_does_no_harm() {
     let stays = Memory::new(16);
     hear(&mut coloring, a_loop("g", &[stays.array(0, 16), (1 << 12, 3 << 12)], 2));
     let outcome = coloring.outcome(true);
-    assert!(
-        outcome.left.contains(&("nothing is mapped there".to_string(), 3)),
-        "{outcome:?}"
-    );
-    assert!(outcome.honoured + outcome.unknown >= 14, "{outcome:?}");
+    assert!(outcome.report.left_out.contains(&unmapped(3)), "{outcome:?}");
+    assert!(outcome.report.honoured + outcome.report.unknown >= 14, "{outcome:?}");
 }
 
 #[test]
@@ -195,7 +213,7 @@ fn one_that_cannot_be(policy: &str) {
     start(&mut coloring);
     let outcome = coloring.outcome(true);
     assert_eq!(
-        (outcome.loops, outcome.refused, outcome.pages),
+        (outcome.report.loops, outcome.report.refused, outcome.report.pages),
         (1, 2, 16),
         "{outcome:?}"
     );
@@ -221,7 +239,7 @@ fn loops_of_any_counts_take_no_more_than_their_arrays() {
         hear(&mut coloring, a_loop("right", &[memory.array(0, 16)], 2));
         start(&mut coloring);
         let outcome = coloring.outcome(true);
-        assert_eq!(outcome.pages, 16, "{outcome:?}");
+        assert_eq!(outcome.report.pages, 16, "{outcome:?}");
     }
 }
 
@@ -258,9 +276,9 @@ fn memory_that_is_mapped_anew_at_the_same_address_is_colored_again() {
             std::thread::sleep(Duration::from_millis(2) + coloring.start.duration * REST);
             hear(&mut coloring, a_loop(place, &[memory.array(0, 64)], 2));
             let outcome = coloring.outcome(true);
-            assert_eq!(outcome.pages, 64);
+            assert_eq!(outcome.report.pages, 64);
             assert!(
-                outcome.absent + outcome.elsewhere <= 1,
+                outcome.report.absent + outcome.report.elsewhere <= 1,
                 "{policy} {again} {filled}: {outcome:?}"
             );
             honoured(&outcome);
@@ -282,8 +300,8 @@ fn memory_that_went_away_under_a_known_loop_is_reported() {
     drop(gone);
     hear(&mut coloring, described);
     let outcome = coloring.outcome(true);
-    assert_eq!(outcome.left, [("nothing is mapped there".to_string(), 16)]);
-    assert_eq!(outcome.out_of_sight, 16);
+    assert_eq!(outcome.report.left_out, [unmapped(16)]);
+    assert_eq!(outcome.report.out_of_sight, 16);
 }
 
 #[test]
@@ -299,7 +317,7 @@ fn a_known_loop_is_not_looked_at_before_its_time() {
     for _ in 0..1000 {
         hear(&mut coloring, described.clone());
     }
-    assert_eq!(coloring.outcome(true).absent, 64);
+    assert_eq!(coloring.outcome(true).report.absent, 64);
     coloring.next_look = Some(Instant::now());
     hear(&mut coloring, described);
     honoured(&coloring.outcome(true));
@@ -321,14 +339,13 @@ fn a_loop_over_fine_and_coarse_grids_is_two_loops_and_settles() {
         hear(&mut coloring, coarse.clone());
     }
     let outcome = coloring.outcome(true);
-    assert_eq!((outcome.loops, outcome.again), (2, 98));
-    assert!(outcome.later.times <= 3, "{:?}", outcome.later);
+    assert_eq!((outcome.report.loops, outcome.report.again), (2, 98));
+    assert!(outcome.report.later.times <= 3, "{:?}", outcome.report.later);
     honoured(&outcome);
 }
 
 #[test]
 fn what_was_chosen_for_each_set_of_arrays_is_reported_with_its_reason() {
-    use policy::cdpc::Choice;
     // All of it fits: nothing is to be gained by hints.
     let memory = Memory::new(20);
     let mut coloring = coloring("cdpc");
@@ -338,12 +355,13 @@ fn what_was_chosen_for_each_set_of_arrays_is_reported_with_its_reason() {
     let outcome = coloring.outcome(true);
     honoured(&outcome);
     let chosen: Vec<_> = outcome
+        .report
         .weighed
         .iter()
-        .map(|set| (set.arrays.len(), set.pages, set.choice))
+        .map(|set| (set.arrays.len(), set.pages, set.policy.as_str()))
         .collect();
-    assert_eq!(chosen, [(2, 12, Choice::ByAddress), (1, 8, Choice::ByAddress)]);
-    for set in &outcome.weighed {
+    assert_eq!(chosen, [(2, 12, "page-coloring"), (1, 8, "page-coloring")]);
+    for set in &outcome.report.weighed {
         let blocks: Vec<u64> = set.brought.iter().map(|brought| brought.blocks).collect();
         assert!(blocks.len() == 3 && blocks[0] == blocks[2], "{set:?}");
     }
