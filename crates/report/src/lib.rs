@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod advice_text;
+mod annotated;
 mod bar;
 mod cdpc;
 mod escape;
@@ -18,6 +19,7 @@ mod work;
 use results::Document;
 
 pub use advice_text::advice;
+pub use annotated::annotated;
 pub use html::{advice_page, outcomes_page};
 pub use outcome_text::outcomes;
 pub use results::{bytes, count, nanoseconds, percent};

@@ -60,6 +60,11 @@ pub struct Advise {
     #[arg(long, value_name = "FILE")]
     write_slots: Option<PathBuf>,
 
+    /// Write the source with what each line waits for and misses, as far as the program has line information and the files are
+    /// here
+    #[arg(long, value_name = "FILE")]
+    annotate: Option<PathBuf>,
+
     /// Keep the recorded trace in this file
     #[arg(long, value_name = "TRACE", conflicts_with = "trace")]
     keep: Option<PathBuf>,
@@ -138,12 +143,15 @@ impl Advise {
         };
         let slots = self.write_slots.as_ref();
         let slots = slots.map(|file| self.overwrite.destination(file, "the plan of cache slots"));
+        let annotated = self.annotate.as_ref();
+        let annotated = annotated.map(|file| self.overwrite.destination(file, "the annotated source"));
         if let Some(file) = &self.keep {
             self.overwrite.allows(file, "the trace")?;
         }
         Ok(Places {
             result,
             slots: slots.transpose()?,
+            annotated: annotated.transpose()?,
             top,
         })
     }
@@ -246,6 +254,17 @@ impl Advise {
             };
             advice.notes.push(format!("{name} was not written: {why}"));
         }
+        if let Some(place) = places.annotated {
+            let name = place.path().display().to_string();
+            match report::annotated(&advice, source) {
+                Some(text) => {
+                    wrote(place.write_text(&text));
+                }
+                None => advice.notes.push(format!(
+                    "{name} was not written: the program has no line information (compile it with -g)"
+                )),
+            }
+        }
         let mut full = None;
         if let Some(place) = places.result {
             let file = place.path().to_path_buf();
@@ -271,9 +290,25 @@ impl Advise {
     }
 }
 
+/// The text of a source file; longer ones are nobody's source.
+fn source(path: &str) -> Result<String, String> {
+    use std::io::Read;
+    const MOST_BYTES: u64 = 16 << 20;
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    if !file.metadata().is_ok_and(|about| about.is_file()) {
+        return Err("it is no file".to_string());
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES)
+        .read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// Where results go, and how many rows of each list are printed.
 struct Places {
     result: Option<Destination>,
     slots: Option<Destination>,
+    annotated: Option<Destination>,
     top: Top,
 }

@@ -1,0 +1,195 @@
+//! The source of a program with its counts: beside each line what it waited for, as `cg_annotate` and `perf annotate` do.
+
+use std::collections::BTreeMap;
+
+use results::{Advice, Misses, Outcome, SourceLine, count, percent};
+
+/// Lines around one with counts that are shown too.
+const AROUND: u32 = 4;
+/// Width of a column of counts.
+const WIDTH: usize = 10;
+
+/// The lines of an advice's baseline in their files, those first that wait most. `read` gives the text of a source file, or
+/// says why there is none; then the counts stand alone. `None` where no line has a file.
+pub fn annotated(advice: &Advice, read: impl Fn(&str) -> Result<String, String>) -> Option<String> {
+    let base = advice.base()?;
+    let lines = base.source_lines.as_deref().unwrap_or(&advice.source_lines);
+    let mut files: BTreeMap<&str, File> = BTreeMap::new();
+    for line in lines {
+        if let (Some(file), Some(number)) = (line.file.as_deref(), line.line) {
+            files.entry(file).or_default().add(number, line);
+        }
+    }
+    if files.is_empty() {
+        return None;
+    }
+    let mut files: Vec<(&str, File)> = files.into_iter().collect();
+    files.sort_by_key(|(_, file)| std::cmp::Reverse(file.stall));
+    let levels = levels(lines);
+    let mut text = format!(
+        "{} on {}, under {}: of the time that its cpus wait, and misses, by line\n",
+        advice.program, advice.machine.name, base.policy
+    );
+    for (path, file) in files {
+        text += &file.text(path, base, &levels, read(path));
+    }
+    Some(text)
+}
+
+/// The lines of one file that have counts.
+#[derive(Default)]
+struct File<'a> {
+    lines: BTreeMap<u32, Vec<&'a SourceLine>>,
+    stall: u64,
+}
+
+impl<'a> File<'a> {
+    fn add(&mut self, number: u32, line: &'a SourceLine) {
+        self.lines.entry(number).or_default().push(line);
+        self.stall = self.stall.saturating_add(line.stall_ns);
+    }
+
+    fn text(&self, path: &str, base: &Outcome, levels: &[u8], source: Result<String, String>) -> String {
+        let part = |stall: u64| percent(stall as f64 / base.stall_ns().max(1) as f64);
+        let mut text = format!("\n{path}: {}\n", part(self.stall));
+        if let Err(why) = &source {
+            text += &format!("(its text is not here: {why})\n");
+        }
+        text += &format!("{:>WIDTH$}", "stall");
+        for level in levels {
+            text += &format!("{:>WIDTH$}", format!("L{level}"));
+        }
+        text += "   line\n";
+        let source: Vec<&str> = source
+            .as_deref()
+            .map_or_else(|_| Vec::new(), |source| source.lines().collect());
+        let mut shown = 0;
+        for (number, at) in self.shown(source.len()) {
+            if shown > 0 && number > shown + 1 {
+                text += &format!("{:>WIDTH$}\n", "...");
+            }
+            shown = number;
+            let counts = match at {
+                None => " ".repeat(WIDTH * (1 + levels.len())),
+                Some(lines) => {
+                    let mut counts = format!("{:>WIDTH$}", part(lines.iter().map(|line| line.stall_ns).sum()));
+                    for &level in levels {
+                        let misses = lines.iter().map(|line| Misses::of_level(&line.caches, level).misses);
+                        counts += &format!("{:>WIDTH$}", count(misses.sum()));
+                    }
+                    counts
+                }
+            };
+            let line = source.get(number as usize - 1).copied().unwrap_or_default();
+            text += format!("{counts}{number:>7}  {line}").trim_end();
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The numbers of the lines to show, and what is counted of each.
+    fn shown(&self, length: usize) -> Vec<(u32, Option<&Vec<&'a SourceLine>>)> {
+        let mut numbers: BTreeMap<u32, Option<&Vec<&SourceLine>>> = BTreeMap::new();
+        for (&number, lines) in &self.lines {
+            let last = u32::try_from(length)
+                .unwrap_or(u32::MAX)
+                .min(number.saturating_add(AROUND));
+            for near in number.saturating_sub(AROUND).max(1)..=last {
+                numbers.entry(near).or_default();
+            }
+            if number > 0 {
+                numbers.insert(number, Some(lines));
+            }
+        }
+        numbers.into_iter().collect()
+    }
+}
+
+fn levels(lines: &[SourceLine]) -> Vec<u8> {
+    let mut levels: Vec<u8> = lines
+        .iter()
+        .flat_map(|line| &line.caches)
+        .map(|cache| cache.level)
+        .collect();
+    levels.sort_unstable();
+    levels.dedup();
+    levels
+}
+
+#[cfg(test)]
+mod tests {
+    use results::Time;
+
+    use super::*;
+
+    fn line(file: &str, number: u32, stall_ns: u64, misses: u64) -> SourceLine {
+        SourceLine {
+            function: "f".to_string(),
+            file: Some(file.to_string()),
+            line: Some(number),
+            stall_ns,
+            caches: vec![Misses {
+                name: "L1".to_string(),
+                level: 1,
+                misses,
+                ..Misses::default()
+            }],
+            ..SourceLine::default()
+        }
+    }
+
+    fn advice(lines: Vec<SourceLine>) -> Advice {
+        Advice {
+            program: "p".to_string(),
+            baseline: "random".to_string(),
+            policies: vec![Outcome {
+                policy: "random".to_string(),
+                time_ns: Time {
+                    cache_stall: 1000,
+                    ..Time::default()
+                },
+                source_lines: Some(lines),
+                ..Outcome::default()
+            }],
+            ..Advice::default()
+        }
+    }
+
+    #[test]
+    fn counts_stand_beside_their_lines_and_the_rest_is_left_out() {
+        let lines = vec![
+            line("/s/a.c", 2, 600, 7),
+            line("/s/a.c", 20, 100, 3),
+            line("/s/b.c", 1, 50, 1),
+        ];
+        let source = (1..=30).map(|number| format!("text {number}\n")).collect::<String>();
+        let read = |path: &str| match path {
+            "/s/a.c" => Ok(source.clone()),
+            _ => Err("gone".to_string()),
+        };
+        let text = annotated(&advice(lines), read).unwrap();
+        assert!(text.contains("\n/s/a.c: 70.0%\n"), "{text}");
+        assert!(text.contains("     60.0%         7      2  text 2\n"), "{text}");
+        assert!(
+            text.contains("                          6  text 6\n       ...\n"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("text 7\n") && text.contains("text 16\n") && text.contains("text 24\n"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("(its text is not here: gone)\n     stall        L1   line\n      5.0%         1      1\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn where_no_line_is_known_there_is_nothing() {
+        let nameless = SourceLine {
+            function: "lib+0x1".to_string(),
+            ..SourceLine::default()
+        };
+        assert_eq!(annotated(&advice(vec![nameless]), |_| unreachable!()), None);
+    }
+}
