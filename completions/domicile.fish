@@ -219,6 +219,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand advise" -l windows -d 
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l skip -d 'Pass over the first N references' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -s o -l output -d 'Where to write the full result (JSON) [default: domicile-advice.json, or domicile-advice-2.json where that exists, and so on; none with --json]' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l write-slots -d 'Write the partition by cache slots that gains most, if any gains, for `domicile run --slots` and for `--slots`' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l annotate -d 'Write the source with what each line waits for and misses, as far as the program has line information and the files are here' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l keep -d 'Keep the recorded trace in this file' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l top -d 'Print so many rows of each list of data structures, lines, arrays or pages, or `all` [default: those that make a difference]' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l fetches -d 'Record instruction fetches too'

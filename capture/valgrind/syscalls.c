@@ -79,13 +79,13 @@ static void child_waited(ThreadId tid, UInt pid)
    ring_word(RECORD_WAITED, pid);
 }
 
-/* Valgrind keeps some descriptors for itself, and refuses limits that reach to these. */
+/* Valgrind keeps some descriptors for itself, and refuses a hard limit (the second word) that is not what is left. */
 static void limit_refused(ThreadId tid, UWord resource, Addr wanted)
 {
-   if (resource != RLIMIT_NOFILE_ || !readable(wanted, sizeof(ULong)))
+   if (resource != RLIMIT_NOFILE_ || !readable(wanted, 2 * sizeof(ULong)))
       return;
    threads_running(tid);
-   ring_word(RECORD_LIMIT_REFUSED, *(ULong*)wanted);
+   ring_word(RECORD_LIMIT_REFUSED, ((ULong*)wanted)[1]);
 }
 
 static void on_return(ThreadId tid, UInt number, UWord* args, UInt count, SysRes result)
@@ -149,11 +149,11 @@ static void on_return(ThreadId tid, UInt number, UWord* args, UInt count, SysRes
       }
       break;
    case __NR_setrlimit:
-      if (failed)
+      if (failed && sr_Err(result) == VKI_EPERM)
          limit_refused(tid, args[0], args[1]);
       break;
    case __NR_prlimit64:
-      if (failed)
+      if (failed && sr_Err(result) == VKI_EPERM)
          limit_refused(tid, args[1], args[2]);
       break;
    case __NR_futex:

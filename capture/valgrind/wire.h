@@ -66,7 +66,7 @@ enum RecordType {
    RECORD_SUMMARY = 24,      /* bytes of all of it, bytes before this piece, text: a piece. The pieces of
                                 one summary follow each other */
    RECORD_SPUN = 25,         /* turns of Valgrind that ended in the loop, its first superblock, what it read */
-   RECORD_LIMIT_REFUSED = 26, /* file descriptors that the program asked for (setrlimit) and did not get */
+   RECORD_LIMIT_REFUSED = 26, /* the hard limit of file descriptors that the program asked for (setrlimit) and did not get */
 };
 /* A text is a word with its length in bytes, then the bytes, padded to whole words. */
 

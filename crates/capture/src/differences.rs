@@ -18,6 +18,8 @@ struct Spins {
     turns: u64,
 }
 
+/// Descriptors that Valgrind keeps for itself (`VG_N_RESERVED_FDS` of its coregrind/pub_core_libcfile.h).
+const RESERVED: u64 = 12;
 /// Loops that are named.
 const MOST_LOOPS: usize = 4;
 
@@ -63,9 +65,10 @@ impl Differences {
         }
         if let Some(asked) = self.refused {
             notes.push(format!(
-                "the program asked for {asked} file descriptors and did not get them: Valgrind keeps a few of those that are \
-                 allowed for itself. Allow more, `ulimit -n {}` before `domicile record`, or have the program ask for fewer",
-                asked.saturating_add(64),
+                "the program asked for {asked} file descriptors and did not get them: Valgrind keeps {RESERVED} of those that are \
+                 allowed for itself, and grants only just what is left. Allow so many, `ulimit -n {}` before `domicile record`, \
+                 or have the program ask for no limit",
+                asked.saturating_add(RESERVED),
             ));
         }
         notes
@@ -103,7 +106,7 @@ mod tests {
         differences.refused(100);
         let notes = differences.notes(|_, _| unreachable!());
         assert!(
-            notes[0].contains("1024 file descriptors") && notes[0].contains("ulimit -n 1088"),
+            notes[0].contains("1024 file descriptors") && notes[0].contains("ulimit -n 1036`"),
             "{notes:?}"
         );
     }

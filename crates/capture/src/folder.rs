@@ -1,5 +1,5 @@
 //! A folder for temporary files that is gone with who made it: when that ends, and if it was killed, with the next folder of
-//! that kind of the same user.
+//! this family of the same user.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+/// What the names of all such folders begin with.
+const FAMILY: &str = "domicile-";
 /// Locked as long as the folder is in use. The kernel gives it free when its process ends, however that ends.
 const LOCK: &str = "lock";
 /// What the name of a file begins with that a program under Valgrind writes; its process's number follows.
@@ -20,8 +22,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// An empty one where temporary files are; and those that nobody uses any more are gone. `kind` is what the names of
-    /// such folders begin with.
+    /// An empty one where temporary files are; and those that nobody uses any more are gone. `kind` is what its name
+    /// begins with.
     pub fn make(kind: &str) -> io::Result<Folder> {
         Folder::below(&std::env::temp_dir(), kind)
     }
@@ -29,7 +31,10 @@ impl Folder {
     /// The same in another place.
     pub fn below(place: &Path, kind: &str) -> io::Result<Folder> {
         let folder = tempfile::Builder::new().prefix(kind).tempdir_in(place)?;
-        sweep(place, kind, folder.path().metadata()?.uid());
+        let own = folder.path().metadata()?.uid();
+        for begin in [FAMILY, kind] {
+            sweep(place, begin, own);
+        }
         // It has no lock's file before it is locked: who sweeps meanwhile sees none.
         let beside = folder.path().join("new");
         let lock = File::create_new(&beside)?;
@@ -51,9 +56,9 @@ impl Folder {
 }
 
 /// Removes the folders of those that were killed. What cannot be looked at is somebody else's.
-fn sweep(place: &Path, kind: &str, own: u32) {
+fn sweep(place: &Path, begin: &str, own: u32) {
     for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
-        let ours = entry.file_name().to_string_lossy().starts_with(kind)
+        let ours = entry.file_name().to_string_lossy().starts_with(begin)
             && entry.metadata().is_ok_and(|about| about.is_dir() && about.uid() == own);
         if ours && is_left(&entry.path()) {
             let _ = std::fs::remove_dir_all(entry.path());

@@ -1,6 +1,7 @@
 //! Standard output: text for people, in colors where they help, or JSON.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::AutoStream;
@@ -93,4 +94,11 @@ impl Console {
         }
         terminal_size::terminal_size().map_or(COLUMNS, |(width, _)| width.0.into())
     }
+}
+
+/// A path as a shell reads it, for commands that are proposed.
+pub fn quoted(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    // Refused are only bytes that no path has.
+    shlex::try_quote(&path).map_or_else(|_| path.to_string(), |quoted| quoted.into_owned())
 }

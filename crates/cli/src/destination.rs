@@ -82,6 +82,51 @@ impl Overwrite {
     }
 }
 
+/// A trace is read in any order, so that it is never a stream.
+pub fn no_stream(output: &Path) -> Result<(), Failure> {
+    if output != Path::new("-") {
+        return Ok(());
+    }
+    Err(Failure::usage(
+        "a trace cannot go to standard output: name a file (`./-` for one of that name)",
+    ))
+}
+
+/// Whether files that are read and written are all different: what writes over its input, or over another result, loses it.
+/// Each comes with what it is.
+pub fn apart(files: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
+    let mut known: Vec<(PathBuf, &str)> = Vec::new();
+    for &(what, path) in files {
+        // Devices and pipes hold nothing that could be lost.
+        let Some(path) = path.filter(|path| fs::metadata(path).is_ok_and(|about| about.is_file()) || !path.exists())
+        else {
+            continue;
+        };
+        let place = resolved(path);
+        if let Some((_, other)) = known.iter().find(|(known, _)| *known == place) {
+            return Err(Failure::usage(format!(
+                "{other} and {what} are the same file, {}: name another one",
+                path.display()
+            )));
+        }
+        known.push((place, what));
+    }
+    Ok(())
+}
+
+/// Where a path leads, whether or not something is there.
+fn resolved(path: &Path) -> PathBuf {
+    let beside = |path: &Path| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
+        Some(folder.join(path.file_name()?))
+    };
+    path.canonicalize()
+        .ok()
+        .or_else(|| beside(path))
+        .unwrap_or_else(|| path.to_path_buf())
+}
+
 impl Destination {
     pub fn path(&self) -> &Path {
         &self.path
@@ -202,6 +247,34 @@ mod tests {
         YES.destination(&link, "the result").unwrap().write_text("two").unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "two");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+
+    #[test]
+    fn one_file_is_not_for_two_things() {
+        let folder = tempfile::tempdir().unwrap();
+        let (trace, link) = (folder.path().join("trace"), folder.path().join("link"));
+        fs::write(&trace, "").unwrap();
+        std::os::unix::fs::symlink("trace", &link).unwrap();
+        let new = folder.path().join("new");
+        let other = folder
+            .path()
+            .join("../")
+            .join(folder.path().file_name().unwrap())
+            .join("new");
+        apart(&[
+            ("the trace", Some(&trace)),
+            ("`--output`", Some(&new)),
+            ("`--keep`", None),
+        ])
+        .unwrap();
+        let same = apart(&[("the trace", Some(&trace)), ("`--output`", Some(&link))]).unwrap_err();
+        assert!(
+            text(&same).contains("the trace and `--output` are the same file"),
+            "{same:?}"
+        );
+        assert!(apart(&[("`--output`", Some(&new)), ("`--keep`", Some(&other))]).is_err());
+        let null = Path::new("/dev/null");
+        apart(&[("`--output`", Some(null)), ("`--keep`", Some(null))]).unwrap();
     }
 
     #[test]

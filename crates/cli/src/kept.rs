@@ -1,4 +1,5 @@
-//! A recording that nobody asked to keep: gone when its work is done, kept and named when that fails or is interrupted.
+//! A recording that work follows: named when that fails or is interrupted. One that nobody asked to keep is kept then, and gone
+//! when the work is done.
 //!
 //! A minute of recording is what the user waited for. Ctrl-C in the simulation that follows must not throw it away.
 
@@ -13,7 +14,7 @@ use sys::packet;
 use sys::ready::Bell;
 use sys::signals::{self, Caught};
 
-use crate::console;
+use crate::console::{self, quoted};
 use crate::failure::Failure;
 
 /// What the names of folders begin with that hold such recordings.
@@ -21,12 +22,19 @@ const FOLDER: &str = "domicile-advise-";
 /// How long one wait for signals lasts; it is begun again.
 const LONG: u32 = 3_600_000;
 
-/// The folder of a recording, as long as nobody has decided what becomes of it.
-type Undecided = Arc<Mutex<Option<Folder>>>;
+/// The room of a recording, as long as nobody has decided what becomes of it.
+type Undecided = Arc<Mutex<Option<Room>>>;
+
+enum Room {
+    /// Ours, and gone with us.
+    Temporary(Folder),
+    /// The user named the file.
+    Named,
+}
 
 pub struct Kept {
     file: PathBuf,
-    folder: Undecided,
+    room: Undecided,
     watch: Option<Watch>,
 }
 
@@ -38,9 +46,18 @@ impl Kept {
             .map_err(|error| Failure::work(format!("cannot make a folder for the trace: {error}; set TMPDIR")))?;
         Ok(Kept {
             file: folder.path().join(name),
-            folder: Arc::new(Mutex::new(Some(folder))),
+            room: Arc::new(Mutex::new(Some(Room::Temporary(folder)))),
             watch: None,
         })
+    }
+
+    /// The recording goes to a file that the user named.
+    pub fn named(file: &Path) -> Kept {
+        Kept {
+            file: file.to_path_buf(),
+            room: Arc::new(Mutex::new(Some(Room::Named))),
+            watch: None,
+        }
     }
 
     pub fn file(&self) -> &Path {
@@ -50,13 +67,13 @@ impl Kept {
     /// The recording is there: from now on a signal that ends this process keeps it.
     pub fn recorded(&mut self) {
         // Where signals cannot be watched, they end the process as ever, and the recording stays in its folder, unnamed.
-        self.watch = Watch::begin(self.file.clone(), Arc::clone(&self.folder)).ok();
+        self.watch = Watch::begin(self.file.clone(), Arc::clone(&self.room)).ok();
     }
 
     /// What followed failed: keeps the recording, and says where it is.
     pub fn or_failed<T>(&self, done: Result<T, Failure>) -> Result<T, Failure> {
         done.map_err(|failure| match failure {
-            Failure::Work(text) if self.file.exists() && keep(&self.folder) => {
+            Failure::Work(text) if self.file.exists() && keep(&self.room) => {
                 Failure::Work(format!("{text}\n{}", kept(&self.file)))
             }
             failure => failure,
@@ -71,14 +88,14 @@ struct Watch {
 }
 
 impl Watch {
-    fn begin(file: PathBuf, folder: Undecided) -> std::io::Result<Watch> {
+    fn begin(file: PathBuf, room: Undecided) -> std::io::Result<Watch> {
         let mut caught = Caught::begin()?;
         let over = Arc::new(Bell::new()?);
         let heard = Arc::clone(&over);
         let thread = thread::Builder::new().name("signals".into()).spawn(move || {
             loop {
                 if let Some(signal) = caught.take() {
-                    if keep(&folder) {
+                    if keep(&room) {
                         console::say(&format!("domicile: interrupted; {}\n", kept(&file)));
                     }
                     // With its usual effect again, it ends this process.
@@ -109,14 +126,21 @@ impl Drop for Watch {
 }
 
 /// Whether it was there to be kept.
-fn keep(folder: &Undecided) -> bool {
-    let folder = folder.lock().unwrap_or_else(PoisonError::into_inner).take();
-    folder.map(Folder::keep).is_some()
+fn keep(room: &Undecided) -> bool {
+    match room.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        None => false,
+        Some(Room::Named) => true,
+        Some(Room::Temporary(folder)) => {
+            folder.keep();
+            true
+        }
+    }
 }
 
 fn kept(file: &Path) -> impl Display {
     format!(
-        "what was recorded is kept in {0}; go on with `domicile advise {0}`",
-        file.display()
+        "what was recorded is kept in {}; go on with `domicile advise {}`",
+        file.display(),
+        quoted(file)
     )
 }

@@ -258,3 +258,50 @@ fn a_recording_is_kept_and_named_when_the_simulation_is_interrupted() {
     );
     json(&["trace", "info", trace.to_str().unwrap(), "--json"]);
 }
+
+#[test]
+fn one_file_is_not_for_two_things() {
+    let room = Room::new();
+    let trace = trace(&room);
+    let text = fs::read(&trace).unwrap();
+    let new = room.path("new");
+    let twice: [Vec<String>; 5] = [
+        on(&["advise", &trace, "-o", &trace, "--force"]),
+        on(&["advise", &trace, "-o", &new, "--annotate", &new]),
+        [
+            &on(&["advise", "-o", &new, "--keep", &new])[..],
+            &["--", "sh", "-c", "echo RAN"].map(String::from),
+        ]
+        .concat(),
+        on(&[
+            "simulate",
+            &trace,
+            "--policy",
+            "cdpc",
+            "--explain-hints",
+            &trace,
+            "--force",
+        ]),
+        on(&[
+            "simulate",
+            &trace,
+            "--policy",
+            "cdpc",
+            "--explain-hints",
+            &new,
+            "--page-map",
+            &new,
+        ]),
+    ];
+    for words in twice {
+        let (printed, said) = run(&words, 2);
+        assert!(
+            said.contains("are the same file") && printed.is_empty(),
+            "{words:?}: {said}"
+        );
+    }
+    assert_eq!(fs::read(&trace).unwrap(), text, "the trace is as it was");
+    assert!(!Path::new(&new).exists());
+    let (_, said) = output(&["record", "-o", "-", "--", "true"], 2);
+    assert!(said.contains("name a file"), "{said}");
+}

@@ -186,7 +186,15 @@ impl DataSets {
         for (_, set) in self.sets.values().filter(|(owner, _)| *owner == number) {
             // The engine looks only at pages that it could place; those that may not be written are some no more.
             let census = set.census().or_else(|_| self.look(set, &entry.granted));
-            let Ok(census) = census else { continue };
+            // What cannot be looked at is there all the same.
+            let census = census.unwrap_or_else(|_| {
+                let pages = set.pages().iter().map(|run| run.count).sum();
+                Census {
+                    pages,
+                    unknown: pages,
+                    ..Census::default()
+                }
+            });
             sum.pages += census.pages;
             sum.right += census.right;
             sum.absent += census.absent;

@@ -13,8 +13,8 @@ use results::{Advice, saved};
 use super::model::Model;
 use super::record::Recording;
 use super::{Done, simulate, trace};
-use crate::console::Console;
-use crate::destination::{Destination, Overwrite};
+use crate::console::{Console, quoted};
+use crate::destination::{Destination, Overwrite, apart};
 use crate::failure::Failure;
 use crate::kept::Kept;
 use crate::progress;
@@ -114,7 +114,8 @@ impl Advise {
         let mut notes = Vec::new();
         let mut recording = None;
         let file = match (&self.trace, &self.keep) {
-            (Some(file), _) | (None, Some(file)) => file.clone(),
+            (Some(file), _) => file.clone(),
+            (None, Some(file)) => recording.insert(Kept::named(file)).file().to_path_buf(),
             (None, None) => recording.insert(Kept::new("advise.trace")?).file().to_path_buf(),
         };
         let mut interrupted = None;
@@ -136,6 +137,14 @@ impl Advise {
     /// Where results go. What cannot be written is refused before a program is run.
     fn places(&self, top: Top, json: bool) -> Result<Places, Failure> {
         let what = "the full result";
+        apart(&[
+            ("the trace", self.trace.as_deref()),
+            ("`--output`", self.output.as_deref()),
+            ("`--write-slots`", self.write_slots.as_deref()),
+            ("`--annotate`", self.annotate.as_deref()),
+            ("`--keep`", self.keep.as_deref()),
+            ("`--slots`", self.model.slots.as_deref()),
+        ])?;
         let result = match &self.output {
             Some(file) => Some(self.overwrite.destination(file, what)?),
             None if json => None,
@@ -279,9 +288,9 @@ impl Advise {
             let columns = console.columns();
             console.text(&report::advice(&advice, columns, places.top))?;
             if let Some(file) = full {
-                let file = file.display();
+                let (file, name) = (file.display(), quoted(&file));
                 console.text(&format!(
-                    "\nFull result: {file}\nTry next:    domicile report {file} --html advice.html\n"
+                    "\nFull result: {file}\nTry next:    domicile report {name} --html advice.html\n"
                 ))?;
             }
         }

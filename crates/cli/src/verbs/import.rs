@@ -11,7 +11,7 @@ use trace::import::Format;
 
 use super::Done;
 use crate::console::Console;
-use crate::destination::Overwrite;
+use crate::destination::{Overwrite, apart, no_stream};
 use crate::failure::Failure;
 use crate::progress;
 
@@ -47,6 +47,8 @@ fn formats() -> impl TypedValueParser<Value = Format> {
 
 impl Import {
     pub fn run(&self, console: &mut Console) -> Done {
+        no_stream(&self.output)?;
+        apart(&[("the input", Some(&self.file)), ("`--output`", Some(&self.output))])?;
         self.overwrite.allows(&self.output, "the trace")?;
         let bar = progress::unknown(&format!("importing {}", self.file.display()));
         let imported = trace::import::file(self.format, &self.file, &self.output);

@@ -9,7 +9,7 @@ use results::{Recorded, saved};
 
 use super::Done;
 use crate::console::{self, Console};
-use crate::destination::Overwrite;
+use crate::destination::{Overwrite, no_stream};
 use crate::failure::Failure;
 use crate::progress;
 
@@ -70,6 +70,7 @@ pub struct Recording {
 
 impl Record {
     pub fn run(&self, console: &mut Console) -> Done {
+        no_stream(&self.output)?;
         self.overwrite.allows(&self.output, "the trace")?;
         let outcome = self.recording.record(&self.command, &self.output, false)?;
         let code = outcome.exit.code();

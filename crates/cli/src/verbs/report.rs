@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::Done;
 use crate::console::Console;
-use crate::destination::Overwrite;
+use crate::destination::{Overwrite, apart};
 use crate::failure::Failure;
 use crate::shown::{OF_JSON, Shown};
 
@@ -50,6 +50,7 @@ impl Report {
             (None, true) => Some(OF_JSON),
             (None, false) => None,
         })?;
+        apart(&[("the result", Some(&self.file)), ("`--html`", self.html.as_deref())])?;
         let place = self
             .html
             .as_ref()

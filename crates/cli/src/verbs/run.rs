@@ -23,7 +23,7 @@ use protocol::Alignment;
 
 use super::Done;
 use crate::console::{self, Console};
-use crate::destination::{Destination, Overwrite};
+use crate::destination::{Destination, Overwrite, apart};
 use crate::failure::Failure;
 
 /// Larger plans are not read.
@@ -166,6 +166,10 @@ impl Run {
     /// Where the report goes, if it is a file.
     fn report_file(&self) -> Result<Option<Destination>, Failure> {
         let path = self.report.as_ref().filter(|path| path.as_os_str() != "-");
+        apart(&[
+            ("`--slots`", self.slots.as_deref()),
+            ("`--report`", path.map(PathBuf::as_path)),
+        ])?;
         if self.overwrite.force && path.is_none() {
             return Err(Failure::usage(
                 "`--force` is for a file that is written; add `--report FILE`",
@@ -188,7 +192,8 @@ impl Run {
             outcome::text(outcome)
         };
         match (&self.report, report) {
-            (Some(_), Some(place)) => place.write_text(&text),
+            // A report that its file cannot take is not thrown away.
+            (Some(_), Some(place)) => place.write_text(&text).inspect_err(|_| console::say(&text)),
             (Some(_), None) => console::print(&text),
             // Who wants no notes wants the one that there was nothing to tell of.
             (None, _) if console.json() || outcome::placed_nothing(outcome) => {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::model::{Model, has};
 use super::{Done, trace};
 use crate::console::{self, Console};
-use crate::destination::{Destination, Overwrite};
+use crate::destination::{Destination, Overwrite, apart};
 use crate::failure::Failure;
 use crate::progress;
 use crate::shown::Shown;
@@ -93,6 +93,12 @@ impl Simulate {
                 "`--force` is for files that are written; add `--explain-hints FILE` or `--page-map FILE`",
             ));
         }
+        apart(&[
+            ("the trace", Some(&self.trace)),
+            ("`--explain-hints`", self.explain_hints.as_deref()),
+            ("`--page-map`", self.page_map.as_deref()),
+            ("`--slots`", self.model.slots.as_deref()),
+        ])?;
         let place = |file: &Option<PathBuf>, what| {
             let place = file.as_ref().map(|file| self.overwrite.destination(file, what));
             place.transpose()

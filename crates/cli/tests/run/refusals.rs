@@ -139,6 +139,31 @@ fn wrong_colors_on_the_command_line_are_bad_usage() {
 }
 
 #[test]
+fn a_report_that_its_file_cannot_take_is_printed() {
+    let shop = Workshop::new();
+    let plan = shop.file("slots.toml", SLOT);
+    let output = Command::new(env!("CARGO_BIN_EXE_domicile"))
+        .args([
+            "run",
+            "--force-colors",
+            "12:4:65536",
+            "--skip-missing",
+            "--slots",
+            plan.to_str().unwrap(),
+        ])
+        .args(["--report", "/dev/full", "--", "sh", "-c", "exit 7"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(7), "{said}");
+    assert!(said.contains("cannot write the report to /dev/full"), "{said}");
+    assert!(
+        said.contains("domicile: the colors are forced"),
+        "the report is lost: {said}"
+    );
+}
+
+#[test]
 fn a_report_that_cannot_be_written_is_refused_beforehand() {
     let shop = Workshop::new();
     let plan = shop.file("slots.toml", SLOT);

@@ -112,13 +112,18 @@ impl Lines {
 
 /// The structures that a line stalls for most.
 fn largest(stalls: &HashMap<StructureId, Units>, structures: &Structures) -> Vec<LineStructure> {
-    let mut by_stall: Vec<_> = stalls.iter().collect();
-    by_stall.sort_by_key(|&(&structure, &stall)| (Reverse(stall), structure));
+    // Those of several processes may have one name.
+    let mut by_name: BTreeMap<String, Units> = BTreeMap::new();
+    for (&structure, &stall) in stalls {
+        *by_name.entry(structures.describe(structure).name).or_default() += stall;
+    }
+    let mut by_stall: Vec<(String, Units)> = by_name.into_iter().collect();
+    by_stall.sort_by_key(|&(_, stall)| Reverse(stall));
     let named = by_stall
         .into_iter()
         .take(MOST_STRUCTURES)
-        .map(|(&structure, &stall)| LineStructure {
-            name: structures.describe(structure).name,
+        .map(|(name, stall)| LineStructure {
+            name,
             stall_ns: whole_ns(stall),
         });
     named.collect()
