@@ -87,7 +87,12 @@ impl Engine {
 
     /// Why the supply did not serve the last time, if it did not.
     pub fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref().or(self.lacked.as_deref())
+        self.trouble.as_deref()
+    }
+
+    /// What the supply had too few of in the last [`Engine::color`], if it had: these frames were collected here.
+    pub fn shortage(&self) -> Option<&str> {
+        self.lacked.as_deref()
     }
 
     /// How many frames of each color are at hand without collecting: the supply's, else the own

@@ -189,6 +189,7 @@ fn program() {
                 "freed".to_string()
             }
             "trouble" => application.trouble().unwrap_or("none".to_string()),
+            "shortage" => application.shortage().unwrap_or("none".to_string()),
             "available" => application.available().unwrap().together.to_string(),
             other => other.to_string(),
         };
@@ -284,7 +285,7 @@ fn a_stock_that_is_too_small_for_a_program_is_helped_out() {
     for environment in [&[][..], &[("TEST_ALONE", "1")]] {
         let mut program = Program::with(&daemon, &[], environment);
         assert_eq!(program.colors(1).map(|colors| colors.len()), Ok(1));
-        let said = program.ask("trouble");
+        let said = program.ask("shortage");
         assert!(said.contains("--stock") && said.contains("for itself"), "{said}");
         assert_eq!(program.ask("census"), "63 0 0 0");
     }

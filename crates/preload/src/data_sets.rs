@@ -23,6 +23,8 @@ pub struct DataSets {
     ours: bool,
     /// What was wrong with the daemon at some time: the first of it.
     trouble: Option<String>,
+    /// What its stock had too few of, the first time.
+    shortage: Option<String>,
 }
 
 /// An entry of the plan.
@@ -82,6 +84,7 @@ impl DataSets {
             sets: BTreeMap::new(),
             ours: true,
             trouble: None,
+            shortage: None,
         })
     }
 
@@ -97,7 +100,7 @@ impl DataSets {
         if !lines.contains("ledger: ") {
             lines += &format!("\nledger: {}", means.ledger);
         }
-        if let Some(trouble) = &self.trouble {
+        if let Some(trouble) = self.trouble.as_ref().or(self.shortage.as_ref()) {
             lines += &format!("\ndaemon: {trouble}");
         }
         lines
@@ -149,6 +152,9 @@ impl DataSets {
         let allocated = given.map(|given| given.colors.clone());
         if self.trouble.is_none() {
             self.trouble = self.application.trouble();
+        }
+        if self.shortage.is_none() {
+            self.shortage = self.application.shortage();
         }
         own.granted = allocated.map_err(text)?;
         if let Some(done) = set.done() {

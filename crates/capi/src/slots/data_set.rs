@@ -120,6 +120,8 @@ impl DataSet {
         let is_new = !self.application.troubled.swap(trouble.is_some(), Relaxed);
         if let Some(trouble) = trouble.filter(|_| is_new) {
             say(trouble);
+        } else if let Some(shortage) = self.application.live().shortage() {
+            say(shortage);
         } else if let Some(first) = moved.left.first() {
             let (left, pages) = (moved.left.len(), moved.pages);
             say(format!(

@@ -54,10 +54,15 @@ impl Application {
         &self.0.means
     }
 
-    /// What is wrong at the moment, though it goes on: a daemon that does not answer any more, or that has too few frames.
+    /// What is wrong at the moment, though it goes on: a daemon that does not answer any more.
     pub fn trouble(&self) -> Option<String> {
         let trouble = |state: &mut State| Ok(state.ledger.trouble().or_else(|| state.place.trouble()));
         self.0.with(trouble).ok().flatten()
+    }
+
+    /// What the daemon had too few of for the last data set, if it had: the process collected it for itself, more slowly.
+    pub fn shortage(&self) -> Option<String> {
+        self.0.with(|state| Ok(state.place.shortage())).ok().flatten()
     }
 
     /// The cpus that it uses.

@@ -35,6 +35,11 @@ pub trait Place: Send {
     fn trouble(&self) -> Option<String> {
         None
     }
+
+    /// What they had too few of the last time, though they served.
+    fn shortage(&self) -> Option<String> {
+        None
+    }
 }
 
 impl Place for Engine {
@@ -106,6 +111,10 @@ impl Place for Engine {
 
     fn trouble(&self) -> Option<String> {
         Engine::trouble(self).map(str::to_string)
+    }
+
+    fn shortage(&self) -> Option<String> {
+        Engine::shortage(self).map(str::to_string)
     }
 }
 
