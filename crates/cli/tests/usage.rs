@@ -45,7 +45,7 @@ fn unknown_machines_and_policies_are_bad_usage() {
     assert!(on("simos-r4400", &["--set", "random.seed=1"]).contains("not simulated here; add `--policy random`"));
     assert!(on("simos-r4400", &["--cpus", "0"]).contains("--cpus"));
     assert!(on("simos-r4400", &["--cpus", "100000"]).contains("cpus"));
-    assert!(on("simos-r4400", &["--by", "line"]).contains("structure"));
+    assert!(on("simos-r4400", &["--by", "word"]).contains("structure"));
     assert!(on("simos-r4400", &["--order", "random"]).contains("recorded"));
     assert!(output(&["simulate", &trace], 2).1.contains("--machine"));
     assert!(
