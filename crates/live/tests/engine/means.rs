@@ -131,7 +131,10 @@ fn colors_that_no_address_has_are_refused() {
         (config.colors.first_bit, config.colors.bits) = (first_bit, bits);
         let error = live::Engine::open(config).err().unwrap();
         let said = error.to_string();
-        assert!(said.contains("from bit 12 to bit 51") || said.contains("1 to 16 bits"), "{said}");
+        assert!(
+            said.contains("from bit 12 to bit 51") || said.contains("1 to 16 bits"),
+            "{said}"
+        );
     }
 }
 
