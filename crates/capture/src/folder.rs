@@ -22,19 +22,18 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// An empty one where temporary files are; and those that nobody uses any more are gone. `kind` is what its name
-    /// begins with.
+    /// An empty one where temporary files are; and those that nobody uses any more are gone. `kind` is in
+    /// its name.
     pub fn make(kind: &str) -> io::Result<Folder> {
         Folder::below(&std::env::temp_dir(), kind)
     }
 
     /// The same in another place.
     pub fn below(place: &Path, kind: &str) -> io::Result<Folder> {
-        let folder = tempfile::Builder::new().prefix(kind).tempdir_in(place)?;
-        let own = folder.path().metadata()?.uid();
-        for begin in [FAMILY, kind] {
-            sweep(place, begin, own);
-        }
+        let folder = tempfile::Builder::new()
+            .prefix(&format!("{FAMILY}{kind}-"))
+            .tempdir_in(place)?;
+        sweep(place, folder.path().metadata()?.uid());
         // It has no lock's file before it is locked: who sweeps meanwhile sees none.
         let beside = folder.path().join("new");
         let lock = File::create_new(&beside)?;
@@ -56,9 +55,9 @@ impl Folder {
 }
 
 /// Removes the folders of those that were killed. What cannot be looked at is somebody else's.
-fn sweep(place: &Path, begin: &str, own: u32) {
+fn sweep(place: &Path, own: u32) {
     for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
-        let ours = entry.file_name().to_string_lossy().starts_with(begin)
+        let ours = entry.file_name().to_string_lossy().starts_with(FAMILY)
             && entry.metadata().is_ok_and(|about| about.is_dir() && about.uid() == own);
         if ours && is_left(&entry.path()) {
             let _ = std::fs::remove_dir_all(entry.path());

@@ -24,8 +24,8 @@ const PREFETCHES: [&str; 3] = [
 /// Bytes of a Unix socket's path, without the zero that ends it: the kernel's `sun_path` has 108.
 const LONGEST_SOCKET: usize = 107;
 
-/// What the names of a recording's folders begin with.
-const ROOM: &str = "domicile-record-";
+/// What a recording's folders are called.
+const ROOM: &str = "record";
 
 /// The private folder of a recording: the socket and Valgrind's own messages. Gone when dropped.
 pub struct Room {

@@ -17,8 +17,8 @@ use sys::signals::{self, Caught};
 use crate::console::{self, quoted};
 use crate::failure::Failure;
 
-/// What the names of folders begin with that hold such recordings.
-const FOLDER: &str = "domicile-advise-";
+/// What the folders are called that hold such recordings.
+const FOLDER: &str = "advise";
 /// How long one wait for signals lasts; it is begun again.
 const LONG: u32 = 3_600_000;
 

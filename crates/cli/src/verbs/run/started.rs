@@ -17,8 +17,8 @@ use crate::failure::Failure;
 
 /// The run-time, where `DOMICILE_PRELOAD` does not name it.
 const NAME: &str = "libdomicile_preload.so";
-/// What the names of folders begin with by which this process and the run-time speak.
-const FOLDER: &str = "domicile-run-";
+/// What the folders are called by which this process and the run-time speak.
+const FOLDER: &str = "run";
 const ENVIRONMENT: &str = "DOMICILE_PRELOAD";
 /// Beside the executable: after `make install`, and in the folder that cargo builds in.
 const PLACES: [&str; 2] = ["../lib/domicile", "."];
