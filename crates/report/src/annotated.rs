@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use results::{Advice, Misses, Outcome, SourceLine, count, percent};
 
+use crate::tables::levels;
+
 /// Lines around one with counts that are shown too.
 const AROUND: u32 = 4;
 /// Width of a column of counts.
@@ -25,7 +27,7 @@ pub fn annotated(advice: &Advice, read: impl Fn(&str) -> Result<String, String>)
     }
     let mut files: Vec<(&str, File)> = files.into_iter().collect();
     files.sort_by_key(|(_, file)| std::cmp::Reverse(file.stall));
-    let levels = levels(lines);
+    let levels = levels(lines.iter().map(|line| &line.caches[..]));
     let mut text = format!(
         "{} on {}, under {}: of the time that its cpus wait, and misses, by line\n",
         advice.program, advice.machine.name, base.policy
@@ -103,17 +105,6 @@ impl<'a> File<'a> {
         }
         numbers.into_iter().collect()
     }
-}
-
-fn levels(lines: &[SourceLine]) -> Vec<u8> {
-    let mut levels: Vec<u8> = lines
-        .iter()
-        .flat_map(|line| &line.caches)
-        .map(|cache| cache.level)
-        .collect();
-    levels.sort_unstable();
-    levels.dedup();
-    levels
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ pub use found::{daemon, doctor};
 pub use gains::ARRAYS;
 pub use lists::{machines, policies};
 pub use outcomes::own;
+pub use split::levels;
 
 /// How many rows of a list are shown: of data structures, lines, arrays, pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,31 +59,21 @@ pub fn of_advice(advice: &Advice, top: Top) -> Vec<Table> {
     let mut tables = vec![advice::shares(advice)];
     let base = advice.base();
     // What an advice names are the first of what its baseline has.
-    let structures = match (top, base) {
-        (Top::Rows(_) | Top::All, Some(base)) if base.structures.is_some() => advise::worst_structures(base),
-        _ => advice.structures.clone(),
-    };
+    let longer = base.filter(|_| top != Top::Usual);
+    let structures = longer.filter(|base| base.structures.is_some());
+    let structures = structures.map_or_else(|| advice.structures.clone(), advise::worst_structures);
+    let source_lines = longer.filter(|base| base.source_lines.is_some());
+    let source_lines = source_lines.map_or_else(|| advice.source_lines.clone(), advise::worst_source_lines);
+    let lines = longer.filter(|base| base.false_sharing.is_some());
+    let lines = lines.map_or_else(|| advice.false_sharing.clone(), advise::worst_lines);
+    let stall = base.map_or(0, Outcome::stall_ns);
     if !structures.is_empty() {
-        let stall = base.map_or(0, |base| base.stall_ns());
         tables.push(split::structures("What costs most", &structures, stall, top));
     }
-    let source_lines = match (top, base) {
-        (Top::Rows(_) | Top::All, Some(base)) if base.source_lines.is_some() => advise::worst_source_lines(base),
-        _ => advice.source_lines.clone(),
-    };
     if !source_lines.is_empty() {
-        let stall = base.map_or(0, |base| base.stall_ns());
-        tables.push(split::source_lines(
-            "Lines of the source that wait most",
-            &source_lines,
-            stall,
-            top,
-        ));
+        let title = "Lines of the source that wait most";
+        tables.push(split::source_lines(title, &source_lines, stall, top));
     }
-    let lines = match (top, base) {
-        (Top::Rows(_) | Top::All, Some(base)) if base.false_sharing.is_some() => advise::worst_lines(base),
-        _ => advice.false_sharing.clone(),
-    };
     if !lines.is_empty() {
         tables.push(advice::collisions(&lines, top));
     }

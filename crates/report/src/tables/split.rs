@@ -147,7 +147,8 @@ pub fn pages(outcome: &Outcome, pages: &[Page], top: Top) -> Table {
     table
 }
 
-fn levels<'a>(rows: impl Iterator<Item = &'a [Misses]>) -> Vec<u8> {
+/// The levels of the caches that rows have misses of.
+pub fn levels<'a>(rows: impl Iterator<Item = &'a [Misses]>) -> Vec<u8> {
     let mut levels: Vec<u8> = rows.flatten().map(|cache| cache.level).collect();
     levels.sort_unstable();
     levels.dedup();
