@@ -6,6 +6,7 @@
 //! and allocations; what becomes of them at the end is in [`report`].
 
 mod clashes;
+mod code;
 mod lines;
 mod report;
 mod rows;

@@ -17,7 +17,6 @@ use crate::engine::Cpu;
 use crate::homes::Homes;
 use crate::layout::{Layout, Shape};
 use crate::memory::Memory;
-use crate::software_prefetch::PrefetchCounts;
 
 /// A policy's run: what is reported of it, and what others can go on from.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +39,7 @@ pub struct Tally<'a> {
     pub homes: &'a Homes,
     pub memory: &'a Memory,
     /// By cpu, where the machine carries prefetches out.
-    pub software_prefetch: &'a [PrefetchCounts],
+    pub software_prefetch: &'a [Prefetches],
     /// Pages touched.
     pub pages: usize,
     pub classes: bool,
@@ -120,7 +119,7 @@ fn of_cpu(tally: &Tally, cpu: usize, has_tlb: bool, used: bool) -> CpuOutcome {
             )
         })
         .collect();
-    let prefetch = tally.software_prefetch.get(cpu).map(traffic::prefetches);
+    let prefetch = tally.software_prefetch.get(cpu).copied();
     let number = cpu as u32;
     let cpu = &tally.cpus[cpu];
     CpuOutcome {

@@ -6,6 +6,7 @@
 
 use machine::Machine;
 use policy::Page;
+use results::Prefetches;
 
 use crate::cache::BROUGHT;
 use crate::clock::Units;
@@ -27,7 +28,7 @@ pub struct SoftwarePrefetch {
     /// By instance and place in it: what comes there, where the entry has the bit.
     coming: Vec<Vec<Coming>>,
     /// By cpu.
-    pub counts: Vec<PrefetchCounts>,
+    pub counts: Vec<Prefetches>,
 }
 
 /// A line that was asked for ahead of use.
@@ -49,23 +50,6 @@ enum From {
     Remote,
 }
 
-/// What became of one cpu's prefetches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PrefetchCounts {
-    pub issued: u64,
-    /// The TLB does not have the page.
-    pub dropped_tlb: u64,
-    /// The page has no frame, or the cpu may not use it.
-    pub dropped_unmapped: u64,
-    /// The line was in a cache of the cpu, or on its way there.
-    pub already_present: u64,
-    pub brought: u64,
-    /// Lines that a reference of this cpu was the first to find.
-    pub useful: u64,
-    /// Of `useful`: those that had not come yet.
-    pub late: u64,
-}
-
 const NOTHING: Coming = Coming {
     at: 0,
     takes: 0,
@@ -84,13 +68,13 @@ impl SoftwarePrefetch {
             under_way: vec![Vec::with_capacity(outstanding); cpus],
             first: shape.first,
             coming: vec![vec![NOTHING; shape.lines() as usize]; shape.instances],
-            counts: vec![PrefetchCounts::default(); cpus],
+            counts: vec![Prefetches::default(); cpus],
         }))
     }
 
     /// Counts begin here; lines asked for before are found without being counted.
     pub fn restart(&mut self) {
-        self.counts.fill(PrefetchCounts::default());
+        self.counts.fill(Prefetches::default());
         for coming in self.coming.iter_mut().flatten() {
             coming.found = true;
         }

@@ -7,12 +7,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use results::{LineStructure, Misses, SourceLine};
-use trace::{Location, Module, Site};
 
-use super::Names;
+use super::code::{Code, Spot};
 use super::rows::{Row, Rows};
 use crate::clock::{Units, whole_ns};
-use crate::structures::{StructureId, Structures, base};
+use crate::structures::{StructureId, Structures};
 
 /// An instruction of a process, and the structure that it accessed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,11 +73,10 @@ impl Lines {
     pub fn ranked(
         &self,
         most: usize,
-        names: &Names,
+        code: &Code,
         structures: &Structures,
         caches: impl Fn(Row) -> Vec<Misses>,
     ) -> Vec<SourceLine> {
-        let code = Code::new(names);
         let mut spots: Vec<Spot> = Vec::new();
         let mut numbers: HashMap<Spot, u32> = HashMap::new();
         let mut sums = Rows::new(self.rows.kinds());
@@ -127,62 +125,4 @@ fn largest(stalls: &HashMap<StructureId, Units>, structures: &Structures) -> Vec
             stall_ns: whole_ns(stall),
         });
     named.collect()
-}
-
-/// A line of the source, else a function, else a place in a file of code.
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Spot {
-    function: String,
-    file: Option<String>,
-    line: Option<u32>,
-}
-
-/// What program counters are called.
-struct Code<'a> {
-    sites: &'a [Site],
-    locations: HashMap<(u32, u64), &'a Location>,
-    /// By process and start.
-    modules: BTreeMap<(u32, u64), &'a Module>,
-}
-
-impl<'a> Code<'a> {
-    fn new(names: &Names<'a>) -> Code<'a> {
-        let locations = names.tables.locations.iter();
-        let modules = names.tables.modules.iter();
-        Code {
-            sites: names.sites,
-            locations: locations
-                .map(|location| ((location.process, location.pc), location))
-                .collect(),
-            modules: modules.map(|module| ((module.process, module.start), module)).collect(),
-        }
-    }
-
-    fn spot(&self, process: u32, site: u32) -> Spot {
-        let nameless = |function: String| Spot {
-            function,
-            file: None,
-            line: None,
-        };
-        let pc = match self.sites.get(site as usize) {
-            Some(site) if site.pc != 0 => site.pc,
-            _ => return nameless("code unknown".to_string()),
-        };
-        if let Some(location) = self
-            .locations
-            .get(&(process, pc))
-            .filter(|location| !location.function.is_empty())
-        {
-            return Spot {
-                function: location.function.clone(),
-                file: location.file.clone(),
-                line: location.line,
-            };
-        }
-        let before = self.modules.range(..=(process, pc)).next_back();
-        match before.filter(|((of, start), module)| *of == process && pc - start < module.bytes) {
-            Some((_, module)) => nameless(format!("{}+{:#x}", base(&module.path), pc.wrapping_sub(module.bias))),
-            None => nameless(format!("{pc:#x}")),
-        }
-    }
 }

@@ -1,10 +1,9 @@
 //! What the detail of a run comes to: the parts of the outcome that are there where asked for.
 
-use std::collections::{HashMap, HashSet};
-
 use results::{Collision, Misses, Page, Structure, Thread};
 
 use super::clashes::{Act, Side};
+use super::code::Code;
 use super::rows::Row;
 use super::{Detail, Names};
 use crate::clock::whole_ns;
@@ -12,6 +11,7 @@ use crate::counts::CLASSES;
 use crate::layout::Layout;
 use crate::outcome::Simulated;
 use crate::pages::PageTable;
+use crate::structures::base;
 
 impl Detail {
     /// Adds what was asked for to the outcome of a run that has ended.
@@ -66,26 +66,25 @@ impl Detail {
             };
             outcome.pages = Some(rows.ranked().into_iter().take(self.wanted.pages).map(page).collect());
         }
+        let code = Code::new(names);
         if let Some(lines) = &self.lines {
-            outcome.source_lines = Some(lines.ranked(self.wanted.source_lines, names, &self.structures, caches));
+            outcome.source_lines = Some(lines.ranked(self.wanted.source_lines, &code, &self.structures, caches));
         }
         if self.wanted.false_sharing > 0 {
-            outcome.false_sharing = Some(self.collisions(names));
+            outcome.false_sharing = Some(self.collisions(&code, names));
         }
     }
 
-    fn collisions(&self, names: &Names) -> Vec<Collision> {
+    fn collisions(&self, code: &Code, names: &Names) -> Vec<Collision> {
         let Some(clashes) = &self.clashes else {
             return Vec::new();
         };
         let worst = clashes.worst(self.wanted.false_sharing);
-        let acts = worst.iter().flat_map(|(_, pair)| pair.sides.iter().flatten());
-        let sources = sources(acts.map(|side| side.act), names);
         let side = |side: &Side| results::Side {
             thread: thread_name(names, side.act.thread),
             field: side.name.clone(),
             write: side.act.write,
-            source: place_of(side.act, names).and_then(|place| sources.get(&place).cloned()),
+            source: source(side.act, code, names),
         };
         let collision = |(block, pair): &(&super::clashes::Block, &super::clashes::Pair)| Collision {
             structure: self.structures.describe(pair.structure).name,
@@ -97,7 +96,7 @@ impl Detail {
     }
 }
 
-pub(super) fn misses(layout: &Layout, row: Row, classes: bool) -> Vec<Misses> {
+fn misses(layout: &Layout, row: Row, classes: bool) -> Vec<Misses> {
     let of_kind = |(shape, (misses, counts)): (&crate::layout::Shape, (u64, [u64; CLASSES]))| {
         let class = counts.map(|count| classes.then_some(count));
         Misses {
@@ -126,24 +125,9 @@ fn thread_name(names: &Names, thread: u32) -> String {
     }
 }
 
-/// Process and program counter of an access.
-fn place_of(act: Act, names: &Names) -> Option<(u32, u64)> {
-    let site = names.sites.get(act.site as usize)?;
+/// Where in the source an access is, as `file:line`.
+fn source(act: Act, code: &Code, names: &Names) -> Option<String> {
     let thread = names.tables.threads.get(act.thread as usize)?;
-    (site.pc != 0).then_some((thread.process, site.pc))
-}
-
-/// Where in the source some accesses are, as `file:line`, by process and program counter.
-fn sources(acts: impl Iterator<Item = Act>, names: &Names) -> HashMap<(u32, u64), String> {
-    let places: HashSet<(u32, u64)> = acts.filter_map(|act| place_of(act, names)).collect();
-    let mut found = HashMap::new();
-    for location in names.tables.locations {
-        let place = (location.process, location.pc);
-        if let (Some(file), Some(line)) = (&location.file, location.line)
-            && places.contains(&place)
-        {
-            found.insert(place, format!("{}:{line}", file.rsplit('/').next().unwrap_or(file)));
-        }
-    }
-    found
+    let location = code.location(thread.process, act.site)?;
+    Some(format!("{}:{}", base(location.file.as_ref()?), location.line?))
 }

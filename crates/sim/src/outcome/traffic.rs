@@ -1,10 +1,9 @@
-//! What occupied the bus, and what became of the program's prefetches.
+//! What occupied the bus.
 
-use results::{Bus, Prefetches};
+use results::Bus;
 
 use crate::clock::whole_ns;
 use crate::memory::Memory;
-use crate::software_prefetch::PrefetchCounts;
 
 pub fn bus(memory: &Memory, nodes: u32, wall_ns: u64) -> Bus {
     let [data, writebacks, upgrades] = memory.occupied().map(whole_ns);
@@ -17,17 +16,5 @@ pub fn bus(memory: &Memory, nodes: u32, wall_ns: u64) -> Bus {
             0 => 0.0,
             wall => 100.0 * all / (wall as f64 * f64::from(nodes)),
         },
-    }
-}
-
-pub fn prefetches(counts: &PrefetchCounts) -> Prefetches {
-    Prefetches {
-        issued: counts.issued,
-        dropped_tlb: counts.dropped_tlb,
-        dropped_unmapped: counts.dropped_unmapped,
-        already_present: counts.already_present,
-        brought: counts.brought,
-        useful: counts.useful,
-        late: counts.late,
     }
 }

@@ -1,0 +1,72 @@
+//! What the instructions of a run are called: line of the source, function, or place in a file of code.
+
+use std::collections::{BTreeMap, HashMap};
+
+use trace::{Location, Module, Site};
+
+use super::Names;
+use crate::structures::base;
+
+/// A line of the source, else a function, else a place in a file of code.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Spot {
+    pub function: String,
+    pub file: Option<String>,
+    pub line: Option<u32>,
+}
+
+/// What program counters are called.
+pub struct Code<'a> {
+    sites: &'a [Site],
+    locations: HashMap<(u32, u64), &'a Location>,
+    /// By process and start.
+    modules: BTreeMap<(u32, u64), &'a Module>,
+}
+
+impl<'a> Code<'a> {
+    pub fn new(names: &Names<'a>) -> Code<'a> {
+        let locations = names.tables.locations.iter();
+        let modules = names.tables.modules.iter();
+        Code {
+            sites: names.sites,
+            locations: locations
+                .map(|location| ((location.process, location.pc), location))
+                .collect(),
+            modules: modules.map(|module| ((module.process, module.start), module)).collect(),
+        }
+    }
+
+    /// Where the instruction of a site is, as far as the program says.
+    pub fn location(&self, process: u32, site: u32) -> Option<&'a Location> {
+        let site = self.sites.get(site as usize).filter(|site| site.pc != 0)?;
+        self.locations.get(&(process, site.pc)).copied()
+    }
+
+    /// What the instruction of a site is called.
+    pub fn spot(&self, process: u32, site: u32) -> Spot {
+        let nameless = |function: String| Spot {
+            function,
+            file: None,
+            line: None,
+        };
+        if let Some(location) = self
+            .location(process, site)
+            .filter(|location| !location.function.is_empty())
+        {
+            return Spot {
+                function: location.function.clone(),
+                file: location.file.clone(),
+                line: location.line,
+            };
+        }
+        let pc = match self.sites.get(site as usize) {
+            Some(site) if site.pc != 0 => site.pc,
+            _ => return nameless("code unknown".to_string()),
+        };
+        let before = self.modules.range(..=(process, pc)).next_back();
+        match before.filter(|((of, start), module)| *of == process && pc - start < module.bytes) {
+            Some((_, module)) => nameless(format!("{}+{:#x}", base(&module.path), pc.wrapping_sub(module.bias))),
+            None => nameless(format!("{pc:#x}")),
+        }
+    }
+}
