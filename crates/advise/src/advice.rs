@@ -100,7 +100,12 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
         notes.extend(without_hints(&mut outcomes, trace.threads().len()));
     }
     let facts = facts::of_trace(trace, machine, &outcomes);
-    notes.extend(facts::estimates(trace, machine, &facts, settings.assumed_latencies));
+    notes.extend(facts::estimates(
+        trace,
+        machine,
+        &facts,
+        settings.machine_basis.as_deref(),
+    ));
     if !plan.marked {
         notes.push(UNMARKED.to_string());
     }

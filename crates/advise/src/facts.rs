@@ -40,15 +40,9 @@ pub fn of_trace(trace: &Trace, machine: &Machine, outcomes: &[Outcome]) -> Facts
 }
 
 /// What of an advice is only an estimate, and why.
-pub fn estimates(trace: &Trace, machine: &Machine, facts: &Facts, assumed_latencies: bool) -> Vec<String> {
+pub fn estimates(trace: &Trace, machine: &Machine, facts: &Facts, basis: Option<&str>) -> Vec<String> {
     let mut notes = Vec::new();
-    if assumed_latencies {
-        notes.push(
-            "Linux reports the sizes of this machine's caches but not their latencies: those used are typical ones, so times \
-             are estimates, while misses are counted; see `domicile machine host`"
-                .to_string(),
-        );
-    }
+    notes.extend(basis.map(str::to_string));
     if facts.instructions.is_none() {
         notes.push("the trace does not count instructions: each reference is taken for one".to_string());
     }

@@ -37,8 +37,8 @@ pub struct Settings<'a> {
     pub barrier_ns: f64,
     /// The part of the run that is counted; `None`: all of it.
     pub window: Option<Window>,
-    /// Whether the machine's latencies are typical ones, not its own: that is noted.
-    pub assumed_latencies: bool,
+    /// What the machine's figures rest on, where that is worth a note.
+    pub machine_basis: Option<String>,
     /// Called now and then, from any thread.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
@@ -54,7 +54,7 @@ impl Default for Settings<'_> {
             order: Order::Clock,
             barrier_ns: 0.0,
             window: None,
-            assumed_latencies: false,
+            machine_basis: None,
             progress: None,
         }
     }

@@ -49,8 +49,8 @@ use toml::de::DeTable;
 
 use crate::check::check;
 use crate::error::{Fault, MachineError, nearest};
-use crate::host::host;
 use crate::keys::{Keys, Lines, elements, integer};
+use crate::measured;
 use crate::model::{
     Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write,
 };
@@ -66,7 +66,7 @@ pub fn load(name_or_path: &str) -> Result<Machine, MachineError> {
         return from_file(Path::new(name_or_path));
     }
     if name_or_path == "host" {
-        return Ok(host(&sys::Root::default())?.machine);
+        return Ok(measured::here()?.machine);
     }
     match preset(name_or_path) {
         Some(preset) => from_toml(preset.text, &format!("machines/{}.toml", preset.name)),

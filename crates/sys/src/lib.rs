@@ -21,6 +21,7 @@ pub mod groups;
 pub mod handover;
 pub mod headroom;
 pub mod home;
+pub mod instructions;
 pub mod kept;
 pub mod kernel;
 pub mod listing;

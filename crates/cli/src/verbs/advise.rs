@@ -10,7 +10,7 @@ use machine::Machine;
 use report::Top;
 use results::{Advice, saved};
 
-use super::model::Model;
+use super::model::{HOST, Model};
 use super::record::Recording;
 use super::{Done, simulate, trace};
 use crate::console::{Console, quoted};
@@ -86,7 +86,7 @@ pub struct Advise {
 
 impl Advise {
     pub fn run(&self, console: &mut Console) -> Done {
-        let machine = self.model.machine("host")?;
+        let machine = self.model.machine(HOST)?;
         let top = self.shown.top(console.json().then_some(OF_JSON))?;
         // What is wrong on the command line is said before a program is run; of its work nothing is known yet.
         self.model
@@ -197,7 +197,7 @@ impl Advise {
             order: config.order,
             barrier_ns: config.barrier_ns,
             window: config.window,
-            assumed_latencies: matches!(self.model.machine.as_deref(), None | Some("host")),
+            machine_basis: self.model.basis(HOST)?,
             progress: Some(&|step| bar.step(step)),
         };
         let advice = ::advise::advise(trace, machine, &settings);

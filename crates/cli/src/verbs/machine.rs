@@ -64,8 +64,12 @@ fn show(name: &str, console: &mut Console) -> Result<(), Failure> {
 }
 
 fn host(root: Option<&Path>, console: &mut Console) -> Result<(), Failure> {
-    let root = root.map_or_else(sys::Root::default, sys::Root::new);
-    let report = ::machine::host(&root).map_err(Failure::work)?;
+    // What was measured is of this machine, not of a captured one.
+    let report = match root {
+        None => ::machine::measured::here(),
+        Some(root) => ::machine::host(&sys::Root::new(root)),
+    };
+    let report = report.map_err(Failure::work)?;
     if console.json() {
         return console.line(&report);
     }
@@ -92,6 +96,7 @@ fn host(root: Option<&Path>, console: &mut Console) -> Result<(), Failure> {
 fn trust(trust: Trust) -> &'static str {
     match trust {
         Trust::Read => "as Linux reports",
+        Trust::Measured => "measured",
         Trust::Assumed => "assumed",
         Trust::Missing => "not reported by Linux",
         Trust::Simplified => "simplified",

@@ -78,6 +78,9 @@ pub enum Order {
     Recorded,
 }
 
+/// The machine that this runs on.
+pub const HOST: &str = "host";
+
 impl Model {
     /// The machine asked for, or `default`.
     pub fn machine(&self, default: &str) -> Result<Machine, Failure> {
@@ -86,6 +89,15 @@ impl Model {
             None => Ok(machine),
             Some(cpus) => machine.with_cpus(cpus).map_err(Failure::usage),
         }
+    }
+
+    /// What the figures of the machine asked for, or of `default`, rest on; none for a machine whose description says so.
+    pub fn basis(&self, default: &str) -> Result<Option<String>, Failure> {
+        if self.machine.as_deref().unwrap_or(default) != HOST {
+            return Ok(None);
+        }
+        let here = ::machine::measured::here().map_err(Failure::work)?;
+        Ok(Some(here.basis()))
     }
 
     /// The policies asked for, or those given; all names and parameters are right.

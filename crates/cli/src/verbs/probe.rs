@@ -1,7 +1,12 @@
 //! `domicile probe`: what this process really gets of the caches, and whether page colors are real here.
 
+mod processor;
+#[cfg(test)]
+mod tests;
+
 use std::process::ExitCode;
 
+use ::machine::measured::processor::{Processor, processor as cpu};
 use ::machine::measured::{
     self, ColorReport, ColorVerdict, Effect, Effort, Finding, FrameSource, LevelGot, Measured, Validated,
 };
@@ -38,24 +43,28 @@ pub struct Probe {
 struct Outcome {
     levels: Vec<LevelGot>,
     measured: Measured,
+    processor: Processor,
     colors: ColorReport,
 }
 
 impl Probe {
     pub fn run(&self, console: &mut Console) -> Done {
         let effort = if self.quick { Effort::Quick } else { Effort::Careful };
-        let machine = ::machine::host(&sys::Root::default()).map_err(Failure::work)?.machine;
+        let host = ::machine::host(&sys::Root::default()).map_err(Failure::work)?;
         let progress = progress::unknown("timing working sets");
         let figures = match self.fresh {
             true => measured::measured_afresh(effort),
             false => measured::measured(effort),
         };
+        progress.set_message("timing chains of loads, walks in order, and lines handed from cpu to cpu");
+        let processor = cpu(&host, effort, self.fresh);
         progress.set_message("timing pages of equal and of different colors");
         let colors = measured::color_report(effort, self.fresh);
         progress.finish_and_clear();
         let outcome = Outcome {
-            levels: figures.levels(&machine),
+            levels: figures.levels(&host.machine),
             measured: figures,
+            processor,
             colors,
         };
         if console.json() {
@@ -183,6 +192,8 @@ fn text(outcome: &Outcome, width: usize) -> String {
             .into(),
     };
     text += &wrapped(&tlb, width);
+    text += "\n";
+    text += &processor::text(&outcome.processor, width);
     text + "\n" + &colors(&outcome.colors, width)
 }
 
@@ -316,119 +327,4 @@ fn wrapped(paragraph: &str, width: usize) -> String {
         used += long;
     }
     lines.iter().map(|line| format!("{indent}{line}\n")).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use ::machine::measured::{Bits, Point, Step, Times};
-
-    use super::*;
-
-    fn outcome(verdict: ColorVerdict, validated: Option<Validated>, reason: Option<&str>) -> Outcome {
-        Outcome {
-            levels: vec![LevelGot {
-                cache: "L2".into(),
-                level: 2,
-                described_bytes: 1 << 20,
-                got_bytes: 1 << 19,
-                ns: 3.2,
-            }],
-            measured: Measured {
-                cache_bytes: 1 << 19,
-                cache_ns: 3.2,
-                memory_ns: 99.0,
-                tlb_reach_bytes: Some(1 << 20),
-                refill_ns: Some(12.5),
-                curve: vec![Point {
-                    bytes: 1 << 14,
-                    ns: 1.0,
-                }],
-                tlb_curve: vec![],
-            },
-            colors: ColorReport {
-                frames: Some(FrameSource::HugePages),
-                bytes: 128 << 20,
-                huge: true,
-                translation: None,
-                guest: false,
-                findings: vec![Finding {
-                    cache: "L2".into(),
-                    level: 2,
-                    shared: false,
-                    first_bit: 12,
-                    bits: 4,
-                    times: Some(Times {
-                        inside_ns: 3.0,
-                        outside_ns: 20.0,
-                    }),
-                    steps: vec![Step {
-                        pages: 24,
-                        same_ns: 19.5,
-                        mixed_ns: 3.1,
-                    }],
-                    tests: vec![Bits {
-                        bits: vec![12, 15],
-                        same_ns: 19.5,
-                        flipped_ns: 3.1,
-                        effect: Effect::Separates { chance: 1e-6 },
-                    }],
-                    verdict,
-                }],
-                validated,
-                reason: reason.map(str::to_string),
-            },
-        }
-    }
-
-    fn plain(outcome: &Outcome) -> String {
-        anstream::adapter::strip_str(&text(outcome, 80)).to_string()
-    }
-
-    #[test]
-    fn colors_are_reported_with_their_bits_and_worth() {
-        let verdict = ColorVerdict::Colors {
-            first_bit: 12,
-            bits: 4,
-            pages: 16,
-            confidence: 0.9999,
-        };
-        let validated = Validated {
-            cache: "L2".into(),
-            level: 2,
-            shared: false,
-            first_bit: 12,
-            bits: 4,
-            color_bytes: 65536,
-            capacity_bytes: 1 << 20,
-            confidence: 0.9999,
-            frames: FrameSource::HugePages,
-        };
-        let printed = plain(&outcome(verdict, Some(validated), None));
-        let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(
-            printed.contains(
-                "Conclusion: colors are real here: 16 of 64.0 KB each in L2 (private to a cpu), by bits 12 to 15"
-            ),
-            "{printed}"
-        );
-        assert!(
-            printed.contains("12+15") && printed.contains("yes") && printed.contains("19.5 ns"),
-            "{printed}"
-        );
-    }
-
-    #[test]
-    fn no_colors_are_reported_with_the_reason_within_the_width() {
-        let reason =
-            "pages that agree in bits 12-15 stay in it as well as mixed ones, and this goes on for more than a line";
-        let verdict = ColorVerdict::Nothing {
-            reason: reason.into(),
-            confidence: 0.999,
-        };
-        let printed = plain(&outcome(verdict, None, Some(reason)));
-        let flat = printed.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(flat.contains("Conclusion: pages that agree in bits 12-15"), "{printed}");
-        assert!(printed.lines().all(|line| line.chars().count() <= 80), "{printed}");
-        assert_eq!(wrapped("  a b", 4), "  a b\n");
-    }
 }

@@ -8,7 +8,7 @@ use report::Top;
 use results::{ExplainedHints, saved};
 use serde::Serialize;
 
-use super::model::{Model, has};
+use super::model::{HOST, Model, has};
 use super::{Done, trace};
 use crate::console::{self, Console};
 use crate::destination::{Destination, Overwrite, apart};
@@ -79,7 +79,7 @@ impl Simulate {
                 "no machine was given; add `--machine NAME`, with a name from `domicile machine list`, or `--machine host`",
             ));
         }
-        let machine = self.model.machine("host")?;
+        let machine = self.model.machine(HOST)?;
         let top = self.top(console.json())?;
         let policies = self.model.policies(vec!["page-coloring".to_string()])?;
         let hinted = |policy: &sim::PolicySpec| has(&policy.name, CDPC);
@@ -116,6 +116,9 @@ impl Simulate {
         let mut config = self.model.config(machine, policies, detail);
         config.classes = !self.no_classes;
         let opened = trace::open_or_salvage(&self.trace, self.salvage)?;
+        if let Some(basis) = self.model.basis(HOST)? {
+            console::note(format_args!("note: {basis}"));
+        }
         let runs = simulate(&self.trace, &opened, &config)?;
         for missing in trace::missing(&opened, self.salvage) {
             console::note(format_args!("note: {}: {missing}", self.trace.display()));

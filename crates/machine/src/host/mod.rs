@@ -63,6 +63,8 @@ pub struct Note {
 pub enum Trust {
     /// Linux says so.
     Read,
+    /// `domicile probe` timed it, since the last boot.
+    Measured,
     /// Linux does not say; what stands there is usual for machines of this kind.
     Assumed,
     /// Linux should say, but does not here; the text names the reason and what is used instead.

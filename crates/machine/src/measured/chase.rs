@@ -83,7 +83,7 @@ fn curve(sizes: &[u64], effort: Effort, mut ns: impl FnMut(u64) -> f64) -> Vec<P
 }
 
 /// The lines of so many bytes as indices: pages in random order, lines in random order in each.
-fn shuffled_pages(bytes: u64, page_bytes: u64, random: &mut Random) -> Vec<u32> {
+pub(super) fn shuffled_pages(bytes: u64, page_bytes: u64, random: &mut Random) -> Vec<u32> {
     let lines = (bytes / LINE).max(1) as u32;
     let of_a_page = (page_bytes / LINE) as u32;
     let mut pages: Vec<u32> = (0..lines.div_ceil(of_a_page)).collect();

@@ -11,13 +11,17 @@
 
 mod chase;
 mod colors;
+mod here;
 mod knee;
+pub mod processor;
 mod saved;
 
 use serde::{Deserialize, Serialize};
 
 use crate::host;
 use crate::model::{Cache, Kind, Machine};
+
+pub use here::here;
 
 pub use colors::{
     Bits, ColorReport, ColorVerdict, Effect, Finding, FrameSource, NotValidated, Step, Times, Translation, Validated,
@@ -82,6 +86,17 @@ pub fn measured(effort: Effort) -> Measured {
         let _ = saved::store(&folder, NAME, &machine, effort, &fresh);
     }
     fresh
+}
+
+/// The figures of this machine that were kept since its last boot; none where it was not measured.
+pub fn kept() -> Option<Measured> {
+    let folder = saved::folder()?;
+    saved::load(
+        &folder,
+        NAME,
+        &saved::Identity::of(&sys::Root::default()),
+        Effort::Quick,
+    )
 }
 
 /// Measures now, and keeps the figures instead of those that were kept.

@@ -1,0 +1,72 @@
+//! What the probe measured of a cpu that overlaps, as text.
+
+use ::machine::measured::processor::{Processor, Transfer};
+use report::{Cell, Column, Exact, Role, Table};
+
+use super::{HEADING, load, loads, wrapped};
+
+pub fn text(processor: &Processor, width: usize) -> String {
+    let chains = chains(processor);
+    let mut text = format!("{HEADING}{}{HEADING:#}\n", chains.title());
+    text += &chains.text(width);
+    text += &wrapped(
+        &format!(
+            "  One cpu has up to {:.1} lines on their way from memory at once.",
+            processor.lines_at_once()
+        ),
+        width,
+    );
+    let strides = strides(processor);
+    text += &format!("{HEADING}{}{HEADING:#}, each after the other\n", strides.title());
+    text += &strides.text(width);
+    let mut said = format!(
+        "  One cpu reads {:.1} GB/s in order, all of them together {:.1} GB/s. The clock runs at {:.0} MHz",
+        processor.stream.one_cpu_gbps, processor.stream.all_cpus_gbps, processor.pace.clock_mhz
+    );
+    said += &match processor.pace.instructions_per_clock {
+        Some(each) => format!("; a loop that waits for nothing carries out {each:.1} instructions a clock."),
+        None => ".".to_string(),
+    };
+    text += &wrapped(&said, width);
+    for transfer in &processor.transfers {
+        text += &wrapped(&format!("  {}", between(transfer)), width);
+    }
+    if processor.transfers.is_empty() {
+        text += &wrapped(
+            "  No two cpus were there at once, so the way of a line between them is not known.",
+            width,
+        );
+    }
+    text
+}
+
+fn between(transfer: &Transfer) -> String {
+    let [from, to] = transfer.cpus;
+    let shares = match &transfer.shares {
+        Some(cache) => format!("which share {cache}"),
+        None => "which share no cache".to_string(),
+    };
+    format!(
+        "A line that cpu {from} wrote is seen by cpu {to}, {shares}, after {:.0} ns.",
+        transfer.ns
+    )
+}
+
+fn chains(processor: &Processor) -> Table {
+    let columns = [Column::new(Role::Count, "chains"), loads("a load")];
+    let mut table = Table::new("Loads from memory in chains side by side", columns);
+    for chains in &processor.chains {
+        let count = Exact::Whole(u64::from(chains.chains));
+        table.row([Cell::number(count, chains.chains.to_string()), load(chains.ns)]);
+    }
+    table
+}
+
+fn strides(processor: &Processor) -> Table {
+    let columns = [Column::new(Role::Bytes, "stride"), loads("a load")];
+    let mut table = Table::new("Loads from memory in order, by stride", columns);
+    for point in &processor.strides {
+        table.row([Cell::bytes(point.bytes), load(point.ns)]);
+    }
+    table
+}

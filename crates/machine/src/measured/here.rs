@@ -1,0 +1,199 @@
+//! This machine as Linux describes it, with what was measured in the place of what is usual.
+//!
+//! [`here`] is what the name `host` stands for. It measures nothing itself: `domicile probe` does, and keeps its
+//! figures until the machine boots again.
+
+use super::processor::{self, Processor};
+use super::{Measured, Point};
+use crate::error::MachineError;
+use crate::host::{HostReport, Note, Trust, host};
+use crate::model::{Cache, Kind, Machine};
+
+/// This machine, with the figures that were kept since its last boot.
+///
+/// Errors: those of [`host()`].
+pub fn here() -> Result<HostReport, MachineError> {
+    let mut report = host(&sys::Root::default())?;
+    report.take(super::kept().as_ref(), processor::kept().as_ref());
+    report.machine.check()?;
+    Ok(report)
+}
+
+impl HostReport {
+    /// What the figures of the machine rest on, in a sentence or two: for whoever reads times that were simulated on it.
+    pub fn basis(&self) -> String {
+        let about = |trust| {
+            let about: Vec<&str> = self.notes_of(trust).map(|note| note.about.as_str()).collect();
+            about.join(", ")
+        };
+        if self.notes_of(Trust::Measured).next().is_none() {
+            return "Linux reports the sizes of this machine's caches but not their latencies: those used are typical ones, so \
+                    times are estimates, while misses are counted; `domicile probe` measures them once, in some ten seconds, \
+                    and `domicile machine host` shows what is used"
+                .to_string();
+        }
+        format!(
+            "the machine is this one as `domicile probe` measured it ({}); assumed are {}; `domicile machine host` shows all of it",
+            about(Trust::Measured),
+            about(Trust::Assumed)
+        )
+    }
+
+    /// Puts measured figures in the place of assumed ones, and notes each.
+    fn take(&mut self, measured: Option<&Measured>, processor: Option<&Processor>) {
+        if let Some(measured) = measured {
+            self.take_caches(measured);
+            self.take_translation(measured);
+        }
+        if let Some(processor) = processor {
+            self.take_processor(processor);
+        }
+    }
+
+    /// A note that takes the place of those about the same.
+    fn note_measured(&mut self, about: &str, text: String) {
+        self.notes.retain(|note| note.about != about);
+        self.notes.push(Note {
+            trust: Trust::Measured,
+            about: about.to_string(),
+            text,
+        });
+    }
+
+    fn take_caches(&mut self, measured: &Measured) {
+        let Some(first) = nearest_ns(measured, &self.machine) else {
+            return;
+        };
+        let levels = measured.levels(&self.machine);
+        let mut inside = 0;
+        let (mut sizes, mut said) = (Vec::new(), Vec::new());
+        for got in &levels {
+            let Some(at) = self.machine.caches.iter().position(|cache| cache.name == got.cache) else {
+                continue;
+            };
+            if got.got_bytes <= inside && at > 0 {
+                sizes.push(format!("{} gives this process nothing and is left out", got.cache));
+                self.machine.caches.remove(at);
+                continue;
+            }
+            let cache = &mut self.machine.caches[at];
+            // A hit in the nearest is what all other times are counted from.
+            cache.hit_ns = match inside {
+                0 => 0.0,
+                _ => tenths(served_ns(&measured.curve, inside, got.got_bytes).unwrap_or(got.ns) - first),
+            };
+            // The sizes that are tried are a half apart, so a little less is no finding.
+            if got.got_bytes < cache.bytes / 4 * 3 {
+                cut(cache, got.got_bytes);
+                sizes.push(format!(
+                    "{} holds {} KiB of {}",
+                    got.cache,
+                    cache.bytes >> 10,
+                    got.described_bytes >> 10
+                ));
+            }
+            said.push(format!("a hit in {} waits {} ns", got.cache, cache.hit_ns));
+            inside = cache.bytes;
+        }
+        if sizes.is_empty() {
+            sizes.push("as large as Linux reports".to_string());
+        }
+        self.note_measured("cache.bytes", sizes.join("; "));
+        self.note_measured("cache.hit_ns", said.join("; "));
+        let memory = &mut self.machine.memory;
+        let remote = memory.remote_ns / memory.local_ns;
+        let dirty = memory.dirty_remote_ns / memory.local_ns;
+        memory.local_ns = tenths(measured.memory_ns - first);
+        memory.remote_ns = tenths(memory.local_ns * remote);
+        memory.dirty_remote_ns = tenths(memory.local_ns * dirty);
+        let text = format!("{} ns beyond a hit in the first cache", memory.local_ns);
+        self.note_measured("memory.local_ns", text);
+    }
+
+    fn take_translation(&mut self, measured: &Measured) {
+        let page_bytes = self.machine.page_bytes;
+        let (Some(reach), Some(refill), Some(tlb)) =
+            (measured.tlb_reach_bytes, measured.refill_ns, self.machine.tlb.as_mut())
+        else {
+            return;
+        };
+        tlb.entries = (reach / page_bytes).clamp(1, 1 << 20) as u32;
+        tlb.ways = if tlb.entries.is_multiple_of(TLB_WAYS) {
+            TLB_WAYS
+        } else {
+            tlb.entries
+        };
+        tlb.refill_ns = tenths(refill);
+        let text = format!(
+            "reaches {} KiB of small pages; beyond, translation adds {} ns to a load of another page",
+            reach >> 10,
+            tlb.refill_ns
+        );
+        self.note_measured("tlb", text);
+    }
+
+    fn take_processor(&mut self, processor: &Processor) {
+        let machine = &mut self.machine;
+        machine.clock_mhz = processor.pace.clock_mhz.round();
+        machine.memory.bandwidth_gbps = tenths(processor.stream.all_cpus_gbps / f64::from(machine.memory.nodes));
+        // Where two cpus share no cache, a line that one of them wrote takes this long to the other.
+        let apart = processor.transfers.iter().find(|transfer| transfer.shares.is_none());
+        if let Some(apart) = apart {
+            machine.memory.dirty_remote_ns = tenths(apart.ns);
+        }
+        let clock = format!("{} MHz", machine.clock_mhz);
+        let bandwidth = format!(
+            "{} GB/s of each node, read by all cpus at once",
+            machine.memory.bandwidth_gbps
+        );
+        let dirty = apart.map(|apart| {
+            let [from, to] = apart.cpus;
+            format!("{} ns from cpu {from} to cpu {to}", tenths(apart.ns))
+        });
+        self.note_measured("clock_mhz", clock);
+        self.note_measured("memory.bandwidth_gbps", bandwidth);
+        if let Some(dirty) = dirty {
+            self.note_measured("memory.dirty_remote_ns", dirty);
+        }
+    }
+}
+
+/// As many as second-level TLBs of x86 servers have had since 2015, of which 8 or 12 are usual.
+const TLB_WAYS: u32 = 8;
+
+/// The time of a load from the nearest cache for data.
+fn nearest_ns(measured: &Measured, machine: &Machine) -> Option<f64> {
+    let nearest = machine.caches.iter().find(|cache| cache.kind != Kind::Instruction)?;
+    let within = measured.curve.iter().filter(|point| point.bytes <= nearest.bytes);
+    within.map(|point| point.ns).min_by(f64::total_cmp)
+}
+
+/// The time of loads that a level serves: the middle one of the working sets that are twice what the levels before hold,
+/// or larger, and that it holds. None where no such size was tried.
+fn served_ns(curve: &[Point], inside: u64, holds: u64) -> Option<f64> {
+    let of_level = |point: &&Point| point.bytes >= 2 * inside && point.bytes <= holds;
+    let mut times: Vec<f64> = curve.iter().filter(of_level).map(|point| point.ns).collect();
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied()
+}
+
+/// Leaves a cache as much as it really holds: a part of its sets, halved as often as that takes, and of those a part of
+/// the ways. So pages keep their colors as far as the sets go.
+fn cut(cache: &mut Cache, bytes: u64) {
+    let halvings = (cache.bytes / bytes.max(1)).max(1).ilog2();
+    let slices = cache.hash.as_ref().map_or(1, |hash| hash.slices);
+    let way = u64::from(cache.line_bytes) * u64::from(slices);
+    let all_sets = cache.bytes / u64::from(cache.ways) / way;
+    let sets = (all_sets >> halvings).max(1);
+    let ways = (bytes / (sets * way)).clamp(1, u64::from(cache.ways));
+    cache.ways = ways as u32;
+    cache.bytes = ways * sets * way;
+}
+
+/// Tenths are as fine as timing gets.
+fn tenths(ns: f64) -> f64 {
+    (ns.max(0.0) * 10.0).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! The clock that a cpu really runs at, and the instructions that it carries out in one clock.
+
+use std::hint::black_box;
+
+use serde::{Deserialize, Serialize};
+use sys::clock::thread_time;
+
+use super::{Effort, median, rounds};
+
+/// How fast a cpu is while it waits for nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pace {
+    pub clock_mhz: f64,
+    /// Instructions a clock of a loop of loads, additions and a branch; none where this processor's are not known.
+    pub instructions_per_clock: Option<f64>,
+}
+
+const STEPS: u64 = 2_000_000;
+
+pub fn pace(effort: Effort) -> Pace {
+    let mut chains = Vec::new();
+    let mut loops = Vec::new();
+    let mut value = black_box(0x9e37_79b9_7f4a_7c15u64);
+    for _ in 0..rounds(effort) {
+        let begin = thread_time();
+        value = chain(value, STEPS);
+        chains.push((thread_time() - begin).as_secs_f64());
+        loops.extend(instructions());
+    }
+    black_box(value);
+    let hz = (STEPS * CLOCKS_A_STEP) as f64 / median(chains);
+    Pace {
+        clock_mhz: hz / 1e6,
+        instructions_per_clock: (!loops.is_empty()).then(|| median(loops) / hz),
+    }
+}
+
+/// Clocks that a step of [`chain`] takes: three operations of one clock each that wait for each other, on all
+/// processors of the last twenty years (Agner Fog, "Instruction tables").
+const CLOCKS_A_STEP: u64 = 3;
+
+fn chain(mut value: u64, steps: u64) -> u64 {
+    for _ in 0..steps {
+        value = (value >> 1).wrapping_add(value) ^ 0x55;
+    }
+    value
+}
+
+/// Instructions in a second.
+#[cfg(target_arch = "x86_64")]
+fn instructions() -> Option<f64> {
+    const ROUNDS: u64 = 500_000;
+    let begin = thread_time();
+    sys::instructions::independent(ROUNDS);
+    let taken = (thread_time() - begin).as_secs_f64();
+    Some((ROUNDS * sys::instructions::IN_A_ROUND) as f64 / taken)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn instructions() -> Option<f64> {
+    None
+}
