@@ -1,7 +1,7 @@
 //! The rules that every machine keeps, wherever its description comes from.
 
 use crate::error::{Fault, MachineError};
-use crate::model::{Cache, IndexHash, Kind, Machine, Memory, Replacement, Tlb};
+use crate::model::{Cache, Core, IndexHash, Kind, Machine, Memory, Replacement, Tlb};
 
 /// Most cpus of a machine: sets of cpus are kept as 128 bits.
 pub const CPUS_MAX: u32 = 128;
@@ -77,7 +77,27 @@ pub(crate) fn check(machine: &Machine) -> Result<(), Fault> {
         range("prefetch.outstanding", prefetch.outstanding, 1, 64)?;
         software_prefetch(machine)?;
     }
-    Ok(())
+    match &machine.core {
+        Some(_) if machine.prefetch.is_some() => {
+            Err(Fault::value("core", "[core] beside [prefetch]", "one of the two"))
+        }
+        Some(figures) => core(figures),
+        None => Ok(()),
+    }
+}
+
+fn core(core: &Core) -> Result<(), Fault> {
+    let each = core.instructions_per_clock;
+    if !(each.is_finite() && each > 0.0 && each <= 64.0) {
+        return Err(Fault::value(
+            "core.instructions_per_clock",
+            each,
+            "more than 0, up to 64",
+        ));
+    }
+    range("core.window", core.window, 1, 1 << 16)?;
+    range("core.outstanding", core.outstanding, 1, 256)?;
+    range("core.store_buffer", core.store_buffer, 1, 1 << 12)
 }
 
 /// The program's prefetches go to a cache that is not the first, and only they do.

@@ -41,6 +41,11 @@
 //! | `memory.distances` | [] | nodes x nodes, 10 on the diagonal, else 10 to 255 |
 //! | `[prefetch]` | prefetch instructions do nothing | see [`SoftwarePrefetch`]; machines with two levels of caches for data, of which none has `prefetch = "stream"` |
 //! | `prefetch.outstanding` | 4 | 1 to 64 prefetches of a cpu under way |
+//! | `[core]` | each reference waits by itself | see [`Core`]; machines without `[prefetch]` |
+//! | `core.instructions_per_clock` | | more than 0, up to 64; of code that waits for nothing |
+//! | `core.window` | | 1 to 65536 instructions under way |
+//! | `core.outstanding` | | 1 to 256 lines of a cpu on their way at once |
+//! | `core.store_buffer` | | 1 to 4096 stores that wait without holding the cpu up |
 
 use std::io::Read;
 use std::path::Path;
@@ -52,7 +57,7 @@ use crate::error::{Fault, MachineError, nearest};
 use crate::keys::{Keys, Lines, elements, integer};
 use crate::measured;
 use crate::model::{
-    Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write,
+    Cache, Core, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write,
 };
 use crate::presets::{preset, presets};
 
@@ -148,6 +153,7 @@ fn machine(mut keys: Keys, lines: &mut Lines) -> Result<Machine, Fault> {
             .table("prefetch", lines)?
             .map(|keys| software_prefetch(keys, lines))
             .transpose()?,
+        core: keys.table("core", lines)?.map(|keys| core(keys, lines)).transpose()?,
     };
     keys.finish(lines)?;
     Ok(machine)
@@ -232,6 +238,17 @@ fn software_prefetch(mut keys: Keys, lines: &mut Lines) -> Result<SoftwarePrefet
     };
     keys.finish(lines)?;
     Ok(prefetch)
+}
+
+fn core(mut keys: Keys, lines: &mut Lines) -> Result<Core, Fault> {
+    let core = Core {
+        instructions_per_clock: keys.required_number("instructions_per_clock", lines)?,
+        window: keys.required_u32("window", lines)?,
+        outstanding: keys.required_u32("outstanding", lines)?,
+        store_buffer: keys.required_u32("store_buffer", lines)?,
+    };
+    keys.finish(lines)?;
+    Ok(core)
 }
 
 fn hash(mut keys: Keys, lines: &mut Lines) -> Result<IndexHash, Fault> {

@@ -22,5 +22,7 @@ pub use error::{Fault, MachineError};
 pub use format::{from_toml, load};
 pub use frame_colors::{ColorSource, Colors, NotColors};
 pub use host::{HostReport, HugePages, Note, Trust, host};
-pub use model::{Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write};
+pub use model::{
+    Cache, Core, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write,
+};
 pub use presets::{Preset, presets};

@@ -22,6 +22,25 @@ pub struct Machine {
     /// What becomes of the program's own prefetch instructions; `None`: they do nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<SoftwarePrefetch>,
+    /// How much the cpus do at a time; `None`: each reference waits by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core: Option<Core>,
+}
+
+/// A processor that overlaps: it goes on past a load that has not come, as far as these figures let it.
+///
+/// They are what reorder buffers, line fill buffers and store buffers hold (Intel and AMD publish them), or what
+/// chasing one to many chains at once measures.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Core {
+    /// Instructions a clock of code that waits for nothing, more than 0, up to 64.
+    pub instructions_per_clock: f64,
+    /// Instructions that may be under way, 1 to 65536.
+    pub window: u32,
+    /// Lines of one cpu that may be on their way at once, 1 to 256.
+    pub outstanding: u32,
+    /// Stores of one cpu that wait without holding it up, 1 to 4096.
+    pub store_buffer: u32,
 }
 
 /// How the cpus carry out the program's prefetch instructions: into the outermost cache and no nearer one, and not for

@@ -41,6 +41,13 @@ impl Machine {
             out.header("[prefetch]");
             out.key("outstanding", prefetch.outstanding);
         }
+        if let Some(core) = &self.core {
+            out.header("[core]");
+            out.key("instructions_per_clock", number(core.instructions_per_clock));
+            out.key("window", core.window);
+            out.key("outstanding", core.outstanding);
+            out.key("store_buffer", core.store_buffer);
+        }
         out.0
     }
 }

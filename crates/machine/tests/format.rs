@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use machine::{
-    Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write, from_toml,
-    load, presets,
+    Cache, Core, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write,
+    from_toml, load, presets,
 };
 use proptest::prelude::*;
 
@@ -380,6 +380,12 @@ fn any_machine() -> impl Strategy<Value = Machine> {
         let prefetch = (outer && !prefetches && cpus % 2 == 0).then_some(SoftwarePrefetch { outstanding: 1 + cpus });
         Machine {
             prefetch,
+            core: (cpus == 2 && prefetch.is_none()).then_some(Core {
+                instructions_per_clock: 2.5,
+                window: 224,
+                outstanding: 10,
+                store_buffer: 48,
+            }),
             name,
             clock_mhz,
             page_bytes: 1 << page,

@@ -1,7 +1,8 @@
-//! Caches that prefetch, and prefetches of the program: their keys, and what is refused.
+//! What machines do beyond waiting for each reference (prefetchers, prefetches of the program, requests to write, cores
+//! that overlap): the keys, and what is refused.
 #![allow(clippy::unwrap_used)]
 
-use machine::{Machine, Prefetch, SoftwarePrefetch, from_toml};
+use machine::{Core, Machine, Prefetch, SoftwarePrefetch, from_toml};
 
 const MACHINE: &str = r#"name = "m"
 clock_mhz = 100
@@ -115,4 +116,48 @@ fn upgrades_on_the_bus() {
         with("upgrade_ns = 1").unwrap_err(),
         "m.toml:24: memory.upgrade_ns: found 1; allowed: 0, or with bandwidth_gbps: without it nothing occupies the memory"
     );
+}
+
+#[test]
+fn a_core_that_overlaps() {
+    const CORE: &str = "[core]\ninstructions_per_clock = 3\nwindow = 224\noutstanding = 10\nstore_buffer = 48\n";
+    let plain = of_two_levels("").unwrap();
+    assert_eq!(plain.core, None);
+    assert!(!plain.to_toml().contains("core"));
+    let machine = of_two_levels(CORE).unwrap();
+    let core = Core {
+        instructions_per_clock: 3.0,
+        window: 224,
+        outstanding: 10,
+        store_buffer: 48,
+    };
+    assert_eq!(machine.core, Some(core));
+    assert_eq!(from_toml(&machine.to_toml(), "again").unwrap(), machine);
+    for (from, to, expected) in [
+        (
+            "= 3",
+            "= 0",
+            "m.toml:25: core.instructions_per_clock: found 0; allowed: more than 0, up to 64",
+        ),
+        ("= 224", "= 0", "m.toml:26: core.window: found 0; allowed: 1 to 65536"),
+        (
+            "= 10",
+            "= 257",
+            "m.toml:27: core.outstanding: found 257; allowed: 1 to 256",
+        ),
+        (
+            "= 48",
+            "= 0",
+            "m.toml:28: core.store_buffer: found 0; allowed: 1 to 4096",
+        ),
+        (
+            "[core]",
+            "[prefetch]\n[core]",
+            "m.toml:25: core: found [core] beside [prefetch]; allowed: one of the two",
+        ),
+    ] {
+        assert_eq!(of_two_levels(&CORE.replace(from, to)).unwrap_err(), expected);
+    }
+    let missing = of_two_levels(&CORE.replace("window = 224\n", "")).unwrap_err();
+    assert!(missing.contains("core.window"), "{missing}");
 }

@@ -121,6 +121,7 @@ fn machine(cpus: u32) -> Machine {
         inclusive: false,
         replacement: Replacement::Lru,
         prefetch: None,
+        core: None,
     };
     Machine {
         name: "speed".to_string(),

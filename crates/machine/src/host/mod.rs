@@ -149,6 +149,7 @@ pub fn host(root: &sys::Root) -> Result<HostReport, MachineError> {
         memory: described.memory,
         // What their prefetch instructions do is not simulated: they bring lines into the nearest cache.
         prefetch: None,
+        core: None,
     };
     machine.check()?;
     Ok(HostReport {

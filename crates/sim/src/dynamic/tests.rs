@@ -58,6 +58,7 @@ fn machine(cpus: u32, frames_per_node: u64) -> Machine {
             prefetch: None,
         }],
         prefetch: None,
+        core: None,
         tlb: Some(Tlb {
             entries: 2,
             ways: 2,

@@ -16,6 +16,7 @@ pub fn machine(cpus: u32, lines: u64) -> Machine {
         caches: vec![cache("L1", 1, lines * 64, 1)],
         tlb: None,
         prefetch: None,
+        core: None,
         memory: Memory {
             nodes: 1,
             local_ns: 100.0,
