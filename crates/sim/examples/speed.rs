@@ -121,7 +121,6 @@ fn machine(cpus: u32) -> Machine {
         inclusive: false,
         replacement: Replacement::Lru,
         prefetch: None,
-        core: None,
     };
     Machine {
         name: "speed".to_string(),
@@ -133,6 +132,7 @@ fn machine(cpus: u32) -> Machine {
             cache("L2", 2, 1024, 16, Index::Physical, 5.0),
         ],
         prefetch: None,
+        core: None,
         tlb: (cpus > 1).then_some(Tlb {
             entries: 64,
             ways: 64,
