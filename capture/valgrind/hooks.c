@@ -1,6 +1,6 @@
 /* Statically linked programs: nothing can be preloaded into them, so the allocator and the
    threads library are met at their functions' entries, by name, and at the places that calls
-   return to.
+   return to. So is the allocator of Go, which is no library at all, in programs of either kind.
 
    A function that is entered by a call begins a superblock, where the guest's registers hold its
    arguments. If what it returns matters, the stack pointer that its return will leave is noted;
@@ -25,6 +25,8 @@ enum Kind {
    REALLOC,
    MEMALIGN,
    POSIX_MEMALIGN,
+   /* Go passes the size in RAX, where results come back, too (its ABIInternal, since Go 1.17). */
+   GO_NEW,
    FREE,
    LAST_OF_HEAP = FREE,
    LOCK,
@@ -53,6 +55,7 @@ static const struct {
    {"memalign", MEMALIGN},
    {"aligned_alloc", MEMALIGN},
    {"posix_memalign", POSIX_MEMALIGN},
+   {"runtime.mallocgc", GO_NEW},
    {"free", FREE},
    {"operator delete(void*)", FREE},
    {"operator delete(void*, unsigned long)", FREE},
@@ -97,13 +100,14 @@ struct Frames {
 };
 static struct Frames* frames_of[THREADS_MAX];
 
-static Bool active = False;
+/* Whether the program is static, and whether it is Go's: then its allocator alone is met if it is not static. */
+static Bool is_static = False, is_go = False;
 /* The stack pointer that the running thread's innermost call will leave; 0 if there is none. */
 static ULong awaited_sp = 0;
 
 void hooks_static_program(void)
 {
-   active = True;
+   is_static = True;
 }
 
 static struct Frames* frames(ThreadId tid)
@@ -117,7 +121,7 @@ static struct Frames* frames(ThreadId tid)
 
 void hooks_running(ThreadId tid)
 {
-   struct Frames* f = active && tid < THREADS_MAX ? frames_of[tid] : NULL;
+   struct Frames* f = (is_static || is_go) && tid < THREADS_MAX ? frames_of[tid] : NULL;
    awaited_sp = f && f->used > 0 ? f->frame[f->used - 1].sp : 0;
 }
 
@@ -143,16 +147,19 @@ static void release(ULong block)
       ring_word(RECORD_FREE, block);
 }
 
+static void allocated_at(UInt stack, ULong block, ULong bytes)
+{
+   ULong* w = ring_record(RECORD_ALLOC, 3);
+   w[0] = block;
+   w[1] = bytes;
+   w[2] = stack;
+   ring_commit();
+}
+
 static void allocated(ThreadId tid, ULong block, ULong bytes)
 {
-   if (block) {
-      UInt stack = stacks_here(tid, -1);
-      ULong* w = ring_record(RECORD_ALLOC, 3);
-      w[0] = block;
-      w[1] = bytes;
-      w[2] = stack;
-      ring_commit();
-   }
+   if (block)
+      allocated_at(stacks_here(tid, -1), block, bytes);
 }
 
 /* A function of `kind` is entered with these arguments. Called by generated code, before the
@@ -169,7 +176,7 @@ static void entered(ULong kind, ULong a, ULong b, ULong c, ULong sp)
    while (f->used > 0 && f->frame[f->used - 1].sp <= sp)
       f->used--;
    /* Only the outermost call of the allocator is reported. */
-   for (i = 0; kind <= LAST_OF_HEAP && i < f->used; i++)
+   for (i = 0; kind <= LAST_OF_HEAP && kind != GO_NEW && i < f->used; i++)
       if (f->frame[i].kind <= LAST_OF_HEAP) {
          hooks_running(tid);
          return;
@@ -178,6 +185,10 @@ static void entered(ULong kind, ULong a, ULong b, ULong c, ULong sp)
    case FREE:
    case REALLOC:
       release(a);
+      break;
+   case GO_NEW:
+      /* Calls do not nest, and the goroutine of one that was left behind may be on another stack by now. */
+      f->used = 0;
       break;
    case UNLOCK:
       sync(SYNC_UNLOCK, a, 0);
@@ -213,7 +224,7 @@ static void entered(ULong kind, ULong a, ULong b, ULong c, ULong sp)
 }
 
 /* The innermost call has returned `result`. */
-static void returned(ULong result)
+static void returned(ULong result, ULong frame_pointer)
 {
    ThreadId tid = VG_(get_running_tid)();
    struct Frames* f = frames(tid);
@@ -226,6 +237,10 @@ static void returned(ULong result)
    switch (frame->kind) {
    case MALLOC:
       allocated(tid, result, frame->a);
+      break;
+   case GO_NEW:
+      if (result)
+         allocated_at(stacks_by_frame_pointers(tid, frame_pointer), result, frame->a);
       break;
    case CALLOC:
       allocated(tid, result, frame->a * frame->b);
@@ -277,6 +292,9 @@ static void returned(ULong result)
    }
 }
 
+/* What Go's runtime begins with, before any goroutine. */
+#define GO_BEGINS "runtime.rt0_go"
+
 /* The kind of the function that begins at `pc`, 0 if it is none of ours. The C library has each
    under several names: __libc_malloc, ___pthread_mutex_lock, __GI_... */
 static UInt kind_at(Addr pc)
@@ -284,6 +302,10 @@ static UInt kind_at(Addr pc)
    const HChar* name;
    UInt i;
    if (!VG_(get_fnname_if_entry)(VG_(current_DiEpoch)(), pc, &name))
+      return 0;
+   if (!is_go && VG_(strcmp)(name, GO_BEGINS) == 0)
+      is_go = True;
+   if (!is_static && !is_go)
       return 0;
    while (*name == '_')
       name++;
@@ -295,7 +317,7 @@ static UInt kind_at(Addr pc)
       name += 5;
    for (i = 0; i < sizeof functions / sizeof functions[0]; i++)
       if (VG_(strcmp)(name, functions[i].name) == 0)
-         return functions[i].kind;
+         return is_static || functions[i].kind == GO_NEW ? functions[i].kind : 0;
    return 0;
 }
 
@@ -325,8 +347,8 @@ static IRExpr* get(IRSB* out, Int offset)
 
 void hooks_instrument(IRSB* out, Addr pc)
 {
-   UInt kind;
-   if (!active)
+   UInt kind = kind_at(pc);
+   if (!is_static && !is_go)
       return;
    if (follows_call(pc)) {
       IRTemp awaited = newIRTemp(out->tyenv, Ity_I64), here = newIRTemp(out->tyenv, Ity_I1);
@@ -336,13 +358,13 @@ void hooks_instrument(IRSB* out, Addr pc)
                                                            mkIRExpr_HWord((HWord)&awaited_sp))));
       addStmtToIRSB(out, IRStmt_WrTmp(here, IRExpr_Binop(Iop_CmpEQ64, sp, IRExpr_RdTmp(awaited))));
       d = unsafeIRDirty_0_N(0, "returned", VG_(fnptr_to_fnentry)(&returned),
-                            mkIRExprVec_1(get(out, GUEST(RAX))));
+                            mkIRExprVec_2(get(out, GUEST(RAX)), get(out, GUEST(RBP))));
       d->guard = IRExpr_RdTmp(here);
       addStmtToIRSB(out, IRStmt_Dirty(d));
    }
-   kind = kind_at(pc);
    if (kind) {
-      IRExpr** args = mkIRExprVec_5(mkIRExpr_HWord(kind), get(out, GUEST(RDI)),
+      Int first = kind == GO_NEW ? GUEST(RAX) : GUEST(RDI);
+      IRExpr** args = mkIRExprVec_5(mkIRExpr_HWord(kind), get(out, first),
                                     get(out, GUEST(RSI)), get(out, GUEST(RDX)),
                                     get(out, GUEST(RSP)));
       addStmtToIRSB(out, IRStmt_Dirty(unsafeIRDirty_0_N(

@@ -4,21 +4,49 @@
 
 #include "tool.h"
 
+#include "pub_tool_aspacemgr.h"
 #include "pub_tool_execontext.h"
 #include "pub_tool_mallocfree.h"
 #include "pub_tool_libcbase.h"
+#include "pub_tool_machine.h"
 #include "pub_tool_stacktrace.h"
 
 /* Of Valgrind's core, without a public header. */
 extern StackTrace VG_(get_ExeContext_StackTrace)(ExeContext* context);
 
+/* Frames that are followed where only frame pointers lead on: no more than the recorder asks Valgrind for. */
+enum { FRAMES_MAX = 8 };
+
 /* A bit for each number that was announced. Valgrind numbers stacks in steps of four. */
 static UChar* announced = NULL;
 static UInt announced_bytes = 0;
 
+static UInt number_of(ExeContext* context);
+
 UInt stacks_here(ThreadId tid, Word delta)
 {
-   ExeContext* context = VG_(record_ExeContext)(tid, delta);
+   return number_of(VG_(record_ExeContext)(tid, delta));
+}
+
+UInt stacks_by_frame_pointers(ThreadId tid, Addr frame)
+{
+   Addr pcs[FRAMES_MAX];
+   UInt count = 0;
+   pcs[count++] = VG_(get_IP)(tid) - 1;
+   while (count < FRAMES_MAX && VG_(am_is_valid_for_client)(frame, 16, VKI_PROT_READ)) {
+      Addr outer = ((const Addr*)frame)[0], back = ((const Addr*)frame)[1];
+      if (back == 0)
+         break;
+      pcs[count++] = back - 1;
+      if (outer <= frame)
+         break; /* frames lie above those that they called */
+      frame = outer;
+   }
+   return number_of(VG_(make_ExeContext_from_StackTrace)(pcs, count));
+}
+
+static UInt number_of(ExeContext* context)
+{
    UInt number = VG_(get_ECU_from_ExeContext)(context);
    UInt byte = number / 8, bit = 1u << (number % 8);
 

@@ -63,6 +63,10 @@ static void on_create(ThreadId parent, ThreadId child)
    threads_quiet(child, threads_is_quiet(parent));
 }
 
+/* What lies above a thread's first stack pointer in memory that is its stack alone: the thread's own variables, and
+   what the C library keeps of it. */
+enum { STACK_TOP_MAX = 1 << 20 };
+
 static void on_first_instruction(ThreadId tid)
 {
    UWord thread_pointer = 0;
@@ -75,6 +79,9 @@ static void on_first_instruction(ThreadId tid)
    spinning_thread_begins(tid);
    if (tid == 1 && memory_is_static())
       hooks_static_program();
+   /* Go's threads begin on a piece of its heap: where that begins and ends nobody knows. */
+   if (tid != 1 && high - top > STACK_TOP_MAX)
+      low = high = 0;
    threads_running(tid);
    VG_(get_shadow_regs_area)(tid, (UChar*)&thread_pointer, 0,
                              offsetof(VexGuestArchState, guest_FS_CONST),

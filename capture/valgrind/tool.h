@@ -109,6 +109,9 @@ Bool memory_is_wrapper(Addr pc);
 /* Number of the calling stack of `tid`, announced when it is new. `delta` is added to the
    innermost program counter: -1 where that is a place to return to. */
 UInt stacks_here(ThreadId tid, Word delta);
+/* The same by the frame pointers, from `frame` on: Valgrind does not unwind stacks that it does not know, such as those of
+   Go's goroutines. */
+UInt stacks_by_frame_pointers(ThreadId tid, Addr frame);
 
 /* ---- hooks.c: the allocator and the threads library of statically linked programs ---- */
 /* The program is one: functions are met by name from now on. Pre: nothing was translated yet. */

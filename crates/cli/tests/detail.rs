@@ -223,3 +223,29 @@ fn inlined_containers_are_called_by_the_line_that_uses_them() {
         "{said}"
     );
 }
+
+#[test]
+fn objects_of_go_are_named_by_who_makes_them_and_not_taken_for_a_stack() {
+    let room = Room::new();
+    let program = room.path("go_runtime");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/go_runtime.c");
+    let gcc = Command::new("gcc")
+        .args(["-g", "-O1", "-mno-red-zone", "-o", &program])
+        .arg(source)
+        .status();
+    assert!(gcc.expect("gcc is there").success());
+    let trace = room.path("go_runtime.trace");
+    output(&["record", "-o", &trace, "--", &program], 0);
+    let outcome = &json(&[
+        "simulate",
+        &trace,
+        "--machine",
+        "westmere-x5660",
+        "--by",
+        "structure",
+        "--json",
+    ])[0];
+    let worst = &outcome["structures"][0];
+    assert_eq!(worst["name"], "heap: build (go_runtime.c:44)", "{worst}");
+    assert_eq!(worst["blocks"], 20000, "{worst}");
+}

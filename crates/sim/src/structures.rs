@@ -188,9 +188,9 @@ impl Structures {
         Extent { start, end, structure }
     }
 
-    /// Whether it is what malloc mapped for itself, and not a block of the program's.
+    /// Whether it is what an allocator mapped for itself, and not a block of the program's.
     pub(crate) fn is_of_malloc(&self, structure: StructureId) -> bool {
-        self.catalog.describe(structure).name == sites::MALLOC
+        sites::is_allocators_own(&self.catalog.describe(structure).name)
     }
 
     /// What people call a structure.
@@ -372,7 +372,7 @@ pub(crate) fn places(tables: &Tables) -> Vec<Option<Description>> {
     };
     let sites = sites::find_callers(tables).into_iter();
     sites
-        .map(|site| site.filter(|site| site.name != sites::MALLOC).map(describe))
+        .map(|site| site.filter(|site| !sites::is_allocators_own(&site.name)).map(describe))
         .collect()
 }
 

@@ -153,7 +153,7 @@ impl Catalog {
         };
         Description {
             name: match site.name.as_str() {
-                sites::MALLOC => sites::MALLOC.to_string(),
+                own if sites::is_allocators_own(own) => own.to_string(),
                 name => format!("{prefix}: {name}"),
             },
             kind,

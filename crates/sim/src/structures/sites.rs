@@ -34,7 +34,18 @@ const WRAPPER_CALLERS: usize = 4;
 
 /// What malloc maps for itself: blocks in use have names of their own, so this is what it keeps
 /// between them.
-pub const MALLOC: &str = "malloc's own memory";
+const MALLOC: &str = "malloc's own memory";
+
+/// The same of Go's runtime: its heap between the objects, stacks of goroutines, what the collector keeps.
+const GO: &str = "memory of Go's runtime";
+
+/// The same of a library that takes malloc's place.
+const OWN: &str = "own memory of ";
+
+/// Whether a site of this name is what an allocator maps for itself.
+pub fn is_allocators_own(name: &str) -> bool {
+    name == MALLOC || name == GO || name.strip_prefix(OWN).is_some_and(is_allocator_library)
+}
 
 /// The sites, and the site of each stack. The first one stands for all that is not known.
 pub fn find(tables: &Tables) -> (Vec<Site>, Vec<u32>) {
@@ -131,8 +142,8 @@ impl<'a> Names<'a> {
     fn site(&self, stack: &Stack) -> Option<Site> {
         let parts = self.parts(stack);
         let known = |at: &usize| self.location(stack.process, stack.frames[*at].pc).is_some();
-        if self.is_mallocs(stack) {
-            return Some(Site::named(MALLOC.to_string()));
+        if let Some(owner) = self.allocators_own(stack) {
+            return Some(Site::named(owner));
         }
         let wrappers = || (0..parts.len()).filter(|&at| parts[at] == Part::Wrapper);
         let wrapper = wrappers().find(known).or(wrappers().next());
@@ -225,6 +236,30 @@ impl<'a> Names<'a> {
         parts
     }
 
+    /// What memory is called that an allocator asked the kernel for, and gives the program in blocks of which each has a
+    /// name of its own.
+    fn allocators_own(&self, stack: &Stack) -> Option<String> {
+        if self.is_mallocs(stack) {
+            return Some(MALLOC.to_string());
+        }
+        let mut known = stack
+            .frames
+            .iter()
+            .filter_map(|frame| self.location(stack.process, frame.pc));
+        let all_go = known.clone().next().is_some() && known.all(|location| is_go_runtime(&location.function));
+        if all_go {
+            return Some(GO.to_string());
+        }
+        let asks = |at: &usize| {
+            let location = self.location(stack.process, stack.frames[*at].pc);
+            !location.is_some_and(|location| MAPPERS.contains(&plain(&location.function)))
+        };
+        // Else it is a block that the library gives.
+        let first = (0..stack.frames.len()).find(asks).filter(|first| *first > 0)?;
+        let module = self.module(stack.process, stack.frames[first].pc)?;
+        is_allocator_library(base(&module.path)).then(|| format!("{}{}", OWN, base(&module.path)))
+    }
+
     /// Whether malloc asked the kernel for this memory.
     fn is_mallocs(&self, stack: &Stack) -> bool {
         let function = |at: usize| {
@@ -251,7 +286,7 @@ impl<'a> Names<'a> {
     fn part(&self, process: u32, pc: u64) -> Part {
         let function = self.location(process, pc).map(|location| location.function.as_str());
         let module = self.module(process, pc);
-        if function.is_some_and(is_allocator) {
+        if function.is_some_and(is_allocator) || module.is_some_and(|module| is_allocator_library(base(&module.path))) {
             return Part::Allocator;
         }
         if function.is_none() && module.is_none() && !self.modules.is_empty() {
@@ -350,7 +385,27 @@ fn is_allocator(function: &str) -> bool {
     MALLOCS.contains(&plain)
         || MAPPERS.contains(&plain)
         || is_replacement(function)
+        || is_go_runtime(function)
         || INLINED.iter().any(|start| function.starts_with(start))
+}
+
+/// Whether a function is of the part of Go's library that allocates: `runtime.newobject`, `runtime.growslice`.
+fn is_go_runtime(function: &str) -> bool {
+    function.starts_with("runtime.") || function.starts_with("internal/runtime/")
+}
+
+/// Libraries that take malloc's place, by the last part of their path.
+fn is_allocator_library(module: &str) -> bool {
+    [
+        "libjemalloc",
+        "libmimalloc",
+        "libtcmalloc",
+        "libtbbmalloc",
+        "libhoard",
+        "libsnmalloc",
+    ]
+    .iter()
+    .any(|library| module.starts_with(library))
 }
 
 /// Whether a site is looked for behind a function of this name: an allocator, or a wrapper of one.

@@ -234,6 +234,44 @@ fn what_malloc_maps_for_itself_is_distinguished_from_what_it_hands_out() {
 }
 
 #[test]
+fn allocators_other_than_the_c_librarys_are_called_by_their_name() {
+    let modules = [
+        module("/bin/server", 0x1000, 0x1000),
+        module("/lib/libc.so.6", 0x8000, 0x1000),
+        module("/lib/libmimalloc.so.2.0", 0xa000, 0x1000),
+    ];
+    let locations = [
+        location(0x8040, "__mmap64", None),
+        location(0x1010, "main.build", Some(("/src/g.go", 4))),
+        location(
+            0x1020,
+            "runtime.newobject",
+            Some(("/usr/lib/go/src/runtime/malloc.go", 1)),
+        ),
+        location(0x1030, "runtime.sysMmap", Some(("/usr/lib/go/src/runtime/sys.s", 4))),
+        location(0x1040, "runtime.persistentalloc", None),
+        location(0x1050, "main", Some(("/src/server.c", 3))),
+    ];
+    let stacks = [
+        // Memory that a library in malloc's place asks for, and a block that it gave.
+        stack(&[0x8040, 0xa010, 0xa020, 0x1050]),
+        stack(&[0xa010, 0x1050]),
+        // The same of Go.
+        stack(&[0x1030, 0x1040]),
+        stack(&[0x1020, 0x1010]),
+    ];
+    assert_eq!(
+        site_names(&modules, &locations, &stacks),
+        [
+            "own memory of libmimalloc.so.2.0",
+            "heap: main (server.c:3)",
+            "memory of Go's runtime",
+            "heap: main.build (g.go:4)",
+        ]
+    );
+}
+
+#[test]
 fn the_first_stack_is_found_where_it_has_grown() {
     let thread = |low, high| Thread {
         number: low,
