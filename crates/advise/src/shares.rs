@@ -1,6 +1,6 @@
 //! Where the time goes.
 
-use results::{CLASSES, Outcome, Share};
+use results::{CLASSES, Outcome, Share, Time};
 
 /// Computing, and waiting by why.
 pub fn shares(outcome: &Outcome) -> Vec<Share> {
@@ -36,7 +36,7 @@ pub fn shares(outcome: &Outcome) -> Vec<Share> {
     if rest as f64 > 1e-6 * time.total as f64 {
         shares.push(share("memory", "other waiting for memory", rest));
     }
-    complete(shares, time.total)
+    complete(shares, time)
 }
 
 /// Who ended the waiting.
@@ -47,7 +47,7 @@ pub fn served(outcome: &Outcome) -> Vec<Share> {
         share("local", "local memory", time.local_stall),
         share("remote", "remote memory or another cpu's cache", time.remote_stall),
     ];
-    complete(shares, time.total)
+    complete(shares, time)
 }
 
 fn share(part: &str, name: &str, ns: u64) -> Share {
@@ -59,9 +59,10 @@ fn share(part: &str, name: &str, ns: u64) -> Share {
     }
 }
 
-fn complete(mut shares: Vec<Share>, total: u64) -> Vec<Share> {
+fn complete(mut shares: Vec<Share>, time: &Time) -> Vec<Share> {
     shares.retain(|share| share.ns > 0);
     for share in &mut shares {
+        let total = if share.is_waiting() { time.total } else { time.worked() };
         share.fraction = if total > 0 { share.ns as f64 / total as f64 } else { 0.0 };
     }
     shares

@@ -38,7 +38,7 @@ fn layout(base: &Outcome) -> Option<String> {
     let truly = sum(|stall| stall.true_sharing);
     let falsely = sum(|stall| stall.false_sharing);
     let upgrades = sum(|stall| Some(stall.upgrade));
-    let share = (truly + falsely + upgrades) as f64 / base.time_ns.total as f64;
+    let share = (truly + falsely + upgrades) as f64 / base.time_ns.worked() as f64;
     if share.is_nan() || share < FOUGHT_OVER {
         return None;
     }
@@ -51,7 +51,7 @@ fn layout(base: &Outcome) -> Option<String> {
         ("because they share the data", "let threads share less, or less often")
     };
     Some(format!(
-        "But {} of the time of all cpus goes to cache lines that they take from one another, {whose}: {remedy}.",
+        "But {} of the time that cpus work goes to cache lines that they take from one another, {whose}: {remedy}.",
         percent(share)
     ))
 }
@@ -113,10 +113,11 @@ fn reason(advice: &Advice, base: &Outcome, placements: usize) -> String {
     }
     let time = &base.time_ns;
     let memory = (time.local_stall + time.remote_stall) as f64;
-    let total = time.total as f64;
+    let worked = time.worked();
+    let total = worked as f64;
     if memory < NOTHING * total {
         let outermost = base.caches.last().map_or("the caches", |cache| cache.name.as_str());
-        let share = percent(if time.total > 0 { memory / total } else { 0.0 });
+        let share = percent(if worked > 0 { memory / total } else { 0.0 });
         return format!("what the program uses fits into {outermost}, and waiting for memory is {share} of its time");
     }
     let outer = base.caches.last().filter(|outer| outer.classed());

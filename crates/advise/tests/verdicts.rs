@@ -14,8 +14,15 @@ fn where_the_time_goes_adds_up() {
     let sum: u64 = advice.shares.iter().map(|share| share.ns).sum();
     // Each part was rounded.
     assert!(sum.abs_diff(base.time_ns.total) <= advice.shares.len() as u64);
-    let fractions: f64 = advice.shares.iter().map(|share| share.fraction).sum();
-    assert!((fractions - 1.0).abs() < 1e-9);
+    // Waiting for other threads is a part of the total, and does not shrink the shares of the work.
+    let (waiting, working): (Vec<_>, Vec<_>) = advice.shares.iter().partition(|share| share.is_waiting());
+    let fractions: f64 = working.iter().map(|share| share.fraction).sum();
+    assert!((fractions - 1.0).abs() < 1e-6, "{fractions}");
+    let [imbalance] = waiting[..] else {
+        panic!("{waiting:?}")
+    };
+    let of_total = base.time_ns.imbalance as f64 / base.time_ns.total as f64;
+    assert!(imbalance.part == "imbalance" && (imbalance.fraction - of_total).abs() < 1e-9);
 }
 
 #[test]
@@ -42,7 +49,7 @@ fn the_verdict_blames_the_layout_where_threads_fight_over_lines() {
             cache.stall_ns.upgrade = 0;
             (cache.stall_ns.true_sharing, cache.stall_ns.false_sharing) = (Some(0), Some(0));
         }
-        let part = |fraction: f64| Some((fraction * outcome.time_ns.total as f64) as u64);
+        let part = |fraction: f64| Some((fraction * outcome.time_ns.worked() as f64) as u64);
         let (falsely, truly) = (part(falsely), part(truly));
         let last = outcome.caches.last_mut().unwrap();
         (last.stall_ns.false_sharing, last.stall_ns.true_sharing) = (falsely, truly);
@@ -50,7 +57,7 @@ fn the_verdict_blames_the_layout_where_threads_fight_over_lines() {
     };
     let accident = verdict(0.4, 0.1);
     assert!(
-        accident.contains("But 50.0% of the time of all cpus") && accident.contains("false sharing"),
+        accident.contains("But 50.0% of the time that cpus work") && accident.contains("false sharing"),
         "{accident}"
     );
     let shared = verdict(0.1, 0.4);

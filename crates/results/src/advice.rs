@@ -111,9 +111,18 @@ pub struct Share {
     pub name: String,
     #[serde(deserialize_with = "ns")]
     pub ns: u64,
-    /// Of the total of all cpus.
+    /// Of the time in which cpus worked (computed, or waited for memory). For time in which they merely waited for other
+    /// threads, see [`Share::is_waiting`], of the total of all cpus.
     pub fraction: f64,
     /// Nanoseconds by class of the misses that caused it, where it is caused by misses.
     #[serde(deserialize_with = "named_ns")]
     pub classes: Vec<(String, u64)>,
+}
+
+impl Share {
+    /// Whether it is time in which a cpu merely waited for other threads. It stands apart from the others: a parent that
+    /// waits for its child would halve every other share.
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.part.as_str(), "imbalance" | "sequential" | "synchronization")
+    }
 }

@@ -143,6 +143,15 @@ pub struct Time {
 }
 
 impl Time {
+    /// The total without the time in which cpus merely waited for other threads: computing, and waiting for memory.
+    pub fn worked(&self) -> u64 {
+        let waited = self
+            .imbalance
+            .saturating_add(self.sequential)
+            .saturating_add(self.synchronization);
+        self.total.saturating_sub(waited)
+    }
+
     /// The same of two cpus.
     pub fn plus(self, other: &Time) -> Time {
         let by_class = self.stall_by_class.zip(other.stall_by_class);

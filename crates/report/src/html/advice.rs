@@ -197,9 +197,10 @@ fn shares(html: &mut Html, advice: &Advice) {
     html.inside("section", "", |html| {
         html.text("h2", "", &format!("Where the time goes under {}", advice.baseline));
         html.legend(CLASSES);
-        let largest = advice.shares.iter().map(|share| share.fraction).fold(0.0, f64::max);
+        let working = || advice.shares.iter().filter(|share| !share.is_waiting());
+        let largest = working().map(|share| share.fraction).fold(0.0, f64::max);
         html.table(&["", "", "#share", "#time", "by class of miss"], |html| {
-            for share in &advice.shares {
+            for share in working() {
                 html.inside("tr", "", |html| {
                     html.text("td", "name", &share.name);
                     html.inside("td", "wide", |html| html.bar(parts(share, largest)));
@@ -213,6 +214,17 @@ fn shares(html: &mut Html, advice: &Advice) {
                 });
             }
         });
+        let waiting = advice.shares.iter().filter(|share| share.is_waiting());
+        let waiting: Vec<_> = waiting
+            .map(|share| format!("{} {}", share.name, time(share.ns)))
+            .collect();
+        if !waiting.is_empty() {
+            html.text(
+                "p",
+                "faint",
+                &format!("Beside that, cpus stood idle: {}.", waiting.join(", ")),
+            );
+        }
         if !advice.served.is_empty() {
             let served = advice
                 .served

@@ -1,12 +1,15 @@
 //! An advice: where the time goes, false sharing, the policies.
 
-use results::{Advice, Collision, Outcome, percent};
+use results::{Advice, Collision, Outcome, percent, time};
 
 use super::{Top, classes};
 use crate::table::{Cell, Column, Role, Table, Tone, unbroken};
 
 /// Lines with a smaller part of the worst line's misses are counted, not shown.
 const SEEN: f64 = 0.001;
+
+/// Parts of the time that are smaller are not shown.
+const SEEN_SHARE: f64 = 0.0005;
 
 /// Where the time goes under the baseline.
 pub fn shares(advice: &Advice) -> Table {
@@ -20,9 +23,10 @@ pub fn shares(advice: &Advice) -> Table {
             Column::new(Role::Text, "").named("by class of miss").wrap(),
         ],
     );
-    let largest = advice.shares.iter().map(|share| share.fraction).fold(0.0, f64::max);
+    let working = || advice.shares.iter().filter(|share| !share.is_waiting());
+    let largest = working().map(|share| share.fraction).fold(0.0, f64::max);
     // What is too small to be seen is in the JSON.
-    for share in advice.shares.iter().filter(|share| share.fraction >= 0.0005) {
+    for share in working().filter(|share| share.fraction >= SEEN_SHARE) {
         let tone = if share.part == "busy" { Tone::Good } else { Tone::Bad };
         let mut classes: Vec<_> = share.classes.iter().collect();
         classes.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
@@ -38,7 +42,7 @@ pub fn shares(advice: &Advice) -> Table {
             Cell::faint(classes.collect::<Vec<_>>().join(", ")),
         ]);
     }
-    let total = advice.base().map_or(0, |base| base.time_ns.total);
+    let total = advice.base().map_or(0, |base| base.time_ns.worked());
     let all = if advice.machine.cpus > 1 { "all cpus" } else { "all" };
     table.row([
         all.into(),
@@ -47,6 +51,16 @@ pub fn shares(advice: &Advice) -> Table {
         Cell::time(total),
         Cell::empty(),
     ]);
+    let waiting = advice
+        .shares
+        .iter()
+        .filter(|share| share.is_waiting() && share.fraction >= SEEN_SHARE);
+    let waiting: Vec<_> = waiting
+        .map(|share| format!("{} {}", share.name, time(share.ns)))
+        .collect();
+    if !waiting.is_empty() {
+        table.note(format!("Beside that, cpus stood idle: {}.", waiting.join(", ")));
+    }
     if !advice.served.is_empty() {
         let served = advice
             .served
