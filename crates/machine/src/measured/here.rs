@@ -7,7 +7,7 @@ use super::processor::{self, Processor};
 use super::{Measured, Point};
 use crate::error::MachineError;
 use crate::host::{HostReport, Note, Trust, host};
-use crate::model::{Cache, Kind, Machine};
+use crate::model::{Cache, Core, Kind, Machine};
 
 /// This machine, with the figures that were kept since its last boot.
 ///
@@ -150,6 +150,30 @@ impl HostReport {
             let [from, to] = apart.cpus;
             format!("{} ns from cpu {from} to cpu {to}", tenths(apart.ns))
         });
+        let lines = processor.lines_at_once().round().clamp(1.0, 256.0);
+        let pace = processor.pace.instructions_per_clock;
+        self.machine.core = Some(Core {
+            instructions_per_clock: tenths(pace.unwrap_or(USUAL_PACE)).clamp(0.1, 64.0),
+            window: USUAL_WINDOW,
+            outstanding: lines as u32,
+            store_buffer: USUAL_STORE_BUFFER,
+        });
+        self.note_measured(
+            "core.outstanding",
+            format!("{lines} lines on their way at once, by chains of loads"),
+        );
+        if let Some(pace) = pace {
+            let text = format!("{} in a loop that waits for nothing", tenths(pace));
+            self.note_measured("core.instructions_per_clock", text);
+        }
+        self.notes.push(Note {
+            trust: Trust::Assumed,
+            about: "core".to_string(),
+            text: format!(
+                "{USUAL_WINDOW} instructions under way and {USUAL_STORE_BUFFER} stores that wait, as server processors have had \
+                 since 2015"
+            ),
+        });
         self.note_measured("clock_mhz", clock);
         self.note_measured("memory.bandwidth_gbps", bandwidth);
         if let Some(dirty) = dirty {
@@ -157,6 +181,16 @@ impl HostReport {
         }
     }
 }
+
+/// Instructions under way: Intel's Skylake has 224, AMD's Zen 224, later ones up to 512 (the manufacturers' optimization
+/// manuals).
+const USUAL_WINDOW: u32 = 224;
+
+/// Stores that wait: Skylake has 56, Zen 2 48 (likewise).
+const USUAL_STORE_BUFFER: u32 = 48;
+
+/// Instructions a clock where the loop that would show it is not written for this processor.
+const USUAL_PACE: f64 = 4.0;
 
 /// As many as second-level TLBs of x86 servers have had since 2015, of which 8 or 12 are usual.
 const TLB_WAYS: u32 = 8;

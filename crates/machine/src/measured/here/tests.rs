@@ -1,6 +1,6 @@
 //! A captured machine, with invented measurements of it.
 
-use super::super::processor::{Pace, Stream, Transfer};
+use super::super::processor::{Chains, Pace, Stream, Transfer};
 use super::*;
 
 const K: u64 = 1 << 10;
@@ -53,7 +53,9 @@ fn processor() -> Processor {
             clock_mhz: 3520.4,
             instructions_per_clock: Some(4.7),
         },
-        chains: Vec::new(),
+        chains: [(1, 80.0), (16, 10.0)]
+            .map(|(chains, ns)| Chains { chains, ns })
+            .to_vec(),
         stream: Stream {
             one_cpu_gbps: 20.0,
             all_cpus_gbps: 40.0,
@@ -115,6 +117,8 @@ fn measured_figures_take_the_place_of_usual_ones_and_are_named() {
     assert_eq!(report.machine.clock_mhz, 3520.0);
     let tlb = report.machine.tlb.as_ref().unwrap();
     assert_eq!((tlb.entries, tlb.refill_ns), (2048, 19.4));
+    let core = report.machine.core.unwrap();
+    assert_eq!((core.instructions_per_clock, core.outstanding), (4.7, 8));
     let of = |trust| {
         report
             .notes_of(trust)
