@@ -56,7 +56,7 @@ pub struct Stall {
     pub false_sharing: Option<u64>,
     #[serde(deserialize_with = "ns")]
     pub upgrade: u64,
-    /// For lines that were found, and had not come yet; absent where no prefetches of the program come.
+    /// For lines that were found, and had not come yet; absent where each is there at once.
     #[serde(deserialize_with = "maybe_ns", skip_serializing_if = "Option::is_none")]
     pub late: Option<u64>,
 }
@@ -102,7 +102,7 @@ pub struct StallByClass {
     /// For the right to write.
     #[serde(deserialize_with = "ns")]
     pub upgrade: u64,
-    /// For lines that the program had prefetched and that had not come yet.
+    /// For lines that had been asked for, by the program ahead of use or where cpus overlap, and had not come yet.
     #[serde(deserialize_with = "ns")]
     pub late_prefetch: u64,
 }

@@ -4,6 +4,7 @@ use crate::cache::{BROUGHT, DIRTY, PERM, WATCH};
 use crate::clock::Units;
 use crate::engine::Engine;
 use crate::layout::Off;
+use crate::overlap::From;
 use crate::pieces::Access;
 use crate::steps::Step;
 
@@ -86,10 +87,9 @@ impl Engine {
                 self.caches[step.instance as usize].set_state(at, PERM);
             }
         }
-        self.counts[step.counts as usize].hit_stall += step.hit;
-        let cpu = &mut self.cpus[a.who.cpu as usize];
-        cpu.clock += step.hit;
-        cpu.spent.cache += step.hit;
+        let stall = self.served(a, step.hit, From::Cache, Some((step, at)));
+        self.counts[step.counts as usize].hit_stall += stall;
+        self.cpus[a.who.cpu as usize].spent.cache += stall;
         if COHERENT && !self.deposits.is_empty() {
             self.deposit(a);
         }
@@ -199,15 +199,8 @@ impl Engine {
                 self.memory.upgrade(home, a.now) + self.memory.local()
             }
         };
-        let counts = &mut self.counts[step.counts as usize];
-        counts.upgrades += 1;
-        counts.upgrade_stall += cost;
-        let cpu = &mut self.cpus[a.who.cpu as usize];
-        cpu.clock += cost;
-        match shared {
-            Some(_) => cpu.spent.cache += cost,
-            None => cpu.spent.local += cost,
-        }
+        self.counts[step.counts as usize].upgrades += 1;
+        self.upgrade_takes(a, cost, step.counts, shared.is_some());
     }
 
     /// Goes through the lines of the block in instances off the path.

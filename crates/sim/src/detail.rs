@@ -215,12 +215,15 @@ impl Engine {
     /// A piece is done: what its cpu waited for it.
     #[inline(always)]
     pub fn detail_done(&mut self, a: &Access) {
-        if let Some(detail) = &mut self.detail {
-            let stall = self.cpus[a.who.cpu as usize].clock - a.now;
-            if stall > 0 {
-                let key = detail.key(a);
-                detail.stall(key, stall);
-            }
+        if self.detail.is_none() {
+            return;
+        }
+        let stall = self.waited_for(a);
+        if stall > 0
+            && let Some(detail) = &mut self.detail
+        {
+            let key = detail.key(a);
+            detail.stall(key, stall);
         }
     }
 

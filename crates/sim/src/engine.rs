@@ -5,6 +5,7 @@
 //! [`crate::dynamic`].
 
 use policy::{Interest, Policy};
+use trace::Dependence;
 
 use crate::cache::{Cache, LINES_MAX};
 use crate::clock::{Spent, Units, units, whole_ns};
@@ -20,6 +21,7 @@ use crate::layout::Layout;
 use crate::lookup::{self, SetLine};
 use crate::memory::Memory;
 use crate::outcome::Tally;
+use crate::overlap::{self, Overlap};
 use crate::pages::PageTable;
 use crate::pieces::{Access, Who};
 use crate::prefetch::Prefetchers;
@@ -58,6 +60,8 @@ impl PageCopy {
 /// One cpu: its clock, and what it did.
 pub struct Cpu {
     pub clock: Units,
+    /// Instructions since the run began.
+    pub passed: u64,
     /// Its clock when what is counted began.
     pub begin: Units,
     /// Pieces that the first cache could not serve.
@@ -106,6 +110,8 @@ pub struct Engine {
     pub prefetchers: Option<Box<Prefetchers>>,
     /// Where the program's prefetches do something.
     pub software_prefetch: Option<Box<SoftwarePrefetch>>,
+    /// Where cpus overlap.
+    pub overlap: Option<Box<Overlap>>,
     pub classes: bool,
     pub coherent: bool,
     clock: Units,
@@ -119,7 +125,13 @@ pub struct Engine {
 }
 
 impl Engine {
-    pub fn new(config: &Config, policy: Box<dyn Policy>, traits: Traits) -> Result<Self, SimError> {
+    /// `dependences`: of the sites of the input.
+    pub fn new(
+        config: &Config,
+        policy: Box<dyn Policy>,
+        traits: Traits,
+        dependences: &[Dependence],
+    ) -> Result<Self, SimError> {
         let machine = &config.machine;
         let layout = Layout::new(machine)?;
         let mut caches = Vec::new();
@@ -168,9 +180,10 @@ impl Engine {
             detail: None,
             prefetchers: Prefetchers::new(&layout),
             software_prefetch: SoftwarePrefetch::new(machine, &layout),
+            overlap: Overlap::new(machine, &layout, dependences),
             classes: config.classes,
             coherent: machine.cpus > 1,
-            clock: units(1000.0 / machine.clock_mhz),
+            clock: overlap::period(machine),
             traits,
             reached_memory: None,
             deposits: Vec::new(),
@@ -195,6 +208,7 @@ impl Engine {
     pub fn work(&mut self, cpu: u32, instructions: u64) {
         let cpu = &mut self.cpus[cpu as usize];
         cpu.counts.instructions += instructions;
+        cpu.passed += instructions;
         let time = instructions * self.clock;
         cpu.clock += time;
         cpu.spent.busy += time;
@@ -296,6 +310,7 @@ impl Cpu {
     pub fn new(layout: &Layout, cpu: u32) -> Self {
         Cpu {
             clock: 0,
+            passed: 0,
             begin: 0,
             walks: 0,
             spent: Spent::default(),

@@ -83,6 +83,8 @@ pub fn can_split(machine: &Machine, order: Order, threads: usize, traits: Traits
         // What an outer cache holds decides where a prefetcher's lines come from.
         && machine.caches.iter().all(|cache| cache.prefetch.is_none())
         && machine.prefetch.is_none()
+        // What a piece is waited for depends on those before it, wherever they were found.
+        && machine.core.is_none()
         && (threads <= 1 || order == Order::Recorded)
         && fixed(data)
         && (!traits.has_fetches || apart && fetch.is_none_or(fixed))

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use trace::{Event, Ref, Timed};
+use trace::{Dependence, Event, Ref, Timed};
 
 use crate::detail::Names;
 use crate::engine::Traits;
@@ -43,6 +43,10 @@ pub trait Input: Send {
     }
     /// The next run in recorded order.
     fn next_run(&mut self) -> Result<Option<Run>, SimError>;
+    /// Which sites wait for which; nothing where that is not known.
+    fn dependences(&self) -> &[Dependence] {
+        &[]
+    }
     /// What names the input has for addresses, threads and sites.
     fn names(&self) -> Names<'_> {
         Names::default()
@@ -66,6 +70,8 @@ pub struct Streams {
     pub threads: Vec<Vec<Item>>,
     /// The recorded order; where it is empty, thread after thread.
     pub order: Vec<Run>,
+    /// Which sites wait for which.
+    pub dependences: Vec<Dependence>,
 }
 
 impl Streams {
@@ -126,6 +132,10 @@ pub struct StreamsInput<'a> {
 impl Input for StreamsInput<'_> {
     fn traits(&self) -> Traits {
         self.streams.traits
+    }
+
+    fn dependences(&self) -> &[Dependence] {
+        &self.streams.dependences
     }
 
     fn threads(&self) -> &[ThreadAbout] {

@@ -188,6 +188,8 @@ pub struct Layout {
     pub nodes: u32,
     /// The kind of cache that the program's prefetches go to, where they do anything.
     pub software_prefetch: Option<usize>,
+    /// Whether cpus overlap.
+    pub overlaps: bool,
 }
 
 impl Layout {
@@ -244,6 +246,7 @@ impl Layout {
         let page_bits = machine.page_bytes.trailing_zeros();
         Ok(Layout {
             software_prefetch: machine.prefetch.and(data.last().copied()),
+            overlaps: machine.core.is_some(),
             piece_bits: level_one.map(|shape| shape.line_bits).min().unwrap_or_else(|| {
                 caches
                     .iter()

@@ -29,6 +29,7 @@ mod lookup;
 mod memory;
 mod miss_path;
 mod outcome;
+mod overlap;
 mod pages;
 mod pieces;
 mod prefetch;

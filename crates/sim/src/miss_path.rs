@@ -8,6 +8,7 @@ use crate::counts::Class;
 use crate::detail;
 use crate::engine::Engine;
 use crate::lookup::{self, Lookup, look_up, take_in};
+use crate::overlap::{From, HERE};
 use crate::pieces::Access;
 use crate::recency::Prior;
 use crate::sharing::SharingMiss;
@@ -62,6 +63,7 @@ impl Engine {
         // The class of the miss of the outermost level so far, and the level that hit.
         let mut class = Missed::Unclassed;
         let mut hit = levels;
+        let mut place = 0;
         for level in start.level..levels {
             let step = self.steps.get(first + level);
             let prior = match start.missed {
@@ -72,7 +74,7 @@ impl Engine {
                         if step.software_prefetch && self.caches[step.instance as usize].state(at) & BROUGHT != 0 {
                             self.hit_software_prefetched(a, &step, at, start.passed);
                         }
-                        hit = level;
+                        (hit, place) = (level, at);
                         break;
                     }
                 },
@@ -95,10 +97,11 @@ impl Engine {
             self.serve_from_beyond(a, first + levels, levels > 0, supply, start.passed, class);
         } else if !start.passed {
             let step = self.steps.get(first + hit);
-            self.cache_stall(a, step.hit);
+            let stall = self.served(a, step.hit, From::Cache, Some((&step, place)));
+            self.cpus[a.who.cpu as usize].spent.cache += stall;
             match hit {
-                0 => self.counts[step.counts as usize].hit_stall += step.hit,
-                _ => self.blame(first + hit - 1, class, step.hit, 0),
+                0 => self.counts[step.counts as usize].hit_stall += stall,
+                _ => self.blame(first + hit - 1, class, stall, 0),
             }
         }
         let mut filled = false;
@@ -203,17 +206,18 @@ impl Engine {
         let home = self.copies[a.copy as usize].node();
         let cpu = &mut self.cpus[a.who.cpu as usize];
         let stall = match supply {
-            Supply::Cache(stall) => {
-                self.cache_stall(a, stall);
+            Supply::Cache(time) => {
+                let stall = self.served(a, time, From::Cache, None);
+                self.cpus[a.who.cpu as usize].spent.cache += stall;
                 stall
             }
             Supply::DirtyRemote => {
                 let wait = self.memory.transfer(home, a.now);
-                let stall = wait + self.memory.dirty_remote;
                 cpu.counts.remote += 1;
                 cpu.counts.dirty_remote += 1;
-                cpu.clock += stall;
-                cpu.spent.remote += stall;
+                let time = wait + self.memory.dirty_remote;
+                let stall = self.served(a, time, From::Remote, None);
+                self.cpus[a.who.cpu as usize].spent.remote += stall;
                 self.reached_memory = Some(home);
                 stall
             }
@@ -228,12 +232,14 @@ impl Engine {
                 if passed {
                     return;
                 }
-                let stall = wait + self.memory.latency(cpu.node, home);
-                cpu.clock += stall;
+                let time = wait + self.memory.latency(cpu.node, home);
+                let from = if local { From::Local } else { From::Remote };
+                let stall = self.served(a, time, from, None);
+                let spent = &mut self.cpus[a.who.cpu as usize].spent;
                 if local {
-                    cpu.spent.local += stall;
+                    spent.local += stall;
                 } else {
-                    cpu.spent.remote += stall;
+                    spent.remote += stall;
                 }
                 self.reached_memory = Some(home);
                 stall
@@ -249,13 +255,6 @@ impl Engine {
         if blamed {
             self.blame(end - 1, class, stall, stall);
         }
-    }
-
-    #[inline(always)]
-    fn cache_stall(&mut self, a: &Access, stall: u64) {
-        let cpu = &mut self.cpus[a.who.cpu as usize];
-        cpu.clock += stall;
-        cpu.spent.cache += stall;
     }
 
     /// A piece's stall belongs to the outermost cache that missed it. `beyond`: of the stall, where no cache on the path
@@ -292,6 +291,7 @@ impl Engine {
         let place = self.set_line(a, step);
         let counts = &mut self.counts[step.counts as usize];
         let gone = take_in::<0>(&mut self.caches[step.instance as usize], counts, place, state);
+        self.taken_in(step, place);
         if (gone.state() & (WATCH | DIRTY) != 0 || step.inclusive)
             && let Some(line) = gone.line()
         {
@@ -416,6 +416,9 @@ impl Engine {
                 passed: true,
                 ..Start::at(level + 1)
             };
+            if let Some(overlap) = &mut self.overlap {
+                overlap.comes = HERE;
+            }
             // The read of a modify has been served.
             let write = Access { reads: false, ..*a };
             self.walk::<COHERENT, CLASSES>(&write, start);

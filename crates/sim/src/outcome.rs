@@ -115,7 +115,7 @@ fn of_cpu(tally: &Tally, cpu: usize, has_tlb: bool, used: bool) -> CpuOutcome {
                 shape,
                 counts,
                 tally.classes,
-                tally.layout.software_prefetch == Some(kind),
+                tally.layout.overlaps || tally.layout.software_prefetch == Some(kind),
             )
         })
         .collect();
@@ -139,8 +139,8 @@ fn of_cpu(tally: &Tally, cpu: usize, has_tlb: bool, used: bool) -> CpuOutcome {
     }
 }
 
-/// `software_prefetch`: whether prefetches of the program come to the cache.
-fn of_cache(shape: &Shape, counts: &CacheCounts, classes: bool, software_prefetch: bool) -> Cache {
+/// `late`: whether lines may be found that have not come.
+fn of_cache(shape: &Shape, counts: &CacheCounts, classes: bool, late: bool) -> Cache {
     let prefetches = shape.prefetch.is_some();
     let class: [Option<u64>; CLASSES] = counts.classes.map(|count| classes.then_some(count));
     Cache {
@@ -158,11 +158,11 @@ fn of_cache(shape: &Shape, counts: &CacheCounts, classes: bool, software_prefetc
         upgrades: counts.upgrades,
         prefetches: prefetches.then_some(counts.prefetches),
         prefetch_hits: prefetches.then_some(counts.prefetch_hits),
-        stall_ns: of_stall(counts, classes, software_prefetch),
+        stall_ns: of_stall(counts, classes, late),
     }
 }
 
-fn of_stall(counts: &CacheCounts, classes: bool, software_prefetch: bool) -> Stall {
+fn of_stall(counts: &CacheCounts, classes: bool, late: bool) -> Stall {
     let stall: [Option<u64>; CLASSES] = counts.class_stall.map(|time| classes.then_some(whole_ns(time)));
     Stall {
         hit: whole_ns(counts.hit_stall),
@@ -176,7 +176,7 @@ fn of_stall(counts: &CacheCounts, classes: bool, software_prefetch: bool) -> Sta
         true_sharing: stall[3],
         false_sharing: stall[4],
         upgrade: whole_ns(counts.upgrade_stall),
-        late: software_prefetch.then_some(whole_ns(counts.late_stall)),
+        late: late.then_some(whole_ns(counts.late_stall)),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::engine::{Engine, Traits};
 use crate::error::SimError;
 use crate::lookup::{Lookup, look_up};
 use crate::miss_path::Start;
+use crate::overlap::From;
 use crate::recency::Prior;
 use crate::steps::Step;
 
@@ -54,6 +55,8 @@ enum First {
     Seen(usize),
     /// It hit, at this position, a line that the program asked for ahead of use.
     SoftwarePrefetched(usize),
+    /// It hit, at this position; what that takes is another matter.
+    Overlaps(usize),
 }
 
 impl First {
@@ -61,7 +64,7 @@ impl First {
     fn position(self) -> Option<usize> {
         match self {
             First::Done | First::None | First::Missed(_) => None,
-            First::Care(at) | First::Seen(at) | First::SoftwarePrefetched(at) => Some(at),
+            First::Care(at) | First::Seen(at) | First::SoftwarePrefetched(at) | First::Overlaps(at) => Some(at),
         }
     }
 }
@@ -119,8 +122,11 @@ impl Engine {
             if !self.tlbs[who.cpu as usize].touch(page, number) {
                 tlb_missed = true;
                 cpu.counts.tlb_misses += 1;
-                cpu.clock += self.refill;
-                cpu.spent.tlb += self.refill;
+                // Where cpus overlap, the translation is part of what the piece takes.
+                if self.overlap.is_none() || r.op == Op::Fetch {
+                    cpu.clock += self.refill;
+                    cpu.spent.tlb += self.refill;
+                }
             }
         }
         let write = matches!(r.op, Op::Write | Op::Modify);
@@ -135,10 +141,18 @@ impl Engine {
         let physical = self.copies[copy as usize].frame() << page_bits | offset;
         let now = self.cpus[who.cpu as usize].clock;
         let first = self.first_cache::<COHERENT, CLASSES>(who.cpu, r.op, copy, from, physical);
-        if first == First::Done && self.dynamic.is_none() && self.detail.is_none() {
+        let done = match first {
+            First::Done => true,
+            First::Overlaps(at) => {
+                let fetch = r.op == Op::Fetch;
+                !tlb_missed && self.prefetchers.is_none() && self.waits_for_nothing(who.cpu, fetch, r.site, at)
+            }
+            _ => false,
+        };
+        if done && self.dynamic.is_none() && self.detail.is_none() {
             return Ok(());
         }
-        let access = Access {
+        let mut access = Access {
             who,
             core: self.cpus[who.cpu as usize].core,
             page,
@@ -152,6 +166,10 @@ impl Engine {
             fetch: r.op == Op::Fetch,
             now,
         };
+        if self.overlap.is_some() {
+            let near = !matches!(first, First::None | First::Missed(_));
+            self.piece_asks(&mut access, r.op, near, from == r.addr, tlb_missed);
+        }
         self.go_on::<COHERENT, CLASSES>(&access, first, tlb_missed)
     }
 
@@ -173,6 +191,13 @@ impl Engine {
                 let (first, _) = self.steps.route(a.who.cpu, a.fetch);
                 let step = self.steps.get(first);
                 self.hit_software_prefetched(a, &step, at, false);
+            }
+            First::Overlaps(at) => {
+                let (first, _) = self.steps.route(a.who.cpu, a.fetch);
+                let step = self.steps.get(first);
+                let stall = self.served(a, step.hit, From::Cache, Some((&step, at)));
+                self.counts[step.counts as usize].hit_stall += stall;
+                self.cpus[a.who.cpu as usize].spent.cache += stall;
             }
             First::None => self.walk::<COHERENT, CLASSES>(a, Start::at(0)),
             First::Missed(prior) => {
@@ -237,6 +262,9 @@ impl Engine {
             cache.set_state(at, DIRTY);
         }
         if step.counts_hits {
+            if step.overlaps {
+                return First::Overlaps(at);
+            }
             counts.hit_stall += step.hit;
             let cpu = &mut self.cpus[cpu as usize];
             cpu.clock += step.hit;

@@ -11,6 +11,7 @@ use machine::Prefetch;
 use crate::cache::BROUGHT;
 use crate::engine::Engine;
 use crate::layout::Layout;
+use crate::overlap::From;
 use crate::pieces::Access;
 
 /// The prefetchers of a machine.
@@ -187,9 +188,14 @@ impl Engine {
         if holder == Some(at) {
             return;
         }
+        let (mut takes, mut from) = (0, From::Cache);
         if holder.is_none() {
-            self.memory.transfer(self.copies[a.copy as usize].node(), a.now);
+            let (home, node) = (self.copies[a.copy as usize].node(), self.cpus[a.who.cpu as usize].node);
+            takes = self.memory.transfer(home, a.now) + self.memory.latency(node, home);
+            from = if home == node { From::Local } else { From::Remote };
         }
+        let held = holder.map(|at| self.steps.get(at));
+        self.brings(&a, held.as_ref(), takes, from);
         for outer in (at..holder.unwrap_or(first + levels)).rev() {
             let step = self.steps.get(outer);
             self.fill::<false>(&a, outer - first, &step, false);

@@ -26,6 +26,8 @@ pub struct Step {
     pub private: bool,
     /// Whether a hit leaves something to do: it takes time, a prefetcher sees it, or the line may still be on its way.
     pub counts_hits: bool,
+    /// Whether cpus overlap, so that what a hit takes is worked out elsewhere.
+    pub overlaps: bool,
     /// Whether the program's prefetches come here.
     pub software_prefetch: bool,
     masked: bool,
@@ -103,7 +105,11 @@ fn step(layout: &Layout, cpu: u32, kind: usize) -> Step {
         private: layout.places[instance].private,
         hit: shape.hit,
         mask: mask.unwrap_or(0),
-        counts_hits: shape.hit > 0 || shape.prefetch.is_some() || layout.software_prefetch == Some(kind),
+        counts_hits: shape.hit > 0
+            || shape.prefetch.is_some()
+            || layout.software_prefetch == Some(kind)
+            || layout.overlaps,
+        overlaps: layout.overlaps,
         software_prefetch: layout.software_prefetch == Some(kind),
         masked: mask.is_some(),
     }

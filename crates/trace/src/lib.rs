@@ -35,6 +35,7 @@
 mod block;
 mod cat;
 mod chunk;
+mod dependence;
 mod destination;
 mod error;
 mod events;
@@ -56,6 +57,7 @@ mod writer;
 
 pub use cat::{Cat, Item};
 pub use chunk::Body;
+pub use dependence::Dependence;
 pub use destination::Destination;
 pub use error::{Damage, Place, TraceError};
 pub use events::Piece;

@@ -85,9 +85,15 @@ fn streams(program: &Program) -> Streams {
     let mut order = Vec::new();
     for (thread, item) in &program.items {
         threads[*thread as usize].push(match item {
-            Item::Ref { op, addr, size, insns } => sim::Item::Ref(Ref {
+            Item::Ref {
+                op,
+                addr,
+                size,
+                insns,
+                site,
+            } => sim::Item::Ref(Ref {
                 addr: *addr,
-                site: 0,
+                site: *site,
                 insns: *insns,
                 op: *op,
                 size: *size,
@@ -107,6 +113,7 @@ fn streams(program: &Program) -> Streams {
         spaces: program.spaces.clone(),
         threads,
         order,
+        dependences: program.dependences.clone(),
     }
 }
 
@@ -170,7 +177,9 @@ fn write(program: &Program, path: &Path) -> Result<(), TraceError> {
     for (thread, item) in &program.items {
         match item {
             Item::Event(event) => writer.event(*thread, event.clone())?,
-            Item::Ref { op, addr, size, insns } => {
+            Item::Ref {
+                op, addr, size, insns, ..
+            } => {
                 let site = writer.site(Site {
                     pc: 0,
                     op: *op,

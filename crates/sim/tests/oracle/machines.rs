@@ -1,6 +1,8 @@
 //! Random machines: small, odd, and always valid.
 
-use machine::{Cache, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write};
+use machine::{
+    Cache, Core, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write,
+};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -229,4 +231,31 @@ pub fn asking_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
         machine
     });
     asking.prop_filter("prefetches need a second level", |machine| machine.check().is_ok())
+}
+
+/// Machines whose cpus overlap; of one cpu, some with caches that prefetch.
+pub fn overlapping_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
+    let core = (
+        select(vec![0.7, 1.0, 3.0]),
+        prop_oneof![1 => 1..4u32, 2 => 4..60u32],
+        1..6u32,
+        1..6u32,
+    );
+    let limits = (1..=4u32, 1..=6u32).prop_map(|(streams, lines)| Prefetch { streams, lines });
+    let prefetch = vec(option::weighted(0.2, limits), 8);
+    (machines(cpus), core, prefetch).prop_map(|(mut machine, core, prefetch)| {
+        let (instructions_per_clock, window, outstanding, store_buffer) = core;
+        machine.core = Some(Core {
+            instructions_per_clock,
+            window,
+            outstanding,
+            store_buffer,
+        });
+        if machine.cpus == 1 {
+            for (cache, limits) in machine.caches.iter_mut().zip(prefetch) {
+                cache.prefetch = limits;
+            }
+        }
+        machine
+    })
 }

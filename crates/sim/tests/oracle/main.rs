@@ -15,6 +15,7 @@ mod engine;
 mod exactness;
 mod hints;
 mod machines;
+mod overlap;
 mod peers;
 mod prefetch;
 mod presets;

@@ -102,7 +102,17 @@ pub fn programs(threads: u32, length: usize) -> impl Strategy<Value = Program> {
                         insns,
                     } => {
                         let addr = address(place, offset);
-                        return (thread, Item::Ref { op, addr, size, insns });
+                        let site = (place % 5) as u32;
+                        return (
+                            thread,
+                            Item::Ref {
+                                op,
+                                addr,
+                                size,
+                                insns,
+                                site,
+                            },
+                        );
                     }
                     Draw::Work(instructions) => Event::Work { instructions },
                     Draw::Barrier(threads) => Event::Barrier { object: 7, threads },
@@ -130,6 +140,7 @@ pub fn programs(threads: u32, length: usize) -> impl Strategy<Value = Program> {
                     .collect(),
                 counts_instructions: counts,
                 has_fetches: fetches,
+                dependences: Vec::new(),
                 items: items.collect(),
             }
         })

@@ -6,9 +6,10 @@ use std::ops::Range;
 use machine::{Kind, Machine, Write};
 use trace::Op;
 
-use super::instance::Instance;
+use super::instance::{Arrival, Instance};
 use super::memory::Memory;
-use super::software_prefetch::{Prefetches, SoftwarePrefetch};
+use super::overlap::{Latency, Overlap};
+use super::software_prefetch::{From, Prefetches, SoftwarePrefetch};
 use super::streams::Streams;
 
 /// Part of a reference that lies in one line of every cache.
@@ -21,6 +22,8 @@ pub struct Piece {
     pub size: u64,
     /// When its transfers are asked for.
     pub asked: u64,
+    /// Of that, what its page's translation took.
+    pub refill: u64,
 }
 
 impl Piece {
@@ -35,9 +38,31 @@ pub struct Wait {
     pub cache: u64,
     pub local: u64,
     pub remote: u64,
+    /// Where the last part comes from.
+    pub from: From,
 }
 
 impl Wait {
+    /// As much of one place.
+    fn of(from: From, time: u64) -> Wait {
+        let mut wait = Wait {
+            from,
+            ..Wait::default()
+        };
+        match from {
+            From::Cache => wait.cache = time,
+            From::Local => wait.local = time,
+            From::Remote => wait.remote = time,
+        }
+        wait
+    }
+
+    fn add(&mut self, other: &Wait) {
+        self.cache += other.cache;
+        self.local += other.local;
+        self.remote += other.remote;
+    }
+
     pub fn sum(&self) -> u64 {
         self.cache + self.local + self.remote
     }
@@ -67,13 +92,19 @@ pub struct Hierarchy {
     page: u64,
     /// The program's prefetches, if the cpus carry them out.
     pub software_prefetch: Option<SoftwarePrefetch>,
+    /// Cpus that overlap.
+    pub overlap: Option<Overlap>,
+    /// The piece at hand was found in its first cache.
+    near: bool,
+    /// What the cpu waits for its translation.
+    tlb: u64,
     /// By cpu, what it waited for in caches of its path, and where no cache answers.
     pub on_chip: Vec<u64>,
     pub unclassed: Vec<u64>,
 }
 
 impl Hierarchy {
-    pub fn new(machine: &Machine, seed: u64, classes: bool) -> Hierarchy {
+    pub fn new(machine: &Machine, seed: u64, classes: bool, dependences: &[trace::Dependence]) -> Hierarchy {
         let mut instances = Vec::new();
         for (kind, cache) in machine.caches.iter().enumerate() {
             let sharers = cache.cpus_per_instance.min(machine.cpus);
@@ -101,6 +132,9 @@ impl Hierarchy {
             .filter_map(|(number, instance)| Some((number, Streams::new(instance.cache.prefetch?))))
             .collect();
         Hierarchy {
+            overlap: Overlap::new(machine, dependences),
+            near: false,
+            tlb: 0,
             streams,
             looked_up: Vec::new(),
             page: machine.page_bytes,
@@ -149,8 +183,8 @@ impl Hierarchy {
         }
     }
 
-    /// Carries out one piece.
-    pub fn piece(&mut self, piece: &Piece) -> Wait {
+    /// Carries out one piece; what the cpu waits for caches and memory, and for the translation.
+    pub fn piece(&mut self, piece: &Piece) -> (Wait, u64) {
         let path = match piece.op {
             Op::Fetch => self.fetch_paths[piece.cpu as usize].clone(),
             _ => self.data_paths[piece.cpu as usize].clone(),
@@ -159,6 +193,17 @@ impl Hierarchy {
         for instance in (0..self.instances.len()).filter(|instance| !off_path.contains(instance)) {
             self.instances[instance].accessed(piece.physical_address, piece.size);
         }
+        let mut piece = *piece;
+        self.tlb = piece.refill;
+        if let Some(overlap) = &mut self.overlap
+            && piece.op != Op::Fetch
+        {
+            let first = path.first().copied();
+            self.near = first.is_some_and(|first| self.instances[first].holds(piece.physical_address));
+            let clock = piece.asked - piece.refill;
+            piece.asked = overlap.ask(piece.cpu as usize, piece.op, clock, piece.refill, self.near);
+        }
+        let piece = &piece;
         self.looked_up.clear();
         let wait = self.walk(piece, &path, true);
         for (instance, takes) in std::mem::take(&mut self.looked_up) {
@@ -166,7 +211,7 @@ impl Hierarchy {
                 self.prefetch(piece, &path, instance);
             }
         }
-        wait
+        (wait, self.tlb)
     }
 
     /// A frame holds its page no more.
@@ -219,13 +264,46 @@ impl Hierarchy {
         if without.is_empty() {
             return;
         }
-        if without.len() == beyond.len() {
-            self.memory.bring(ahead.physical_address, ahead.asked);
-        }
+        let (takes, from) = match beyond.get(without.len()) {
+            None => self.memory.bring(ahead),
+            Some(&holder) => {
+                let hit = self.hit[holder];
+                let late = self.arrival(holder, ahead);
+                (hit + late.sum(), if late.sum() > 0 { late.from } else { From::Cache })
+            }
+        };
         for &instance in without.iter().rev() {
             self.fill(instance, ahead);
+            self.comes(instance, ahead, ahead.asked + takes, from);
         }
         self.instances[to].brought(ahead.cpu, ahead.physical_address);
+    }
+
+    /// What a piece waits for a line that it found and that its cpu asked for before, beyond the hit.
+    fn arrival(&mut self, instance: usize, piece: &Piece) -> Wait {
+        let hit = self.hit[instance];
+        if self.overlap.is_none() {
+            return Wait::default();
+        }
+        let line = self.instances[instance].line(piece.physical_address);
+        match line.and_then(|line| line.arrives) {
+            Some(Arrival { at, cpu, from }) if cpu == piece.cpu => {
+                Wait::of(from, at.saturating_sub(piece.asked).saturating_sub(hit))
+            }
+            _ => Wait::default(),
+        }
+    }
+
+    /// A line that was just taken comes later.
+    fn comes(&mut self, instance: usize, piece: &Piece, at: u64, from: From) {
+        if self.overlap.is_some() {
+            let line = self.instances[instance].line(piece.physical_address);
+            line.expect("it was taken").arrives = Some(Arrival {
+                at,
+                cpu: piece.cpu,
+                from,
+            });
+        }
     }
 
     /// Steps 3 to 5 from the first instance of `path` outwards.
@@ -249,26 +327,58 @@ impl Hierarchy {
         if waits && self.data_paths.len() > 1 {
             supplied = self.coherence(piece, found.map(|level| path[level]), &mut wait, &mut flushed);
         }
-        let late = found.map_or(Wait::default(), |level| self.find_ahead(piece, path[level], waits));
-        let upgrade = if found.is_some() { wait.sum() } else { 0 };
+        let mut late = found.map_or(Wait::default(), |level| self.find_ahead(piece, path[level], waits));
+        if let Some(level) = found
+            && waits
+            && self.overlap.is_some()
+        {
+            late = self.arrival(path[level], piece);
+        }
+        let mut upgrade = if found.is_some() { wait.sum() } else { 0 };
+        let whose_upgrade = if wait.local > 0 { From::Local } else { From::Cache };
         match found {
             Some(level) if waits => wait.cache += self.hit[path[level]],
             Some(_) => {}
             None if supplied => {}
             None => self.memory.serve(piece, waits, &mut wait),
         }
+        let mut comes = None;
+        if waits
+            && piece.op != Op::Fetch
+            && let Some(overlap) = &mut self.overlap
+        {
+            let from = if found.is_some() { From::Cache } else { wait.from };
+            let latency = Latency {
+                upgrade,
+                base: Wait::of(from, wait.sum() - upgrade),
+                late,
+            };
+            let share = overlap.hold(piece.cpu as usize, piece.op, piece.asked, self.near, &latency);
+            comes = Some((share.done, if late.sum() > 0 { late.from } else { from }));
+            wait = Wait::of(from, share.base);
+            wait.add(&Wait::of(whose_upgrade, share.upgrade));
+            late = Wait::of(late.from, share.late);
+            (upgrade, self.tlb) = (share.upgrade, share.tlb);
+        }
+        if let Some(level) = found
+            && waits
+            && self.overlap.is_some()
+        {
+            self.instances[path[level]].counts[piece.cpu as usize].stall.late += late.sum();
+        }
         if waits {
             self.answer(piece, path, found, upgrade, wait.sum() - upgrade);
         }
-        wait.cache += late.cache;
-        wait.local += late.local;
-        wait.remote += late.remote;
+        wait.add(&late);
 
         let missed = &path[..found.unwrap_or(path.len())];
         let mut taken = false;
         for &instance in missed.iter().rev() {
             if self.takes(instance, piece) {
                 self.fill(instance, piece);
+                if let Some((at, from)) = comes {
+                    self.comes(instance, piece, at, from);
+                }
                 taken = true;
             }
         }

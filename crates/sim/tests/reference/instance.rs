@@ -7,7 +7,7 @@ use machine::{Cache, Index, Replacement};
 
 use super::classes::{Class, ClassedMiss, Classes};
 use super::random::SplitMix64;
-use super::software_prefetch::Coming;
+use super::software_prefetch::{Coming, From};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
@@ -18,7 +18,17 @@ pub struct Line {
     brought: bool,
     /// Asked for by the program ahead of use.
     pub coming: Option<Coming>,
+    /// On machines that overlap: when it comes, to the cpu that asked for it.
+    pub arrives: Option<Arrival>,
     used: u64,
+}
+
+/// When a line comes.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    pub at: u64,
+    pub cpu: u32,
+    pub from: From,
 }
 
 struct Set {
@@ -241,6 +251,7 @@ impl Instance {
             dirty: false,
             brought: false,
             coming: None,
+            arrives: None,
             used: time,
         });
         self.use_way(set, way, time);

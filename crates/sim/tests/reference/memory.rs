@@ -3,6 +3,7 @@
 use machine::Machine;
 
 use super::hierarchy::{Piece, Wait};
+use super::software_prefetch::From;
 
 /// What memory served, for each cpu.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -105,9 +106,11 @@ impl Memory {
         if from == to {
             served.local += 1;
             wait.local += stall;
+            wait.from = From::Local;
         } else {
             served.remote += 1;
             wait.remote += stall;
+            wait.from = From::Remote;
         }
     }
 
@@ -116,6 +119,7 @@ impl Memory {
         let queued = self.occupy(piece.physical_address, piece.asked, 0, self.transfer);
         self.served[piece.cpu as usize].remote += 1;
         wait.remote += queued + self.dirty_remote;
+        wait.from = From::Remote;
     }
 
     /// Dirty data, or a write that no cache keeps, goes to memory.
@@ -123,9 +127,13 @@ impl Memory {
         self.occupy(physical_address, asked, 1, self.transfer);
     }
 
-    /// A cache's own prefetcher brings a block.
-    pub fn bring(&mut self, physical_address: u64, asked: u64) {
-        self.occupy(physical_address, asked, 0, self.transfer);
+    /// A cache's own prefetcher brings a block for a cpu; how long that takes, and from where it comes.
+    pub fn bring(&mut self, piece: &Piece) -> (u64, From) {
+        let queued = self.occupy(piece.physical_address, piece.asked, 0, self.transfer);
+        let from = (u64::from(piece.cpu) * self.nodes / self.cpus) as usize;
+        let to = self.home(piece.physical_address);
+        let whose = if from == to { From::Local } else { From::Remote };
+        (queued + self.latencies[from][to], whose)
     }
 
     /// A request to write what others hold; how long it waits.

@@ -11,6 +11,7 @@ pub mod hierarchy;
 pub mod instance;
 pub mod memory;
 pub mod outcome;
+pub mod overlap;
 pub mod pages;
 pub mod program;
 pub mod random;
@@ -142,12 +143,15 @@ pub fn simulate(
     let mut model = Model {
         machine,
         program,
-        hierarchy: Hierarchy::new(machine, choices.seed, choices.classes),
+        hierarchy: Hierarchy::new(machine, choices.seed, choices.classes, &program.dependences),
         pages: Pages::new(machine, policy),
         tlbs: (0..machine.cpus)
             .filter_map(|_| machine.tlb.as_ref().map(Tlb::new))
             .collect(),
-        clocks_period: units(1000.0 / machine.clock_mhz),
+        clocks_period: match machine.core {
+            None => units(1000.0 / machine.clock_mhz),
+            Some(core) => units(1000.0 / machine.clock_mhz / core.instructions_per_clock),
+        },
         cut: innermost.map(|cache| cache.line_bytes).min().unwrap_or(64).into(),
         cpus: vec![CpuResult::default(); machine.cpus as usize],
     };
@@ -249,18 +253,31 @@ impl Model<'_> {
         match item {
             Item::Event(Event::Work { instructions }) => {
                 self.cpus[cpu].instructions += instructions;
+                if let Some(overlap) = &mut self.hierarchy.overlap {
+                    overlap.instructions(cpu, *instructions, clock);
+                }
                 let busy = instructions * self.clocks_period;
                 self.cpus[cpu].time.busy += busy;
                 Ok(busy)
             }
             Item::Event(event) => Ok(self.slots(cpu, thread, event)),
-            Item::Ref { op, addr, size, insns } => {
+            Item::Ref {
+                op,
+                addr,
+                size,
+                insns,
+                site,
+            } => {
                 let instructions = match (self.program.counts_instructions, self.program.has_fetches) {
                     (true, _) => u64::from(*insns),
                     (false, true) => u64::from(*op == Op::Fetch),
                     (false, false) => 1,
                 };
                 self.cpus[cpu].instructions += instructions;
+                if let Some(overlap) = &mut self.hierarchy.overlap {
+                    overlap.instructions(cpu, instructions, clock);
+                    overlap.reference(thread, *site);
+                }
                 let mut took = instructions * self.clocks_period;
                 self.cpus[cpu].time.busy += took;
                 if *op == Op::Prefetch {
@@ -313,8 +330,9 @@ impl Model<'_> {
             physical_address: physical,
             size,
             asked: clock + refill,
+            refill,
         };
-        let wait = self.hierarchy.piece(&piece);
+        let (wait, refill) = self.hierarchy.piece(&piece);
         let time = &mut self.cpus[cpu].time;
         time.tlb += refill;
         time.cache += wait.cache;

@@ -108,7 +108,7 @@ fn sum(cpus: &[CpuResult], machine: &Machine, classes: bool) -> Value {
                 "writebacks": counts.writebacks, "upgrades": counts.upgrades,
                 "stall_ns": { "hit": stall(|s| s.hit), "upgrade": stall(|s| s.upgrade), "miss": stall(|s| s.miss) },
             });
-            if machine.prefetch.is_some() && is_outermost(machine, kind) {
+            if machine.core.is_some() || machine.prefetch.is_some() && is_outermost(machine, kind) {
                 object["stall_ns"]["late"] = json!(stall(|s| s.late));
             }
             if cache.prefetch.is_some() {

@@ -7,7 +7,13 @@ use trace::{Event, Op};
 /// A reference or an event, with the instructions that come before it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
-    Ref { op: Op, addr: u64, size: u16, insns: u8 },
+    Ref {
+        op: Op,
+        addr: u64,
+        size: u16,
+        insns: u8,
+        site: u32,
+    },
     Event(Event),
 }
 
@@ -18,6 +24,8 @@ pub struct Program {
     pub spaces: Vec<u32>,
     pub counts_instructions: bool,
     pub has_fetches: bool,
+    /// Whose addresses come from what loads brought.
+    pub dependences: Vec<trace::Dependence>,
     pub items: Vec<(u32, Item)>,
 }
 
@@ -31,11 +39,17 @@ impl Program {
     }
 
     pub fn push(&mut self, thread: u32, op: Op, addr: u64, size: u16) {
+        self.push_at(thread, 0, op, addr, size);
+    }
+
+    /// By the instruction of a site.
+    pub fn push_at(&mut self, thread: u32, site: u32, op: Op, addr: u64, size: u16) {
         let item = Item::Ref {
             op,
             addr,
             size,
             insns: 0,
+            site,
         };
         self.has_fetches |= op == Op::Fetch;
         self.items.push((thread, item));
@@ -79,12 +93,18 @@ impl Program {
     /// One item a line, in the text format where it has one.
     pub fn text(&self) -> String {
         let mut text = format!(
-            "# threads of processes {:?}, instructions {}, fetches {}\n",
-            self.spaces, self.counts_instructions, self.has_fetches
+            "# threads of processes {:?}, instructions {}, fetches {}, {:?}\n",
+            self.spaces, self.counts_instructions, self.has_fetches, self.dependences
         );
         for (thread, item) in &self.items {
             let _ = match item {
-                Item::Ref { op, addr, size, insns } => {
+                Item::Ref {
+                    op,
+                    addr,
+                    size,
+                    insns,
+                    site,
+                } => {
                     let letter = match op {
                         Op::Read => 'r',
                         Op::Write => 'w',
@@ -92,7 +112,10 @@ impl Program {
                         Op::Fetch => 'i',
                         Op::Prefetch => 'p',
                     };
-                    writeln!(text, "{thread} {letter} {addr:x} {size}   # {insns} instructions")
+                    writeln!(
+                        text,
+                        "{thread} {letter} {addr:x} {size}   # {insns} instructions, site {site}"
+                    )
                 }
                 Item::Event(event) => writeln!(text, "{thread} {event:?}"),
             };

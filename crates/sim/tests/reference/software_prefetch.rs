@@ -14,8 +14,10 @@ pub struct Coming {
     found: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum From {
+/// Who gives a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum From {
+    #[default]
     Cache,
     Local,
     Remote,
@@ -81,6 +83,7 @@ impl Hierarchy {
             physical_address,
             size: 1,
             asked: now,
+            refill: 0,
         };
         let (mut wait, mut flushed) = (Wait::default(), Vec::new());
         let served = self.memory.served[cpu as usize];

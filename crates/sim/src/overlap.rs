@@ -1,0 +1,460 @@
+//! Processors that overlap: a load that has not come holds its cpu up only where nothing else can go on.
+//!
+//! What exactly happens is in "A processor that overlaps" of the contract. A cpu's clock is the time at which its last
+//! instruction left. How far the entering of instructions is ahead of that follows from what it was held up for within
+//! the last `window` instructions, which is all that is kept of them. So what a piece is waited for is known when it is
+//! carried out, and is put down to it there and then.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use machine::Machine;
+use trace::{Dependence, Op};
+
+use crate::clock::Units;
+use crate::engine::Engine;
+use crate::layout::Layout;
+use crate::lookup::SetLine;
+use crate::pieces::Access;
+use crate::steps::Step;
+
+/// The cpus of a machine with `[core]`.
+pub struct Overlap {
+    window: u64,
+    /// What `window - 1` instructions take.
+    ahead: Units,
+    period: Units,
+    store_buffer: usize,
+    lanes: Vec<Lane>,
+    depends: Depends,
+    /// By instance and place in it: when the line there comes.
+    coming: Vec<Vec<Coming>>,
+    /// When lines come that are taken in now.
+    pub comes: Coming,
+    at_hand: AtHand,
+}
+
+/// One cpu.
+struct Lane {
+    /// Its clock less the time of its instructions, as it should be if nothing else moved it.
+    level: Units,
+    /// What it was held up for since something else did.
+    held_up: Units,
+    /// The same by instruction, for those that may still be under way, and their sum.
+    recent: VecDeque<(u64, Units)>,
+    sum: Units,
+    /// When the latest requests come: as many as may be on their way at once, the first in front.
+    requests: BinaryHeap<Reverse<Units>>,
+    /// When the latest stores leave the buffer: as many as it has room for, or fewer.
+    stores: VecDeque<Units>,
+}
+
+/// When a line comes to the cpu that asked for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Coming {
+    at: Units,
+    cpu: u32,
+    from: From,
+}
+
+pub const HERE: Coming = Coming {
+    at: 0,
+    cpu: 0,
+    from: From::Cache,
+};
+
+/// Who gives a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    Cache,
+    Local,
+    Remote,
+}
+
+/// The piece at hand.
+#[derive(Clone, Copy, Debug, Default)]
+struct AtHand {
+    /// It is not of a fetch.
+    data: bool,
+    /// Found in its first cache.
+    near: bool,
+    /// A write alone.
+    store: bool,
+    refill: Units,
+    /// When what its address comes from has come.
+    address: Units,
+    /// The first piece of its reference.
+    first: bool,
+    upgrade: Option<Upgrade>,
+    /// What it was waited for in all, without the translation.
+    waited: Units,
+}
+
+/// The right to write was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Upgrade {
+    cost: Units,
+    counts: u32,
+    cached: bool,
+}
+
+/// Which sites wait for which.
+#[derive(Default)]
+struct Depends {
+    /// By site: the numbers of those that it waits for.
+    on: Vec<Vec<u32>>,
+    /// By site: its number, if others wait for it.
+    numbers: Vec<u32>,
+    count: usize,
+    /// By thread and number: when the last load came.
+    came: Vec<Vec<Units>>,
+}
+
+const NOBODY: u32 = u32::MAX;
+
+impl Depends {
+    fn new(dependences: &[Dependence]) -> Depends {
+        let mut depends = Depends::default();
+        for Dependence { site, on } in dependences {
+            let on = on.iter().map(|&from| depends.number(from)).collect();
+            let site = *site as usize;
+            if depends.on.len() <= site {
+                depends.on.resize(site + 1, Vec::new());
+            }
+            depends.on[site] = on;
+        }
+        depends
+    }
+
+    fn number(&mut self, site: u32) -> u32 {
+        let site = site as usize;
+        if self.numbers.len() <= site {
+            self.numbers.resize(site + 1, NOBODY);
+        }
+        if self.numbers[site] == NOBODY {
+            self.numbers[site] = self.count as u32;
+            self.count += 1;
+        }
+        self.numbers[site]
+    }
+
+    #[inline(always)]
+    fn is_waited_for(&self, site: u32) -> bool {
+        self.numbers.get(site as usize).is_some_and(|number| *number != NOBODY)
+    }
+
+    /// When what a site's address comes from has come.
+    #[inline]
+    fn address(&self, thread: u32, site: u32) -> Units {
+        let (Some(on), Some(came)) = (self.on.get(site as usize), self.came.get(thread as usize)) else {
+            return 0;
+        };
+        on.iter().map(|&number| came[number as usize]).max().unwrap_or(0)
+    }
+
+    /// A load comes; `first`: the first piece of its reference.
+    #[inline]
+    fn comes(&mut self, thread: u32, site: u32, at: Units, first: bool) {
+        let Some(&number) = self.numbers.get(site as usize).filter(|number| **number != NOBODY) else {
+            return;
+        };
+        let thread = thread as usize;
+        if self.came.len() <= thread {
+            self.came.resize(thread + 1, vec![0; self.count]);
+        }
+        let came = &mut self.came[thread][number as usize];
+        *came = if first { at } else { at.max(*came) };
+    }
+}
+
+impl Lane {
+    /// Up to which time the cpu was held up: until then the lane's figures are kept. Returns when the instruction entered.
+    #[inline]
+    fn entered(&mut self, clock: Units, instruction: u64, period: Units, window: u64, ahead: Units) -> Units {
+        let level = clock.wrapping_sub(instruction.wrapping_mul(period));
+        if level != self.level {
+            (self.level, self.held_up, self.sum) = (level, 0, 0);
+            self.recent.clear();
+        }
+        while let Some(&(number, time)) = self.recent.front()
+            && number + window <= instruction
+        {
+            self.sum -= time;
+            self.recent.pop_front();
+        }
+        clock - self.held_up.min(self.sum + ahead)
+    }
+
+    #[inline]
+    fn hold_up(&mut self, instruction: u64, time: Units) {
+        self.level = self.level.wrapping_add(time);
+        self.held_up += time;
+        self.sum += time;
+        match self.recent.back_mut() {
+            Some((number, sum)) if *number == instruction => *sum += time,
+            _ => self.recent.push_back((instruction, time)),
+        }
+    }
+
+    /// From when on there is room for a request.
+    #[inline]
+    fn room(&self) -> Units {
+        self.requests.peek().map_or(0, |Reverse(at)| *at)
+    }
+
+    #[inline]
+    fn request(&mut self, done: Units) {
+        if let Some(mut first) = self.requests.peek_mut() {
+            first.0 = done;
+        }
+    }
+}
+
+impl Overlap {
+    /// `None` where each reference waits by itself.
+    pub fn new(machine: &Machine, layout: &Layout, dependences: &[Dependence]) -> Option<Box<Overlap>> {
+        let core = machine.core?;
+        let period = period(machine);
+        let lane = || Lane {
+            level: 0,
+            held_up: 0,
+            recent: VecDeque::new(),
+            sum: 0,
+            requests: vec![Reverse(0); core.outstanding as usize].into(),
+            stores: VecDeque::with_capacity(core.store_buffer as usize),
+        };
+        let lines = |place: &crate::layout::Place| layout.caches[place.cache].lines() as usize;
+        Some(Box::new(Overlap {
+            window: core.window.into(),
+            ahead: Units::from(core.window - 1) * period,
+            period,
+            store_buffer: core.store_buffer as usize,
+            lanes: (0..machine.cpus).map(|_| lane()).collect(),
+            depends: Depends::new(dependences),
+            coming: layout.places.iter().map(|place| vec![HERE; lines(place)]).collect(),
+            comes: HERE,
+            at_hand: AtHand::default(),
+        }))
+    }
+
+    /// From when on the store buffer has room.
+    fn room(&self, cpu: u32) -> Units {
+        let stores = &self.lanes[cpu as usize].stores;
+        match stores.len() < self.store_buffer {
+            true => 0,
+            false => stores.front().copied().unwrap_or(0),
+        }
+    }
+}
+
+/// What an instruction takes.
+pub fn period(machine: &Machine) -> Units {
+    let each = machine.core.map_or(1.0, |core| core.instructions_per_clock);
+    crate::clock::units(1000.0 / machine.clock_mhz / each)
+}
+
+impl Engine {
+    /// A piece was found in its first cache, and that is all that there is to it: whether nobody can wait for it.
+    #[inline(always)]
+    pub fn waits_for_nothing(&self, cpu: u32, fetch: bool, site: u32, place: usize) -> bool {
+        let Some(overlap) = &self.overlap else { return true };
+        let (first, _) = self.steps.route(cpu, fetch);
+        let step = self.steps.at(first);
+        let coming = &overlap.coming[step.instance as usize][place];
+        step.hit == 0 && coming.at <= self.cpus[cpu as usize].clock && !overlap.depends.is_waited_for(site)
+    }
+
+    /// A piece begins: when its transfers are asked for. `near`: it was found in its first cache; `first`: of its
+    /// reference; `tlb_missed`: its page's translation is asked for before it.
+    pub fn piece_asks(&mut self, a: &mut Access, op: Op, near: bool, first: bool, tlb_missed: bool) {
+        let Some(overlap) = &mut self.overlap else { return };
+        let cpu = &self.cpus[a.who.cpu as usize];
+        let clock = cpu.clock;
+        overlap.comes = HERE;
+        overlap.at_hand.upgrade = None;
+        overlap.at_hand.data = op != Op::Fetch;
+        overlap.at_hand.waited = 0;
+        if op == Op::Fetch {
+            return;
+        }
+        let refill = if tlb_missed { self.refill } else { 0 };
+        let room = overlap.room(a.who.cpu);
+        let (period, window, ahead) = (overlap.period, overlap.window, overlap.ahead);
+        let lane = &mut overlap.lanes[a.who.cpu as usize];
+        let entered = lane.entered(clock, cpu.passed, period, window, ahead);
+        // The pieces of a reference begin together, whatever waits for them.
+        if first || !overlap.depends.is_waited_for(a.pc_site) {
+            overlap.at_hand.address = overlap.depends.address(a.who.thread, a.pc_site);
+        }
+        let begins = match op {
+            Op::Write if near => clock,
+            Op::Write => clock.max(room),
+            _ => entered.max(overlap.at_hand.address),
+        };
+        a.now = match near {
+            true => begins + refill,
+            false => (begins + refill).max(lane.room()),
+        };
+        overlap.at_hand = AtHand {
+            near,
+            store: op == Op::Write,
+            refill,
+            first,
+            ..overlap.at_hand
+        };
+    }
+
+    /// The right to write costs so much; where cpus overlap that is part of what its piece takes.
+    #[inline]
+    pub fn upgrade_takes(&mut self, a: &Access, cost: Units, counts: u32, cached: bool) {
+        if let Some(overlap) = &mut self.overlap
+            && overlap.at_hand.data
+        {
+            overlap.at_hand.upgrade = Some(Upgrade { cost, counts, cached });
+            return;
+        }
+        self.cpus[a.who.cpu as usize].clock += cost;
+        self.upgrade_waits(a, cost, counts, cached);
+    }
+
+    fn upgrade_waits(&mut self, a: &Access, cost: Units, counts: u32, cached: bool) {
+        self.counts[counts as usize].upgrade_stall += cost;
+        let spent = &mut self.cpus[a.who.cpu as usize].spent;
+        match cached {
+            true => spent.cache += cost,
+            false => spent.local += cost,
+        }
+    }
+
+    /// A piece is served: what it takes by itself is `base`, from `from`, if `found` (the cache, and the place in it) has
+    /// the line by then. The cpu's clock goes on; returns how much of that is for `base`.
+    #[inline(always)]
+    pub fn served(&mut self, a: &Access, base: Units, from: From, found: Option<(&Step, usize)>) -> Units {
+        if self.overlap.is_none() {
+            self.cpus[a.who.cpu as usize].clock += base;
+            return base;
+        }
+        self.served_in_time(a, base, from, found)
+    }
+
+    #[inline(never)]
+    fn served_in_time(&mut self, a: &Access, base: Units, from: From, found: Option<(&Step, usize)>) -> Units {
+        let Some(overlap) = &mut self.overlap else { return base };
+        let mut comes_from = from;
+        let mut late = 0;
+        if let Some((step, place)) = found {
+            let coming = overlap.coming[step.instance as usize][place];
+            if coming.cpu == a.who.cpu {
+                late = coming.at.saturating_sub(a.now).saturating_sub(step.hit);
+            }
+            if late > 0 {
+                comes_from = coming.from;
+            }
+        }
+        let upgrade = overlap.at_hand.upgrade.take();
+        let upgrade_takes = upgrade.map_or(0, |upgrade| upgrade.cost);
+        let takes = upgrade_takes + base + late;
+        let done = a.now + takes;
+        let room = overlap.room(a.who.cpu);
+        let cpu = &mut self.cpus[a.who.cpu as usize];
+        let lane = &mut overlap.lanes[a.who.cpu as usize];
+        let at_hand = &mut overlap.at_hand;
+        let (wait, refill) = if !at_hand.data {
+            (takes, 0)
+        } else {
+            overlap.comes = Coming {
+                at: done,
+                cpu: a.who.cpu,
+                from: comes_from,
+            };
+            if !at_hand.near {
+                lane.request(done);
+            }
+            if !at_hand.store {
+                overlap.depends.comes(a.who.thread, a.pc_site, done, at_hand.first);
+                (done.saturating_sub(cpu.clock), at_hand.refill)
+            } else if at_hand.near && takes == 0 {
+                (0, 0)
+            } else {
+                let wait = room.saturating_sub(cpu.clock);
+                let before = lane.stores.back().copied().unwrap_or(0);
+                if lane.stores.len() == overlap.store_buffer {
+                    lane.stores.pop_front();
+                }
+                lane.stores.push_back(done.max(before).max(cpu.clock + wait));
+                (wait, 0)
+            }
+        };
+        // It waits for the end of what the piece takes.
+        let late = wait.min(late);
+        let for_upgrade = (wait - late).min(upgrade_takes);
+        let tlb = wait.saturating_sub(takes).min(refill);
+        if wait > 0 {
+            cpu.clock += wait;
+            if at_hand.data {
+                lane.hold_up(cpu.passed, wait);
+            }
+        }
+        at_hand.waited = wait - tlb;
+        cpu.spent.tlb += tlb;
+        if late > 0 {
+            match comes_from {
+                From::Cache => cpu.spent.cache += late,
+                From::Local => cpu.spent.local += late,
+                From::Remote => cpu.spent.remote += late,
+            }
+            if let Some((step, _)) = found {
+                self.counts[step.counts as usize].late_stall += late;
+            }
+        }
+        if let Some(Upgrade { counts, cached, .. }) = upgrade {
+            self.upgrade_waits(a, for_upgrade, counts, cached);
+        }
+        wait - late - for_upgrade - tlb
+    }
+
+    /// What the piece at hand was waited for, without the translation.
+    #[inline(always)]
+    pub fn waited_for(&self, a: &Access) -> Units {
+        match &self.overlap {
+            Some(overlap) => overlap.at_hand.waited,
+            None => self.cpus[a.who.cpu as usize].clock - a.now,
+        }
+    }
+
+    /// A line was taken in at a step.
+    #[inline(always)]
+    pub fn taken_in(&mut self, step: &Step, SetLine { set, line }: SetLine) {
+        if let Some(overlap) = &mut self.overlap
+            && let Some(place) = self.caches[step.instance as usize].find(set, line)
+        {
+            overlap.coming[step.instance as usize][place] = overlap.comes;
+        }
+    }
+
+    /// A prefetcher brings a line, which `takes` so long from memory, or is held at a step.
+    pub fn brings(&mut self, a: &Access, holder: Option<&Step>, takes: Units, from: From) {
+        if self.overlap.is_none() {
+            return;
+        }
+        let (mut at, mut from) = (a.now + takes, from);
+        let held = holder.and_then(|step| {
+            let SetLine { set, line } = self.set_line(a, step);
+            let place = self.caches[step.instance as usize].find(set, line)?;
+            Some((step, place))
+        });
+        let Some(overlap) = &mut self.overlap else { return };
+        if let Some((step, place)) = held {
+            (at, from) = (a.now + step.hit, From::Cache);
+            let coming = overlap.coming[step.instance as usize][place];
+            if coming.cpu == a.who.cpu && coming.at > at {
+                (at, from) = (coming.at, coming.from);
+            }
+        }
+        overlap.comes = Coming {
+            at,
+            cpu: a.who.cpu,
+            from,
+        };
+    }
+}

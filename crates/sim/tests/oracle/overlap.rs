@@ -1,0 +1,296 @@
+//! Processors that overlap: programs whose time can be worked out by hand, and random machines and programs on which
+//! the engine and the reference model agree.
+
+use machine::{Core, Machine, Prefetch};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use sim::Detail;
+use trace::{Dependence, Event, Op};
+
+use crate::both::{self, Agreed, Setup};
+use crate::conservation;
+use crate::engine;
+use crate::exactness::{agree, cases};
+use crate::machines::overlapping_machines;
+use crate::programs::programs;
+use crate::reference::Program;
+use crate::textbook;
+
+const LINE: u64 = 64;
+
+/// One cache of 1024 lines, memory at 100 ns, a clock of 1 ns and an instruction a clock.
+fn machine(window: u32, outstanding: u32, store_buffer: u32) -> Machine {
+    let mut machine = textbook::machine(1, 1024);
+    machine.caches[0].ways = 1024;
+    machine.core = Some(Core {
+        instructions_per_clock: 1.0,
+        window,
+        outstanding,
+        store_buffer,
+    });
+    machine
+}
+
+fn run(machine: &Machine, program: &Program) -> Agreed {
+    both::run(machine, program, "page-coloring")
+}
+
+/// Loads of lines that none has touched, by one instruction, `Work` between them.
+fn loads(count: u64, between: u64) -> Program {
+    let mut program = Program::new(1);
+    for line in 0..count {
+        program.push_at(0, 1, Op::Read, line * LINE, 8);
+        if between > 0 {
+            program.event(0, Event::Work { instructions: between });
+        }
+    }
+    program
+}
+
+/// Each load takes its address from the one before it: the list of the textbooks.
+fn chased(mut program: Program) -> Program {
+    program.dependences = vec![Dependence { site: 1, on: vec![1] }];
+    program
+}
+
+#[test]
+fn loads_that_wait_for_nothing_come_together() {
+    // All are under way within 10 ns: the last comes 100 ns after the tenth instruction, at 110.
+    let outcome = run(&machine(100, 10, 8), &loads(10, 0));
+    outcome.time("busy", 10);
+    outcome.time("local_stall", 100);
+    outcome.memory("local", 10);
+}
+
+#[test]
+fn loads_that_wait_for_one_another_do_not() {
+    let outcome = run(&machine(100, 10, 8), &chased(loads(10, 0)));
+    // The first is asked for at 1 ns; each other one when the one before it has come.
+    outcome.time("total", 1 + 10 * 100);
+    outcome.time("busy", 10);
+    // Without the model each waits by itself, whether or not it has to.
+    let mut plain = machine(100, 10, 8);
+    plain.core = None;
+    run(&plain, &loads(10, 0)).time("total", 10 * 101);
+}
+
+/// What the book says of a list and an array: 100 ns a line, and ten.
+#[test]
+fn a_list_and_an_array() {
+    let mut machine = machine(224, 10, 48);
+    machine.core = machine.core.map(|core| Core {
+        instructions_per_clock: 3.0,
+        ..core
+    });
+    let per_line = |program: &Program| {
+        let outcome = run(&machine, program);
+        outcome.value()["time_ns"]["wall"].as_u64().unwrap_or(0) as f64 / 1000.0
+    };
+    let (array, list) = (per_line(&loads(1000, 5)), per_line(&chased(loads(1000, 5))));
+    assert!((10.0..10.5).contains(&array), "{array} ns a line of the array");
+    assert!((100.0..100.5).contains(&list), "{list} ns a line of the list");
+}
+
+#[test]
+fn a_hit_in_a_line_on_its_way_hands_the_wait_on() {
+    // value, then next, of each node: only the first of the two misses.
+    let mut program = Program::new(1);
+    for node in 0..10 {
+        program.push_at(0, 1, Op::Read, node * LINE, 8);
+        program.push_at(0, 2, Op::Read, node * LINE + 8, 8);
+    }
+    let on = |site| Dependence { site, on: vec![2] };
+    program.dependences = vec![on(1), on(2)];
+    run(&machine(100, 10, 8), &program).time("total", 1 + 10 * 100 + 1);
+}
+
+#[test]
+fn so_many_are_on_their_way_at_once() {
+    // Ten loads, two at a time, asked for at 1 and 2 ns, 101 and 102, and so on.
+    run(&machine(100, 2, 8), &loads(10, 0)).time("total", 502);
+    run(&machine(100, 1, 8), &loads(10, 0)).time("total", 1001);
+}
+
+#[test]
+fn the_window_bounds_what_goes_on() {
+    // An instruction at a time: each load waits by itself.
+    run(&machine(1, 10, 8), &loads(10, 0)).time("total", 10 * 101);
+    // Twenty instructions from load to load: within a window of 100, five; the next one enters when the first leaves.
+    let outcome = run(&machine(100, 10, 8), &loads(10, 19));
+    outcome.time("busy", 200);
+    // The sixth load is instruction 101, which enters when the first one has left, at 101, and comes at 202; the first
+    // five and their work are done by then at 200.
+    outcome.time("local_stall", 100 + 1);
+}
+
+#[test]
+fn work_hides_what_fits_into_the_window() {
+    let outcome = run(&machine(1000, 10, 8), &loads(10, 99));
+    // The first load holds all back by 100 ns, and all that follows runs behind that.
+    outcome.time("local_stall", 100);
+}
+
+#[test]
+fn stores_wait_without_the_cpu() {
+    let mut program = Program::new(1);
+    for line in 0..4 {
+        program.write(0, line * LINE);
+    }
+    run(&machine(100, 10, 4), &program).time("total", 4);
+    // With room for two the third waits until the first is done, at 101.
+    let outcome = run(&machine(100, 10, 2), &program);
+    outcome.time("local_stall", 101 - 3);
+}
+
+#[test]
+fn a_wait_for_others_lets_nothing_run_ahead() {
+    let barrier = |program: &mut Program| program.event(0, Event::Barrier { object: 1, threads: 1 });
+    let mut machine = machine(100, 10, 8);
+    let mut program = loads(2, 0);
+    barrier(&mut program);
+    program.push_at(0, 1, Op::Read, 5 * LINE, 8);
+    // The barrier takes no time: the third goes with the others.
+    run(&machine, &program).time("local_stall", 100);
+    let setup = Setup {
+        barrier_ns: 7,
+        ..Setup::default()
+    };
+    let outcome = both::run_with(&machine, &program, "page-coloring", &setup);
+    outcome.time("local_stall", 200);
+    machine.caches[0].hit_ns = 2.0;
+    run(&machine, &program).time("local_stall", 100);
+}
+
+#[test]
+fn a_translation_is_part_of_what_a_load_takes() {
+    let mut machine = machine(100, 10, 8);
+    machine.tlb = Some(machine::Tlb {
+        entries: 1,
+        ways: 1,
+        wired: 0,
+        refill_ns: 30.0,
+    });
+    let mut program = Program::new(1);
+    for page in 0..4 {
+        program.push_at(0, 1, Op::Read, page * 1024 * LINE, 8);
+    }
+    let outcome = run(&machine, &program);
+    outcome.time("total", 4 + 130);
+    outcome.time("tlb_stall", 30);
+    outcome.time("local_stall", 100);
+    // The same lines again, which are there: only the translations are.
+    let mut again = program.clone();
+    again.items.extend(program.items.clone());
+    run(&machine, &again).time("tlb_stall", 30);
+}
+
+/// The lines of a walk come in time where memory keeps up with the program.
+#[test]
+fn what_is_prefetched_takes_its_time() {
+    let mut machine = machine(1, 10, 8);
+    machine.caches[0].prefetch = Some(Prefetch { streams: 1, lines: 4 });
+    let fast = run(&machine, &loads(64, 0));
+    // Lines 0 and 1 miss; 2 to 5 are asked for with line 1, and so on.
+    fast.cache("L1", "misses", 2);
+    let late = fast.value()["time_ns"]["stall_by_class"]["late_prefetch"].as_u64();
+    assert!(late > Some(1000), "{late:?}");
+    let slow = run(&machine, &loads(64, 99));
+    assert_eq!(
+        slow.value()["time_ns"]["stall_by_class"]["late_prefetch"].as_u64(),
+        Some(0)
+    );
+    slow.time("local_stall", 200);
+}
+
+/// Programs whose sites wait for one another in some way.
+fn dependent(program: impl Strategy<Value = Program>) -> impl Strategy<Value = Program> {
+    let on = vec((0..5u32, vec(0..5u32, 1..4)), 0..5);
+    (program, on).prop_map(|(mut program, on)| {
+        let on: std::collections::BTreeMap<u32, Vec<u32>> = on.into_iter().collect();
+        program.dependences = on.into_iter().map(|(site, on)| Dependence { site, on }).collect();
+        program
+    })
+}
+
+/// Walks and strays, as the tests of prefetchers have them.
+fn walks(threads: u32) -> impl Strategy<Value = Program> {
+    let ops = vec![Op::Read, Op::Read, Op::Read, Op::Write, Op::Modify, Op::Fetch];
+    let pages = vec![0x40_0000u64, 0x40_0200, 0x40_0400, 0x40_1000, 0x7fff_ffff_e000];
+    let strides = vec![4i64, 8, 16, 32, 64, 128, -8, -32, 0];
+    let walk = (
+        (0..threads, 0..5u32, select(ops)),
+        (select(pages), 0..512u64),
+        select(strides),
+        1..30i64,
+        select(vec![1u16, 4, 8, 40]),
+    );
+    vec(walk, 1..30).prop_map(move |walks| {
+        let mut program = Program::new(threads as usize);
+        for ((thread, site, op), (page, offset), stride, count, size) in walks {
+            for i in 0..count {
+                let at = (page + offset).wrapping_add_signed(i * stride);
+                program.push_at(thread, site, op, at, size);
+            }
+        }
+        program
+    })
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn one_cpu(machine in overlapping_machines(vec![1]), program in dependent(walks(2)), classes: bool, recorded: bool) {
+        agree(&machine, &program, &Setup { classes, recorded, ..Setup::default() })?;
+    }
+
+    #[test]
+    fn several_cpus(machine in overlapping_machines(vec![2, 3, 4]), program in dependent(walks(5)), classes in prop::bool::weighted(0.8), slice_ns in 1..2000u64) {
+        agree(&machine, &program, &Setup { classes, slice_ns, ..Setup::default() })?;
+    }
+
+    #[test]
+    fn with_events(machine in overlapping_machines(vec![1, 2, 4]), program in dependent(programs(5, 400)), recorded: bool, barrier_ns in 0..2u32) {
+        agree(&machine, &program, &Setup { recorded, barrier_ns, ..Setup::default() })?;
+    }
+
+    /// Everything adds up, and nothing that is looked at closely changes.
+    #[test]
+    fn adds_up(machine in overlapping_machines(vec![1, 2, 4]), program in dependent(walks(5))) {
+        let policies = ["round-robin+random"];
+        let Ok(plain) = engine::simulate(&machine, &program, &policies, &Setup::default()) else { return Ok(()) };
+        conservation::check(&machine, &program, &plain[0], true)?;
+        let detail = Detail { structures: true, pages: 100, threads: true, ..Detail::default() };
+        let close = engine::simulate_closely(&machine, &program, &policies, &Setup::default(), detail, None);
+        let close = close.map_err(TestCaseError::fail)?;
+        for field in ["caches", "memory", "tlb", "time_ns"] {
+            prop_assert_eq!(&plain[0][field], &close[0][field]);
+        }
+        let time = &close[0]["time_ns"];
+        let stalls: u64 = ["cache_stall", "local_stall", "remote_stall"].iter().filter_map(|part| time[part].as_u64()).sum();
+        let threads = close[0]["threads"].as_array().cloned().unwrap_or_default();
+        let by_thread: u64 = threads.iter().filter_map(|thread| thread["stall_ns"].as_u64()).sum();
+        // Each figure is rounded down.
+        prop_assert!(stalls.abs_diff(by_thread) <= 20, "{} and {}", stalls, by_thread);
+    }
+
+    /// A machine on which nothing overlaps is no faster than one that overlaps, on one cpu whose lines nobody else asks for.
+    #[test]
+    fn overlapping_does_not_hurt(machine in overlapping_machines(vec![1]), program in walks(1)) {
+        let mut alone = machine.clone();
+        alone.memory.bandwidth_gbps = 0.0;
+        alone.memory.upgrade_ns = 0.0;
+        alone.caches.iter_mut().for_each(|cache| cache.prefetch = None);
+        if let Some(core) = &mut alone.core {
+            core.instructions_per_clock = 1.0;
+        }
+        let mut plain = alone.clone();
+        plain.core = None;
+        let total = |machine: &Machine| {
+            let outcome = engine::simulate(machine, &program, &["page-coloring"], &Setup::default());
+            outcome.ok().and_then(|outcome| outcome[0]["time_ns"]["wall"].as_u64())
+        };
+        prop_assert!(total(&alone) <= total(&plain));
+    }
+}

@@ -1,0 +1,199 @@
+//! A processor that overlaps, as the contract describes it: when each instruction entered and left is written down, one
+//! after the other.
+
+use std::collections::HashMap;
+
+use machine::Machine;
+use trace::Op;
+
+use super::hierarchy::Wait;
+
+/// What a piece would wait for by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Latency {
+    pub upgrade: u64,
+    /// The hit, or what it takes from beyond.
+    pub base: Wait,
+    /// For a line that has not come: beyond the hit.
+    pub late: Wait,
+}
+
+impl Latency {
+    pub fn sum(&self) -> u64 {
+        self.upgrade + self.base.sum() + self.late.sum()
+    }
+}
+
+/// What the cpu does wait for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Share {
+    pub tlb: u64,
+    pub upgrade: u64,
+    pub base: u64,
+    pub late: u64,
+    /// When the line comes.
+    pub done: u64,
+}
+
+/// The reference at hand.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reference {
+    pub thread: u32,
+    pub site: u32,
+    /// When what its address comes from has come.
+    pub address: u64,
+    first: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Cpu {
+    /// When each instruction left, from one on that was there before the first.
+    left: Vec<u64>,
+    /// When the last one entered.
+    entered: u64,
+    /// When requests come, from the first.
+    requests: Vec<u64>,
+    /// When stores have left the buffer, from the first.
+    stores: Vec<u64>,
+}
+
+pub struct Overlap {
+    window: usize,
+    outstanding: usize,
+    store_buffer: usize,
+    pub period: u64,
+    cpus: Vec<Cpu>,
+    depends: HashMap<u32, Vec<u32>>,
+    /// By thread and site, when the last load came.
+    came: HashMap<(u32, u32), u64>,
+    pub at_hand: Reference,
+    refill: u64,
+    clock: u64,
+}
+
+/// The time at which fewer than `room` of these are still to come.
+fn room(times: &[u64], room: usize) -> u64 {
+    let mut times = times.to_vec();
+    times.sort_by_key(|time| std::cmp::Reverse(*time));
+    times.get(room - 1).copied().unwrap_or(0)
+}
+
+impl Overlap {
+    pub fn new(machine: &Machine, depends: &[trace::Dependence]) -> Option<Overlap> {
+        let core = machine.core?;
+        Some(Overlap {
+            window: core.window as usize,
+            outstanding: core.outstanding as usize,
+            store_buffer: core.store_buffer as usize,
+            period: super::units(1000.0 / machine.clock_mhz / core.instructions_per_clock),
+            cpus: vec![
+                Cpu {
+                    left: vec![0],
+                    entered: 0,
+                    requests: Vec::new(),
+                    stores: Vec::new(),
+                };
+                machine.cpus as usize
+            ],
+            depends: depends.iter().map(|one| (one.site, one.on.clone())).collect(),
+            came: HashMap::new(),
+            at_hand: Reference::default(),
+            refill: 0,
+            clock: 0,
+        })
+    }
+
+    /// Something else than this cpu's instructions and data may have moved the clock on.
+    pub fn look_at(&mut self, cpu: usize, clock: u64) {
+        let cpu = &mut self.cpus[cpu];
+        let left = cpu.left.last_mut().expect("there is one");
+        if *left != clock {
+            (*left, cpu.entered) = (clock, clock);
+        }
+    }
+
+    /// Instructions pass; `clock`: before them.
+    pub fn instructions(&mut self, cpu: usize, count: u64, clock: u64) {
+        self.look_at(cpu, clock);
+        let cpu = &mut self.cpus[cpu];
+        let mut last = clock;
+        for _ in 0..count {
+            let number = cpu.left.len();
+            let room = number.checked_sub(self.window).map_or(0, |before| cpu.left[before]);
+            cpu.entered = cpu.entered.max(room) + self.period;
+            last += self.period;
+            cpu.left.push(last);
+        }
+    }
+
+    /// A reference begins.
+    pub fn reference(&mut self, thread: u32, site: u32) {
+        let on = self.depends.get(&site).cloned().unwrap_or_default();
+        let came = |from: &u32| self.came.get(&(thread, *from)).copied();
+        self.at_hand = Reference {
+            thread,
+            site,
+            address: on.iter().filter_map(came).max().unwrap_or(0),
+            first: true,
+        };
+    }
+
+    /// When a piece of data is asked for. `near`: it was found in its first cache.
+    pub fn ask(&mut self, cpu: usize, op: Op, clock: u64, refill: u64, near: bool) -> u64 {
+        self.look_at(cpu, clock);
+        (self.refill, self.clock) = (refill, clock);
+        let cpu = &self.cpus[cpu];
+        let begins = match op {
+            Op::Write if near => clock,
+            Op::Write => clock.max(room(&cpu.stores, self.store_buffer)),
+            _ => cpu.entered.max(self.at_hand.address),
+        };
+        match near {
+            true => begins + refill,
+            false => (begins + refill).max(room(&cpu.requests, self.outstanding)),
+        }
+    }
+
+    /// How long the piece holds the cpu up that was asked for so.
+    pub fn hold(&mut self, number: usize, op: Op, asked: u64, near: bool, latency: &Latency) -> Share {
+        let takes = latency.sum();
+        let done = asked + takes;
+        let cpu = &mut self.cpus[number];
+        if !near {
+            cpu.requests.push(done);
+        }
+        let (wait, refill) = if op == Op::Write {
+            if near && takes == 0 {
+                (0, 0)
+            } else {
+                let full = room(&cpu.stores, self.store_buffer);
+                let wait = full.saturating_sub(self.clock);
+                let before = cpu.stores.last().copied().unwrap_or(0);
+                cpu.stores.push(done.max(before).max(self.clock + wait));
+                (wait, 0)
+            }
+        } else {
+            let Reference { thread, site, .. } = self.at_hand;
+            let came = self.came.entry((thread, site)).or_insert(0);
+            *came = if std::mem::take(&mut self.at_hand.first) {
+                done
+            } else {
+                done.max(*came)
+            };
+            (done.saturating_sub(self.clock), self.refill)
+        };
+        // It waits for the end of what the piece takes.
+        let late = wait.min(latency.late.sum());
+        let upgrade = (wait - late).min(latency.upgrade);
+        let tlb = wait.saturating_sub(takes).min(refill);
+        // The pieces of an instruction, one after the other.
+        *cpu.left.last_mut().expect("there is one") = self.clock + wait;
+        Share {
+            tlb,
+            upgrade,
+            base: wait - late - upgrade - tlb,
+            late,
+            done,
+        }
+    }
+}
