@@ -348,6 +348,7 @@ IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* lay
    tl_assert(!b.overflow && 2 + b.insns + b.refs + b.exits < BLOCK_WORDS_MAX);
    mark_exits();
    announce(next_number);
+   latency_of_block(next_number, in, first);
 
    b.out = deepCopyIRSBExceptStmts(in);
    for (i = 0; i < first; i++)

@@ -105,6 +105,11 @@ Bool memory_is_static(void);
 /* Whether `pc` belongs to our own preloaded wrappers, whose references are not the program's. */
 Bool memory_is_wrapper(Addr pc);
 
+/* ---- latency.c ---- */
+/* Describes how long the parts of the state that a superblock writes wait for those at its entry. `first` is its first
+   instruction's statement. */
+void latency_of_block(ULong number, const IRSB* block, Int first);
+
 /* ---- stacks.c ---- */
 /* Number of the calling stack of `tid`, announced when it is new. `delta` is added to the
    innermost program counter: -1 where that is a place to return to. */

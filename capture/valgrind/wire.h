@@ -23,7 +23,7 @@
 #define DOMICILE_WIRE_H
 
 #define WIRE_MAGIC   0x52434d44u /* "DMCR" */
-#define WIRE_VERSION 5u
+#define WIRE_VERSION 6u
 
 #define WORD_NULL         0x8000000000000000ULL
 #define WORD_BLOCK        0x9000000000000000ULL
@@ -67,6 +67,9 @@ enum RecordType {
                                 one summary follow each other */
    RECORD_SPUN = 25,         /* turns of Valgrind that ended in the loop, its first superblock, what it read */
    RECORD_LIMIT_REFUSED = 26, /* the hard limit of file descriptors that the program asked for (setrlimit) and did not get */
+   RECORD_LATENCY = 27,      /* superblock, then a word for each way from a part of the state at its entry to one at its
+                                end: part at the end | part at the entry << 8 (0xff: none) | clocks << 16 (latency.c).
+                                What no word is about stays as it is */
 };
 /* A text is a word with its length in bytes, then the bytes, padded to whole words. */
 

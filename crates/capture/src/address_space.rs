@@ -10,6 +10,7 @@ use crate::block::{Blocks, Malformed};
 use crate::differences::Differences;
 use crate::module::{Mapping, Mappings};
 use crate::output::Output;
+use crate::pace::{self, Paces, Play, Way};
 use crate::synchronization::{Objects, Tickets};
 use crate::wire::{self, record};
 
@@ -80,6 +81,7 @@ pub struct AddressSpace {
     pub(crate) summary: Vec<u8>,
     /// Slots decoded.
     pub slots: u64,
+    paces: Paces,
 }
 
 impl AddressSpace {
@@ -114,6 +116,7 @@ impl AddressSpace {
             paused: false,
             summary: Vec::new(),
             slots: 0,
+            paces: Paces::default(),
         }
     }
 
@@ -155,11 +158,13 @@ impl AddressSpace {
         child.allocations = self.allocations.clone();
         child.objects = self.objects.of_child(process);
         child.paused = self.paused;
+        child.paces = self.paces.described();
         child
     }
 
     /// No more words will come: what was not written yet is written.
     pub fn end(&mut self, out: &mut Output) {
+        self.write_paces(out);
         for tid in 0..self.runners.len() {
             if self.runners[tid].as_ref().is_some_and(|r| !r.ended) {
                 self.switch(tid);
@@ -207,7 +212,51 @@ impl AddressSpace {
                 _ => return Err(at),
             }
         }
+        if pace::is_sample(self.slots) && !self.paused {
+            self.play(words);
+        }
         Ok(())
+    }
+
+    /// Plays the superblocks of a slot that was decoded.
+    fn play(&mut self, words: &[u64]) {
+        let mut play = Play::new();
+        let mut at = 0;
+        while let Some(&word) = words.get(at) {
+            at += 1;
+            match wire::kind(word) {
+                wire::BLOCK => {
+                    let number = word as u32 as usize;
+                    if let Some(block) = self.blocks.get(number) {
+                        play.run(&mut self.paces, number, u64::from(block.insns));
+                    }
+                }
+                wire::RECORD => {
+                    let Some((kind, payload)) = wire::payload(words, at - 1) else {
+                        return;
+                    };
+                    at += payload.len();
+                    // Another thread has registers of its own.
+                    if kind == record::THREAD {
+                        play = Play::new();
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Says of the sites of all superblocks how long their instructions took in the samples.
+    fn write_paces(&self, out: &mut Output) {
+        for (number, taken) in self.paces.all() {
+            let Some(block) = self.blocks.get(number).filter(|block| block.named) else {
+                continue;
+            };
+            let instructions = taken.runs * u64::from(block.insns);
+            for template in self.blocks.templates(block) {
+                out.pace(template.site, taken.clocks, instructions);
+            }
+        }
     }
 
     pub(crate) fn current(&mut self) -> Result<&mut Runner, Malformed> {
@@ -355,6 +404,12 @@ impl AddressSpace {
                 let pc = self.blocks.pc(*block as usize).ok_or(Malformed)?;
                 commons.pcs.entry(self.process).or_default().insert(pc);
                 commons.differences.spun(*turns, self.process, pc);
+            }
+            (record::LATENCY, [block, ways @ ..]) => {
+                let ways = ways.iter().map(|way| Way::read(*way).ok_or(Malformed));
+                let number = usize::try_from(*block).map_err(|_| Malformed)?;
+                self.blocks.get(number).ok_or(Malformed)?;
+                self.paces.describe(number, ways.collect::<Result<_, _>>()?);
             }
             (record::LIMIT_REFUSED, [asked]) => commons.differences.refused(*asked),
             (record::SWITCH, [on]) => self.paused = *on == 0,

@@ -31,6 +31,7 @@ pub mod locate;
 mod module;
 mod options;
 mod output;
+mod pace;
 mod process_tree;
 mod recorder;
 mod run;

@@ -1,9 +1,9 @@
 //! The trace being written: which references are let through, and to whom they belong.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
-use trace::{Body, Event, Op, Ref, Site, SiteId, Stack, StackId, Summary, Thread, ThreadId, TraceError, Writer};
+use trace::{Body, Event, Op, Pace, Ref, Site, SiteId, Stack, StackId, Summary, Thread, ThreadId, TraceError, Writer};
 
 /// References of a thread that are collected before the writer gets them back: a chunk.
 const BATCH: usize = trace::limits::CHUNK_REFS;
@@ -32,7 +32,13 @@ pub struct Output {
     announce: bool,
     pub pcs: bool,
     pub fetches: bool,
+    /// Clocks and instructions of samples, by site.
+    paces: BTreeMap<SiteId, (u64, u64)>,
 }
+
+/// Instructions that take less than so many clocks for 1024 of them wait for nothing that a processor would feel: none
+/// begins more than eight in a clock.
+const CLOCKS_LEAST: u64 = 1024 / 8;
 
 impl Output {
     /// Writes what lies in `windows` (numbers of references, in order, not overlapping);
@@ -53,6 +59,7 @@ impl Output {
             announce,
             pcs,
             fetches,
+            paces: BTreeMap::new(),
         }
     }
 
@@ -284,8 +291,28 @@ impl Output {
     }
 
     /// Ends the trace. The error, if any, is the first there was.
+    /// In samples, so many instructions around references of a site took so many clocks.
+    pub fn pace(&mut self, site: SiteId, clocks: u64, instructions: u64) {
+        let (known_clocks, known_instructions) = self.paces.entry(site).or_default();
+        *known_clocks += clocks;
+        *known_instructions += instructions;
+    }
+
+    fn write_paces(&mut self) {
+        let pace = |(site, (clocks, instructions)): (SiteId, (u64, u64))| {
+            let clocks = clocks * 1024 / instructions.max(1);
+            (clocks >= CLOCKS_LEAST).then_some(Pace {
+                site,
+                clocks: u32::try_from(clocks).unwrap_or(u32::MAX),
+            })
+        };
+        let paces = std::mem::take(&mut self.paces);
+        self.writer.paces(paces.into_iter().filter_map(pace));
+    }
+
     pub fn finish(mut self) -> (Result<Summary, TraceError>, u64) {
         self.flush();
+        self.write_paces();
         for thread in std::mem::take(&mut self.live) {
             self.event(thread, Event::Exit);
         }

@@ -273,6 +273,29 @@ pub struct Array {
     pub bytes: u64,
 }
 
+/// How long the instructions around a site take where nothing misses: those that come before a reference of the site, its
+/// own included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(SiteId, u32)", into = "(SiteId, u32)")]
+pub struct Pace {
+    pub site: SiteId,
+    /// Clocks that 1024 instructions take, because they wait for each other, on a processor that can begin as many at a
+    /// time as it likes.
+    pub clocks: u32,
+}
+
+impl From<(SiteId, u32)> for Pace {
+    fn from((site, clocks): (SiteId, u32)) -> Pace {
+        Pace { site, clocks }
+    }
+}
+
+impl From<Pace> for (SiteId, u32) {
+    fn from(pace: Pace) -> (SiteId, u32) {
+        (pace.site, pace.clocks)
+    }
+}
+
 /// A call stack, innermost frame first: program counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stack {

@@ -9,7 +9,7 @@ use crate::block::{FILE_HEAD, Kind, check_file_head};
 use crate::cat::Cat;
 use crate::error::{Damage, TraceError, within};
 use crate::limits;
-use crate::model::{Array, Header, Location, Module, Process, Site, Stack, Symbol, Thread, ThreadId};
+use crate::model::{Array, Header, Location, Module, Pace, Process, Site, Stack, Symbol, Thread, ThreadId};
 use crate::order::OrderStream;
 use crate::scan::{self, Scanned};
 use crate::source::{Entry, Room, Source};
@@ -129,6 +129,12 @@ impl Trace {
 
     pub fn locations(&self) -> &[Location] {
         &self.tables.tables.locations
+    }
+
+    /// How long instructions take where nothing misses, for sites of which that is known; sites that it does not name wait
+    /// for next to nothing, or it is not known.
+    pub fn paces(&self) -> &[Pace] {
+        &self.tables.tables.paces
     }
 
     pub fn arrays(&self) -> &[Array] {

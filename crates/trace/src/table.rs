@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{TraceError, within};
 use crate::limits;
-use crate::model::{Array, Header, Location, Module, Op, Process, Site, Stack, Symbol, Thread};
+use crate::model::{Array, Header, Location, Module, Op, Pace, Process, Site, Stack, Symbol, Thread};
 use crate::varint::{Cursor, put, put_signed};
 
 /// What a Tables block adds. Of processes, threads and stacks the place in the table is their
@@ -38,6 +38,8 @@ pub struct Tables {
     pub locations: Vec<Location>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arrays: Vec<Array>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paces: Vec<Pace>,
 }
 
 fn nothing(number: &usize) -> bool {
@@ -55,6 +57,7 @@ impl Tables {
             && self.symbols.is_empty()
             && self.locations.is_empty()
             && self.arrays.is_empty()
+            && self.paces.is_empty()
     }
 
     /// As JSON blocks, none of them longer than a block of tables may be.
@@ -90,6 +93,7 @@ impl Tables {
             symbols: cut(&mut self.symbols),
             locations: cut(&mut self.locations),
             arrays: cut(&mut self.arrays),
+            paces: cut(&mut self.paces),
         };
         (!back.is_empty()).then_some((self, back))
     }
@@ -146,6 +150,7 @@ impl Tables {
         self.symbols.append(&mut more.symbols);
         self.locations.append(&mut more.locations);
         self.arrays.append(&mut more.arrays);
+        self.paces.append(&mut more.paces);
         Ok(())
     }
 

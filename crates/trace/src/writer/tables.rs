@@ -1,7 +1,9 @@
 //! The tables of a trace: what is known of processes, threads, sites, stacks and names.
 
 use super::{Buffer, WAITING, Writer};
-use crate::model::{Array, Header, Location, Module, Process, Site, SiteId, Stack, StackId, Symbol, Thread, ThreadId};
+use crate::model::{
+    Array, Header, Location, Module, Pace, Process, Site, SiteId, Stack, StackId, Symbol, Thread, ThreadId,
+};
 
 impl Writer {
     /// Replaces the header: what is known only at the end.
@@ -60,6 +62,11 @@ impl Writer {
 
     pub fn arrays(&mut self, arrays: impl IntoIterator<Item = Array>) {
         let new = add(&mut self.register.new.arrays, arrays);
+        self.gained(new);
+    }
+
+    pub fn paces(&mut self, paces: impl IntoIterator<Item = Pace>) {
+        let new = add(&mut self.register.new.paces, paces);
         self.gained(new);
     }
 

@@ -1,0 +1,211 @@
+//! How many clocks superblocks take where nothing misses: samples of the run, played through.
+//!
+//! The tool says of each superblock how long the registers that it writes wait for those at its entry (`latency.c`).
+//! Played through one after another, with as many instructions under way as a processor keeps, these waits give the
+//! moment at which each superblock's last value is there. How much later that is than before it is what the superblock
+//! takes: a loop that sums up floating-point numbers takes an addition's clocks each time round, and one that copies
+//! takes next to nothing. A processor takes no less than its own width allows; that is the machine's to say, not ours.
+
+use std::collections::VecDeque;
+
+/// Parts of the state, as `latency.c` counts them, and what stands for none.
+const PARTS: usize = 34;
+const NONE: u8 = 0xff;
+
+/// Instructions under way: Intel's Skylake and AMD's Zen have reorder buffers for 224. Later ones have more, which
+/// changes little: what is far apart hardly ever waits for each other.
+const WINDOW: u64 = 224;
+
+/// One of so many slots of the ring is played through: a slot has thousands of superblocks.
+const ONE_IN: u64 = 64;
+
+/// Of a short program the first slots are all there is.
+const FIRST: u64 = 16;
+
+/// Whether a slot is a sample. Which ones are has no period that a program could have too (Fibonacci hashing: Knuth, "The
+/// Art of Computer Programming", volume 3, section 6.4).
+pub fn is_sample(slot: u64) -> bool {
+    slot <= FIRST || slot.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 < (1 << 32) / ONE_IN
+}
+
+/// A part of the state waits for another: so many clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    to: u8,
+    from: u8,
+    clocks: u16,
+}
+
+impl Way {
+    /// A word of `record::LATENCY`; none where it names no part of the state.
+    pub fn read(word: u64) -> Option<Way> {
+        let way = Way {
+            to: word as u8,
+            from: (word >> 8) as u8,
+            clocks: (word >> 16) as u16,
+        };
+        let known = |part: u8| usize::from(part) < PARTS;
+        (known(way.to) && (known(way.from) || way.from == NONE)).then_some(way)
+    }
+}
+
+/// What superblocks took, by number.
+#[derive(Clone, Debug, Default)]
+pub struct Paces {
+    ways: Vec<Vec<Way>>,
+    taken: Vec<Taken>,
+}
+
+/// What one superblock took in all samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    pub runs: u64,
+    pub clocks: u64,
+}
+
+impl Paces {
+    pub fn describe(&mut self, block: usize, ways: Vec<Way>) {
+        if self.ways.len() <= block {
+            self.ways.resize(block + 1, Vec::new());
+        }
+        self.ways[block] = ways;
+    }
+
+    /// The same superblocks, of which none has been played.
+    pub fn described(&self) -> Paces {
+        Paces {
+            ways: self.ways.clone(),
+            taken: Vec::new(),
+        }
+    }
+
+    /// What superblocks took that some sample has met.
+    pub fn all(&self) -> impl Iterator<Item = (usize, Taken)> {
+        self.taken
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(|(_, taken)| taken.runs > 0)
+    }
+
+    fn ways(&self, block: usize) -> &[Way] {
+        self.ways.get(block).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// A processor that nothing keeps waiting but its own instructions: the superblocks of one thread, in a row.
+pub struct Play {
+    /// When each part of the state is there.
+    ready: [u64; PARTS],
+    /// When the last value so far is there.
+    last: u64,
+    instructions: u64,
+    /// Instructions before a superblock, and [`Play::last`] after it, for those that may still be under way.
+    entered: VecDeque<(u64, u64)>,
+    /// No instruction begins before this: those far behind it have ended.
+    floor: u64,
+}
+
+impl Play {
+    pub fn new() -> Play {
+        Play {
+            ready: [0; PARTS],
+            last: 0,
+            instructions: 0,
+            entered: VecDeque::new(),
+            floor: 0,
+        }
+    }
+
+    /// Plays one run of a superblock of so many instructions.
+    pub fn run(&mut self, paces: &mut Paces, block: usize, instructions: u64) {
+        while let Some(&(begun, last)) = self.entered.front()
+            && begun + WINDOW <= self.instructions
+        {
+            self.floor = self.floor.max(last);
+            self.entered.pop_front();
+        }
+        let before = self.last;
+        let mut after: [Option<u64>; PARTS] = [None; PARTS];
+        for way in paces.ways(block) {
+            let from = match way.from {
+                NONE => self.floor,
+                part => self.ready[usize::from(part)].max(self.floor),
+            };
+            let there = from + u64::from(way.clocks);
+            let known = &mut after[usize::from(way.to)];
+            *known = Some(known.map_or(there, |known| known.max(there)));
+        }
+        for (ready, after) in self.ready.iter_mut().zip(after) {
+            if let Some(after) = after {
+                *ready = after;
+                self.last = self.last.max(after);
+            }
+        }
+        self.entered.push_back((self.instructions, self.last));
+        self.instructions += instructions;
+        if paces.taken.len() <= block {
+            paces.taken.resize(block + 1, Taken::default());
+        }
+        let taken = &mut paces.taken[block];
+        taken.runs += 1;
+        taken.clocks += self.last - before;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNTER: u8 = 0;
+    const SUM: u8 = 17;
+
+    fn way(to: u8, from: u8, clocks: u16) -> Way {
+        Way { to, from, clocks }
+    }
+
+    fn played(ways: Vec<Way>, instructions: u64) -> f64 {
+        let mut paces = Paces::default();
+        paces.describe(3, ways);
+        let mut play = Play::new();
+        for _ in 0..1000 {
+            play.run(&mut paces, 3, instructions);
+        }
+        let taken = paces.taken[3];
+        assert_eq!(taken.runs, 1000);
+        taken.clocks as f64 / taken.runs as f64
+    }
+
+    #[test]
+    fn a_loop_takes_as_long_as_what_it_carries_round() {
+        // for (...) sum += a[i]: an addition of 3 clocks waits for the one before, the counter for its own.
+        let summing = vec![way(COUNTER, COUNTER, 1), way(SUM, SUM, 3), way(SUM, COUNTER, 7)];
+        let taken = played(summing, 4);
+        assert!((3.0..3.1).contains(&taken), "{taken}");
+        // for (...) a[i] = b[i]
+        let copying = vec![way(COUNTER, COUNTER, 1), way(2, COUNTER, 4)];
+        let taken = played(copying, 4);
+        assert!((1.0..1.1).contains(&taken), "{taken}");
+        // Chains through one register of four clocks a step.
+        let chasing = vec![way(5, 5, 4)];
+        assert!((4.0..4.1).contains(&played(chasing, 3)));
+    }
+
+    #[test]
+    fn what_waits_for_nothing_is_bounded_by_the_window() {
+        // A long chain that begins anew each time: 100 instructions of which each waits for the one before.
+        let chain = vec![way(1, NONE, 100)];
+        let taken = played(chain.clone(), 100);
+        // Two or three of them are under way at a time.
+        assert!((33.0..51.0).contains(&taken), "{taken}");
+        assert!(played(chain, 224) >= 99.0);
+    }
+
+    #[test]
+    fn words_that_name_no_part_are_refused() {
+        assert_eq!(Way::read(5 | 6 << 8 | 7 << 16), Some(way(5, 6, 7)));
+        assert_eq!(Way::read(5 | 0xff << 8), Some(way(5, NONE, 0)));
+        assert_eq!(Way::read(34), None);
+        assert_eq!(Way::read(1 | 40 << 8), None);
+    }
+}
