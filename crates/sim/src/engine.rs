@@ -5,7 +5,7 @@
 //! [`crate::dynamic`].
 
 use policy::{Interest, Policy};
-use trace::Dependence;
+use trace::{Dependence, Pace};
 
 use crate::cache::{Cache, LINES_MAX};
 use crate::clock::{Spent, Units, units, whole_ns};
@@ -125,12 +125,13 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// `dependences`: of the sites of the input.
+    /// `dependences`, `paces`: of the sites of the input.
     pub fn new(
         config: &Config,
         policy: Box<dyn Policy>,
         traits: Traits,
         dependences: &[Dependence],
+        paces: &[Pace],
     ) -> Result<Self, SimError> {
         let machine = &config.machine;
         let layout = Layout::new(machine)?;
@@ -180,7 +181,7 @@ impl Engine {
             detail: None,
             prefetchers: Prefetchers::new(&layout),
             software_prefetch: SoftwarePrefetch::new(machine, &layout),
-            overlap: Overlap::new(machine, &layout, dependences),
+            overlap: Overlap::new(machine, &layout, dependences, paces),
             classes: config.classes,
             coherent: machine.cpus > 1,
             clock: overlap::period(machine),

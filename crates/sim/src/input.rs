@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use trace::{Dependence, Event, Ref, Timed};
+use trace::{Dependence, Event, Pace, Ref, Timed};
 
 use crate::detail::Names;
 use crate::engine::Traits;
@@ -47,6 +47,10 @@ pub trait Input: Send {
     fn dependences(&self) -> &[Dependence] {
         &[]
     }
+    /// How long instructions take that wait for each other, by site; nothing where that is not known.
+    fn paces(&self) -> &[Pace] {
+        &[]
+    }
     /// What names the input has for addresses, threads and sites.
     fn names(&self) -> Names<'_> {
         Names::default()
@@ -72,6 +76,8 @@ pub struct Streams {
     pub order: Vec<Run>,
     /// Which sites wait for which.
     pub dependences: Vec<Dependence>,
+    /// How long instructions take that wait for each other, by site.
+    pub paces: Vec<Pace>,
 }
 
 impl Streams {
@@ -136,6 +142,10 @@ impl Input for StreamsInput<'_> {
 
     fn dependences(&self) -> &[Dependence] {
         &self.streams.dependences
+    }
+
+    fn paces(&self) -> &[Pace] {
+        &self.streams.paces
     }
 
     fn threads(&self) -> &[ThreadAbout] {

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use machine::Machine;
-use trace::{Dependence, Op};
+use trace::{Dependence, Op, Pace};
 
 use crate::clock::Units;
 use crate::engine::Engine;
@@ -27,6 +27,8 @@ pub struct Overlap {
     store_buffer: usize,
     lanes: Vec<Lane>,
     depends: Depends,
+    /// By site: what an instruction takes beyond [`Overlap::period`], because it waits for others.
+    paces: Vec<Units>,
     /// By instance and place in it: when the line there comes.
     coming: Vec<Vec<Coming>>,
     /// When lines come that are taken in now.
@@ -212,7 +214,7 @@ impl Lane {
 
 impl Overlap {
     /// `None` where each reference waits by itself.
-    pub fn new(machine: &Machine, layout: &Layout, dependences: &[Dependence]) -> Option<Box<Overlap>> {
+    pub fn new(machine: &Machine, layout: &Layout, dependences: &[Dependence], paces: &[Pace]) -> Option<Box<Overlap>> {
         let core = machine.core?;
         let period = period(machine);
         let lane = || Lane {
@@ -231,6 +233,7 @@ impl Overlap {
             store_buffer: core.store_buffer as usize,
             lanes: (0..machine.cpus).map(|_| lane()).collect(),
             depends: Depends::new(dependences),
+            paces: beyond(machine, period, paces),
             coming: layout.places.iter().map(|place| vec![HERE; lines(place)]).collect(),
             comes: HERE,
             at_hand: AtHand::default(),
@@ -247,6 +250,21 @@ impl Overlap {
     }
 }
 
+/// By site: what each of its instructions takes beyond `period`.
+fn beyond(machine: &Machine, period: Units, paces: &[Pace]) -> Vec<Units> {
+    let mut beyond = Vec::new();
+    for Pace { site, clocks } in paces {
+        let takes = crate::clock::units(1000.0 / machine.clock_mhz * f64::from(*clocks) / 1024.0);
+        let more = takes.saturating_sub(period);
+        if more > 0 {
+            let site = *site as usize;
+            beyond.resize(beyond.len().max(site + 1), 0);
+            beyond[site] = more;
+        }
+    }
+    beyond
+}
+
 /// What an instruction takes.
 pub fn period(machine: &Machine) -> Units {
     let each = machine.core.map_or(1.0, |core| core.instructions_per_clock);
@@ -254,6 +272,23 @@ pub fn period(machine: &Machine) -> Units {
 }
 
 impl Engine {
+    /// The instructions of a reference have passed; they may have waited for each other.
+    #[inline(always)]
+    pub fn passed(&mut self, number: u32, site: u32, instructions: u64) {
+        if let Some(overlap) = &mut self.overlap
+            && let Some(&more) = overlap.paces.get(site as usize)
+            && more > 0
+        {
+            let time = more * instructions;
+            let cpu = &mut self.cpus[number as usize];
+            let lane = &mut overlap.lanes[number as usize];
+            lane.entered(cpu.clock, cpu.passed, overlap.period, overlap.window, overlap.ahead);
+            lane.hold_up(cpu.passed, time);
+            cpu.clock += time;
+            cpu.spent.busy += time;
+        }
+    }
+
     /// A piece was found in its first cache, and that is all that there is to it: whether nobody can wait for it.
     #[inline(always)]
     pub fn waits_for_nothing(&self, cpu: u32, fetch: bool, site: u32, place: usize) -> bool {

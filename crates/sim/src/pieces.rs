@@ -82,6 +82,7 @@ impl Engine {
             _ => 1,
         };
         self.work(who.cpu, instructions);
+        self.passed(who.cpu, r.site, instructions);
         // A hint: the program's result does not depend on it.
         if r.op == Op::Prefetch {
             self.software_prefetch_asked::<COHERENT>(who, r.addr);

@@ -294,7 +294,7 @@ pub fn pool(config: &Config) -> Result<rayon::ThreadPool, SimError> {
 
 fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> Result<Simulated, SimError> {
     let mut input = open()?;
-    let mut engine = Engine::new(config, one.policy, input.traits(), input.dependences())?;
+    let mut engine = Engine::new(config, one.policy, input.traits(), input.dependences(), input.paces())?;
     engine.homes.hints = one.hints;
     engine.homes.placements = config.detail.placements.then(Vec::new);
     engine.begin_slots(one.plan, &input.names())?;

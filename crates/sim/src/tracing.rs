@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use trace::{OrderStream, ThreadStream, Trace};
+use trace::{OrderStream, Pace, ThreadStream, Trace};
 
 use crate::detail::Names;
 use crate::engine::Traits;
@@ -93,6 +93,10 @@ impl Input for TraceInput {
 
     fn repeats(&self) -> bool {
         true
+    }
+
+    fn paces(&self) -> &[Pace] {
+        self.trace.paces()
     }
 
     fn again(&mut self, thread: u32, batch: &mut Batch) -> Result<(), SimError> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use trace::{Batch, Event, Ref, Timed, Trace};
+use trace::{Batch, Dependence, Event, Pace, Ref, Timed, Trace};
 
 use super::Reordered;
 use super::gather::{Reader, append, bucket, gather};
@@ -71,6 +71,14 @@ impl Input for ReorderedInput {
     fn next_run(&mut self) -> Result<Option<Run>, SimError> {
         // Streams are as long as they were, and are taken in the same portions.
         self.plain.next_run()
+    }
+
+    fn dependences(&self) -> &[Dependence] {
+        self.plain.dependences()
+    }
+
+    fn paces(&self) -> &[Pace] {
+        self.plain.paces()
     }
 
     fn names(&self) -> Names<'_> {

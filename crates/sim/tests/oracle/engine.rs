@@ -114,6 +114,7 @@ fn streams(program: &Program) -> Streams {
         threads,
         order,
         dependences: program.dependences.clone(),
+        paces: program.paces.clone(),
     }
 }
 

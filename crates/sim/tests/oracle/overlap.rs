@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use sim::Detail;
-use trace::{Dependence, Event, Op};
+use trace::{Dependence, Event, Op, Pace};
 
 use crate::both::{self, Agreed, Setup};
 use crate::conservation;
@@ -124,6 +124,33 @@ fn the_window_bounds_what_goes_on() {
     outcome.time("local_stall", 100 + 1);
 }
 
+/// Additions that wait for each other take their time, but do not hold back loads that they do not concern.
+#[test]
+fn instructions_that_wait_for_each_other() {
+    let paced = |mut program: Program, clocks| {
+        program.paces = vec![Pace { site: 1, clocks }];
+        program
+    };
+    // Ten instructions of a clock each, four clocks where they wait for each other.
+    let near = || {
+        let mut program = Program::new(1);
+        for _ in 0..10 {
+            program.push_at(0, 1, Op::Read, 0, 8);
+        }
+        program
+    };
+    run(&machine(100, 10, 8), &paced(near(), 4 * 1024)).time("busy", 40);
+    run(&machine(100, 10, 8), &paced(near(), 512)).time("busy", 10);
+    // Ten misses are under way together meanwhile: the first comes at 101 ns, all others while instructions wait.
+    let outcome = run(&machine(100, 10, 8), &paced(loads(10, 0), 4 * 1024));
+    outcome.time("busy", 40);
+    outcome.time("total", 101 + 9 * 4);
+    // Nor does a machine that does not overlap know of it.
+    let mut plain = machine(100, 10, 8);
+    plain.core = None;
+    run(&plain, &paced(near(), 4 * 1024)).time("busy", 10);
+}
+
 #[test]
 fn work_hides_what_fits_into_the_window() {
     let outcome = run(&machine(1000, 10, 8), &loads(10, 99));
@@ -206,7 +233,10 @@ fn what_is_prefetched_takes_its_time() {
 /// Programs whose sites wait for one another in some way.
 fn dependent(program: impl Strategy<Value = Program>) -> impl Strategy<Value = Program> {
     let on = vec((0..5u32, vec(0..5u32, 1..4)), 0..5);
-    (program, on).prop_map(|(mut program, on)| {
+    let paces = vec((0..5u32, select(vec![0u32, 100, 1024, 4096, 5000])), 0..4);
+    (program, on, paces).prop_map(|(mut program, on, paces)| {
+        let paces: std::collections::BTreeMap<u32, u32> = paces.into_iter().collect();
+        program.paces = paces.into_iter().map(trace::Pace::from).collect();
         let on: std::collections::BTreeMap<u32, Vec<u32>> = on.into_iter().collect();
         program.dependences = on.into_iter().map(|(site, on)| Dependence { site, on }).collect();
         program

@@ -141,6 +141,7 @@ pub fn programs(threads: u32, length: usize) -> impl Strategy<Value = Program> {
                 counts_instructions: counts,
                 has_fetches: fetches,
                 dependences: Vec::new(),
+                paces: Vec::new(),
                 items: items.collect(),
             }
         })

@@ -104,7 +104,13 @@ pub struct Hierarchy {
 }
 
 impl Hierarchy {
-    pub fn new(machine: &Machine, seed: u64, classes: bool, dependences: &[trace::Dependence]) -> Hierarchy {
+    pub fn new(
+        machine: &Machine,
+        seed: u64,
+        classes: bool,
+        dependences: &[trace::Dependence],
+        paces: &[trace::Pace],
+    ) -> Hierarchy {
         let mut instances = Vec::new();
         for (kind, cache) in machine.caches.iter().enumerate() {
             let sharers = cache.cpus_per_instance.min(machine.cpus);
@@ -132,7 +138,7 @@ impl Hierarchy {
             .filter_map(|(number, instance)| Some((number, Streams::new(instance.cache.prefetch?))))
             .collect();
         Hierarchy {
-            overlap: Overlap::new(machine, dependences),
+            overlap: Overlap::new(machine, dependences, paces),
             near: false,
             tlb: 0,
             streams,

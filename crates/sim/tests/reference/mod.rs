@@ -143,7 +143,13 @@ pub fn simulate(
     let mut model = Model {
         machine,
         program,
-        hierarchy: Hierarchy::new(machine, choices.seed, choices.classes, &program.dependences),
+        hierarchy: Hierarchy::new(
+            machine,
+            choices.seed,
+            choices.classes,
+            &program.dependences,
+            &program.paces,
+        ),
         pages: Pages::new(machine, policy),
         tlbs: (0..machine.cpus)
             .filter_map(|_| machine.tlb.as_ref().map(Tlb::new))
@@ -279,6 +285,9 @@ impl Model<'_> {
                     overlap.reference(thread, *site);
                 }
                 let mut took = instructions * self.clocks_period;
+                if let Some(overlap) = &mut self.hierarchy.overlap {
+                    took += overlap.wait_for_each_other(cpu, *site, instructions);
+                }
                 self.cpus[cpu].time.busy += took;
                 if *op == Op::Prefetch {
                     return Ok(took + self.prefetch(cpu, thread, *addr, clock + took));

@@ -64,6 +64,8 @@ pub struct Overlap {
     pub period: u64,
     cpus: Vec<Cpu>,
     depends: HashMap<u32, Vec<u32>>,
+    /// By site, what an instruction takes beyond the period.
+    paces: HashMap<u32, u64>,
     /// By thread and site, when the last load came.
     came: HashMap<(u32, u32), u64>,
     pub at_hand: Reference,
@@ -79,13 +81,19 @@ fn room(times: &[u64], room: usize) -> u64 {
 }
 
 impl Overlap {
-    pub fn new(machine: &Machine, depends: &[trace::Dependence]) -> Option<Overlap> {
+    pub fn new(machine: &Machine, depends: &[trace::Dependence], paces: &[trace::Pace]) -> Option<Overlap> {
         let core = machine.core?;
+        let period = super::units(1000.0 / machine.clock_mhz / core.instructions_per_clock);
+        let beyond = |pace: &trace::Pace| {
+            let takes = super::units(1000.0 / machine.clock_mhz * f64::from(pace.clocks) / 1024.0);
+            (pace.site, takes.saturating_sub(period))
+        };
         Some(Overlap {
             window: core.window as usize,
             outstanding: core.outstanding as usize,
             store_buffer: core.store_buffer as usize,
-            period: super::units(1000.0 / machine.clock_mhz / core.instructions_per_clock),
+            period,
+            paces: paces.iter().map(beyond).collect(),
             cpus: vec![
                 Cpu {
                     left: vec![0],
@@ -124,6 +132,13 @@ impl Overlap {
             last += self.period;
             cpu.left.push(last);
         }
+    }
+
+    /// The instructions of a reference, which have passed, wait for each other. Returns how long.
+    pub fn wait_for_each_other(&mut self, cpu: usize, site: u32, count: u64) -> u64 {
+        let time = count * self.paces.get(&site).copied().unwrap_or(0);
+        *self.cpus[cpu].left.last_mut().expect("there is one") += time;
+        time
     }
 
     /// A reference begins.

@@ -26,6 +26,8 @@ pub struct Program {
     pub has_fetches: bool,
     /// Whose addresses come from what loads brought.
     pub dependences: Vec<trace::Dependence>,
+    /// How long instructions take that wait for each other.
+    pub paces: Vec<trace::Pace>,
     pub items: Vec<(u32, Item)>,
 }
 
@@ -93,8 +95,8 @@ impl Program {
     /// One item a line, in the text format where it has one.
     pub fn text(&self) -> String {
         let mut text = format!(
-            "# threads of processes {:?}, instructions {}, fetches {}, {:?}\n",
-            self.spaces, self.counts_instructions, self.has_fetches, self.dependences
+            "# threads of processes {:?}, instructions {}, fetches {}, {:?}, {:?}\n",
+            self.spaces, self.counts_instructions, self.has_fetches, self.dependences, self.paces
         );
         for (thread, item) in &self.items {
             let _ = match item {
