@@ -27,12 +27,22 @@
 enum { OP_READ = 0, OP_WRITE = 1, OP_MODIFY = 2, OP_PREFETCH = 3 };
 /* Bits of an address that a program can have: what it asks the processor to prefetch beyond them is nothing. */
 enum { ADDRESS_BITS = 47 };
-enum { INSNS_MAX = 1024, REFS_MAX = 2048, EXITS_MAX = 512 };
+enum { INSNS_MAX = 1024, REFS_MAX = 2048, EXITS_MAX = 512, WRITES_MAX = 512 };
 
 struct RefInfo {
    UShort insn;
    UShort size;
    UChar op;
+   ULong address; /* what it comes from (flow.c) */
+   ULong data;    /* the same of what is written */
+};
+
+/* An integer register that has come to hold something else. */
+struct WriteInfo {
+   UShort insn;
+   UChar number;
+   UInt exits; /* so many are before it */
+   ULong origin;
 };
 
 struct ExitInfo {
@@ -55,6 +65,8 @@ static struct {
    UInt refs;
    struct ExitInfo exit[EXITS_MAX];
    UInt exits;
+   struct WriteInfo write[WRITES_MAX];
+   UInt writes;
 
    /* The reference that a write to the same place by the same instruction would turn into a
       modification: the last one, if it was an unconditional read. */
@@ -141,12 +153,14 @@ static void saw_instruction(Addr pc, UInt bytes)
 }
 
 /* A reference by the current instruction to `addr`, an atom; performed only if `guard` (NULL:
-   always). The store of its address is emitted here, before the access itself. */
-static void saw_reference(UInt op, IRExpr* addr, Int size, IRExpr* guard)
+   always). `data`: what is written, if it is one value. The store of its address is emitted here, before the access
+   itself. */
+static void saw_reference(UInt op, IRExpr* addr, Int size, IRExpr* guard, IRExpr* data)
 {
    if (op != OP_READ && guard == NULL && b.last_read != NULL &&
        b.ref[b.refs - 1].size == size && eqIRAtom(b.last_read, addr)) {
       b.ref[b.refs - 1].op = OP_MODIFY;
+      b.ref[b.refs - 1].data = data ? flow_origin(data) : 0;
       b.last_read = NULL;
       return;
    }
@@ -157,6 +171,8 @@ static void saw_reference(UInt op, IRExpr* addr, Int size, IRExpr* guard)
    b.ref[b.refs].insn = b.insns - 1;
    b.ref[b.refs].size = size;
    b.ref[b.refs].op = op;
+   b.ref[b.refs].address = op == OP_PREFETCH ? 0 : flow_origin(addr);
+   b.ref[b.refs].data = data ? flow_origin(data) : 0;
    b.refs++;
    b.last_read = op == OP_READ && guard == NULL ? addr : NULL;
    if (b.out) {
@@ -210,7 +226,7 @@ static void saw_prefetch(Addr pc, UInt bytes)
       addStmtToIRSB(b.out, IRStmt_WrTmp(possible, IRExpr_Binop(Iop_CmpEQ64, high, constant(0))));
       guard = IRExpr_RdTmp(possible);
    }
-   saw_reference(OP_PREFETCH, address, 1, guard);
+   saw_reference(OP_PREFETCH, address, 1, guard, NULL);
 }
 
 static void saw_statement(IRStmt* s, IRTypeEnv* types)
@@ -222,23 +238,23 @@ static void saw_statement(IRStmt* s, IRTypeEnv* types)
    case Ist_WrTmp: {
       IRExpr* e = s->Ist.WrTmp.data;
       if (e->tag == Iex_Load)
-         saw_reference(OP_READ, e->Iex.Load.addr, sizeofIRType(e->Iex.Load.ty), NULL);
+         saw_reference(OP_READ, e->Iex.Load.addr, sizeofIRType(e->Iex.Load.ty), NULL, NULL);
       break;
    }
    case Ist_Store:
       saw_reference(OP_WRITE, s->Ist.Store.addr,
-                    sizeofIRType(typeOfIRExpr(types, s->Ist.Store.data)), NULL);
+                    sizeofIRType(typeOfIRExpr(types, s->Ist.Store.data)), NULL, s->Ist.Store.data);
       break;
    case Ist_LoadG: {
       IRLoadG* g = s->Ist.LoadG.details;
       IRType result = Ity_INVALID, type = Ity_INVALID;
       typeOfIRLoadGOp(g->cvt, &result, &type);
-      saw_reference(OP_READ, g->addr, sizeofIRType(type), g->guard);
+      saw_reference(OP_READ, g->addr, sizeofIRType(type), g->guard, NULL);
       break;
    }
    case Ist_StoreG: {
       IRStoreG* g = s->Ist.StoreG.details;
-      saw_reference(OP_WRITE, g->addr, sizeofIRType(typeOfIRExpr(types, g->data)), g->guard);
+      saw_reference(OP_WRITE, g->addr, sizeofIRType(typeOfIRExpr(types, g->data)), g->guard, NULL);
       break;
    }
    case Ist_CAS: {
@@ -248,16 +264,16 @@ static void saw_statement(IRStmt* s, IRTypeEnv* types)
       Int size = sizeofIRType(typeOfIRExpr(types, cas->dataLo));
       if (cas->dataHi != NULL)
          size *= 2;
-      saw_reference(OP_MODIFY, cas->addr, size, NULL);
+      saw_reference(OP_MODIFY, cas->addr, size, NULL, NULL);
       break;
    }
    case Ist_LLSC:
       if (s->Ist.LLSC.storedata == NULL)
          saw_reference(OP_READ, s->Ist.LLSC.addr,
-                       sizeofIRType(typeOfIRTemp(types, s->Ist.LLSC.result)), NULL);
+                       sizeofIRType(typeOfIRTemp(types, s->Ist.LLSC.result)), NULL, NULL);
       else
          saw_reference(OP_WRITE, s->Ist.LLSC.addr,
-                       sizeofIRType(typeOfIRExpr(types, s->Ist.LLSC.storedata)), NULL);
+                       sizeofIRType(typeOfIRExpr(types, s->Ist.LLSC.storedata)), NULL, NULL);
       b.last_read = NULL;
       break;
    case Ist_Dirty: {
@@ -268,7 +284,7 @@ static void saw_statement(IRStmt* s, IRTypeEnv* types)
       if (guard && guard->tag == Iex_Const && guard->Iex.Const.con->Ico.U1)
          guard = NULL;
       if (d->mFx != Ifx_None)
-         saw_reference(op, d->mAddr, d->mSize, guard);
+         saw_reference(op, d->mAddr, d->mSize, guard, NULL);
       break;
    }
    case Ist_Exit:
@@ -279,11 +295,38 @@ static void saw_statement(IRStmt* s, IRTypeEnv* types)
    }
 }
 
+/* After a statement was seen the first time: what flows. Registers that are written twice before anybody can leave
+   count once. */
+static void saw_flow(IRStmt* s, IRTypeEnv* types)
+{
+   ULong origin = 0;
+   UInt i;
+   Int number = flow_statement(s, types, b.refs, &origin);
+   if (number < 0)
+      return;
+   for (i = 0; i < b.writes; i++)
+      if (b.write[i].number == number && b.write[i].exits == b.exits)
+         break;
+   if (i == WRITES_MAX) {
+      b.overflow = True;
+      return;
+   }
+   b.write[i].insn = b.insns - 1;
+   b.write[i].number = number;
+   b.write[i].exits = b.exits;
+   b.write[i].origin = origin;
+   b.writes += i == b.writes;
+}
+
 /* Walks the statements from `first` on; with b.out, copies them too. */
 static void walk(IRSB* in, Int first)
 {
    Int i;
    b.insns = b.refs = 0;
+   if (!b.out) {
+      b.writes = 0;
+      flow_begin();
+   }
    b.last_read = NULL;
    b.committed_exit = -1;
    for (i = first; i < in->stmts_used; i++) {
@@ -291,6 +334,8 @@ static void walk(IRSB* in, Int first)
       if (!s || s->tag == Ist_NoOp)
          continue;
       saw_statement(s, in->tyenv);
+      if (!b.out)
+         saw_flow(s, in->tyenv);
       emit(s);
       if (instrument_prefetches && s->tag == Ist_IMark)
          saw_prefetch(s->Ist.IMark.addr, s->Ist.IMark.len);
@@ -309,19 +354,33 @@ static void mark_exits(void)
    }
 }
 
+/* Words that it takes to describe the superblock. */
+static UInt described(void)
+{
+   return 2 + b.insns + 3 * b.refs + b.exits + 2 * b.writes;
+}
+
 static void announce(ULong number)
 {
-   ULong* w = ring_record(RECORD_BLOCK, 2 + b.insns + b.refs + b.exits);
+   ULong* w = ring_record(RECORD_BLOCK, described());
    ULong reads = 0;
    UInt i;
    *w++ = number;
-   *w++ = b.insns | (ULong)b.refs << 16 | (ULong)b.exits << 32;
+   *w++ = b.insns | (ULong)b.refs << 16 | (ULong)b.exits << 32 | (ULong)b.writes << 48;
    for (i = 0; i < b.insns; i++)
       *w++ = b.pc[i] | (ULong)b.bytes[i] << 56;
    for (i = 0; i < b.refs; i++)
       *w++ = b.ref[i].insn | (ULong)b.ref[i].size << 16 | (ULong)b.ref[i].op << 32;
    for (i = 0; i < b.exits; i++)
       *w++ = b.exit[i].refs | (ULong)b.exit[i].insns << 16 | (ULong)b.exit[i].marked << 32;
+   for (i = 0; i < b.refs; i++) {
+      *w++ = b.ref[i].address;
+      *w++ = b.ref[i].data;
+   }
+   for (i = 0; i < b.writes; i++) {
+      *w++ = b.write[i].insn | (ULong)b.write[i].number << 16;
+      *w++ = b.write[i].origin;
+   }
    ring_commit();
    for (i = 0; i < b.refs && i < 64; i++)
       reads |= (ULong)(b.ref[i].op != OP_WRITE && b.ref[i].op != OP_MODIFY) << i;
@@ -345,7 +404,7 @@ IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* lay
    b.overflow = False;
    walk(in, first);
    /* No translation comes near these bounds: Valgrind's own are lower. */
-   tl_assert(!b.overflow && 2 + b.insns + b.refs + b.exits < BLOCK_WORDS_MAX);
+   tl_assert(!b.overflow && described() < BLOCK_WORDS_MAX);
    mark_exits();
    announce(next_number);
    latency_of_block(next_number, in, first);

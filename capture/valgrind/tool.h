@@ -67,6 +67,15 @@ IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* lay
 /* Whether software prefetches are to be recorded. */
 extern Bool instrument_prefetches;
 
+/* ---- flow.c: where addresses come from ---- */
+/* A superblock begins, to be looked at statement by statement. */
+void flow_begin(void);
+/* What an atom comes from by now. */
+ULong flow_origin(IRExpr* e);
+/* The next statement, after which the superblock has `refs` references: those that load are the last of them. Returns
+   the integer register that it writes, with what that comes from by then; -1 if there is none, or nothing changes. */
+Int flow_statement(IRStmt* s, IRTypeEnv* types, UInt refs, ULong* origin);
+
 /* ---- prefetch.c ---- */
 /* Where a prefetch goes: offsets of registers in the guest's state, -1 for none. */
 struct Prefetch {

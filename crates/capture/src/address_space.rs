@@ -8,6 +8,7 @@ use trace::{Allocation, Array, Event, Frame, Stack, StackId, Thread, ThreadId};
 use crate::allocation::Allocations;
 use crate::block::{Blocks, Malformed};
 use crate::differences::Differences;
+use crate::flow::Dependences;
 use crate::module::{Mapping, Mappings};
 use crate::output::Output;
 use crate::pace::{self, Paces, Play, Way};
@@ -46,6 +47,8 @@ pub struct Commons {
     pub notes: Vec<String>,
     /// What Valgrind makes different.
     pub differences: Differences,
+    /// Which loads addresses come from.
+    pub dependences: Dependences,
 }
 
 /// What an address space wants done that concerns others.
@@ -215,6 +218,7 @@ impl AddressSpace {
         if pace::is_sample(self.slots) && !self.paused {
             self.play(words);
         }
+        commons.dependences.follow(&self.blocks, words, self.slots);
         Ok(())
     }
 

@@ -11,6 +11,8 @@ pub struct Block {
     pub insns: u16,
     first_exit: u32,
     exits: u16,
+    first_write: u32,
+    writes: u16,
     /// Instructions after its last reference.
     pub tail: u16,
     /// Whether its sites have numbers yet: they get them when it is first recorded.
@@ -33,6 +35,46 @@ struct Instruction {
     site: SiteId,
 }
 
+/// What a value comes from: the tool's word (`capture/valgrind/flow.c`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin(u64);
+
+impl Origin {
+    /// The integer registers at the superblock's entry.
+    pub fn registers(self) -> impl Iterator<Item = usize> {
+        (0..REGISTERS).filter(move |number| self.0 >> number & 1 != 0)
+    }
+
+    /// The superblock's references that load.
+    pub fn loads(self) -> impl Iterator<Item = usize> {
+        [16, 32, 48]
+            .into_iter()
+            .filter_map(move |shift| usize::from((self.0 >> shift) as u16).checked_sub(1))
+    }
+
+    pub fn is_nothing(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Integer registers.
+pub const REGISTERS: usize = 16;
+
+/// What an address and the value that is written to it come from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Flow {
+    pub address: Origin,
+    pub data: Origin,
+}
+
+/// A register that has come to hold something else.
+#[derive(Clone, Copy, Debug)]
+pub struct RegisterWrite {
+    pub insn: u16,
+    pub number: u8,
+    pub origin: Origin,
+}
+
 /// The superblocks of an address space, by number.
 #[derive(Clone, Default)]
 pub struct Blocks {
@@ -42,6 +84,8 @@ pub struct Blocks {
     templates: Vec<Ref>,
     /// The instruction of each, counted in its superblock.
     insn_of: Vec<u16>,
+    flows: Vec<Flow>,
+    writes: Vec<RegisterWrite>,
     exits: Vec<Exit>,
     instructions: Vec<Instruction>,
 }
@@ -57,13 +101,15 @@ impl Blocks {
             return Err(Malformed);
         };
         let number = usize::try_from(*number).map_err(|_| Malformed)?;
-        let [insns, refs, exits] = [0, 16, 32].map(|shift| (counts >> shift) as u16);
-        let (ni, nr, ne) = (usize::from(insns), usize::from(refs), usize::from(exits));
-        if number != self.blocks.len() || rest.len() != ni + nr + ne || ni == 0 || ne == 0 {
+        let [insns, refs, exits, writes] = [0, 16, 32, 48].map(|shift| (counts >> shift) as u16);
+        let [ni, nr, ne, nw] = [insns, refs, exits, writes].map(usize::from);
+        if number != self.blocks.len() || rest.len() != ni + 3 * nr + ne + 2 * nw || ni == 0 || ne == 0 {
             return Err(Malformed);
         }
         let (insn_words, rest) = rest.split_at(ni);
-        let (ref_words, exit_words) = rest.split_at(nr);
+        let (ref_words, rest) = rest.split_at(nr);
+        let (exit_words, rest) = rest.split_at(ne);
+        let (flow_words, write_words) = rest.split_at(2 * nr);
         let mut block = Block {
             first_ref: self.templates.len() as u32,
             refs,
@@ -71,6 +117,8 @@ impl Blocks {
             insns,
             first_exit: self.exits.len() as u32,
             exits,
+            first_write: self.writes.len() as u32,
+            writes,
             tail: insns,
             named: false,
         };
@@ -120,6 +168,24 @@ impl Blocks {
             }
             self.exits.push(exit);
         }
+        for words in flow_words.chunks_exact(2) {
+            let [address, data] = [Origin(words[0]), Origin(words[1])];
+            if [address, data]
+                .into_iter()
+                .flat_map(Origin::loads)
+                .any(|load| load >= nr)
+            {
+                return Err(Malformed);
+            }
+            self.flows.push(Flow { address, data });
+        }
+        for words in write_words.chunks_exact(2) {
+            let (insn, number, origin) = (words[0] as u16, (words[0] >> 16) as u8, Origin(words[1]));
+            if insn >= insns || usize::from(number) >= REGISTERS || origin.loads().any(|load| load >= nr) {
+                return Err(Malformed);
+            }
+            self.writes.push(RegisterWrite { insn, number, origin });
+        }
         self.blocks.push(block);
         Ok(())
     }
@@ -140,6 +206,16 @@ impl Blocks {
     #[inline(always)]
     pub fn templates(&self, block: &Block) -> &[Ref] {
         &self.templates[block.first_ref as usize..][..usize::from(block.refs)]
+    }
+
+    /// What the addresses of a superblock's references come from.
+    pub fn flows(&self, block: &Block) -> &[Flow] {
+        &self.flows[block.first_ref as usize..][..usize::from(block.refs)]
+    }
+
+    /// The registers that a superblock writes, in their order.
+    pub fn register_writes(&self, block: &Block) -> &[RegisterWrite] {
+        &self.writes[block.first_write as usize..][..usize::from(block.writes)]
     }
 
     /// What the writer needs of a superblock whose sites have numbers.
@@ -231,7 +307,7 @@ mod tests {
     fn descriptor(number: u64) -> Vec<u64> {
         vec![
             number,
-            3 | 2 << 16 | 2 << 32,
+            3 | 2 << 16 | 2 << 32 | 1 << 48,
             0x1000 | 4 << 56,
             0x1004 | 2 << 56,
             0x1006 | 3 << 56,
@@ -239,7 +315,30 @@ mod tests {
             2 | 4 << 16 | 1 << 32,
             1 | 2 << 16,
             2 | 3 << 16,
+            1 << 3,
+            0,
+            1 << 16,
+            1,
+            1 | 7 << 16,
+            1 << 16,
         ]
+    }
+
+    #[test]
+    fn a_superblock_says_what_addresses_come_from() {
+        let mut blocks = Blocks::default();
+        blocks.define(&descriptor(0)).unwrap();
+        let block = *blocks.get(0).unwrap();
+        let flows = blocks.flows(&block);
+        assert_eq!(flows[0].address.registers().collect::<Vec<_>>(), [3]);
+        assert_eq!(flows[1].address.loads().collect::<Vec<_>>(), [0]);
+        assert_eq!(flows[1].data.registers().collect::<Vec<_>>(), [0]);
+        assert!(flows[0].data.is_nothing());
+        let writes = blocks.register_writes(&block);
+        assert_eq!((writes.len(), writes[0].insn, writes[0].number), (1, 1, 7));
+        let mut wrong = descriptor(1);
+        wrong[13] = 3 << 16;
+        assert_eq!(blocks.define(&wrong), Err(Malformed), "a reference beyond the last");
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod connection;
 mod differences;
 mod dwarf;
 mod elf;
+mod flow;
 mod folder;
 mod journal;
 mod launch;

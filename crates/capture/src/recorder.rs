@@ -137,6 +137,11 @@ fn take_down(
         ));
     }
     symbols::write(options, &mut tree, &mut notes);
+    // Where sites have no program counters, one is many.
+    if options.pcs {
+        let dependences = std::mem::take(&mut tree.commons.dependences).table();
+        tree.out.writer().dependences(dependences);
+    }
     let (finished, seen) = tree.out.finish();
     let (summary, failure) = match finished {
         Ok(summary) => (summary, stopped),

@@ -151,7 +151,8 @@ impl Depends {
         let (Some(on), Some(came)) = (self.on.get(site as usize), self.came.get(thread as usize)) else {
             return 0;
         };
-        on.iter().map(|&number| came[number as usize]).max().unwrap_or(0)
+        let came = |number: &u32| came.get(*number as usize).copied();
+        on.iter().filter_map(came).max().unwrap_or(0)
     }
 
     /// A load comes; `first`: the first piece of its reference.
@@ -162,7 +163,11 @@ impl Depends {
         };
         let thread = thread as usize;
         if self.came.len() <= thread {
-            self.came.resize(thread + 1, vec![0; self.count]);
+            self.came.resize(thread + 1, Vec::new());
+        }
+        // Many threads never run what others wait for.
+        if self.came[thread].is_empty() {
+            self.came[thread] = vec![0; self.count];
         }
         let came = &mut self.came[thread][number as usize];
         *came = if first { at } else { at.max(*came) };

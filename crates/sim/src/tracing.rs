@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use trace::{OrderStream, Pace, ThreadStream, Trace};
+use trace::{Dependence, OrderStream, Pace, ThreadStream, Trace};
 
 use crate::detail::Names;
 use crate::engine::Traits;
@@ -65,6 +65,10 @@ impl Input for TraceInput {
             counts_instructions: self.trace.header().counts_instructions,
             has_fetches: self.trace.header().has_fetches,
         }
+    }
+
+    fn dependences(&self) -> &[Dependence] {
+        self.trace.dependences().unwrap_or_default()
     }
 
     fn threads(&self) -> &[ThreadAbout] {

@@ -1,7 +1,9 @@
 //! Which sites wait for which: where addresses come from.
 
+use serde::{Deserialize, Serialize};
+
 /// A site whose addresses mostly come from what loads brought: it cannot begin before they have.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dependence {
     pub site: u32,
     /// The sites of those loads, in ascending order.

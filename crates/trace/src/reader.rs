@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::block::{FILE_HEAD, Kind, check_file_head};
 use crate::cat::Cat;
+use crate::dependence::Dependence;
 use crate::error::{Damage, TraceError, within};
 use crate::limits;
 use crate::model::{Array, Header, Location, Module, Pace, Process, Site, Stack, Symbol, Thread, ThreadId};
@@ -141,6 +142,11 @@ impl Trace {
         &self.tables.tables.arrays
     }
 
+    /// The sites whose addresses come from what loads brought, in ascending order; `None` where nothing is known of that.
+    pub fn dependences(&self) -> Option<&[Dependence]> {
+        self.tables.tables.dependences.as_deref()
+    }
+
     /// References of all threads.
     pub fn references(&self) -> u64 {
         self.tables.refs
@@ -272,6 +278,7 @@ impl Loaded {
         };
         self.tables
             .check()
+            .and_then(|()| self.tables.check_dependences(self.sites.len(), self.salvage))
             .map_err(|what| TraceError::damaged(FILE_HEAD, what))?;
         // How many references of each thread the chunks before hold.
         let mut so_far = vec![0; self.tables.threads.len()];

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::dependence::Dependence;
 use crate::error::{TraceError, within};
 use crate::limits;
 use crate::model::{Array, Header, Location, Module, Op, Pace, Process, Site, Stack, Symbol, Thread};
@@ -10,7 +11,7 @@ use crate::varint::{Cursor, put, put_signed};
 /// What a Tables block adds. Of processes, threads and stacks the place in the table is their
 /// number, so the block says where its first one goes.
 #[derive(Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct Tables {
     /// Replaces what the Header block says: an importer learns some of it at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,6 +41,9 @@ pub struct Tables {
     pub arrays: Vec<Array>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paces: Vec<Pace>,
+    /// `None`: nothing is known of where addresses come from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dependences: Option<Vec<Dependence>>,
 }
 
 fn nothing(number: &usize) -> bool {
@@ -58,6 +62,7 @@ impl Tables {
             && self.locations.is_empty()
             && self.arrays.is_empty()
             && self.paces.is_empty()
+            && self.dependences.is_none()
     }
 
     /// As JSON blocks, none of them longer than a block of tables may be.
@@ -94,6 +99,7 @@ impl Tables {
             locations: cut(&mut self.locations),
             arrays: cut(&mut self.arrays),
             paces: cut(&mut self.paces),
+            dependences: self.dependences.as_mut().map(cut).filter(|back| !back.is_empty()),
         };
         (!back.is_empty()).then_some((self, back))
     }
@@ -151,6 +157,9 @@ impl Tables {
         self.locations.append(&mut more.locations);
         self.arrays.append(&mut more.arrays);
         self.paces.append(&mut more.paces);
+        if let Some(mut more) = more.dependences {
+            self.dependences.get_or_insert_default().append(&mut more);
+        }
         Ok(())
     }
 
@@ -168,6 +177,25 @@ impl Tables {
                 self.processes.len()
             )),
             None => Ok(()),
+        }
+    }
+
+    /// Whether the sites that wait for others, and those, are below `sites`. Where that is to be mended, others are left
+    /// out.
+    pub fn check_dependences(&mut self, sites: usize, mend: bool) -> Result<(), String> {
+        let Some(dependences) = &mut self.dependences else {
+            return Ok(());
+        };
+        let known = |dependence: &Dependence| {
+            let mut named = dependence.on.iter().chain([&dependence.site]);
+            named.all(|site| (*site as usize) < sites)
+        };
+        if mend {
+            dependences.retain(known);
+        }
+        match dependences.iter().all(known) {
+            true => Ok(()),
+            false => Err(format!("a dependence names a site that is not one of the {sites}")),
         }
     }
 }

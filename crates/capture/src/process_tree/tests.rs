@@ -14,6 +14,8 @@ fn block(number: u64, pc: u64, op: u64) -> Vec<u64> {
         pc | 4 << 56,
         8 << 16 | op << 32,
         1 | 1 << 16,
+        0,
+        0,
     ];
     record(record::BLOCK, &payload)
 }

@@ -1,6 +1,7 @@
 //! The tables of a trace: what is known of processes, threads, sites, stacks and names.
 
 use super::{Buffer, WAITING, Writer};
+use crate::dependence::Dependence;
 use crate::model::{
     Array, Header, Location, Module, Pace, Process, Site, SiteId, Stack, StackId, Symbol, Thread, ThreadId,
 };
@@ -67,6 +68,17 @@ impl Writer {
 
     pub fn paces(&mut self, paces: impl IntoIterator<Item = Pace>) {
         let new = add(&mut self.register.new.paces, paces);
+        self.gained(new);
+    }
+
+    /// Where addresses come from, as far as it was seen; in ascending order of the sites.
+    pub fn dependences(&mut self, dependences: Vec<Dependence>) {
+        let new = dependences.len();
+        self.register
+            .new
+            .dependences
+            .get_or_insert_default()
+            .extend(dependences);
         self.gained(new);
     }
 

@@ -1,0 +1,251 @@
+//! Which loads addresses come from: data flow, followed through samples of the words.
+//!
+//! The tool describes for each superblock from which of its loads, and from which registers at its entry, an address or a
+//! register comes. Here registers are followed from superblock to superblock, thread by thread, and values through
+//! memory, from the store to the load that reads it back (`push` and `pop`, variables of unoptimised programs). That is
+//! done for the beginning of each slot of the ring, and for all of the first few slots, so that what a program does only
+//! once is seen, too.
+//!
+//! What a load brought more than [`RECENT`] instructions ago does not count: whoever needs it does not wait for it.
+
+use std::collections::HashMap;
+
+use trace::{Dependence, SiteId};
+
+use crate::block::{Blocks, Flow, Origin, REGISTERS};
+use crate::wire;
+use crate::wire::record;
+
+/// Slots of a process that are followed as a whole.
+const WHOLE: u64 = 4;
+/// Words that are followed of each other one.
+const SAMPLE: usize = 4096;
+/// Instructions after which what was loaded is there: more than processors have under way.
+const RECENT: u64 = 1024;
+/// Loads that a value is known to come from.
+const MOST: usize = 4;
+/// Values in memory that are followed in a thread.
+const STORED: usize = 4096;
+/// Sites that are counted as those that others wait for, each.
+const COUNTED: usize = 16;
+
+/// The loads that a value comes from, and at which instruction each was.
+#[derive(Clone, Copy, Debug, Default)]
+struct Loads {
+    count: u8,
+    loads: [(SiteId, u64); MOST],
+}
+
+impl Loads {
+    fn get(&self) -> &[(SiteId, u64)] {
+        &self.loads[..usize::from(self.count)]
+    }
+
+    fn add(&mut self, site: SiteId, at: u64) {
+        let count = usize::from(self.count);
+        if let Some(known) = self.loads[..count].iter_mut().find(|known| known.0 == site) {
+            known.1 = known.1.max(at);
+        } else if count < MOST {
+            self.loads[count] = (site, at);
+            self.count += 1;
+        } else if let Some(oldest) = self.loads.iter_mut().min_by_key(|known| known.1)
+            && oldest.1 < at
+        {
+            *oldest = (site, at);
+        }
+    }
+
+    fn add_all(&mut self, other: &Loads) {
+        for &(site, at) in other.get() {
+            self.add(site, at);
+        }
+    }
+}
+
+/// A thread, as far as it is followed.
+#[derive(Default)]
+struct Thread {
+    instructions: u64,
+    registers: [Loads; REGISTERS],
+    stored: HashMap<u64, Loads>,
+}
+
+impl Thread {
+    /// What a value comes from, in a superblock of which the loads so far brought what `loaded` says.
+    fn resolve(&self, origin: Origin, loaded: &[Loads]) -> Loads {
+        let mut all = Loads::default();
+        for number in origin.registers() {
+            all.add_all(&self.registers[number]);
+        }
+        for load in origin.loads() {
+            if let Some(loads) = loaded.get(load) {
+                all.add_all(loads);
+            }
+        }
+        all
+    }
+}
+
+/// A site, counted.
+#[derive(Default)]
+struct Seen {
+    times: u32,
+    /// Of these, when its address came from loads.
+    waits: u32,
+    on: Vec<(SiteId, u32)>,
+}
+
+/// The dependences of a recording, from all of its processes.
+#[derive(Default)]
+pub struct Dependences {
+    seen: HashMap<SiteId, Seen>,
+    /// Of the run at hand.
+    loaded: Vec<Loads>,
+}
+
+impl Dependences {
+    /// Follows the words of a slot, the process' `slot`-th, which have been decoded.
+    pub fn follow(&mut self, blocks: &Blocks, words: &[u64], slot: u64) {
+        let end = match slot <= WHOLE {
+            true => words.len(),
+            false => words.len().min(SAMPLE),
+        };
+        let mut threads: HashMap<u64, Thread> = HashMap::new();
+        let mut current = u64::MAX;
+        let mut thread = Thread::default();
+        let mut at = 0;
+        while at < end {
+            let word = words[at];
+            at += 1;
+            match wire::kind(word) {
+                wire::BLOCK => {
+                    let more = words[at..].iter();
+                    let refs = more
+                        .take_while(|word| **word & wire::TAGGED == 0 || **word == wire::TAGGED)
+                        .count();
+                    let addresses = &words[at..at + refs];
+                    at += refs;
+                    let marker = words.get(at).filter(|word| wire::kind(**word) == wire::EXIT);
+                    at += usize::from(marker.is_some());
+                    let marker = marker.map(|word| *word as u16);
+                    if self
+                        .run(&mut thread, blocks, word as u32 as usize, addresses, marker)
+                        .is_none()
+                    {
+                        thread = Thread::default();
+                    }
+                }
+                wire::RECORD => {
+                    let Some((kind, payload)) = wire::payload(words, at - 1) else {
+                        return;
+                    };
+                    if let (record::THREAD, [number]) = (kind, payload) {
+                        let before = std::mem::replace(&mut thread, threads.remove(number).unwrap_or_default());
+                        threads.insert(current, before);
+                        current = *number;
+                    }
+                    at += payload.len();
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// One run of a superblock; `None` where it cannot be followed.
+    fn run(
+        &mut self,
+        thread: &mut Thread,
+        blocks: &Blocks,
+        number: usize,
+        addresses: &[u64],
+        marker: Option<u16>,
+    ) -> Option<()> {
+        let block = blocks.get(number).filter(|block| block.named)?;
+        let insns = blocks.instructions_run(block, addresses.len(), marker).ok()?;
+        self.loaded.clear();
+        let templates = blocks.templates(block);
+        let flows = blocks.flows(block);
+        for ((template, flow), &address) in templates.iter().zip(flows).zip(addresses) {
+            let mut brought = Loads::default();
+            if address != wire::TAGGED {
+                self.reference(thread, template.site, flow);
+                let now = thread.instructions;
+                let whole = template.size == 8;
+                match template.op {
+                    trace::Op::Read | trace::Op::Modify => {
+                        brought.add(template.site, now);
+                        if whole && let Some(stored) = thread.stored.get(&address) {
+                            brought.add_all(stored);
+                        }
+                        if template.op == trace::Op::Modify {
+                            thread.stored.remove(&address);
+                        }
+                    }
+                    trace::Op::Write => {
+                        let data = thread.resolve(flow.data, &self.loaded);
+                        if thread.stored.len() >= STORED {
+                            thread.stored.clear();
+                        }
+                        match whole && data.count > 0 {
+                            true => thread.stored.insert(address, data),
+                            false => thread.stored.remove(&address),
+                        };
+                    }
+                    trace::Op::Fetch | trace::Op::Prefetch => {}
+                }
+            }
+            self.loaded.push(brought);
+        }
+        // What registers come from is said in terms of those at the entry.
+        let writes = blocks.register_writes(block);
+        let mut after = thread.registers;
+        for write in writes.iter().filter(|write| write.insn < insns) {
+            after[usize::from(write.number)] = thread.resolve(write.origin, &self.loaded);
+        }
+        thread.registers = after;
+        thread.instructions += u64::from(insns);
+        Some(())
+    }
+
+    fn reference(&mut self, thread: &Thread, site: SiteId, flow: &Flow) {
+        let seen = self.seen.entry(site).or_default();
+        seen.times = seen.times.saturating_add(1);
+        if flow.address.is_nothing() {
+            return;
+        }
+        let from = thread.resolve(flow.address, &self.loaded);
+        let mut waits = false;
+        for &(load, at) in from.get() {
+            if at + RECENT < thread.instructions {
+                continue;
+            }
+            waits = true;
+            match seen.on.iter().position(|(known, _)| *known == load) {
+                Some(known) => seen.on[known].1 = seen.on[known].1.saturating_add(1),
+                None if seen.on.len() < COUNTED => seen.on.push((load, 1)),
+                None => {}
+            }
+        }
+        seen.waits = seen.waits.saturating_add(u32::from(waits));
+    }
+
+    /// The sites whose addresses came from loads at least every other time, and the loads that they came from most.
+    pub fn table(self) -> Vec<Dependence> {
+        let waits = |seen: &Seen| seen.times > 0 && seen.waits.saturating_mul(2) >= seen.times;
+        let mut table: Vec<Dependence> = (self.seen.into_iter())
+            .filter(|(_, seen)| waits(seen))
+            .map(|(site, Seen { waits, mut on, .. })| {
+                // The more often, the earlier; what was hardly ever so is chance.
+                on.sort_unstable_by_key(|&(load, times)| (std::cmp::Reverse(times), load));
+                on.retain(|(_, times)| *times >= waits / 8);
+                on.truncate(MOST);
+                let mut on: Vec<SiteId> = on.into_iter().map(|(load, _)| load).collect();
+                on.sort_unstable();
+                Dependence { site, on }
+            })
+            .filter(|dependence| !dependence.on.is_empty())
+            .collect();
+        table.sort_unstable_by_key(|dependence| dependence.site);
+        table
+    }
+}
