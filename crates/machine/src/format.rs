@@ -24,7 +24,7 @@
 //! | `cache.allocate_on_write` | true for `back`, false for `through` | whether a store that misses brings the line in |
 //! | `cache.inclusive` | false | whether what it evicts leaves the nearer caches too |
 //! | `cache.replacement` | `lru` | or `plru` (ways a power of two), `random` |
-//! | `cache.prefetch` | `none` | or `stream`, see [`Prefetch`]; machines with one cpu |
+//! | `cache.prefetch` | `none` | or `stream`, see [`Prefetch`]; beyond level 1, or on machines with one cpu |
 //! | `cache.prefetch_streams` | 16 | with `stream`: 1 to 256 streams followed at a time |
 //! | `cache.prefetch_lines` | 4 | with `stream`: 1 to 64 lines ahead |
 //! | `[cache.hash]` | none | see [`IndexHash`]: `slices`, `masks` |

@@ -57,7 +57,7 @@ fn a_cache_that_prefetches() {
     let machine = with("prefetch = \"stream\"").unwrap();
     assert_eq!(
         machine.with_cpus(2).unwrap_err().to_string(),
-        "machine `m`: cache[0].prefetch: found \"stream\" on a machine of 2 cpus; allowed: \"none\", or cpus = 1"
+        "machine `m`: cache[0].prefetch: found \"stream\" at level 1 of a machine of 2 cpus; allowed: \"none\", a cache beyond the first level, or cpus = 1"
     );
     // What does not prefetch is written and shown as ever.
     let plain = with("").unwrap();

@@ -15,7 +15,7 @@ pub const DIRTY: u32 = 1;
 pub const WATCH: u32 = 2;
 /// The core that this cache belongs to may write the line without asking (level 1 only).
 pub const PERM: u32 = 4;
-/// On machines with one cpu, where nobody asks: the cache's prefetcher brought the line, and
+/// On machines with one cpu, where nobody asks, and beyond level 1: the cache's prefetcher brought the line, and
 /// nothing has asked for it yet. Beyond level 1, on machines with prefetches of the program: one of them asked for the
 /// line, which may still be on its way ([`crate::software_prefetch`]).
 pub const BROUGHT: u32 = PERM;

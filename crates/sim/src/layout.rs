@@ -429,8 +429,10 @@ fn check(machine: &Machine) -> Result<(), SimError> {
             return bad(format!("cpus_per_instance of cache {name} is 0"));
         }
         if let Some(prefetch) = &cache.prefetch {
-            if machine.cpus > 1 {
-                return bad(format!("cache {name} prefetches, and it has more than one cpu"));
+            if machine.cpus > 1 && cache.level == 1 {
+                return bad(format!(
+                    "cache {name} prefetches at level 1, and it has more than one cpu"
+                ));
             }
             if prefetch.streams == 0 || prefetch.lines == 0 {
                 return bad(format!("cache {name} prefetches with no streams, or no lines ahead"));

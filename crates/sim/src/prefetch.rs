@@ -1,14 +1,15 @@
 //! Stream prefetchers: caches that see a page being walked through, and bring the lines ahead.
 //!
 //! After each piece the caches that were looked up for it are gone through, innermost first. What
-//! makes a stream, and where a line comes from, stands in "Prefetching" of the contract. Only on
-//! machines with one cpu, so that a line that is brought concerns nobody else.
+//! makes a stream, and where a line comes from, stands in "Prefetching" of the contract. On machines with several cpus
+//! bringing is a read, as far as the others are concerned.
 
 use std::cmp::Ordering;
 
 use machine::Prefetch;
 
 use crate::cache::BROUGHT;
+use crate::coherence::Supply;
 use crate::engine::Engine;
 use crate::layout::Layout;
 use crate::overlap::From;
@@ -188,17 +189,39 @@ impl Engine {
         if holder == Some(at) {
             return;
         }
-        let (mut takes, mut from) = (0, From::Cache);
-        if holder.is_none() {
-            let (home, node) = (self.copies[a.copy as usize].node(), self.cpus[a.who.cpu as usize].node);
-            takes = self.memory.transfer(home, a.now) + self.memory.latency(node, home);
-            from = if home == node { From::Local } else { From::Remote };
-        }
         let held = holder.map(|at| self.steps.get(at));
+        let supply = match self.coherent {
+            true => self.agree(&a, held.as_ref()),
+            false => Supply::Memory,
+        };
+        let (mut takes, mut from) = (0, From::Cache);
+        if held.is_none() {
+            let (home, node) = (self.copies[a.copy as usize].node(), self.cpus[a.who.cpu as usize].node);
+            (takes, from) = match supply {
+                Supply::Cache(time) => (time, From::Cache),
+                Supply::DirtyRemote => (
+                    self.memory.transfer(home, a.now) + self.memory.dirty_remote,
+                    From::Remote,
+                ),
+                Supply::Memory => (
+                    self.memory.transfer(home, a.now) + self.memory.latency(node, home),
+                    if home == node { From::Local } else { From::Remote },
+                ),
+            };
+        }
         self.brings(&a, held.as_ref(), takes, from);
         for outer in (at..holder.unwrap_or(first + levels)).rev() {
             let step = self.steps.get(outer);
-            self.fill::<false>(&a, outer - first, &step, false);
+            if self.coherent && self.classes {
+                self.forgive(&a, &step, a.line(&step), true);
+            }
+            match self.coherent {
+                true => self.fill::<true>(&a, outer - first, &step, false),
+                false => self.fill::<false>(&a, outer - first, &step, false),
+            }
+        }
+        if !self.deposits.is_empty() {
+            self.deposit(&a);
         }
         let place = self.set_line(&a, &step);
         let cache = &mut self.caches[step.instance as usize];

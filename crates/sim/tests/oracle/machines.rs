@@ -210,16 +210,17 @@ pub fn machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
     })
 }
 
-/// Machines of one cpu, of which some caches prefetch, at least one.
-pub fn prefetching_machines() -> impl Strategy<Value = Machine> {
+/// Machines of which some caches prefetch; at least one where there is one cpu, else only beyond the first level.
+pub fn prefetching_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
     let limits = (1..=4u32, 1..=6u32).prop_map(|(streams, lines)| Prefetch { streams, lines });
     let some = vec(option::weighted(0.5, limits.clone()), 8);
-    (machines(vec![1]), some, any::<prop::sample::Index>(), limits).prop_map(|(mut machine, some, one, always)| {
+    (machines(cpus), some, any::<prop::sample::Index>(), limits).prop_map(|(mut machine, some, one, always)| {
         for (cache, limits) in machine.caches.iter_mut().zip(some) {
             cache.prefetch = limits;
         }
         let one = one.index(machine.caches.len());
         machine.caches[one].prefetch = Some(always);
+        only_beyond_the_first(&mut machine);
         machine
     })
 }
@@ -233,7 +234,14 @@ pub fn asking_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
     asking.prop_filter("prefetches need a second level", |machine| machine.check().is_ok())
 }
 
-/// Machines whose cpus overlap; of one cpu, some with caches that prefetch.
+/// With several cpus, caches of the first level do not prefetch.
+fn only_beyond_the_first(machine: &mut Machine) {
+    let several = machine.cpus > 1;
+    let nearest = machine.caches.iter_mut().filter(|cache| several && cache.level == 1);
+    nearest.for_each(|cache| cache.prefetch = None);
+}
+
+/// Machines whose cpus overlap, some with caches that prefetch.
 pub fn overlapping_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
     let core = (
         select(vec![0.7, 1.0, 3.0]),
@@ -251,11 +259,10 @@ pub fn overlapping_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
             outstanding,
             store_buffer,
         });
-        if machine.cpus == 1 {
-            for (cache, limits) in machine.caches.iter_mut().zip(prefetch) {
-                cache.prefetch = limits;
-            }
+        for (cache, limits) in machine.caches.iter_mut().zip(prefetch) {
+            cache.prefetch = limits;
         }
+        only_beyond_the_first(&mut machine);
         machine
     })
 }

@@ -179,14 +179,37 @@ fn writes_that_are_passed_on_are_not_seen() {
     run(&machine, &program).cache("L1", "prefetches", 0);
 }
 
-/// Lines that others hold are another matter.
+/// Nearest to the cpu, lines that others hold are another matter.
 #[test]
-fn several_cpus_are_refused() {
+fn several_cpus_have_no_prefetchers_at_the_first_level() {
     let mut machine = machine();
     machine.cpus = 2;
     let error = engine::simulate(&machine, &reads(0..3), &["page-coloring"], &Setup::default());
     let error = error.expect_err("a machine of two cpus");
-    assert!(error.contains("cache L1 prefetches"), "{error}");
+    assert!(error.contains("cache L1 prefetches at level 1"), "{error}");
+}
+
+/// Bringing is a read: it takes what another cpu wrote, which must ask anew before it writes again.
+#[test]
+fn bringing_takes_lines_from_other_cpus() {
+    let mut machine = machine();
+    machine.cpus = 2;
+    machine.caches[0].prefetch = None;
+    machine.caches.push(textbook::cache("L2", 2, 4096 * LINE, 16));
+    machine.caches[1].hit_ns = 10.0;
+    machine.caches[1].prefetch = Some(Prefetch { streams: 1, lines: 2 });
+    let mut program = Program::new(2);
+    program.write(1, 3 * LINE);
+    program.read(0, LINE);
+    program.read(0, 2 * LINE); // brings lines 3 and 4
+    program.read(0, 3 * LINE); // is there
+    program.write(1, 3 * LINE); // an upgrade
+    program.read(0, 3 * LINE); // of truly shared data
+    let outcome = both::run_recorded(&machine, &program, "page-coloring");
+    outcome.cache_of(0, "L2", "prefetches", 2 + 1);
+    outcome.cache_of(0, "L2", "prefetch_hits", 1);
+    outcome.cache_of(0, "L2", "true_sharing", 1);
+    outcome.cache_of(1, "L1", "upgrades", 1);
 }
 
 /// Walks of up to 40 references through a few pages, mixed with strays.
@@ -225,18 +248,23 @@ proptest! {
     #![proptest_config(cases(400))]
 
     #[test]
-    fn one_thread(machine in prefetching_machines(), program in walks(1), classes: bool, seed in 0..3u64) {
+    fn one_thread(machine in prefetching_machines(vec![1]), program in walks(1), classes: bool, seed in 0..3u64) {
         agree(&machine, &program, &Setup { classes, seed, ..Setup::default() })?;
     }
 
     #[test]
-    fn several_threads(machine in prefetching_machines(), program in walks(3), recorded: bool, slice_ns in 1..2000u64) {
+    fn several_threads(machine in prefetching_machines(vec![1]), program in walks(3), recorded: bool, slice_ns in 1..2000u64) {
         agree(&machine, &program, &Setup { recorded, slice_ns, ..Setup::default() })?;
+    }
+
+    #[test]
+    fn several_cpus(machine in prefetching_machines(vec![2, 3, 4]), program in walks(5), classes in prop::bool::weighted(0.8), slice_ns in 1..2000u64) {
+        agree(&machine, &program, &Setup { classes, slice_ns, ..Setup::default() })?;
     }
 
     /// No cache brings more than it could have asked for, and nothing that is looked at closely changes.
     #[test]
-    fn adds_up(machine in prefetching_machines(), program in walks(1)) {
+    fn adds_up(machine in prefetching_machines(vec![1]), program in walks(1)) {
         let policies = ["round-robin+random"];
         let Ok(plain) = engine::simulate(&machine, &program, &policies, &Setup::default()) else { return Ok(()) };
         let detail = Detail { structures: true, pages: 5, threads: true, ..Detail::default() };

@@ -270,9 +270,16 @@ impl Hierarchy {
         if without.is_empty() {
             return;
         }
-        let (takes, from) = match beyond.get(without.len()) {
+        let holder = beyond.get(without.len()).copied();
+        let (mut wait, mut flushed) = (Wait::default(), Vec::new());
+        let served = self.memory.served[ahead.cpu as usize];
+        let several = self.data_paths.len() > 1;
+        let supplied = several && self.coherence(ahead, holder, &mut wait, &mut flushed);
+        self.memory.served[ahead.cpu as usize] = served;
+        let (takes, from) = match holder {
+            None if supplied => (wait.sum(), wait.from),
             None => self.memory.bring(ahead),
-            Some(&holder) => {
+            Some(holder) => {
                 let hit = self.hit[holder];
                 let late = self.arrival(holder, ahead);
                 (hit + late.sum(), if late.sum() > 0 { late.from } else { From::Cache })
@@ -280,7 +287,11 @@ impl Hierarchy {
         };
         for &instance in without.iter().rev() {
             self.fill(instance, ahead);
+            self.instances[instance].taken_ahead(ahead.physical_address);
             self.comes(instance, ahead, ahead.asked + takes, from);
+        }
+        for line in flushed {
+            self.land(&line, ahead.cpu);
         }
         self.instances[to].brought(ahead.cpu, ahead.physical_address);
     }
