@@ -337,7 +337,7 @@ mod tests {
         let writes = blocks.register_writes(&block);
         assert_eq!((writes.len(), writes[0].insn, writes[0].number), (1, 1, 7));
         let mut wrong = descriptor(1);
-        wrong[13] = 3 << 16;
+        wrong[11] = 3 << 16;
         assert_eq!(blocks.define(&wrong), Err(Malformed), "a reference beyond the last");
     }
 

@@ -1,0 +1,55 @@
+//! Which sites wait for which: written, read, and refused where there are no such sites.
+#![forbid(unsafe_code)]
+
+use trace::{Dependence, Header, Op, Process, Ref, Site, Thread, Trace, TraceError, Writer};
+
+/// A trace of three sites and one reference, with these dependences.
+fn trace(dependences: Option<Vec<Dependence>>) -> Result<Vec<u8>, TraceError> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.trace");
+    let mut writer = Writer::create(&path, &Header::default())?;
+    let process = writer.process(Process::default());
+    let thread = writer.thread(Thread {
+        process,
+        ..Thread::default()
+    });
+    let (op, size) = (Op::Read, 8);
+    let sites = [0x10, 0x20, 0x30].map(|pc| writer.site(Site { pc, op, size }));
+    let reference = Ref {
+        addr: 0x1000,
+        site: sites[0],
+        insns: 1,
+        op,
+        size,
+    };
+    writer.push(thread, reference)?;
+    if let Some(dependences) = dependences {
+        writer.dependences(dependences);
+    }
+    writer.finish()?;
+    Ok(std::fs::read(&path).unwrap())
+}
+
+fn waits(site: u32, on: &[u32]) -> Dependence {
+    Dependence { site, on: on.to_vec() }
+}
+
+#[test]
+fn what_is_known_is_read_back_and_nothing_is_not_none() {
+    let table = vec![waits(0, &[0]), waits(2, &[0, 1])];
+    for written in [Some(table), Some(Vec::new()), None] {
+        let trace = Trace::from_bytes(trace(written.clone()).unwrap()).unwrap();
+        assert_eq!(trace.dependences().map(<[Dependence]>::to_vec), written);
+    }
+}
+
+#[test]
+fn sites_that_there_are_not_are_refused_or_left_out() {
+    for wrong in [waits(3, &[0]), waits(1, &[0, 3]), waits(u32::MAX, &[])] {
+        let bytes = trace(Some(vec![waits(0, &[1]), wrong])).unwrap();
+        let error = Trace::from_bytes(bytes.clone()).err().expect("there are three sites");
+        assert!(error.to_string().contains("not one of the 3"), "{error}");
+        let salvaged = Trace::salvage_bytes(bytes).unwrap();
+        assert_eq!(salvaged.dependences(), Some(&[waits(0, &[1])][..]));
+    }
+}
