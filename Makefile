@@ -7,12 +7,13 @@ CARGO_FLAGS ?= --locked
 # The tests that were skipped, a line each.
 SKIPPED = $(CURDIR)/build/skipped
 
-.PHONY: help demo test bench reproduce docs book install build tool lint miri sanitize clean
+.PHONY: help demo test bench truth reproduce docs book install build tool lint miri sanitize clean
 
 help:
 	@echo 'make demo              see it work: records sqlite3 joining two tables and prints the advice'
 	@echo 'make test              the whole suite (lint, unit, end-to-end, oracles)'
 	@echo 'make bench             speed, side by side with other tools, as ratios (long)'
+	@echo 'make truth             pairs of programs before and after a change, measured and predicted (long)'
 	@echo 'make reproduce         the papers'\'' tables and figures, theirs beside ours (long)'
 	@echo 'make docs              man pages, completions, the documents of the crates, and the book'
 	@echo 'make book              the book alone, in build/book; fails on dead links'
@@ -57,6 +58,11 @@ bench:
 	@$(MAKE) --no-print-directory build
 	@crates/sim/tests/oracles/pycachesim.sh
 	@bench/run
+
+truth:
+	@setup/debian truth
+	@$(MAKE) --no-print-directory build
+	@truth/run $(TRUTH_FLAGS)
 
 PAPERS = $(patsubst papers/%/paper.toml,%,$(wildcard papers/*/paper.toml))
 

@@ -15,7 +15,7 @@ class Failed(Exception):
 
 
 def run(command, cwd=None, env=None):
-    """Seconds, processor seconds with those of its children, peak resident bytes and standard output of one process."""
+    """Seconds, processor seconds with those of its children, peak resident bytes, standard output and error of one process."""
     began = time.perf_counter()
     process = subprocess.Popen(
         command,
@@ -37,7 +37,13 @@ def run(command, cwd=None, env=None):
         text = errors.decode(errors="replace").strip()
         raise Failed(f"{' '.join(map(str, command))}: exit code {process.returncode}: {text[-2000:]}")
     cpu_seconds = usage.ru_utime + usage.ru_stime
-    return {"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_bytes": usage.ru_maxrss * 1024, "output": output.decode()}
+    return {
+        "seconds": seconds,
+        "cpu_seconds": cpu_seconds,
+        "peak_bytes": usage.ru_maxrss * 1024,
+        "output": output.decode(),
+        "errors": errors.decode(errors="replace"),
+    }
 
 
 def interleaved(contenders, rounds, report=lambda text: None):

@@ -1,0 +1,102 @@
+"""The table of a run, as text and as a part of the book."""
+
+import re
+
+from measure import table
+
+HEADS = ["pair", "change", "whose", "set", "measured (95 %)", "predicted", "sign", "within 20 %"]
+WHOSE = {"ours": "ours", "library": "library", "foreign": "foreign"}
+
+BEGIN = "<!-- table: truth/run --write-book -->"
+END = "<!-- end of table -->"
+
+
+def verdict(measured, predicted):
+    """Whether the sign is right (None: the measurement has none, or nothing is predicted) and the ratio within 20 %."""
+    if predicted is None:
+        return {"sign": None, "within": None}
+    sign = None
+    if measured["least"] > 1:
+        # What would print as 1.00 predicts no change.
+        sign = predicted >= 1.005
+    elif measured["most"] < 1:
+        sign = predicted <= 0.995
+    ratio = predicted / measured["ratio"]
+    return {"sign": sign, "within": max(ratio, 1 / ratio) <= 1.2}
+
+
+def number(value):
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def row(pair, result):
+    measured, predicted = result["measured"], result.get("predicted")
+    said = result["verdict"]
+    cells = [pair.name, pair.kind, f"{WHOSE[pair.whose]}: {pair.of}", pair.set]
+    cells.append(f"{number(measured['ratio'])} ({number(measured['least'])}-{number(measured['most'])})")
+    if predicted is None:
+        return [*cells, "-", "-", "-"]
+    sign = {None: "none measured", True: "right", False: "WRONG"}[said["sign"]]
+    return [*cells, number(predicted["ratio"]), sign, "yes" if said["within"] else "no"]
+
+
+def totals(results):
+    """Lines that sum up: of all, of each half, and of what others wrote."""
+    groups = [("all", lambda one: True)]
+    groups += [(f"set {name}", lambda one, name=name: one["set"] == name) for name in ("build", "held")]
+    groups += [(WHOSE[name], lambda one, name=name: one["whose"] == name) for name in WHOSE]
+    lines = []
+    for title, wanted in groups:
+        some = [one for one in results.values() if wanted(one)]
+        predicted = [one["verdict"] for one in some if one.get("predicted")]
+        if not some:
+            continue
+        signs = [one["sign"] for one in predicted if one["sign"] is not None]
+        line = f"{title}: {len(some)} pairs"
+        if predicted:
+            line += f", {len(predicted)} predicted; sign right in {sum(signs)} of {len(signs)} that have one"
+            line += f"; ratio within 20 % in {sum(one['within'] for one in predicted)} of {len(predicted)}"
+        lines.append(line)
+    return lines
+
+
+def text(pairs, results, about):
+    rows = [row(pair, results[pair.name]) for pair in pairs if pair.name in results]
+    title = f"Before / after, in time: {about['processor']}, {about['cores']} cpus, {about['date'][:10]}"
+    return table(title, HEADS, rows) + "\n" + "\n".join(totals(results)) + "\n"
+
+
+def chapter_part(pairs, results, about):
+    """Markdown between the marks of docs/src/truth.md."""
+    lines = [BEGIN, ""]
+    lines.append(
+        f"Run on {about['date'][:10]} on {about['processor']} with {about['cores']} cpus, Linux {about['kernel']},"
+        f" {about['compilers']}, {about['valgrind']}, Domicile {about['commit']}; machine `{about['machine']}`,"
+        f" {about['rounds']} rounds{about['load']}."
+    )
+    lines += ["", "| " + " | ".join(HEADS) + " |", "|" + " --- |" * len(HEADS)]
+    lines += ["| " + " | ".join(row(pair, results[pair.name])) + " |" for pair in pairs if pair.name in results]
+    lines += ["", *(f"- {line}" for line in totals(results)), ""]
+    missed = [
+        pair
+        for pair in pairs
+        if pair.name in results and False in results[pair.name]["verdict"].values()
+    ]
+    if missed:
+        lines += ["## What missed, and why", ""]
+        lines += [f"- `{pair.name}`: {pair.explained or 'not explained yet.'}" for pair in missed]
+        lines.append("")
+    failed = [(name, one) for name, one in about["failed"].items()]
+    if failed:
+        lines += ["## What could not be run", ""]
+        lines += [f"- `{name}`: {why.splitlines()[0][:200]}" for name, why in failed]
+        lines.append("")
+    return "\n".join([*lines, END])
+
+
+def write_chapter(path, part):
+    whole = path.read_text()
+    changed, count = re.subn(f"{re.escape(BEGIN)}.*?{re.escape(END)}", lambda _: part, whole, flags=re.DOTALL)
+    if count != 1:
+        raise ValueError(f"{path}: has no place for the table")
+    path.write_text(changed)
