@@ -26,7 +26,8 @@ class Failed(Exception):
 def call(command, cwd=None):
     done = subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise Failed(f"{shlex.join(map(str, command))}: exit code {done.returncode}: {(done.stderr or done.stdout).strip()[-2000:]}")
+        said = (done.stderr or done.stdout).strip()[-2000:]
+        raise Failed(f"{shlex.join(map(str, command))}: exit code {done.returncode}: {said}")
     return done.stdout
 
 
@@ -67,7 +68,7 @@ class Builder:
         raise Failed(f"{source}: not known how to build it")
 
     def commands(self, pair):
-        """The commands of a pair by side: `before`, `after`, and their `start-up`: one each where its surroundings differ."""
+        """The commands of a pair by side: `before`, `after`, and their `start-up`, one each where surroundings differ."""
         program = self.program(pair)
         if pair.prepare:
             call(self.filled(pair.prepare, program), self.inputs)

@@ -5,7 +5,7 @@ import re
 from measure import table
 
 HEADS = ["pair", "change", "whose", "set", "measured (95 %)", "predicted", "sign", "within 20 %"]
-WHOSE = {"ours": "ours", "library": "library", "foreign": "foreign"}
+WHOSE = ["ours", "library", "foreign"]
 
 BEGIN = "<!-- table: truth/run --write-book -->"
 END = "<!-- end of table -->"
@@ -32,7 +32,7 @@ def number(value):
 def row(pair, result):
     measured, predicted = result["measured"], result.get("predicted")
     said = result["verdict"]
-    cells = [pair.name, pair.kind, f"{WHOSE[pair.whose]}: {pair.of}", pair.set]
+    cells = [pair.name, pair.kind, f"{pair.whose}: {pair.of}", pair.set]
     cells.append(f"{number(measured['ratio'])} ({number(measured['least'])}-{number(measured['most'])})")
     if predicted is None:
         return [*cells, "-", "-", "-"]
@@ -44,7 +44,7 @@ def totals(results):
     """Lines that sum up: of all, of each half, and of what others wrote."""
     groups = [("all", lambda one: True)]
     groups += [(f"set {name}", lambda one, name=name: one["set"] == name) for name in ("build", "held")]
-    groups += [(WHOSE[name], lambda one, name=name: one["whose"] == name) for name in WHOSE]
+    groups += [(name, lambda one, name=name: one["whose"] == name) for name in WHOSE]
     lines = []
     for title, wanted in groups:
         some = [one for one in results.values() if wanted(one)]
@@ -77,19 +77,14 @@ def chapter_part(pairs, results, about):
     lines += ["", "| " + " | ".join(HEADS) + " |", "|" + " --- |" * len(HEADS)]
     lines += ["| " + " | ".join(row(pair, results[pair.name])) + " |" for pair in pairs if pair.name in results]
     lines += ["", *(f"- {line}" for line in totals(results)), ""]
-    missed = [
-        pair
-        for pair in pairs
-        if pair.name in results and False in results[pair.name]["verdict"].values()
-    ]
+    missed = [pair for pair in pairs if pair.name in results and False in results[pair.name]["verdict"].values()]
     if missed:
         lines += ["## What missed, and why", ""]
         lines += [f"- `{pair.name}`: {pair.explained or 'not explained yet.'}" for pair in missed]
         lines.append("")
-    failed = [(name, one) for name, one in about["failed"].items()]
-    if failed:
+    if about["failed"]:
         lines += ["## What could not be run", ""]
-        lines += [f"- `{name}`: {why.splitlines()[0][:200]}" for name, why in failed]
+        lines += [f"- `{name}`: {why.splitlines()[0][:200]}" for name, why in about["failed"].items()]
         lines.append("")
     return "\n".join([*lines, END])
 

@@ -66,9 +66,17 @@ fn small_pairs_are_measured_predicted_and_printed() {
     let list = pairs(&room, &[("small", 300, 300), ("smaller", 150, 150)]);
     let out = room.path("out");
     let common = ["--pairs", list.to_str().unwrap(), "--out", &out, "--rounds", "2"];
-    let simulated = ["--machine", "clovertown-x5355", "--domicile", env!("CARGO_BIN_EXE_domicile")];
+    let simulated = [
+        "--machine",
+        "clovertown-x5355",
+        "--domicile",
+        env!("CARGO_BIN_EXE_domicile"),
+    ];
     let table = printed(&truth(&[&common[..], &simulated].concat()));
-    let row = table.lines().find(|line| line.trim_start().starts_with("small ")).unwrap();
+    let row = table
+        .lines()
+        .find(|line| line.trim_start().starts_with("small "))
+        .unwrap();
     assert!(row.contains("walk order") && row.contains("ours: C"), "{row}");
     assert!(table.contains("all: 2 pairs, 2 predicted"), "{table}");
     let kept = std::fs::read_to_string(Path::new(&out).join("truth.json")).unwrap();
@@ -79,7 +87,10 @@ fn small_pairs_are_measured_predicted_and_printed() {
         // The window is that of the work: each of four passes reads each element once, and little else.
         let size = if name == "small" { 300 } else { 150 };
         let references = one["predicted"]["references"]["before"].as_u64().unwrap();
-        assert!((4 * size * size..5 * size * size).contains(&references), "{name}: {references}");
+        assert!(
+            (4 * size * size..5 * size * size).contains(&references),
+            "{name}: {references}"
+        );
     }
 }
 
@@ -91,7 +102,15 @@ fn a_pair_that_prints_other_results_is_refused() {
     let room = Room::new();
     let list = pairs(&room, &[("unlike", 150, 160)]);
     let out = room.path("out");
-    let ended = truth(&["--pairs", list.to_str().unwrap(), "--out", &out, "--rounds", "1", "--measure-only"]);
+    let ended = truth(&[
+        "--pairs",
+        list.to_str().unwrap(),
+        "--out",
+        &out,
+        "--rounds",
+        "1",
+        "--measure-only",
+    ]);
     let said = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(1), "{said}");
     assert!(said.contains("unlike: before and after print other results"), "{said}");
