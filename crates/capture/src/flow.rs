@@ -3,7 +3,7 @@
 //! The tool describes for each superblock from which of its loads, and from which registers at its entry, an address or a
 //! register comes. Here registers are followed from superblock to superblock, thread by thread, and values through
 //! memory, from the store to the load that reads it back (`push` and `pop`, variables of unoptimised programs). That is
-//! done for the beginning of each slot of the ring, and for all of the first few slots, so that what a program does only
+//! done for the beginning of some slots of the ring, and for all of the first few slots, so that what a program does only
 //! once is seen, too.
 //!
 //! What a load brought more than [`RECENT`] instructions ago does not count: whoever needs it does not wait for it.
@@ -17,8 +17,11 @@ use crate::wire;
 use crate::wire::record;
 
 /// Slots of a process that are followed as a whole.
-const WHOLE: u64 = 4;
-/// Words that are followed of each other one.
+const WHOLE: u64 = 16;
+/// Up to this one, one of four others is followed, and then one of [`ONE_IN`].
+const OFTEN: u64 = 64;
+const ONE_IN: u64 = 32;
+/// Words that are followed of those.
 const SAMPLE: usize = 4096;
 /// Instructions after which what was loaded is there: more than processors have under way.
 const RECENT: u64 = 1024;
@@ -86,6 +89,15 @@ impl Thread {
     }
 }
 
+/// How many words of a slot are followed, if any. Which slots are has no period that a program could have too.
+fn followed(slot: u64) -> Option<usize> {
+    let one_in = if slot <= OFTEN { 4 } else { ONE_IN };
+    match slot.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 < (1 << 32) / one_in {
+        _ if slot <= WHOLE => Some(usize::MAX),
+        chosen => chosen.then_some(SAMPLE),
+    }
+}
+
 /// A site, counted.
 #[derive(Default)]
 struct Seen {
@@ -106,10 +118,8 @@ pub struct Dependences {
 impl Dependences {
     /// Follows the words of a slot, the process' `slot`-th, which have been decoded.
     pub fn follow(&mut self, blocks: &Blocks, words: &[u64], slot: u64) {
-        let end = match slot <= WHOLE {
-            true => words.len(),
-            false => words.len().min(SAMPLE),
-        };
+        let Some(most) = followed(slot) else { return };
+        let end = words.len().min(most);
         let mut threads: HashMap<u64, Thread> = HashMap::new();
         let mut current = u64::MAX;
         let mut thread = Thread::default();

@@ -171,6 +171,13 @@ impl Advise {
         let mut advice = self.advise(machine, file, &opened)?;
         advice.notes.splice(0..0, notes);
         advice.notes.extend(trace::missing(&opened, self.salvage));
+        if machine.core.is_some() && opened.dependences().is_none() {
+            advice.notes.push(
+                "the trace does not say which loads wait for one another: here none does, so lists and trees are as fast as \
+                 arrays"
+                    .to_string(),
+            );
+        }
         let recorded = self.trace.as_ref().or(self.keep.as_ref());
         advice.trace.file = recorded.map(|file| file.display().to_string());
         self.report(advice, places, console)?;
