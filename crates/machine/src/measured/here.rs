@@ -7,7 +7,7 @@ use super::processor::{self, Processor};
 use super::{Measured, Point};
 use crate::error::MachineError;
 use crate::host::{HostReport, Note, Trust, host};
-use crate::model::{Cache, Core, Kind, Machine};
+use crate::model::{Cache, Core, Kind, Machine, Prefetch};
 
 /// This machine, with the figures that were kept since its last boot.
 ///
@@ -132,7 +132,41 @@ impl HostReport {
         self.note_measured("tlb", text);
     }
 
+    /// A walk in order that waits for each load is faster than memory by as many lines as are on their way ahead of it
+    /// (Little's law). The streams that are followed at a time are not measured.
+    fn take_prefetcher(&mut self, processor: &Processor) {
+        let Some(alone) = processor.chains.first().map(|chains| chains.ns) else {
+            return;
+        };
+        let in_order = processor.strides.first().map_or(alone, |point| point.ns);
+        let ahead = (alone / in_order.max(0.1)).round();
+        let beyond_first = |cache: &&mut Cache| cache.level > 1 && cache.kind != Kind::Instruction;
+        let Some(cache) = self
+            .machine
+            .caches
+            .iter_mut()
+            .find(beyond_first)
+            .filter(|_| ahead >= 2.0)
+        else {
+            return;
+        };
+        let prefetch = Prefetch {
+            lines: ahead.min(64.0) as u32,
+            ..Prefetch::default()
+        };
+        cache.prefetch = Some(prefetch);
+        let text = format!(
+            "{} lines ahead of a walk in order, which waits {} ns for a line; {} streams at a time are assumed",
+            prefetch.lines,
+            tenths(in_order),
+            prefetch.streams
+        );
+        let about = format!("{}.prefetch", cache.name);
+        self.note_measured(&about, text);
+    }
+
     fn take_processor(&mut self, processor: &Processor) {
+        self.take_prefetcher(processor);
         let machine = &mut self.machine;
         machine.clock_mhz = processor.pace.clock_mhz.round();
         machine.memory.bandwidth_gbps = tenths(processor.stream.all_cpus_gbps / f64::from(machine.memory.nodes));

@@ -60,7 +60,7 @@ fn processor() -> Processor {
             one_cpu_gbps: 20.0,
             all_cpus_gbps: 40.0,
         },
-        strides: Vec::new(),
+        strides: vec![Point { bytes: 64, ns: 4.0 }],
         transfers: vec![Transfer {
             cpus: [0, 1],
             shares: None,
@@ -117,6 +117,12 @@ fn measured_figures_take_the_place_of_usual_ones_and_are_named() {
     assert_eq!(report.machine.clock_mhz, 3520.0);
     let tlb = report.machine.tlb.as_ref().unwrap();
     assert_eq!((tlb.entries, tlb.refill_ns), (2048, 19.4));
+    let ahead = |name| cache(&report, name).prefetch.map(|prefetch| prefetch.lines);
+    assert_eq!(
+        (ahead("L2"), ahead("L3")),
+        (Some(20), None),
+        "80 ns alone, 4 ns in order"
+    );
     let core = report.machine.core.unwrap();
     assert_eq!((core.instructions_per_clock, core.outstanding), (4.7, 8));
     let of = |trust| {
