@@ -20,6 +20,9 @@ pub fn outcomes(outcomes: &[Outcome], width: usize, top: Top) -> String {
     }
     text += &format!(", {} pages\n", count(first.memory.pages));
     let sections = |tables: Vec<Table>| tables.iter().map(|table| table.section(width)).collect::<String>();
+    for change in &first.changes {
+        text += &format!("changed: {}\n", change.in_words());
+    }
     text += &sections(tables::side_by_side(outcomes));
     for outcome in outcomes {
         let slots = outcome.slots.as_ref().map(advise::slots_in_words);

@@ -19,6 +19,7 @@ mod lenient;
 mod number;
 mod outcome;
 mod placed;
+mod program_change;
 mod recorded;
 pub mod run;
 mod saved;
@@ -39,5 +40,6 @@ pub use hints::{
 pub use number::{bytes, change, count, nanoseconds, percent, time};
 pub use outcome::{Bus, Cpu, CpuMemory, HintCounts, Memory, Outcome, Prefetches, Time, Tlb, Work};
 pub use placed::{Cdpc, Slots};
+pub use program_change::{Field, NotAChange, ProgramChange};
 pub use recorded::{Imported, Recorded};
 pub use saved::{SCHEMA, Saved, TOOL, Version, saved};

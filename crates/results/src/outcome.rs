@@ -6,6 +6,7 @@ use crate::cache::{Cache, StallByClass};
 use crate::detail::{Collision, Page, SourceLine, Structure, Thread};
 use crate::lenient::ns;
 use crate::placed::{Cdpc, Slots};
+use crate::program_change::ProgramChange;
 
 /// One run: a trace on a machine under a policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -15,6 +16,9 @@ pub struct Outcome {
     pub policy: String,
     pub machine: String,
     pub references: u64,
+    /// Changes of the program that were simulated with it; absent where it was simulated as it is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ProgramChange>,
     /// Null where the trace does not count them.
     pub instructions: Option<u64>,
     /// One for each kind of cache, its instances summed, in the machine's order.
@@ -28,7 +32,7 @@ pub struct Outcome {
     /// What became of the program's prefetches; absent where the machine does not carry them out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<Prefetches>,
-    /// What policy `order` did; absent where it is no part of the policy.
+    /// What policy `order` did, or a change `tile`; absent where there is neither.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Work>,
     /// What became of cache slots; absent where policy `slots` is no part of the policy.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use machine::Machine;
 use policy::slots::Plan;
+use results::ProgramChange;
 
 /// What the actions of policies cost: those of [`policy::Cost`], in nanoseconds.
 pub use policy::Cost as Costs;
@@ -110,6 +111,8 @@ pub struct Window {
 pub struct Config {
     pub machine: Machine,
     pub policies: Vec<PolicySpec>,
+    /// Changes of the program that are simulated with it, one after the other; none: the program as it is.
+    pub changes: Vec<ProgramChange>,
     /// Seed of random replacement.
     pub seed: u64,
     pub order: Order,
@@ -138,6 +141,7 @@ impl Config {
         Config {
             machine,
             policies,
+            changes: Vec::new(),
             seed: 1,
             order: Order::Clock,
             classes: true,

@@ -102,9 +102,9 @@ impl Curves {
         }
         self.accesses += 1;
         self.misses += u64::from(!hit);
-        let owner = match self.blocks.find(a.who.space, a.virtual_address) {
+        let owner = match self.blocks.find(a.who.space, a.named_address) {
             Some(class) => Owner::Blocks(class),
-            None => Owner::Structure(self.structures.lookup(a.who.space, a.virtual_address)),
+            None => Owner::Structure(self.structures.lookup(a.who.space, a.named_address)),
         };
         let key = (owner, instance);
         if self.rows.len() >= ROWS && !self.rows.contains_key(&key) {

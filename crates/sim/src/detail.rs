@@ -110,7 +110,7 @@ impl Detail {
     }
 
     fn key(&mut self, a: &Access) -> Key {
-        let structure = self.structures.lookup(a.who.space, a.virtual_address);
+        let structure = self.structures.lookup(a.who.space, a.named_address);
         let place = |lines: &mut Lines| lines.row(a.who.space, a.pc_site, structure);
         Key {
             thread: a.who.thread,

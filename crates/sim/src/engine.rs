@@ -4,10 +4,11 @@
 //! [`crate::miss_path`], the other cpus in [`crate::coherence`], and the policy at work in
 //! [`crate::dynamic`].
 
-use policy::{Interest, Policy};
+use policy::{Interest, Page, Policy};
 use trace::{Dependence, Pace};
 
 use crate::cache::{Cache, LINES_MAX};
+use crate::changes::HugePages;
 use crate::clock::{Spent, Units, units, whole_ns};
 use crate::coherence::Deposit;
 use crate::config::{Config, Costs};
@@ -90,6 +91,10 @@ pub struct Engine {
     /// What the shadows know ([`crate::layout::Place::arena`]).
     pub arenas: Vec<Arena>,
     pub tlbs: Vec<Tlb>,
+    /// Where some data is translated by huge pages.
+    pub huge_pages: Option<Box<HugePages>>,
+    /// What is to be taken off the addresses of the reference at hand to get to those of the program.
+    pub moved: u64,
     pub refill: Units,
     pub table: PageTable,
     pub copies: Vec<PageCopy>,
@@ -166,6 +171,8 @@ impl Engine {
                 .iter()
                 .flat_map(|tlb| (0..machine.cpus).map(|_| Tlb::new(tlb)))
                 .collect(),
+            huge_pages: None,
+            moved: 0,
             refill: machine.tlb.as_ref().map_or(0, |tlb| units(tlb.refill_ns)),
             table: PageTable::new(),
             copies: Vec::new(),
@@ -275,9 +282,15 @@ impl Engine {
     }
 
     pub fn tlb_remove(&mut self, page: u32) {
-        let number = self.table.page(page).number;
+        let Page { space, number } = self.table.page(page);
+        let entries = match &mut self.huge_pages {
+            None => [(page, number); 2],
+            Some(huge_pages) => huge_pages.both(space, number),
+        };
         for tlb in &mut self.tlbs {
-            tlb.remove(page, number);
+            for (entry, number) in entries {
+                tlb.remove(entry, number);
+            }
         }
     }
 

@@ -43,6 +43,13 @@ pub enum SimError {
     /// Policy `order` cannot be carried out.
     #[error("{0}")]
     Order(String),
+    #[error("change `{change}` cannot be simulated: {what}")]
+    Change { change: String, what: String },
+    #[error(
+        "changes cannot be simulated under policy `{policy}`, which goes by the addresses that the program had without them, or \
+         puts its work in an order of its own; leave the policy or the changes out"
+    )]
+    ChangesUnder { policy: &'static str },
     #[error("the host's threads cannot be started: {0}")]
     Host(String),
     #[error(transparent)]

@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
-use trace::{Dependence, Event, Pace, Ref, Timed};
+use trace::{Array, Dependence, Event, Pace, Ref, Timed};
 
 use crate::detail::Names;
 use crate::engine::Traits;
 use crate::error::SimError;
+use crate::structures::Tables;
 
 /// A piece of a thread's stream.
 pub use trace::Batch;
@@ -70,6 +71,8 @@ pub struct Streams {
     pub traits: Traits,
     /// The address space of each thread; threads beyond its end are of space 0.
     pub spaces: Vec<u32>,
+    /// Names of memory, as a program declares them.
+    pub arrays: Vec<Array>,
     /// The items of each thread.
     pub threads: Vec<Vec<Item>>,
     /// The recorded order; where it is empty, thread after thread.
@@ -136,6 +139,16 @@ pub struct StreamsInput<'a> {
 }
 
 impl Input for StreamsInput<'_> {
+    fn names(&self) -> Names<'_> {
+        Names {
+            tables: Tables {
+                arrays: &self.streams.arrays,
+                ..Tables::default()
+            },
+            ..Names::default()
+        }
+    }
+
     fn traits(&self) -> Traits {
         self.streams.traits
     }

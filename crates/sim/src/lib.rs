@@ -7,6 +7,7 @@
 mod back;
 mod cache;
 mod cdpc;
+mod changes;
 mod clock;
 mod coherence;
 mod config;

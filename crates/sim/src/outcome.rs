@@ -67,6 +67,7 @@ pub fn simulated(tally: &Tally, policy: &str, config: &Config, used: &[bool]) ->
         policy: policy.to_string(),
         machine: machine.name.clone(),
         references: counts.references,
+        changes: config.changes.clone(),
         instructions: instructions(tally, &counts),
         caches,
         tlb: of_tlb(&counts, has_tlb),

@@ -5,6 +5,7 @@
 use trace::{Op, Ref};
 
 use crate::cache::{BROUGHT, DIRTY, PERM, WATCH};
+use crate::changes::Part;
 use crate::clock::Units;
 use crate::engine::{Engine, Traits};
 use crate::error::SimError;
@@ -30,6 +31,8 @@ pub struct Access {
     pub page: u32,
     pub copy: u32,
     pub virtual_address: u64,
+    /// The same as the program has it, which is what data is named by.
+    pub named_address: u64,
     pub physical_address: u64,
     pub bytes: u32,
     pub pc_site: u32,
@@ -73,6 +76,48 @@ impl Engine {
     /// Carries out a reference: its instructions, then its pieces.
     #[inline(always)]
     pub fn reference<const COHERENT: bool, const CLASSES: bool>(&mut self, who: Who, r: &Ref) -> Result<(), SimError> {
+        self.instructions(who, r);
+        // A hint: the program's result does not depend on it.
+        if r.op == Op::Prefetch {
+            self.software_prefetch_asked::<COHERENT>(who, r.addr);
+            return Ok(());
+        }
+        self.cpus[who.cpu as usize].counts.references += 1;
+        let last = r.addr.saturating_add(u64::from(r.size.max(1)) - 1);
+        self.pieces::<COHERENT, CLASSES>(who, r.addr, last, r)
+    }
+
+    /// Carries out a reference whose bytes are in these places.
+    pub fn reference_in_parts<const COHERENT: bool, const CLASSES: bool>(
+        &mut self,
+        who: Who,
+        r: &Ref,
+        parts: &[Part],
+    ) -> Result<(), SimError> {
+        self.instructions(who, r);
+        // The first piece is known by its address.
+        let addr = parts.first().map_or(r.addr, |part| part.from);
+        let r = &Ref { addr, ..*r };
+        if r.op != Op::Prefetch {
+            self.cpus[who.cpu as usize].counts.references += 1;
+        }
+        for part in parts {
+            self.moved = part.moved;
+            if let Some(huge_pages) = &mut self.huge_pages {
+                huge_pages.here = part.huge_pages;
+            }
+            if r.op == Op::Prefetch {
+                self.software_prefetch_asked::<COHERENT>(who, part.from);
+                break;
+            }
+            self.pieces::<COHERENT, CLASSES>(who, part.from, part.last, r)?;
+        }
+        self.moved = 0;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn instructions(&mut self, who: Who, r: &Ref) {
         let instructions = match self.traits {
             Traits {
                 counts_instructions: true,
@@ -83,18 +128,21 @@ impl Engine {
         };
         self.work(who.cpu, instructions);
         self.passed(who.cpu, r.site, instructions);
-        // A hint: the program's result does not depend on it.
-        if r.op == Op::Prefetch {
-            self.software_prefetch_asked::<COHERENT>(who, r.addr);
-            return Ok(());
-        }
-        self.cpus[who.cpu as usize].counts.references += 1;
-        let last = r.addr.saturating_add(u64::from(r.size.max(1)) - 1);
+    }
+
+    /// Cuts what a reference accesses into pieces.
+    #[inline(always)]
+    fn pieces<const COHERENT: bool, const CLASSES: bool>(
+        &mut self,
+        who: Who,
+        mut from: u64,
+        last: u64,
+        r: &Ref,
+    ) -> Result<(), SimError> {
         let piece_bits = self.layout.piece_bits;
-        if r.addr >> piece_bits == last >> piece_bits {
-            return self.piece::<COHERENT, CLASSES>(who, r.addr, last, r);
+        if from >> piece_bits == last >> piece_bits {
+            return self.piece::<COHERENT, CLASSES>(who, from, last, r);
         }
-        let mut from = r.addr;
         loop {
             let end = from | ((1 << piece_bits) - 1);
             self.piece::<COHERENT, CLASSES>(who, from, end.min(last), r)?;
@@ -120,7 +168,11 @@ impl Engine {
         if !self.tlbs.is_empty() {
             let cpu = &mut self.cpus[who.cpu as usize];
             cpu.counts.tlb_accesses += 1;
-            if !self.tlbs[who.cpu as usize].touch(page, number) {
+            let (entry, set) = match &mut self.huge_pages {
+                None => (page, number),
+                Some(huge_pages) => huge_pages.entry(who.space, number),
+            };
+            if !self.tlbs[who.cpu as usize].touch(entry, set) {
                 tlb_missed = true;
                 cpu.counts.tlb_misses += 1;
                 // Where cpus overlap, the translation is part of what the piece takes.
@@ -159,6 +211,7 @@ impl Engine {
             page,
             copy,
             virtual_address: from,
+            named_address: from.wrapping_sub(self.moved),
             physical_address: physical,
             bytes: (to - from) as u32 + 1,
             pc_site: r.site,

@@ -172,6 +172,7 @@ impl Engine {
         let offset = u64::from(line) << step.line_bits;
         let a = Access {
             virtual_address: a.virtual_address & !within | offset,
+            named_address: a.named_address,
             physical_address: a.physical_address & !within | offset,
             bytes: 1 << step.line_bits,
             write: false,

@@ -6,6 +6,7 @@ mod turns;
 
 use trace::{Event, Ref, Timed};
 
+use crate::changes::Changes;
 use crate::clock::{Units, units};
 use crate::config::Config;
 use crate::engine::Engine;
@@ -60,6 +61,7 @@ pub struct Schedule<'a> {
     threads: Vec<Thread>,
     /// Whose batches are in memory, where there are many threads.
     held: Option<Held>,
+    changes: Option<Box<Changes>>,
     turns: Vec<Turns>,
     /// The clock of each cpu that has a thread on it, else the end of time.
     clocks: Vec<Units>,
@@ -84,6 +86,7 @@ impl<'a> Schedule<'a> {
     pub fn new(
         engine: &'a mut Engine,
         input: &'a mut dyn Input,
+        changes: Option<Box<Changes>>,
         config: &Config,
         progress: &'a (dyn Fn(u64) + Sync),
     ) -> Self {
@@ -104,6 +107,7 @@ impl<'a> Schedule<'a> {
             walks: 0,
         };
         Schedule {
+            changes,
             held: Held::new(threads.len()).filter(|_| input.repeats()),
             teams: Teams::default(),
             barrier: units(config.barrier_ns),
@@ -271,7 +275,7 @@ impl<'a> Schedule<'a> {
             // Only where much was missed lately.
             let walks = self.engine.cpus[cpu].walks;
             let end = thread.batch.refs.len().min(thread.next_ref + WARM);
-            if walks.abs_diff(thread.walks) >= WARM as u64 / 8 {
+            if self.changes.is_none() && walks.abs_diff(thread.walks) >= WARM as u64 / 8 {
                 self.engine.warm(who, &thread.batch.refs[thread.next_ref..end]);
             }
             thread.warmed = end;
@@ -279,7 +283,10 @@ impl<'a> Schedule<'a> {
         }
         let refs = &thread.batch.refs[thread.next_ref..thread.stop];
         let before = self.engine.cpus[cpu].counts.references;
-        let done = run::<COHERENT, CLASSES>(self.engine, who, refs, bound)?;
+        let done = match &mut self.changes {
+            None => run::<COHERENT, CLASSES>(self.engine, who, refs, bound)?,
+            Some(changes) => run_changed::<COHERENT, CLASSES>(self.engine, changes, who, refs, bound)?,
+        };
         thread.next_ref += done;
         self.engine
             .detail_ran(number, self.engine.cpus[cpu].counts.references - before);
@@ -345,6 +352,9 @@ impl<'a> Schedule<'a> {
     /// Reports to the run's detail what changes the names of addresses, and to the policy what concerns cache slots.
     fn report(&mut self, cpu: usize, number: u32, event: &Event) -> Result<(), SimError> {
         let space = self.threads[number as usize].space;
+        if let Some(changes) = &mut self.changes {
+            changes.apply(space, number, event);
+        }
         self.engine.structures(space, number, event);
         self.engine.slots(cpu as u32, space, event)
     }
@@ -433,6 +443,24 @@ fn run<const COHERENT: bool, const CLASSES: bool>(
 ) -> Result<usize, SimError> {
     for (done, r) in refs.iter().enumerate() {
         engine.reference::<COHERENT, CLASSES>(who, r)?;
+        if engine.cpus[who.cpu as usize].clock >= bound || engine.moves_threads() {
+            return Ok(done + 1);
+        }
+    }
+    Ok(refs.len())
+}
+
+/// The same where data is changed.
+fn run_changed<const COHERENT: bool, const CLASSES: bool>(
+    engine: &mut Engine,
+    changes: &mut Changes,
+    who: Who,
+    refs: &[Ref],
+    bound: Units,
+) -> Result<usize, SimError> {
+    for (done, r) in refs.iter().enumerate() {
+        let parts = changes.find(who.space, r.addr, u64::from(r.size))?;
+        engine.reference_in_parts::<COHERENT, CLASSES>(who, r, parts)?;
         if engine.cpus[who.cpu as usize].clock >= bound || engine.moves_threads() {
             return Ok(done + 1);
         }

@@ -11,9 +11,10 @@ use trace::Trace;
 use results::PageMap;
 
 use crate::cdpc::{self, Material, OfTrace, Prepared, RunHints};
+use crate::changes::{self, Changes, HugePages};
 use crate::config::{Config, Order, PolicySpec};
 use crate::counts::Class;
-use crate::detail::Detail;
+use crate::detail::{Detail, Names};
 use crate::engine::Engine;
 use crate::error::SimError;
 use crate::front;
@@ -21,8 +22,9 @@ use crate::input::{Input, Streams};
 use crate::outcome::{Simulated, simulated};
 use crate::schedule::Schedule;
 use crate::split;
+use crate::structures::Structures;
 use crate::tracing::TraceInput;
-use crate::work::{Reordered, ReorderedInput, reordered_streams};
+use crate::work::{Reordered, ReorderedInput, Tile, reordered_streams, tiled_streams};
 
 /// Called now and then, from any thread, with the references carried out since it was called last
 /// (of all policies together).
@@ -41,8 +43,12 @@ pub fn simulate(trace: &Trace, config: &Config, progress: Progress) -> Result<Ve
             spawned: &spawned,
         },
     )?;
-    let prepare = |order: &WorkOrder, config: &Config| Reordered::new(trace, order, config);
-    by_order_of_work(config, &prepare, &|reordered, config| match reordered {
+    let tile = tile(config, &TraceInput::new(trace, &spawned).names())?;
+    let prepare = |order: &Sorting, config: &Config| match order {
+        Sorting::Marked(order) => Reordered::new(trace, order, config),
+        Sorting::Tiled(tile) => Reordered::tiled(trace, &spawned, tile),
+    };
+    by_order_of_work(config, tile, &prepare, &|reordered, config| match reordered {
         None => {
             let open = || Ok(Box::new(TraceInput::new(trace, &spawned)) as Box<dyn Input>);
             side_by_side(&open, config, built(config, &hints)?, progress)
@@ -107,8 +113,12 @@ pub fn simulate_refs(streams: &Streams, config: &Config) -> Result<Vec<Simulated
         window.is_of(&streams.phases())?;
     }
     let hints = prepared(config, streams)?;
-    let prepare = |order: &WorkOrder, config: &Config| reordered_streams(streams, order, config);
-    by_order_of_work(config, &prepare, &|reordered, config| match reordered {
+    let tile = tile(config, &streams.input().names())?;
+    let prepare = |order: &Sorting, config: &Config| match order {
+        Sorting::Marked(order) => reordered_streams(streams, order, config),
+        Sorting::Tiled(tile) => tiled_streams(streams, tile),
+    };
+    by_order_of_work(config, tile, &prepare, &|reordered, config| match reordered {
         None => in_memory(streams, config, built(config, &hints)?),
         Some((streams, work)) => Ok(with_work(in_memory(&streams, config, built(config, &hints)?)?, &work)),
     })
@@ -132,6 +142,26 @@ pub fn page_map_of_refs(streams: &Streams, config: &Config, runs: &[Simulated]) 
     cdpc::page_map(config, streams, runs)
 }
 
+/// What puts work in another order: a policy, or a change of the program.
+enum Sorting {
+    Marked(WorkOrder),
+    Tiled(Tile),
+}
+
+/// What a change `tile` asks for.
+fn tile(config: &Config, names: &Names) -> Result<Option<Tile>, SimError> {
+    if config.changes.is_empty() {
+        return Ok(None);
+    }
+    let structures = Structures::new(&names.tables);
+    let tile = changes::tile(config, &structures)?;
+    Ok(tile.map(|(data, bytes)| Tile {
+        data,
+        structures,
+        bytes,
+    }))
+}
+
 /// Simulates policies over the work as it is, or over what was made of it.
 type RunInOrder<'a, P> = &'a (dyn Fn(Option<P>, &Config) -> Result<Vec<Simulated>, SimError> + Sync);
 
@@ -139,7 +169,8 @@ type RunInOrder<'a, P> = &'a (dyn Fn(Option<P>, &Config) -> Result<Vec<Simulated
 /// work in an order, `run` simulates policies over what that made, or over the work as it is.
 fn by_order_of_work<P: Send>(
     config: &Config,
-    prepare: &dyn Fn(&WorkOrder, &Config) -> Result<P, SimError>,
+    tile: Option<Tile>,
+    prepare: &dyn Fn(&Sorting, &Config) -> Result<P, SimError>,
     run: RunInOrder<P>,
 ) -> Result<Vec<Simulated>, SimError> {
     let mut groups: Vec<(Option<WorkOrder>, Vec<usize>)> = Vec::new();
@@ -150,9 +181,13 @@ fn by_order_of_work<P: Send>(
             None => groups.push((order, vec![place])),
         }
     }
-    let prepared = groups
-        .iter()
-        .map(|(order, _)| order.map(|order| prepare(&order, config)).transpose());
+    // No policy has an order of its own where the work is tiled.
+    let tile = tile.map(Sorting::Tiled);
+    let prepared = groups.iter().map(|(order, _)| {
+        let marked = order.map(Sorting::Marked);
+        let order = marked.as_ref().or(tile.as_ref());
+        order.map(|order| prepare(order, config)).transpose()
+    });
     let prepared = prepared.collect::<Result<Vec<_>, _>>()?;
     let one = |(prepared, (_, places)): (Option<P>, (Option<WorkOrder>, Vec<usize>))| {
         let detailed = config
@@ -248,7 +283,7 @@ fn totals(
     progress: Progress,
 ) -> Result<Vec<Simulated>, SimError> {
     let input = open()?;
-    let closely = config.window.is_some() || config.barrier_ns > 0.0;
+    let closely = config.window.is_some() || config.barrier_ns > 0.0 || !config.changes.is_empty();
     if closely || !front::can_split(&config.machine, config.order, input.threads().len(), input.traits()) {
         drop(input);
         return whole(open, config, policies, progress);
@@ -303,7 +338,11 @@ fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> R
     if let Some(dynamic) = &mut engine.dynamic {
         dynamic.set_threads(threads as u32);
     }
-    let schedule = Schedule::new(&mut engine, input.as_mut(), config, progress);
+    let changes = Changes::new(config, &input.names(), 1 << engine.layout.block_bits)?;
+    if changes.as_ref().is_some_and(|changes| changes.has_huge_pages()) {
+        engine.huge_pages = Some(Box::new(HugePages::new(engine.layout.page_bits)));
+    }
+    let schedule = Schedule::new(&mut engine, input.as_mut(), changes, config, progress);
     let used = match config.order {
         Order::Clock => schedule.by_clock()?,
         Order::Recorded => schedule.recorded()?,

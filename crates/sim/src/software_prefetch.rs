@@ -101,8 +101,12 @@ impl Engine {
             None => self.table.find(Page { space, number }),
             page => page,
         };
+        let entry = match &mut self.huge_pages {
+            None => page.map(|page| (page, number)),
+            Some(huge_pages) => Some(huge_pages.entry(space, number)),
+        };
         if let Some(tlb) = self.tlbs.get(who.cpu as usize)
-            && page.is_none_or(|page| !tlb.holds(page, number))
+            && entry.is_none_or(|(entry, set)| !tlb.holds(entry, set))
         {
             counts.dropped_tlb += 1;
             return;
@@ -118,6 +122,7 @@ impl Engine {
             page: page.unwrap_or(copy),
             copy,
             virtual_address: address,
+            named_address: address.wrapping_sub(self.moved),
             physical_address: self.copies[copy as usize].frame() << self.layout.page_bits | offset,
             bytes: 1,
             pc_site: 0,

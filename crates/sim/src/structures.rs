@@ -188,6 +188,29 @@ impl Structures {
         Extent { start, end, structure }
     }
 
+    /// What owns an address as a whole, also where something more specific lies within it.
+    pub(crate) fn whole(&mut self, space: u32, addr: u64) -> Extent {
+        let extent = self.extent(space, addr);
+        let structure = extent.structure;
+        if let Some((start, bytes)) = self.catalog.place_of(structure) {
+            let end = start.saturating_add(bytes);
+            return Extent { start, end, structure };
+        }
+        let own = self.spaces.get(space as usize);
+        let blocks = own
+            .into_iter()
+            .flat_map(|own| [own.heap.find(addr), own.maps.find(addr)]);
+        let block = blocks.into_iter().find_map(|found| match found {
+            Found::Span(span) if span.structure == structure => Some(span),
+            _ => None,
+        });
+        block.map_or(extent, |Span { start, end, structure }| Extent {
+            start,
+            end,
+            structure,
+        })
+    }
+
     /// Whether it is what an allocator mapped for itself, and not a block of the program's.
     pub(crate) fn is_of_malloc(&self, structure: StructureId) -> bool {
         sites::is_allocators_own(&self.catalog.describe(structure).name)

@@ -15,7 +15,9 @@ mod spill;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod tile;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use machine::{Kind, Machine};
@@ -25,10 +27,13 @@ use results::Work;
 use trace::{Event, Trace};
 
 pub use input::ReorderedInput;
-pub use streams::reordered_streams;
+pub use streams::{reordered_streams, tiled_streams};
 
 use crate::config::{Config, Order};
 use crate::error::SimError;
+use crate::input::Input;
+use crate::structures::{StructureId, Structures};
+use crate::tracing::TraceInput;
 use gather::Room;
 use plan::{Plan, PlanCounts, Planner, Rules};
 use spill::{SCATTERED, Spilled};
@@ -90,13 +95,7 @@ pub struct Reordered {
 impl Reordered {
     /// Puts a trace's work in order. Fails where no work is marked.
     pub fn new(trace: &Trace, order: &WorkOrder, config: &Config) -> Result<Arc<Reordered>, SimError> {
-        let threads = trace.threads().len();
-        let share = |all: u64, least: u64| (all / threads.max(1) as u64).max(least);
-        let room = Room {
-            refs: share(ROOM.refs, LEAST_ROOM.refs),
-            events: share(ROOM.events, LEAST_ROOM.events),
-        };
-        Reordered::within(trace, order, config, room, SCATTERED)
+        Reordered::within(trace, order, config, room(trace.threads().len()), SCATTERED)
     }
 
     fn within(
@@ -125,12 +124,22 @@ impl Reordered {
             })?;
         }
         let plan = planner.finish();
-        let spilled = spill::spill(trace, &plan, room, scattered)?;
+        let outcome = decision.outcome(plan.counts);
+        Reordered::by(trace, plan, outcome, room, scattered)
+    }
+
+    /// Puts a trace's work in the order in which blocks of some data are used.
+    pub fn tiled(trace: &Trace, spawned: &[bool], tile: &Tile) -> Result<Arc<Reordered>, SimError> {
+        let (plan, outcome) = tile.plan(&mut TraceInput::new(trace, spawned))?;
+        Reordered::by(trace, plan, outcome, room(trace.threads().len()), SCATTERED)
+    }
+
+    fn by(trace: &Trace, plan: Plan, outcome: Work, room: Room, scattered: u64) -> Result<Arc<Reordered>, SimError> {
         Ok(Arc::new(Reordered {
             trace: trace.clone(),
-            outcome: decision.outcome(plan.counts),
+            outcome,
+            spilled: spill::spill(trace, &plan, room, scattered)?,
             plan,
-            spilled,
             room,
         }))
     }
@@ -138,6 +147,49 @@ impl Reordered {
     /// What was found and decided.
     pub fn outcome(&self) -> &Work {
         &self.outcome
+    }
+}
+
+/// What buckets of each of so many streams may hold.
+fn room(threads: usize) -> Room {
+    let share = |all: u64, least: u64| (all / threads.max(1) as u64).max(least);
+    Room {
+        refs: share(ROOM.refs, LEAST_ROOM.refs),
+        events: share(ROOM.events, LEAST_ROOM.events),
+    }
+}
+
+/// Work in the order in which it uses blocks of `bytes` of some data.
+pub struct Tile {
+    pub data: HashSet<StructureId>,
+    /// What the input's addresses are called.
+    pub structures: Structures,
+    pub bytes: u64,
+}
+
+impl Tile {
+    fn plan(&self, input: &mut dyn Input) -> Result<(Plan, Work), SimError> {
+        // Items come with the numbers of their blocks.
+        let shape = Shape::new(&[1]).map_err(|error| SimError::Order(error.to_string()))?;
+        let decision = Decision {
+            rules: Rules {
+                shape,
+                tour: Tour::FirstFork,
+                gap: 0,
+                workers: 1,
+                ticket: 0,
+            },
+            block: self.bytes,
+            limit: "set",
+            reason: format!("the change tiles by {} bytes", self.bytes),
+        };
+        let mut planner = Planner::new(decision.rules.clone());
+        for items in tile::find(input, &self.data, self.structures.clone(), self.bytes)? {
+            planner.items(&items)?;
+        }
+        let plan = planner.finish();
+        let outcome = decision.outcome(plan.counts);
+        Ok((plan, outcome))
     }
 }
 

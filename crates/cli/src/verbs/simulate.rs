@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use report::Top;
-use results::{ExplainedHints, saved};
+use results::{ExplainedHints, ProgramChange, saved};
 use serde::Serialize;
 
 use super::model::{HOST, Model, has};
@@ -35,6 +35,21 @@ pub struct Simulate {
 
     #[command(flatten)]
     shown: Shown,
+
+    /// Simulate the program with a change of its data, without changing the program; can be repeated
+    ///
+    /// The name of the data comes last, as `--by structure` shows it. Numbers are bytes, except `columns`.
+    /// pad,row_bytes=R,pad_bytes=P,data=NAME: rows of R bytes are followed by P unused ones.
+    /// transpose,element_bytes=E,columns=N,data=NAME: rows of N elements are stored column by column.
+    /// fields,element_bytes=E,groups=OFFSET:BYTES+.../...,data=NAME: each group of fields becomes an array of its own, and what
+    /// no group names the last; one group is another order of the fields.
+    /// shift,bytes=B,data=NAME: begins B bytes later (the second block 2 B, the third 3 B).
+    /// separate,element_bytes=E,data=NAME: each element begins at a line of its own.
+    /// tile,bytes=B,data=NAME: work in the order of blocks of B bytes of the data, as if it were independent.
+    /// huge-pages or huge-pages,data=NAME: the TLB has an entry for each 2 MiB.
+    /// The same as a JSON object is read too.
+    #[arg(long = "change", value_name = "CHANGE")]
+    changes: Vec<ProgramChange>,
 
     /// Leave out the classes of misses, which is faster
     #[arg(long)]
@@ -93,6 +108,11 @@ impl Simulate {
                 "`--force` is for files that are written; add `--explain-hints FILE` or `--page-map FILE`",
             ));
         }
+        if self.page_map.is_some() && !self.changes.is_empty() {
+            return Err(Failure::usage(
+                "`--page-map` is of the program as it is; leave `--change` out",
+            ));
+        }
         apart(&[
             ("the trace", Some(&self.trace)),
             ("`--explain-hints`", self.explain_hints.as_deref()),
@@ -115,6 +135,7 @@ impl Simulate {
         };
         let mut config = self.model.config(machine, policies, detail);
         config.classes = !self.no_classes;
+        config.changes.clone_from(&self.changes);
         let opened = trace::open_or_salvage(&self.trace, self.salvage)?;
         if let Some(basis) = self.model.basis(HOST)? {
             console::note(format_args!("note: {basis}"));
@@ -186,6 +207,9 @@ pub fn failure(file: &Path, error: sim::SimError) -> Failure {
     match error {
         sim::SimError::Policy(error) => error.into(),
         sim::SimError::Trace(error) => trace::explain(file, &error),
+        error @ (sim::SimError::Change { .. } | sim::SimError::ChangesUnder { .. }) => {
+            Failure::usage(format!("{}: {error}", file.display()))
+        }
         error => Failure::work(format!("{}: {error}", file.display())),
     }
 }

@@ -21,6 +21,7 @@ pub const NO_PAIR: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Act {
     pub thread: u32,
+    /// As the program has it.
     pub address: u64,
     pub site: u32,
     pub write: bool,
@@ -188,7 +189,7 @@ impl Act {
     fn of(a: &Access) -> Act {
         Act {
             thread: a.who.thread,
-            address: a.virtual_address,
+            address: a.named_address,
             site: a.pc_site,
             write: a.write,
         }

@@ -164,6 +164,13 @@ impl Catalog {
         }
     }
 
+    /// Start and size of a variable or a declared array.
+    pub fn place_of(&self, structure: StructureId) -> Option<(u64, u64)> {
+        let one = |fixed: &&Structure| matches!(fixed.description.kind, StructureKind::Symbol | StructureKind::Array);
+        let fixed = self.structures.get(structure as usize).filter(one)?;
+        Some((fixed.start, fixed.description.bytes))
+    }
+
     pub fn place(&self, span: Span, addr: u64) -> Place {
         let fixed = self.structures.get(span.structure as usize);
         let start = fixed.map_or(span.start, |fixed| fixed.start);

@@ -12,6 +12,34 @@ pub struct At {
     pub events: u64,
 }
 
+/// Whether work on both sides of an event cannot change places.
+pub fn meets(event: &Event) -> bool {
+    match event {
+        Event::WorkBegin { .. } | Event::WorkEnd | Event::Work { .. } | Event::Alloc { .. } | Event::Free { .. } => {
+            false
+        }
+        Event::Barrier { .. }
+        | Event::Lock { .. }
+        | Event::Unlock { .. }
+        | Event::Post { .. }
+        | Event::Wait { .. }
+        | Event::Spawn { .. }
+        | Event::Join { .. }
+        | Event::Exit
+        | Event::Phase { .. }
+        | Event::Window { .. }
+        | Event::Slot { .. }
+        | Event::SlotFree { .. }
+        | Event::DataRange { .. }
+        | Event::DataThread { .. }
+        | Event::Allocate { .. }
+        | Event::DataFree { .. }
+        | Event::Summary { .. }
+        | Event::TeamBegin { .. }
+        | Event::TeamEnd { .. } => true,
+    }
+}
+
 /// Who hears of items and runs, in the order of the stream.
 pub trait Runs {
     type Error;
@@ -66,26 +94,8 @@ impl Marks {
                 let events = self.events;
                 self.close(At { refs, events }, runs)?;
             }
-            Event::Work { .. } | Event::Alloc { .. } | Event::Free { .. } => {}
-            Event::Barrier { .. }
-            | Event::Lock { .. }
-            | Event::Unlock { .. }
-            | Event::Post { .. }
-            | Event::Wait { .. }
-            | Event::Spawn { .. }
-            | Event::Join { .. }
-            | Event::Exit
-            | Event::Phase { .. }
-            | Event::Window { .. }
-            | Event::Slot { .. }
-            | Event::SlotFree { .. }
-            | Event::DataRange { .. }
-            | Event::DataThread { .. }
-            | Event::Allocate { .. }
-            | Event::DataFree { .. }
-            | Event::Summary { .. }
-            | Event::TeamBegin { .. }
-            | Event::TeamEnd { .. } => {
+            event if !meets(event) => {}
+            _ => {
                 self.fixed += u64::from(self.open.take().is_some());
                 self.end_run(runs)?;
             }

@@ -5,6 +5,7 @@ use policy::order::{BinId, Bins, BinsError, Shape, Tour};
 use trace::Event;
 
 use super::marks::{At, Marks, Runs};
+use super::tile::Items;
 
 /// Bytes of a table of bins that is kept from run to run.
 const TABLE: usize = 1 << 14;
@@ -118,6 +119,24 @@ impl Planner {
         events: impl FnOnce(&mut dyn FnMut(u64, &Event) -> Result<(), E>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut marks = Marks::new(self.rules.gap);
+        self.add(|thread| {
+            events(&mut |before, event| Ok(marks.event(before, event, thread)?))?;
+            let events = marks.finish(thread)?;
+            thread.counts.fixed += marks.fixed;
+            Ok(At { refs, events })
+        })
+    }
+
+    /// Adds the next thread, whose items were found by the data that they use.
+    pub fn items(&mut self, items: &Items) -> Result<(), BinsError> {
+        self.add(|thread| {
+            items.each(thread)?;
+            Ok(items.all)
+        })
+    }
+
+    /// Adds a thread: `find` hands over its items, and returns how long its stream is.
+    fn add<E>(&mut self, find: impl FnOnce(&mut OfThread) -> Result<At, E>) -> Result<(), E> {
         let mut thread = OfThread {
             counts: &mut self.plan.counts,
             workers: &mut self.workers,
@@ -132,10 +151,8 @@ impl Planner {
             done: At::default(),
             rules: &self.rules,
         };
-        events(&mut |before, event| Ok(marks.event(before, event, &mut thread)?))?;
-        let events = marks.finish(&mut thread)?;
-        thread.span(At { refs, events });
-        thread.counts.fixed += marks.fixed;
+        let all = find(&mut thread)?;
+        thread.span(all);
         let (source, stream) = (thread.source, thread.stream);
         self.plan.sources.push(source);
         self.plan.streams.push(stream);

@@ -4,8 +4,8 @@ use policy::WorkOrder;
 use trace::Event;
 
 use super::marks::At;
-use super::plan::{Part, Planner};
-use super::{Decision, Marked};
+use super::plan::{Part, Plan, Planner};
+use super::{Decision, Marked, Tile};
 use crate::config::Config;
 use crate::error::SimError;
 use crate::input::{Item, Streams};
@@ -30,6 +30,17 @@ pub fn reordered_streams(
         planner.thread::<SimError>(refs, |take| each_event(items, take))?;
     }
     let plan = planner.finish();
+    Ok((in_order(streams, &plan), decision.outcome(plan.counts)))
+}
+
+/// The same, by the data that the work uses.
+pub fn tiled_streams(streams: &Streams, tile: &Tile) -> Result<(Streams, results::Work), SimError> {
+    let (plan, outcome) = tile.plan(&mut streams.input())?;
+    Ok((in_order(streams, &plan), outcome))
+}
+
+fn in_order(streams: &Streams, plan: &Plan) -> Streams {
+    let threads = streams.threads.len();
     let mut reordered = Streams {
         threads: Vec::new(),
         ..streams.clone()
@@ -56,7 +67,7 @@ pub fn reordered_streams(
     for (stream, worker) in plan.streams.iter().enumerate().skip(threads) {
         reordered.spaces[stream] = reordered.spaces[worker.source as usize];
     }
-    Ok((reordered, decision.outcome(plan.counts)))
+    reordered
 }
 
 fn each_event(items: &[Item], take: &mut dyn FnMut(u64, &Event) -> Result<(), SimError>) -> Result<(), SimError> {

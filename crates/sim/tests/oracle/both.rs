@@ -1,6 +1,7 @@
 //! One program through both simulators, and how their answers are compared.
 
 use machine::Machine;
+use results::ProgramChange;
 use serde_json::Value;
 
 use crate::engine;
@@ -21,6 +22,8 @@ pub struct Setup<'a> {
     /// Phases between which is counted.
     pub from_phase: Option<&'a str>,
     pub to_phase: Option<&'a str>,
+    /// What is changed of the program.
+    pub changes: &'a [ProgramChange],
 }
 
 impl Default for Setup<'_> {
@@ -34,6 +37,7 @@ impl Default for Setup<'_> {
             barrier_ns: 0,
             from_phase: None,
             to_phase: None,
+            changes: &[],
         }
     }
 }
@@ -48,6 +52,7 @@ impl Setup<'_> {
             barrier_ns: self.barrier_ns.into(),
             from_phase: self.from_phase.map(String::from),
             to_phase: self.to_phase.map(String::from),
+            changes: self.changes.to_vec(),
         }
     }
 }

@@ -70,6 +70,7 @@ fn config(machine: &Machine, policies: &[&str], setup: &Setup) -> Config {
             false => Order::Clock,
         },
         classes: setup.classes,
+        changes: setup.changes.to_vec(),
         slice_ns: setup.slice_ns,
         barrier_ns: setup.barrier_ns.into(),
         window: (setup.from_phase.is_some() || setup.to_phase.is_some()).then(|| Window {
@@ -111,6 +112,7 @@ fn streams(program: &Program) -> Streams {
             has_fetches: program.has_fetches,
         },
         spaces: program.spaces.clone(),
+        arrays: program.arrays.clone(),
         threads,
         order,
         dependences: program.dependences.clone(),

@@ -8,6 +8,7 @@ mod reference;
 mod both;
 mod cachegrind;
 mod cdpc;
+mod changes;
 mod conservation;
 mod detail;
 mod dynamic;

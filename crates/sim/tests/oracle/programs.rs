@@ -135,6 +135,7 @@ pub fn programs(threads: u32, length: usize) -> impl Strategy<Value = Program> {
                 (thread, Item::Event(event))
             });
             Program {
+                arrays: Vec::new(),
                 spaces: (0..threads)
                     .map(|thread| if two_spaces { thread % 2 } else { 0 })
                     .collect(),

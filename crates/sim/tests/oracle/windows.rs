@@ -28,6 +28,7 @@ const WINDOW: Setup = Setup {
     barrier_ns: 0,
     from_phase: Some("compute"),
     to_phase: Some("end"),
+    changes: &[],
 };
 
 fn run(machine: &Machine, program: &Program) -> Agreed {

@@ -6,6 +6,7 @@
 #![allow(dead_code)] // Each test file uses its part.
 
 pub mod cdpc;
+pub mod changes;
 pub mod classes;
 pub mod hierarchy;
 pub mod instance;
@@ -25,11 +26,13 @@ use std::sync::Arc;
 
 use machine::Machine;
 use policy::{Page, Policy};
+use results::ProgramChange;
 use serde_json::{Value, json};
 use trace::{Event, Op};
 
 pub use program::{Item, Program};
 
+use changes::{Changes, Part};
 use hierarchy::{Hierarchy, Piece};
 use instance::Counts;
 use pages::{OutOfFrames, Pages};
@@ -54,6 +57,8 @@ pub struct Choices {
     /// Phases between which is counted.
     pub from_phase: Option<String>,
     pub to_phase: Option<String>,
+    /// What is changed of the program.
+    pub changes: Vec<ProgramChange>,
 }
 
 impl Default for Choices {
@@ -66,6 +71,7 @@ impl Default for Choices {
             barrier_ns: 0,
             from_phase: None,
             to_phase: None,
+            changes: Vec::new(),
         }
     }
 }
@@ -120,6 +126,7 @@ struct Model<'a> {
     hierarchy: Hierarchy,
     pages: Pages,
     tlbs: Vec<Tlb>,
+    changes: Changes,
     clocks_period: u64,
     cut: u64,
     cpus: Vec<CpuResult>,
@@ -154,6 +161,7 @@ pub fn simulate(
         tlbs: (0..machine.cpus)
             .filter_map(|_| machine.tlb.as_ref().map(Tlb::new))
             .collect(),
+        changes: Changes::new(machine, &program.arrays, &choices.changes),
         clocks_period: match machine.core {
             None => units(1000.0 / machine.clock_mhz),
             Some(core) => units(1000.0 / machine.clock_mhz / core.instructions_per_clock),
@@ -230,12 +238,10 @@ impl Model<'_> {
     }
 
     /// A prefetch; how long it stalls the cpu.
-    fn prefetch(&mut self, cpu: usize, thread: u32, address: u64, clock: u64) -> u64 {
+    fn prefetch(&mut self, cpu: usize, thread: u32, part: Part, clock: u64) -> u64 {
+        let address = part.from;
         let space = self.program.spaces[thread as usize];
-        let page = Page {
-            space,
-            number: address / self.machine.page_bytes,
-        };
+        let page = self.translated(space, address, part.huge);
         let Some(prefetches) = &mut self.hierarchy.software_prefetch else {
             return 0;
         };
@@ -254,6 +260,20 @@ impl Model<'_> {
         stall
     }
 
+    /// What the TLB translates an address by; huge pages are told from others by a space that no program has.
+    fn translated(&self, space: u32, address: u64, huge: bool) -> Page {
+        match huge {
+            true => Page {
+                space: space | 1 << 31,
+                number: self.changes.huge_page(address),
+            },
+            false => Page {
+                space,
+                number: address / self.machine.page_bytes,
+            },
+        }
+    }
+
     /// How long the item takes.
     fn carry_out(&mut self, cpu: usize, thread: u32, item: &Item, clock: u64) -> Result<u64, OutOfFrames> {
         match item {
@@ -266,7 +286,10 @@ impl Model<'_> {
                 self.cpus[cpu].time.busy += busy;
                 Ok(busy)
             }
-            Item::Event(event) => Ok(self.slots(cpu, thread, event)),
+            Item::Event(event) => {
+                self.changes.event(self.program.spaces[thread as usize], event);
+                Ok(self.slots(cpu, thread, event))
+            }
             Item::Ref {
                 op,
                 addr,
@@ -289,39 +312,36 @@ impl Model<'_> {
                     took += overlap.wait_for_each_other(cpu, *site, instructions);
                 }
                 self.cpus[cpu].time.busy += took;
+                let space = self.program.spaces[thread as usize];
+                let parts = self.changes.parts(space, *addr, u64::from(*size));
                 if *op == Op::Prefetch {
-                    return Ok(took + self.prefetch(cpu, thread, *addr, clock + took));
+                    return Ok(took + self.prefetch(cpu, thread, parts[0], clock + took));
                 }
                 self.cpus[cpu].references += 1;
-                let mut rest = u64::from(*size).max(1);
-                let mut address = *addr;
-                loop {
-                    let here = rest.min(self.cut - address % self.cut);
-                    took += self.piece(cpu, thread, *op, address, here, clock + took)?;
-                    rest -= here;
-                    match address.checked_add(here) {
-                        Some(next) if rest > 0 => address = next,
-                        _ => return Ok(took),
+                for part in parts {
+                    let mut rest = part.bytes;
+                    let mut address = part.from;
+                    while rest > 0 {
+                        let here = rest.min(self.cut - address % self.cut);
+                        let piece = Part {
+                            from: address,
+                            bytes: here,
+                            ..part
+                        };
+                        took += self.piece(cpu, thread, *op, piece, clock + took)?;
+                        rest -= here;
+                        address = address.wrapping_add(here);
                     }
                 }
+                Ok(took)
             }
         }
     }
 
-    fn piece(
-        &mut self,
-        cpu: usize,
-        thread: u32,
-        op: Op,
-        address: u64,
-        size: u64,
-        clock: u64,
-    ) -> Result<u64, OutOfFrames> {
+    fn piece(&mut self, cpu: usize, thread: u32, op: Op, part: Part, clock: u64) -> Result<u64, OutOfFrames> {
         let space = self.program.spaces[thread as usize];
-        let page = Page {
-            space,
-            number: address / self.machine.page_bytes,
-        };
+        let (address, size) = (part.from, part.bytes);
+        let page = self.translated(space, address, part.huge);
         let mut refill = 0;
         if let Some(tlb) = self.tlbs.get_mut(cpu)
             && !tlb.look_up(page)

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use trace::{Event, Op};
+use trace::{Array, Event, Op};
 
 /// A reference or an event, with the instructions that come before it.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,8 @@ pub struct Program {
     pub dependences: Vec<trace::Dependence>,
     /// How long instructions take that wait for each other.
     pub paces: Vec<trace::Pace>,
+    /// Names of memory of the first process.
+    pub arrays: Vec<Array>,
     pub items: Vec<(u32, Item)>,
 }
 
@@ -98,6 +100,9 @@ impl Program {
             "# threads of processes {:?}, instructions {}, fetches {}, {:?}, {:?}\n",
             self.spaces, self.counts_instructions, self.has_fetches, self.dependences, self.paces
         );
+        for array in &self.arrays {
+            let _ = writeln!(text, "# {array:?}");
+        }
         for (thread, item) in &self.items {
             let _ = match item {
                 Item::Ref {

@@ -1,0 +1,49 @@
+//! Translation by huge pages: what the TLB is asked for, where the rest of the machine has pages as ever.
+
+use crate::pages::PageTable;
+
+/// Bytes of a huge page: 2^21, or a page of the machine where that is larger.
+const HUGE_BITS: u32 = 21;
+/// Tells numbers of huge pages from those of others.
+const TAG: u64 = 1 << 63;
+
+/// Numbers what a TLB may have an entry of.
+pub struct HugePages {
+    entries: PageTable,
+    /// Pages in a huge one, as a power of two.
+    shift: u32,
+    /// Whether the piece at hand is on huge pages.
+    pub here: bool,
+}
+
+impl HugePages {
+    pub fn new(page_bits: u32) -> HugePages {
+        HugePages {
+            entries: PageTable::new(),
+            shift: HUGE_BITS.saturating_sub(page_bits),
+            here: false,
+        }
+    }
+
+    /// The entry for a page: by which the TLB knows it, and by which its set is chosen.
+    pub fn entry(&mut self, space: u32, number: u64) -> (u32, u64) {
+        match self.here {
+            true => {
+                let number = number >> self.shift;
+                (self.entries.touch(space, number | TAG).0, number)
+            }
+            false => (self.entries.touch(space, number).0, number),
+        }
+    }
+
+    /// The entries that may translate a page.
+    pub fn both(&mut self, space: u32, number: u64) -> [(u32, u64); 2] {
+        let here = self.here;
+        let entries = [true, false].map(|huge| {
+            self.here = huge;
+            self.entry(space, number)
+        });
+        self.here = here;
+        entries
+    }
+}

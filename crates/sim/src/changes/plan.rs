@@ -1,0 +1,303 @@
+//! Which data changes, and how: the changes that were asked for, with names found and numbers checked.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use policy::Name;
+use results::{Field, ProgramChange, StructureKind};
+
+use super::shape::Shape;
+use crate::config::Config;
+use crate::error::SimError;
+use crate::structures::{StructureId, Structures, base};
+
+/// What happens to one data structure.
+#[derive(Clone, Debug, Default)]
+pub struct Layout {
+    pub shapes: Vec<Shape>,
+    /// How many bytes later its first block begins.
+    pub shift: u64,
+    /// Whether its blocks begin at a line.
+    pub at_lines: bool,
+    pub huge_pages: bool,
+    /// Whether it comes in blocks, large and small ones.
+    pub blocks: bool,
+}
+
+impl Layout {
+    /// Whether its bytes go anywhere else.
+    pub fn moves(&self) -> bool {
+        !self.shapes.is_empty() || self.shift > 0 || self.at_lines
+    }
+}
+
+/// What changes.
+#[derive(Debug, Default)]
+pub struct Plan {
+    pub layouts: HashMap<StructureId, Layout>,
+    /// Whether all data is on huge pages.
+    pub huge_pages: bool,
+}
+
+/// A structure that can be changed.
+struct Candidate {
+    structure: StructureId,
+    name: String,
+    /// The name with its place, as tables show that of a variable.
+    with_place: Option<String>,
+    /// Of variables; blocks are as large as they are allocated.
+    bytes: Option<u64>,
+}
+
+impl Candidate {
+    fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.with_place.as_deref() == Some(name)
+    }
+}
+
+/// The most bytes, or elements of a row, that a change can speak of: 2^30.
+const MOST: u64 = 1 << 30;
+/// Names that an error lists.
+const NEAR: usize = 5;
+
+impl Plan {
+    /// `line`: bytes of the machine's largest line.
+    pub fn new(config: &Config, structures: &Structures, line: u64) -> Result<Plan, SimError> {
+        let mut plan = Plan::default();
+        if config.changes.is_empty() {
+            return Ok(plan);
+        }
+        for spec in &config.policies {
+            refuse_policy(&spec.name)?;
+        }
+        let candidates = candidates(structures);
+        for change in &config.changes {
+            let refused = |what: String| SimError::Change {
+                change: change.to_string(),
+                what,
+            };
+            check(change).map_err(refused)?;
+            let Some(data) = change.data() else {
+                plan.huge_pages = true;
+                continue;
+            };
+            // Libraries, too, have a `data` or a `buffer`: of several that are called so, those that the change fits.
+            let (mut fits, mut why_not) = (false, None);
+            for candidate in candidates.iter().filter(|candidate| candidate.is_called(data)) {
+                let mut layout = plan.layouts.get(&candidate.structure).cloned().unwrap_or_default();
+                layout.blocks = candidate.bytes.is_none();
+                match add(&mut layout, change, candidate.bytes, line) {
+                    Ok(()) => {
+                        fits = true;
+                        plan.layouts.insert(candidate.structure, layout);
+                    }
+                    Err(what) => why_not = why_not.or(Some(what)),
+                }
+            }
+            if !fits {
+                return Err(refused(
+                    why_not.unwrap_or_else(|| unknown(data, structures, &candidates)),
+                ));
+            }
+        }
+        Ok(plan)
+    }
+}
+
+/// These policies place data by the addresses that the program names, which are not those of changed data.
+fn refuse_policy(policy: &str) -> Result<(), SimError> {
+    let name: Name = policy.parse()?;
+    match ["cdpc", "slots"].into_iter().find(|part| name.has(part)) {
+        None => Ok(()),
+        Some(part) => Err(SimError::ChangesUnder { policy: part }),
+    }
+}
+
+/// The data that a change `tile` speaks of, and the bytes of a block; `None` without such a change.
+pub fn tile(config: &Config, structures: &Structures) -> Result<Option<(HashSet<StructureId>, u64)>, SimError> {
+    let mut tile = None;
+    for change in &config.changes {
+        let ProgramChange::Tile { data, bytes } = change else {
+            continue;
+        };
+        let refused = |what: String| SimError::Change {
+            change: change.to_string(),
+            what,
+        };
+        check(change).map_err(refused)?;
+        if tile.is_some() {
+            return Err(refused("the work can be put in one order only".to_string()));
+        }
+        for spec in &config.policies {
+            if policy::work_order(&spec.name.parse()?, &spec.sets)?.is_some() {
+                return Err(SimError::ChangesUnder { policy: "order" });
+            }
+        }
+        let candidates = candidates(structures);
+        let meant = candidates.iter().filter(|candidate| candidate.is_called(data));
+        let meant: HashSet<StructureId> = meant.map(|candidate| candidate.structure).collect();
+        if meant.is_empty() {
+            return Err(refused(unknown(data, structures, &candidates)));
+        }
+        tile = Some((meant, *bytes));
+    }
+    Ok(tile)
+}
+
+/// What can be changed; several structures may have one name.
+fn candidates(structures: &Structures) -> Vec<Candidate> {
+    let candidate = |structure| {
+        let description = structures.describe(structure);
+        let bytes = match description.kind {
+            StructureKind::Symbol | StructureKind::Array => Some(description.bytes),
+            StructureKind::Heap => None,
+            _ => return None,
+        };
+        let place = description.file.as_deref().zip(description.line);
+        let with_place = place.map(|(file, line)| format!("{} ({}:{line})", description.name, base(file)));
+        Some(Candidate {
+            structure,
+            with_place,
+            name: description.name,
+            bytes,
+        })
+    };
+    (0..structures.count()).filter_map(candidate).collect()
+}
+
+/// Why a name is of nothing that can be changed.
+fn unknown(data: &str, structures: &Structures, candidates: &[Candidate]) -> String {
+    let other = (0..structures.count()).any(|structure| structures.describe(structure).name == data);
+    if other {
+        return format!(
+            "`{data}` is neither a variable nor a declared array nor an allocation site: nothing else can be changed"
+        );
+    }
+    let lower = data.to_lowercase();
+    let rank = |name: &&String| {
+        let holds = !lower.is_empty() && name.to_lowercase().contains(&lower);
+        let alike = strsim::normalized_damerau_levenshtein(&name.to_lowercase(), &lower);
+        (holds || alike > 0.5).then_some((alike * 1e6) as u64 + if holds { 1 << 32 } else { 0 })
+    };
+    let names: BTreeSet<&String> = candidates.iter().map(|candidate| &candidate.name).collect();
+    let mut near: Vec<(u64, &String)> = names
+        .into_iter()
+        .filter_map(|name| Some((rank(&name)?, name)))
+        .collect();
+    near.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+    let near: Vec<String> = near.iter().take(NEAR).map(|(_, name)| format!("`{name}`")).collect();
+    match near.is_empty() {
+        true => format!("the trace names no data `{data}`; `domicile simulate --by structure` lists what it names"),
+        false => format!("the trace names no data `{data}`; near it are {}", near.join(", ")),
+    }
+}
+
+/// What is wrong with a change, whatever the trace.
+fn check(change: &ProgramChange) -> Result<(), String> {
+    let in_range = |what: &str, number: u64| match number {
+        1..=MOST => Ok(()),
+        _ => Err(format!("{what} is {number}; write a number from 1 to {MOST}")),
+    };
+    match change {
+        ProgramChange::Pad {
+            row_bytes, pad_bytes, ..
+        } => in_range("row_bytes", *row_bytes).and_then(|()| in_range("pad_bytes", *pad_bytes)),
+        ProgramChange::Transpose {
+            element_bytes, columns, ..
+        } => in_range("element_bytes", *element_bytes).and_then(|()| in_range("columns", *columns)),
+        ProgramChange::Fields {
+            element_bytes, groups, ..
+        } => {
+            in_range("element_bytes", *element_bytes)?;
+            check_fields(*element_bytes, groups)
+        }
+        ProgramChange::Shift { bytes, .. } => in_range("bytes", *bytes),
+        ProgramChange::Separate { element_bytes, .. } => in_range("element_bytes", *element_bytes),
+        ProgramChange::Tile { bytes, .. } => in_range("bytes", *bytes),
+        ProgramChange::HugePages { .. } => Ok(()),
+    }
+}
+
+fn check_fields(element: u64, groups: &[Vec<Field>]) -> Result<(), String> {
+    if groups.is_empty() || groups.iter().any(Vec::is_empty) {
+        return Err("a group has no fields".to_string());
+    }
+    let mut fields: Vec<Field> = groups.iter().flatten().copied().collect();
+    fields.sort_by_key(|field| field.offset);
+    let mut before: Option<Field> = None;
+    for field in fields {
+        if field.bytes == 0 {
+            return Err(format!("field {field} has no bytes"));
+        }
+        if field.offset.checked_add(field.bytes).is_none_or(|end| end > element) {
+            return Err(format!("field {field} lies outside an element of {element} bytes"));
+        }
+        if let Some(before) = before.filter(|before| before.offset + before.bytes > field.offset) {
+            return Err(format!("fields {before} and {field} overlap"));
+        }
+        before = Some(field);
+    }
+    Ok(())
+}
+
+/// Adds a change to those of a structure. `bytes`: its size, where it has one.
+fn add(layout: &mut Layout, change: &ProgramChange, bytes: Option<u64>, line: u64) -> Result<(), String> {
+    // What earlier changes have made of it.
+    let before = bytes.map(|bytes| super::shape::Image::new(&layout.shapes, bytes, line));
+    let before = match before {
+        None => None,
+        Some(image) => Some(image.and_then(|image| image.bytes(line)).ok_or_else(too_large)?),
+    };
+    let whole = |what: &str, unit: u64| match before {
+        Some(bytes) if bytes == 0 || bytes % unit != 0 => Err(format!(
+            "it has {bytes} bytes, which is no whole number of {what} of {unit} bytes"
+        )),
+        _ => Ok(()),
+    };
+    match change {
+        ProgramChange::Pad {
+            row_bytes, pad_bytes, ..
+        } => {
+            whole("rows", *row_bytes)?;
+            layout.shapes.push(Shape::Pad {
+                row: *row_bytes,
+                pad: *pad_bytes,
+            });
+        }
+        ProgramChange::Transpose {
+            element_bytes, columns, ..
+        } => {
+            whole("rows", element_bytes * columns)?;
+            layout.shapes.push(Shape::Transpose {
+                element: *element_bytes,
+                columns: *columns,
+            });
+        }
+        ProgramChange::Fields {
+            element_bytes, groups, ..
+        } => {
+            whole("elements", *element_bytes)?;
+            layout.shapes.push(Shape::fields(*element_bytes, groups));
+        }
+        ProgramChange::Separate { element_bytes, .. } => {
+            whole("elements", *element_bytes)?;
+            layout.at_lines = true;
+            layout.shapes.push(Shape::Separate {
+                element: *element_bytes,
+                stride: element_bytes.next_multiple_of(line),
+            });
+        }
+        ProgramChange::Shift { bytes, .. } => layout.shift += bytes,
+        ProgramChange::HugePages { .. } => layout.huge_pages = true,
+        // Another order of the same references.
+        ProgramChange::Tile { .. } => {}
+    }
+    match bytes.map(|bytes| super::shape::Image::new(&layout.shapes, bytes, line)) {
+        Some(None) => Err(too_large()),
+        _ => Ok(()),
+    }
+}
+
+/// What is said where a block would grow beyond all bounds.
+pub fn too_large() -> String {
+    "the data would become larger than 16 TiB".to_string()
+}

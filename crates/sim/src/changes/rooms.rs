@@ -1,0 +1,135 @@
+//! Room in the address space for data that changes: of addresses that no program has.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::plan::Layout;
+use super::shape::Image;
+use crate::structures::StructureId;
+
+/// The first of these addresses: above those of all programs.
+const FIRST: u64 = 1 << 60;
+/// Rooms begin where the block began, within so many bytes: pages keep their colors and lines their sets.
+const APART: u64 = 2 << 20;
+
+/// Whose memory: an address space, and a data structure in it.
+type Owner = (u32, StructureId);
+
+/// Where a block's bytes are now.
+pub struct Room {
+    /// Where the block began.
+    pub start: u64,
+    image: Arc<Image>,
+    /// Where each part of the image is.
+    bases: Box<[u64]>,
+}
+
+impl Room {
+    /// Where an address of the block is now, and for how many bytes on that goes on.
+    pub fn find(&self, address: u64) -> (u64, u64) {
+        let goes = self.image.goes(address - self.start);
+        (self.bases[goes.part] + goes.offset, goes.run)
+    }
+}
+
+/// Where small blocks get room, one after the other.
+#[derive(Clone, Copy, Default)]
+struct Arena {
+    next: u64,
+    end: u64,
+}
+
+pub struct Rooms {
+    line: u64,
+    page: u64,
+    next: u64,
+    rooms: Vec<Room>,
+    /// By owner, start and size of the block.
+    by_block: HashMap<(Owner, u64, u64), u32>,
+    images: HashMap<(StructureId, u64), Arc<Image>>,
+    /// Of each part of small blocks.
+    arenas: HashMap<(Owner, usize), Arena>,
+    /// Rooms of large blocks so far.
+    large: HashMap<Owner, u64>,
+}
+
+impl Rooms {
+    /// `line`: bytes of the machine's largest line.
+    pub fn new(line: u64, page: u64) -> Rooms {
+        Rooms {
+            line,
+            page,
+            next: FIRST,
+            rooms: Vec::new(),
+            by_block: HashMap::new(),
+            images: HashMap::new(),
+            arenas: HashMap::new(),
+            large: HashMap::new(),
+        }
+    }
+
+    pub fn get(&self, room: u32) -> &Room {
+        &self.rooms[room as usize]
+    }
+
+    /// The room of a block, which it gets the first time; `None` where it would be too large.
+    pub fn of(&mut self, owner: Owner, layout: &Layout, start: u64, bytes: u64) -> Option<u32> {
+        let key = (owner, start, bytes);
+        if let Some(&room) = self.by_block.get(&key) {
+            return Some(room);
+        }
+        let image = match self.images.get(&(owner.1, bytes)) {
+            Some(image) => Arc::clone(image),
+            None => {
+                let image = Arc::new(Image::new(&layout.shapes, bytes, self.line)?);
+                self.images.insert((owner.1, bytes), Arc::clone(&image));
+                image
+            }
+        };
+        let bases = match layout.blocks && bytes < self.page {
+            true => self.small(owner, layout, &image)?,
+            false => self.large(owner, layout, &image, start)?,
+        };
+        let room = self.rooms.len() as u32;
+        self.rooms.push(Room { start, image, bases });
+        self.by_block.insert(key, room);
+        Some(room)
+    }
+
+    /// One piece, of addresses that nobody else has.
+    fn large(&mut self, owner: Owner, layout: &Layout, image: &Image, start: u64) -> Option<Box<[u64]>> {
+        let before = self.large.entry(owner).or_default();
+        *before += 1;
+        let mut base = self.next + start % APART;
+        if layout.at_lines {
+            base = base.next_multiple_of(self.line);
+        }
+        base = base.checked_add(layout.shift.checked_mul(*before)?)?;
+        let end = base.checked_add(image.bytes(self.line)?)?;
+        self.next = end.checked_next_multiple_of(APART)?;
+        Some(image.starts(self.line)?.iter().map(|start| base + start).collect())
+    }
+
+    /// Each part goes behind that of the block before.
+    fn small(&mut self, owner: Owner, layout: &Layout, image: &Image) -> Option<Box<[u64]>> {
+        let align = match image.parts.len() {
+            _ if layout.at_lines => self.line,
+            // As malloc has it.
+            1 => 16,
+            _ => 8,
+        };
+        let mut bases = Vec::with_capacity(image.parts.len());
+        for (part, bytes) in image.parts.iter().enumerate() {
+            let arena = self.arenas.entry((owner, part)).or_default();
+            let mut base = arena.next.next_multiple_of(align);
+            if base.saturating_add(*bytes) > arena.end {
+                base = self.next;
+                self.next = base.checked_add((*bytes).max(1))?.checked_next_multiple_of(APART)?;
+                arena.end = self.next;
+            }
+            arena.next = base + bytes;
+            bases.push(base);
+        }
+        Some(bases.into())
+    }
+}

@@ -1,0 +1,297 @@
+//! Changed data, byte by byte: for each block a table of where every byte goes.
+
+use std::collections::HashMap;
+
+use machine::Machine;
+use results::ProgramChange;
+use trace::{Array, Event};
+
+/// What blocks are called in programs that say nothing of who allocated them.
+pub const BLOCKS: &str = "heap: allocation site unknown";
+
+const HUGE: u64 = 1 << 21;
+
+/// Bytes of a reference that lie side by side: where, how many, and whether on huge pages.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Part {
+    pub from: u64,
+    pub bytes: u64,
+    pub huge: bool,
+}
+
+/// Where each byte of a block is.
+type Room = Vec<u64>;
+
+pub struct Changes {
+    changes: Vec<ProgramChange>,
+    arrays: Vec<Array>,
+    blocks: Vec<(u64, u64)>,
+    line: u64,
+    page: u64,
+    next: u64,
+    rooms: HashMap<(String, u64, u64), Room>,
+    /// By part: where the next small block goes, and up to where.
+    stretches: HashMap<usize, (u64, u64)>,
+    large: HashMap<String, u64>,
+}
+
+impl Changes {
+    pub fn new(machine: &Machine, arrays: &[Array], changes: &[ProgramChange]) -> Changes {
+        let lines = machine.caches.iter().map(|cache| u64::from(cache.line_bytes));
+        Changes {
+            changes: changes.to_vec(),
+            arrays: arrays.to_vec(),
+            blocks: Vec::new(),
+            line: lines.max().unwrap_or(64),
+            page: machine.page_bytes,
+            next: 1 << 60,
+            rooms: HashMap::new(),
+            stretches: HashMap::new(),
+            large: HashMap::new(),
+        }
+    }
+
+    pub fn event(&mut self, space: u32, event: &Event) {
+        match *event {
+            // Other processes are not named.
+            _ if space > 0 => {}
+            Event::Alloc { addr, bytes, .. } => {
+                // What it covers of older blocks is theirs no longer.
+                let (start, end) = (addr, addr + bytes);
+                let left = self.blocks.drain(..).flat_map(|(addr, bytes)| {
+                    let before = (addr, start.clamp(addr, addr + bytes) - addr);
+                    let behind = end.clamp(addr, addr + bytes);
+                    match start < addr + bytes && addr < end {
+                        true => vec![before, (behind, addr + bytes - behind)],
+                        false => vec![(addr, bytes)],
+                    }
+                });
+                self.blocks = left.filter(|(_, bytes)| *bytes > 0).collect();
+                self.blocks.push((addr, bytes));
+            }
+            Event::Free { addr } => self.blocks.retain(|(start, _)| *start != addr),
+            _ => {}
+        }
+    }
+
+    pub fn parts(&mut self, space: u32, addr: u64, bytes: u64) -> Vec<Part> {
+        let mut parts: Vec<Part> = Vec::new();
+        for at in (0..bytes.max(1)).map_while(|offset| addr.checked_add(offset)) {
+            let (now, huge) = self.byte(space, at);
+            match parts.last_mut() {
+                Some(part) if part.from + part.bytes == now && part.huge == huge => part.bytes += 1,
+                _ => parts.push(Part {
+                    from: now,
+                    bytes: 1,
+                    huge,
+                }),
+            }
+        }
+        parts
+    }
+
+    /// Which huge page an address is on, told from all other pages.
+    pub fn huge_page(&self, address: u64) -> u64 {
+        address / HUGE.max(self.page)
+    }
+
+    fn byte(&mut self, space: u32, address: u64) -> (u64, bool) {
+        let all = self
+            .changes
+            .iter()
+            .any(|change| *change == ProgramChange::HugePages { data: None });
+        let Some((name, start, bytes)) = self.owner(space, address) else {
+            return (address, all);
+        };
+        let own: Vec<ProgramChange> = self
+            .changes
+            .iter()
+            .filter(|change| change.data() == Some(&name))
+            .cloned()
+            .collect();
+        let is_huge = |change: &ProgramChange| matches!(change, ProgramChange::HugePages { .. });
+        let huge = all || own.iter().any(is_huge);
+        if own.iter().all(is_huge) {
+            return (address, huge);
+        }
+        let key = (name.clone(), start, bytes);
+        if !self.rooms.contains_key(&key) {
+            let room = self.room(&name, start, bytes, &own);
+            self.rooms.insert(key.clone(), room);
+        }
+        (self.rooms[&key][(address - start) as usize], huge)
+    }
+
+    /// Name, start and size of the block that a byte is in.
+    fn owner(&self, space: u32, address: u64) -> Option<(String, u64, u64)> {
+        if space > 0 {
+            return None;
+        }
+        let within = |start: u64, bytes: u64| start <= address && address - start < bytes;
+        let array = self.arrays.iter().rev().find(|array| within(array.addr, array.bytes));
+        let block = || self.blocks.iter().rev().find(|(start, bytes)| within(*start, *bytes));
+        match array {
+            Some(array) => Some((array.name.clone(), array.addr, array.bytes)),
+            None => block().map(|(start, bytes)| (BLOCKS.to_string(), *start, *bytes)),
+        }
+    }
+
+    fn room(&mut self, name: &str, start: u64, bytes: u64, changes: &[ProgramChange]) -> Room {
+        let (image, parts) = self.image(bytes, changes);
+        let separate = changes
+            .iter()
+            .any(|change| matches!(change, ProgramChange::Separate { .. }));
+        let mut bases = Vec::new();
+        if name == BLOCKS && bytes < self.page {
+            let align = match (separate, parts.len()) {
+                (true, _) => self.line,
+                (_, 1) => 16,
+                _ => 8,
+            };
+            for (part, size) in parts.iter().enumerate() {
+                let (next, end) = self.stretches.get(&part).copied().unwrap_or((0, 0));
+                let mut base = next.next_multiple_of(align);
+                let mut end = end;
+                if base + size > end {
+                    base = self.next;
+                    end = base + size.max(&1).next_multiple_of(HUGE);
+                    self.next = end;
+                }
+                self.stretches.insert(part, (base + size, end));
+                bases.push(base);
+            }
+        } else {
+            let number = self.large.entry(name.to_string()).or_insert(0);
+            *number += 1;
+            let shift: u64 = changes
+                .iter()
+                .map(|change| match change {
+                    ProgramChange::Shift { bytes, .. } => *bytes,
+                    _ => 0,
+                })
+                .sum();
+            let mut base = self.next + start % HUGE;
+            if separate {
+                base = base.next_multiple_of(self.line);
+            }
+            base += shift * *number;
+            let starts = self.starts(&parts);
+            self.next = (base + starts[parts.len() - 1] + parts[parts.len() - 1]).next_multiple_of(HUGE);
+            bases = starts.iter().map(|start| base + start).collect();
+        }
+        image.into_iter().map(|(part, offset)| bases[part] + offset).collect()
+    }
+
+    /// Where each part begins in one piece.
+    fn starts(&self, parts: &[u64]) -> Vec<u64> {
+        let mut end: u64 = 0;
+        let mut starts = Vec::new();
+        for part in parts {
+            starts.push(end.next_multiple_of(self.line));
+            end = end.next_multiple_of(self.line) + part;
+        }
+        starts
+    }
+
+    /// The part and offset of each byte after all changes, and the sizes of the parts.
+    fn image(&self, bytes: u64, changes: &[ProgramChange]) -> (Vec<(usize, u64)>, Vec<u64>) {
+        let mut image: Vec<(usize, u64)> = (0..bytes).map(|offset| (0, offset)).collect();
+        let mut parts = vec![bytes];
+        for change in changes {
+            let starts = self.starts(&parts);
+            let whole = starts[parts.len() - 1] + parts[parts.len() - 1];
+            let Some((table, sizes)) = self.table(change, whole) else {
+                continue;
+            };
+            for place in &mut image {
+                *place = table[(starts[place.0] + place.1) as usize];
+            }
+            parts = sizes;
+        }
+        (image, parts)
+    }
+
+    /// What one change does to so many bytes.
+    fn table(&self, change: &ProgramChange, bytes: u64) -> Option<(Vec<(usize, u64)>, Vec<u64>)> {
+        let mut table = vec![(0, 0); bytes as usize];
+        match change {
+            ProgramChange::Pad {
+                row_bytes, pad_bytes, ..
+            } => {
+                let mut at = 0;
+                for offset in 0..bytes {
+                    if offset > 0 && offset % row_bytes == 0 {
+                        at += pad_bytes;
+                    }
+                    table[offset as usize] = (0, at);
+                    at += 1;
+                }
+                Some((table, vec![bytes + bytes / row_bytes * pad_bytes]))
+            }
+            ProgramChange::Transpose {
+                element_bytes, columns, ..
+            } => {
+                let rows = bytes / (element_bytes * columns);
+                let mut at = 0;
+                for c in 0..*columns {
+                    for r in 0..rows {
+                        for byte in 0..*element_bytes {
+                            table[((r * columns + c) * element_bytes + byte) as usize] = (0, at);
+                            at += 1;
+                        }
+                    }
+                }
+                for rest in at..bytes {
+                    table[rest as usize] = (0, rest);
+                }
+                Some((table, vec![bytes]))
+            }
+            ProgramChange::Separate { element_bytes, .. } => {
+                let stride = element_bytes.next_multiple_of(self.line);
+                let elements = bytes / element_bytes;
+                for offset in 0..bytes {
+                    let place = match offset / element_bytes {
+                        element if element < elements => element * stride + offset % element_bytes,
+                        _ => elements * stride + (offset - elements * element_bytes),
+                    };
+                    table[offset as usize] = (0, place);
+                }
+                Some((table, vec![elements * stride + bytes % element_bytes]))
+            }
+            ProgramChange::Fields {
+                element_bytes, groups, ..
+            } => {
+                let mut parts: Vec<Vec<u64>> = groups
+                    .iter()
+                    .map(|group| {
+                        let bytes = group.iter().flat_map(|field| field.offset..field.offset + field.bytes);
+                        bytes.collect()
+                    })
+                    .collect();
+                let rest: Vec<u64> = (0..*element_bytes)
+                    .filter(|byte| !parts.iter().flatten().any(|other| other == byte))
+                    .collect();
+                if !rest.is_empty() {
+                    parts.push(rest);
+                }
+                let elements = bytes / element_bytes;
+                let mut sizes = vec![0; parts.len()];
+                for element in 0..elements {
+                    for (part, of_part) in parts.iter().enumerate() {
+                        for byte in of_part {
+                            table[(element * element_bytes + byte) as usize] = (part, sizes[part]);
+                            sizes[part] += 1;
+                        }
+                    }
+                }
+                let last = parts.len() - 1;
+                for offset in elements * element_bytes..bytes {
+                    table[offset as usize] = (last, sizes[last]);
+                    sizes[last] += 1;
+                }
+                Some((table, sizes))
+            }
+            ProgramChange::Shift { .. } | ProgramChange::HugePages { .. } | ProgramChange::Tile { .. } => None,
+        }
+    }
+}
