@@ -17,9 +17,8 @@ pub use huge::HugePages;
 pub use plan::tile;
 
 use crate::config::Config;
-use crate::detail::Names;
 use crate::error::SimError;
-use crate::structures::{StructureId, Structures};
+use crate::structures::{StructureId, Structures, Tables};
 use plan::{Layout, Plan};
 use rooms::Rooms;
 
@@ -69,11 +68,11 @@ pub struct Changes {
 
 impl Changes {
     /// `None` where nothing changes. `line`: bytes of the machine's largest line.
-    pub fn new(config: &Config, names: &Names, line: u64) -> Result<Option<Box<Changes>>, SimError> {
+    pub fn new(config: &Config, tables: &Tables, line: u64) -> Result<Option<Box<Changes>>, SimError> {
         if config.changes.is_empty() {
             return Ok(None);
         }
-        let structures = Structures::new(&names.tables);
+        let structures = Structures::new(tables);
         let Plan { layouts, huge_pages } = Plan::new(config, &structures, line)?;
         Ok(Some(Box::new(Changes {
             structures,

@@ -1,10 +1,11 @@
 //! Who runs when: threads take turns on their cpus, the cpu with the smallest clock goes next,
 //! and events hold threads until what they wait for has happened.
 
+mod carry_out;
 mod recorded;
 mod turns;
 
-use trace::{Event, Ref, Timed};
+use trace::{Event, Timed};
 
 use crate::changes::Changes;
 use crate::clock::{Units, units};
@@ -284,8 +285,8 @@ impl<'a> Schedule<'a> {
         let refs = &thread.batch.refs[thread.next_ref..thread.stop];
         let before = self.engine.cpus[cpu].counts.references;
         let done = match &mut self.changes {
-            None => run::<COHERENT, CLASSES>(self.engine, who, refs, bound)?,
-            Some(changes) => run_changed::<COHERENT, CLASSES>(self.engine, changes, who, refs, bound)?,
+            None => carry_out::run::<COHERENT, CLASSES>(self.engine, who, refs, bound)?,
+            Some(changes) => carry_out::run_changed::<COHERENT, CLASSES>(self.engine, changes, who, refs, bound)?,
         };
         thread.next_ref += done;
         self.engine
@@ -431,39 +432,4 @@ impl<'a> Schedule<'a> {
             (turns.idle, turns.before_teams) = (idle, 0);
         }
     }
-}
-
-/// Carries references out while the cpu's clock is below `bound`, at least one; returns how many.
-#[inline(always)]
-fn run<const COHERENT: bool, const CLASSES: bool>(
-    engine: &mut Engine,
-    who: Who,
-    refs: &[Ref],
-    bound: Units,
-) -> Result<usize, SimError> {
-    for (done, r) in refs.iter().enumerate() {
-        engine.reference::<COHERENT, CLASSES>(who, r)?;
-        if engine.cpus[who.cpu as usize].clock >= bound || engine.moves_threads() {
-            return Ok(done + 1);
-        }
-    }
-    Ok(refs.len())
-}
-
-/// The same where data is changed.
-fn run_changed<const COHERENT: bool, const CLASSES: bool>(
-    engine: &mut Engine,
-    changes: &mut Changes,
-    who: Who,
-    refs: &[Ref],
-    bound: Units,
-) -> Result<usize, SimError> {
-    for (done, r) in refs.iter().enumerate() {
-        let parts = changes.find(who.space, r.addr, u64::from(r.size))?;
-        engine.reference_in_parts::<COHERENT, CLASSES>(who, r, parts)?;
-        if engine.cpus[who.cpu as usize].clock >= bound || engine.moves_threads() {
-            return Ok(done + 1);
-        }
-    }
-    Ok(refs.len())
 }

@@ -338,7 +338,7 @@ fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> R
     if let Some(dynamic) = &mut engine.dynamic {
         dynamic.set_threads(threads as u32);
     }
-    let changes = Changes::new(config, &input.names(), 1 << engine.layout.block_bits)?;
+    let changes = Changes::new(config, &input.names().tables, 1 << engine.layout.block_bits)?;
     if changes.as_ref().is_some_and(|changes| changes.has_huge_pages()) {
         engine.huge_pages = Some(Box::new(HugePages::new(engine.layout.page_bits)));
     }

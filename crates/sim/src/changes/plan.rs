@@ -174,8 +174,9 @@ fn unknown(data: &str, structures: &Structures, candidates: &[Candidate]) -> Str
     }
     let lower = data.to_lowercase();
     let rank = |name: &&String| {
-        let holds = !lower.is_empty() && name.to_lowercase().contains(&lower);
-        let alike = strsim::normalized_damerau_levenshtein(&name.to_lowercase(), &lower);
+        let name = name.to_lowercase();
+        let holds = !lower.is_empty() && (name.contains(&lower) || name.len() > 2 && lower.contains(&name));
+        let alike = strsim::normalized_damerau_levenshtein(&name, &lower);
         (holds || alike > 0.5).then_some((alike * 1e6) as u64 + if holds { 1 << 32 } else { 0 })
     };
     let names: BTreeSet<&String> = candidates.iter().map(|candidate| &candidate.name).collect();

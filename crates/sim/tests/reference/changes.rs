@@ -22,6 +22,9 @@ pub struct Part {
 /// Where each byte of a block is.
 type Room = Vec<u64>;
 
+/// The part and offset of each byte, and the sizes of the parts.
+type Image = (Vec<(usize, u64)>, Vec<u64>);
+
 pub struct Changes {
     changes: Vec<ProgramChange>,
     arrays: Vec<Array>,
@@ -96,10 +99,7 @@ impl Changes {
     }
 
     fn byte(&mut self, space: u32, address: u64) -> (u64, bool) {
-        let all = self
-            .changes
-            .iter()
-            .any(|change| *change == ProgramChange::HugePages { data: None });
+        let all = self.changes.contains(&ProgramChange::HugePages { data: None });
         let Some((name, start, bytes)) = self.owner(space, address) else {
             return (address, all);
         };
@@ -193,8 +193,8 @@ impl Changes {
         starts
     }
 
-    /// The part and offset of each byte after all changes, and the sizes of the parts.
-    fn image(&self, bytes: u64, changes: &[ProgramChange]) -> (Vec<(usize, u64)>, Vec<u64>) {
+    /// What all changes make of so many bytes.
+    fn image(&self, bytes: u64, changes: &[ProgramChange]) -> Image {
         let mut image: Vec<(usize, u64)> = (0..bytes).map(|offset| (0, offset)).collect();
         let mut parts = vec![bytes];
         for change in changes {
@@ -212,7 +212,7 @@ impl Changes {
     }
 
     /// What one change does to so many bytes.
-    fn table(&self, change: &ProgramChange, bytes: u64) -> Option<(Vec<(usize, u64)>, Vec<u64>)> {
+    fn table(&self, change: &ProgramChange, bytes: u64) -> Option<Image> {
         let mut table = vec![(0, 0); bytes as usize];
         match change {
             ProgramChange::Pad {
