@@ -174,6 +174,7 @@ structure\t''
 line\t'A line of the source, and which data it waits for'
 page\t''"
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l top -d 'Print so many rows of each list of data structures, lines, arrays or pages, or `all` [default: those that make a difference]' -r
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l change -d 'Simulate the program with a change of its data, without changing the program; can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l explain-hints -d 'Write the hints of policy `cdpc` to this file (JSON): arrays, uniform access segments and sets, the coloring order' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l page-map -d 'Write a page access map to this file (JSON): which cpus touch each page, its array, its color under each policy, and its place in the coloring order' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l no-classes -d 'Leave out the classes of misses, which is faster'
