@@ -7,6 +7,7 @@ use results::{Advice, Collision, Facts, Outcome, SourceLine, Structure};
 use sim::{Detail, PolicySpec, SimError, Simulated};
 use trace::Trace;
 
+use crate::causes::causes;
 use crate::names::{ORDER, SLOTS, candidates, has_part};
 use crate::settings::{Policies, Settings};
 use crate::slots::Partition;
@@ -79,12 +80,14 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
         source_lines: SOURCE_LINES,
         false_sharing: COLLISIONS,
         curves: plan.all,
+        causes: true,
         ..Detail::default()
     };
     let mut config = settings.config(machine, plan.policies, detail);
     config.detail_for = config.policies.iter().position(|policy| policy.name == plan.baseline);
     let mut runs = settings.simulate(trace, &config)?;
     let curves = runs.iter_mut().find_map(|run| run.curves.take());
+    let evidence = runs.iter_mut().find_map(|run| run.evidence.take());
     let mut outcomes: Vec<Outcome> = runs.into_iter().map(|run: Simulated| run.outcome).collect();
     let slots = match curves {
         Some(curves) => {
@@ -115,6 +118,9 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     notes.extend(cdpc_of.filter(|cdpc| cdpc.malformed_summaries > 0).map(cdpc_in_words));
     let mut advice = advice_of(machine, facts, &plan.baseline, outcomes, notes);
     advice.slots = slots;
+    if let Some((evidence, base)) = evidence.zip(advice.base()) {
+        advice.causes = causes(&evidence, machine, base);
+    }
     advice.verdict = verdict::verdict(&advice);
     advice.program.clone_from(&trace.header().program);
     advice.arguments.clone_from(&trace.header().arguments);

@@ -1,6 +1,7 @@
 //! The tables of each kind of result.
 
 mod advice;
+mod causes;
 mod found;
 mod gains;
 mod lists;
@@ -12,6 +13,7 @@ use results::{Advice, CLASSES, ClassTotals, Outcome, Structure, bytes, count};
 
 use crate::table::{Cell, Column, Role, Table, Tone, unbroken};
 
+pub use causes::{TITLE as CAUSES, place as place_of_cause, what_to_do};
 pub use found::{daemon, doctor};
 pub use gains::ARRAYS;
 pub use lists::{machines, policies};
@@ -76,6 +78,9 @@ pub fn of_advice(advice: &Advice, top: Top) -> Vec<Table> {
     }
     if !lines.is_empty() {
         tables.push(advice::collisions(&lines, top));
+    }
+    if !advice.causes.is_empty() {
+        tables.push(causes::causes(&advice.causes, top));
     }
     tables.push(advice::policies(advice));
     if let Some(work) = &advice.work {

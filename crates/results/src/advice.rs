@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::causes::Cause;
 use crate::detail::{Collision, SourceLine, Structure};
 use crate::gains::{CdpcAdvice, SlotAdvice, WorkAdvice};
 use crate::lenient::{named_ns, ns};
@@ -30,6 +31,9 @@ pub struct Advice {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub source_lines: Vec<SourceLine>,
     pub false_sharing: Vec<Collision>,
+    /// Why the worst of them miss, and what to do about it, the longest waiting first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
     /// Every policy's outcome, the fastest first.
     pub policies: Vec<Outcome>,
     /// What another order of the marked work can gain; absent where no work is marked.

@@ -54,6 +54,8 @@ pub struct Detail {
     pub false_sharing: usize,
     /// How many misses of the outermost cache each data structure would have alone in a part of it.
     pub curves: bool,
+    /// Why data misses: steps of walks, how much of lines and pages is used.
+    pub causes: bool,
     /// The totals cpu by cpu (machines with several cpus).
     pub per_cpu: bool,
     /// Which color each page got when it was first touched.
@@ -70,6 +72,7 @@ impl Detail {
             || self.source_lines > 0
             || self.false_sharing > 0
             || self.curves
+            || self.causes
     }
 
     /// The part that comes with the totals.
@@ -91,6 +94,7 @@ impl Default for Detail {
             source_lines: 0,
             false_sharing: 0,
             curves: false,
+            causes: false,
             per_cpu: true,
             placements: false,
         }

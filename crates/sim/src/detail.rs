@@ -7,12 +7,14 @@
 
 mod clashes;
 mod code;
+mod evidence;
 mod lines;
 mod report;
 mod rows;
 
 use trace::{Event, Site};
 
+use crate::causes::Causes;
 use crate::clock::Units;
 use crate::config::{self, Config};
 use crate::counts::Class;
@@ -59,6 +61,7 @@ pub struct Detail {
     tenants: Vec<(StructureId, u64)>,
     clashes: Option<Clashes>,
     curves: Option<Box<Curves>>,
+    causes: Option<Causes>,
     references: Vec<u64>,
 }
 
@@ -83,10 +86,11 @@ impl Detail {
                 threads: rows(wanted.threads),
                 by_structure: rows(wanted.structures),
                 pages: rows(wanted.pages > 0),
-                lines: (wanted.source_lines > 0).then(|| Lines::new(layout.caches.len())),
+                lines: (wanted.source_lines > 0 || wanted.causes).then(|| Lines::new(layout.caches.len())),
                 tenants: Vec::new(),
                 clashes: collisions.then(|| Clashes::new(layout)),
                 curves: curves(),
+                causes: wanted.causes.then(|| Causes::new(layout)).flatten(),
                 references: Vec::new(),
             })
         })
@@ -106,6 +110,9 @@ impl Detail {
         }
         if let Some(curves) = &mut self.curves {
             curves.restart();
+        }
+        if let Some(causes) = &mut self.causes {
+            causes.restart();
         }
     }
 
@@ -157,6 +164,24 @@ impl Detail {
         self.lives_in(key, stall);
     }
 
+    /// Shows a piece to those who look for causes.
+    #[inline(always)]
+    fn watch(&mut self, a: &Access, tlb_missed: bool, stall: Units) {
+        if !self
+            .causes
+            .as_mut()
+            .is_some_and(|causes| causes.wants(a, tlb_missed, stall))
+        {
+            return;
+        }
+        let Key { place, structure, .. } = self.key(a);
+        if let Some(causes) = &mut self.causes {
+            let structures = &mut self.structures;
+            let extent = || structures.extent(a.who.space, a.virtual_address);
+            causes.touch(a, [place, structure], tlb_missed, stall, extent);
+        }
+    }
+
     /// A page is reported with the structure that has the majority of it (Boyer and Moore's vote).
     fn lives_in(&mut self, key: Key, weight: u64) {
         if self.pages.is_none() {
@@ -188,8 +213,14 @@ impl Engine {
     /// A cache was looked up for a piece.
     #[inline(always)]
     pub fn detail_looked_up(&mut self, a: &Access, step: &Step, hit: bool) {
-        if let Some(curves) = self.detail.as_mut().and_then(|detail| detail.curves.as_mut()) {
+        let Some(detail) = &mut self.detail else { return };
+        if let Some(curves) = &mut detail.curves {
             curves.looked_up(a, step.kind, step.instance, hit);
+        }
+        if let Some(causes) = &mut detail.causes
+            && !a.fetch
+        {
+            causes.looked_up(step.kind, hit);
         }
     }
 
@@ -214,16 +245,19 @@ impl Engine {
 
     /// A piece is done: what its cpu waited for it.
     #[inline(always)]
-    pub fn detail_done(&mut self, a: &Access) {
+    pub fn detail_done(&mut self, a: &Access, tlb_missed: bool) {
         if self.detail.is_none() {
             return;
         }
         let stall = self.waited_for(a);
-        if stall > 0
-            && let Some(detail) = &mut self.detail
-        {
-            let key = detail.key(a);
-            detail.stall(key, stall);
+        if let Some(detail) = &mut self.detail {
+            if stall > 0 {
+                let key = detail.key(a);
+                detail.stall(key, stall);
+            }
+            if detail.causes.is_some() && !a.fetch {
+                detail.watch(a, tlb_missed, stall);
+            }
         }
     }
 
@@ -234,10 +268,13 @@ impl Engine {
         }
     }
 
-    /// Memory was allocated or freed, or a process began: what addresses are called changes.
+    /// Memory was allocated or freed, or a process began: what addresses are called changes. Or a lock was asked for.
     pub fn structures(&mut self, space: u32, thread: u32, event: &Event) {
         if let Some(detail) = &mut self.detail {
             detail.structures.apply(space, thread, event);
+            if let Some(causes) = &mut detail.causes {
+                causes.apply(space, event);
+            }
             if let Some(curves) = &mut detail.curves {
                 curves.apply(space, thread, event);
             }

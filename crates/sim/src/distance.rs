@@ -10,7 +10,7 @@
 use std::collections::{BinaryHeap, HashMap};
 
 /// Hashes are of so many bits.
-const HASH_BITS: u32 = 24;
+pub const HASH_BITS: u32 = 24;
 
 /// The reuse distances of one stream.
 pub struct Distances {
@@ -48,18 +48,19 @@ impl Distances {
         }
     }
 
-    /// The line is used.
-    pub fn touch(&mut self, line: u64) {
+    /// The line is used. Returns how many lines have been used since it was used last, itself included, as far as the sample
+    /// shows; `None` where it is not followed, or was not used before.
+    pub fn touch(&mut self, line: u64) -> Option<u64> {
         self.total += 1;
         let hash = hash(line);
         if hash >= self.threshold {
-            return;
+            return None;
         }
         let weight = (1u64 << HASH_BITS) as f64 / self.threshold as f64;
         if self.now == self.tree.len() {
             self.renumber();
         }
-        match self.last.insert(line, self.now) {
+        let distance = match self.last.insert(line, self.now) {
             Some(before) => {
                 // Lines used after it was.
                 let since = self.last.len() as u32 - self.tree.up_to(before);
@@ -67,17 +68,20 @@ impl Distances {
                 let beyond = self.hits_from.len() - 1;
                 self.hits_from[steps.min(beyond)] += weight;
                 self.tree.add(before, -1);
+                Some((f64::from(since) * weight) as u64 + 1)
             }
             None => {
                 self.cold += weight;
                 self.by_hash.push((hash, line));
+                None
             }
-        }
+        };
         self.tree.add(self.now, 1);
         self.now += 1;
         if self.last.len() > self.most {
             self.sink();
         }
+        distance
     }
 
     /// Counts begin here; lines used before are known.
@@ -142,7 +146,7 @@ impl Distances {
 }
 
 /// The high bits of a product (Fibonacci hashing, Knuth 6.4), twice, so that strides leave no pattern.
-fn hash(line: u64) -> u64 {
+pub fn hash(line: u64) -> u64 {
     let mixed = line.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> (64 - HASH_BITS)
 }
@@ -217,7 +221,9 @@ mod tests {
     fn without_a_sample_the_misses_are_those_of_lru() {
         let lines = mixed(6000);
         let mut distances = Distances::new(20, 10, 1 << 20);
-        lines.iter().for_each(|&line| distances.touch(line));
+        for &line in &lines {
+            distances.touch(line);
+        }
         let misses = distances.misses();
         assert_eq!(misses[0], 6000.0);
         for (steps, misses) in misses.iter().enumerate().skip(1) {

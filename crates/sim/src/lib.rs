@@ -6,6 +6,7 @@
 
 mod back;
 mod cache;
+mod causes;
 mod cdpc;
 mod changes;
 mod clock;
@@ -52,6 +53,7 @@ mod warm;
 mod window;
 mod work;
 
+pub use causes::{ElementField, Evidence, Place, Step, StructureEvidence};
 pub use cdpc::RunHints;
 pub use config::{Config, Costs, Detail, Order, PolicySpec, VERGHESE96, Window};
 pub use curves::{CURVE_PAGES, CurveOutcome, CurvesOutcome};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use policy::Page;
 use results::{Cache, Cpu as CpuOutcome, CpuMemory, HintCounts, Outcome, Prefetches, Stall, Time, Tlb};
 
+use crate::causes::Evidence;
 use crate::cdpc::RunHints;
 use crate::clock::{Spent, whole_ns};
 use crate::config::Config;
@@ -28,6 +29,8 @@ pub struct Simulated {
     pub placements: Vec<(Page, u32)>,
     /// Each structure's misses alone in a part of the outermost cache, where asked for.
     pub curves: Option<CurvesOutcome>,
+    /// What was measured of why data misses, where asked for.
+    pub evidence: Option<Evidence>,
 }
 
 /// What a run has counted.
@@ -103,6 +106,7 @@ pub fn simulated(tally: &Tally, policy: &str, config: &Config, used: &[bool]) ->
         hints: tally.homes.hints.clone(),
         placements: tally.homes.placements.clone().unwrap_or_default(),
         curves: None,
+        evidence: None,
     }
 }
 

@@ -267,7 +267,7 @@ impl Engine {
         if self.prefetchers.is_some() {
             self.prefetch(a);
         }
-        self.detail_done(a);
+        self.detail_done(a, tlb_missed);
         match self.dynamic.is_some() {
             true => self.after(a, tlb_missed),
             false => Ok(()),

@@ -374,7 +374,7 @@ impl<'a> Schedule<'a> {
             | Event::DataThread { .. }
             | Event::Allocate { .. }
             | Event::DataFree { .. } => return self.report(cpu, number, event),
-            Event::Spawn { .. } => {
+            Event::Spawn { .. } | Event::Lock { .. } => {
                 self.report(cpu, number, event)?;
                 self.sync.event(number, event)
             }

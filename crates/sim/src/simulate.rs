@@ -353,7 +353,7 @@ fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> R
     }
     let mut run = simulated(&engine.tally(), &one.name, config, &used);
     if let Some(detail) = engine.detail.take() {
-        detail.report(&mut run, &engine.layout, &engine.table, &input.names());
+        detail.report(&mut run, &engine.layout, &engine.table, engine.refill, &input.names());
     }
     Ok(run)
 }

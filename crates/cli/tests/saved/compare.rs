@@ -4,10 +4,10 @@ use serde_json::Value;
 
 /// Fields that results have gained since. An advice's outcomes say, as others do, that lines with false sharing were looked
 /// for and none was found.
-const ADDED: &[&str] = &["schema", "tool", "false_sharing", "source_lines"];
+const ADDED: &[&str] = &["schema", "tool", "false_sharing", "source_lines", "causes"];
 
-/// The title of a table that results have gained since; it ends with an empty line.
-const ADDED_TABLE: &str = "Lines of the source that wait most";
+/// The titles of tables that results have gained since; each ends with an empty line.
+const ADDED_TABLE: [&str; 2] = ["Lines of the source that wait most", "Why, and what to do"];
 
 /// Fields that say something else by now: what shares of the time are of, and what an advice begins with.
 const CHANGED: &[&str] = &["fraction", "verdict"];
@@ -55,7 +55,7 @@ pub fn same(before: &str, now: &str, json: bool) -> Result<(), String> {
 fn without_added(text: &str) -> String {
     let mut added = false;
     let kept = text.lines().filter(|line| {
-        let begins = line.contains(ADDED_TABLE);
+        let begins = ADDED_TABLE.iter().any(|title| line.contains(title));
         let ended = added && line.is_empty();
         added = (added || begins) && !line.is_empty();
         !added && !ended

@@ -3,12 +3,13 @@
 use super::markup::{Html, class_of};
 use results::{Advice, CLASSES, Share, SlotAdvice, WorkAdvice, bytes, change, count, percent, time};
 
-use crate::tables::sized;
+use crate::tables::{CAUSES, place_of_cause, sized, what_to_do};
 
 pub fn body(advice: &Advice) -> Html {
     let mut html = Html::default();
     header(&mut html, advice);
     html.inside("section", "verdict", |html| html.prose("p", &advice.verdict));
+    causes(&mut html, advice);
     policies(&mut html, advice);
     if let Some(advice) = &advice.work {
         work(&mut html, advice);
@@ -59,6 +60,37 @@ fn header(html: &mut Html, advice: &Advice) {
             }
             fact("threads", trace.threads.to_string());
             fact("memory touched", bytes(trace.footprint_bytes));
+        });
+    });
+}
+
+fn causes(html: &mut Html, advice: &Advice) {
+    if advice.causes.is_empty() {
+        return;
+    }
+    html.inside("section", "", |html| {
+        html.text("h2", "", CAUSES);
+        let titles = [
+            "data structure",
+            "cause",
+            "line",
+            "#share of time",
+            "#gain",
+            "why",
+            "what to do",
+        ];
+        html.table(&titles, |html| {
+            for cause in &advice.causes {
+                html.inside("tr", "", |html| {
+                    html.text("td", "name", &cause.structure);
+                    html.text("td", "", cause.kind.name());
+                    html.text("td", "faint", &place_of_cause(cause));
+                    html.number(&percent(cause.share));
+                    html.number(&cause.gain.map_or_else(String::new, percent));
+                    html.text("td", "", &cause.why);
+                    html.text("td", "", &what_to_do(cause));
+                });
+            }
         });
     });
 }

@@ -69,6 +69,12 @@ impl Lines {
         row
     }
 
+    /// Each row: process, instruction and structure.
+    pub fn places(&self) -> impl Iterator<Item = (u32, (u32, u32, StructureId))> + '_ {
+        let places = self.places.iter().enumerate();
+        places.map(|(row, place)| (row as u32, (place.space, place.site, place.structure)))
+    }
+
     /// The lines with the largest stall, at most so many.
     pub fn ranked(
         &self,

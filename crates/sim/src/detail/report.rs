@@ -4,9 +4,10 @@ use results::{Collision, Misses, Page, Structure, Thread};
 
 use super::clashes::{Act, Side};
 use super::code::Code;
+use super::evidence::evidence;
 use super::rows::Row;
 use super::{Detail, Names};
-use crate::clock::whole_ns;
+use crate::clock::{Units, whole_ns};
 use crate::counts::CLASSES;
 use crate::layout::Layout;
 use crate::outcome::Simulated;
@@ -15,7 +16,8 @@ use crate::structures::base;
 
 impl Detail {
     /// Adds what was asked for to the outcome of a run that has ended.
-    pub fn report(mut self, run: &mut Simulated, layout: &Layout, table: &PageTable, names: &Names) {
+    /// `refill`: what a miss of the TLB costs.
+    pub fn report(mut self, run: &mut Simulated, layout: &Layout, table: &PageTable, refill: Units, names: &Names) {
         let classes = self.classes;
         let outcome = &mut run.outcome;
         run.curves = self.curves.take().map(|curves| curves.report());
@@ -68,7 +70,12 @@ impl Detail {
         }
         let code = Code::new(names);
         if let Some(lines) = &self.lines {
-            outcome.source_lines = Some(lines.ranked(self.wanted.source_lines, &code, &self.structures, caches));
+            if self.wanted.source_lines > 0 {
+                outcome.source_lines = Some(lines.ranked(self.wanted.source_lines, &code, &self.structures, caches));
+            }
+            if let Some(causes) = self.causes.take() {
+                run.evidence = Some(evidence(causes, lines, &code, &self.structures, layout, refill, caches));
+            }
         }
         if self.wanted.false_sharing > 0 {
             outcome.false_sharing = Some(self.collisions(&code, names));

@@ -74,11 +74,17 @@ impl Rows {
         Row(self.row(number))
     }
 
+    /// The figures of a number, if it came up.
+    pub fn row_of(&self, number: u32) -> Option<Row<'_>> {
+        let from = number as usize * self.width();
+        self.figures.get(from..from + self.width()).map(Row)
+    }
+
     /// The numbers that have a miss or a stall, the largest stall first.
     pub fn ranked(&self) -> Vec<(u32, Row<'_>)> {
         let rows = self.figures.chunks_exact(self.width()).map(Row).enumerate();
         let mut ranked: Vec<_> = rows
-            .filter(|(_, row)| row.0.iter().any(|&figure| figure > 0))
+            .filter(|(_, row)| !row.is_empty())
             .map(|(number, row)| (number as u32, row))
             .collect();
         ranked.sort_by_key(|&(number, row)| (std::cmp::Reverse((row.stall(), row.misses())), number));
@@ -89,6 +95,11 @@ impl Rows {
 impl Row<'_> {
     pub fn stall(&self) -> Units {
         self.0[0]
+    }
+
+    /// Whether there is neither a miss nor a stall.
+    pub fn is_empty(self) -> bool {
+        self.0.iter().all(|&figure| figure == 0)
     }
 
     /// Misses in all kinds of caches.

@@ -33,6 +33,7 @@ pub const ALL: Detail = Detail {
     false_sharing: usize::MAX,
     per_cpu: true,
     curves: true,
+    causes: true,
 };
 
 fn sum(parts: &[Value], of: impl Fn(&Value) -> &Value) -> u64 {

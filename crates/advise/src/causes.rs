@@ -1,0 +1,118 @@
+//! Why the worst data structures miss, and what to do about it: rules over what the simulation measured.
+//!
+//! Each place of the evidence, a line of the source and one structure, is looked at from the most specific cause to the
+//! least: a lock, sharing, conflicts, walks without a pattern, lines of which little is used, and what is left, reuse that
+//! comes too late and first uses. What the TLB costs is a cause of its own beside these.
+
+mod collide;
+mod irregular;
+mod pages;
+mod reuse;
+mod sharing;
+mod view;
+mod walk;
+
+use std::cmp::Reverse;
+
+use machine::Machine;
+use results::{Cause, CauseEvidence, CauseKind, Outcome};
+use sim::Evidence;
+
+use crate::words::NOTHING;
+use view::View;
+
+/// Causes that an advice names.
+const MOST: usize = 10;
+
+/// What a rule found.
+struct Finding {
+    kind: CauseKind,
+    evidence: CauseEvidence,
+    why: String,
+    change: Option<String>,
+    hint: Option<String>,
+}
+
+/// A rule: what it finds of a place, if it is the place's cause.
+type Rule = fn(&View) -> Option<Finding>;
+
+/// The first that finds something is right.
+const RULES: &[Rule] = &[
+    sharing::lock,
+    sharing::shared,
+    collide::power_of_two,
+    collide::arrays,
+    irregular::irregular,
+    walk::across,
+    walk::fields,
+    reuse::first,
+    reuse::late,
+];
+
+/// The causes that cost at least one percent of the time, the worst first.
+pub fn causes(evidence: &Evidence, machine: &Machine, base: &Outcome) -> Vec<Cause> {
+    let total = base.time_ns.total;
+    let mut causes: Vec<Cause> = Vec::new();
+    for place in &evidence.places {
+        let view = View::new(evidence, place, machine);
+        let waiting = RULES.iter().find_map(|rule| rule(&view));
+        // Rows of a power of two that are walked across can be padded, or walked along.
+        if waiting
+            .as_ref()
+            .is_some_and(|found| found.kind == CauseKind::PowerOfTwo)
+            && let Some(found) = walk::across(&view)
+        {
+            add(&mut causes, &view, found, place.stall_ns + place.tlb_ns);
+        }
+        // The same walk is why pages are used thinly, and the same change mends that.
+        let mut tlb = pages::pages(&view);
+        let mut stall_ns = place.stall_ns;
+        if waiting
+            .as_ref()
+            .is_some_and(|found| found.kind == CauseKind::WalksAcross)
+            && tlb.take().is_some()
+        {
+            stall_ns += place.tlb_ns;
+        }
+        for (found, stall_ns) in [(waiting, stall_ns), (tlb, place.tlb_ns)] {
+            if let Some(found) = found {
+                add(&mut causes, &view, found, stall_ns);
+            }
+        }
+    }
+    for cause in &mut causes {
+        cause.share = match total {
+            0 => 0.0,
+            total => cause.stall_ns as f64 / total as f64,
+        };
+    }
+    causes.retain(|cause| cause.share >= NOTHING);
+    causes.sort_by_key(|cause| Reverse(cause.stall_ns));
+    causes.truncate(MOST);
+    causes
+}
+
+/// Lines that wait for one structure for one reason are one cause: that of the line that waits longest, which comes first.
+fn add(causes: &mut Vec<Cause>, view: &View, found: Finding, stall_ns: u64) {
+    let structure = &view.structure.what.name;
+    let same = |cause: &&mut Cause| cause.kind == found.kind && cause.structure == *structure;
+    if let Some(cause) = causes.iter_mut().find(same) {
+        cause.stall_ns += stall_ns;
+        cause.other_lines += 1;
+        return;
+    }
+    causes.push(Cause {
+        structure: structure.clone(),
+        source: view.source(),
+        function: view.place.function.clone(),
+        other_lines: 0,
+        kind: found.kind,
+        stall_ns,
+        share: 0.0,
+        evidence: found.evidence,
+        why: found.why,
+        change: found.change,
+        hint: found.hint,
+        gain: None,
+    });
+}

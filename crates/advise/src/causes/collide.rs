@@ -1,0 +1,101 @@
+//! Conflicts: what would fit into the cache, and competes for a few of its sets.
+
+use std::collections::HashSet;
+
+use machine::Cache;
+use results::{CauseEvidence, CauseKind, bytes, percent};
+
+use super::Finding;
+use super::view::View;
+
+/// Misses of which so large a part are conflicts are conflicts: the rest are what first uses and other data make of them.
+const CONFLICTS: f64 = 0.3;
+/// A walk that comes to so small a part of the sets collides with itself.
+const FEW: u64 = 4;
+/// Steps that are followed.
+const STEPS: u64 = 4096;
+
+/// The walk's steps are a multiple of a large power of two.
+pub fn power_of_two(view: &View) -> Option<Finding> {
+    let (cache, conflicts) = conflicts(view)?;
+    let step = view.step()?.bytes.unsigned_abs();
+    let (covered, sets) = covered(view, cache, step);
+    if step < u64::from(cache.line_bytes) * FEW || covered * FEW > sets {
+        return None;
+    }
+    let power = 1 << step.trailing_zeros();
+    let padded = step + u64::from(cache.line_bytes);
+    Some(Finding {
+        kind: CauseKind::PowerOfTwo,
+        evidence: CauseEvidence {
+            power_of_two: Some(power),
+            sets_covered: Some(covered),
+            sets: Some(sets),
+            ..view.evidence()
+        },
+        why: format!(
+            "steps of {step} bytes, a multiple of {}, come to {covered} of {sets} sets of {}: {} of the misses are conflicts",
+            bytes(power),
+            cache.name,
+            percent(conflicts)
+        ),
+        change: Some(format!(
+            "pad rows from {step} to {padded} bytes, so that they begin in different sets"
+        )),
+        hint: None,
+    })
+}
+
+/// Several arrays, or pages, at the same place of the cache.
+pub fn arrays(view: &View) -> Option<Finding> {
+    let (cache, conflicts) = conflicts(view)?;
+    let conflicts = percent(conflicts);
+    let found = |kind, why, change: String| Finding {
+        kind,
+        evidence: view.evidence(),
+        why,
+        change: Some(change),
+        hint: None,
+    };
+    Some(match view.is_virtual(cache) {
+        true => found(
+            CauseKind::ArraysCollide,
+            format!(
+                "{conflicts} of the {} misses are conflicts: what is used together begins in the same sets",
+                cache.name
+            ),
+            format!(
+                "let what is used together begin at different offsets modulo {}, a few lines apart",
+                bytes(cache.bytes / u64::from(cache.ways))
+            ),
+        ),
+        false => found(
+            CauseKind::PagesCollide,
+            format!(
+                "{conflicts} of the {} misses are conflicts between pages that happen to be of one color",
+                cache.name
+            ),
+            "place pages by one of the policies below, or use less memory at a time".to_string(),
+        ),
+    })
+}
+
+fn conflicts<'a>(view: &View<'a>) -> Option<(&'a Cache, f64)> {
+    let conflicts = view.classes[2];
+    (conflicts >= CONFLICTS).then_some((view.cache?, conflicts))
+}
+
+/// How many sets steps through memory come to, and how many there are. Where pages are anywhere, a step that stays at one
+/// place of its page comes to that place of every color.
+fn covered(view: &View, cache: &Cache, step: u64) -> (u64, u64) {
+    let page = view.machine.page_bytes;
+    let sets = cache.sets();
+    if view.is_virtual(cache) || step < page {
+        let met: HashSet<u64> = (0..STEPS).map(|at| cache.set_of(at.wrapping_mul(step))).collect();
+        return (met.len() as u64, sets);
+    }
+    let line = u64::from(cache.line_bytes);
+    let offsets: HashSet<u64> = (0..STEPS).map(|at| at.wrapping_mul(step) % page / line).collect();
+    let of_page = (page / line).max(1);
+    ((sets / of_page).max(1) * offsets.len() as u64, sets)
+}

@@ -1,0 +1,57 @@
+//! Lines that threads take from one another: locks, different data in one line, and data that is shared.
+
+use results::{CauseKind, percent};
+
+use super::Finding;
+use super::view::View;
+
+/// So large a part of the waiting, or of the misses, makes it the cause.
+const MOST: f64 = 0.5;
+
+/// Words of a lock: nothing to be laid out differently.
+pub fn lock(view: &View) -> Option<Finding> {
+    let part = view.place.of_locks_ns as f64 / view.place.stall_ns.max(1) as f64;
+    if part < MOST {
+        return None;
+    }
+    Some(Finding {
+        kind: CauseKind::ContendedLock,
+        evidence: view.evidence(),
+        why: format!(
+            "{} of the waiting is for words of a lock that several threads take: the lock is contended, and its words belong \
+             into one line",
+            percent(part)
+        ),
+        change: Some("hold the lock for less, take it less often, or have several locks".to_string()),
+        hint: None,
+    })
+}
+
+pub fn shared(view: &View) -> Option<Finding> {
+    let [.., truly, falsely] = view.classes;
+    if truly + falsely < MOST {
+        return None;
+    }
+    let (kind, why, change) = match falsely > truly {
+        true => (
+            CauseKind::FalseSharing,
+            format!(
+                "{} of the misses are lines lost to writes of other data in them",
+                percent(falsely)
+            ),
+            "put what different threads write into different lines",
+        ),
+        false => (
+            CauseKind::TrueSharing,
+            format!("{} of the misses are for what another thread wrote", percent(truly)),
+            "let threads share less, or less often",
+        ),
+    };
+    Some(Finding {
+        kind,
+        evidence: view.evidence(),
+        why,
+        change: Some(change.to_string()),
+        hint: None,
+    })
+}

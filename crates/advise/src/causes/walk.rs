@@ -1,0 +1,101 @@
+//! Walks with a step that use little of each line.
+
+use results::CauseKind;
+use sim::ElementField;
+
+use super::Finding;
+use super::view::{View, in_bytes};
+
+/// So small a part of a line is little: to bring whole lines costs twice what is needed.
+const LITTLE: f64 = 0.5;
+/// The rest is used later where so many times as much of a line is used in the end.
+const LATER: f64 = 2.0;
+/// A field with so small a part of the accesses that the most accessed one has is cold.
+const COLD: f64 = 0.1;
+
+/// A walk that comes back for the rest of each line: in the wrong direction.
+pub fn across(view: &View) -> Option<Finding> {
+    let (step, used) = thin(view)?;
+    let own = view.place.used_own?;
+    if step.unsigned_abs() < view.line_bytes || own < LATER * used {
+        return None;
+    }
+    Some(Finding {
+        kind: CauseKind::WalksAcross,
+        evidence: view.evidence_of_elements(),
+        why: format!(
+            "steps of {step} bytes use {} of {} bytes of each line before it is gone, and come back for the rest",
+            in_bytes(used),
+            view.line_bytes
+        ),
+        change: Some(format!(
+            "interchange the loops, so that the inner one goes along the line (steps of {} bytes), or store the array \
+             transposed",
+            view.place.access_bytes
+        )),
+        hint: None,
+    })
+}
+
+/// Elements of which little is needed, by this code or by any.
+pub fn fields(view: &View) -> Option<Finding> {
+    let (step, used) = thin(view)?;
+    // Shorter steps do not leave anything out: the walk jumps.
+    if step.unsigned_abs() < 2 * u64::from(view.place.access_bytes) {
+        return None;
+    }
+    let ever = view.structure.used_ever.unwrap_or(used);
+    let (line, needed) = (view.line_bytes, in_bytes(used));
+    let hot = hot(&view.place.fields);
+    let found = |kind, why, change| Finding {
+        kind,
+        evidence: view.evidence_of_elements(),
+        why,
+        change: view.can_change().then_some(change),
+        hint: None,
+    };
+    Some(match ever >= LATER * used {
+        true => found(
+            CauseKind::FieldsApart,
+            format!(
+                "steps of {step} bytes use {needed} of {line} bytes of each line; other code uses the rest at other times"
+            ),
+            "store what is used together in an array of its own (struct of arrays), or use all of an element at once"
+                .to_string(),
+        ),
+        false => found(
+            CauseKind::UnusedFields,
+            format!("steps of {step} bytes use {needed} of {line} bytes of each line; the rest is not used"),
+            match hot.is_empty() {
+                true => "store what is used next to each other".to_string(),
+                false => format!("split the element: keep what is used ({hot}) in an array of its own"),
+            },
+        ),
+    })
+}
+
+/// The step, and the bytes used of a line, where these are few.
+fn thin(view: &View) -> Option<(i64, f64)> {
+    let used = view.used()?;
+    let step = view.step()?.bytes;
+    (used <= LITTLE * view.line_bytes as f64).then_some((step, used))
+}
+
+/// The fields that are accessed much, as `bytes 0 to 7`.
+fn hot(fields: &[ElementField]) -> String {
+    let most = fields.iter().map(|field| field.share).fold(0.0, f64::max);
+    let hot = fields.iter().filter(|field| field.share > COLD * most);
+    let hot: Vec<String> = hot
+        .map(|field| {
+            format!(
+                "bytes {} to {}",
+                field.offset,
+                field.offset + u64::from(field.bytes.max(1)) - 1
+            )
+        })
+        .collect();
+    match hot.len() {
+        0..=4 => hot.join(", "),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,18 @@
+/* A matrix stored by rows, walked by columns. */
+#include <stdio.h>
+
+#define ROWS 700
+#define COLUMNS 531
+
+static double grid[ROWS][COLUMNS];
+
+int main(void) {
+    double sum = 0;
+    for (int at = 0; at < ROWS * COLUMNS; at++)
+        (&grid[0][0])[at] = at;
+    for (int column = 0; column < COLUMNS; column++)
+        for (int row = 0; row < ROWS; row++)
+            sum += grid[row][column]; /* here */
+    printf("%f\n", sum);
+    return 0;
+}

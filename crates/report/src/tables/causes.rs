@@ -1,0 +1,69 @@
+//! Why data misses, and what to do about it.
+
+use results::Cause;
+
+use super::Top;
+use crate::table::{Cell, Column, Role, Table, Tone};
+
+/// Causes about which nothing is to be done are shown from this share of the time on.
+const SEEN: f64 = 0.05;
+
+pub const TITLE: &str = "Why, and what to do";
+
+/// The causes: share of the time, what the change gains, where, and why.
+pub fn causes(causes: &[Cause], top: Top) -> Table {
+    let mut columns = vec![Column::new(Role::Share, "time")];
+    let simulated = causes.iter().any(|cause| cause.gain.is_some());
+    if simulated {
+        columns.push(Column::new(Role::Share, "gain"));
+    }
+    columns.push(Column::new(Role::Text, "line").cut());
+    columns.push(Column::new(Role::Label, "data structure, why, what to do").wrap());
+    let mut table = Table::new(TITLE, columns);
+    let shown = top.of(causes, |_, cause| cause.change.is_some() || cause.share >= SEEN);
+    for cause in &shown {
+        let mut row = vec![Cell::share(cause.share)];
+        if simulated {
+            row.push(cause.gain.map_or_else(Cell::empty, |gain| {
+                Cell::share(gain).toned(if gain > 0.0 { Tone::Good } else { Tone::Plain })
+            }));
+        }
+        row.push(place(cause).into());
+        let blank = row.len();
+        row.push(Cell::name(format!("{}: {}", cause.structure, cause.kind)));
+        table.row(row);
+        let mut below = |cell: Cell| {
+            let mut row = vec![Cell::empty(); blank];
+            row.push(cell);
+            table.row(row);
+        };
+        below(Cell::faint(&cause.why));
+        below(what_to_do(cause).into());
+    }
+    let left_out = causes.len() - shown.len();
+    top.note(
+        &mut table,
+        left_out,
+        "cause",
+        " with nothing to change and less than 5% of the time",
+    );
+    table
+}
+
+/// The line of a cause, and how many others there are.
+pub fn place(cause: &Cause) -> String {
+    let place = cause.source.as_ref().unwrap_or(&cause.function);
+    match cause.other_lines {
+        0 => place.clone(),
+        others => format!("{place} +{others}"),
+    }
+}
+
+/// The change, and what else there is to know.
+pub fn what_to_do(cause: &Cause) -> String {
+    let change = cause.change.as_deref().unwrap_or("nothing about the data's layout");
+    match &cause.hint {
+        None => change.to_string(),
+        Some(hint) => format!("{change}; {hint}"),
+    }
+}

@@ -1,0 +1,189 @@
+//! Why data misses, and what to do about it: what was measured of a program's walks through its data.
+
+use std::fmt::{self, Display};
+
+use serde::{Deserialize, Serialize};
+
+use crate::lenient::ns;
+
+/// Why a line of the source waits for a data structure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum CauseKind {
+    /// A walk that uses a small part of each line before the line is gone, and comes back for the rest: a matrix that is
+    /// stored by rows is walked by columns.
+    WalksAcross,
+    /// Most of each line that is brought is never used: elements are larger than what is needed of them.
+    UnusedFields,
+    /// Each part of an element is used by other code at another time.
+    FieldsApart,
+    /// Steps of a multiple of a large power of two: all that is walked over competes for a few sets.
+    PowerOfTwo,
+    /// Arrays that are used together lie so that they compete for the same sets.
+    ArraysCollide,
+    /// Pages compete for the same sets, by where they happen to be.
+    PagesCollide,
+    /// No step is frequent: pointers that are followed, or indices.
+    Irregular,
+    /// Addresses that come from what was loaded before.
+    PointerChasing,
+    /// Few lines of each page are used before the TLB has forgotten it.
+    ThinPages,
+    /// More pages are in use than the TLB knows.
+    TlbReach,
+    /// Whole lines are used in order and used again, but too late for the cache.
+    LateReuse,
+    /// Lines that are used for the first time, whole and in order.
+    FirstUse,
+    /// Threads that wait for one lock.
+    ContendedLock,
+    /// Threads that write different data in one line.
+    FalseSharing,
+    /// Threads that read what others write.
+    TrueSharing,
+    /// One that a later version knows.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+impl CauseKind {
+    /// As it is called in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            CauseKind::WalksAcross => "walks-across",
+            CauseKind::UnusedFields => "unused-fields",
+            CauseKind::FieldsApart => "fields-apart",
+            CauseKind::PowerOfTwo => "power-of-two",
+            CauseKind::ArraysCollide => "arrays-collide",
+            CauseKind::PagesCollide => "pages-collide",
+            CauseKind::Irregular => "irregular",
+            CauseKind::PointerChasing => "pointer-chasing",
+            CauseKind::ThinPages => "thin-pages",
+            CauseKind::TlbReach => "tlb-reach",
+            CauseKind::LateReuse => "late-reuse",
+            CauseKind::FirstUse => "first-use",
+            CauseKind::ContendedLock => "contended-lock",
+            CauseKind::FalseSharing => "false-sharing",
+            CauseKind::TrueSharing => "true-sharing",
+            CauseKind::Other => "other",
+        }
+    }
+}
+
+impl Display for CauseKind {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why a line of the source waits for a data structure, and what to do about it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Cause {
+    pub structure: String,
+    /// The line that waits most for that reason, as `file:line`; absent where the program does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Its function, or place in a file of code.
+    pub function: String,
+    /// How many other lines wait for the structure for the same reason.
+    pub other_lines: u64,
+    pub kind: CauseKind,
+    /// What all of these lines wait, and its part of the time of all cpus.
+    #[serde(deserialize_with = "ns")]
+    pub stall_ns: u64,
+    pub share: f64,
+    pub evidence: CauseEvidence,
+    /// The same in words.
+    pub why: String,
+    /// What to do; absent where nothing about the data or its use is to be changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<String>,
+    /// What else there is to know: which prefetches help.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// The part of the run time that the change saves, by simulation; absent where it was not simulated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gain: Option<f64>,
+}
+
+/// What was measured; absent is what does not matter for the cause, or is not known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct CauseEvidence {
+    /// The most frequent step from access to access in bytes, negative where it goes down, and its share of all steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_bytes: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_share: Option<f64>,
+    /// The line, and the bytes of it that are used from one time that it is brought to the next; while the same code
+    /// brings it; and ever.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used_bytes: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used_by_it_bytes: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used_ever_bytes: Option<f64>,
+    /// An element, and what of it is accessed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub element_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<FieldUse>,
+    /// The cache whose misses cost most, and their largest class.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class_share: Option<f64>,
+    /// The power of two that the step is a multiple of, how many of the cache's sets the steps come to, and its sets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_of_two: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sets_covered: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sets: Option<u64>,
+    /// The cache in which nine of ten reuses would hit, at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enough_cache_bytes: Option<u64>,
+    /// Misses of the TLB, and the part of a page that is used from one to the next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tlb_misses: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used_of_page: Option<f64>,
+}
+
+/// A part of an element, and its share of the structure's accesses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct FieldUse {
+    pub offset: u64,
+    pub bytes: u64,
+    pub share: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_called_as_they_are_written() {
+        for kind in [
+            CauseKind::WalksAcross,
+            CauseKind::PowerOfTwo,
+            CauseKind::FirstUse,
+            CauseKind::Other,
+        ] {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
+        }
+        let unknown: CauseKind = serde_json::from_str("\"told-by-a-later-version\"").unwrap();
+        assert_eq!(unknown, CauseKind::Other);
+    }
+}

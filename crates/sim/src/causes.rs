@@ -1,0 +1,279 @@
+//! Why data misses: what is measured of how a program walks through it.
+//!
+//! Everything is measured beside the run and on samples: the steps of each instruction from access to access
+//! ([`strides`]), how much of a line or page is used while it is there ([`usage`]), which parts of elements are accessed
+//! ([`offsets`]), how much other data is used before a line is used again ([`crate::distance`]), and what waiting belongs to
+//! locks ([`locks`]). Accesses are counted by *place*: an instruction and a structure ([`crate::detail`] numbers them). What it
+//! means is for others to say: a run's [`Evidence`] has numbers only.
+
+mod evidence;
+mod locks;
+mod offsets;
+mod sample;
+mod strides;
+mod usage;
+
+use std::collections::HashMap;
+
+use trace::Event;
+
+use crate::clock::Units;
+use crate::distance::{Distances, hash};
+use crate::layout::Layout;
+use crate::pieces::Access;
+use crate::structures::{Extent, StructureId};
+use locks::Locks;
+use offsets::{Offset, Offsets};
+use strides::Strides;
+use usage::{Lines, Pages, Said, Touch, Used};
+
+pub use evidence::{ElementField, Evidence, Place, Step, StructureEvidence, Sum};
+
+/// Accesses in a row that are all seen, of which steps are known: a power of two.
+const BURST: u64 = 1 << 12;
+/// One burst in so many is looked at, but for the first ones.
+const BURSTS: u64 = 8;
+/// In a burst, one access in so many has its offset in its array or block looked up.
+const OFFSETS: u64 = 8;
+/// Places whose steps are counted.
+const PLACES: usize = 1 << 14;
+/// Structures whose reuses are counted.
+const STRUCTURES: usize = 1 << 13;
+/// Lines whose reuse is followed.
+const FOLLOWED: usize = 1 << 13;
+
+/// What is known of a place.
+#[derive(Default)]
+struct Known {
+    walk: Option<Box<Walk>>,
+    near: Used,
+    far: Used,
+    own: Used,
+    pages: Used,
+    tlb_misses: u64,
+    /// What was waited for words of locks.
+    of_locks: Units,
+}
+
+/// How a place walks through its structure.
+struct Walk {
+    strides: Strides,
+    offsets: Offsets,
+}
+
+/// What is known of a structure.
+struct About {
+    ever: Used,
+    /// Reuses by their distance: so many bytes of other data, to the next power of two.
+    reuses: [u64; 64],
+}
+
+/// One run's measurements.
+pub struct Causes {
+    /// Kinds of the nearest and the outermost cache for data.
+    near: u16,
+    far: u16,
+    line_bits: u32,
+    /// What the piece at hand missed.
+    missed: [bool; 2],
+    accesses: u64,
+    /// The number of the burst at hand, 0 where it is not looked at.
+    burst: u32,
+    lines: Lines,
+    pages: Pages,
+    reuse: Distances,
+    locks: Locks,
+    places: Vec<Known>,
+    /// Places whose steps are counted.
+    walking: usize,
+    structures: HashMap<StructureId, About>,
+}
+
+impl Causes {
+    pub fn new(layout: &Layout) -> Option<Causes> {
+        let (&near, &far) = (layout.data.first()?, layout.data.last()?);
+        let line_bits = layout.block_bits.min(8);
+        Some(Causes {
+            near: near as u16,
+            far: far as u16,
+            line_bits,
+            missed: [false; 2],
+            accesses: 0,
+            burst: 0,
+            lines: Lines::new(line_bits, layout.caches[near].line_bits.min(line_bits)),
+            pages: Pages::new(layout.page_bits),
+            reuse: Distances::new(1, 1, FOLLOWED),
+            locks: Locks::default(),
+            places: Vec::new(),
+            walking: 0,
+            structures: HashMap::new(),
+        })
+    }
+
+    /// A cache was looked up for the piece at hand.
+    #[inline(always)]
+    pub fn looked_up(&mut self, kind: u16, hit: bool) {
+        if !hit {
+            self.missed[0] |= kind == self.near;
+            self.missed[1] |= kind == self.far;
+        }
+    }
+
+    /// A piece is done. Whether more of it is to be known: what it belongs to.
+    #[inline(always)]
+    pub fn wants(&mut self, a: &Access, tlb_missed: bool, stall: Units) -> bool {
+        let number = self.accesses;
+        self.accesses += 1;
+        if number.is_multiple_of(BURST) {
+            let burst = number / BURST;
+            let looks = burst < BURSTS || hash(burst).is_multiple_of(BURSTS);
+            self.burst = if looks { burst as u32 + 1 } else { 0 };
+        }
+        let (space, address) = (a.who.space, a.virtual_address);
+        tlb_missed
+            || self.missed != [false; 2]
+            || self.burst != 0
+            || (stall > 0 && self.locks.any())
+            || self.lines.watches(space, address)
+            || self.pages.watches(space, address)
+    }
+
+    /// A piece that is wanted. `extent`: looks up the array or block that it is in.
+    pub fn touch(
+        &mut self,
+        a: &Access,
+        [place, structure]: [u32; 2],
+        tlb_missed: bool,
+        stall: Units,
+        extent: impl FnOnce() -> Extent,
+    ) {
+        let [near, far] = std::mem::take(&mut self.missed);
+        let touch = Touch {
+            space: a.who.space,
+            address: a.virtual_address,
+            bytes: a.bytes,
+            place,
+            structure,
+            near,
+            far,
+        };
+        let at = place as usize;
+        if self.places.len() <= at {
+            self.places.resize_with(at + 1, Known::default);
+        }
+        if near {
+            self.missed(&touch);
+        }
+        self.places[at].tlb_misses += u64::from(tlb_missed);
+        if stall > 0 && self.locks.any() && self.locks.of(touch.space, touch.address).is_some() {
+            self.places[at].of_locks += stall;
+        }
+        let Causes {
+            lines,
+            places,
+            structures,
+            ..
+        } = self;
+        if lines.watches(touch.space, touch.address) {
+            lines.touch(&touch, |said| say(places, structures, said));
+        }
+        if self.pages.watches(touch.space, touch.address) {
+            self.pages.touch(&touch, tlb_missed, |place, parts| {
+                places[place as usize].pages.add(parts)
+            });
+        }
+        if self.burst == 0 {
+            return;
+        }
+        if let Some(walk) = &mut self.places[at].walk {
+            walk.strides.touch(self.burst, a.who.thread, touch.address, touch.bytes);
+            if self.accesses.is_multiple_of(OFFSETS) {
+                let extent = extent();
+                walk.offsets.add(Offset {
+                    offset: touch.address.saturating_sub(extent.start),
+                    block: extent.end - extent.start,
+                    bytes: touch.bytes,
+                });
+            }
+        }
+    }
+
+    /// What misses is worth a closer look.
+    fn missed(&mut self, touch: &Touch) {
+        let known = &mut self.places[touch.place as usize];
+        if known.walk.is_none() && self.walking < PLACES {
+            self.walking += 1;
+            known.walk = Some(Box::new(Walk::new()));
+        }
+        let line = touch.address >> self.line_bits ^ u64::from(touch.space) << 44;
+        let distance = self.reuse.touch(line);
+        let room = self.structures.len() < STRUCTURES;
+        let about = match self.structures.get_mut(&touch.structure) {
+            Some(about) => about,
+            None if room => self.structures.entry(touch.structure).or_insert_with(About::new),
+            None => return,
+        };
+        if let Some(lines) = distance {
+            let bytes = lines << self.line_bits;
+            about.reuses[(64 - bytes.leading_zeros()).min(63) as usize] += 1;
+        }
+    }
+
+    /// The program took a lock, or gave memory another name.
+    pub fn apply(&mut self, space: u32, event: &Event) {
+        self.locks.apply(space, event);
+    }
+
+    /// Counts begin here; where locks are, and what was used last, stays known.
+    pub fn restart(&mut self) {
+        self.places.fill_with(Known::default);
+        self.walking = 0;
+        self.structures.clear();
+        self.lines.restart();
+        self.pages.restart();
+    }
+
+    /// Counts what is still in caches and TLBs.
+    fn end(&mut self) {
+        let Causes {
+            lines,
+            pages,
+            places,
+            structures,
+            ..
+        } = self;
+        lines.end(|said| say(places, structures, said));
+        pages.end(|place, parts| places[place as usize].pages.add(parts));
+    }
+}
+
+fn say(places: &mut [Known], structures: &mut HashMap<StructureId, About>, said: Said) {
+    match said {
+        Said::Near { place, words } => places[place as usize].near.add(words),
+        Said::Far { place, words } => places[place as usize].far.add(words),
+        Said::Own { place, words } => places[place as usize].own.add(words),
+        Said::Ever { structure, words } => {
+            if let Some(about) = structures.get_mut(&structure) {
+                about.ever.add(words);
+            }
+        }
+    }
+}
+
+impl Walk {
+    fn new() -> Walk {
+        Walk {
+            strides: Strides::new(),
+            offsets: Offsets::new(),
+        }
+    }
+}
+
+impl About {
+    fn new() -> About {
+        About {
+            ever: Used::default(),
+            reuses: [0; 64],
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What was measured of why data misses, by line of the source and structure.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use results::Misses;
+
+use super::code::{Code, Spot};
+use super::lines::Lines;
+use super::rows::{Row, Rows};
+use crate::causes::{Causes, Evidence, Place, StructureEvidence, Sum};
+use crate::clock::{Units, whole_ns};
+use crate::layout::Layout;
+use crate::structures::{StructureId, Structures};
+
+/// Lines of the source with a structure each that are reported, those that wait longest.
+const MOST: usize = 64;
+
+/// `refill`: what a miss of the TLB costs.
+pub fn evidence(
+    causes: Causes,
+    lines: &Lines,
+    code: &Code,
+    structures: &Structures,
+    layout: &Layout,
+    refill: Units,
+    caches: impl Fn(Row) -> Vec<Misses>,
+) -> Evidence {
+    let measured = causes.ended();
+    let mut numbers: HashMap<(Spot, StructureId), u32> = HashMap::new();
+    let mut groups: Vec<(Spot, StructureId, Sum)> = Vec::new();
+    let mut rows = Rows::new(lines.rows.kinds());
+    for (row, (space, site, structure)) in lines.places() {
+        let counted = lines.rows.row_of(row);
+        if counted.is_none_or(Row::is_empty) && measured.tlb_misses(row) == 0 {
+            continue;
+        }
+        let spot = code.spot(space, site);
+        let group = *numbers
+            .entry((spot, structure))
+            .or_insert_with_key(|(spot, structure)| {
+                groups.push((spot.clone(), *structure, Sum::default()));
+                groups.len() as u32 - 1
+            });
+        measured.add(row, &mut groups[group as usize].2);
+        if let Some(row) = counted {
+            rows.add(group, row);
+        }
+    }
+    let waits = |group: usize, rows: &mut Rows| rows.get(group as u32).stall() + groups[group].2.tlb_misses() * refill;
+    let mut worst: Vec<(Units, usize)> = (0..groups.len())
+        .map(|group| (waits(group, &mut rows), group))
+        .collect();
+    worst.sort_by_key(|&(waits, group)| (Reverse(waits), group));
+    worst.truncate(MOST);
+    let mut ids: Vec<StructureId> = Vec::new();
+    for &(_, group) in &worst {
+        let structure = groups[group].1;
+        if !ids.contains(&structure) {
+            ids.push(structure);
+        }
+    }
+    let of_structure = |&id: &StructureId| {
+        let sums = worst.iter().map(|&(_, group)| &groups[group]);
+        let sums: Vec<&Sum> = sums.filter(|(_, of, _)| *of == id).map(|(_, _, sum)| sum).collect();
+        measured.structure(id, structures.describe(id), &sums)
+    };
+    let of_structures: Vec<StructureEvidence> = ids.iter().map(of_structure).collect();
+    let place = |&(_, group): &(Units, usize)| {
+        let (spot, id, sum) = &groups[group];
+        let structure = ids.iter().position(|of| of == id).unwrap_or_default();
+        let row = rows.get(group as u32);
+        Place {
+            structure,
+            function: spot.function.clone(),
+            file: spot.file.clone(),
+            line: spot.line,
+            stall_ns: whole_ns(row.stall()),
+            tlb_ns: whole_ns(sum.tlb_misses() * refill),
+            caches: caches(row),
+            fields: sum.fields(of_structures[structure].element),
+            ..sum.place()
+        }
+    };
+    let places = worst.iter().map(place).collect();
+    Evidence {
+        line_bytes: 1 << layout.block_bits,
+        page_bytes: 1 << layout.page_bits,
+        places,
+        structures: of_structures,
+    }
+}
