@@ -187,7 +187,8 @@ impl Causes {
         }
         if let Some(walk) = &mut self.places[at].walk {
             walk.strides.touch(self.burst, a.who.thread, touch.address, touch.bytes);
-            if self.accesses.is_multiple_of(OFFSETS) {
+            // Not each eighth: a loop's own period must not choose.
+            if hash(self.accesses).is_multiple_of(OFFSETS) {
                 let extent = extent();
                 walk.offsets.add(Offset {
                     offset: touch.address.saturating_sub(extent.start),

@@ -1,4 +1,4 @@
-/* Nothing is wrong here: all of an array, in order, once. */
+/* No defect: all of an array, in order, once. */
 #include <stdio.h>
 #include <stdlib.h>
 
