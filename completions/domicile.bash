@@ -220,7 +220,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__advise)
-            opts="-o -q -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --window --windows --skip --fetches --prefetches --no-pcs --no-children --output --write-slots --annotate --keep --top --force --salvage --json --quiet --no-progress --help"
+            opts="-o -q -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --from --duration --window --windows --skip --fetches --prefetches --no-pcs --no-children --output --write-slots --annotate --budget --keep --top --force --salvage --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -266,6 +266,14 @@ _domicile() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --duration)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --window)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -291,6 +299,10 @@ _domicile() {
                     return 0
                     ;;
                 --annotate)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --budget)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1022,12 +1034,20 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__record)
-            opts="-o -q -h --window --windows --skip --fetches --prefetches --no-pcs --no-children --output --force --json --quiet --no-progress --help"
+            opts="-o -q -h --from --duration --window --windows --skip --fetches --prefetches --no-pcs --no-children --output --force --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --duration)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --window)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

@@ -93,6 +93,8 @@ complete -c domicile -n "__fish_domicile_using_subcommand policy; and __fish_see
 complete -c domicile -n "__fish_domicile_using_subcommand policy; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand policy; and __fish_seen_subcommand_from help" -f -a "list" -d 'List the policies with their parameters, ranges and sources'
 complete -c domicile -n "__fish_domicile_using_subcommand policy; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c domicile -n "__fish_domicile_using_subcommand record" -l from -d 'Record from where a process first enters this function, such as main: what was before (the dynamic linker, start-up) is run and not recorded. Windows, and what is passed over, count from there' -r
+complete -c domicile -n "__fish_domicile_using_subcommand record" -l duration -d 'Record for so long (60s, 5m, 500ms), from where recording begins; then end the program by SIGTERM, and by SIGKILL where that has not ended it after 5 seconds. Programs are slower while they are recorded' -r
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l window -d 'Record only N references (of each window)' -r
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l windows -d 'Record K windows, spread over the run' -r
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l skip -d 'Pass over the first N references' -r
@@ -168,7 +170,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l order -d 
 recorded\t'As they were recorded'"
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l from-phase -d 'Count from when the first thread enters this phase of the program (DOMICILE_PHASE); what comes before warms the caches' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l to-phase -d 'Count up to when a thread then enters this phase (the same one: its next time), and simulate no further' -r
-complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l barrier-ns -d 'What the code of a barrier takes of each thread' -r
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l barrier-ns -d 'What the code of a barrier takes of each thread: nanoseconds, or such as 2us' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l by -d 'Split the counts by thread, data structure, line of the source or page too' -r -f -a "thread\t''
 structure\t''
 line\t'A line of the source, and which data it waits for'
@@ -214,13 +216,16 @@ complete -c domicile -n "__fish_domicile_using_subcommand advise" -l order -d 'H
 recorded\t'As they were recorded'"
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l from-phase -d 'Count from when the first thread enters this phase of the program (DOMICILE_PHASE); what comes before warms the caches' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l to-phase -d 'Count up to when a thread then enters this phase (the same one: its next time), and simulate no further' -r
-complete -c domicile -n "__fish_domicile_using_subcommand advise" -l barrier-ns -d 'What the code of a barrier takes of each thread' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l barrier-ns -d 'What the code of a barrier takes of each thread: nanoseconds, or such as 2us' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l from -d 'Record from where a process first enters this function, such as main: what was before (the dynamic linker, start-up) is run and not recorded. Windows, and what is passed over, count from there' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l duration -d 'Record for so long (60s, 5m, 500ms), from where recording begins; then end the program by SIGTERM, and by SIGKILL where that has not ended it after 5 seconds. Programs are slower while they are recorded' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l window -d 'Record only N references (of each window)' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l windows -d 'Record K windows, spread over the run' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l skip -d 'Pass over the first N references' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -s o -l output -d 'Where to write the full result (JSON) [default: domicile-advice.json, or domicile-advice-2.json where that exists, and so on; none with --json]' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l write-slots -d 'Write the partition by cache slots that gains most, if any gains, for `domicile run --slots` and for `--slots`' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l annotate -d 'Write the source with what each line waits for and misses, as far as the program has line information and the files are here' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l budget -d 'Take about so long in all (60s, 5m): half of it for recording from main (or --from), after which the program is ended, and half for simulating what fits, windows spread over what was recorded' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l keep -d 'Keep the recorded trace in this file' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l top -d 'Print so many rows of each list of data structures, lines, arrays or pages, or `all` [default: those that make a difference]' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l fetches -d 'Record instruction fetches too'

@@ -55,16 +55,22 @@ pub fn estimates(trace: &Trace, machine: &Machine, facts: &Facts, basis: Option<
             facts.threads, machine.cpus
         ));
     }
-    notes.extend(trace.header().chosen.map(part));
+    notes.extend(trace.header().chosen.as_ref().map(part));
     notes
 }
 
 /// That a trace holds a part of a run, and which.
-fn part(chosen: Chosen) -> String {
-    let after = match chosen.skipped {
-        0 => String::new(),
-        skipped => format!(", after the first {} references", count(skipped)),
+fn part(chosen: &Chosen) -> String {
+    let mut after = match &chosen.from {
+        None => String::new(),
+        Some(function) => format!(", from where `{function}` was entered"),
     };
+    if let Some(ms) = chosen.duration_ms {
+        after += &format!(", for {} seconds at most", ms as f64 / 1000.0);
+    }
+    if chosen.skipped > 0 {
+        after += &format!(", after the first {} references", count(chosen.skipped));
+    }
     match chosen.references {
         Some(each) if chosen.windows > 1 => format!(
             "the trace holds {} windows of {} references spread over the run{after}: times are of the windows, and the first \

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use object::{Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+use object::{Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind, SymbolKind};
 
 /// Larger files are left alone.
 const MOST_BYTES: u64 = 4 << 30;
@@ -41,6 +41,8 @@ pub struct Elf {
     pub functions: Vec<Named>,
     /// The dynamic linker that a program asks for.
     pub linker: Option<PathBuf>,
+    /// What `_start` hands to the C library as `main`: stripped programs have no symbol for it.
+    main: Option<u64>,
     /// Whether it is for another kind of processor than this one.
     foreign: bool,
     /// The file with the debug information: itself, or one beside it.
@@ -99,6 +101,7 @@ impl Elf {
                 .and_then(|section| section.data().ok())
                 .and_then(|name| std::ffi::CStr::from_bytes_until_nul(name).ok())
                 .map(|name| PathBuf::from(name.to_string_lossy().into_owned())),
+            main: main_of_start(&file),
             foreign: file.architecture() != HERE,
             ..Elf::default()
         };
@@ -200,6 +203,29 @@ impl Elf {
         !self.foreign
     }
 
+    /// Where the functions of a name begin, in the file's own addresses. Where none has just this name, `f` is also `f(int)`,
+    /// `space::f`, and what compilers make of it (`f.cold` is no entrance, `f.constprop.0` is). `main` is Go's `main.main`
+    /// too.
+    pub fn entrances(&self, name: &str) -> Vec<u64> {
+        let of = |is: &dyn Fn(&str) -> bool| -> Vec<u64> {
+            let all = self.functions.iter().filter(|f| is(&f.name));
+            all.map(|f| f.addr).collect()
+        };
+        let exactly = of(&|full| full == name);
+        if !exactly.is_empty() {
+            return exactly;
+        }
+        if name == "main" {
+            let go = of(&|full| full == "main.main");
+            return if go.is_empty() {
+                self.main.into_iter().collect()
+            } else {
+                go
+            };
+        }
+        of(&|full| is_called(full, name))
+    }
+
     /// The function that holds the file's own address `addr`.
     pub fn function(&self, addr: u64) -> Option<&str> {
         let after = self.functions.partition_point(|f| f.addr <= addr);
@@ -211,6 +237,52 @@ impl Elf {
         };
         inside.then_some(function.name.as_str())
     }
+}
+
+/// Whether a function of this full name is meant by `short`.
+fn is_called(full: &str, short: &str) -> bool {
+    let name = full.split('(').next().unwrap_or(full);
+    let mut parts = name.split('.');
+    let name = match (parts.next(), parts.next()) {
+        (Some(name), Some("constprop" | "isra" | "part" | "lto_priv")) => name,
+        _ => name,
+    };
+    // As older compilers of Rust end names.
+    let name = match name.rsplit_once("::h") {
+        Some((before, hash)) if hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()) => before,
+        _ => name,
+    };
+    name == short || name.strip_suffix(short).is_some_and(|before| before.ends_with("::"))
+}
+
+/// The first argument that the code at the entry, as the C library has it, passes on: `lea main(%rip),%rdi` or
+/// `mov $main,%rdi`.
+fn main_of_start(file: &object::File<'_>) -> Option<u64> {
+    const LEA: [u8; 3] = [0x48, 0x8d, 0x3d];
+    const MOV: [u8; 3] = [0x48, 0xc7, 0xc7];
+    const MOST: u64 = 64;
+    let text = |at: u64| {
+        let holds = |s: &object::Section<'_, '_>| at >= s.address() && at - s.address() < s.size();
+        file.sections().find(|s| s.kind() == SectionKind::Text && holds(s))
+    };
+    let entry = file.entry();
+    let section = text(entry)?;
+    let left = section.size() - (entry - section.address());
+    let code = section.data_range(entry, left.min(MOST)).ok().flatten()?;
+    let mut at = 0;
+    while let Some(bytes) = code.get(at..at + 7) {
+        let number = i32::from_le_bytes(bytes[3..].try_into().ok()?);
+        if bytes.starts_with(&LEA) {
+            let main = entry.wrapping_add(at as u64 + 7).wrapping_add_signed(number.into());
+            return text(main).map(|_| main);
+        }
+        if bytes.starts_with(&MOV) {
+            let main = u64::try_from(number).ok()?;
+            return text(main).map(|_| main);
+        }
+        at += 1;
+    }
+    None
 }
 
 /// A name as the programmer wrote it.
@@ -285,6 +357,31 @@ mod tests {
         assert_eq!(elf.function(110), None);
         assert_eq!(elf.function(250), Some("g"));
         assert_eq!(elf.function(50), None);
+    }
+
+    #[test]
+    fn functions_are_meant_by_short_names() {
+        for full in [
+            "f",
+            "f(int)",
+            "a::f",
+            "a::b::f(char const*)",
+            "f.constprop.0",
+            "a::f::h0123456789abcdef",
+        ] {
+            assert!(is_called(full, "f"), "{full}");
+        }
+        for full in ["ff", "f.cold", "a::ff", "f::g", "a::ff(f)", "f2(int)"] {
+            assert!(!is_called(full, "f"), "{full}");
+        }
+        assert!(is_called("a::f(int)", "a::f") && !is_called("b::f(int)", "a::f"));
+    }
+
+    /// Where distributions strip their programs, and this one is none of theirs.
+    #[test]
+    fn main_is_what_the_entry_hands_on() {
+        let me = Elf::open(&std::env::current_exe().unwrap()).unwrap();
+        assert_eq!(me.entrances("main"), [me.main.unwrap()]);
     }
 
     #[test]

@@ -19,13 +19,16 @@
 mod address_space;
 mod allocation;
 mod annotations;
+mod asked;
 mod block;
 mod connection;
+mod deadline;
 mod differences;
 mod dwarf;
 mod elf;
 mod flow;
 mod folder;
+mod gate;
 mod journal;
 mod launch;
 pub mod locate;

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -16,6 +17,12 @@ pub struct Options {
     pub environment: Vec<(OsString, OsString)>,
     /// The trace to write.
     pub output: PathBuf,
+    /// Recording begins when a process first enters this function; `None`: at its start. Windows and what is passed
+    /// over count from there.
+    pub from: Option<String>,
+    /// How long is recorded, from where recording begins; then the program is ended (SIGTERM, and SIGKILL where that
+    /// does not do).
+    pub duration: Option<Duration>,
     /// References to pass over before recording begins.
     pub skip: u64,
     /// References in each window; `None` records all that follows `skip`.
@@ -55,6 +62,8 @@ impl Options {
             args: args.into_iter().map(Into::into).collect(),
             environment: Vec::new(),
             output: output.as_ref().to_path_buf(),
+            from: None,
+            duration: None,
             skip: 0,
             window: None,
             windows: 1,
@@ -105,6 +114,8 @@ pub struct Outcome {
     pub exit: Exit,
     /// The last signal that asked the recorder to end meanwhile (Ctrl-C), and that the program got.
     pub interrupted: Option<i32>,
+    /// It was ended by the recorder, when its time was up ([`Options::duration`]).
+    pub ended_by_us: bool,
     pub summary: trace::Summary,
     /// References that the program made while it was watched, recorded or not.
     pub references_seen: u64,

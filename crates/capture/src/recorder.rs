@@ -1,7 +1,6 @@
 //! The recording, from start to end.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -10,9 +9,12 @@ use std::time::{Duration, Instant};
 
 use sys::packet;
 use sys::supervise::Supervisor;
-use trace::{Chosen, Destination, Header, Summary, TraceError, Writer};
+use trace::{Destination, Summary, TraceError, Writer};
 
+use crate::asked::{check, writer};
 use crate::connection::Ring;
+use crate::deadline::Deadline;
+use crate::gate::Gate;
 use crate::journal::Journal;
 use crate::launch::{self, Room};
 use crate::options::{CaptureError, Exit, Options, Outcome, Progress};
@@ -52,7 +54,7 @@ pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<O
     let mut recorder = None;
     let recorded = begun.map_err(CaptureError::from).and_then(|writer| {
         let child = launch::start(options, &tool, &room, &supervisor)?;
-        let recorder = recorder.insert(Recorder::new(listener, child));
+        let recorder = recorder.insert(Recorder::new(listener, child, options));
         take_down(
             options,
             writer,
@@ -143,6 +145,7 @@ fn take_down(
         tree.out.writer().dependences(dependences);
     }
     let (finished, seen) = tree.out.finish();
+    let stopped = stopped.or_else(|| recorder.nowhere(options));
     let (summary, failure) = match finished {
         Ok(summary) => (summary, stopped),
         Err(failure) => (kept(&failure), Some(failure.to_string())),
@@ -150,52 +153,12 @@ fn take_down(
     Ok(Outcome {
         exit: exit(ended),
         interrupted: recorder.interrupted,
+        ended_by_us: recorder.deadline.ended_it(),
         summary,
         references_seen: seen,
         notes,
         failure,
     })
-}
-
-fn check(options: &Options) -> Result<(), CaptureError> {
-    if options.window == Some(0) {
-        return Err(CaptureError::BadOptions("a window of 0 references".into()));
-    }
-    if options.windows == 0 {
-        return Err(CaptureError::BadOptions("0 windows".into()));
-    }
-    if options.windows > 1 && options.window.is_none() {
-        return Err(CaptureError::BadOptions(
-            "several windows need a size (--window N)".into(),
-        ));
-    }
-    Ok(())
-}
-
-fn header(options: &Options) -> Header {
-    Header {
-        program: options.program.to_string_lossy().into_owned(),
-        arguments: options.args.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
-        origin: "record".into(),
-        machine: options.machine.clone(),
-        page_bytes: 4096,
-        counts_instructions: true,
-        has_fetches: options.fetches,
-        has_pcs: options.pcs,
-        chosen: (options.skip > 0 || options.window.is_some()).then_some(Chosen {
-            skipped: options.skip,
-            windows: options.windows,
-            references: options.window,
-        }),
-    }
-}
-
-fn writer(options: &Options, file: File) -> Result<Writer, TraceError> {
-    let how = trace::Options {
-        background: true,
-        ..trace::Options::default()
-    };
-    Writer::new(file, &header(options), how)
 }
 
 /// What is in the file although it could not be finished.
@@ -238,12 +201,14 @@ struct Recorder {
     rings: BTreeMap<Connection, Ring>,
     next: Connection,
     greeted: u64,
+    gate: Gate,
+    deadline: Deadline,
     words: Vec<u64>,
     notes: Vec<String>,
 }
 
 impl Recorder {
-    fn new(listener: packet::Listener, child: u32) -> Recorder {
+    fn new(listener: packet::Listener, child: u32, options: &Options) -> Recorder {
         Recorder {
             listener,
             child,
@@ -251,6 +216,8 @@ impl Recorder {
             rings: BTreeMap::new(),
             next: 0,
             greeted: 0,
+            gate: Gate::new(options.from.as_deref()),
+            deadline: Deadline::new(options.duration),
             words: Vec::new(),
             notes: Vec::new(),
         }
@@ -273,6 +240,9 @@ impl Recorder {
                 ended = supervisor
                     .ended(self.child)
                     .map_err(CaptureError::system("cannot wait for the program"))?;
+            }
+            if ended.is_none() {
+                self.watch_the_time(tree);
             }
             self.accept()?;
             let mut moved = self.take(tree);
@@ -314,6 +284,8 @@ impl Recorder {
     fn accept(&mut self) -> Result<(), CaptureError> {
         loop {
             match self.listener.accept() {
+                // When the time is up nobody is heard any more.
+                Ok(Some(_)) if self.deadline.is_over() => {}
                 Ok(Some(peer)) => {
                     self.rings.insert(self.next, Ring::new(peer));
                     self.next += 1;
@@ -356,7 +328,7 @@ impl Recorder {
                     continue;
                 }
                 self.greeted += 1;
-                tree.open(id, hello);
+                self.gate.open(tree, id, hello);
                 moved = true;
             }
             if self.must_wait(ring) {
@@ -365,7 +337,7 @@ impl Recorder {
             let Some(ring) = self.rings.get_mut(&id) else { continue };
             ring.opened |= ring.hello.is_some();
             if ring.take(&mut self.words) {
-                tree.words(id, &self.words);
+                self.gate.words(tree, id, &self.words);
                 moved = true;
             }
             if ring.finished() {
@@ -373,7 +345,7 @@ impl Recorder {
                 let opened = ring.opened;
                 self.rings.remove(&id);
                 if opened {
-                    tree.close(id);
+                    self.gate.close(tree, id);
                 }
                 if let Some(fault) = fault {
                     self.note(fault.to_string());
@@ -409,6 +381,26 @@ impl Recorder {
                 .any(|r| r.hello.is_some_and(|h| u64::from(h.pid) == pid))
     }
 
+    /// Ends the recording when its time is up, and then the program.
+    fn watch_the_time(&mut self, tree: &mut dyn Listener) {
+        if self.greeted > 0 && self.gate.entered() {
+            self.deadline.begin();
+        }
+        if let Some(note) = self.deadline.look(self.child) {
+            self.hang_up(tree);
+            self.note(note);
+        }
+    }
+
+    /// Why nothing was recorded, where nobody came to the function from which on it was to be.
+    fn nowhere(&self, options: &Options) -> Option<String> {
+        let function = options.from.as_ref().filter(|_| !self.gate.entered())?;
+        Some(format!(
+            "nothing was recorded: no process entered `{function}`; functions are found by their symbols, and those that the \
+             compiler put into their callers (inlined) are entered by nobody"
+        ))
+    }
+
     /// The program has ended: whoever of its children still runs goes on unrecorded.
     fn leave(&mut self, tree: &mut dyn Listener) {
         let running = self.rings.values().filter(|r| !r.ended()).count();
@@ -417,14 +409,19 @@ impl Recorder {
                 "{running} processes outlived the program; they were recorded until it ended"
             ));
         }
+        self.hang_up(tree);
+    }
+
+    /// Takes what was said, and hears no more: who still runs goes on unrecorded.
+    fn hang_up(&mut self, tree: &mut dyn Listener) {
         for (id, mut ring) in std::mem::take(&mut self.rings) {
             ring.hang_up();
             ring.listen();
             if ring.opened {
                 while ring.take(&mut self.words) {
-                    tree.words(id, &self.words);
+                    self.gate.words(tree, id, &self.words);
                 }
-                tree.close(id);
+                self.gate.close(tree, id);
             }
         }
     }

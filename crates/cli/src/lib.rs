@@ -12,6 +12,7 @@ mod console;
 mod destination;
 mod failure;
 mod kept;
+mod numbers;
 mod progress;
 mod shown;
 mod suggested;

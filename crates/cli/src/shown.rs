@@ -4,6 +4,7 @@ use clap::Args;
 use report::Top;
 
 use crate::failure::Failure;
+use crate::numbers;
 
 /// The option of verbs that print lists.
 #[derive(Args, Clone, Copy, Debug)]
@@ -31,8 +32,8 @@ pub const OF_JSON: &str =
 fn rows(text: &str) -> Result<Top, String> {
     match text {
         "all" => Ok(Top::All),
-        number => match number.parse() {
-            Ok(most @ 1..) => Ok(Top::Rows(most)),
+        number => match numbers::count(number).map(usize::try_from) {
+            Ok(Ok(most @ 1..)) => Ok(Top::Rows(most)),
             _ => Err("write a number of rows, from 1 on, or `all`".to_string()),
         },
     }
@@ -47,6 +48,7 @@ mod tests {
         assert_eq!(rows("all"), Ok(Top::All));
         assert_eq!(rows("1"), Ok(Top::Rows(1)));
         assert_eq!(rows("5000"), Ok(Top::Rows(5000)));
+        assert_eq!(rows("5K"), Ok(Top::Rows(5000)));
         for wrong in ["", "0", "-1", "ten", "1.5", "ALL", "99999999999999999999999"] {
             assert!(rows(wrong).is_err(), "{wrong}");
         }

@@ -94,6 +94,120 @@ fn windows_limit_what_is_recorded() {
     assert!(said.contains("--window"), "{said}");
 }
 
+/// 300 lines of 64 bytes before `work`, and 500 within it.
+const STAGES: &str = "#include <unistd.h>\nstatic volatile char block[1 << 16];\n\
+    __attribute__((noinline)) void touch(int lines) { for (int i = 0; i < lines; i++) block[64 * i] = 1; }\n\
+    __attribute__((noinline)) void work(void) { touch(500); }\n\
+    int main(int count, char **words) { touch(300); work(); if (count > 1) for (;;) touch(9); return count - 1; }\n";
+
+fn stages(room: &Room, strip: bool) -> String {
+    let source = room.file("stages.c", STAGES);
+    let program = room.path("stages");
+    let flags: &[&str] = if strip { &["-O1", "-s"] } else { &["-O1"] };
+    let compiled = Command::new("gcc").args(flags).args(["-o", &program, &source]).status();
+    assert!(compiled.unwrap().success());
+    program
+}
+
+#[test]
+fn recording_begins_at_a_function() {
+    let room = Room::new();
+    let program = stages(&room, false);
+    let trace = room.path("stages.trace");
+    let references = |options: &[&str]| {
+        let arguments = [
+            &["record", "--force", "--json", "-o", &trace],
+            options,
+            &["--", &program],
+        ]
+        .concat();
+        json(&arguments).last().unwrap()["references"].as_u64().unwrap()
+    };
+    let (all, main, work) = (
+        references(&[]),
+        references(&["--from", "main"]),
+        references(&["--from", "work"]),
+    );
+    // What comes after main returns is recorded, too; the dynamic linker is not.
+    assert!((800..all - 10_000).contains(&main), "{main} of {all}");
+    assert!((300..=310).contains(&(main - work)), "{work} of {main}");
+    let windows = ["--from", "main", "--window", "100", "--windows", "4"];
+    assert_eq!(references(&windows), 400);
+    let info = &json(&["trace", "info", &trace, "--json"])[0];
+    assert_eq!(info["header"]["chosen"]["from"], "main");
+    // Where there is no symbol, the program's entry says where main is.
+    stages(&room, true);
+    assert_eq!(references(&["--from", "main"]), main);
+
+    let arguments = ["record", "--force", "-o", &trace, "--from", "nobody", "--", &program];
+    let (_, said) = output(&arguments, 1);
+    assert!(said.contains("no process entered `nobody`"), "{said}");
+    let arguments = ["advise", "--json", "--from", "nobody", "--", &program];
+    let (_, said) = output(&arguments, 1);
+    assert!(said.contains("no process entered `nobody`"), "{said}");
+}
+
+#[test]
+fn a_recording_ends_when_its_time_is_up_and_the_program_with_it() {
+    let room = Room::new();
+    let program = stages(&room, false);
+    let trace = room.path("stages.trace");
+    let arguments = [
+        "record",
+        "-o",
+        &trace,
+        "--from",
+        "main",
+        "--duration",
+        "500ms",
+        "--",
+        &program,
+        "forever",
+    ];
+    let (_, said) = output(&arguments, 0);
+    assert!(said.contains("recording ended after 0.5 seconds"), "{said}");
+    let info = &json(&["trace", "info", &trace, "--json"])[0];
+    assert!(info["references"].as_u64() > Some(1000));
+    assert_eq!(info["header"]["chosen"]["duration_ms"], 500);
+}
+
+#[test]
+fn an_advice_keeps_to_its_budget() {
+    let room = Room::new();
+    let program = stages(&room, false);
+    let arguments = ["advise", "--json", "--budget", "2s", "--", &program, "forever"];
+    let advice = &json(&arguments)[0];
+    let notes = advice["notes"].to_string();
+    assert!(notes.contains("this rests on"), "{notes}");
+    assert!(notes.contains("20 windows of 100 k references"), "{notes}");
+    let (_, said) = output(&["advise", "--budget", "2s", "x.trace"], 2);
+    assert!(said.contains("--budget"), "{said}");
+}
+
+#[test]
+fn numbers_have_units() {
+    let room = Room::new();
+    let trace = room.path("n.trace");
+    let arguments = [
+        "record", "--json", "-o", &trace, "--skip", "1K", "--window", "2e3", "--", "true",
+    ];
+    assert_eq!(json(&arguments)[0]["references"], 2000);
+    for (option, wrong, why) in [
+        ("--window", "2GiB", "is no number"),
+        ("--skip", "1.5", "does not come out whole"),
+        ("--duration", "5 minutes", "is no time"),
+        ("--windows", "5e9", "too large"),
+    ] {
+        let (_, said) = output(
+            &["record", option, wrong, "--window", "1", "-o", &trace, "--", "true"],
+            2,
+        );
+        assert!(said.contains(why), "{option} {wrong}: {said}");
+    }
+    let said = output(&["record", "--window", "1M0", "-o", &trace, "--", "true"], 2).1;
+    assert!(said.contains("\"1M0\" is no number") && said.contains("100M"), "{said}");
+}
+
 #[test]
 fn failures_of_the_recording_are_reported() {
     let room = Room::new();

@@ -207,8 +207,14 @@ pub struct Header {
 }
 
 /// The part of a run that a trace was to hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chosen {
+    /// The function that a process had to enter first; `None`: its start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// How long the recording was to last, from there; `None`: to the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
     /// References passed over at the beginning.
     pub skipped: u64,
     /// Windows asked for; 1 where there is one, from where the passing over ended.

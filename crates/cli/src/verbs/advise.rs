@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use ::advise::{Policies, Settings};
 use clap::{ArgGroup, Args};
@@ -17,6 +18,7 @@ use crate::console::{Console, quoted};
 use crate::destination::{Destination, Overwrite, apart};
 use crate::failure::Failure;
 use crate::kept::Kept;
+use crate::numbers;
 use crate::progress;
 use crate::shown::{OF_JSON, Shown};
 
@@ -64,6 +66,11 @@ pub struct Advise {
     /// here
     #[arg(long, value_name = "FILE")]
     annotate: Option<PathBuf>,
+
+    /// Take about so long in all (60s, 5m): half of it for recording from main (or --from), after which the program is ended,
+    /// and half for simulating what fits, windows spread over what was recorded
+    #[arg(long, value_name = "TIME", value_parser = numbers::duration, conflicts_with_all = ["trace", "window", "windows", "duration"])]
+    budget: Option<Duration>,
 
     /// Keep the recorded trace in this file
     #[arg(long, value_name = "TRACE", conflicts_with = "trace")]
@@ -214,7 +221,14 @@ impl Advise {
 
     /// Records the program; how it ended is noted. The exit status of a recording that was interrupted, if it was.
     fn record(&self, file: &Path, json: bool, notes: &mut Vec<String>) -> Result<Option<u8>, Failure> {
-        let outcome = self.recording.record(&self.command, file, json)?;
+        let outcome = match self.budget {
+            None => self.recording.record(&self.command, file, json)?,
+            Some(budget) => self.recording.within(budget).record(&self.command, file, json)?,
+        };
+        if let (Some(failure), 0) = (&outcome.failure, outcome.summary.references) {
+            return Err(Failure::work(failure));
+        }
+        notes.extend(self.recording.rests_on(&outcome, self.budget));
         notes.extend(outcome.notes);
         // Who ends in good order when asked to, as servers do, was recorded whole.
         let interrupted = outcome.interrupted.filter(|_| outcome.exit != capture::Exit::Code(0));
@@ -224,6 +238,7 @@ impl Advise {
             ));
         }
         match outcome.exit {
+            _ if outcome.ended_by_us => {}
             capture::Exit::Code(0) => {}
             capture::Exit::Code(code) => notes.push(format!("the program ended with exit status {code}")),
             capture::Exit::Signal(signal) => notes.push(format!("the program was killed by signal {signal}")),

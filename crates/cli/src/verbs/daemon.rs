@@ -18,6 +18,7 @@ use tracing_subscriber::filter::LevelFilter;
 use super::Done;
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::numbers;
 
 /// Columns that the names of facts take.
 const NAMES: usize = 11;
@@ -108,19 +109,7 @@ impl FromStr for Amount {
             let percent = percent.parse().ok().filter(|percent| (1..=100).contains(percent));
             return percent.map(Amount::Percent).ok_or_else(wrong);
         }
-        let units = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
-        // As a plan of slots has them (256 MiB) they are good too.
-        let short = text.strip_suffix("iB").unwrap_or(text);
-        let unit = units
-            .iter()
-            .find_map(|(unit, shift)| Some((short.strip_suffix(*unit)?, *shift)));
-        let (number, shift) = unit.unwrap_or((text, 0));
-        let bytes = number
-            .trim_end()
-            .parse::<u64>()
-            .ok()
-            .and_then(|number| number.checked_mul(1 << shift));
-        bytes.map(Amount::Bytes).ok_or_else(wrong)
+        numbers::bytes(text).map(Amount::Bytes).map_err(|_| wrong())
     }
 }
 

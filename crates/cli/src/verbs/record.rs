@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use results::{Recorded, saved};
@@ -11,6 +12,7 @@ use super::Done;
 use crate::console::{self, Console};
 use crate::destination::{Overwrite, no_stream};
 use crate::failure::Failure;
+use crate::numbers;
 use crate::progress;
 
 /// Record which memory a program touches
@@ -38,18 +40,28 @@ pub struct Record {
 }
 
 /// What of a run is recorded: options shared by `record` and `advise`.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub struct Recording {
+    /// Record from where a process first enters this function, such as main: what was before (the dynamic linker, start-up) is
+    /// run and not recorded. Windows, and what is passed over, count from there
+    #[arg(long, value_name = "FUNCTION")]
+    from: Option<String>,
+
+    /// Record for so long (60s, 5m, 500ms), from where recording begins; then end the program by SIGTERM, and by SIGKILL where
+    /// that has not ended it after 5 seconds. Programs are slower while they are recorded
+    #[arg(long, value_name = "TIME", value_parser = numbers::duration)]
+    duration: Option<Duration>,
+
     /// Record only N references (of each window)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = numbers::count_in(1..=u64::MAX))]
     window: Option<u64>,
 
     /// Record K windows, spread over the run
-    #[arg(long, value_name = "K", requires = "window", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "K", requires = "window", value_parser = numbers::small_in(1..=u32::MAX))]
     windows: Option<u32>,
 
     /// Pass over the first N references
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
     skip: Option<u64>,
 
     /// Record instruction fetches too
@@ -68,12 +80,22 @@ pub struct Recording {
     no_children: bool,
 }
 
+/// Where programs begin, in C's words.
+const MAIN: &str = "main";
+/// Windows of a recording for a budget: enough to be spread over phases of the run.
+const WINDOWS: u32 = 20;
+/// Shorter windows would be of caches that are still empty.
+const LEAST_WINDOW: u64 = 100_000;
+/// References that an advice with everything takes in a second, on a slow machine.
+const ADVISED_A_SECOND: f64 = 1.5e6;
+
 impl Record {
     pub fn run(&self, console: &mut Console) -> Done {
         no_stream(&self.output)?;
         self.overwrite.allows(&self.output, "the trace")?;
         let outcome = self.recording.record(&self.command, &self.output, false)?;
-        let code = outcome.exit.code();
+        // Who was ended because the time was up did nothing wrong.
+        let code = if outcome.ended_by_us { 0 } else { outcome.exit.code() };
         let summary = &outcome.summary;
         if console.json() {
             console.line(&saved(&Recorded {
@@ -116,6 +138,8 @@ impl Recording {
     /// The first option that was given, if any was: where nothing is recorded, none has an effect.
     pub fn given(&self) -> Option<&'static str> {
         let options = [
+            ("--from", self.from.is_some()),
+            ("--duration", self.duration.is_some()),
             ("--window", self.window.is_some()),
             ("--windows", self.windows.is_some()),
             ("--skip", self.skip.is_some()),
@@ -127,12 +151,42 @@ impl Recording {
         options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
     }
 
+    /// The same, for an advice that is to take no longer than `budget`: what is recorded in half of it, and as much of that,
+    /// in windows, as is simulated in the other half.
+    pub fn within(&self, budget: Duration) -> Recording {
+        let half = budget / 2;
+        let references = half.as_secs_f64() * ADVISED_A_SECOND;
+        Recording {
+            from: Some(self.from.clone().unwrap_or_else(|| MAIN.to_string())),
+            duration: Some(half),
+            window: Some(((references / f64::from(WINDOWS)) as u64).max(LEAST_WINDOW)),
+            windows: Some(WINDOWS),
+            ..self.clone()
+        }
+    }
+
+    /// What of the run an advice rests on, where it is not all that was to be recorded.
+    pub fn rests_on(&self, outcome: &capture::Outcome, budget: Option<Duration>) -> Option<String> {
+        let (taken, all) = (outcome.summary.references, outcome.references_seen);
+        let windowed = budget.is_some() || self.window.is_some();
+        (windowed && taken < all).then(|| {
+            format!(
+                "this rests on {} references, {:.1}% of the {} that the program made while it was recorded",
+                report::count(taken),
+                100.0 * taken as f64 / all as f64,
+                report::count(all)
+            )
+        })
+    }
+
     /// Runs a command and records it; `aside` sends what it prints to standard error.
     pub fn record(&self, command: &[OsString], output: &Path, aside: bool) -> Result<capture::Outcome, Failure> {
         let (program, arguments) = command
             .split_first()
             .ok_or_else(|| Failure::usage("no program was given"))?;
         let mut options = capture::Options::new(program, arguments, output);
+        options.from = self.from.clone();
+        options.duration = self.duration;
         options.skip = self.skip.unwrap_or(0);
         options.window = self.window;
         options.windows = self.windows.unwrap_or(1);

@@ -1,0 +1,61 @@
+//! What was asked for: whether it makes sense, and what the trace says of it.
+
+use std::fs::File;
+use std::time::Duration;
+
+use trace::{Chosen, Header, TraceError, Writer};
+
+use crate::options::{CaptureError, Options};
+
+pub fn check(options: &Options) -> Result<(), CaptureError> {
+    if options.window == Some(0) {
+        return Err(CaptureError::BadOptions("a window of 0 references".into()));
+    }
+    if options.duration == Some(Duration::ZERO) {
+        return Err(CaptureError::BadOptions("a duration of no time".into()));
+    }
+    if options.windows == 0 {
+        return Err(CaptureError::BadOptions("0 windows".into()));
+    }
+    if options.windows > 1 && options.window.is_none() {
+        return Err(CaptureError::BadOptions(
+            "several windows need a size (--window N)".into(),
+        ));
+    }
+    Ok(())
+}
+
+fn header(options: &Options) -> Header {
+    Header {
+        program: options.program.to_string_lossy().into_owned(),
+        arguments: options.args.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
+        origin: "record".into(),
+        machine: options.machine.clone(),
+        page_bytes: 4096,
+        counts_instructions: true,
+        has_fetches: options.fetches,
+        has_pcs: options.pcs,
+        chosen: part(options).then(|| Chosen {
+            from: options.from.clone(),
+            duration_ms: options
+                .duration
+                .map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)),
+            skipped: options.skip,
+            windows: options.windows,
+            references: options.window,
+        }),
+    }
+}
+
+/// Whether less than all of the run is asked for.
+fn part(options: &Options) -> bool {
+    options.skip > 0 || options.window.is_some() || options.from.is_some() || options.duration.is_some()
+}
+
+pub fn writer(options: &Options, file: File) -> Result<Writer, TraceError> {
+    let how = trace::Options {
+        background: true,
+        ..trace::Options::default()
+    };
+    Writer::new(file, &header(options), how)
+}
