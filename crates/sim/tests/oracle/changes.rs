@@ -159,7 +159,7 @@ proptest! {
         machine in prop_oneof![
             machines(vec![1, 2, 3]),
             asking_machines(vec![1, 3]),
-            prefetching_machines(),
+            prefetching_machines(vec![1, 2]),
             overlapping_machines(vec![1, 2]),
         ],
         program in programs(),
