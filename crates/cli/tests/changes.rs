@@ -11,13 +11,15 @@ const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/chang
 
 /// The trace of a program of this shape, as it is or as it is written with the change.
 fn recorded(room: &Room, shape: u32, written: bool) -> String {
-    let program = room.path(&format!("change-{shape}-{written}"));
+    // Names of one length: the loader reads them.
+    let name = format!("change-{shape}-{}", if written { "made" } else { "asis" });
+    let program = room.path(&name);
     let compiled = Command::new("gcc")
         .args(["-O1", "-g", "-fno-tree-vectorize", PROGRAM, "-o", &program])
         .args([format!("-DSHAPE={shape}"), format!("-DWRITTEN={}", u32::from(written))])
         .status();
     assert!(compiled.expect("gcc is there").success());
-    let trace = room.path(&format!("change-{shape}-{written}.trace"));
+    let trace = room.path(&format!("{name}.trace"));
     output(&["record", "-o", &trace, "--", &program], 0);
     trace
 }
