@@ -110,7 +110,8 @@ impl Place for Engine {
     }
 
     fn trouble(&self) -> Option<String> {
-        Engine::trouble(self).map(str::to_string)
+        let why = Engine::trouble(self)?;
+        Some(format!("{why}; meanwhile frames are this process's own"))
     }
 
     fn shortage(&self) -> Option<String> {
