@@ -31,8 +31,12 @@ pub use evidence::{ElementField, Evidence, Place, Step, StructureEvidence, Sum};
 
 /// Accesses in a row that are all seen, of which steps are known: a power of two.
 const BURST: u64 = 1 << 12;
-/// One burst in so many is looked at, but for the first ones.
+/// The first bursts are looked at, then one in so many of those before [`MANY`], and later ones more rarely: what a walk's
+/// steps are is known by then.
+const FIRST: u64 = 8;
 const BURSTS: u64 = 8;
+const MANY: u64 = 1 << 10;
+const BURSTS_OF_MANY: u64 = 64;
 /// In a burst, one access in so many has its offset in its array or block looked up.
 const OFFSETS: u64 = 8;
 /// Places whose steps are counted.
@@ -79,6 +83,8 @@ pub struct Causes {
     accesses: u64,
     /// The number of the burst at hand, 0 where it is not looked at.
     burst: u32,
+    /// A line that is in no sample, and whose page is in none.
+    passed: (u32, u64),
     lines: Lines,
     pages: Pages,
     reuse: Distances,
@@ -100,6 +106,7 @@ impl Causes {
             missed: [false; 2],
             accesses: 0,
             burst: 0,
+            passed: (u32::MAX, 0),
             lines: Lines::new(line_bits, layout.caches[near].line_bits.min(line_bits)),
             pages: Pages::new(layout.page_bits),
             reuse: Distances::new(1, 1, FOLLOWED),
@@ -122,13 +129,8 @@ impl Causes {
     /// A piece is done. Whether more of it is to be known: what it belongs to.
     #[inline(always)]
     pub fn wants(&mut self, a: &Access, tlb_missed: bool, stall: Units) -> bool {
-        let number = self.accesses;
+        self.look_at_burst();
         self.accesses += 1;
-        if number.is_multiple_of(BURST) {
-            let burst = number / BURST;
-            let looks = burst < BURSTS || hash(burst).is_multiple_of(BURSTS);
-            self.burst = if looks { burst as u32 + 1 } else { 0 };
-        }
         let (space, address) = (a.who.space, a.virtual_address);
         tlb_missed
             || self.missed != [false; 2]
@@ -136,6 +138,42 @@ impl Causes {
             || (stall > 0 && self.locks.any())
             || self.lines.watches(space, address)
             || self.pages.watches(space, address)
+    }
+
+    /// A piece was served at once by caches and TLB. Whether nobody has to know to what it belongs: then it is counted; else it
+    /// comes to [`Causes::wants`].
+    #[inline(always)]
+    pub fn passes(&mut self, space: u32, address: u64, bytes: u32) -> bool {
+        self.look_at_burst();
+        if self.burst != 0 {
+            return false;
+        }
+        self.accesses += 1;
+        // The samples shrink only: what was in none once is in none ever after.
+        let line = (space, address >> self.line_bits);
+        if self.passed != line {
+            let lines = self.lines.uses(space, address, bytes);
+            let pages = self.pages.uses(space, address);
+            if !lines && !pages {
+                self.passed = line;
+            }
+        }
+        true
+    }
+
+    /// Which burst the piece at hand is of.
+    #[inline(always)]
+    fn look_at_burst(&mut self) {
+        if self.accesses.is_multiple_of(BURST) {
+            let burst = self.accesses / BURST;
+            let one_in = match burst {
+                0..FIRST => 1,
+                FIRST..MANY => BURSTS,
+                _ => BURSTS_OF_MANY,
+            };
+            let looks = hash(burst).is_multiple_of(one_in);
+            self.burst = if looks { burst as u32 + 1 } else { 0 };
+        }
     }
 
     /// A piece that is wanted. `extent`: looks up the array or block that it is in.

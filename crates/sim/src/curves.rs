@@ -95,6 +95,12 @@ impl Curves {
         }
     }
 
+    /// Whether they are of this kind of cache.
+    #[inline(always)]
+    pub fn are_of(&self, kind: u16) -> bool {
+        self.kind == kind
+    }
+
     /// A cache was looked up for a piece.
     pub fn looked_up(&mut self, a: &Access, kind: u16, instance: u32, hit: bool) {
         if kind != self.kind {

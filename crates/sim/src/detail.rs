@@ -12,7 +12,7 @@ mod lines;
 mod report;
 mod rows;
 
-use trace::{Event, Site};
+use trace::{Event, Op, Site};
 
 use crate::causes::Causes;
 use crate::clock::Units;
@@ -21,7 +21,7 @@ use crate::counts::Class;
 use crate::curves::Curves;
 use crate::engine::Engine;
 use crate::layout::Layout;
-use crate::pieces::Access;
+use crate::pieces::{Access, Who};
 use crate::steps::Step;
 use crate::structures::{StructureId, Structures, Tables, UNKNOWN};
 use clashes::{Clashes, NO_PAIR};
@@ -128,6 +128,19 @@ impl Detail {
         }
     }
 
+    /// The first cache, of this kind, served a piece of a process, nobody waited for it, and nobody else has to know: whether
+    /// those who look at the run need not either.
+    #[inline(always)]
+    fn passes(&mut self, space: u32, kind: u16, [from, to]: [u64; 2], fetch: bool) -> bool {
+        if self.curves.as_ref().is_some_and(|curves| curves.are_of(kind)) {
+            return false;
+        }
+        match &mut self.causes {
+            Some(causes) if !fetch => causes.passes(space, from, (to - from) as u32 + 1),
+            _ => true,
+        }
+    }
+
     /// The same for a miss that may be false sharing.
     fn shared_key(&mut self, a: &Access) -> Key {
         let mut key = self.key(a);
@@ -210,6 +223,19 @@ pub fn waiting(detail: &mut Option<Box<Detail>>, a: &Access) -> Option<Key> {
 
 /// What the engine reports. Each does nothing where no detail is wanted.
 impl Engine {
+    /// A piece was served by its first cache, and nobody else has to know of it. Whether that is all: where no detail is wanted, it
+    /// is. `place`: its first and last byte; `now`: its cpu's clock before.
+    #[inline(always)]
+    pub fn detail_served(&mut self, who: Who, op: Op, place: [u64; 2], tlb_missed: bool, now: Units) -> bool {
+        let Some(detail) = &mut self.detail else { return true };
+        if tlb_missed || self.cpus[who.cpu as usize].clock != now {
+            return false;
+        }
+        let fetch = op == Op::Fetch;
+        let (first, _) = self.steps.route(who.cpu, fetch);
+        detail.passes(who.space, self.steps.at(first).kind, place, fetch)
+    }
+
     /// A cache was looked up for a piece.
     #[inline(always)]
     pub fn detail_looked_up(&mut self, a: &Access, step: &Step, hit: bool) {

@@ -15,7 +15,8 @@ use crate::clock::Units;
 use crate::engine::Engine;
 use crate::layout::Layout;
 use crate::lookup::SetLine;
-use crate::pieces::Access;
+use crate::pieces::{Access, Who};
+use crate::prefetch::Prefetchers;
 use crate::steps::Step;
 
 /// The cpus of a machine with `[core]`.
@@ -110,6 +111,8 @@ struct Depends {
     count: usize,
     /// By thread and number: when the last load came.
     came: Vec<Vec<Units>>,
+    /// By thread: the latest of those times that there ever was.
+    latest: Vec<Units>,
 }
 
 const NOBODY: u32 = u32::MAX;
@@ -164,13 +167,21 @@ impl Depends {
         let thread = thread as usize;
         if self.came.len() <= thread {
             self.came.resize(thread + 1, Vec::new());
+            self.latest.resize(thread + 1, 0);
         }
         // Many threads never run what others wait for.
         if self.came[thread].is_empty() {
             self.came[thread] = vec![0; self.count];
         }
+        self.latest[thread] = self.latest[thread].max(at);
         let came = &mut self.came[thread][number as usize];
         *came = if first { at } else { at.max(*came) };
+    }
+
+    /// The latest time at which anything that the thread's addresses come from has come.
+    #[inline(always)]
+    fn latest(&self, thread: u32) -> Units {
+        self.latest.get(thread as usize).copied().unwrap_or(0)
     }
 }
 
@@ -294,14 +305,33 @@ impl Engine {
         }
     }
 
-    /// A piece was found in its first cache, and that is all that there is to it: whether nobody can wait for it.
+    /// A piece was found in its first cache, at this place, by a cpu that nothing moves: whether nobody can wait for it, not even
+    /// later, so that all of it is what was counted.
+    ///
+    /// What comes before instructions enter by now holds nobody up: the entering only goes on. So a load that others wait for
+    /// is no matter where everything that its thread ever waited for has come by then, and its line too.
     #[inline(always)]
-    pub fn waits_for_nothing(&self, cpu: u32, fetch: bool, site: u32, place: usize) -> bool {
-        let Some(overlap) = &self.overlap else { return true };
-        let (first, _) = self.steps.route(cpu, fetch);
+    pub fn waits_for_nothing(&mut self, who: Who, fetch: bool, site: u32, place: usize) -> bool {
+        let Some(overlap) = &mut self.overlap else { return true };
+        let (first, _) = self.steps.route(who.cpu, fetch);
         let step = self.steps.at(first);
-        let coming = &overlap.coming[step.instance as usize][place];
-        step.hit == 0 && coming.at <= self.cpus[cpu as usize].clock && !overlap.depends.is_waited_for(site)
+        let coming = overlap.coming[step.instance as usize][place].at;
+        let clock = self.cpus[who.cpu as usize].clock;
+        let watched = |prefetchers: &Prefetchers| prefetchers.follow(step.instance as usize);
+        if step.hit > 0 || coming > clock || self.prefetchers.as_deref().is_some_and(watched) {
+            return false;
+        }
+        if fetch || !overlap.depends.is_waited_for(site) {
+            return true;
+        }
+        // No later than they enter in fact.
+        let enters = clock.saturating_sub(overlap.lanes[who.cpu as usize].sum + overlap.ahead);
+        let nothing = coming.max(overlap.depends.latest(who.thread)) <= enters;
+        if nothing {
+            // So has that of the reference's other pieces.
+            overlap.at_hand.address = 0;
+        }
+        nothing
     }
 
     /// A piece begins: when its transfers are asked for. `near`: it was found in its first cache; `first`: of its

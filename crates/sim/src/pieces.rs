@@ -196,13 +196,12 @@ impl Engine {
         let first = self.first_cache::<COHERENT, CLASSES>(who.cpu, r.op, copy, from, physical);
         let done = match first {
             First::Done => true,
-            First::Overlaps(at) => {
-                let fetch = r.op == Op::Fetch;
-                !tlb_missed && self.prefetchers.is_none() && self.waits_for_nothing(who.cpu, fetch, r.site, at)
+            First::Overlaps(at) if self.dynamic.is_none() && !tlb_missed => {
+                self.waits_for_nothing(who, r.op == Op::Fetch, r.site, at)
             }
             _ => false,
         };
-        if done && self.dynamic.is_none() && self.detail.is_none() {
+        if done && self.dynamic.is_none() && self.detail_served(who, r.op, [from, to], tlb_missed, now) {
             return Ok(());
         }
         let mut access = Access {

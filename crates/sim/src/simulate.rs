@@ -335,8 +335,10 @@ fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> R
     engine.begin_slots(one.plan, &input.names())?;
     engine.detail = Detail::new(config, &engine.layout, &input.names());
     let threads = input.threads().len();
-    if let Some(dynamic) = &mut engine.dynamic {
-        dynamic.set_threads(threads as u32);
+    match &mut engine.dynamic {
+        Some(dynamic) => dynamic.set_threads(threads as u32),
+        // A thread that stays where it is shares nothing, on any machine: nobody else has a line to agree on.
+        None => engine.coherent &= threads > 1,
     }
     let changes = Changes::new(config, &input.names().tables, 1 << engine.layout.block_bits)?;
     if changes.as_ref().is_some_and(|changes| changes.has_huge_pages()) {

@@ -55,6 +55,16 @@ struct Line {
     again: bool,
 }
 
+impl Line {
+    #[inline(always)]
+    fn uses(&mut self, words: u64) {
+        self.near |= words;
+        self.far |= words;
+        self.own |= words;
+        self.ever |= words;
+    }
+}
+
 /// What a line's end says of it, and of whom.
 pub enum Said {
     Near { place: u32, words: u64 },
@@ -101,6 +111,20 @@ impl Lines {
     #[inline(always)]
     pub fn watches(&self, space: u32, address: u64) -> bool {
         self.lines.takes(self.number(space, address))
+    }
+
+    /// Words of a line are used that nobody had to bring. Whether the line belongs to the sample.
+    #[inline(always)]
+    pub fn uses(&mut self, space: u32, address: u64, bytes: u32) -> bool {
+        let number = self.number(space, address);
+        let watched = self.lines.takes(number);
+        if watched {
+            let words = self.words(address, bytes);
+            if let Some(line) = self.lines.get(number) {
+                line.uses(words);
+            }
+        }
+        watched
     }
 
     /// The words of a line that `bytes` from an address on are in.
@@ -165,10 +189,7 @@ impl Lines {
         } else if touch.near && !line.again {
             (line.ever, line.again) = (0, true);
         }
-        line.near |= words;
-        line.far |= words;
-        line.own |= words;
-        line.ever |= words;
+        line.uses(words);
     }
 
     /// Counts begin here: what was used before belongs to nobody.
@@ -230,10 +251,26 @@ impl Pages {
         self.pages.takes(self.number(space, address))
     }
 
+    /// A part of a page is used whose entry nobody had to bring. Whether the page belongs to the sample.
+    #[inline(always)]
+    pub fn uses(&mut self, space: u32, address: u64) -> bool {
+        let number = self.number(space, address);
+        let watched = self.pages.takes(number);
+        if watched && let Some(page) = self.pages.get(number) {
+            page.1 |= Self::part(self.page_bits, address);
+        }
+        watched
+    }
+
+    #[inline(always)]
+    fn part(page_bits: u32, address: u64) -> u64 {
+        1 << (address >> page_bits.saturating_sub(6) & 63)
+    }
+
     /// A piece in a page that is watched; `missed`: its entry was brought.
     pub fn touch(&mut self, touch: &Touch, missed: bool, say: impl FnOnce(u32, u64)) {
         let number = self.number(touch.space, touch.address);
-        let part = 1 << (touch.address >> self.page_bits.saturating_sub(6) & 63);
+        let part = Self::part(self.page_bits, touch.address);
         match self.pages.get(number) {
             Some(page) => {
                 if missed {

@@ -280,6 +280,18 @@ proptest! {
         agree(&machine, &program, &Setup { classes, slice_ns, ..Setup::default() })?;
     }
 
+    /// What most references of most programs are: found at once, in a cache that takes no time.
+    #[test]
+    fn hits_that_take_no_time(machine in overlapping_machines(vec![1, 2]), program in dependent(walks(1)), more in dependent(walks(2)), recorded: bool) {
+        let mut machine = machine;
+        for cache in machine.caches.iter_mut().filter(|cache| cache.level == 1) {
+            (cache.hit_ns, cache.prefetch) = (0.0, None);
+        }
+        for program in [program, more] {
+            agree(&machine, &program, &Setup { recorded, ..Setup::default() })?;
+        }
+    }
+
     #[test]
     fn with_events(machine in overlapping_machines(vec![1, 2, 4]), program in dependent(programs(5, 400)), recorded: bool, barrier_ns in 0..2u32) {
         agree(&machine, &program, &Setup { recorded, barrier_ns, ..Setup::default() })?;
