@@ -23,8 +23,17 @@ class Failed(Exception):
     """A command that makes something did not end well."""
 
 
+# No command of a pair takes as long on any machine that it is worth running on.
+SECONDS_MAX = 1800
+
+
 def call(command, cwd=None):
-    done = subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(
+            list(map(str, command)), cwd=cwd, capture_output=True, text=True, check=False, timeout=SECONDS_MAX
+        )
+    except subprocess.TimeoutExpired as late:
+        raise Failed(f"{shlex.join(map(str, command))}: not done after {SECONDS_MAX} seconds") from late
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip()[-2000:]
         raise Failed(f"{shlex.join(map(str, command))}: exit code {done.returncode}: {said}")

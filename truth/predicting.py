@@ -8,8 +8,9 @@ from measuring import start_up
 
 
 class Predictor:
-    def __init__(self, domicile, machine, out):
+    def __init__(self, domicile, machine, out, keep=False):
         self.domicile = domicile
+        self.keep = keep
         self.traces = out / "traces"
         self.traces.mkdir(parents=True, exist_ok=True)
         self.machine = machine
@@ -31,11 +32,13 @@ class Predictor:
     def one(self, pair, side, command, inputs):
         trace = self.traces / f"{pair.name}-{side.replace(' ', '-')}.dtr"
         prefetches = ["--prefetches"] if pair.prefetches else []
-        call([self.domicile, "record", *prefetches, "-o", trace, "--", *command], inputs)
+        if not (self.keep and trace.exists()):
+            call([self.domicile, "record", *prefetches, "-o", trace, "--", *command], inputs)
         machine = self.with_huge_pages() if pair.huge_pages and side.startswith("after") else self.machine
         window = ["--from-phase", "work", "--to-phase", "rest"] if pair.source else []
         said = call([self.domicile, "simulate", trace, "--machine", machine, "--no-classes", "--json", *window])
-        trace.unlink()
+        if not self.keep:
+            trace.unlink()
         outcome = json.loads(said)
         return {name: outcome[name] for name in ("time_ns", "references", "instructions")}
 

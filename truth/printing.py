@@ -1,8 +1,10 @@
 """The table of a run, as text and as a part of the book."""
 
 import re
+import statistics
 
 from measure import table
+from measuring import start_up
 
 HEADS = ["pair", "change", "whose", "set", "measured (95 %)", "predicted", "sign", "within 20 %"]
 WHOSE = ["ours", "library", "foreign"]
@@ -60,10 +62,45 @@ def totals(results):
     return lines
 
 
+def sides(result):
+    """Milliseconds of each side, measured and predicted, without its start-up."""
+    seconds = {side: statistics.median(times) for side, times in result["measured"]["seconds"].items()}
+    predicted = result["predicted"]["time_ns"]
+    return {
+        side: (
+            (seconds[side] - start_up(seconds, side, 0)) * 1e3,
+            (predicted[side] - start_up(predicted, side, 0)) / 1e6,
+        )
+        for side in ("before", "after")
+    }
+
+
+def missed(pairs, results):
+    """The pairs whose sign is wrong or whose ratio is not within 20 %."""
+    return [pair for pair in pairs if pair.name in results and False in results[pair.name]["verdict"].values()]
+
+
+def which_side(result):
+    """So that a reader sees which side the prediction misses."""
+    said = [
+        f"{side} {number(measured)} ms, predicted {number(predicted)} ({number(predicted / measured)} times)"
+        for side, (measured, predicted) in sides(result).items()
+        if measured > 0
+    ]
+    return "; ".join(said)
+
+
 def text(pairs, results, about):
     rows = [row(pair, results[pair.name]) for pair in pairs if pair.name in results]
     title = f"Before / after, in time: {about['processor']}, {about['cores']} cpus, {about['date'][:10]}"
-    return table(title, HEADS, rows) + "\n" + "\n".join(totals(results)) + "\n"
+    whole = table(title, HEADS, rows) + "\n" + "\n".join(totals(results)) + "\n"
+    lines = []
+    for pair in missed(pairs, results):
+        lines.append(f"{pair.name}: {which_side(results[pair.name])}")
+        if pair.explained:
+            lines.append(f"    {pair.explained}")
+    lines += [f"{name}: failed: {why.splitlines()[0][:200]}" for name, why in about["failed"].items()]
+    return whole + ("\nWhat missed, by side:\n" + "\n".join(lines) + "\n" if lines else "")
 
 
 def chapter_part(pairs, results, about):
@@ -77,10 +114,12 @@ def chapter_part(pairs, results, about):
     lines += ["", "| " + " | ".join(HEADS) + " |", "|" + " --- |" * len(HEADS)]
     lines += ["| " + " | ".join(row(pair, results[pair.name])) + " |" for pair in pairs if pair.name in results]
     lines += ["", *(f"- {line}" for line in totals(results)), ""]
-    missed = [pair for pair in pairs if pair.name in results and False in results[pair.name]["verdict"].values()]
-    if missed:
+    wrong = missed(pairs, results)
+    if wrong:
         lines += ["## What missed, and why", ""]
-        lines += [f"- `{pair.name}`: {pair.explained or 'not explained yet.'}" for pair in missed]
+        for pair in wrong:
+            why = pair.explained or "Not explained yet."
+            lines.append(f"- `{pair.name}`: {which_side(results[pair.name])}. {why}")
         lines.append("")
     if about["failed"]:
         lines += ["## What could not be run", ""]

@@ -79,6 +79,10 @@ fn small_pairs_are_measured_predicted_and_printed() {
         .unwrap();
     assert!(row.contains("walk order") && row.contains("ours: C"), "{row}");
     assert!(table.contains("all: 2 pairs, 2 predicted"), "{table}");
+    // A miss says which side misses.
+    let missed = table.lines().filter(|line| line.ends_with(" no")).count();
+    let sides = table.lines().filter(|line| line.contains(": before ")).count();
+    assert!(sides >= missed, "{table}");
     let kept = std::fs::read_to_string(Path::new(&out).join("truth.json")).unwrap();
     let kept: Value = serde_json::from_str(&kept).unwrap();
     for name in ["small", "smaller"] {
@@ -95,12 +99,12 @@ fn small_pairs_are_measured_predicted_and_printed() {
 }
 
 #[test]
-fn a_pair_that_prints_other_results_is_refused() {
+fn a_pair_that_prints_other_results_is_refused_and_the_others_go_on() {
     if !can_run() {
         return;
     }
     let room = Room::new();
-    let list = pairs(&room, &[("unlike", 150, 160)]);
+    let list = pairs(&room, &[("unlike", 150, 160), ("like", 150, 150)]);
     let out = room.path("out");
     let ended = truth(&[
         "--pairs",
@@ -114,4 +118,10 @@ fn a_pair_that_prints_other_results_is_refused() {
     let said = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(1), "{said}");
     assert!(said.contains("unlike: before and after print other results"), "{said}");
+    let table = String::from_utf8_lossy(&ended.stdout);
+    assert!(table.contains("all: 1 pairs"), "{table}");
+    assert!(
+        table.contains("unlike: failed: unlike: before and after print"),
+        "{table}"
+    );
 }
