@@ -11,7 +11,7 @@ use crate::causes::causes;
 use crate::names::{ORDER, SLOTS, candidates, has_part};
 use crate::settings::{Policies, Settings};
 use crate::slots::Partition;
-use crate::{cdpc, cdpc_in_words, facts, shares, slots_in_words, verdict, work};
+use crate::{cdpc, cdpc_in_words, facts, samples, shares, slots_in_words, verdict, work};
 
 /// Structures and collisions that an advice names.
 const MOST: usize = 10;
@@ -88,6 +88,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     let mut runs = settings.simulate(trace, &config)?;
     let curves = runs.iter_mut().find_map(|run| run.curves.take());
     let evidence = runs.iter_mut().find_map(|run| run.evidence.take());
+    let samples = samples::in_words(evidence.as_ref(), curves.as_ref());
     let mut outcomes: Vec<Outcome> = runs.into_iter().map(|run: Simulated| run.outcome).collect();
     let slots = match curves {
         Some(curves) => {
@@ -114,6 +115,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     }
     let slots_of = outcomes.iter().filter_map(|outcome| outcome.slots.as_ref());
     notes.extend(slots_of.filter(|slots| slots.refusals > 0).map(slots_in_words));
+    notes.extend(samples);
     let cdpc_of = outcomes.iter().find_map(|outcome| outcome.cdpc.as_ref());
     notes.extend(cdpc_of.filter(|cdpc| cdpc.malformed_summaries > 0).map(cdpc_in_words));
     let mut advice = advice_of(machine, facts, &plan.baseline, outcomes, notes);

@@ -39,6 +39,7 @@ mod causes;
 mod cdpc;
 mod facts;
 mod names;
+mod samples;
 mod settings;
 mod shares;
 mod slots;

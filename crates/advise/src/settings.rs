@@ -37,6 +37,8 @@ pub struct Settings<'a> {
     pub barrier_ns: f64,
     /// The part of the run that is counted; `None`: all of it.
     pub window: Option<Window>,
+    /// Whether causes and curves come from all of a long run, and not from samples of it.
+    pub exact: bool,
     /// What the machine's figures rest on, where that is worth a note.
     pub machine_basis: Option<String>,
     /// Called now and then, from any thread.
@@ -54,6 +56,7 @@ impl Default for Settings<'_> {
             order: Order::Clock,
             barrier_ns: 0.0,
             window: None,
+            exact: false,
             machine_basis: None,
             progress: None,
         }
@@ -67,7 +70,10 @@ impl Settings<'_> {
             order: self.order,
             barrier_ns: self.barrier_ns,
             window: self.window.clone(),
-            detail,
+            detail: Detail {
+                exact: self.exact,
+                ..detail
+            },
             ..Config::new(machine.clone(), policies)
         }
     }

@@ -127,6 +127,7 @@ impl<'a> Partition<'a> {
         };
         let detail = Detail {
             curves: true,
+            exact: self.settings.exact,
             ..Detail::default()
         };
         let config = Config {

@@ -27,16 +27,14 @@ use offsets::{Offset, Offsets};
 use strides::Strides;
 use usage::{Lines, Pages, Said, Touch, Used};
 
-pub use evidence::{ElementField, Evidence, Place, Step, StructureEvidence, Sum};
+pub use evidence::{ElementField, Evidence, Place, Sampled, Step, StructureEvidence, Sum};
 
 /// Accesses in a row that are all seen, of which steps are known: a power of two.
 const BURST: u64 = 1 << 12;
-/// The first bursts are looked at, then one in so many of those before [`MANY`], and later ones more rarely: what a walk's
-/// steps are is known by then.
-const FIRST: u64 = 8;
+/// One burst in so many is looked at, but for the first ones.
 const BURSTS: u64 = 8;
-const MANY: u64 = 1 << 10;
-const BURSTS_OF_MANY: u64 = 64;
+/// The accesses of a long run: what is measured on it is said to be of a sample.
+const LONG: u64 = 1 << 22;
 /// In a burst, one access in so many has its offset in its array or block looked up.
 const OFFSETS: u64 = 8;
 /// Places whose steps are counted.
@@ -83,6 +81,10 @@ pub struct Causes {
     accesses: u64,
     /// The number of the burst at hand, 0 where it is not looked at.
     burst: u32,
+    /// Bursts that were looked at.
+    looked: u64,
+    /// Everything is looked at.
+    exact: bool,
     /// A line that is in no sample, and whose page is in none.
     passed: (u32, u64),
     lines: Lines,
@@ -96,7 +98,7 @@ pub struct Causes {
 }
 
 impl Causes {
-    pub fn new(layout: &Layout) -> Option<Causes> {
+    pub fn new(layout: &Layout, exact: bool) -> Option<Causes> {
         let (&near, &far) = (layout.data.first()?, layout.data.last()?);
         let line_bits = layout.block_bits.min(8);
         Some(Causes {
@@ -106,10 +108,12 @@ impl Causes {
             missed: [false; 2],
             accesses: 0,
             burst: 0,
+            looked: 0,
+            exact,
             passed: (u32::MAX, 0),
-            lines: Lines::new(line_bits, layout.caches[near].line_bits.min(line_bits)),
-            pages: Pages::new(layout.page_bits),
-            reuse: Distances::new(1, 1, FOLLOWED),
+            lines: Lines::new(line_bits, layout.caches[near].line_bits.min(line_bits), exact),
+            pages: Pages::new(layout.page_bits, exact),
+            reuse: Distances::new(1, 1, if exact { usize::MAX } else { FOLLOWED }),
             locks: Locks::default(),
             places: Vec::new(),
             walking: 0,
@@ -126,10 +130,21 @@ impl Causes {
         }
     }
 
+    /// What a long run's measurements rest on.
+    fn sampled(&self) -> Option<Sampled> {
+        (!self.exact && self.accesses > LONG).then(|| Sampled {
+            accesses: self.accesses,
+            bursts: self.looked,
+            burst: BURST,
+            lines: self.lines.watched() as u64,
+        })
+    }
+
     /// A piece is done. Whether more of it is to be known: what it belongs to.
     #[inline(always)]
     pub fn wants(&mut self, a: &Access, tlb_missed: bool, stall: Units) -> bool {
         self.look_at_burst();
+        self.looked += u64::from(self.burst != 0 && self.accesses.is_multiple_of(BURST));
         self.accesses += 1;
         let (space, address) = (a.who.space, a.virtual_address);
         tlb_missed
@@ -166,13 +181,12 @@ impl Causes {
     fn look_at_burst(&mut self) {
         if self.accesses.is_multiple_of(BURST) {
             let burst = self.accesses / BURST;
-            let one_in = match burst {
-                0..FIRST => 1,
-                FIRST..MANY => BURSTS,
-                _ => BURSTS_OF_MANY,
+            let looks = burst < BURSTS || hash(burst).is_multiple_of(BURSTS);
+            self.burst = match (self.exact, looks) {
+                (true, _) => 1,
+                (false, true) => burst as u32 + 1,
+                (false, false) => 0,
             };
-            let looks = hash(burst).is_multiple_of(one_in);
-            self.burst = if looks { burst as u32 + 1 } else { 0 };
         }
     }
 
@@ -226,7 +240,7 @@ impl Causes {
         if let Some(walk) = &mut self.places[at].walk {
             walk.strides.touch(self.burst, a.who.thread, touch.address, touch.bytes);
             // Not each eighth: a loop's own period must not choose.
-            if hash(self.accesses).is_multiple_of(OFFSETS) {
+            if self.exact || hash(self.accesses).is_multiple_of(OFFSETS) {
                 let extent = extent();
                 walk.offsets.add(Offset {
                     offset: touch.address.saturating_sub(extent.start),

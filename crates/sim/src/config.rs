@@ -56,6 +56,8 @@ pub struct Detail {
     pub curves: bool,
     /// Why data misses: steps of walks, how much of lines and pages is used.
     pub causes: bool,
+    /// Curves and causes from everything that the run does, where long runs are else looked at by samples.
+    pub exact: bool,
     /// The totals cpu by cpu (machines with several cpus).
     pub per_cpu: bool,
     /// Which color each page got when it was first touched.
@@ -95,6 +97,7 @@ impl Default for Detail {
             false_sharing: 0,
             curves: false,
             causes: false,
+            exact: false,
             per_cpu: true,
             placements: false,
         }

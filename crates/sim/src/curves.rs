@@ -37,6 +37,9 @@ pub struct CurvesOutcome {
     /// What looked the caches up altogether, and missed.
     pub accesses: u64,
     pub misses: u64,
+    /// Where lines of a structure were followed by a sample: the part of its uses that the sample has too few or too many of,
+    /// before they are put right, of the structure where that is most.
+    pub error: Option<f64>,
     /// Those that have a name and [`CURVE_PAGES`] pages, the most misses first.
     pub structures: Vec<CurveOutcome>,
 }
@@ -63,6 +66,8 @@ pub struct Curves {
     /// The kind of cache, by its place in the machine's list.
     kind: u16,
     line_bits: u8,
+    /// Lines of a structure that are followed; of more, a sample.
+    followed: usize,
     rows: HashMap<(Owner, u32), Row>,
     accesses: u64,
     misses: u64,
@@ -81,7 +86,7 @@ struct Row {
 }
 
 impl Curves {
-    pub fn new(caches: Caches, kind: u16, line_bits: u8, tables: &Tables) -> Curves {
+    pub fn new(caches: Caches, kind: u16, line_bits: u8, tables: &Tables, exact: bool) -> Curves {
         let tables = Tables { arrays: &[], ..*tables };
         Curves {
             structures: Structures::new(&tables),
@@ -89,6 +94,7 @@ impl Curves {
             caches,
             kind,
             line_bits,
+            followed: if exact { usize::MAX } else { FOLLOWED },
             rows: HashMap::new(),
             accesses: 0,
             misses: 0,
@@ -116,9 +122,14 @@ impl Curves {
         if self.rows.len() >= ROWS && !self.rows.contains_key(&key) {
             return;
         }
-        let Curves { caches, line_bits, .. } = self;
+        let Curves {
+            caches,
+            line_bits,
+            followed,
+            ..
+        } = self;
         let row = self.rows.entry(key).or_insert_with(|| Row {
-            distances: Distances::new(caches.colors, caches.color_bytes >> *line_bits, FOLLOWED),
+            distances: Distances::new(caches.colors, caches.color_bytes >> *line_bits, *followed),
             misses: 0,
         });
         row.misses += u64::from(!hit);
@@ -154,8 +165,14 @@ impl Curves {
     pub fn report(self) -> CurvesOutcome {
         let small = CURVE_PAGES * self.caches.page_bytes;
         let mut sums: HashMap<Owner, CurveOutcome> = HashMap::new();
+        let mut error: Option<f64> = None;
         for ((owner, _), row) in self.rows {
             let alone = row.distances.misses();
+            if row.distances.is_sample() {
+                let total = row.distances.total().max(1) as f64;
+                let off = (row.distances.counted() - total).abs() / total;
+                error = Some(error.map_or(off, |most| most.max(off)));
+            }
             let (what, sizes) = match owner {
                 Owner::Structure(structure) => (self.structures.describe(structure), None),
                 Owner::Blocks(class) => {
@@ -191,6 +208,7 @@ impl Curves {
             caches: self.caches,
             accesses: self.accesses,
             misses: self.misses,
+            error,
             structures,
         }
     }

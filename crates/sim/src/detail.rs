@@ -76,7 +76,13 @@ impl Detail {
             let caches = crate::slots::caches(&config.machine).filter(|_| wanted.curves)?;
             let kind = *layout.data.last()?;
             let line_bits = layout.caches[kind].line_bits as u8;
-            Some(Box::new(Curves::new(caches, kind as u16, line_bits, &names.tables)))
+            Some(Box::new(Curves::new(
+                caches,
+                kind as u16,
+                line_bits,
+                &names.tables,
+                wanted.exact,
+            )))
         };
         wanted.is_close().then(|| {
             Box::new(Detail {
@@ -90,7 +96,7 @@ impl Detail {
                 tenants: Vec::new(),
                 clashes: collisions.then(|| Clashes::new(layout)),
                 curves: curves(),
-                causes: wanted.causes.then(|| Causes::new(layout)).flatten(),
+                causes: wanted.causes.then(|| Causes::new(layout, wanted.exact)).flatten(),
                 references: Vec::new(),
             })
         })

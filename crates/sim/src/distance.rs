@@ -117,6 +117,16 @@ impl Distances {
         }
     }
 
+    /// Whether it is a sample that is followed.
+    pub fn is_sample(&self) -> bool {
+        self.threshold < 1 << HASH_BITS
+    }
+
+    /// Uses that the followed lines stand for, first ones included: all, but for what a sample has too few or too many of.
+    pub fn counted(&self) -> f64 {
+        self.hits_from.iter().sum::<f64>() + self.cold
+    }
+
     /// Uses of lines so far.
     pub fn total(&self) -> u64 {
         self.total
@@ -131,7 +141,7 @@ impl Distances {
     pub fn misses(&self) -> Vec<f64> {
         let total = self.total as f64;
         // A sample has too few or too many of the lines used often: the difference goes where those are (SHARDS, section 3.3).
-        let counted: f64 = self.hits_from.iter().sum::<f64>() + self.cold;
+        let counted = self.counted();
         let mut misses = vec![total];
         let mut left = total;
         for (steps, hits) in self.hits_from.iter().enumerate().take(self.hits_from.len() - 1).skip(1) {

@@ -72,6 +72,11 @@ pub struct Advise {
     #[arg(long, value_name = "TIME", value_parser = numbers::duration, conflicts_with_all = ["trace", "window", "windows", "duration"])]
     budget: Option<Duration>,
 
+    /// Measure causes and reuse on all of a long run; else samples are enough, and their error is noted (counts and times
+    /// are exact either way)
+    #[arg(long)]
+    exact: bool,
+
     /// Keep the recorded trace in this file
     #[arg(long, value_name = "TRACE", conflicts_with = "trace")]
     keep: Option<PathBuf>,
@@ -211,6 +216,7 @@ impl Advise {
             order: config.order,
             barrier_ns: config.barrier_ns,
             window: config.window,
+            exact: self.exact,
             machine_basis: self.model.basis(HOST)?,
             progress: Some(&|step| bar.step(step)),
         };

@@ -23,9 +23,41 @@ pub struct Evidence {
     /// Bytes of the machine's longest line, and of a page.
     pub line_bytes: u64,
     pub page_bytes: u64,
+    /// What steps, fields and uses were measured on, of a long run; `None`: of a short one, or of all of it.
+    pub sampled: Option<Sampled>,
     /// Lines of the source with a structure each, the longest waiting first.
     pub places: Vec<Place>,
     pub structures: Vec<StructureEvidence>,
+}
+
+/// What was looked at of a run's accesses.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sampled {
+    /// Of so many.
+    pub accesses: u64,
+    /// Bursts that were looked at, of so many accesses each.
+    pub bursts: u64,
+    pub burst: u64,
+    /// Lines that were watched.
+    pub lines: u64,
+}
+
+impl Sampled {
+    /// One in so many accesses was looked at.
+    pub fn one_in(&self) -> f64 {
+        self.accesses as f64 / (self.bursts * self.burst).max(1) as f64
+    }
+
+    /// The standard error of a share of accesses all over the run is at most this: what is drawn are bursts, and the deviation
+    /// of something between 0 and 1 is at most a half.
+    pub fn error(&self) -> f64 {
+        0.5 / (self.bursts.max(1) as f64).sqrt()
+    }
+
+    /// The same of what is used of a line, as a part of it.
+    pub fn line_error(&self) -> f64 {
+        0.5 / (self.lines.max(1) as f64).sqrt()
+    }
 }
 
 /// A line of the source, as far as it accesses one structure.
@@ -181,24 +213,31 @@ impl Sum {
 impl Causes {
     /// All that is known, when the run has ended.
     pub fn ended(mut self) -> Measured {
+        let sampled = self.sampled();
         self.end();
-        Measured(self)
+        Measured { causes: self, sampled }
     }
 }
 
 /// The measurements of a run that has ended.
-pub struct Measured(Causes);
+pub struct Measured {
+    causes: Causes,
+    pub sampled: Option<Sampled>,
+}
 
 impl Measured {
     /// Whether anything is known of a place, by its number.
     pub fn add(&self, place: u32, sum: &mut Sum) {
-        if let Some(known) = self.0.places.get(place as usize) {
+        if let Some(known) = self.causes.places.get(place as usize) {
             sum.add(known);
         }
     }
 
     pub fn tlb_misses(&self, place: u32) -> u64 {
-        self.0.places.get(place as usize).map_or(0, |known| known.tlb_misses)
+        self.causes
+            .places
+            .get(place as usize)
+            .map_or(0, |known| known.tlb_misses)
     }
 
     /// `sums`: of all its places.
@@ -206,7 +245,7 @@ impl Measured {
         let offsets = || sums.iter().flat_map(|sum| &sum.offsets);
         let block = one_block(offsets()).filter(|_| what.blocks > 1);
         let steps = sums.iter().filter_map(|sum| sum.frequent());
-        let about = self.0.structures.get(&id);
+        let about = self.causes.structures.get(&id);
         let ever = about.and_then(|about| about.ever.mean());
         StructureEvidence {
             what,

@@ -28,6 +28,19 @@ impl<T> Sample<T> {
         }
     }
 
+    /// No sample: everything.
+    pub fn of_all() -> Sample<T> {
+        Sample {
+            kept: HashMap::default(),
+            threshold: 1 << HASH_BITS,
+            most: usize::MAX,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.kept.len()
+    }
+
     /// Whether a number belongs to the sample.
     #[inline(always)]
     pub fn takes(&self, number: u64) -> bool {

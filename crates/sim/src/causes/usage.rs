@@ -95,17 +95,22 @@ pub struct Lines {
 }
 
 impl Lines {
-    pub fn new(line_bits: u32, near_bits: u32) -> Lines {
+    pub fn new(line_bits: u32, near_bits: u32, exact: bool) -> Lines {
         Lines {
             line_bits,
             near_bits,
-            lines: Sample::new(LINES),
+            lines: if exact { Sample::of_all() } else { Sample::new(LINES) },
         }
     }
 
     #[inline(always)]
     fn number(&self, space: u32, address: u64) -> u64 {
         address >> self.line_bits ^ u64::from(space) << 44
+    }
+
+    /// Lines that are watched.
+    pub fn watched(&self) -> usize {
+        self.lines.len()
     }
 
     #[inline(always)]
@@ -234,10 +239,10 @@ pub struct Pages {
 pub const PARTS: u32 = 64;
 
 impl Pages {
-    pub fn new(page_bits: u32) -> Pages {
+    pub fn new(page_bits: u32, exact: bool) -> Pages {
         Pages {
             page_bits,
-            pages: Sample::new(PAGES),
+            pages: if exact { Sample::of_all() } else { Sample::new(PAGES) },
         }
     }
 
@@ -313,7 +318,7 @@ mod tests {
 
     /// Words used each time that a line is brought, of one place in one time, and of all.
     fn used(touches: impl Iterator<Item = Touch>) -> [Option<f64>; 3] {
-        let mut lines = Lines::new(6, 6);
+        let mut lines = Lines::new(6, 6, false);
         let mut sums = [Used::default(); 3];
         let mut say = |said: Said| match said {
             Said::Near { words, .. } => sums[0].add(words),
@@ -359,7 +364,7 @@ mod tests {
 
     #[test]
     fn pages_are_seen_from_miss_to_miss() {
-        let mut pages = Pages::new(12);
+        let mut pages = Pages::new(12, false);
         let mut used = Used::default();
         for round in 0..3u64 {
             for page in 0..64u64 {

@@ -86,6 +86,7 @@ pub fn evidence(
     Evidence {
         line_bytes: 1 << layout.block_bits,
         page_bytes: 1 << layout.page_bits,
+        sampled: measured.sampled,
         places,
         structures: of_structures,
     }

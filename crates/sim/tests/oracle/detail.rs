@@ -34,6 +34,7 @@ pub const ALL: Detail = Detail {
     per_cpu: true,
     curves: true,
     causes: true,
+    exact: true,
 };
 
 fn sum(parts: &[Value], of: impl Fn(&Value) -> &Value) -> u64 {
