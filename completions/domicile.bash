@@ -220,7 +220,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__advise)
-            opts="-o -q -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --from --duration --window --windows --skip --fetches --prefetches --no-pcs --no-children --output --write-slots --annotate --budget --keep --top --force --salvage --json --quiet --no-progress --help"
+            opts="-o -q -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --from --duration --window --windows --skip --fetches --prefetches --no-pcs --no-children --output --write-slots --annotate --budget --exact --keep --top --force --salvage --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -232,6 +232,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand advise" -l fetches -d 
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l prefetches -d 'Record software prefetches too'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l no-pcs -d 'Leave out the program counters: a smaller trace, but no source lines for references'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l no-children -d 'Do not record the processes that the program starts'
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l exact -d 'Measure causes and reuse on all of a long run; else samples are enough, and their error is noted (counts and times are exact either way)'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l force -d 'Write over files that exist'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l salvage -d 'Skip what is damaged of the trace and take the rest'
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l json -d 'Print the result as JSON, for other programs to read'
