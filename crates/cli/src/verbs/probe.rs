@@ -180,7 +180,10 @@ fn single_bits(finding: &Finding) -> Table {
 fn text(outcome: &Outcome, width: usize) -> String {
     let measured = &outcome.measured;
     let curve = curve(measured);
-    let mut text = format!("{HEADING}{}{HEADING:#}, whole pages in random order\n", curve.title());
+    let mut text = format!(
+        "{HEADING}{}{HEADING:#}, groups of pages in random order\n",
+        curve.title()
+    );
     text += &curve.text(width);
     text += &levels(outcome).section(width);
     let tlb = match (measured.tlb_reach_bytes, measured.refill_ns) {

@@ -1,7 +1,8 @@
 //! Loads that each wait for the one before, over a working set of a given size.
 //!
-//! Pages are visited in random order, and the lines of each page in random order, so that no
-//! prefetcher foresees the next load while a page's translation is needed but once a visit.
+//! Pages are visited in random order, in groups, and the lines of a group in random order: a page's translation is
+//! needed but once a visit, and no prefetcher foresees the next load. Page by page some do: processors learn which
+//! lines of a page are used (AMD's Zen 5 halves the time of such a walk), which a list in random places has nothing of.
 
 use std::hint::black_box;
 
@@ -82,16 +83,22 @@ fn curve(sizes: &[u64], effort: Effort, mut ns: impl FnMut(u64) -> f64) -> Vec<P
         .collect()
 }
 
-/// The lines of so many bytes as indices: pages in random order, lines in random order in each.
+/// Pages of a group: first-level TLBs of x86 and Arm servers have had at least 48 entries since 2015. Prefetchers that
+/// follow pages one by one gain nothing from 16 at a time.
+const GROUP: usize = 32;
+
+/// The lines of so many bytes as indices: groups of pages in random order, lines in random order in each group.
 pub(super) fn shuffled_pages(bytes: u64, page_bytes: u64, random: &mut Random) -> Vec<u32> {
     let lines = (bytes / LINE).max(1) as u32;
     let of_a_page = (page_bytes / LINE) as u32;
     let mut pages: Vec<u32> = (0..lines.div_ceil(of_a_page)).collect();
     random.shuffle(&mut pages);
     let mut ring = Vec::with_capacity(lines as usize);
-    for page in pages {
+    for group in pages.chunks(GROUP) {
         let from = ring.len();
-        ring.extend((page * of_a_page..lines.min((page + 1) * of_a_page)).map(|line| line * STEP as u32));
+        let lines_of =
+            |page: &u32| (page * of_a_page..lines.min((page + 1) * of_a_page)).map(|line| line * STEP as u32);
+        ring.extend(group.iter().flat_map(lines_of));
         random.shuffle(&mut ring[from..]);
     }
     ring
@@ -150,10 +157,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ring_visits_every_line_once_and_page_by_page() {
+    fn a_ring_visits_every_line_once_and_group_by_group() {
         let mut random = Random(1);
-        let ring = shuffled_pages(40 << 10, 4096, &mut random);
-        let mut room = vec![u32::MAX; 10 << 10];
+        let pages = 2 * GROUP + 1;
+        let ring = shuffled_pages(pages as u64 * 4096, 4096, &mut random);
+        let mut room = vec![u32::MAX; pages * 1024];
         link(&mut room, &ring);
         let mut at = ring[0];
         let mut seen = Vec::new();
@@ -162,11 +170,19 @@ mod tests {
             at = room[at as usize];
         }
         assert_eq!(at, ring[0]);
-        for page in seen.chunks(64) {
-            assert!(page.iter().all(|index| index / 1024 == page[0] / 1024));
+        for group in seen.chunks(GROUP * 64) {
+            let mut pages: Vec<u32> = group.iter().map(|index| index / 1024).collect();
+            let changes = pages.windows(2).filter(|pair| pair[0] != pair[1]).count();
+            pages.sort_unstable();
+            pages.dedup();
+            assert_eq!(pages.len(), group.len() / 64, "a page is met in one group alone");
+            assert!(
+                pages.len() == 1 || changes > group.len() / 2,
+                "pages of a group are mixed"
+            );
         }
         seen.sort_unstable();
-        assert_eq!(seen, (0..640).map(|line| line * 16).collect::<Vec<u32>>());
+        assert_eq!(seen, (0..pages as u32 * 64).map(|line| line * 16).collect::<Vec<u32>>());
     }
 
     #[test]
