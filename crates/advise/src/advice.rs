@@ -7,7 +7,7 @@ use results::{Advice, Collision, Facts, Outcome, SourceLine, Structure};
 use sim::{Detail, PolicySpec, SimError, Simulated};
 use trace::Trace;
 
-use crate::causes::causes;
+use crate::causes::{causes, gains};
 use crate::names::{ORDER, SLOTS, candidates, has_part};
 use crate::settings::{Policies, Settings};
 use crate::slots::Partition;
@@ -121,7 +121,9 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     let mut advice = advice_of(machine, facts, &plan.baseline, outcomes, notes);
     advice.slots = slots;
     if let Some((evidence, base)) = evidence.zip(advice.base()) {
-        advice.causes = causes(&evidence, machine, base);
+        let mut found = causes(&evidence, machine, base);
+        gains(trace, settings, &config, base, &mut found)?;
+        advice.causes = found;
     }
     advice.verdict = verdict::verdict(&advice);
     advice.program.clone_from(&trace.header().program);

@@ -5,6 +5,7 @@
 //! comes too late and first uses. What the TLB costs is a cause of its own beside these.
 
 mod collide;
+mod gains;
 mod irregular;
 mod pages;
 mod reuse;
@@ -15,10 +16,11 @@ mod walk;
 use std::cmp::Reverse;
 
 use machine::Machine;
-use results::{Cause, CauseEvidence, CauseKind, Outcome};
+use results::{Cause, CauseEvidence, CauseKind, Outcome, ProgramChange};
 use sim::Evidence;
 
 use crate::words::NOTHING;
+pub use gains::gains;
 use view::View;
 
 /// Causes that an advice names.
@@ -31,6 +33,8 @@ struct Finding {
     why: String,
     change: Option<String>,
     hint: Option<String>,
+    /// The change as it can be simulated.
+    simulated: Option<ProgramChange>,
 }
 
 /// A rule: what it finds of a place, if it is the place's cause.
@@ -113,6 +117,7 @@ fn add(causes: &mut Vec<Cause>, view: &View, found: Finding, stall_ns: u64) {
         why: found.why,
         change: found.change,
         hint: found.hint,
+        simulated: found.simulated,
         gain: None,
     });
 }

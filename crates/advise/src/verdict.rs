@@ -9,7 +9,10 @@ const FOUGHT_OVER: f64 = 0.05;
 
 /// What placement and the order of work can gain, in a sentence or two, and whether the data's layout is to blame instead.
 pub fn verdict(advice: &Advice) -> String {
-    let mut text = placement(advice);
+    let mut text = match best_change(advice) {
+        Some(best) => format!("{best} {}", placement(advice)),
+        None => placement(advice),
+    };
     if let Some(work) = &advice.work {
         text.push(' ');
         text.push_str(&work.verdict);
@@ -27,6 +30,23 @@ pub fn verdict(advice: &Advice) -> String {
         text.push_str(&layout);
     }
     text
+}
+
+/// The proposed change that was simulated to gain most, if one gains anything.
+fn best_change(advice: &Advice) -> Option<String> {
+    let gains = advice
+        .causes
+        .iter()
+        .filter(|cause| cause.gain.is_some_and(|gain| gain >= NOTHING));
+    let best = gains.max_by(|a, b| a.gain.unwrap_or(0.0).total_cmp(&b.gain.unwrap_or(0.0)))?;
+    let (gain, change) = (best.gain?, best.simulated.as_ref()?);
+    let place = best.source.as_ref().unwrap_or(&best.function);
+    Some(format!(
+        "The best change that was simulated saves {} of the run time: {} ({place}, {}).",
+        percent(gain),
+        change.in_words(),
+        best.kind,
+    ))
 }
 
 /// What no placement of pages can mend: lines that cpus take from one another.

@@ -5,6 +5,7 @@ use std::fmt::{self, Display};
 use serde::{Deserialize, Serialize};
 
 use crate::lenient::ns;
+use crate::program_change::ProgramChange;
 
 /// Why a line of the source waits for a data structure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -105,6 +106,9 @@ pub struct Cause {
     /// What else there is to know: which prefetches help.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// The change, as `simulate --change` takes it; absent where it cannot be simulated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<ProgramChange>,
     /// The part of the run time that the change saves, by simulation; absent where it was not simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<f64>,

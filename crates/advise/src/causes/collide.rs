@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use machine::Cache;
-use results::{CauseEvidence, CauseKind, bytes, percent};
+use results::{CauseEvidence, CauseKind, ProgramChange, bytes, percent};
 
 use super::Finding;
 use super::view::View;
@@ -43,6 +43,11 @@ pub fn power_of_two(view: &View) -> Option<Finding> {
             "pad rows from {step} to {padded} bytes, so that they begin in different sets"
         )),
         hint: None,
+        simulated: Some(ProgramChange::Pad {
+            data: view.structure.what.name.clone(),
+            row_bytes: step,
+            pad_bytes: cache.line_bytes.into(),
+        }),
     })
 }
 
@@ -56,6 +61,7 @@ pub fn arrays(view: &View) -> Option<Finding> {
         why,
         change: Some(change),
         hint: None,
+        simulated: None,
     };
     Some(match view.is_virtual(cache) {
         true => found(

@@ -40,5 +40,6 @@ pub fn irregular(view: &View) -> Option<Finding> {
             "hardware prefetchers do not foresee it; software prefetches help only where addresses are known early"
                 .to_string(),
         ),
+        simulated: None,
     })
 }

@@ -1,12 +1,19 @@
 //! What the TLB costs.
 
-use results::{CauseEvidence, CauseKind, bytes, count, percent};
+use results::{CauseEvidence, CauseKind, ProgramChange, bytes, count, percent};
 
 use super::Finding;
 use super::view::View;
 
 /// So small a part of a page is little.
 const LITTLE: f64 = 0.25;
+
+/// Its pages as huge ones.
+fn huge_pages(view: &View) -> Option<ProgramChange> {
+    Some(ProgramChange::HugePages {
+        data: Some(view.structure.what.name.clone()),
+    })
+}
 
 pub fn pages(view: &View) -> Option<Finding> {
     let place = view.place;
@@ -37,6 +44,7 @@ pub fn pages(view: &View) -> Option<Finding> {
                 .can_change()
                 .then(|| format!("store what is used close together, or use {huge}")),
             hint: None,
+            simulated: huge_pages(view),
         },
         None => Finding {
             kind: CauseKind::TlbReach,
@@ -48,6 +56,7 @@ pub fn pages(view: &View) -> Option<Finding> {
             ),
             change: view.can_change().then(|| format!("use {huge}")),
             hint: None,
+            simulated: huge_pages(view),
         },
     })
 }

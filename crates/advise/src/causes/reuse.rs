@@ -1,6 +1,6 @@
 //! Whole lines, in order: used for the first time, or used again too late.
 
-use results::{CauseEvidence, CauseKind, bytes, percent};
+use results::{CauseEvidence, CauseKind, ProgramChange, bytes, percent};
 
 use super::Finding;
 use super::view::View;
@@ -27,6 +27,7 @@ pub fn first(view: &View) -> Option<Finding> {
             ),
             None => "touch less memory, or prefetch".to_string(),
         }),
+        simulated: None,
     })
 }
 
@@ -54,5 +55,9 @@ pub fn late(view: &View) -> Option<Finding> {
             )
         }),
         hint: None,
+        simulated: Some(ProgramChange::Tile {
+            data: view.structure.what.name.clone(),
+            bytes: cache.bytes / 2,
+        }),
     })
 }

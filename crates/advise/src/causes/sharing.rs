@@ -24,6 +24,7 @@ pub fn lock(view: &View) -> Option<Finding> {
         ),
         change: Some("hold the lock for less, take it less often, or have several locks".to_string()),
         hint: None,
+        simulated: None,
     })
 }
 
@@ -53,5 +54,6 @@ pub fn shared(view: &View) -> Option<Finding> {
         why,
         change: Some(change.to_string()),
         hint: None,
+        simulated: None,
     })
 }

@@ -1,6 +1,6 @@
 //! Walks with a step that use little of each line.
 
-use results::CauseKind;
+use results::{CauseKind, Field, ProgramChange};
 use sim::ElementField;
 
 use super::Finding;
@@ -34,6 +34,17 @@ pub fn across(view: &View) -> Option<Finding> {
             view.place.access_bytes
         )),
         hint: None,
+        simulated: transposed(view, step.unsigned_abs()),
+    })
+}
+
+/// The array stored the other way round: what an interchange of the loops does to this array.
+fn transposed(view: &View, step: u64) -> Option<ProgramChange> {
+    let element_bytes = u64::from(view.place.access_bytes);
+    (element_bytes > 0 && step.is_multiple_of(element_bytes)).then(|| ProgramChange::Transpose {
+        data: view.structure.what.name.clone(),
+        element_bytes,
+        columns: step / element_bytes,
     })
 }
 
@@ -47,12 +58,14 @@ pub fn fields(view: &View) -> Option<Finding> {
     let ever = view.structure.used_ever.unwrap_or(used);
     let (line, needed) = (view.line_bytes, in_bytes(used));
     let hot = hot(&view.place.fields);
+    let split = split(view, step.unsigned_abs());
     let found = |kind, why, change| Finding {
         kind,
         evidence: view.evidence_of_elements(),
         why,
         change: view.can_change().then_some(change),
         hint: None,
+        simulated: split.clone(),
     };
     Some(match ever >= LATER * used {
         true => found(
@@ -81,11 +94,30 @@ fn thin(view: &View) -> Option<(i64, f64)> {
     (used <= LITTLE * view.line_bytes as f64).then_some((step, used))
 }
 
+/// What this walk uses of each element in an array of its own, and the rest in another.
+fn split(view: &View, step: u64) -> Option<ProgramChange> {
+    let hot: Vec<Field> = much_used(&view.place.fields)
+        .map(|field| Field {
+            offset: field.offset,
+            bytes: field.bytes.max(1).into(),
+        })
+        .collect();
+    let fits = !hot.is_empty() && hot.iter().all(|field| field.offset + field.bytes <= step);
+    fits.then(|| ProgramChange::Fields {
+        data: view.structure.what.name.clone(),
+        element_bytes: step,
+        groups: vec![hot],
+    })
+}
+
+fn much_used(fields: &[ElementField]) -> impl Iterator<Item = &ElementField> {
+    let most = fields.iter().map(|field| field.share).fold(0.0, f64::max);
+    fields.iter().filter(move |field| field.share > COLD * most)
+}
+
 /// The fields that are accessed much, as `bytes 0 to 7`.
 fn hot(fields: &[ElementField]) -> String {
-    let most = fields.iter().map(|field| field.share).fold(0.0, f64::max);
-    let hot = fields.iter().filter(|field| field.share > COLD * most);
-    let hot: Vec<String> = hot
+    let hot: Vec<String> = much_used(fields)
         .map(|field| {
             format!(
                 "bytes {} to {}",

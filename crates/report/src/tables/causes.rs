@@ -5,6 +5,9 @@ use results::Cause;
 use super::Top;
 use crate::table::{Cell, Column, Role, Table, Tone};
 
+/// Below this part of the run time, a gain is none for all that the model can tell.
+const NOTHING: f64 = 0.01;
+
 /// Causes about which nothing is to be done are shown from this share of the time on.
 const SEEN: f64 = 0.05;
 
@@ -61,9 +64,13 @@ pub fn place(cause: &Cause) -> String {
 
 /// The change, and what else there is to know.
 pub fn what_to_do(cause: &Cause) -> String {
-    let change = cause.change.as_deref().unwrap_or("nothing about the data's layout");
+    let change = match (&cause.change, cause.gain) {
+        (None, _) => "nothing about the data's layout".to_string(),
+        (Some(change), Some(gain)) if gain < NOTHING => format!("simulated, this gains nothing: {change}"),
+        (Some(change), _) => change.clone(),
+    };
     match &cause.hint {
-        None => change.to_string(),
+        None => change,
         Some(hint) => format!("{change}; {hint}"),
     }
 }
