@@ -8,6 +8,7 @@ mod collide;
 mod gains;
 mod irregular;
 mod pages;
+mod prefetch;
 mod reuse;
 mod sharing;
 mod view;
@@ -34,7 +35,7 @@ struct Finding {
     change: Option<String>,
     hint: Option<String>,
     /// The change as it can be simulated.
-    simulated: Option<ProgramChange>,
+    simulated: Vec<ProgramChange>,
 }
 
 /// A rule: what it finds of a place, if it is the place's cause.
@@ -46,6 +47,7 @@ const RULES: &[Rule] = &[
     sharing::shared,
     collide::power_of_two,
     collide::arrays,
+    irregular::chased,
     irregular::irregular,
     walk::across,
     walk::fields,
@@ -55,7 +57,8 @@ const RULES: &[Rule] = &[
 
 /// The causes that cost at least one percent of the time, the worst first.
 pub fn causes(evidence: &Evidence, machine: &Machine, base: &Outcome) -> Vec<Cause> {
-    let total = base.time_ns.total;
+    // Waiting for one another, or for children, is no time that data could make shorter.
+    let total = base.time_ns.worked();
     let mut causes: Vec<Cause> = Vec::new();
     for place in &evidence.places {
         let view = View::new(evidence, place, machine);
@@ -85,6 +88,9 @@ pub fn causes(evidence: &Evidence, machine: &Machine, base: &Outcome) -> Vec<Cau
         }
     }
     for cause in &mut causes {
+        if cause.kind == CauseKind::ArraysCollide {
+            cause.simulated = collide::shifted(cause, evidence.line_bytes);
+        }
         cause.share = match total {
             0 => 0.0,
             total => cause.stall_ns as f64 / total as f64,
@@ -105,8 +111,19 @@ fn add(causes: &mut Vec<Cause>, view: &View, found: Finding, stall_ns: u64) {
         cause.other_lines += 1;
         return;
     }
+    // What competes for the same sets waits together: one change mends it.
+    let together = |cause: &&mut Cause| {
+        let place = cause.kind == found.kind && cause.source == view.source() && cause.function == view.place.function;
+        place && matches!(found.kind, CauseKind::ArraysCollide | CauseKind::PagesCollide)
+    };
+    if let Some(cause) = causes.iter_mut().find(together) {
+        cause.stall_ns += stall_ns;
+        cause.other_structures.push(structure.clone());
+        return;
+    }
     causes.push(Cause {
         structure: structure.clone(),
+        other_structures: Vec::new(),
         source: view.source(),
         function: view.place.function.clone(),
         other_lines: 0,

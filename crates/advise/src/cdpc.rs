@@ -45,7 +45,7 @@ pub fn advice(policies: &[Outcome], base: &Outcome) -> Option<CdpcAdvice> {
 }
 
 /// Whether any of the others would be slower by more than nothing, and none faster.
-fn gains(advice: &CdpcAdvice) -> bool {
+pub fn gains(advice: &CdpcAdvice) -> bool {
     let gains = || advice.against.iter().map(|rival| rival.gain);
     gains().any(|gain| gain >= NOTHING) && gains().all(|gain| gain > -NOTHING)
 }

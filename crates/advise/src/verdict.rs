@@ -1,56 +1,98 @@
 //! What placement can gain, said plainly, and why where it is nothing.
 
-use results::{Advice, Outcome, Stall, percent, time};
+use results::{Advice, Cause, Outcome, ProgramChange, Stall, percent, time};
 
 use crate::words::{NOTHING, saved};
+use crate::{cdpc, slots};
 
 /// Below this share of the time, cache lines that go to and fro between cpus are not worth a sentence.
 const FOUGHT_OVER: f64 = 0.05;
 
-/// What placement and the order of work can gain, in a sentence or two, and whether the data's layout is to blame instead.
+/// What costs most and what to do about it; what placement and the order of work can gain, in a sentence or two; and in one
+/// line what makes no difference.
 pub fn verdict(advice: &Advice) -> String {
-    let mut text = match best_change(advice) {
-        Some(best) => format!("{best} {}", placement(advice)),
-        None => placement(advice),
-    };
-    if let Some(work) = &advice.work {
-        text.push(' ');
-        text.push_str(&work.verdict);
+    let mut text: Vec<String> = worst_cause(advice).into_iter().collect();
+    let (gain, placement) = placement(advice);
+    // What makes no difference, and the sentence of its own for where it is alone.
+    let mut noes: Vec<(&str, &str)> = Vec::new();
+    match gain {
+        true => text.push(placement.clone()),
+        false => noes.push(("placing pages differently", &placement)),
     }
-    if let Some(slots) = &advice.slots {
-        text.push(' ');
-        text.push_str(&slots.verdict);
+    if let Some(work) = &advice.work {
+        text.push(work.verdict.clone());
+    }
+    let slots = advice.slots.as_ref();
+    if let Some(slots) = slots {
+        match slots::gains(slots) {
+            true => text.push(slots.verdict.clone()),
+            false => noes.push(("cache slots", &slots.verdict)),
+        }
     }
     if let Some(cdpc) = &advice.cdpc {
-        text.push(' ');
-        text.push_str(&cdpc.verdict);
+        match cdpc::gains(cdpc) {
+            true => text.push(cdpc.verdict.clone()),
+            false => noes.push(("compiler-directed page coloring", &cdpc.verdict)),
+        }
     }
-    if let Some(layout) = advice.base().and_then(layout) {
-        text.push(' ');
-        text.push_str(&layout);
+    match noes.as_slice() {
+        [] => {}
+        [(_, alone)] => text.push(alone.to_string()),
+        several => {
+            let names: Vec<&str> = several.iter().map(|(name, _)| *name).collect();
+            text.push(format!("Nothing is gained by {}.", or(&names)));
+        }
     }
-    text
+    text.extend(advice.base().and_then(|base| layout(advice, base)));
+    text.join(" ")
 }
 
-/// The proposed change that was simulated to gain most, if one gains anything.
-fn best_change(advice: &Advice) -> Option<String> {
-    let gains = advice
-        .causes
-        .iter()
-        .filter(|cause| cause.gain.is_some_and(|gain| gain >= NOTHING));
-    let best = gains.max_by(|a, b| a.gain.unwrap_or(0.0).total_cmp(&b.gain.unwrap_or(0.0)))?;
-    let (gain, change) = (best.gain?, best.simulated.as_ref()?);
-    let place = best.source.as_ref().unwrap_or(&best.function);
-    Some(format!(
-        "The best change that was simulated saves {} of the run time: {} ({place}, {}).",
-        percent(gain),
-        change.in_words(),
-        best.kind,
-    ))
+/// The place that waits longest of those about which something can be done, and what was simulated of it. Where another
+/// change was simulated to gain more, that one too.
+fn worst_cause(advice: &Advice) -> Option<String> {
+    let mended = |cause: &&Cause| cause.change.is_some() && cause.gain.is_none_or(|gain| gain >= NOTHING);
+    let worst = advice.causes.iter().find(mended)?;
+    let mut text = format!(
+        "{} of the time that cpus work goes to waiting for `{}` at {} ({}): {}",
+        percent(worst.share),
+        worst.structure,
+        place(worst),
+        worst.kind,
+        worst.change.as_deref().unwrap_or_default(),
+    );
+    match worst.gain {
+        Some(gain) => text += &format!("; simulated, this saves {} of the run time.", percent(gain)),
+        None => text.push('.'),
+    }
+    let gain = |cause: &Cause| cause.gain.unwrap_or(0.0);
+    let best = advice.causes.iter().max_by(|a, b| gain(a).total_cmp(&gain(b)))?;
+    if gain(best) >= NOTHING && gain(best) > gain(worst) {
+        let changes: Vec<String> = best.simulated.iter().map(ProgramChange::in_words).collect();
+        text += &format!(
+            " The change that was simulated to save most, {} of the run time: {} ({}, {}).",
+            percent(gain(best)),
+            changes.join("; "),
+            place(best),
+            best.kind,
+        );
+    }
+    Some(text)
+}
+
+fn place(cause: &Cause) -> &str {
+    cause.source.as_ref().unwrap_or(&cause.function)
+}
+
+fn or(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.to_string(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+    }
 }
 
 /// What no placement of pages can mend: lines that cpus take from one another.
-fn layout(base: &Outcome) -> Option<String> {
+fn layout(advice: &Advice, base: &Outcome) -> Option<String> {
     let sum = |part: fn(&Stall) -> Option<u64>| {
         let parts = base.caches.iter().filter_map(|cache| part(&cache.stall_ns));
         parts.sum::<u64>()
@@ -62,7 +104,16 @@ fn layout(base: &Outcome) -> Option<String> {
     if share.is_nan() || share < FOUGHT_OVER {
         return None;
     }
-    let (whose, remedy) = if falsely > truly {
+    let of_locks = |locks: bool| {
+        let lines = advice.false_sharing.iter().filter(|line| line.lock == locks);
+        lines.map(|line| line.misses).sum::<u64>()
+    };
+    let (whose, remedy) = if falsely > truly && of_locks(true) > of_locks(false) {
+        (
+            "mostly for words of locks that they take in turn",
+            "hold a lock for less, take it less often, or have several",
+        )
+    } else if falsely > truly {
         (
             "mostly by accident (false sharing)",
             "put what different threads write into different lines",
@@ -71,14 +122,15 @@ fn layout(base: &Outcome) -> Option<String> {
         ("because they share the data", "let threads share less, or less often")
     };
     Some(format!(
-        "But {} of the time that cpus work goes to cache lines that they take from one another, {whose}: {remedy}.",
+        "{} of the time that cpus work goes to cache lines that they take from one another, {whose}: {remedy}.",
         percent(share)
     ))
 }
 
-fn placement(advice: &Advice) -> String {
+/// Whether placing pages differently gains anything, and the words for it.
+fn placement(advice: &Advice) -> (bool, String) {
     let Some(base) = advice.base() else {
-        return "No policy was simulated.".to_string();
+        return (true, "No policy was simulated.".to_string());
     };
     // Placement is judged on work in one order, that of the baseline.
     let policies: Vec<_> = advice
@@ -89,14 +141,17 @@ fn placement(advice: &Advice) -> String {
         .filter(|outcome| advice.slots.as_ref().is_none_or(|slots| slots.policy != outcome.policy))
         .collect();
     let (Some(best), Some(worst)) = (policies.first(), policies.last()) else {
-        return "No policy was simulated.".to_string();
+        return (true, "No policy was simulated.".to_string());
     };
     if base.references == 0 {
-        return "The trace holds no references: there is nothing to place.".to_string();
+        return (
+            true,
+            "The trace holds no references: there is nothing to place.".to_string(),
+        );
     }
     let gain = saved(base.time_ns.wall, best.time_ns.wall);
     if gain >= NOTHING {
-        return format!(
+        let text = format!(
             "Placing pages by `{}` would save {} of the run time: {} instead of {} under `{}`.",
             best.policy,
             percent(gain),
@@ -104,6 +159,7 @@ fn placement(advice: &Advice) -> String {
             time(base.time_ns.wall),
             base.policy,
         );
+        return (true, text);
     }
     let risk = saved(worst.time_ns.wall, base.time_ns.wall);
     if risk >= NOTHING {
@@ -112,15 +168,17 @@ fn placement(advice: &Advice) -> String {
             ratio if ratio < 2.0 => format!("cost {} more time", percent(ratio - 1.0)),
             ratio => format!("take {ratio:.1} times as long"),
         };
-        return format!(
+        let text = format!(
             "`{}`, the usual placement, is as good as any here; `{}` would {cost}.",
             base.policy, worst.policy
         );
+        return (false, text);
     }
-    format!(
+    let text = format!(
         "Placing pages differently makes no difference here: {}.",
         reason(advice, base, policies.len())
-    )
+    );
+    (false, text)
 }
 
 fn reason(advice: &Advice, base: &Outcome, placements: usize) -> String {

@@ -18,11 +18,11 @@ use crate::wire::record;
 
 /// Slots of a process that are followed as a whole.
 const WHOLE: u64 = 16;
-/// Up to this one, one of four others is followed, and then one of [`ONE_IN`].
+/// Up to this one, one of four others is followed, and then one of eight, so that what lasts for a few slots is seen.
 const OFTEN: u64 = 64;
-const ONE_IN: u64 = 32;
 /// Words that are followed of those.
 const SAMPLE: usize = 4096;
+const FEW: usize = 1024;
 /// Instructions after which what was loaded is there: more than processors have under way.
 const RECENT: u64 = 1024;
 /// Loads that a value is known to come from.
@@ -89,13 +89,15 @@ impl Thread {
     }
 }
 
-/// How many words of a slot are followed, if any. Which slots are has no period that a program could have too.
+/// How many words of a slot are followed, if any. Which slot of several in a row it is has no period that a program could
+/// have too.
 fn followed(slot: u64) -> Option<usize> {
-    let one_in = if slot <= OFTEN { 4 } else { ONE_IN };
-    match slot.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 < (1 << 32) / one_in {
-        _ if slot <= WHOLE => Some(usize::MAX),
-        chosen => chosen.then_some(SAMPLE),
+    if slot <= WHOLE {
+        return Some(usize::MAX);
     }
+    let (one_in, sample) = if slot <= OFTEN { (4, SAMPLE) } else { (8, FEW) };
+    let chosen = ((slot / one_in).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % one_in;
+    (slot % one_in == chosen).then_some(sample)
 }
 
 /// A site, counted.
@@ -257,5 +259,23 @@ impl Dependences {
             .collect();
         table.sort_unstable_by_key(|dependence| dependence.site);
         table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::followed;
+
+    /// A loop of a few slots is seen wherever it comes.
+    #[test]
+    fn no_long_stretch_goes_unseen() {
+        let mut unseen = 0;
+        for slot in 0..100_000 {
+            unseen = followed(slot).map_or(unseen + 1, |_| 0);
+            assert!(unseen < 16, "{slot}");
+        }
+        let at: Vec<u64> = (65..1000).filter(|slot| followed(*slot).is_some()).collect();
+        let apart: std::collections::HashSet<u64> = at.windows(2).map(|two| two[1] - two[0]).collect();
+        assert!(apart.len() > 4, "{apart:?}");
     }
 }

@@ -57,6 +57,10 @@ fn of_kind<'a>(advice: &'a Value, kind: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("{kind} is missing: {:#}", advice["causes"]))
 }
 
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("")
+}
+
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
 }
@@ -78,6 +82,33 @@ fn a_matrix_walked_across_its_rows_is_to_be_walked_along_them() {
             .as_str()
             .is_some_and(|change| change.contains("interchange")),
         "{cause:#}"
+    );
+    // The change is not only proposed: it was simulated, and begins the verdict.
+    assert_eq!(
+        cause["simulated"],
+        serde_json::json!([{"kind": "transpose", "data": "grid", "element_bytes": 8, "columns": 531}])
+    );
+    assert!(number(&cause["gain"]) > 0.1, "{cause:#}");
+    assert!(
+        text(&advice["verdict"]).contains("waiting for `grid` at across.c:"),
+        "{}",
+        advice["verdict"]
+    );
+    assert!(
+        text(&advice["verdict"]).contains("simulated, this saves"),
+        "{}",
+        advice["verdict"]
+    );
+    // What makes no difference takes one line, with its reasons in the JSON.
+    assert!(
+        text(&advice["verdict"]).contains("Nothing is gained by"),
+        "{}",
+        advice["verdict"]
+    );
+    assert!(
+        text(&advice["slots"]["verdict"]).contains("gain nothing"),
+        "{:#}",
+        advice["slots"]
     );
     let kept = room.path("advice.json");
     let (said, _) = output(
@@ -126,6 +157,7 @@ fn columns_of_a_power_of_two_are_to_be_padded() {
             .is_some_and(|change| change.contains("4096 to 4160")),
         "{cause:#}"
     );
+    assert!(number(&cause["gain"]) > 0.1, "{cause:#}");
 }
 
 #[test]
@@ -147,15 +179,18 @@ fn elements_of_which_one_field_is_used_are_to_be_split() {
             .is_some_and(|change| change.contains("bytes 0 to 7")),
         "{cause:#}"
     );
+    assert!(number(&cause["gain"]) > 0.1, "{cause:#}");
 }
 
 #[test]
-fn a_shuffled_list_is_irregular() {
+fn a_shuffled_list_is_pointer_chasing() {
     let room = Room::new();
     let program = recorded(&room, "list.cc", &[]);
     let advice = advice(&program, "westmere-x5660");
-    let cause = of_kind(&advice, "irregular");
+    let cause = of_kind(&advice, "pointer-chasing");
     assert_eq!(cause["source"], program.place.as_str(), "{cause:#}");
+    assert_eq!(cause["evidence"]["addresses"], "chased", "{cause:#}");
+    assert!(text(&cause["hint"]).contains("no prefetch helps"), "{cause:#}");
     assert!(
         cause["structure"]
             .as_str()
@@ -193,6 +228,10 @@ fn a_contended_lock_is_no_false_sharing() {
         "{:#}",
         advice["causes"]
     );
+    let lines = advice["false_sharing"].as_array().map_or(&[][..], Vec::as_slice);
+    for line in lines.iter().filter(|line| text(&line["structure"]) == "lock") {
+        assert_eq!(line["lock"], true, "{line:#}");
+    }
 }
 
 #[test]
@@ -203,6 +242,10 @@ fn fields_of_one_line_are_false_sharing_and_no_lock() {
     let cause = &causes(&advice)[0];
     assert_eq!(cause["kind"], "false-sharing", "{cause:#}");
     assert_eq!(cause["structure"], "apart", "{cause:#}");
+    assert_eq!(cause["simulated"][0]["kind"], "separate", "{cause:#}");
+    assert!(number(&cause["gain"]) > 0.1, "{cause:#}");
+    let lines = advice["false_sharing"].as_array().expect("lines are fought over");
+    assert!(lines.iter().all(|line| line.get("lock").is_none()), "{lines:#?}");
     assert_eq!(cause["source"], program.place.as_str(), "{cause:#}");
     assert!(
         causes(&advice).iter().all(|cause| cause["kind"] != "contended-lock"),
@@ -225,4 +268,101 @@ fn a_sum_in_order_gets_no_change_proposed() {
     for cause in causes(&advice) {
         assert_eq!(cause.get("change"), None, "{cause:#}");
     }
+}
+
+#[test]
+fn arrays_that_begin_in_the_same_sets_are_one_cause() {
+    let room = Room::new();
+    let program = recorded(&room, "arrays.c", &[]);
+    let advice = advice(&program, "westmere-x5660");
+    let cause = of_kind(&advice, "arrays-collide");
+    assert_eq!(cause["source"], program.place.as_str(), "{cause:#}");
+    let others = cause["other_structures"].as_array().map_or(0, Vec::len);
+    assert!(others >= 2, "{cause:#}");
+    assert_eq!(cause["simulated"].as_array().map_or(0, Vec::len), others, "{cause:#}");
+    assert!(number(&cause["gain"]) > 0.0, "{cause:#}");
+    let all = causes(&advice);
+    assert_eq!(
+        all.iter().filter(|cause| cause["kind"] == "arrays-collide").count(),
+        1,
+        "{all:#?}"
+    );
+}
+
+#[test]
+fn pages_of_one_color_are_for_a_policy_to_place() {
+    let room = Room::new();
+    let program = recorded(&room, "colors.rs", &[]);
+    let trace = program.trace.as_str();
+    let advice = json(&[
+        "advise",
+        "--machine",
+        "westmere-x5660",
+        "--policy",
+        "first-touch+page-coloring",
+        "--json",
+        trace,
+    ]);
+    let cause = of_kind(&advice[0], "pages-collide");
+    assert_eq!(cause["source"], program.place.as_str(), "{cause:#}");
+    assert_eq!(cause["evidence"]["class"], "conflict", "{cause:#}");
+}
+
+#[test]
+fn fields_that_loops_use_at_different_times_are_apart() {
+    let room = Room::new();
+    let program = recorded(&room, "apart.cc", &[]);
+    let advice = advice(&program, "westmere-x5660");
+    let cause = of_kind(&advice, "fields-apart");
+    assert!(text(&cause["source"]).starts_with("apart.cc:"), "{cause:#}");
+    assert!(number(&cause["other_lines"]) >= 3.0, "{cause:#}");
+    assert_eq!(cause["simulated"][0]["element_bytes"], 64, "{cause:#}");
+    // The four fields that are used, an array each.
+    assert_eq!(
+        cause["simulated"][0]["groups"].as_array().map_or(0, Vec::len),
+        4,
+        "{cause:#}"
+    );
+    assert!(number(&cause["gain"]) > 0.2, "{cause:#}");
+}
+
+#[test]
+fn sums_over_and_over_are_to_be_tiled_and_reach_beyond_the_tlb() {
+    let room = Room::new();
+    let program = recorded(&room, "late.f90", &[]);
+    let advice = advice(&program, "westmere-x5660");
+    let late = of_kind(&advice, "late-reuse");
+    assert_eq!(late["source"], program.place.as_str(), "{late:#}");
+    assert!(number(&late["evidence"]["enough_cache_bytes"]) > 1e6, "{late:#}");
+    assert!(number(&late["gain"]) > 0.1, "{late:#}");
+    let reach = of_kind(&advice, "tlb-reach");
+    assert_eq!(reach["source"], program.place.as_str(), "{reach:#}");
+    assert_eq!(reach["simulated"][0]["kind"], "huge-pages", "{reach:#}");
+}
+
+#[test]
+fn a_word_that_threads_count_with_is_truly_shared() {
+    let room = Room::new();
+    let program = recorded(&room, "shared.rs", &[]);
+    let advice = advice(&program, "westmere-x5660");
+    let cause = &causes(&advice)[0];
+    assert_eq!(cause["kind"], "true-sharing", "{cause:#}");
+    assert!(text(&cause["structure"]).ends_with("COUNTED"), "{cause:#}");
+    assert_eq!(cause["source"], program.place.as_str(), "{cause:#}");
+}
+
+#[test]
+fn values_in_the_order_of_indices_are_irregular_and_can_be_prefetched() {
+    let room = Room::new();
+    let program = recorded(&room, "gather.c", &[]);
+    let advice = advice(&program, "westmere-x5660");
+    let cause = of_kind(&advice, "irregular");
+    assert_eq!(cause["structure"], "values", "{cause:#}");
+    assert_eq!(cause["source"], program.place.as_str(), "{cause:#}");
+    assert_eq!(cause["evidence"]["addresses"], "loaded", "{cause:#}");
+    assert_eq!(cause["evidence"]["loaded_at"], program.place.as_str(), "{cause:#}");
+    assert!(
+        text(&cause["hint"]).contains("a software prefetch some iterations ahead helps"),
+        "{cause:#}"
+    );
 }

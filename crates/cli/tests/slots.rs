@@ -188,7 +188,7 @@ fn nothing_to_gain_is_said_and_nothing_written() {
         "--write-slots",
         &plan,
     ])[0];
-    let verdict = advice["verdict"].as_str().unwrap();
+    let verdict = advice["slots"]["verdict"].as_str().unwrap();
     assert!(verdict.contains("Cache slots would gain nothing"), "{verdict}");
     let notes: Vec<&str> = advice["notes"]
         .as_array()

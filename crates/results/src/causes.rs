@@ -85,6 +85,9 @@ impl Display for CauseKind {
 #[serde(default)]
 pub struct Cause {
     pub structure: String,
+    /// What competes with it for the same sets, and waits at the same line.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_structures: Vec<String>,
     /// The line that waits most for that reason, as `file:line`; absent where the program does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
@@ -106,9 +109,9 @@ pub struct Cause {
     /// What else there is to know: which prefetches help.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The change, as `simulate --change` takes it; absent where it cannot be simulated.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub simulated: Option<ProgramChange>,
+    /// The change, as `simulate --change` takes it, all at once; empty where it cannot be simulated.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub simulated: Vec<ProgramChange>,
     /// The part of the run time that the change saves, by simulation; absent where it was not simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<f64>,
@@ -146,6 +149,11 @@ pub struct CauseEvidence {
     pub class: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class_share: Option<f64>,
+    /// Where the addresses come from, and the line (else function) of the load, if from another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub addresses: Option<AddressSource>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loaded_at: Option<String>,
     /// The power of two that the step is a multiple of, how many of the cache's sets the steps come to, and its sets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_of_two: Option<u64>,
@@ -161,6 +169,23 @@ pub struct CauseEvidence {
     pub tlb_misses: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used_of_page: Option<f64>,
+}
+
+/// Where the addresses of accesses come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum AddressSource {
+    /// From no load.
+    Computed,
+    /// From what another load brought: indices, or pointers in an array.
+    Loaded,
+    /// From what the access before it brought.
+    Chased,
+    /// One that a later version knows.
+    #[default]
+    #[serde(other)]
+    Other,
 }
 
 /// A part of an element, and its share of the structure's accesses.

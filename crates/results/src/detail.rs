@@ -151,6 +151,9 @@ pub struct Collision {
     pub line: u64,
     /// Misses that were false sharing, in the kind of cache that had most of them.
     pub misses: u64,
+    /// Whether both accesses are to words of one lock: that is contended, and its words belong into one line.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub lock: bool,
     /// The access that missed, and the write that had taken the line away: of those that collided there, the two that did
     /// most often.
     pub sides: Vec<Side>,

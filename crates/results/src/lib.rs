@@ -29,7 +29,7 @@ pub mod schema;
 
 pub use advice::{Advice, CacheFacts, Facts, MachineFacts, Share};
 pub use cache::{CLASSES, Cache, ClassTotals, Misses, Stall, StallByClass};
-pub use causes::{Cause, CauseEvidence, CauseKind, FieldUse};
+pub use causes::{AddressSource, Cause, CauseEvidence, CauseKind, FieldUse};
 pub use daemon::{DaemonColors, DaemonFrames, DaemonMemory, DaemonPressure, DaemonStatus, FreeCache};
 pub use detail::{Collision, LineStructure, Page, Side, SourceLine, Structure, StructureKind, Thread};
 pub use doctor::{Doctor, Facility, Works};

@@ -6,6 +6,7 @@
 //! locks ([`locks`]). Accesses are counted by *place*: an instruction and a structure ([`crate::detail`] numbers them). What it
 //! means is for others to say: a run's [`Evidence`] has numbers only.
 
+mod addresses;
 mod evidence;
 mod locks;
 mod offsets;
@@ -27,6 +28,7 @@ use offsets::{Offset, Offsets};
 use strides::Strides;
 use usage::{Lines, Pages, Said, Touch, Used};
 
+pub use addresses::{Addresses, Sources};
 pub use evidence::{ElementField, Evidence, Place, Sampled, Step, StructureEvidence, Sum};
 
 /// Accesses in a row that are all seen, of which steps are known: a power of two.
@@ -275,6 +277,12 @@ impl Causes {
     /// The program took a lock, or gave memory another name.
     pub fn apply(&mut self, space: u32, event: &Event) {
         self.locks.apply(space, event);
+    }
+
+    /// Whether two addresses are words of one lock.
+    pub fn of_one_lock(&self, space: u32, [a, b]: [u64; 2]) -> bool {
+        let lock = self.locks.of(space, a);
+        lock.is_some() && lock == self.locks.of(space, b)
     }
 
     /// Counts begin here; where locks are, and what was used last, stays known.

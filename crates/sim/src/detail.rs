@@ -12,7 +12,7 @@ mod lines;
 mod report;
 mod rows;
 
-use trace::{Event, Op, Site};
+use trace::{Dependence, Event, Op, Site};
 
 use crate::causes::Causes;
 use crate::clock::Units;
@@ -34,6 +34,8 @@ pub struct Names<'a> {
     pub tables: Tables<'a>,
     /// The sites of the references.
     pub sites: &'a [Site],
+    /// Which sites wait for which; `None` where nothing is known of that.
+    pub dependences: Option<&'a [Dependence]>,
 }
 
 /// To whom a miss is attributed; kept with a sharing miss until its class is known.

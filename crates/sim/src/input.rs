@@ -145,6 +145,7 @@ impl Input for StreamsInput<'_> {
                 arrays: &self.streams.arrays,
                 ..Tables::default()
             },
+            dependences: Some(&self.streams.dependences),
             ..Names::default()
         }
     }

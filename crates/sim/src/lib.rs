@@ -53,7 +53,7 @@ mod warm;
 mod window;
 mod work;
 
-pub use causes::{ElementField, Evidence, Place, Sampled, Step, StructureEvidence};
+pub use causes::{Addresses, ElementField, Evidence, Place, Sampled, Step, StructureEvidence};
 pub use cdpc::RunHints;
 pub use config::{Config, Costs, Detail, Order, PolicySpec, VERGHESE96, Window};
 pub use curves::{CURVE_PAGES, CurveOutcome, CurvesOutcome};

@@ -129,6 +129,7 @@ impl Input for TraceInput {
                 locations: self.trace.locations(),
             },
             sites: self.trace.sites(),
+            dependences: self.trace.dependences(),
         }
     }
 }

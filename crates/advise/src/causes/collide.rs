@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use machine::Cache;
-use results::{CauseEvidence, CauseKind, ProgramChange, bytes, percent};
+use results::{Cause, CauseEvidence, CauseKind, ProgramChange, bytes, percent};
 
 use super::Finding;
 use super::view::View;
@@ -43,11 +43,11 @@ pub fn power_of_two(view: &View) -> Option<Finding> {
             "pad rows from {step} to {padded} bytes, so that they begin in different sets"
         )),
         hint: None,
-        simulated: Some(ProgramChange::Pad {
+        simulated: vec![ProgramChange::Pad {
             data: view.structure.what.name.clone(),
             row_bytes: step,
             pad_bytes: cache.line_bytes.into(),
-        }),
+        }],
     })
 }
 
@@ -61,7 +61,7 @@ pub fn arrays(view: &View) -> Option<Finding> {
         why,
         change: Some(change),
         hint: None,
-        simulated: None,
+        simulated: Vec::new(),
     };
     Some(match view.is_virtual(cache) {
         true => found(
@@ -84,6 +84,20 @@ pub fn arrays(view: &View) -> Option<Finding> {
             "place pages by one of the policies below, or use less memory at a time".to_string(),
         ),
     })
+}
+
+/// What competes, each some lines further than the one before it.
+pub fn shifted(cause: &Cause, line_bytes: u64) -> Vec<ProgramChange> {
+    let others = cause.other_structures.iter().zip(1..);
+    let shift = |(data, lines): (&String, u64)| ProgramChange::Shift {
+        data: data.clone(),
+        bytes: lines * line_bytes,
+    };
+    match cause.other_structures.is_empty() {
+        // The blocks of one name, against each other.
+        true => vec![shift((&cause.structure, 1))],
+        false => others.map(shift).collect(),
+    }
 }
 
 fn conflicts<'a>(view: &View<'a>) -> Option<(&'a Cache, f64)> {

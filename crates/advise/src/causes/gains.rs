@@ -24,12 +24,12 @@ pub fn gains(
     let Some(policy) = config.policies.iter().find(|policy| policy.name == base.policy) else {
         return Ok(());
     };
-    let mut known: Vec<(ProgramChange, Option<f64>)> = Vec::new();
+    let mut known: Vec<(Vec<ProgramChange>, Option<f64>)> = Vec::new();
     for cause in causes {
-        let Some(change) = cause.simulated.clone() else {
+        if cause.simulated.is_empty() {
             continue;
-        };
-        if let Some((_, gain)) = known.iter().find(|(other, _)| *other == change) {
+        }
+        if let Some((_, gain)) = known.iter().find(|(other, _)| *other == cause.simulated) {
             cause.gain = *gain;
             continue;
         }
@@ -41,7 +41,7 @@ pub fn gains(
             detail: Detail::default(),
             detail_for: None,
             classes: false,
-            changes: vec![change.clone()],
+            changes: cause.simulated.clone(),
             ..config.clone()
         };
         let gain = match settings.simulate(trace, &changed) {
@@ -50,7 +50,7 @@ pub fn gains(
             Err(error) => return Err(error),
         };
         cause.gain = gain;
-        known.push((change, gain));
+        known.push((cause.simulated.clone(), gain));
     }
     Ok(())
 }

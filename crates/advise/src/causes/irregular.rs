@@ -1,12 +1,41 @@
 //! Walks without a pattern: pointers that are followed, or indices.
 
 use results::{CauseKind, percent};
+use sim::Addresses;
 
 use super::Finding;
+use super::prefetch::prefetch;
 use super::view::{View, in_bytes};
 
 /// A step that is so large a part of all is a pattern.
 const FREQUENT: f64 = 0.5;
+
+const IN_ORDER: &str = "allocate the blocks in the order in which they are walked, or keep them in one array";
+
+/// Each address comes from the load before it.
+pub fn chased(view: &View) -> Option<Finding> {
+    if view.place.addresses != Addresses::Chased {
+        return None;
+    }
+    let element = view.structure.element.filter(|_| view.structure.blocks);
+    let of = element.map_or_else(String::new, |bytes| {
+        format!(" from one block of {bytes} bytes to the next")
+    });
+    Some(Finding {
+        kind: CauseKind::PointerChasing,
+        evidence: view.evidence_of_elements(),
+        why: format!(
+            "pointers are followed{of}: each load waits for the one before it, and none overlaps{}",
+            used(view)
+        ),
+        change: view.can_change().then(|| match element {
+            Some(_) => IN_ORDER.to_string(),
+            None => "keep together what is visited one after the other, or visit several chains at a time".to_string(),
+        }),
+        hint: prefetch(view),
+        simulated: Vec::new(),
+    })
+}
 
 pub fn irregular(view: &View) -> Option<Finding> {
     let frequent = view.place.steps.first().map_or(0.0, |step| step.share);
@@ -14,32 +43,39 @@ pub fn irregular(view: &View) -> Option<Finding> {
         return None;
     }
     let element = view.structure.element.filter(|_| view.structure.blocks);
-    let used = view.used().map_or_else(String::new, |used| {
+    let why = match view.place.addresses {
+        Addresses::Loaded(_) => {
+            let from = view.place.loaded_at.as_deref().unwrap_or("another load");
+            format!("indices or pointers from {from} in no order")
+        }
+        Addresses::Computed => "no order".to_string(),
+        Addresses::Unknown | Addresses::Chased => "no order (pointer chasing or indices)".to_string(),
+    };
+    let blocks = element.map_or_else(String::new, |bytes| format!("blocks of {bytes} bytes, "));
+    let change = match element {
+        Some(_) => IN_ORDER,
+        None => "sort the accesses, or the data, by address; work on a part that fits into the cache at a time",
+    };
+    Some(Finding {
+        kind: CauseKind::Irregular,
+        evidence: view.evidence_of_elements(),
+        why: format!(
+            "{blocks}{why}: the most frequent step is {} of all{}",
+            percent(frequent),
+            used(view)
+        ),
+        change: view.can_change().then(|| change.to_string()),
+        hint: prefetch(view),
+        simulated: Vec::new(),
+    })
+}
+
+fn used(view: &View) -> String {
+    view.used().map_or_else(String::new, |used| {
         format!(
             "; {} of {} bytes are used of each line",
             in_bytes(used),
             view.line_bytes
         )
-    });
-    let (how, change) = match element {
-        Some(bytes) => (
-            format!("blocks of {bytes} bytes in no order (pointer chasing or indices)"),
-            "allocate the blocks in the order in which they are walked, or keep them in one array",
-        ),
-        None => (
-            "no order (pointer chasing or indices)".to_string(),
-            "sort the accesses, or the data, by address; work on a part that fits into the cache at a time",
-        ),
-    };
-    Some(Finding {
-        kind: CauseKind::Irregular,
-        evidence: view.evidence_of_elements(),
-        why: format!("{how}: the most frequent step is {} of all{used}", percent(frequent)),
-        change: view.can_change().then(|| change.to_string()),
-        hint: Some(
-            "hardware prefetchers do not foresee it; software prefetches help only where addresses are known early"
-                .to_string(),
-        ),
-        simulated: None,
     })
 }

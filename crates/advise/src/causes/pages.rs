@@ -9,10 +9,10 @@ use super::view::View;
 const LITTLE: f64 = 0.25;
 
 /// Its pages as huge ones.
-fn huge_pages(view: &View) -> Option<ProgramChange> {
-    Some(ProgramChange::HugePages {
+fn huge_pages(view: &View) -> Vec<ProgramChange> {
+    vec![ProgramChange::HugePages {
         data: Some(view.structure.what.name.clone()),
-    })
+    }]
 }
 
 pub fn pages(view: &View) -> Option<Finding> {

@@ -3,6 +3,7 @@
 use results::{CauseEvidence, CauseKind, ProgramChange, bytes, percent};
 
 use super::Finding;
+use super::prefetch::prefetch;
 use super::view::View;
 
 /// Misses of which so large a part are first uses are first uses.
@@ -20,14 +21,8 @@ pub fn first(view: &View) -> Option<Finding> {
         evidence: view.evidence(),
         why: format!("{} of the misses are first uses of lines", percent(cold)),
         change: None,
-        hint: Some(match view.step() {
-            Some(step) => format!(
-                "steps of {} bytes are what hardware prefetchers foresee: the machine waits less than this model says",
-                step.bytes
-            ),
-            None => "touch less memory, or prefetch".to_string(),
-        }),
-        simulated: None,
+        hint: prefetch(view),
+        simulated: Vec::new(),
     })
 }
 
@@ -54,10 +49,10 @@ pub fn late(view: &View) -> Option<Finding> {
                 bytes(cache.bytes / 2)
             )
         }),
-        hint: None,
-        simulated: Some(ProgramChange::Tile {
+        hint: prefetch(view),
+        simulated: vec![ProgramChange::Tile {
             data: view.structure.what.name.clone(),
             bytes: cache.bytes / 2,
-        }),
+        }],
     })
 }

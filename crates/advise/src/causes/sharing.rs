@@ -1,6 +1,6 @@
 //! Lines that threads take from one another: locks, different data in one line, and data that is shared.
 
-use results::{CauseKind, percent};
+use results::{CauseKind, ProgramChange, percent};
 
 use super::Finding;
 use super::view::View;
@@ -24,7 +24,7 @@ pub fn lock(view: &View) -> Option<Finding> {
         ),
         change: Some("hold the lock for less, take it less often, or have several locks".to_string()),
         hint: None,
-        simulated: None,
+        simulated: Vec::new(),
     })
 }
 
@@ -54,6 +54,21 @@ pub fn shared(view: &View) -> Option<Finding> {
         why,
         change: Some(change.to_string()),
         hint: None,
-        simulated: None,
+        simulated: match kind {
+            CauseKind::FalseSharing => separated(view),
+            _ => Vec::new(),
+        },
     })
+}
+
+/// Each of what is accessed, in a line of its own.
+fn separated(view: &View) -> Vec<ProgramChange> {
+    let element_bytes = u64::from(view.place.access_bytes);
+    let change = (1..view.line_bytes)
+        .contains(&element_bytes)
+        .then(|| ProgramChange::Separate {
+            data: view.structure.what.name.clone(),
+            element_bytes,
+        });
+    change.into_iter().collect()
 }

@@ -1,8 +1,8 @@
 //! A line of the source and the structure that it waits for, as the rules look at them.
 
 use machine::{Cache, Index, Kind, Machine};
-use results::{CLASSES, CauseEvidence, FieldUse, StructureKind};
-use sim::{Evidence, Place, Step, StructureEvidence};
+use results::{AddressSource, CLASSES, CauseEvidence, FieldUse, StructureKind};
+use sim::{Addresses, Evidence, Place, Step, StructureEvidence};
 
 /// A step is the walk's that is so large a part of all: in a loop over rows of three elements and more it is.
 pub const DOMINANT: f64 = 0.6;
@@ -104,6 +104,15 @@ impl<'a> View<'a> {
         cache.index == Index::Virtual || (cache.hash.is_none() && way <= self.machine.page_bytes)
     }
 
+    fn addresses(&self) -> Option<AddressSource> {
+        match self.place.addresses {
+            Addresses::Unknown => None,
+            Addresses::Computed => Some(AddressSource::Computed),
+            Addresses::Loaded(_) => Some(AddressSource::Loaded),
+            Addresses::Chased => Some(AddressSource::Chased),
+        }
+    }
+
     /// What all rules give as evidence.
     pub fn evidence(&self) -> CauseEvidence {
         let largest = (0..CLASSES.len()).max_by(|&a, &b| self.classes[a].total_cmp(&self.classes[b]));
@@ -117,6 +126,8 @@ impl<'a> View<'a> {
             cache: self.cache.map(|cache| cache.name.clone()),
             class: largest.map(|class| CLASSES[class].to_string()),
             class_share: largest.map(|class| self.classes[class]),
+            addresses: self.addresses(),
+            loaded_at: self.place.loaded_at.clone(),
             ..CauseEvidence::default()
         }
     }

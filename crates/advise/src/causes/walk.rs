@@ -4,6 +4,7 @@ use results::{CauseKind, Field, ProgramChange};
 use sim::ElementField;
 
 use super::Finding;
+use super::prefetch::prefetch;
 use super::view::{View, in_bytes};
 
 /// So small a part of a line is little: to bring whole lines costs twice what is needed.
@@ -33,19 +34,21 @@ pub fn across(view: &View) -> Option<Finding> {
              transposed",
             view.place.access_bytes
         )),
-        hint: None,
+        hint: prefetch(view),
         simulated: transposed(view, step.unsigned_abs()),
     })
 }
 
 /// The array stored the other way round: what an interchange of the loops does to this array.
-fn transposed(view: &View, step: u64) -> Option<ProgramChange> {
+fn transposed(view: &View, step: u64) -> Vec<ProgramChange> {
     let element_bytes = u64::from(view.place.access_bytes);
-    (element_bytes > 0 && step.is_multiple_of(element_bytes)).then(|| ProgramChange::Transpose {
+    let fits = element_bytes > 0 && step.is_multiple_of(element_bytes);
+    let change = fits.then(|| ProgramChange::Transpose {
         data: view.structure.what.name.clone(),
         element_bytes,
         columns: step / element_bytes,
-    })
+    });
+    change.into_iter().collect()
 }
 
 /// Elements of which little is needed, by this code or by any.
@@ -58,14 +61,13 @@ pub fn fields(view: &View) -> Option<Finding> {
     let ever = view.structure.used_ever.unwrap_or(used);
     let (line, needed) = (view.line_bytes, in_bytes(used));
     let hot = hot(&view.place.fields);
-    let split = split(view, step.unsigned_abs());
-    let found = |kind, why, change| Finding {
+    let found = |kind, why, change, groups| Finding {
         kind,
         evidence: view.evidence_of_elements(),
         why,
         change: view.can_change().then_some(change),
-        hint: None,
-        simulated: split.clone(),
+        hint: prefetch(view),
+        simulated: split(view, step.unsigned_abs(), groups).into_iter().collect(),
     };
     Some(match ever >= LATER * used {
         true => found(
@@ -75,6 +77,7 @@ pub fn fields(view: &View) -> Option<Finding> {
             ),
             "store what is used together in an array of its own (struct of arrays), or use all of an element at once"
                 .to_string(),
+            view.structure.fields.iter().map(|field| vec![*field]).collect(),
         ),
         false => found(
             CauseKind::UnusedFields,
@@ -83,6 +86,7 @@ pub fn fields(view: &View) -> Option<Finding> {
                 true => "store what is used next to each other".to_string(),
                 false => format!("split the element: keep what is used ({hot}) in an array of its own"),
             },
+            vec![much_used(&view.place.fields).copied().collect()],
         ),
     })
 }
@@ -94,19 +98,21 @@ fn thin(view: &View) -> Option<(i64, f64)> {
     (used <= LITTLE * view.line_bytes as f64).then_some((step, used))
 }
 
-/// What this walk uses of each element in an array of its own, and the rest in another.
-fn split(view: &View, step: u64) -> Option<ProgramChange> {
-    let hot: Vec<Field> = much_used(&view.place.fields)
-        .map(|field| Field {
-            offset: field.offset,
-            bytes: field.bytes.max(1).into(),
-        })
-        .collect();
-    let fits = !hot.is_empty() && hot.iter().all(|field| field.offset + field.bytes <= step);
-    fits.then(|| ProgramChange::Fields {
+/// Each group of fields in an array of its own, and the rest in another.
+fn split(view: &View, step: u64, groups: Vec<Vec<ElementField>>) -> Option<ProgramChange> {
+    let field = |field: &ElementField| Field {
+        offset: field.offset,
+        bytes: field.bytes.max(1).into(),
+    };
+    let groups: Vec<Vec<Field>> = groups.iter().map(|group| group.iter().map(field).collect()).collect();
+    let mut all: Vec<&Field> = groups.iter().flatten().collect();
+    all.sort_by_key(|field| field.offset);
+    let apart = all.windows(2).all(|two| two[0].offset + two[0].bytes <= two[1].offset);
+    let within = all.last().is_some_and(|last| last.offset + last.bytes <= step);
+    (apart && within).then(|| ProgramChange::Fields {
         data: view.structure.what.name.clone(),
         element_bytes: step,
-        groups: vec![hot],
+        groups,
     })
 }
 

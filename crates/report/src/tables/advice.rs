@@ -92,13 +92,22 @@ pub fn collisions(collisions: &[Collision], top: Top) -> Table {
                 Cell::count(collision.misses).again(at > 0),
                 side.thread.as_str().into(),
                 if side.write { "writes" } else { "reads" }.into(),
-                Cell::name(&side.field),
+                match collision.lock {
+                    true => Cell::name(format!("{} (of a lock)", side.field)),
+                    false => Cell::name(&side.field),
+                },
                 side.source.as_deref().unwrap_or("").into(),
             ]);
         }
     }
     let left_out = collisions.len() - shown.len();
     top.note(&mut table, left_out, "line", " with less than 0.1% of the most misses");
+    if shown.iter().any(|collision| collision.lock) {
+        table.note(
+            "Words of one lock belong into one line: such a lock is contended, and no false sharing is to be mended."
+                .to_string(),
+        );
+    }
     table
 }
 

@@ -33,7 +33,7 @@ pub fn causes(causes: &[Cause], top: Top) -> Table {
         }
         row.push(place(cause).into());
         let blank = row.len();
-        row.push(Cell::name(format!("{}: {}", cause.structure, cause.kind)));
+        row.push(Cell::name(format!("{}: {}", data(cause), cause.kind)));
         table.row(row);
         let mut below = |cell: Cell| {
             let mut row = vec![Cell::empty(); blank];
@@ -51,6 +51,15 @@ pub fn causes(causes: &[Cause], top: Top) -> Table {
         " with nothing to change and less than 5% of the time",
     );
     table
+}
+
+/// The data of a cause.
+fn data(cause: &Cause) -> String {
+    match cause.other_structures.as_slice() {
+        [] => cause.structure.clone(),
+        [other] => format!("{} and {other}", cause.structure),
+        others => format!("{} and {} others", cause.structure, others.len()),
+    }
 }
 
 /// The line of a cause, and how many others there are.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use results::Misses;
 
+use super::addresses::Addresses;
 use super::offsets::Offset;
 use super::usage::{PARTS, Used, WORD};
 use super::{About, Causes, Known};
@@ -86,6 +87,9 @@ pub struct Place {
     pub used_own: Option<f64>,
     /// The part of a page that was used each time that this place brought it into a TLB.
     pub used_page: Option<f64>,
+    /// Where its addresses come from, and if from another load: the line of that, else its function.
+    pub addresses: Addresses,
+    pub loaded_at: Option<String>,
     /// What it accesses of an element, by offset.
     pub fields: Vec<ElementField>,
 }
@@ -104,6 +108,8 @@ pub struct StructureEvidence {
     pub element: Option<u64>,
     /// Whether each element is a block of its own.
     pub blocks: bool,
+    /// What all its places access of an element, by offset.
+    pub fields: Vec<ElementField>,
     /// Bytes of a line that were ever used.
     pub used_ever: Option<f64>,
     /// How many reuses come after less than so many bytes of other data, by powers of two.
@@ -247,9 +253,12 @@ impl Measured {
         let steps = sums.iter().filter_map(|sum| sum.frequent());
         let about = self.causes.structures.get(&id);
         let ever = about.and_then(|about| about.ever.mean());
+        let element = block.or(steps.min());
+        let all: Vec<(Offset, f64)> = offsets().copied().collect();
         StructureEvidence {
             what,
-            element: block.or(steps.min()),
+            fields: element.map_or_else(Vec::new, |element| fields(&all, element)),
+            element,
             blocks: block.is_some(),
             used_ever: ever.map(|words| words * f64::from(WORD)),
             reuses: about.map_or_else(Vec::new, reuses),
@@ -337,6 +346,7 @@ mod tests {
             },
             element: None,
             blocks: false,
+            fields: Vec::new(),
             used_ever: None,
             reuses: vec![(64, 50), (4096, 45), (1 << 20, 5)],
         };

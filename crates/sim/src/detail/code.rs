@@ -15,6 +15,16 @@ pub struct Spot {
     pub line: Option<u32>,
 }
 
+impl Spot {
+    /// `file:line`, without folders, else the function.
+    pub fn in_short(&self) -> String {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => format!("{}:{line}", base(file)),
+            _ => self.function.clone(),
+        }
+    }
+}
+
 /// What program counters are called.
 pub struct Code<'a> {
     sites: &'a [Site],

@@ -8,7 +8,7 @@ use results::Misses;
 use super::code::{Code, Spot};
 use super::lines::Lines;
 use super::rows::{Row, Rows};
-use crate::causes::{Causes, Evidence, Place, StructureEvidence, Sum};
+use crate::causes::{Addresses, Causes, Evidence, Place, Sources, StructureEvidence, Sum};
 use crate::clock::{Units, whole_ns};
 use crate::layout::Layout;
 use crate::structures::{StructureId, Structures};
@@ -16,19 +16,29 @@ use crate::structures::{StructureId, Structures};
 /// Lines of the source with a structure each that are reported, those that wait longest.
 const MOST: usize = 64;
 
-/// `refill`: what a miss of the TLB costs.
+/// A line of the source and a structure: what is added up.
+struct Group {
+    spot: Spot,
+    structure: StructureId,
+    space: u32,
+    sites: Vec<u32>,
+    sum: Sum,
+}
+
+/// `sources`: where addresses come from. `refill`: what a miss of the TLB costs.
 pub fn evidence(
     causes: Causes,
     lines: &Lines,
     code: &Code,
     structures: &Structures,
+    sources: &Sources,
     layout: &Layout,
     refill: Units,
     caches: impl Fn(Row) -> Vec<Misses>,
 ) -> Evidence {
     let measured = causes.ended();
     let mut numbers: HashMap<(Spot, StructureId), u32> = HashMap::new();
-    let mut groups: Vec<(Spot, StructureId, Sum)> = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     let mut rows = Rows::new(lines.rows.kinds());
     for (row, (space, site, structure)) in lines.places() {
         let counted = lines.rows.row_of(row);
@@ -39,15 +49,24 @@ pub fn evidence(
         let group = *numbers
             .entry((spot, structure))
             .or_insert_with_key(|(spot, structure)| {
-                groups.push((spot.clone(), *structure, Sum::default()));
+                groups.push(Group {
+                    spot: spot.clone(),
+                    structure: *structure,
+                    space,
+                    sites: Vec::new(),
+                    sum: Sum::default(),
+                });
                 groups.len() as u32 - 1
             });
-        measured.add(row, &mut groups[group as usize].2);
+        let of = &mut groups[group as usize];
+        measured.add(row, &mut of.sum);
+        of.sites.push(site);
         if let Some(row) = counted {
             rows.add(group, row);
         }
     }
-    let waits = |group: usize, rows: &mut Rows| rows.get(group as u32).stall() + groups[group].2.tlb_misses() * refill;
+    let waits =
+        |group: usize, rows: &mut Rows| rows.get(group as u32).stall() + groups[group].sum.tlb_misses() * refill;
     let mut worst: Vec<(Units, usize)> = (0..groups.len())
         .map(|group| (waits(group, &mut rows), group))
         .collect();
@@ -55,20 +74,31 @@ pub fn evidence(
     worst.truncate(MOST);
     let mut ids: Vec<StructureId> = Vec::new();
     for &(_, group) in &worst {
-        let structure = groups[group].1;
+        let structure = groups[group].structure;
         if !ids.contains(&structure) {
             ids.push(structure);
         }
     }
     let of_structure = |&id: &StructureId| {
         let sums = worst.iter().map(|&(_, group)| &groups[group]);
-        let sums: Vec<&Sum> = sums.filter(|(_, of, _)| *of == id).map(|(_, _, sum)| sum).collect();
+        let sums: Vec<&Sum> = sums.filter(|of| of.structure == id).map(|of| &of.sum).collect();
         measured.structure(id, structures.describe(id), &sums)
     };
     let of_structures: Vec<StructureEvidence> = ids.iter().map(of_structure).collect();
     let place = |&(_, group): &(Units, usize)| {
-        let (spot, id, sum) = &groups[group];
-        let structure = ids.iter().position(|of| of == id).unwrap_or_default();
+        let Group {
+            spot,
+            structure,
+            space,
+            sites,
+            sum,
+        } = &groups[group];
+        let structure = ids.iter().position(|of| of == structure).unwrap_or_default();
+        let addresses = sources.of(sites);
+        let loaded_at = match addresses {
+            Addresses::Loaded(from) => Some(code.spot(*space, from).in_short()),
+            _ => None,
+        };
         let row = rows.get(group as u32);
         Place {
             structure,
@@ -78,6 +108,8 @@ pub fn evidence(
             stall_ns: whole_ns(row.stall()),
             tlb_ns: whole_ns(sum.tlb_misses() * refill),
             caches: caches(row),
+            addresses,
+            loaded_at,
             fields: sum.fields(of_structures[structure].element),
             ..sum.place()
         }

@@ -2,11 +2,12 @@
 
 use results::{Collision, Misses, Page, Structure, Thread};
 
-use super::clashes::{Act, Side};
+use super::clashes::{Act, Block, Pair, Side};
 use super::code::Code;
 use super::evidence::evidence;
 use super::rows::Row;
 use super::{Detail, Names};
+use crate::causes::Sources;
 use crate::clock::{Units, whole_ns};
 use crate::counts::CLASSES;
 use crate::layout::Layout;
@@ -69,16 +70,20 @@ impl Detail {
             outcome.pages = Some(rows.ranked().into_iter().take(self.wanted.pages).map(page).collect());
         }
         let code = Code::new(names);
+        if self.wanted.false_sharing > 0 {
+            outcome.false_sharing = Some(self.collisions(&code, names));
+        }
         if let Some(lines) = &self.lines {
             if self.wanted.source_lines > 0 {
                 outcome.source_lines = Some(lines.ranked(self.wanted.source_lines, &code, &self.structures, caches));
             }
             if let Some(causes) = self.causes.take() {
-                run.evidence = Some(evidence(causes, lines, &code, &self.structures, layout, refill, caches));
+                let sources = Sources::new(names.dependences);
+                let structures = &self.structures;
+                run.evidence = Some(evidence(
+                    causes, lines, &code, structures, &sources, layout, refill, caches,
+                ));
             }
-        }
-        if self.wanted.false_sharing > 0 {
-            outcome.false_sharing = Some(self.collisions(&code, names));
         }
     }
 
@@ -93,10 +98,17 @@ impl Detail {
             write: side.act.write,
             source: source(side.act, code, names),
         };
-        let collision = |(block, pair): &(&super::clashes::Block, &super::clashes::Pair)| Collision {
+        let lock = |block: &Block, pair: &Pair| {
+            let (Some(causes), Some([a, b])) = (&self.causes, &pair.sides) else {
+                return false;
+            };
+            causes.of_one_lock(block.space, [a.act.address, b.act.address])
+        };
+        let collision = |(block, pair): &(&Block, &Pair)| Collision {
             structure: self.structures.describe(pair.structure).name,
             line: block.address,
             misses: block.misses(),
+            lock: lock(block, pair),
             sides: pair.sides.iter().flatten().map(side).collect(),
         };
         worst.iter().map(collision).collect()

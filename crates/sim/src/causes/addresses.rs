@@ -1,0 +1,95 @@
+//! Where the addresses of accesses come from: of the input's dependences.
+
+use std::collections::{HashMap, HashSet};
+
+use trace::Dependence;
+
+/// So many loads lead from one access to the next of a chain, at most: a node's next one is rarely further away.
+const CHAIN: usize = 64;
+
+/// Where addresses come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Addresses {
+    /// Nothing is known of that.
+    #[default]
+    Unknown,
+    /// From no load: each access can begin before the one ahead of it has ended.
+    Computed,
+    /// From what a load of this site brought: an index, or a pointer in an array.
+    Loaded(u32),
+    /// From what the access ahead of it brought: pointers are followed, one after the other.
+    Chased,
+}
+
+/// Which sites wait for which.
+pub struct Sources<'a>(Option<HashMap<u32, &'a [u32]>>);
+
+impl<'a> Sources<'a> {
+    /// `None`: nothing is known.
+    pub fn new(dependences: Option<&'a [Dependence]>) -> Sources<'a> {
+        Sources(dependences.map(|all| all.iter().map(|of| (of.site, of.on.as_slice())).collect()))
+    }
+
+    /// Of a place with these sites: chased, if one of them is, else loaded, if one of them is.
+    pub fn of(&self, sites: &[u32]) -> Addresses {
+        let Some(on) = &self.0 else {
+            return Addresses::Unknown;
+        };
+        if sites.iter().any(|&site| is_chased(on, site)) {
+            return Addresses::Chased;
+        }
+        let from = sites.iter().filter_map(|site| on.get(site)?.first());
+        from.min().map_or(Addresses::Computed, |&site| Addresses::Loaded(site))
+    }
+}
+
+/// Whether a site's addresses come, over other loads perhaps, from what it brought itself.
+fn is_chased(on: &HashMap<u32, &[u32]>, site: u32) -> bool {
+    let mut seen = HashSet::new();
+    let mut next = vec![site];
+    while let Some(at) = next.pop() {
+        for &from in on.get(&at).copied().unwrap_or_default() {
+            if from == site {
+                return true;
+            }
+            if seen.len() < CHAIN && seen.insert(from) {
+                next.push(from);
+            }
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dependence(site: u32, on: &[u32]) -> Dependence {
+        Dependence { site, on: on.to_vec() }
+    }
+
+    #[test]
+    fn pointers_are_followed_where_a_load_waits_for_itself() {
+        let all = [
+            dependence(1, &[1]),
+            dependence(2, &[3]),
+            dependence(3, &[4]),
+            dependence(4, &[2]),
+        ];
+        let sources = Sources::new(Some(&all));
+        assert_eq!(sources.of(&[1]), Addresses::Chased);
+        // A pointer to a pointer to the next node.
+        assert_eq!(sources.of(&[9, 3]), Addresses::Chased);
+    }
+
+    #[test]
+    fn an_index_comes_from_another_load() {
+        // The payload of a chased node is loaded itself, and an index comes from an array that is walked in order.
+        let all = [dependence(1, &[1]), dependence(2, &[1]), dependence(6, &[5])];
+        let sources = Sources::new(Some(&all));
+        assert_eq!(sources.of(&[2]), Addresses::Loaded(1));
+        assert_eq!(sources.of(&[6]), Addresses::Loaded(5));
+        assert_eq!(sources.of(&[5]), Addresses::Computed);
+        assert_eq!(Sources::new(None).of(&[1]), Addresses::Unknown);
+    }
+}
