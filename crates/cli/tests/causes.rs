@@ -327,7 +327,7 @@ fn fields_that_loops_use_at_different_times_are_apart() {
 }
 
 #[test]
-fn sums_over_and_over_are_to_be_tiled_and_reach_beyond_the_tlb() {
+fn sums_over_and_over_are_to_be_tiled() {
     let room = Room::new();
     let program = recorded(&room, "late.f90", &[]);
     let advice = advice(&program, "westmere-x5660");
@@ -335,9 +335,17 @@ fn sums_over_and_over_are_to_be_tiled_and_reach_beyond_the_tlb() {
     assert_eq!(late["source"], program.place.as_str(), "{late:#}");
     assert!(number(&late["evidence"]["enough_cache_bytes"]) > 1e6, "{late:#}");
     assert!(number(&late["gain"]) > 0.1, "{late:#}");
+}
+
+#[test]
+fn more_pages_than_the_tlb_reaches_are_a_case_for_huge_pages() {
+    let room = Room::new();
+    let program = recorded(&room, "reach.c", &[]);
+    let advice = advice(&program, "westmere-x5660");
     let reach = of_kind(&advice, "tlb-reach");
     assert_eq!(reach["source"], program.place.as_str(), "{reach:#}");
     assert_eq!(reach["simulated"][0]["kind"], "huge-pages", "{reach:#}");
+    assert!(number(&reach["gain"]) > 0.0, "{reach:#}");
 }
 
 #[test]

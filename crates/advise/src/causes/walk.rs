@@ -77,7 +77,7 @@ pub fn fields(view: &View) -> Option<Finding> {
             ),
             "store what is used together in an array of its own (struct of arrays), or use all of an element at once"
                 .to_string(),
-            view.structure.fields.iter().map(|field| vec![*field]).collect(),
+            apart(&view.structure.fields),
         ),
         false => found(
             CauseKind::UnusedFields,
@@ -96,6 +96,25 @@ fn thin(view: &View) -> Option<(i64, f64)> {
     let used = view.used()?;
     let step = view.step()?.bytes;
     (used <= LITTLE * view.line_bytes as f64).then_some((step, used))
+}
+
+/// The fields that are accessed much, each by itself; where accesses overlap (a whole element is filled at once), those
+/// that are more frequent.
+fn apart(fields: &[ElementField]) -> Vec<Vec<ElementField>> {
+    let mut by_share: Vec<ElementField> = much_used(fields).copied().collect();
+    by_share.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.offset.cmp(&b.offset)));
+    let end = |field: &ElementField| field.offset + u64::from(field.bytes.max(1));
+    let mut kept: Vec<ElementField> = Vec::new();
+    for field in by_share {
+        if kept
+            .iter()
+            .all(|other| end(&field) <= other.offset || end(other) <= field.offset)
+        {
+            kept.push(field);
+        }
+    }
+    kept.sort_by_key(|field| field.offset);
+    kept.into_iter().map(|field| vec![field]).collect()
 }
 
 /// Each group of fields in an array of its own, and the rest in another.

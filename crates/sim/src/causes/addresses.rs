@@ -30,12 +30,14 @@ impl<'a> Sources<'a> {
         Sources(dependences.map(|all| all.iter().map(|of| (of.site, of.on.as_slice())).collect()))
     }
 
-    /// Of a place with these sites: chased, if one of them is, else loaded, if one of them is.
+    /// Of a place with these sites: chased, if one of them is or has its addresses from one that is, else loaded, if one is.
     pub fn of(&self, sites: &[u32]) -> Addresses {
         let Some(on) = &self.0 else {
             return Addresses::Unknown;
         };
-        if sites.iter().any(|&site| is_chased(on, site)) {
+        // What else is read of a node comes with the pointer to it.
+        let sources = sites.iter().flat_map(|site| on.get(site).copied().unwrap_or_default());
+        if sites.iter().chain(sources).any(|&site| is_chased(on, site)) {
             return Addresses::Chased;
         }
         let from = sites.iter().filter_map(|site| on.get(site)?.first());
@@ -84,10 +86,10 @@ mod tests {
 
     #[test]
     fn an_index_comes_from_another_load() {
-        // The payload of a chased node is loaded itself, and an index comes from an array that is walked in order.
         let all = [dependence(1, &[1]), dependence(2, &[1]), dependence(6, &[5])];
         let sources = Sources::new(Some(&all));
-        assert_eq!(sources.of(&[2]), Addresses::Loaded(1));
+        // The other fields of a node.
+        assert_eq!(sources.of(&[2]), Addresses::Chased);
         assert_eq!(sources.of(&[6]), Addresses::Loaded(5));
         assert_eq!(sources.of(&[5]), Addresses::Computed);
         assert_eq!(Sources::new(None).of(&[1]), Addresses::Unknown);
