@@ -1,7 +1,7 @@
 //! What an advice is of, and what of it is only an estimate.
 
 use machine::Machine;
-use results::{CacheFacts, Facts, MachineFacts, Outcome, count};
+use results::{CacheFacts, Facts, MachineFacts, Outcome, Windows, count};
 use trace::{Chosen, Trace};
 
 pub fn of_machine(machine: &Machine) -> MachineFacts {
@@ -29,10 +29,15 @@ pub fn of_machine(machine: &Machine) -> MachineFacts {
 
 pub fn of_trace(trace: &Trace, machine: &Machine, outcomes: &[Outcome]) -> Facts {
     let pages = outcomes.iter().map(|outcome| outcome.memory.pages).max().unwrap_or(0);
+    let windows = outcomes.first().and_then(|outcome| outcome.windows.as_ref());
     Facts {
         file: None,
-        references: trace.references(),
-        instructions: trace.instructions(),
+        // What only warmed caches is nothing that is looked at.
+        references: windows.map_or(trace.references(), Windows::references),
+        instructions: match windows {
+            Some(_) => outcomes.first().and_then(|outcome| outcome.instructions),
+            None => trace.instructions(),
+        },
         threads: trace.threads().len() as u64,
         processes: trace.processes().len() as u64,
         footprint_bytes: pages.saturating_mul(machine.page_bytes),
@@ -72,6 +77,12 @@ fn part(chosen: &Chosen) -> String {
         after += &format!(", after the first {} references", count(chosen.skipped));
     }
     match chosen.references {
+        Some(each) if chosen.warmed => format!(
+            "the trace holds {} windows of {} references spread over the run{after}, each after what warms its caches: times are \
+             of the windows",
+            chosen.windows,
+            count(each),
+        ),
         Some(each) if chosen.windows > 1 => format!(
             "the trace holds {} windows of {} references spread over the run{after}: times are of the windows, and the first \
              touches in them may be none in the whole run",

@@ -2,6 +2,7 @@
 
 use results::{Advice, Cause, Outcome, ProgramChange, Stall, percent, time};
 
+use crate::basis;
 use crate::words::{NOTHING, saved};
 use crate::{cdpc, slots};
 
@@ -44,6 +45,7 @@ pub fn verdict(advice: &Advice) -> String {
         }
     }
     text.extend(advice.base().and_then(|base| layout(advice, base)));
+    text.extend(basis::in_words(advice));
     text.join(" ")
 }
 
@@ -149,7 +151,7 @@ fn placement(advice: &Advice) -> (bool, String) {
             "The trace holds no references: there is nothing to place.".to_string(),
         );
     }
-    let gain = saved(base.time_ns.wall, best.time_ns.wall);
+    let gain = basis::gain(base, best);
     if gain >= NOTHING {
         let text = format!(
             "Placing pages by `{}` would save {} of the run time: {} instead of {} under `{}`.",

@@ -7,6 +7,9 @@ use trace::{Chosen, Header, TraceError, Writer};
 
 use crate::options::{CaptureError, Options};
 
+/// Of lines that warm caches: their table takes half as much memory again.
+const WARM_MOST: u64 = 1 << 30;
+
 pub fn check(options: &Options) -> Result<(), CaptureError> {
     if options.window == Some(0) {
         return Err(CaptureError::BadOptions("a window of 0 references".into()));
@@ -17,6 +20,9 @@ pub fn check(options: &Options) -> Result<(), CaptureError> {
     if options.windows == 0 {
         return Err(CaptureError::BadOptions("0 windows".into()));
     }
+    if options.warm_bytes > WARM_MOST {
+        return Err(CaptureError::BadOptions("more than 1 GiB to warm caches with".into()));
+    }
     if options.windows > 1 && options.window.is_none() {
         return Err(CaptureError::BadOptions(
             "several windows need a size (--window N)".into(),
@@ -25,7 +31,8 @@ pub fn check(options: &Options) -> Result<(), CaptureError> {
     Ok(())
 }
 
-fn header(options: &Options) -> Header {
+/// What the trace says of itself; when it is finished, with how many references it is of.
+pub fn header(options: &Options, of_references: Option<u64>) -> Header {
     Header {
         program: options.program.to_string_lossy().into_owned(),
         arguments: options.args.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
@@ -43,6 +50,8 @@ fn header(options: &Options) -> Header {
             skipped: options.skip,
             windows: options.windows,
             references: options.window,
+            warmed: options.warms(),
+            of_references,
         }),
     }
 }
@@ -57,5 +66,5 @@ pub fn writer(options: &Options, file: File) -> Result<Writer, TraceError> {
         background: true,
         ..trace::Options::default()
     };
-    Writer::new(file, &header(options), how)
+    Writer::new(file, &header(options, None), how)
 }

@@ -11,6 +11,9 @@ use crate::wire::{self, Hello};
 const SLOTS: usize = 8;
 const SLOT_WORDS: usize = 1 << 15;
 
+/// Names a connection of the tool, unique in a recording.
+pub type Connection = u64;
+
 /// A process of the tool.
 pub struct Ring {
     peer: Option<Peer>,

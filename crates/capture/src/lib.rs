@@ -39,9 +39,11 @@ mod pace;
 mod process_tree;
 mod recorder;
 mod run;
+mod schedule;
 mod symbols;
 mod synchronization;
 mod tool;
+mod warmth;
 mod wire;
 
 pub use folder::Folder;

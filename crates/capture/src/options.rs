@@ -29,6 +29,10 @@ pub struct Options {
     pub window: Option<u64>,
     /// Windows to take, spread evenly over the run; 1 takes the first.
     pub windows: u32,
+    /// Where windows lie within the parts of the run that each stands for, is chosen by this.
+    pub windows_seed: u64,
+    /// Before each of several windows, as many bytes of lines that were touched last are put, which warms caches; 0: none.
+    pub warm_bytes: u64,
     /// Record instruction fetches as references too.
     pub fetches: bool,
     /// Record software prefetches as references too. Slower: the program's registers are kept up to date at every
@@ -50,7 +54,15 @@ pub struct Options {
     pub tool: Option<PathBuf>,
 }
 
+/// The outermost caches of most machines.
+const WARM_BYTES: u64 = 32 << 20;
+
 impl Options {
+    /// Whether each window has a part that only warms caches.
+    pub(crate) fn warms(&self) -> bool {
+        self.windows > 1 && self.window.is_some() && self.warm_bytes > 0
+    }
+
     /// Records all of `program`, with program counters and symbols.
     pub fn new(
         program: impl Into<OsString>,
@@ -67,6 +79,8 @@ impl Options {
             skip: 0,
             window: None,
             windows: 1,
+            windows_seed: 1,
+            warm_bytes: WARM_BYTES,
             fetches: false,
             prefetches: false,
             pcs: true,

@@ -30,19 +30,28 @@ pub struct Output {
     /// The end of the window under way.
     end: u64,
     announce: bool,
+    /// Whether windows have a part that only warms caches.
+    warms: bool,
+    /// What the window that begins next was preceded by was written.
+    begun: bool,
+    /// Where the window under way, or the one that begins next, is counted from; `None`: it has come to that.
+    counted_from: Option<u64>,
     pub pcs: bool,
     pub fetches: bool,
     /// Clocks and instructions of samples, by site.
     paces: BTreeMap<SiteId, (u64, u64)>,
 }
 
+/// Of a window, one part in so many warms up what lines do not tell.
+const WARMING: u64 = 8;
+
 /// Instructions that take less than so many clocks for 1024 of them wait for nothing that a processor would feel: none
 /// begins more than eight in a clock.
 const CLOCKS_LEAST: u64 = 1024 / 8;
 
 impl Output {
-    /// Writes what lies in `windows` (numbers of references, in order, not overlapping);
-    /// `announce` puts an event before each.
+    /// Writes what lies in `windows` (numbers of references, in order, not overlapping); `announce` puts an event before
+    /// each.
     pub fn new(writer: Writer, windows: Vec<Range<u64>>, announce: bool, pcs: bool, fetches: bool) -> Output {
         Output {
             writer,
@@ -57,10 +66,18 @@ impl Output {
             inside: false,
             end: 0,
             announce,
+            warms: false,
+            begun: false,
+            counted_from: None,
             pcs,
             fetches,
             paces: BTreeMap::new(),
         }
+    }
+
+    /// The same with an event where each window is counted from, after it has warmed up ([`Output::warm_up`]), if it `warms`.
+    pub fn warming(self, warms: bool) -> Output {
+        Output { warms, ..self }
     }
 
     pub fn seen(&self) -> u64 {
@@ -157,7 +174,7 @@ impl Output {
     /// window under way and do not end it.
     pub fn room(&self) -> usize {
         if self.inside {
-            usize::try_from(self.end - self.seen - 1).unwrap_or(usize::MAX)
+            usize::try_from(self.end.saturating_sub(self.seen + 1)).unwrap_or(usize::MAX)
         } else {
             0
         }
@@ -214,12 +231,18 @@ impl Output {
             if self.seen >= window.start {
                 if !self.inside {
                     self.inside = true;
-                    self.end = window.end;
                     if window.start > 0 {
                         // What was run before the window is not of it.
                         r.insns = r.insns.min(1);
                     }
                     self.begin_window();
+                    self.end = self.counted_from.unwrap_or(window.end);
+                }
+                if self.counted_from.is_some_and(|from| self.seen >= from) {
+                    self.counted_from = None;
+                    self.end = window.end;
+                    let index = self.window - 1;
+                    self.announce(Event::Counted { index });
                 }
                 self.collected().push(r);
             }
@@ -236,14 +259,56 @@ impl Output {
         }
     }
 
+    fn announce(&mut self, event: Event) {
+        for thread in self.live.clone() {
+            self.event(thread, event.clone());
+        }
+    }
+
     fn begin_window(&mut self) {
+        if std::mem::take(&mut self.begun) {
+            return;
+        }
+        if self.warms {
+            self.counted_from = Some(self.seen);
+        }
         if self.announce {
-            let index = self.window;
-            for thread in self.live.clone() {
-                self.event(thread, Event::Window { index });
-            }
+            self.announce(Event::Window { index: self.window });
         }
         self.window += 1;
+    }
+
+    /// The next window begins, with lines that threads touched before, in their order. It is counted from where what no
+    /// line tells (prefetchers, code, what is under way) has had an eighth of it to warm up; where nothing was touched before,
+    /// from its begin.
+    pub fn warm_up(&mut self, touched: &[(ThreadId, u64, bool)]) {
+        let Some(window) = self.windows.front().cloned() else {
+            return;
+        };
+        self.begin_window();
+        self.begun = true;
+        self.counted_from = Some(match touched {
+            [] => window.start,
+            _ => window.start + (window.end - window.start) / WARMING,
+        });
+        self.flush();
+        let ops = [Op::Read, Op::Modify];
+        let sites = ops.map(|op| self.writer.site(Site { pc: 0, op, size: 1 }));
+        let mut refs = Vec::new();
+        for run in touched.chunk_by(|a, b| a.0 == b.0) {
+            refs.clear();
+            refs.extend(run.iter().map(|(_, addr, written)| Ref {
+                addr: *addr,
+                site: sites[usize::from(*written)],
+                insns: 0,
+                op: ops[usize::from(*written)],
+                size: 1,
+            }));
+            if self.failure.is_none() {
+                let result = self.writer.refs(run[0].0, &refs);
+                self.keep(result);
+            }
+        }
     }
 
     /// Windows that were begun.

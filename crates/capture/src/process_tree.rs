@@ -5,11 +5,10 @@ use std::collections::{HashMap, VecDeque};
 use trace::{Event, Process, Thread, ThreadId};
 
 use crate::address_space::{AddressSpace, Commons, Phase, Wish};
+pub use crate::connection::Connection;
 use crate::output::Output;
+use crate::warmth::Touched;
 use crate::wire::{self, Hello, record};
-
-/// Names a connection of the tool, unique in a recording.
-pub type Connection = u64;
 
 /// Ended address spaces that are kept in case a child of theirs has not spoken yet.
 const REMEMBERED: usize = 64;
@@ -73,6 +72,23 @@ impl ProcessTree {
         if self.commons.notes.len() < 100 && !self.commons.notes.contains(&note) {
             self.commons.notes.push(note);
         }
+    }
+
+    /// A window begins: caches are to hold what threads that still live touched last. What others touched goes to the first
+    /// thread of their process.
+    pub fn warm_up(&mut self, touched: &[Touched]) {
+        let mut found = HashMap::new();
+        let mut refs = Vec::new();
+        for line in touched {
+            let thread = *found.entry((line.connection, line.tid)).or_insert_with(|| {
+                let space = self.spaces.get(&line.connection)?;
+                let runner = space.runners.get(line.tid as usize).and_then(Option::as_ref);
+                let runner = runner.filter(|runner| !runner.ended).map(|runner| runner.id);
+                runner.or_else(|| space.live().next())
+            });
+            refs.extend(thread.map(|thread| (thread, line.address, line.written)));
+        }
+        self.out.warm_up(&refs);
     }
 
     /// A process and its first thread, in the tables.

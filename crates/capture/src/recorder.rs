@@ -11,7 +11,7 @@ use sys::packet;
 use sys::supervise::Supervisor;
 use trace::{Destination, Summary, TraceError, Writer};
 
-use crate::asked::{check, writer};
+use crate::asked::{check, header, writer};
 use crate::connection::Ring;
 use crate::deadline::Deadline;
 use crate::gate::Gate;
@@ -20,6 +20,7 @@ use crate::launch::{self, Room};
 use crate::options::{CaptureError, Exit, Options, Outcome, Progress};
 use crate::output::Output;
 use crate::process_tree::{Connection, Listener, ProcessTree};
+use crate::schedule::Schedule;
 use crate::symbols;
 use crate::tool;
 use crate::wire::{self, Hello, record as kind};
@@ -95,11 +96,13 @@ fn take_down(
     let windows = options.window.map(|n| (n, options.windows));
     let (ended, mut tree, stopped) = match windows {
         Some((references, count)) if count > 1 => {
-            let mut journal = Journal::new(folder, options.skip, references, count)
+            let schedule = Schedule::new(options.skip, references, count, options.windows_seed);
+            let mut journal = Journal::new(folder, schedule, (options.warm_bytes / 64) as usize)
                 .map_err(CaptureError::system("cannot make a temporary file beside the trace"))?;
             let ended = recorder.listen(&mut journal, supervisor, progress)?;
             let (replay, chosen) = journal.finish();
-            let mut tree = ProcessTree::new(Output::new(writer, chosen, true, options.pcs, options.fetches));
+            let out = Output::new(writer, chosen, true, options.pcs, options.fetches);
+            let mut tree = ProcessTree::new(out.warming(options.warms()));
             let stopped = replay.replay(&mut tree).err();
             (ended, tree, stopped)
         }
@@ -137,6 +140,10 @@ fn take_down(
             tree.out.seen(),
             tree.out.windows_begun()
         ));
+    }
+    if windows.is_some() {
+        let header = header(options, Some(tree.out.seen()));
+        tree.out.writer().header(&header);
     }
     symbols::write(options, &mut tree, &mut notes);
     // Where sites have no program counters, one is many.

@@ -178,6 +178,7 @@ fn windows_are_spread_over_the_run() {
     let mut options = bench.options(&[]);
     options.window = Some(700);
     options.windows = 5;
+    options.warm_bytes = 0;
     let (outcome, trace) = record(&options);
     assert_eq!(trace.references(), 5 * 700);
     assert_eq!(outcome.failure, None);
@@ -196,6 +197,45 @@ fn windows_are_spread_over_the_run() {
     // What is not a reference is recorded for all of the run.
     assert!(events(&trace).iter().any(|(_, e)| matches!(e, Event::Barrier { .. })));
     assert!(outcome.references_seen > 20 * 700);
+}
+
+/// Before what is counted come lines that were touched before, by no instruction of the program, and an eighth of the window.
+#[test]
+fn windows_begin_with_what_warms_caches() {
+    let bench = compile("known", &[]);
+    let mut options = bench.options(&[]);
+    options.window = Some(800);
+    options.windows = 5;
+    let (outcome, trace) = record(&options);
+    let chosen = trace.header().chosen.clone().unwrap();
+    assert!(chosen.warmed);
+    assert_eq!(chosen.of_references, Some(outcome.references_seen));
+    let (mut own, mut counted, mut warming) = (0, 0, 0);
+    for thread in threads(&trace) {
+        let (refs, happened) = stream(&trace, thread);
+        let mut events = happened.iter().peekable();
+        let (mut counts, mut begun) = (false, false);
+        for (at, r) in refs.iter().enumerate() {
+            while let Some(timed) = events.next_if(|timed| timed.at as usize <= at) {
+                match timed.event {
+                    Event::Window { .. } => (counts, begun) = (false, true),
+                    Event::Counted { .. } => counts = true,
+                    _ => {}
+                }
+            }
+            assert!(begun);
+            let programs = trace.sites()[r.site as usize].pc != 0;
+            // Lines only come before anything else.
+            assert!(programs || (!counts && r.insns == 0 && r.addr % 64 == 0));
+            own += u64::from(programs);
+            counted += u64::from(counts);
+            warming += u64::from(!programs);
+        }
+    }
+    assert_eq!(own, 5 * 800);
+    // The first window may be the start of the run, before which nothing was touched.
+    assert!(counted == 5 * 700 || counted == 4 * 700 + 800, "{counted}");
+    assert!(warming > 100, "{warming}");
 }
 
 #[test]

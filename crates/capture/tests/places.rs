@@ -117,6 +117,7 @@ fn devices_and_fifos_are_written_in_place() {
         let mut options = bench.options(&["code"]);
         options.output = "/dev/null".into();
         (options.window, options.windows) = (Some(1000), windows);
+        options.warm_bytes = 0;
         let outcome = capture::record(&options, &mut |_| {}).unwrap();
         assert_eq!(outcome.failure, None);
         assert_eq!(outcome.summary.references, 1000 * u64::from(windows));

@@ -132,7 +132,9 @@ fn recording_begins_at_a_function() {
     assert!((800..all - 10_000).contains(&main), "{main} of {all}");
     assert!((300..=310).contains(&(main - work)), "{work} of {main}");
     let windows = ["--from", "main", "--window", "100", "--windows", "4"];
-    assert_eq!(references(&windows), 400);
+    assert_eq!(references(&[&windows[..], &["--warm", "0"]].concat()), 400);
+    let warmed = references(&windows);
+    assert!((401..2000).contains(&warmed), "{warmed}");
     let info = &json(&["trace", "info", &trace, "--json"])[0];
     assert_eq!(info["header"]["chosen"]["from"], "main");
     // Where there is no symbol, the program's entry says where main is.
@@ -178,7 +180,9 @@ fn an_advice_keeps_to_its_budget() {
     let arguments = ["advise", "--json", "--budget", "2s", "--", &program, "forever"];
     let advice = &json(&arguments)[0];
     let notes = advice["notes"].to_string();
-    assert!(notes.contains("this rests on"), "{notes}");
+    let verdict = advice["verdict"].as_str().unwrap();
+    assert!(verdict.contains("Rests on 20 windows with"), "{verdict}");
+    assert!(verdict.contains("with 95% confidence"), "{verdict}");
     assert!(notes.contains("20 windows of 100 k references"), "{notes}");
     let (_, said) = output(&["advise", "--budget", "2s", "x.trace"], 2);
     assert!(said.contains("--budget"), "{said}");

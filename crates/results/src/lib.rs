@@ -26,6 +26,7 @@ pub mod run;
 mod saved;
 #[cfg(feature = "schema")]
 pub mod schema;
+mod windows;
 
 pub use advice::{Advice, CacheFacts, Facts, MachineFacts, Share};
 pub use cache::{CLASSES, Cache, ClassTotals, Misses, Stall, StallByClass};
@@ -45,3 +46,4 @@ pub use placed::{Cdpc, Slots};
 pub use program_change::{Field, NotAChange, ProgramChange};
 pub use recorded::{Imported, Recorded};
 pub use saved::{SCHEMA, Saved, TOOL, Version, saved};
+pub use windows::{CountedWindow, Estimate, Windows};

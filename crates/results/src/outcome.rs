@@ -7,6 +7,7 @@ use crate::detail::{Collision, Page, SourceLine, Structure, Thread};
 use crate::lenient::ns;
 use crate::placed::{Cdpc, Slots};
 use crate::program_change::ProgramChange;
+use crate::windows::Windows;
 
 /// One run: a trace on a machine under a policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -21,6 +22,9 @@ pub struct Outcome {
     pub changes: Vec<ProgramChange>,
     /// Null where the trace does not count them.
     pub instructions: Option<u64>,
+    /// What all figures rest on where they are of windows of the run; absent where all of the trace was counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub windows: Option<Windows>,
     /// One for each kind of cache, its instances summed, in the machine's order.
     pub caches: Vec<Cache>,
     pub tlb: Tlb,

@@ -43,6 +43,22 @@ impl Spent {
         self.busy + self.stall() + self.tlb + self.policy + self.prefetch + waits
     }
 
+    pub fn add(&mut self, other: &Spent) {
+        self.busy += other.busy;
+        self.cache += other.cache;
+        self.local += other.local;
+        self.remote += other.remote;
+        self.tlb += other.tlb;
+        self.policy += other.policy;
+        self.prefetch += other.prefetch;
+        self.imbalance += other.imbalance;
+        self.sequential += other.sequential;
+        self.synchronization += other.synchronization;
+        for (sum, beyond) in self.beyond.iter_mut().zip(other.beyond) {
+            *sum += beyond;
+        }
+    }
+
     /// What references waited for in caches and memory.
     pub fn stall(&self) -> Units {
         self.cache + self.local + self.remote

@@ -65,6 +65,18 @@ pub struct CpuCounts {
     pub dirty_remote: u64,
 }
 
+impl CpuCounts {
+    pub fn add(&mut self, other: &CpuCounts) {
+        self.references += other.references;
+        self.instructions += other.instructions;
+        self.tlb_accesses += other.tlb_accesses;
+        self.tlb_misses += other.tlb_misses;
+        self.local += other.local;
+        self.remote += other.remote;
+        self.dirty_remote += other.dirty_remote;
+    }
+}
+
 /// What was counted for the whole machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageCounts {
@@ -79,4 +91,24 @@ pub struct PageCounts {
     /// Pages that had a hint of color, and those whose frame is of it.
     pub colors_asked: u64,
     pub colors_honoured: u64,
+}
+
+impl PageCounts {
+    /// Adds what policies did; what hints came to is of the whole run.
+    pub fn add_actions(&mut self, other: &PageCounts) {
+        self.migrations += other.migrations;
+        self.recolorings += other.recolorings;
+        self.replications += other.replications;
+        self.collapses += other.collapses;
+    }
+
+    pub fn replace_actions(&mut self, other: &PageCounts) {
+        *self = PageCounts {
+            migrations: other.migrations,
+            recolorings: other.recolorings,
+            replications: other.replications,
+            collapses: other.collapses,
+            ..*self
+        };
+    }
 }

@@ -107,13 +107,13 @@ impl Curves {
         self.kind == kind
     }
 
-    /// A cache was looked up for a piece.
-    pub fn looked_up(&mut self, a: &Access, kind: u16, instance: u32, hit: bool) {
+    /// A cache was looked up for a piece, which `counts` or only warms it.
+    pub fn looked_up(&mut self, a: &Access, kind: u16, instance: u32, hit: bool, counts: bool) {
         if kind != self.kind {
             return;
         }
-        self.accesses += 1;
-        self.misses += u64::from(!hit);
+        self.accesses += u64::from(counts);
+        self.misses += u64::from(!hit && counts);
         let owner = match self.blocks.find(a.who.space, a.named_address) {
             Some(class) => Owner::Blocks(class),
             None => Owner::Structure(self.structures.lookup(a.who.space, a.named_address)),
@@ -132,9 +132,12 @@ impl Curves {
             distances: Distances::new(caches.colors, caches.color_bytes >> *line_bits, *followed),
             misses: 0,
         });
-        row.misses += u64::from(!hit);
-        let line = a.virtual_address >> self.line_bits;
-        row.distances.touch(line ^ u64::from(a.who.space) << 40);
+        row.misses += u64::from(!hit && counts);
+        let line = (a.virtual_address >> self.line_bits) ^ u64::from(a.who.space) << 40;
+        match counts {
+            true => row.distances.touch(line),
+            false => row.distances.warm(line),
+        };
     }
 
     /// Counts begin here; what was used last stays known.

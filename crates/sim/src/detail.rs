@@ -65,6 +65,8 @@ pub struct Detail {
     curves: Option<Box<Curves>>,
     causes: Option<Causes>,
     references: Vec<u64>,
+    /// What happens is not counted: it warms caches.
+    pub quiet: bool,
 }
 
 impl Detail {
@@ -100,6 +102,7 @@ impl Detail {
                 curves: curves(),
                 causes: wanted.causes.then(|| Causes::new(layout, wanted.exact)).flatten(),
                 references: Vec::new(),
+                quiet: false,
             })
         })
     }
@@ -144,7 +147,7 @@ impl Detail {
             return false;
         }
         match &mut self.causes {
-            Some(causes) if !fetch => causes.passes(space, from, (to - from) as u32 + 1),
+            Some(causes) if !fetch && !self.quiet => causes.passes(space, from, (to - from) as u32 + 1),
             _ => true,
         }
     }
@@ -167,6 +170,9 @@ impl Detail {
     }
 
     fn miss(&mut self, key: Key, kind: usize, class: Option<Class>) {
+        if self.quiet {
+            return;
+        }
         for (rows, row) in self.rows(key) {
             rows.miss(row, kind, class);
         }
@@ -249,10 +255,11 @@ impl Engine {
     pub fn detail_looked_up(&mut self, a: &Access, step: &Step, hit: bool) {
         let Some(detail) = &mut self.detail else { return };
         if let Some(curves) = &mut detail.curves {
-            curves.looked_up(a, step.kind, step.instance, hit);
+            curves.looked_up(a, step.kind, step.instance, hit, !detail.quiet);
         }
         if let Some(causes) = &mut detail.causes
             && !a.fetch
+            && !detail.quiet
         {
             causes.looked_up(step.kind, hit);
         }
@@ -280,7 +287,7 @@ impl Engine {
     /// A piece is done: what its cpu waited for it.
     #[inline(always)]
     pub fn detail_done(&mut self, a: &Access, tlb_missed: bool) {
-        if self.detail.is_none() {
+        if self.detail.as_ref().is_none_or(|detail| detail.quiet) {
             return;
         }
         let stall = self.waited_for(a);
@@ -317,7 +324,7 @@ impl Engine {
 
     /// A thread made so many references.
     pub fn detail_ran(&mut self, thread: u32, references: u64) {
-        if let Some(detail) = &mut self.detail {
+        if let Some(detail) = self.detail.as_mut().filter(|detail| !detail.quiet) {
             let thread = thread as usize;
             if detail.references.len() <= thread {
                 detail.references.resize(thread + 1, 0);

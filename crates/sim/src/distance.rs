@@ -48,10 +48,20 @@ impl Distances {
         }
     }
 
+    /// The line is used, which counts for nothing but later uses.
+    pub fn warm(&mut self, line: u64) -> Option<u64> {
+        self.use_of(line, 0.0)
+    }
+
     /// The line is used. Returns how many lines have been used since it was used last, itself included, as far as the sample
     /// shows; `None` where it is not followed, or was not used before.
     pub fn touch(&mut self, line: u64) -> Option<u64> {
         self.total += 1;
+        self.use_of(line, 1.0)
+    }
+
+    #[inline(always)]
+    fn use_of(&mut self, line: u64, counts: f64) -> Option<u64> {
         let hash = hash(line);
         if hash >= self.threshold {
             return None;
@@ -66,12 +76,12 @@ impl Distances {
                 let since = self.last.len() as u32 - self.tree.up_to(before);
                 let steps = (f64::from(since) * weight / self.step_lines as f64) as usize + 1;
                 let beyond = self.hits_from.len() - 1;
-                self.hits_from[steps.min(beyond)] += weight;
+                self.hits_from[steps.min(beyond)] += weight * counts;
                 self.tree.add(before, -1);
                 Some((f64::from(since) * weight) as u64 + 1)
             }
             None => {
-                self.cold += weight;
+                self.cold += weight * counts;
                 self.by_hash.push((hash, line));
                 None
             }

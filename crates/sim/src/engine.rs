@@ -12,6 +12,7 @@ use crate::changes::HugePages;
 use crate::clock::{Spent, Units, units, whole_ns};
 use crate::coherence::Deposit;
 use crate::config::{Config, Costs};
+use crate::counted::Aside;
 use crate::counts::{CacheCounts, CpuCounts};
 use crate::detail::Detail;
 use crate::directory::Directory;
@@ -111,6 +112,8 @@ pub struct Engine {
     /// Where the policy wants to know of cache slots, and a plan speaks of them.
     pub plan: Option<Box<Planned>>,
     pub detail: Option<Box<Detail>>,
+    /// Where the windows of the trace are warmed.
+    pub aside: Option<Box<Aside>>,
     /// Where a cache of the machine prefetches.
     pub prefetchers: Option<Box<Prefetchers>>,
     /// Where the program's prefetches do something.
@@ -186,6 +189,7 @@ impl Engine {
             costs: config.costs,
             plan: None,
             detail: None,
+            aside: None,
             prefetchers: Prefetchers::new(&layout),
             software_prefetch: SoftwarePrefetch::new(machine, &layout),
             overlap: Overlap::new(machine, &layout, dependences, paces),

@@ -52,6 +52,14 @@ pub trait Input: Send {
     fn paces(&self) -> &[Pace] {
         &[]
     }
+    /// Whether its windows are warmed ([`Event::Counted`]): what comes before is carried out, and not counted.
+    fn warmed(&self) -> bool {
+        false
+    }
+    /// How many references the program made of which windows are in the input, where that is known.
+    fn of_references(&self) -> Option<u64> {
+        None
+    }
     /// What names the input has for addresses, threads and sites.
     fn names(&self) -> Names<'_> {
         Names::default()
@@ -104,6 +112,12 @@ impl Streams {
         phases
     }
 
+    /// Whether windows say where counting begins.
+    fn warmed(&self) -> bool {
+        let counted = |item: &Item| matches!(item, Item::Event(Event::Counted { .. }));
+        self.threads.iter().flatten().any(counted)
+    }
+
     /// A fresh reader of the streams.
     pub fn input(&self) -> StreamsInput<'_> {
         let spawned: HashSet<u32> = self
@@ -120,6 +134,7 @@ impl Streams {
             spawned: spawned.contains(&(number as u32)),
         };
         StreamsInput {
+            warmed: self.warmed(),
             streams: self,
             about: (0..self.threads.len()).map(about).collect(),
             next: vec![0; self.threads.len()],
@@ -136,6 +151,7 @@ pub struct StreamsInput<'a> {
     about: Vec<ThreadAbout>,
     next: Vec<usize>,
     next_run: usize,
+    warmed: bool,
 }
 
 impl Input for StreamsInput<'_> {
@@ -160,6 +176,10 @@ impl Input for StreamsInput<'_> {
 
     fn paces(&self) -> &[Pace] {
         &self.streams.paces
+    }
+
+    fn warmed(&self) -> bool {
+        self.warmed
     }
 
     fn threads(&self) -> &[ThreadAbout] {

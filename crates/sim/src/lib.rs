@@ -12,6 +12,7 @@ mod changes;
 mod clock;
 mod coherence;
 mod config;
+mod counted;
 mod counts;
 mod curves;
 mod detail;

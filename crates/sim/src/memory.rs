@@ -29,6 +29,14 @@ pub struct Moved {
     pub upgrades: u64,
 }
 
+impl Moved {
+    pub fn add(&mut self, other: &Moved) {
+        self.data += other.data;
+        self.writebacks += other.writebacks;
+        self.upgrades += other.upgrades;
+    }
+}
+
 impl Memory {
     pub fn new(machine: &Machine, block_bytes: u64) -> Self {
         let memory = &machine.memory;

@@ -250,13 +250,7 @@ fn instructions(tally: &Tally, counts: &CpuCounts) -> Option<u64> {
 
 fn total(cpus: &[Cpu]) -> CpuCounts {
     cpus.iter().fold(CpuCounts::default(), |mut sum, cpu| {
-        sum.references += cpu.counts.references;
-        sum.instructions += cpu.counts.instructions;
-        sum.tlb_accesses += cpu.counts.tlb_accesses;
-        sum.tlb_misses += cpu.counts.tlb_misses;
-        sum.local += cpu.counts.local;
-        sum.remote += cpu.counts.remote;
-        sum.dirty_remote += cpu.counts.dirty_remote;
+        sum.add(&cpu.counts);
         sum
     })
 }

@@ -10,6 +10,7 @@ use trace::{Event, Timed};
 use crate::changes::Changes;
 use crate::clock::{Units, units};
 use crate::config::Config;
+use crate::counted::{Aside, Counting};
 use crate::engine::Engine;
 use crate::error::SimError;
 use crate::held::Held;
@@ -71,6 +72,7 @@ pub struct Schedule<'a> {
     /// What the code of a barrier takes.
     barrier: Units,
     window: Progress,
+    counting: Counting,
     slice: Units,
     /// Cpus that some thread is on, or was moved to.
     used: Vec<bool>,
@@ -91,6 +93,12 @@ impl<'a> Schedule<'a> {
         config: &Config,
         progress: &'a (dyn Fn(u64) + Sync),
     ) -> Self {
+        if input.warmed() {
+            engine.aside = Some(Aside::new(engine));
+            if let Some(detail) = &mut engine.detail {
+                detail.quiet = true;
+            }
+        }
         let slice = config.slice_ns.saturating_mul(1 << 20) as Units;
         let cpus = engine.layout.cpus;
         let threads = input.threads().to_vec();
@@ -113,6 +121,7 @@ impl<'a> Schedule<'a> {
             teams: Teams::default(),
             barrier: units(config.barrier_ns),
             window: Progress::new(config.window.as_ref()),
+            counting: Counting::default(),
             sync: Synchronization::new(threads.iter().map(|about| about.spawned)),
             threads: threads.iter().enumerate().map(thread).collect(),
             turns: (0..cpus).map(|_| Turns::default()).collect(),
@@ -143,6 +152,9 @@ impl<'a> Schedule<'a> {
             (true, true) => self.race::<true, true>()?,
         }
         self.wait_for_the_last();
+        if self.counting.counts() {
+            self.engine.put_aside();
+        }
         self.window.check()?;
         Ok(self.used)
     }
@@ -382,6 +394,10 @@ impl<'a> Schedule<'a> {
                 self.enters(cpu, name, true);
                 return Ok(());
             }
+            Event::Window { .. } | Event::Counted { .. } => {
+                self.counts(cpu, event, true);
+                return Ok(());
+            }
             Event::TeamBegin { .. } => {
                 self.begin_team(cpu);
                 return Ok(());
@@ -420,16 +436,63 @@ impl<'a> Schedule<'a> {
 
     /// A thread enters a phase. `waits`: cpus without a running thread wait for one.
     fn enters(&mut self, cpu: usize, phase: &str, waits: bool) {
-        if self.window.enters(phase) != Passes::Begins {
-            return;
+        if self.window.enters(phase) == Passes::Begins {
+            self.count_anew(cpu, waits);
+            if let Some(detail) = &mut self.engine.detail {
+                detail.restart();
+            }
+            if let Some(aside) = &mut self.engine.aside {
+                aside.restart();
+            }
         }
+    }
+
+    fn count_anew(&mut self, cpu: usize, waits: bool) {
         let now = self.engine.cpus[cpu].clock;
         let turns = &self.turns;
         self.engine
             .begin_window(now, |cpu| waits && turns[cpu].running.is_none());
+        self.wait_anew(now);
+    }
+
+    /// Cpus that wait have waited since now.
+    fn wait_anew(&mut self, now: Units) {
         let idle = self.teams.mark(now);
         for turns in &mut self.turns {
             (turns.idle, turns.before_teams) = (idle, 0);
         }
+    }
+
+    /// A thread comes to a window of the trace, or to where it is counted from.
+    fn counts(&mut self, cpu: usize, event: &Event, waits: bool) {
+        if self.engine.aside.is_none() {
+            return;
+        }
+        match *event {
+            Event::Window { index } if self.counting.window(index) => self.put_aside(waits),
+            Event::Counted { index } => {
+                // A window of which some thread does not say where it begins.
+                if self.counting.window(index) {
+                    self.put_aside(waits);
+                }
+                if self.counting.counted(index) {
+                    self.count_anew(cpu, waits);
+                    if let Some(detail) = &mut self.engine.detail {
+                        detail.quiet = false;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn put_aside(&mut self, waits: bool) {
+        match waits {
+            true => self.wait_for_the_last(),
+            false => self.at_one_moment(),
+        }
+        self.engine.put_aside();
+        let now = self.engine.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(0);
+        self.wait_anew(now);
     }
 }

@@ -284,7 +284,10 @@ fn totals(
 ) -> Result<Vec<Simulated>, SimError> {
     let input = open()?;
     let closely = config.window.is_some() || config.barrier_ns > 0.0 || !config.changes.is_empty();
-    if closely || !front::can_split(&config.machine, config.order, input.threads().len(), input.traits()) {
+    if closely
+        || input.warmed()
+        || !front::can_split(&config.machine, config.order, input.threads().len(), input.traits())
+    {
         drop(input);
         return whole(open, config, policies, progress);
     }
@@ -353,7 +356,9 @@ fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> R
     for pending in engine.directory.records.undecided() {
         engine.decide(pending, Class::FalseSharing);
     }
+    let windows = engine.take_back(input.of_references());
     let mut run = simulated(&engine.tally(), &one.name, config, &used);
+    run.outcome.windows = windows;
     if let Some(detail) = engine.detail.take() {
         detail.report(&mut run, &engine.layout, &engine.table, engine.refill, &input.names());
     }

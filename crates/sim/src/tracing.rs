@@ -99,6 +99,14 @@ impl Input for TraceInput {
         true
     }
 
+    fn warmed(&self) -> bool {
+        self.trace.header().chosen.as_ref().is_some_and(|chosen| chosen.warmed)
+    }
+
+    fn of_references(&self) -> Option<u64> {
+        self.trace.header().chosen.as_ref()?.of_references
+    }
+
     fn paces(&self) -> &[Pace] {
         self.trace.paces()
     }

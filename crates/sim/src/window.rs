@@ -100,7 +100,7 @@ impl Window {
 }
 
 impl Engine {
-    /// What is counted begins now. `moment`: when; `idle`: the cpus with nothing to run, which have been waiting for
+    /// Counts and times are nothing now. `moment`: when; `idle`: the cpus with nothing to run, which have been waiting for
     /// longer than is counted.
     pub fn begin_window(&mut self, moment: Units, idle: impl Fn(usize) -> bool) {
         for (number, cpu) in self.cpus.iter_mut().enumerate() {
@@ -127,9 +127,6 @@ impl Engine {
         }
         if self.prefetchers.is_some() {
             self.caches.iter_mut().for_each(|cache| cache.clear_all(BROUGHT));
-        }
-        if let Some(detail) = &mut self.detail {
-            detail.restart();
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::error::TraceError;
 /// First bytes of every trace: a byte that no text has, the name, and line ends that show when a
 /// transfer has rewritten them.
 pub const FILE_MAGIC: [u8; 8] = *b"\x8dDOM\r\n\x1a\n";
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 pub const FILE_HEAD: u64 = 16;
 /// First bytes of every block.
 pub const BLOCK_MAGIC: [u8; 4] = *b"dBlk";

@@ -112,6 +112,11 @@ pub enum Event {
     Window {
         index: u32,
     },
+    /// What is counted of window `index` begins; what came since the window began warms caches. A trace that has this for
+    /// one window has it for all.
+    Counted {
+        index: u32,
+    },
     /// The program defined cache slot `slot`, of `bytes` in each shared cache (Ding11, section 3.1): private to
     /// the data sets that are given to it, or shared with all that has weak locality. Numbers of
     /// slots and of data sets are the program's own, made unique per process.
@@ -221,6 +226,12 @@ pub struct Chosen {
     pub windows: u32,
     /// References in each window; `None`: to the end of the run.
     pub references: Option<u64>,
+    /// Whether each window has an [`Event::Counted`], before which caches are warmed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub warmed: bool,
+    /// References that the program made from where recording began to where it ended; `None`: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_references: Option<u64>,
 }
 
 /// One address space.

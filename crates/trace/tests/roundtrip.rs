@@ -75,6 +75,7 @@ fn event() -> impl Strategy<Value = Event> {
         vec(any::<u64>(), 0..5).prop_map(|hints| Event::WorkBegin { hints }),
         Just(Event::WorkEnd),
         any::<u32>().prop_map(|index| Event::Window { index }),
+        any::<u32>().prop_map(|index| Event::Counted { index }),
         (any::<u64>(), any::<u64>(), any::<bool>()).prop_map(|(slot, bytes, private)| Event::Slot {
             slot,
             bytes,

@@ -4,8 +4,8 @@ use results::{Cause, Outcome, ProgramChange};
 use sim::{Config, Detail, SimError};
 use trace::Trace;
 
+use crate::basis;
 use crate::settings::Settings;
-use crate::words::saved;
 
 /// Changes that are simulated, each a run over the whole trace without detail: those of the causes that cost most.
 const MOST: usize = 5;
@@ -45,7 +45,7 @@ pub fn gains(
             ..config.clone()
         };
         let gain = match settings.simulate(trace, &changed) {
-            Ok(runs) => runs.first().map(|run| gain(base, &run.outcome)),
+            Ok(runs) => runs.first().map(|run| basis::gain(base, &run.outcome)),
             Err(SimError::Change { .. } | SimError::ChangesUnder { .. }) => None,
             Err(error) => return Err(error),
         };
@@ -53,8 +53,4 @@ pub fn gains(
         known.push((cause.simulated.clone(), gain));
     }
     Ok(())
-}
-
-fn gain(base: &Outcome, changed: &Outcome) -> f64 {
-    saved(base.time_ns.wall, changed.time_ns.wall)
 }

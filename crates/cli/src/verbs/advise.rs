@@ -133,7 +133,7 @@ impl Advise {
         let mut interrupted = None;
         if self.trace.is_none() {
             console.flush()?;
-            interrupted = self.record(&file, console.json(), &mut notes)?;
+            interrupted = self.record(&machine, &file, console.json(), &mut notes)?;
         }
         if let Some(recording) = &mut recording {
             recording.recorded();
@@ -226,10 +226,17 @@ impl Advise {
     }
 
     /// Records the program; how it ended is noted. The exit status of a recording that was interrupted, if it was.
-    fn record(&self, file: &Path, json: bool, notes: &mut Vec<String>) -> Result<Option<u8>, Failure> {
+    fn record(
+        &self,
+        machine: &Machine,
+        file: &Path,
+        json: bool,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<u8>, Failure> {
+        let recording = self.recording.warming(machine);
         let outcome = match self.budget {
-            None => self.recording.record(&self.command, file, json)?,
-            Some(budget) => self.recording.within(budget).record(&self.command, file, json)?,
+            None => recording.record(&self.command, file, json)?,
+            Some(budget) => recording.within(budget).record(&self.command, file, json)?,
         };
         if let (Some(failure), 0) = (&outcome.failure, outcome.summary.references) {
             return Err(Failure::work(failure));

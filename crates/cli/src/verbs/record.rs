@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use machine::Machine;
 use results::{Recorded, saved};
 
 use super::Done;
@@ -60,6 +61,15 @@ pub struct Recording {
     #[arg(long, value_name = "K", requires = "window", value_parser = numbers::small_in(1..=u32::MAX))]
     windows: Option<u32>,
 
+    /// Lay the windows elsewhere within the parts of the run that each stands for
+    #[arg(long, value_name = "SEED", requires = "window", value_parser = numbers::count)]
+    windows_seed: Option<u64>,
+
+    /// Before each of several windows, warm caches and TLBs with so much of what the program touched last (2MiB); 0: leave them
+    /// cold [default: 32 MiB; with advise, the machine's outermost cache]
+    #[arg(long, value_name = "BYTES", value_parser = numbers::bytes_in(0..=1 << 30))]
+    warm: Option<u64>,
+
     /// Pass over the first N references
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     skip: Option<u64>,
@@ -86,6 +96,10 @@ const MAIN: &str = "main";
 const WINDOWS: u32 = 20;
 /// Shorter windows would be of caches that are still empty.
 const LEAST_WINDOW: u64 = 100_000;
+/// What caches are warmed with before a window: not so little that it is nothing, nor so much that it takes longer than the
+/// window.
+const LEAST_WARM: u64 = 1 << 20;
+const MOST_WARM: u64 = 256 << 20;
 /// References that an advice with everything takes in a second, on a slow machine.
 const ADVISED_A_SECOND: f64 = 1.5e6;
 
@@ -142,6 +156,8 @@ impl Recording {
             ("--duration", self.duration.is_some()),
             ("--window", self.window.is_some()),
             ("--windows", self.windows.is_some()),
+            ("--windows-seed", self.windows_seed.is_some()),
+            ("--warm", self.warm.is_some()),
             ("--skip", self.skip.is_some()),
             ("--fetches", self.fetches),
             ("--prefetches", self.prefetches),
@@ -165,10 +181,23 @@ impl Recording {
         }
     }
 
+    /// The same with as much to warm caches as the machine's outermost ones hold, where nothing else was asked for.
+    pub fn warming(&self, machine: &Machine) -> Recording {
+        let instances = |cache: &machine::Cache| u64::from(machine.cpus.div_ceil(cache.cpus_per_instance.max(1)));
+        let outermost = machine.caches.iter().max_by_key(|cache| cache.level);
+        let bytes = outermost.map_or(0, |cache| cache.bytes.saturating_mul(instances(cache)));
+        Recording {
+            warm: self.warm.or(Some(bytes.clamp(LEAST_WARM, MOST_WARM))),
+            ..self.clone()
+        }
+    }
+
     /// What of the run an advice rests on, where it is not all that was to be recorded.
     pub fn rests_on(&self, outcome: &capture::Outcome, budget: Option<Duration>) -> Option<String> {
         let (taken, all) = (outcome.summary.references, outcome.references_seen);
-        let windowed = budget.is_some() || self.window.is_some();
+        // Of several windows that were warmed the verdict says it.
+        let warmed = self.warm != Some(0) && (budget.is_some() || self.windows.is_some_and(|windows| windows > 1));
+        let windowed = !warmed && (budget.is_some() || self.window.is_some());
         (windowed && taken < all).then(|| {
             format!(
                 "this rests on {} references, {:.1}% of the {} that the program made while it was recorded",
@@ -190,6 +219,8 @@ impl Recording {
         options.skip = self.skip.unwrap_or(0);
         options.window = self.window;
         options.windows = self.windows.unwrap_or(1);
+        options.windows_seed = self.windows_seed.unwrap_or(options.windows_seed);
+        options.warm_bytes = self.warm.unwrap_or(options.warm_bytes);
         options.fetches = self.fetches;
         options.prefetches = self.prefetches;
         options.pcs = !self.no_pcs;

@@ -19,11 +19,14 @@ impl Schedule<'_> {
         }
         self.window.check()?;
         self.at_one_moment();
+        if self.counting.counts() {
+            self.engine.put_aside();
+        }
         Ok(self.used)
     }
 
     /// Clocks have nothing to do with each other: cpus wait until each has run as long as the one that ran longest.
-    fn at_one_moment(&mut self) {
+    pub(super) fn at_one_moment(&mut self) {
         let used = |(_, used): &(&mut Cpu, &bool)| **used;
         let ran = |cpu: &Cpu| cpu.clock - cpu.begin;
         let longest = self.engine.cpus.iter().map(ran).max().unwrap_or(0);
@@ -59,6 +62,7 @@ impl Schedule<'_> {
                         let cpu = state.cpu as usize;
                         match event {
                             Event::Work { .. } => self.event(cpu, thread, &event)?,
+                            Event::Window { .. } | Event::Counted { .. } => self.counts(cpu, &event, false),
                             Event::Phase { name } => {
                                 self.enters(cpu, &name, false);
                                 if self.window.has_ended() {

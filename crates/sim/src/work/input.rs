@@ -81,6 +81,14 @@ impl Input for ReorderedInput {
         self.plain.paces()
     }
 
+    fn of_references(&self) -> Option<u64> {
+        self.plain.of_references()
+    }
+
+    fn warmed(&self) -> bool {
+        self.plain.warmed()
+    }
+
     fn names(&self) -> Names<'_> {
         self.plain.names()
     }

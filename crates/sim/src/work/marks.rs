@@ -28,6 +28,7 @@ pub fn meets(event: &Event) -> bool {
         | Event::Exit
         | Event::Phase { .. }
         | Event::Window { .. }
+        | Event::Counted { .. }
         | Event::Slot { .. }
         | Event::SlotFree { .. }
         | Event::DataRange { .. }

@@ -161,7 +161,12 @@ pub fn simulate_written(
 }
 
 fn write(program: &Program, path: &Path) -> Result<(), TraceError> {
+    let counted = |(_, item): &(u32, Item)| matches!(item, Item::Event(trace::Event::Counted { .. }));
     let header = Header {
+        chosen: program.items.iter().any(counted).then(|| trace::Chosen {
+            warmed: true,
+            ..trace::Chosen::default()
+        }),
         counts_instructions: program.counts_instructions,
         has_fetches: program.has_fetches,
         ..Header::default()

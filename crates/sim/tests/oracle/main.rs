@@ -27,4 +27,5 @@ mod slots;
 mod software_prefetch;
 mod textbook;
 mod waits;
+mod warmed;
 mod windows;

@@ -135,13 +135,16 @@ impl Classes {
         self.written.remove(&line);
     }
 
-    /// The run is over.
+    /// What is counted ends: what is undecided was false sharing, whatever it turns out to be later.
     pub fn end(&mut self) -> Vec<ClassedMiss> {
-        let lines: Vec<u64> = self.undecided.keys().copied().collect();
-        lines
-            .into_iter()
-            .filter_map(|line| self.decide(line, Class::FalseSharing))
-            .collect()
+        let class = Class::FalseSharing;
+        let misses = self
+            .undecided
+            .values()
+            .map(|miss| ClassedMiss { class, ..*miss })
+            .collect();
+        self.discard();
+        misses
     }
 
     fn decide(&mut self, line: u64, class: Class) -> Option<ClassedMiss> {

@@ -21,6 +21,7 @@ pub mod slots;
 pub mod software_prefetch;
 pub mod streams;
 pub mod tlb;
+pub mod windows;
 
 use std::sync::Arc;
 
@@ -38,6 +39,7 @@ use instance::Counts;
 use pages::{OutOfFrames, Pages};
 use schedule::Schedule;
 use tlb::Tlb;
+use windows::Windows;
 
 /// Units of 2^-20 ns.
 pub fn units(ns: f64) -> u64 {
@@ -107,11 +109,22 @@ pub struct CpuResult {
     pub unclassed: u64,
 }
 
+/// What one window counted, or all of the run.
+#[derive(Clone, Debug, Default)]
+pub struct Counted {
+    cpus: Vec<CpuResult>,
+    /// How long each cpu ran.
+    ran: Vec<u64>,
+    occupied: [u64; 3],
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     pub cpus: Vec<CpuResult>,
     pub pages: u64,
     pub wall: u64,
+    /// References, time and misses of each window of the trace, where they are counted.
+    pub windows: Option<Vec<(u64, u64, Vec<u64>)>>,
     /// How long memory was occupied by data, by what went there, by upgrades.
     pub occupied: [u64; 3],
     /// Whether the program says how many instructions it executed.
@@ -120,7 +133,7 @@ pub struct Outcome {
     pub hints: Option<Value>,
 }
 
-struct Model<'a> {
+pub struct Model<'a> {
     machine: &'a Machine,
     program: &'a Program,
     hierarchy: Hierarchy,
@@ -172,7 +185,13 @@ pub fn simulate(
     let mut schedule = Schedule::new(program, machine.cpus, choices.slice_ns << 20, choices.barrier_ns << 20);
     let mut counting = choices.from_phase.is_none();
     // Whether the window ends with an item.
-    let mut passes = |model: &mut Model, schedule: &mut Schedule, cpu: usize, item: &Item, waits: bool| -> bool {
+    let mut passes = |model: &mut Model,
+                      schedule: &mut Schedule,
+                      windows: &mut Windows,
+                      cpu: usize,
+                      item: &Item,
+                      waits: bool|
+     -> bool {
         let Item::Event(Event::Phase { name }) = item else {
             return false;
         };
@@ -180,19 +199,21 @@ pub fn simulate(
             counting = true;
             schedule.count_anew(schedule.cpus[cpu].clock, waits);
             model.count_anew();
+            windows.ended.clear();
             return false;
         }
         counting && choices.to_phase.as_ref() == Some(name)
     };
+    let mut windows = Windows::of(program);
     if choices.recorded {
         for (thread, item) in &program.items {
             let cpu = (*thread % machine.cpus) as usize;
             schedule.cpus[cpu].clock += model.carry_out(cpu, *thread, item, schedule.cpus[cpu].clock)?;
-            if passes(&mut model, &mut schedule, cpu, item, false) {
+            if passes(&mut model, &mut schedule, &mut windows, cpu, item, false) {
                 break;
             }
+            windows.passes(&mut model, &mut schedule, cpu, item, false);
         }
-        schedule.at_one_moment(model.active());
     } else {
         while let Some((cpu, thread, item)) = schedule.next() {
             if let Some(item) = &item {
@@ -202,13 +223,16 @@ pub fn simulate(
                     schedule.cpus[cpu].clock += cost;
                     schedule.cpus[cpu].synchronization += cost;
                 }
-                if passes(&mut model, &mut schedule, cpu, item, true) {
+                if passes(&mut model, &mut schedule, &mut windows, cpu, item, true) {
                     break;
                 }
+                windows.passes(&mut model, &mut schedule, cpu, item, true);
             }
             schedule.after(cpu, thread, item.as_ref());
         }
-        schedule.end(model.active());
+    }
+    if windows.counts {
+        windows.end(&mut model, &mut schedule, !choices.recorded);
     }
     let hints = hints.map(|(colors, mut reported)| {
         let (asked, honoured) = model.pages.followed(&colors);
@@ -218,7 +242,7 @@ pub fn simulate(
     });
     Ok(Outcome {
         hints,
-        ..model.finish(&schedule)
+        ..model.finish(windows)
     })
 }
 
@@ -370,14 +394,14 @@ impl Model<'_> {
         Ok(refill + wait.sum())
     }
 
-    fn finish(mut self, schedule: &Schedule) -> Outcome {
+    /// What was counted since counting began; cpus have waited for the last.
+    fn counted(&mut self, schedule: &Schedule) -> Counted {
         let active = self.active();
-        let ran = schedule.cpus.iter().take(active);
-        let wall = ran.map(|cpu| cpu.clock - cpu.begin).max().unwrap_or(0);
         for instance in &mut self.hierarchy.instances {
             instance.end();
         }
-        for (number, cpu) in self.cpus.iter_mut().enumerate() {
+        let mut cpus = self.cpus.clone();
+        for (number, cpu) in cpus.iter_mut().enumerate() {
             cpu.caches = vec![Counts::default(); self.machine.caches.len()];
             for instance in &self.hierarchy.instances {
                 cpu.caches[instance.kind].add(&instance.counts[number]);
@@ -397,11 +421,41 @@ impl Model<'_> {
             cpu.on_chip = self.hierarchy.on_chip[number];
             cpu.unclassed = self.hierarchy.unclassed[number];
         }
-        Outcome {
-            cpus: self.cpus,
-            pages: self.pages.count(),
-            wall,
+        Counted {
+            cpus,
+            ran: schedule
+                .cpus
+                .iter()
+                .take(active)
+                .map(|cpu| cpu.clock - cpu.begin)
+                .collect(),
             occupied: self.hierarchy.memory.occupied,
+        }
+    }
+
+    fn finish(self, windows: Windows) -> Outcome {
+        let mut all = Counted {
+            cpus: self.cpus.iter().map(|_| CpuResult::nothing(self.machine)).collect(),
+            ran: vec![0; self.active()],
+            occupied: [0; 3],
+        };
+        for window in &windows.ended {
+            all.add(window);
+        }
+        let each = windows.ended.iter().map(|window| {
+            let misses = |kind: usize| window.cpus.iter().map(|cpu| cpu.caches[kind].misses).sum();
+            (
+                window.cpus.iter().map(|cpu| cpu.references).sum(),
+                window.ran.iter().copied().max().unwrap_or(0),
+                (0..self.machine.caches.len()).map(misses).collect(),
+            )
+        });
+        Outcome {
+            windows: windows.warmed.then(|| each.collect()),
+            cpus: all.cpus,
+            pages: self.pages.count(),
+            wall: all.ran.iter().copied().max().unwrap_or(0),
+            occupied: all.occupied,
             knows_instructions: self.program.counts_instructions || self.program.has_fetches,
             hints: None,
         }

@@ -66,6 +66,10 @@ impl Outcome {
             true => json!(total(|cpu| cpu.instructions)),
             false => Value::Null,
         };
+        if let Some(windows) = &self.windows {
+            let window = |(references, wall, misses): &(u64, u64, Vec<u64>)| json!({ "references": references, "wall_ns": wall >> 20, "misses": misses });
+            all["windows"]["counted"] = windows.iter().map(window).collect();
+        }
         if let Some(hints) = &self.hints {
             all["cdpc"] = hints.clone();
         }

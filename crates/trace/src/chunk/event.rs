@@ -53,6 +53,7 @@ fn kind(event: &Event) -> u8 {
         Event::Summary { .. } => 21,
         Event::TeamBegin { .. } => 22,
         Event::TeamEnd { .. } => 23,
+        Event::Counted { .. } => 24,
     }
 }
 
@@ -93,7 +94,7 @@ fn fields(event: &Event, before: &mut Before, out: &mut Vec<u8>) {
                 near(out, *hint);
             }
         }
-        Event::Window { index } => put(out, u64::from(*index)),
+        Event::Window { index } | Event::Counted { index } => put(out, u64::from(*index)),
         Event::Slot { slot, bytes, private } => {
             put(out, *slot);
             put(out, *bytes);
@@ -223,6 +224,9 @@ fn one(cursor: &mut Cursor<'_>, before: &mut Before) -> Option<Timed> {
             threads: cursor.narrow()?,
         },
         23 => Event::TeamEnd { object: near(cursor)? },
+        24 => Event::Counted {
+            index: cursor.narrow()?,
+        },
         _ => return None,
     };
     Some(Timed { at, order, event })

@@ -1,0 +1,92 @@
+//! Windows of a long run, warmed, against the whole of it: their own interval holds the truth in 19 of 20 seeds.
+
+mod house;
+
+use std::path::Path;
+use std::process::Command;
+
+use house::{Room, json};
+use results::Outcome;
+
+/// Machines whose outermost caches do not hold what the program uses, and do.
+const MACHINES: [&str; 2] = ["simos-r4400", "zen3-milan"];
+const WINDOWS: &str = "20";
+/// References of a window: the whole is hundreds of times as long.
+const WINDOW: &str = "8K";
+const SEEDS: usize = 20;
+
+fn compiled(room: &Room) -> String {
+    let program = room.path("phases");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/phases.c");
+    let compiled = Command::new("gcc")
+        .args(["-O1", "-g", "-o", &program])
+        .arg(source)
+        .status();
+    assert!(compiled.unwrap().success());
+    program
+}
+
+/// The program recorded from main, and simulated on both machines with one cpu.
+fn simulated(room: &Room, program: &str, name: &str, options: &[&str]) -> Vec<Outcome> {
+    let trace = room.path(name);
+    let record = [
+        &["record", "--json", "--from", "main", "-o", &trace],
+        options,
+        &["--", program],
+    ]
+    .concat();
+    json(&record);
+    let simulate = |machine: &&str| {
+        let arguments = [
+            "simulate",
+            "--json",
+            "--cpus",
+            "1",
+            "--machine",
+            machine,
+            "--policy",
+            "page-coloring",
+            &trace,
+        ];
+        serde_json::from_value(json(&arguments)[0].clone()).unwrap()
+    };
+    let outcomes = MACHINES.iter().map(simulate).collect();
+    std::fs::remove_file(&trace).unwrap();
+    outcomes
+}
+
+fn per_reference(outcome: &Outcome) -> (f64, Vec<f64>) {
+    let references = outcome.references as f64;
+    let misses = outcome.caches.iter().map(|cache| cache.misses as f64 / references);
+    (outcome.time_ns.wall as f64 / references, misses.collect())
+}
+
+#[test]
+fn warmed_windows_come_within_their_own_interval_of_the_whole() {
+    let room = Room::new();
+    let program = compiled(&room);
+    let whole = simulated(&room, &program, "whole", &[]);
+    let mut held = vec![0; MACHINES.len()];
+    let mut missed = Vec::new();
+    for seed in 1..=SEEDS {
+        let number = seed.to_string();
+        let options = ["--windows", WINDOWS, "--window", WINDOW, "--windows-seed", &number];
+        let windows = simulated(&room, &program, &format!("seed{seed}"), &options);
+        for (at, (windowed, whole)) in windows.iter().zip(&whole).enumerate() {
+            let rests_on = windowed.windows.as_ref().unwrap();
+            assert_eq!(rests_on.counted.len(), 20);
+            assert_eq!(rests_on.of_references, Some(whole.references));
+            assert!(rests_on.references() * 20 < whole.references);
+            let (time, _) = per_reference(whole);
+            if rests_on.ns_per_reference.holds(time) {
+                held[at] += 1;
+            } else {
+                missed.push(format!(
+                    "seed {seed} on {}: {time} {:?}",
+                    MACHINES[at], rests_on.ns_per_reference
+                ));
+            }
+        }
+    }
+    assert!(held.iter().all(|held| *held >= SEEDS - 1), "{held:?}: {missed:#?}");
+}
