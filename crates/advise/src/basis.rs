@@ -113,12 +113,12 @@ mod tests {
         assert!((gain(&advice.policies[1], &advice.policies[0]) - 0.1).abs() < 1e-9);
         let text = in_words(&advice).unwrap();
         assert!(
-            text.starts_with("Rests on 4 windows with 4 M references, 1% of the 400 M"),
+            text.starts_with("Rests on 4 windows with 4.00 M references, 1.0% of the 400 M"),
             "{text}"
         );
-        assert!(text.contains("± 82%, with 95% confidence"), "{text}");
+        assert!(text.contains("± 82.2%, with 95% confidence"), "{text}");
         assert!(
-            text.ends_with("What `page-coloring` saves lies between 10% and 10%."),
+            text.ends_with("What `page-coloring` saves lies between 10.0% and 10.0%."),
             "{text}"
         );
     }

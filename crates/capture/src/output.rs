@@ -285,6 +285,10 @@ impl Output {
         let Some(window) = self.windows.front().cloned() else {
             return;
         };
+        if self.inside {
+            // The window before goes on up to this one, which so follows without a gap.
+            return;
+        }
         self.begin_window();
         self.begun = true;
         self.counted_from = Some(match touched {

@@ -67,11 +67,16 @@ impl Schedule {
             if to <= self.start(self.next) {
                 return None;
             }
-            if self.next >> self.level < 2 * self.count {
+            if self.next >> self.level >= 2 * self.count {
+                self.level += 1;
+                self.next = self.of_part(self.next >> self.level);
+                continue;
+            }
+            let after = self.of_part((self.next >> self.level) + 1);
+            if to <= self.start(after) {
                 return Some(self.next);
             }
-            self.level += 1;
-            self.next = self.of_part(self.next >> self.level);
+            self.next = after;
         }
     }
 
@@ -175,5 +180,9 @@ mod tests {
         assert_eq!(schedule.wants(10 * held + 10, 10 * held + 11), None);
         let after = schedule.of_part(1);
         assert_eq!(schedule.wants(10 * held + 20, 10 * after + 1), Some(after));
+        // Of two it is the later one, which is so announced before anything of it comes.
+        let mut all = Schedule::new(0, 10, 4, 1);
+        assert_eq!(all.wants(8, 10), Some(0));
+        assert_eq!(all.wants(8, 11), Some(1));
     }
 }
