@@ -18,24 +18,31 @@
 #include "pub_tool_machine.h"
 #include "pub_tool_mallocfree.h"
 
-/* Parts of the state: 16 integer registers, 16 vector registers, the flags, the x87 stack. */
-enum { INTEGERS = 16, VECTORS = 16, FLAGS = INTEGERS + VECTORS, X87 = FLAGS + 1, PARTS = X87 + 1, NOTHING = -1 };
+/* Parts of the state: 16 integer registers, 16 vector registers, the flags, the x87 stack, and the order of locked
+   instructions, each of which waits for the one before. */
+enum {
+   INTEGERS = 16,
+   VECTORS = 16,
+   FLAGS = INTEGERS + VECTORS,
+   X87 = FLAGS + 1,
+   ORDER = X87 + 1,
+   PARTS = ORDER + 1,
+   NOTHING = -1
+};
 
 /* Clocks of instructions: the least of what Agner Fog's "Instruction tables" (2022) give for AMD's Zen 2 to 4 and
    Intel's Skylake to Golden Cove. */
 enum {
    SIMPLE = 1,
-   LOAD = 4,
-   MULTIPLY = 3,
    DIVIDE = 12,
-   FLOAT_ADD = 3,
-   FLOAT_MULTIPLY = 3,
    FLOAT_DIVIDE = 11,
    FLOAT_ROOT = 13,
    CONVERT = 4,
-   LOCKED = 18,
    HELPER = 20, /* what Valgrind runs by a helper of its own: mostly slow, whatever it is */
 };
+
+/* Those that programs wait for most; the recorder, which can time them here, says what they are. */
+Int clocks_load = 4, clocks_multiply = 3, clocks_float_add = 3, clocks_float_multiply = 3, clocks_locked = 18;
 
 /* No chain within one superblock is longer. */
 enum { CLOCKS_MAX = 4095 };
@@ -148,7 +155,7 @@ static Int clocks_of(IROp op)
    case Iop_MullS32: case Iop_MullS64: case Iop_MullU8: case Iop_MullU16: case Iop_MullU32: case Iop_MullU64:
    case Iop_Mul16x8: case Iop_Mul32x4: case Iop_MulHi16Ux8: case Iop_MulHi16Sx8: case Iop_MullEven32Ux4:
    case Iop_Mul16x16: case Iop_Mul32x8:
-      return MULTIPLY;
+      return clocks_multiply;
    case Iop_DivU32: case Iop_DivS32: case Iop_DivU64: case Iop_DivS64: case Iop_DivModU64to32:
    case Iop_DivModS64to32: case Iop_DivModU128to64: case Iop_DivModS128to64: case Iop_DivModS64to64:
       return DIVIDE;
@@ -156,11 +163,11 @@ static Int clocks_of(IROp op)
    case Iop_Add64F0x2: case Iop_Sub64F0x2: case Iop_Add32F0x4: case Iop_Sub32F0x4: case Iop_Add64Fx2:
    case Iop_Sub64Fx2: case Iop_Add32Fx4: case Iop_Sub32Fx4: case Iop_Add64Fx4: case Iop_Sub64Fx4:
    case Iop_Add32Fx8: case Iop_Sub32Fx8:
-      return FLOAT_ADD;
+      return clocks_float_add;
    case Iop_MulF64: case Iop_MulF32: case Iop_Mul64F0x2: case Iop_Mul32F0x4: case Iop_Mul64Fx2:
    case Iop_Mul32Fx4: case Iop_Mul64Fx4: case Iop_Mul32Fx8: case Iop_MAddF64: case Iop_MSubF64:
    case Iop_MAddF32: case Iop_MSubF32:
-      return FLOAT_MULTIPLY;
+      return clocks_float_multiply;
    case Iop_DivF64: case Iop_DivF32: case Iop_Div64F0x2: case Iop_Div32F0x4: case Iop_Div64Fx2:
    case Iop_Div32Fx4: case Iop_Div64Fx4: case Iop_Div32Fx8:
       return FLOAT_DIVIDE;
@@ -199,6 +206,16 @@ static struct Value loaded(IRExpr* address, Int clocks)
    return v;
 }
 
+static struct Value locked(IRExpr* address)
+{
+   struct Value v = atom(address);
+   v.pending = 0;
+   join(&v, &state[ORDER]);
+   add(&v, clocks_locked);
+   state[ORDER] = v;
+   return v;
+}
+
 static struct Value expression(IRExpr* e)
 {
    struct Value v = constant_value();
@@ -226,7 +243,7 @@ static struct Value expression(IRExpr* e)
       of[2] = e->Iex.Qop.details->arg3, of[3] = e->Iex.Qop.details->arg4;
       return operation(e->Iex.Qop.details->op, of, 4);
    case Iex_Load:
-      return loaded(e->Iex.Load.addr, LOAD);
+      return loaded(e->Iex.Load.addr, clocks_load);
    case Iex_ITE: {
       struct Value w = atom(e->Iex.ITE.cond);
       join(&v, &w);
@@ -284,18 +301,18 @@ static void statement(const IRStmt* s)
       break;
    case Ist_LoadG: {
       const IRLoadG* g = s->Ist.LoadG.details;
-      struct Value v = loaded(g->addr, LOAD), other = atom(g->alt);
+      struct Value v = loaded(g->addr, clocks_load), other = atom(g->alt);
       join(&v, &other);
       temps[g->dst] = v;
       break;
    }
    case Ist_CAS:
-      temps[s->Ist.CAS.details->oldLo] = loaded(s->Ist.CAS.details->addr, LOCKED);
+      temps[s->Ist.CAS.details->oldLo] = locked(s->Ist.CAS.details->addr);
       if (s->Ist.CAS.details->oldHi != IRTemp_INVALID)
-         temps[s->Ist.CAS.details->oldHi] = loaded(s->Ist.CAS.details->addr, LOCKED);
+         temps[s->Ist.CAS.details->oldHi] = temps[s->Ist.CAS.details->oldLo];
       break;
    case Ist_LLSC:
-      temps[s->Ist.LLSC.result] = loaded(s->Ist.LLSC.addr, LOCKED);
+      temps[s->Ist.LLSC.result] = locked(s->Ist.LLSC.addr);
       break;
    case Ist_Dirty:
       if (s->Ist.Dirty.details->tmp != IRTemp_INVALID) {

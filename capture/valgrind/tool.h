@@ -115,6 +115,8 @@ Bool memory_is_static(void);
 Bool memory_is_wrapper(Addr pc);
 
 /* ---- latency.c ---- */
+/* Clocks of instructions that the recorder may have timed. */
+extern Int clocks_load, clocks_multiply, clocks_float_add, clocks_float_multiply, clocks_locked;
 /* Describes how long the parts of the state that a superblock writes wait for those at its entry. `first` is its first
    instruction's statement. */
 void latency_of_block(ULong number, const IRSB* block, Int first);

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use sys::supervise::Supervisor;
 
+use crate::clocks::Clocks;
 use crate::folder::{self, Folder};
 use crate::options::{CaptureError, Options};
 use crate::tool::{Tool, lookup};
@@ -131,6 +132,7 @@ pub fn start(options: &Options, tool: &Tool, room: &Room, supervisor: &Superviso
         ))
         .arg(format!("--num-callers={STACK_DEPTH}"))
         .args(options.prefetches.then_some(PREFETCHES).into_iter().flatten())
+        .args(Clocks::here().into_iter().flat_map(Clocks::arguments))
         .arg("--")
         .arg(&program)
         .args(&options.args);

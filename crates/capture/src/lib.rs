@@ -21,6 +21,7 @@ mod allocation;
 mod annotations;
 mod asked;
 mod block;
+mod clocks;
 mod connection;
 mod deadline;
 mod differences;

@@ -174,6 +174,7 @@ fn one_cache(key: &str, cache: &Cache, machine: &Machine) -> Result<(), Fault> {
     if let Some(prefetch) = &cache.prefetch {
         range(&at("prefetch_streams"), prefetch.streams, 1, 256)?;
         range(&at("prefetch_lines"), prefetch.lines, 1, 64)?;
+        range(&at("prefetch_step"), prefetch.step, 1, 64)?;
         if machine.cpus > 1 && cache.level == 1 {
             let found = format!("\"stream\" at level 1 of a machine of {} cpus", machine.cpus);
             let allowed = "\"none\", a cache beyond the first level, or cpus = 1";

@@ -27,6 +27,8 @@
 //! | `cache.prefetch` | `none` | or `stream`, see [`Prefetch`]; beyond level 1, or on machines with one cpu |
 //! | `cache.prefetch_streams` | 16 | with `stream`: 1 to 256 streams followed at a time |
 //! | `cache.prefetch_lines` | 4 | with `stream`: 1 to 64 lines ahead |
+//! | `cache.prefetch_step` | `prefetch_lines` | with `stream`: the longest step from line to line that belongs to a stream, 1 to 64 |
+//! | `cache.prefetch_runs_on` | false | with `stream`: whether a stream brings more the longer it is, and goes on in the next virtual page |
 //! | `[cache.hash]` | none | see [`IndexHash`]: `slices`, `masks` |
 //! | `[tlb]` | no TLB time | `entries`, `refill_ns` |
 //! | `tlb.ways` | `entries` | fully associative |
@@ -215,14 +217,25 @@ fn prefetch(keys: &mut Keys, lines: &mut Lines) -> Result<Option<Prefetch>, Faul
     let follows = keys.word("prefetch", &[("none", false), ("stream", true)], lines)?;
     let streams = keys.u32("prefetch_streams", lines)?;
     let ahead = keys.u32("prefetch_lines", lines)?;
+    let step = keys.u32("prefetch_step", lines)?;
+    let runs_on = keys.flag("prefetch_runs_on", lines)?;
     if follows == Some(true) {
         let usual = Prefetch::default();
+        let ahead = ahead.unwrap_or(usual.lines);
         return Ok(Some(Prefetch {
             streams: streams.unwrap_or(usual.streams),
-            lines: ahead.unwrap_or(usual.lines),
+            lines: ahead,
+            step: step.unwrap_or(ahead),
+            runs_on: runs_on.unwrap_or(false),
         }));
     }
-    for (key, value) in [("prefetch_streams", streams), ("prefetch_lines", ahead)] {
+    let given = |value: Option<u32>| value.map(|value| value.to_string());
+    for (key, value) in [
+        ("prefetch_streams", given(streams)),
+        ("prefetch_lines", given(ahead)),
+        ("prefetch_step", given(step)),
+        ("prefetch_runs_on", runs_on.map(|value| value.to_string())),
+    ] {
         if let Some(value) = value {
             let allowed = "nothing, unless the cache has prefetch = \"stream\"";
             return Err(Fault::value(keys.path(key), value, allowed));

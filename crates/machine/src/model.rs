@@ -93,8 +93,28 @@ pub struct Cache {
 pub struct Prefetch {
     /// Streams followed at a time, 1 to 256.
     pub streams: u32,
-    /// Lines ahead, 1 to 64; also the longest step from line to line that belongs to a stream.
+    /// Lines ahead, 1 to 64.
     pub lines: u32,
+    /// The longest step from line to line that belongs to a stream, 1 to 64.
+    pub step: u32,
+    /// A stream brings more the longer it is (twice as many lines as it went on for, up to `lines`), and goes on in
+    /// the next virtual page.
+    ///
+    /// That prefetchers run ahead by their success: Srinath and others, "Feedback Directed Prefetching" (2007). That they
+    /// follow virtual pages: AMD's optimization guides since Zen 2, Intel's since Ivy Bridge ("next-page prefetcher").
+    pub runs_on: bool,
+}
+
+impl Prefetch {
+    /// Streams that bring so many lines at once, and stay in their page; steps may be as long.
+    pub fn new(streams: u32, lines: u32) -> Self {
+        Prefetch {
+            streams,
+            lines,
+            step: lines,
+            runs_on: false,
+        }
+    }
 }
 
 impl Default for SoftwarePrefetch {
@@ -107,7 +127,7 @@ impl Default for SoftwarePrefetch {
 impl Default for Prefetch {
     /// 16 streams (Intel's Pentium M: 12 forwards, 4 backwards), 4 lines (its first Xeon Phi).
     fn default() -> Self {
-        Prefetch { streams: 16, lines: 4 }
+        Prefetch::new(16, 4)
     }
 }
 

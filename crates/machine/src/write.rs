@@ -101,6 +101,12 @@ impl Toml {
             self.key("prefetch", text("stream"));
             self.key("prefetch_streams", prefetch.streams);
             self.key("prefetch_lines", prefetch.lines);
+            if prefetch.step != prefetch.lines {
+                self.key("prefetch_step", prefetch.step);
+            }
+            if prefetch.runs_on {
+                self.key("prefetch_runs_on", true);
+            }
         }
         if let Some(hash) = &cache.hash {
             self.header("[cache.hash]");

@@ -322,7 +322,7 @@ fn colors_of_caches_whose_ways_are_not_whole_pages() {
 fn any_cache(position: usize) -> impl Strategy<Value = Cache> {
     let geometry = (1u64..200, 1u32..24, any::<bool>(), prop::option::of(1u32..4));
     let policy = (any::<bool>(), any::<bool>(), any::<bool>(), 0..3usize, 0.0..500.0f64);
-    let prefetch = prop::option::weighted(0.2, (1u32..=256, 1u32..=64));
+    let prefetch = prop::option::weighted(0.2, (1u32..=256, 1u32..=64, 1u32..=64, any::<bool>()));
     (geometry, policy, prefetch).prop_map(
         move |((sets, ways, is_virtual, slice_bits), (through, allocate, inclusive, victim, hit_ns), prefetch)| {
             let replacement = [Replacement::Lru, Replacement::Plru, Replacement::Random][victim];
@@ -351,7 +351,12 @@ fn any_cache(position: usize) -> impl Strategy<Value = Cache> {
                 allocate_on_write: allocate,
                 inclusive,
                 replacement,
-                prefetch: prefetch.map(|(streams, lines)| Prefetch { streams, lines }),
+                prefetch: prefetch.map(|(streams, lines, step, runs_on)| Prefetch {
+                    streams,
+                    lines,
+                    step,
+                    runs_on,
+                }),
             }
         },
     )

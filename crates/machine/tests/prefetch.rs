@@ -29,12 +29,29 @@ fn with(keys: &str) -> Result<Machine, String> {
 fn a_cache_that_prefetches() {
     let of = |keys| with(keys).unwrap().caches[0].prefetch;
     assert_eq!(of("prefetch = \"none\""), None);
-    assert_eq!(of("prefetch = \"stream\""), Some(Prefetch { streams: 16, lines: 4 }));
+    assert_eq!(of("prefetch = \"stream\""), Some(Prefetch::new(16, 4)));
     assert_eq!(
         of("prefetch = \"stream\"\nprefetch_streams = 32\nprefetch_lines = 20"),
-        Some(Prefetch { streams: 32, lines: 20 })
+        Some(Prefetch::new(32, 20))
+    );
+    assert_eq!(
+        of("prefetch = \"stream\"\nprefetch_lines = 20\nprefetch_step = 2\nprefetch_runs_on = true"),
+        Some(Prefetch {
+            streams: 16,
+            lines: 20,
+            step: 2,
+            runs_on: true,
+        })
     );
     for (keys, expected) in [
+        (
+            "prefetch = \"stream\"\nprefetch_step = 0",
+            "m.toml:15: cache[0].prefetch_step: found 0; allowed: 1 to 64",
+        ),
+        (
+            "prefetch_runs_on = true",
+            "m.toml:14: cache[0].prefetch_runs_on: found true; allowed: nothing, unless the cache has prefetch = \"stream\"",
+        ),
         (
             "prefetch = \"next-line\"",
             "m.toml:14: cache[0].prefetch: found \"next-line\"; allowed: \"none\" or \"stream\"",

@@ -15,6 +15,8 @@ pub struct Memory {
     /// The same for an upgrade.
     upgrade: Units,
     busy_until: Vec<Units>,
+    /// Where cpus overlap, when the latest request was asked for.
+    latest: Option<Vec<Units>>,
     /// What occupied the nodes.
     pub moved: Moved,
 }
@@ -70,6 +72,7 @@ impl Memory {
             },
             moved: Moved::default(),
             busy_until: vec![0; nodes],
+            latest: machine.core.map(|_| vec![0; nodes]),
         }
     }
 
@@ -119,7 +122,14 @@ impl Memory {
     }
 
     #[inline(always)]
-    fn occupy(&mut self, node: u32, now: Units, time: Units) -> Units {
+    fn occupy(&mut self, node: u32, mut now: Units, time: Units) -> Units {
+        // Cpus that overlap do not ask in the order in which their pieces are carried out: who asks earlier than another
+        // waits for what there is to do then, and not for the other's moment.
+        if let Some(latest) = &mut self.latest {
+            let latest = &mut latest[node as usize];
+            *latest = now.max(*latest);
+            now = *latest;
+        }
         let free = &mut self.busy_until[node as usize];
         let start = now.max(*free);
         *free = start + time;

@@ -374,6 +374,24 @@ impl Engine {
         };
     }
 
+    /// When a prefetch of the program is asked for; none where cpus do not overlap.
+    pub fn prefetch_asks(&mut self, who: Who, site: u32) -> Option<Units> {
+        let overlap = self.overlap.as_mut()?;
+        let cpu = &self.cpus[who.cpu as usize];
+        let (period, window, ahead) = (overlap.period, overlap.window, overlap.ahead);
+        let lane = &mut overlap.lanes[who.cpu as usize];
+        let entered = lane.entered(cpu.clock, cpu.passed, period, window, ahead);
+        let address = overlap.depends.address(who.thread, site);
+        Some(entered.max(address).max(lane.room()))
+    }
+
+    /// What a prefetch of the program brought last is on its way like any other line.
+    pub fn prefetch_requested(&mut self, cpu: u32) {
+        if let Some(overlap) = &mut self.overlap {
+            overlap.lanes[cpu as usize].request(overlap.comes.at);
+        }
+    }
+
     /// The right to write costs so much; where cpus overlap that is part of what its piece takes.
     #[inline]
     pub fn upgrade_takes(&mut self, a: &Access, cost: Units, counts: u32, cached: bool) {

@@ -79,7 +79,7 @@ impl Engine {
         self.instructions(who, r);
         // A hint: the program's result does not depend on it.
         if r.op == Op::Prefetch {
-            self.software_prefetch_asked::<COHERENT>(who, r.addr);
+            self.software_prefetch_asked::<COHERENT>(who, r.addr, r.site);
             return Ok(());
         }
         self.cpus[who.cpu as usize].counts.references += 1;
@@ -107,7 +107,7 @@ impl Engine {
                 huge_pages.here = part.huge_pages;
             }
             if r.op == Op::Prefetch {
-                self.software_prefetch_asked::<COHERENT>(who, part.from);
+                self.software_prefetch_asked::<COHERENT>(who, part.from, r.site);
                 break;
             }
             self.pieces::<COHERENT, CLASSES>(who, part.from, part.last, r)?;

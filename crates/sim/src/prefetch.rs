@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 
 use machine::Prefetch;
+use policy::Page;
 
 use crate::cache::BROUGHT;
 use crate::coherence::Supply;
@@ -37,7 +38,19 @@ struct Stream {
     /// Number of the line within the page that was looked up last.
     last: u32,
     direction: Option<Direction>,
+    /// Lines that it went on for in its direction.
+    walked: u32,
 }
+
+/// The copies of the virtual pages before and after a page, if they have one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Beside {
+    before: Option<u32>,
+    after: Option<u32>,
+}
+
+/// Lines to be brought: to which side, and how many.
+type Wanted = Option<(Direction, u32)>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
@@ -83,17 +96,15 @@ impl Streams {
         }
     }
 
-    /// Sees a lookup of a line; whether lines are to be brought, and to which side of it.
-    fn see(&mut self, copy: u32, line: u32) -> Option<Direction> {
+    /// Whether a lookup in this page asks what lies beside it.
+    fn wants_beside(&self, copy: u32) -> bool {
+        self.limits.runs_on && !self.streams.iter().any(|stream| stream.copy == copy)
+    }
+
+    /// Sees a lookup of a line of a page that has `lines`; what is to be brought.
+    fn see(&mut self, copy: u32, line: u32, lines: u32, beside: Beside) -> Wanted {
         let Some(at) = self.streams.iter().position(|stream| stream.copy == copy) else {
-            self.streams.truncate(self.limits.streams as usize - 1);
-            let stream = Stream {
-                copy,
-                last: line,
-                direction: None,
-            };
-            self.streams.insert(0, stream);
-            return None;
+            return self.enter(copy, line, lines, beside);
         };
         self.streams[..=at].rotate_right(1);
         let stream = &mut self.streams[0];
@@ -102,11 +113,54 @@ impl Streams {
             Ordering::Greater => Direction::Up,
             Ordering::Less => Direction::Down,
         };
-        let near = line.abs_diff(stream.last) <= self.limits.lines;
-        let goes_on = near && stream.direction.is_none_or(|before| before == direction);
+        let step = line.abs_diff(stream.last);
+        let goes_on = step <= self.limits.step && stream.direction.is_none_or(|before| before == direction);
         stream.last = line;
         stream.direction = goes_on.then_some(direction);
-        stream.direction
+        stream.walked = if goes_on { stream.walked.saturating_add(step) } else { 0 };
+        self.wanted()
+    }
+
+    /// A page without a stream: one from the page beside it runs on here, or another begins.
+    fn enter(&mut self, copy: u32, line: u32, lines: u32, beside: Beside) -> Wanted {
+        let from = |of: Option<u32>, direction, step: fn(&Stream, u32, u32) -> u32| {
+            let at = self.streams.iter().position(|stream| Some(stream.copy) == of)?;
+            let stream = &self.streams[at];
+            let step = step(stream, line, lines);
+            (stream.direction == Some(direction) && step <= self.limits.step).then_some((at, step))
+        };
+        let up = from(beside.before, Direction::Up, |stream, line, lines| lines - stream.last + line);
+        let runs_on = up.or_else(|| {
+            from(beside.after, Direction::Down, |stream, line, lines| {
+                lines - line + stream.last
+            })
+        });
+        let Some((at, step)) = runs_on else {
+            self.streams.truncate(self.limits.streams as usize - 1);
+            let stream = Stream {
+                copy,
+                last: line,
+                direction: None,
+                walked: 0,
+            };
+            self.streams.insert(0, stream);
+            return None;
+        };
+        self.streams[..=at].rotate_right(1);
+        let stream = &mut self.streams[0];
+        (stream.copy, stream.last) = (copy, line);
+        stream.walked = stream.walked.saturating_add(step);
+        self.wanted()
+    }
+
+    /// What the stream seen most recently brings.
+    fn wanted(&self) -> Wanted {
+        let stream = self.streams.first()?;
+        let ahead = match self.limits.runs_on {
+            true => self.limits.lines.min(stream.walked.saturating_mul(2)),
+            false => self.limits.lines,
+        };
+        stream.direction.map(|direction| (direction, ahead))
     }
 }
 
@@ -147,16 +201,42 @@ impl Engine {
             };
             let lines = 1 << step.page_lines;
             let line = a.line(&step) & (lines - 1);
-            let ahead = table.limits.lines;
-            match table.see(a.copy, line) {
-                Some(Direction::Up) => {
+            let beside = match table.wants_beside(a.copy) {
+                true => Beside {
+                    before: self.beside(a, -1).map(|a| a.copy),
+                    after: self.beside(a, 1).map(|a| a.copy),
+                },
+                false => Beside::default(),
+            };
+            let wanted = table.see(a.copy, line, lines, beside);
+            let runs_on = table.limits.runs_on;
+            match wanted {
+                Some((Direction::Up, ahead)) => {
                     for line in line + 1..=(line + ahead).min(lines - 1) {
-                        self.bring(a, at, line);
+                        self.bring(a, at, line, true);
+                    }
+                    let beyond = (line + ahead + 1).saturating_sub(lines).min(lines);
+                    if runs_on
+                        && beyond > 0
+                        && let Some(next) = self.beside(a, 1)
+                    {
+                        for line in 0..beyond {
+                            self.bring(&next, at, line, true);
+                        }
                     }
                 }
-                Some(Direction::Down) => {
+                Some((Direction::Down, ahead)) => {
                     for line in (line.saturating_sub(ahead)..line).rev() {
-                        self.bring(a, at, line);
+                        self.bring(a, at, line, true);
+                    }
+                    let beyond = ahead.saturating_sub(line).min(lines);
+                    if runs_on
+                        && beyond > 0
+                        && let Some(next) = self.beside(a, -1)
+                    {
+                        for line in (lines - beyond..lines).rev() {
+                            self.bring(&next, at, line, true);
+                        }
                     }
                 }
                 None => {}
@@ -165,8 +245,30 @@ impl Engine {
         self.prefetchers = Some(prefetchers);
     }
 
-    /// Brings a line of the piece's page to the cache at a step, unless it is there.
-    fn bring(&mut self, a: &Access, at: usize, line: u32) {
+    /// The same piece in the virtual page before (-1) or after (1), if that has a frame which the cpu may use.
+    fn beside(&mut self, a: &Access, pages: i64) -> Option<Access> {
+        let (space, number) = (a.who.space, a.virtual_address >> self.layout.page_bits);
+        let number = number.checked_add_signed(pages)?;
+        if number > u64::MAX >> self.layout.page_bits {
+            return None;
+        }
+        let page = match self.table.peek(space, number) {
+            None => self.table.find(Page { space, number })?,
+            Some(page) => page,
+        };
+        let copy = self.mapped(a.who.cpu, page)?;
+        Some(Access {
+            page,
+            copy,
+            virtual_address: number << self.layout.page_bits,
+            physical_address: self.copies[copy as usize].frame() << self.layout.page_bits,
+            ..*a
+        })
+    }
+
+    /// Brings a line of the piece's page to the cache at a step, unless it is there. `own`: its own prefetcher does.
+    /// Returns whether it was brought.
+    pub fn bring(&mut self, a: &Access, at: usize, line: u32, own: bool) -> bool {
         let step = self.steps.get(at);
         let within = (1u64 << self.layout.page_bits) - 1;
         let offset = u64::from(line) << step.line_bits;
@@ -188,7 +290,7 @@ impl Engine {
         };
         let holder = (at..first + levels).find(holds);
         if holder == Some(at) {
-            return;
+            return false;
         }
         let held = holder.map(|at| self.steps.get(at));
         let supply = match self.coherent {
@@ -226,10 +328,11 @@ impl Engine {
         }
         let place = self.set_line(&a, &step);
         let cache = &mut self.caches[step.instance as usize];
-        if let Some(found) = cache.find(place.set, place.line) {
+        if own && let Some(found) = cache.find(place.set, place.line) {
             cache.set_state(found, BROUGHT);
             self.counts[step.counts as usize].prefetches += 1;
         }
+        true
     }
 }
 
@@ -239,8 +342,15 @@ mod tests {
 
     /// What a table of `streams` streams, 4 lines ahead, answers to lookups of (page, line).
     fn answers(streams: u32, lookups: &[(u32, u32)]) -> Vec<Option<Direction>> {
-        let mut table = Streams::new(Prefetch { streams, lines: 4 });
-        lookups.iter().map(|&(page, line)| table.see(page, line)).collect()
+        let mut table = Streams::new(Prefetch::new(streams, 4));
+        let mut direction = |&(page, line): &(u32, u32)| {
+            let wanted = table.see(page, line, 64, Beside::default());
+            wanted.map(|(direction, ahead)| {
+                assert_eq!(ahead, 4);
+                direction
+            })
+        };
+        lookups.iter().map(&mut direction).collect()
     }
 
     const UP: Option<Direction> = Some(Direction::Up);

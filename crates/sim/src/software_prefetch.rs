@@ -85,12 +85,52 @@ impl Engine {
     /// A prefetch of the program.
     #[cold]
     #[inline(never)]
-    pub fn software_prefetch_asked<const COHERENT: bool>(&mut self, who: Who, address: u64) {
+    pub fn software_prefetch_asked<const COHERENT: bool>(&mut self, who: Who, address: u64, site: u32) {
         let Some(mut prefetches) = self.software_prefetch.take() else {
-            return;
+            return self.ask_overlapping(who, address, site);
         };
         self.ask::<COHERENT>(&mut prefetches, who, address);
         self.software_prefetch = Some(prefetches);
+    }
+
+    /// Where cpus overlap, a prefetch is a load that nobody waits for.
+    fn ask_overlapping(&mut self, who: Who, address: u64, site: u32) {
+        let (first, levels) = self.steps.route(who.cpu, false);
+        let number = address >> self.layout.page_bits;
+        let Some(now) = self.prefetch_asks(who, site).filter(|_| levels > 0) else {
+            return;
+        };
+        let page = match self.table.peek(who.space, number) {
+            None => self.table.find(Page {
+                space: who.space,
+                number,
+            }),
+            page => page,
+        };
+        let Some((page, copy)) = page.and_then(|page| Some((page, self.mapped(who.cpu, page)?))) else {
+            return;
+        };
+        let offset = address & ((1 << self.layout.page_bits) - 1);
+        let a = Access {
+            who,
+            core: self.cpus[who.cpu as usize].core,
+            page,
+            copy,
+            virtual_address: address,
+            named_address: address.wrapping_sub(self.moved),
+            physical_address: self.copies[copy as usize].frame() << self.layout.page_bits | offset,
+            bytes: 1,
+            pc_site: site,
+            write: false,
+            reads: true,
+            fetch: false,
+            now,
+        };
+        let step = self.steps.get(first);
+        let line = a.line(&step) & ((1 << step.page_lines) - 1);
+        if self.bring(&a, first, line, false) {
+            self.prefetch_requested(who.cpu);
+        }
     }
 
     fn ask<const COHERENT: bool>(&mut self, prefetches: &mut SoftwarePrefetch, who: Who, address: u64) {

@@ -133,13 +133,15 @@ impl HostReport {
     }
 
     /// A walk in order that waits for each load is faster than memory by as many lines as are on their way ahead of it
-    /// (Little's law). The streams that are followed at a time are not measured.
+    /// (Little's law). What is walked nearly as fast belongs to a stream. A walk that takes less for a page than memory for
+    /// a line never waited at a page's beginning. The streams that are followed at a time are not measured.
     fn take_prefetcher(&mut self, processor: &Processor) {
         let Some(alone) = processor.chains.first().map(|chains| chains.ns) else {
             return;
         };
         let in_order = processor.strides.first().map_or(alone, |point| point.ns);
         let ahead = (alone / in_order.max(0.1)).round();
+        let page_bytes = self.machine.page_bytes;
         let beyond_first = |cache: &&mut Cache| cache.level > 1 && cache.kind != Kind::Instruction;
         let Some(cache) = self
             .machine
@@ -150,15 +152,24 @@ impl HostReport {
         else {
             return;
         };
+        let line = u64::from(cache.line_bytes);
+        let nearly_as_fast = |point: &&Point| point.bytes >= line && point.ns < 2.0 * in_order;
+        let longest = processor.strides.iter().take_while(nearly_as_fast).last();
+        let lines_of_a_page = page_bytes as f64 / line as f64;
         let prefetch = Prefetch {
             lines: ahead.min(64.0) as u32,
+            step: longest.map_or(1, |point| point.bytes / line).clamp(1, 64) as u32,
+            runs_on: in_order * lines_of_a_page < 1.5 * alone,
             ..Prefetch::default()
         };
         cache.prefetch = Some(prefetch);
         let text = format!(
-            "{} lines ahead of a walk in order, which waits {} ns for a line; {} streams at a time are assumed",
+            "{} lines ahead of a walk in order, which waits {} ns for a line{}; steps of up to {} lines; {} streams at a time \
+             are assumed",
             prefetch.lines,
             tenths(in_order),
+            if prefetch.runs_on { ", and not at a page's beginning" } else { "" },
+            prefetch.step,
             prefetch.streams
         );
         let about = format!("{}.prefetch", cache.name);

@@ -210,9 +210,19 @@ pub fn machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
     })
 }
 
+/// Stream prefetchers, every second of which runs on.
+fn prefetches() -> impl Strategy<Value = Prefetch> + Clone {
+    (1..=4u32, 1..=6u32, 1..=6u32, any::<bool>()).prop_map(|(streams, lines, step, runs_on)| Prefetch {
+        streams,
+        lines,
+        step,
+        runs_on,
+    })
+}
+
 /// Machines of which some caches prefetch; at least one where there is one cpu, else only beyond the first level.
 pub fn prefetching_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
-    let limits = (1..=4u32, 1..=6u32).prop_map(|(streams, lines)| Prefetch { streams, lines });
+    let limits = prefetches();
     let some = vec(option::weighted(0.5, limits.clone()), 8);
     (machines(cpus), some, any::<prop::sample::Index>(), limits).prop_map(|(mut machine, some, one, always)| {
         for (cache, limits) in machine.caches.iter_mut().zip(some) {
@@ -249,7 +259,7 @@ pub fn overlapping_machines(cpus: Vec<u32>) -> impl Strategy<Value = Machine> {
         1..6u32,
         1..6u32,
     );
-    let limits = (1..=4u32, 1..=6u32).prop_map(|(streams, lines)| Prefetch { streams, lines });
+    let limits = prefetches();
     let prefetch = vec(option::weighted(0.2, limits), 8);
     (machines(cpus), core, prefetch).prop_map(|(mut machine, core, prefetch)| {
         let (instructions_per_clock, window, outstanding, store_buffer) = core;

@@ -216,7 +216,7 @@ fn a_translation_is_part_of_what_a_load_takes() {
 #[test]
 fn what_is_prefetched_takes_its_time() {
     let mut machine = machine(1, 10, 8);
-    machine.caches[0].prefetch = Some(Prefetch { streams: 1, lines: 4 });
+    machine.caches[0].prefetch = Some(Prefetch::new(1, 4));
     let fast = run(&machine, &loads(64, 0));
     // Lines 0 and 1 miss; 2 to 5 are asked for with line 1, and so on.
     fast.cache("L1", "misses", 2);
@@ -228,6 +228,28 @@ fn what_is_prefetched_takes_its_time() {
         Some(0)
     );
     slow.time("local_stall", 200);
+}
+
+/// A list whose nodes are asked for ahead of use: nobody waits for the prefetches, and the loads find their lines.
+#[test]
+fn prefetches_of_the_program_are_loads_that_nobody_waits_for() {
+    let ahead = |prefetches: u64| {
+        let mut program = Program::new(1);
+        // The page has a frame.
+        program.push_at(0, 2, Op::Read, 63 * LINE, 8);
+        for line in 0..prefetches {
+            program.push_at(0, 3, Op::Prefetch, line * LINE, 8);
+        }
+        program.event(0, Event::Work { instructions: 300 });
+        program.items.extend(loads(5, 0).items);
+        chased(program)
+    };
+    run(&machine(10, 10, 8), &ahead(0)).time("local_stall", 600);
+    let outcome = run(&machine(10, 10, 8), &ahead(5));
+    outcome.time("local_stall", 100);
+    outcome.cache("L1", "misses", 1);
+    // One at a time, from 101 ns on: the last comes at 601, when 311 instructions have passed.
+    run(&machine(10, 1, 8), &ahead(5)).time("local_stall", 601 - 311);
 }
 
 /// Programs whose sites wait for one another in some way.

@@ -76,8 +76,45 @@ fn a_long_stride_is_no_stream() {
     outcome.cache("L1", "prefetches", 0);
     outcome.cache("L1", "hits", 0);
     let mut farther = machine();
-    farther.caches[0].prefetch = Some(Prefetch { streams: 1, lines: 5 });
+    farther.caches[0].prefetch = Some(Prefetch::new(1, 5));
     run(&farther, &program).cache("L1", "misses", 2 * 8);
+}
+
+/// A stream that runs on misses its first two lines, and of pages that nobody has touched the first.
+#[test]
+fn a_stream_runs_on_over_pages() {
+    let mut machine = machine();
+    machine.caches[0].prefetch = Some(Prefetch {
+        runs_on: true,
+        ..Prefetch::default()
+    });
+    let forwards: Vec<u64> = (0..8 * LINES).collect();
+    let backwards: Vec<u64> = (0..8 * LINES).rev().collect();
+    for walk in [forwards, backwards] {
+        let fresh = run(&machine, &reads(walk.clone()));
+        fresh.cache("L1", "misses", 2 + 7);
+        // Pages that have frames: the walk goes on in them without a miss.
+        let touched = (0..8).map(|page| page * LINES + LINES / 2);
+        run(&machine, &reads(touched.chain(walk))).cache("L1", "misses", 8 + 2);
+    }
+}
+
+/// What is brought is twice what was walked, until that is as much as may be.
+#[test]
+fn a_stream_that_runs_on_grows() {
+    let mut machine = machine();
+    machine.caches[0].prefetch = Some(Prefetch {
+        lines: 20,
+        step: 1,
+        runs_on: true,
+        ..Prefetch::default()
+    });
+    // The last line that is brought: none, 3, 6, 9; in the end 20 lines ahead.
+    for (walked, brought) in [(1, 0), (2, 2), (3, 5), (4, 8), (30, 48)] {
+        run(&machine, &reads(0..walked)).cache("L1", "prefetches", brought);
+    }
+    // Two lines are a longer step than it may be.
+    run(&machine, &reads((0..LINES).step_by(2))).cache("L1", "prefetches", 0);
 }
 
 /// Seventeen pages in turn, a line of each: one more than there are streams. One stream more
@@ -89,7 +126,7 @@ fn more_walks_than_streams_bring_nothing() {
     outcome.cache("L1", "prefetches", 0);
     outcome.cache("L1", "misses", 17 * LINES);
     let mut one_more = machine();
-    one_more.caches[0].prefetch = Some(Prefetch { streams: 17, lines: 4 });
+    one_more.caches[0].prefetch = Some(Prefetch::new(17, 4));
     // Of 1024 lines 16 pages and no more: those of the walks that are done make room.
     run(&one_more, &program).cache("L1", "misses", 2 * 17);
 }
@@ -197,7 +234,7 @@ fn bringing_takes_lines_from_other_cpus() {
     machine.caches[0].prefetch = None;
     machine.caches.push(textbook::cache("L2", 2, 4096 * LINE, 16));
     machine.caches[1].hit_ns = 10.0;
-    machine.caches[1].prefetch = Some(Prefetch { streams: 1, lines: 2 });
+    machine.caches[1].prefetch = Some(Prefetch::new(1, 2));
     let mut program = Program::new(2);
     program.write(1, 3 * LINE);
     program.read(0, LINE);

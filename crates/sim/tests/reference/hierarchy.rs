@@ -24,6 +24,9 @@ pub struct Piece {
     pub asked: u64,
     /// Of that, what its page's translation took.
     pub refill: u64,
+    /// The physical addresses of the virtual pages before and after its own, if they have frames.
+    pub before: Option<u64>,
+    pub after: Option<u64>,
 }
 
 impl Piece {
@@ -244,21 +247,55 @@ impl Hierarchy {
         };
         let bytes = u64::from(self.instances[instance].cache.line_bytes);
         let frame = piece.physical_address / self.page;
-        let wanted = streams.see(frame, piece.physical_address % self.page / bytes, self.page / bytes);
-        for line in wanted {
-            let at = |address: u64| address / self.page * self.page + line * bytes;
+        let (before, after) = (piece.before.map(|at| at / self.page), piece.after.map(|at| at / self.page));
+        let line = piece.physical_address % self.page / bytes;
+        let wanted = streams.see(frame, line, self.page / bytes, before, after);
+        for (page, line) in wanted {
+            let physical = match page {
+                0 => Some(piece.physical_address / self.page * self.page),
+                1 => piece.after,
+                _ => piece.before,
+            };
+            let Some(physical) = physical else { continue };
+            let page_begins = (piece.virtual_address / self.page).wrapping_add_signed(page) * self.page;
             let ahead = Piece {
                 op: Op::Read,
-                virtual_address: at(piece.virtual_address),
-                physical_address: at(piece.physical_address),
+                virtual_address: page_begins + line * bytes,
+                physical_address: physical + line * bytes,
                 size: bytes,
                 ..*piece
             };
-            self.bring(&ahead, path, instance);
+            self.bring(&ahead, path, instance, true);
         }
     }
 
-    fn bring(&mut self, ahead: &Piece, path: &[usize], to: usize) {
+    /// A prefetch of the program where cpus overlap; its page has a frame. `clock`: the cpu's.
+    pub fn prefetch_overlapping(&mut self, piece: &Piece, clock: u64) {
+        let path = self.data_paths[piece.cpu as usize].clone();
+        let (Some(&first), Some(overlap)) = (path.first(), &mut self.overlap) else {
+            return;
+        };
+        if self.instances[first].holds(piece.physical_address) {
+            return;
+        }
+        let bytes = u64::from(self.instances[first].cache.line_bytes);
+        let ahead = Piece {
+            virtual_address: piece.virtual_address / bytes * bytes,
+            physical_address: piece.physical_address / bytes * bytes,
+            size: bytes,
+            asked: overlap.ask(piece.cpu as usize, Op::Read, clock, 0, false),
+            ..*piece
+        };
+        self.bring(&ahead, &path, first, false);
+        let line = self.instances[first].line(ahead.physical_address);
+        let done = line.and_then(|line| line.arrives).expect("it is on its way").at;
+        if let Some(overlap) = &mut self.overlap {
+            overlap.request(piece.cpu as usize, done);
+        }
+    }
+
+    /// `own`: the cache's own prefetcher does.
+    fn bring(&mut self, ahead: &Piece, path: &[usize], to: usize, own: bool) {
         let beyond: Vec<usize> = path.iter().copied().skip_while(|&instance| instance != to).collect();
         let mut without = Vec::new();
         for &instance in &beyond {
@@ -293,7 +330,9 @@ impl Hierarchy {
         for line in flushed {
             self.land(&line, ahead.cpu);
         }
-        self.instances[to].brought(ahead.cpu, ahead.physical_address);
+        if own {
+            self.instances[to].brought(ahead.cpu, ahead.physical_address);
+        }
     }
 
     /// What a piece waits for a line that it found and that its cpu asked for before, beyond the hit.

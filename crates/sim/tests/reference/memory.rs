@@ -24,6 +24,9 @@ pub struct Memory {
     /// Of an upgrade.
     upgrade: u64,
     free_at: Vec<u64>,
+    /// The latest moment at which each node was asked.
+    latest: Vec<u64>,
+    overlaps: bool,
     /// How long all nodes were occupied by data, by what went to memory, by upgrades.
     pub occupied: [u64; 3],
     frame_bytes_per_node: u64,
@@ -70,6 +73,8 @@ impl Memory {
             },
             occupied: [0; 3],
             free_at: vec![0; nodes],
+            latest: vec![0; nodes],
+            overlaps: machine.core.is_some(),
             frame_bytes_per_node: frames * machine.page_bytes,
             served: vec![Served::default(); machine.cpus as usize],
         }
@@ -85,6 +90,8 @@ impl Memory {
             return 0;
         }
         let home = self.home(physical_address);
+        self.latest[home] = self.latest[home].max(asked);
+        let asked = if self.overlaps { self.latest[home] } else { asked };
         let start = asked.max(self.free_at[home]);
         self.free_at[home] = start + time;
         self.occupied[by] += time;

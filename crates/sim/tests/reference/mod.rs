@@ -267,6 +267,20 @@ impl Model<'_> {
         let space = self.program.spaces[thread as usize];
         let page = self.translated(space, address, part.huge);
         let Some(prefetches) = &mut self.hierarchy.software_prefetch else {
+            if let Some(physical_address) = self.pages.find(space, address) {
+                let piece = Piece {
+                    before: None,
+                    after: None,
+                    cpu: cpu as u32,
+                    op: Op::Read,
+                    virtual_address: address,
+                    physical_address,
+                    size: 1,
+                    asked: clock,
+                    refill: 0,
+                };
+                self.hierarchy.prefetch_overlapping(&piece, clock);
+            }
             return 0;
         };
         let counts = &mut prefetches.counts[cpu];
@@ -376,7 +390,12 @@ impl Model<'_> {
         let physical = self
             .pages
             .translate(space, address, thread, cpu as u32, writes, clock >> 20)?;
+        let page = self.machine.page_bytes;
+        let beside = |number: Option<u64>| self.pages.find(space, number?.checked_mul(page)?);
+        let (before, after) = (beside((address / page).checked_sub(1)), beside(Some(address / page + 1)));
         let piece = Piece {
+            before,
+            after,
             cpu: cpu as u32,
             op,
             virtual_address: address,

@@ -169,6 +169,11 @@ impl Overlap {
         }
     }
 
+    /// A request that no piece makes.
+    pub fn request(&mut self, cpu: usize, done: u64) {
+        self.cpus[cpu].requests.push(done);
+    }
+
     /// How long the piece holds the cpu up that was asked for so.
     pub fn hold(&mut self, number: usize, op: Op, asked: u64, near: bool, latency: &Latency) -> Share {
         let takes = latency.sum();

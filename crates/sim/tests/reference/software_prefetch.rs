@@ -77,6 +77,8 @@ impl Hierarchy {
             now = under_way[0];
         }
         let piece = Piece {
+            before: None,
+            after: None,
             cpu,
             op: Op::Read,
             virtual_address,

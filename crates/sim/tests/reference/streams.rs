@@ -7,7 +7,11 @@ struct Stream {
     last: i64,
     /// 1 up, -1 down, 0 none.
     direction: i64,
+    walked: i64,
 }
+
+/// A line to bring: of the frame itself (0), or of that of the virtual page before (-1) or after (1).
+pub type Wanted = (i64, u64);
 
 pub struct Streams {
     limits: Prefetch,
@@ -27,10 +31,25 @@ impl Streams {
         self.list.retain(|stream| stream.frame != frame);
     }
 
-    /// A lookup of a line of a frame that has `lines`; the lines to bring, in their order.
-    pub fn see(&mut self, frame: u64, line: u64, lines: u64) -> Vec<u64> {
-        let line = line as i64;
-        let ahead = i64::from(self.limits.lines);
+    /// A lookup of a line of a frame that has `lines`; the lines to bring, in their order. `before` and `after` are the
+    /// frames of the virtual pages beside it.
+    pub fn see(&mut self, frame: u64, line: u64, lines: u64, before: Option<u64>, after: Option<u64>) -> Vec<Wanted> {
+        let (line, lines) = (line as i64, lines as i64);
+        let (most, longest) = (i64::from(self.limits.lines), i64::from(self.limits.step));
+        if self.limits.runs_on && !self.list.iter().any(|stream| stream.frame == frame) {
+            // A stream of the page beside this one goes on here, as if its line had been counted from here.
+            for (beside, direction) in [(before, 1), (after, -1)] {
+                let from = self.list.iter_mut().find(|stream| Some(stream.frame) == beside);
+                if let Some(stream) = from
+                    && stream.direction == direction
+                    && (line - (stream.last - direction * lines)).abs() <= longest
+                {
+                    stream.frame = frame;
+                    stream.last -= direction * lines;
+                    break;
+                }
+            }
+        }
         let known = self.list.iter().position(|stream| stream.frame == frame);
         let Some(known) = known else {
             if self.list.len() == self.limits.streams as usize {
@@ -40,6 +59,7 @@ impl Streams {
                 frame,
                 last: line,
                 direction: 0,
+                walked: 0,
             });
             return Vec::new();
         };
@@ -47,15 +67,19 @@ impl Streams {
         let step = line - stream.last;
         let mut wanted = Vec::new();
         if step != 0 {
-            let fits = step.abs() <= ahead && (stream.direction == 0 || stream.direction == step.signum());
+            let fits = step.abs() <= longest && (stream.direction == 0 || stream.direction == step.signum());
             stream.direction = if fits { step.signum() } else { 0 };
+            stream.walked = if fits { stream.walked + step.abs() } else { 0 };
             stream.last = line;
             if stream.direction != 0 {
+                let ahead = if self.limits.runs_on { most.min(2 * stream.walked) } else { most };
                 wanted = (1..=ahead).map(|distance| line + distance * stream.direction).collect();
             }
         }
         self.list.push(stream);
-        wanted.retain(|line| (0..lines as i64).contains(line));
-        wanted.into_iter().map(|line| line as u64).collect()
+        let place = |line: i64| (line.div_euclid(lines), line.rem_euclid(lines) as u64);
+        let reaches = if self.limits.runs_on { 1 } else { 0 };
+        let wanted = wanted.into_iter().map(place);
+        wanted.filter(|(page, _)| page.abs() <= reaches).collect()
     }
 }
