@@ -129,7 +129,9 @@ impl Streams {
             let step = step(stream, line, lines);
             (stream.direction == Some(direction) && step <= self.limits.step).then_some((at, step))
         };
-        let up = from(beside.before, Direction::Up, |stream, line, lines| lines - stream.last + line);
+        let up = from(beside.before, Direction::Up, |stream, line, lines| {
+            lines - stream.last + line
+        });
         let runs_on = up.or_else(|| {
             from(beside.after, Direction::Down, |stream, line, lines| {
                 lines - line + stream.last

@@ -94,8 +94,12 @@ pub fn chain(kind: Chain, rounds: u64) {
         Chain::Add => rounds!("add {value}, 3", value = inout(reg) word => word,),
         Chain::Load => rounds!("mov {value}, [{value}]", value = inout(reg) own => _,),
         Chain::Multiply => rounds!("imul {value}, {value}", value = inout(reg) word => word,),
-        Chain::FloatAdd => rounds!("addsd {value}, {other}", value = inout(xmm_reg) 1.0f64 => _, other = in(xmm_reg) 2.0f64,),
-        Chain::FloatMultiply => rounds!("mulsd {value}, {other}", value = inout(xmm_reg) 1.5f64 => _, other = in(xmm_reg) 1.0f64,),
+        Chain::FloatAdd => {
+            rounds!("addsd {value}, {other}", value = inout(xmm_reg) 1.0f64 => _, other = in(xmm_reg) 2.0f64,)
+        }
+        Chain::FloatMultiply => {
+            rounds!("mulsd {value}, {other}", value = inout(xmm_reg) 1.5f64 => _, other = in(xmm_reg) 1.0f64,)
+        }
         Chain::Locked => rounds!("lock add qword ptr [{at}], 1", at = in(reg) own,),
     }
     std::hint::black_box(word);

@@ -168,7 +168,11 @@ impl HostReport {
              are assumed",
             prefetch.lines,
             tenths(in_order),
-            if prefetch.runs_on { ", and not at a page's beginning" } else { "" },
+            if prefetch.runs_on {
+                ", and not at a page's beginning"
+            } else {
+                ""
+            },
             prefetch.step,
             prefetch.streams
         );

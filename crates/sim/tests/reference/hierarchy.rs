@@ -247,7 +247,10 @@ impl Hierarchy {
         };
         let bytes = u64::from(self.instances[instance].cache.line_bytes);
         let frame = piece.physical_address / self.page;
-        let (before, after) = (piece.before.map(|at| at / self.page), piece.after.map(|at| at / self.page));
+        let (before, after) = (
+            piece.before.map(|at| at / self.page),
+            piece.after.map(|at| at / self.page),
+        );
         let line = piece.physical_address % self.page / bytes;
         let wanted = streams.see(frame, line, self.page / bytes, before, after);
         for (page, line) in wanted {

@@ -392,7 +392,10 @@ impl Model<'_> {
             .translate(space, address, thread, cpu as u32, writes, clock >> 20)?;
         let page = self.machine.page_bytes;
         let beside = |number: Option<u64>| self.pages.find(space, number?.checked_mul(page)?);
-        let (before, after) = (beside((address / page).checked_sub(1)), beside(Some(address / page + 1)));
+        let (before, after) = (
+            beside((address / page).checked_sub(1)),
+            beside(Some(address / page + 1)),
+        );
         let piece = Piece {
             before,
             after,

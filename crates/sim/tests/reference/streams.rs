@@ -72,7 +72,11 @@ impl Streams {
             stream.walked = if fits { stream.walked + step.abs() } else { 0 };
             stream.last = line;
             if stream.direction != 0 {
-                let ahead = if self.limits.runs_on { most.min(2 * stream.walked) } else { most };
+                let ahead = if self.limits.runs_on {
+                    most.min(2 * stream.walked)
+                } else {
+                    most
+                };
                 wanted = (1..=ahead).map(|distance| line + distance * stream.direction).collect();
             }
         }
