@@ -220,7 +220,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__advise)
-            opts="-o -q -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --from --duration --window --windows --skip --fetches --prefetches --no-pcs --no-children --output --write-slots --annotate --budget --exact --keep --top --force --salvage --json --quiet --no-progress --help"
+            opts="-o -q -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --from --duration --window --windows --windows-seed --warm --skip --fetches --prefetches --no-pcs --no-children --output --write-slots --annotate --budget --exact --keep --top --force --salvage --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -279,6 +279,14 @@ _domicile() {
                     return 0
                     ;;
                 --windows)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --windows-seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --warm)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1034,7 +1042,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__record)
-            opts="-o -q -h --from --duration --window --windows --skip --fetches --prefetches --no-pcs --no-children --output --force --json --quiet --no-progress --help"
+            opts="-o -q -h --from --duration --window --windows --windows-seed --warm --skip --fetches --prefetches --no-pcs --no-children --output --force --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1053,6 +1061,14 @@ _domicile() {
                     return 0
                     ;;
                 --windows)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --windows-seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --warm)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

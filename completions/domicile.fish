@@ -97,6 +97,8 @@ complete -c domicile -n "__fish_domicile_using_subcommand record" -l from -d 'Re
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l duration -d 'Record for so long (60s, 5m, 500ms), from where recording begins; then end the program by SIGTERM, and by SIGKILL where that has not ended it after 5 seconds. Programs are slower while they are recorded' -r
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l window -d 'Record only N references (of each window)' -r
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l windows -d 'Record K windows, spread over the run' -r
+complete -c domicile -n "__fish_domicile_using_subcommand record" -l windows-seed -d 'Lay the windows elsewhere within the parts of the run that each stands for' -r
+complete -c domicile -n "__fish_domicile_using_subcommand record" -l warm -d 'Before each of several windows, warm caches and TLBs with so much of what the program touched last (2MiB); 0: leave them cold [default: 32 MiB; with advise, the machine\'s outermost cache]' -r
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l skip -d 'Pass over the first N references' -r
 complete -c domicile -n "__fish_domicile_using_subcommand record" -s o -l output -d 'The trace to write' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand record" -l fetches -d 'Record instruction fetches too'
@@ -221,6 +223,8 @@ complete -c domicile -n "__fish_domicile_using_subcommand advise" -l from -d 'Re
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l duration -d 'Record for so long (60s, 5m, 500ms), from where recording begins; then end the program by SIGTERM, and by SIGKILL where that has not ended it after 5 seconds. Programs are slower while they are recorded' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l window -d 'Record only N references (of each window)' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l windows -d 'Record K windows, spread over the run' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l windows-seed -d 'Lay the windows elsewhere within the parts of the run that each stands for' -r
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l warm -d 'Before each of several windows, warm caches and TLBs with so much of what the program touched last (2MiB); 0: leave them cold [default: 32 MiB; with advise, the machine\'s outermost cache]' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l skip -d 'Pass over the first N references' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -s o -l output -d 'Where to write the full result (JSON) [default: domicile-advice.json, or domicile-advice-2.json where that exists, and so on; none with --json]' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l write-slots -d 'Write the partition by cache slots that gains most, if any gains, for `domicile run --slots` and for `--slots`' -r -F
