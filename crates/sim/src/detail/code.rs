@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use trace::{Location, Module, Site};
 
 use super::Names;
+use crate::causes::{Addresses, Sources};
 use crate::structures::base;
 
 /// A line of the source, else a function, else a place in a file of code.
@@ -31,6 +32,7 @@ pub struct Code<'a> {
     locations: HashMap<(u32, u64), &'a Location>,
     /// By process and start.
     modules: BTreeMap<(u32, u64), &'a Module>,
+    sources: Sources<'a>,
 }
 
 impl<'a> Code<'a> {
@@ -43,7 +45,13 @@ impl<'a> Code<'a> {
                 .map(|location| ((location.process, location.pc), location))
                 .collect(),
             modules: modules.map(|module| ((module.process, module.start), module)).collect(),
+            sources: Sources::new(names.dependences),
         }
+    }
+
+    /// Where the addresses of the accesses of these sites come from.
+    pub fn addresses(&self, sites: &[u32]) -> Addresses {
+        self.sources.of(sites)
     }
 
     /// Where the instruction of a site is, as far as the program says.

@@ -8,7 +8,7 @@ use results::Misses;
 use super::code::{Code, Spot};
 use super::lines::Lines;
 use super::rows::{Row, Rows};
-use crate::causes::{Addresses, Causes, Evidence, Place, Sources, StructureEvidence, Sum};
+use crate::causes::{Addresses, Causes, Evidence, Place, StructureEvidence, Sum};
 use crate::clock::{Units, whole_ns};
 use crate::layout::Layout;
 use crate::structures::{StructureId, Structures};
@@ -25,13 +25,12 @@ struct Group {
     sum: Sum,
 }
 
-/// `sources`: where addresses come from. `refill`: what a miss of the TLB costs.
+/// `refill`: what a miss of the TLB costs.
 pub fn evidence(
     causes: Causes,
     lines: &Lines,
     code: &Code,
     structures: &Structures,
-    sources: &Sources,
     layout: &Layout,
     refill: Units,
     caches: impl Fn(Row) -> Vec<Misses>,
@@ -94,7 +93,7 @@ pub fn evidence(
             sum,
         } = &groups[group];
         let structure = ids.iter().position(|of| of == structure).unwrap_or_default();
-        let addresses = sources.of(sites);
+        let addresses = code.addresses(sites);
         let loaded_at = match addresses {
             Addresses::Loaded(from) => Some(code.spot(*space, from).in_short()),
             _ => None,

@@ -7,7 +7,6 @@ use super::code::Code;
 use super::evidence::evidence;
 use super::rows::Row;
 use super::{Detail, Names};
-use crate::causes::Sources;
 use crate::clock::{Units, whole_ns};
 use crate::counts::CLASSES;
 use crate::layout::Layout;
@@ -78,11 +77,8 @@ impl Detail {
                 outcome.source_lines = Some(lines.ranked(self.wanted.source_lines, &code, &self.structures, caches));
             }
             if let Some(causes) = self.causes.take() {
-                let sources = Sources::new(names.dependences);
                 let structures = &self.structures;
-                run.evidence = Some(evidence(
-                    causes, lines, &code, structures, &sources, layout, refill, caches,
-                ));
+                run.evidence = Some(evidence(causes, lines, &code, structures, layout, refill, caches));
             }
         }
     }
