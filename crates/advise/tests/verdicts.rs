@@ -57,7 +57,7 @@ fn the_verdict_blames_the_layout_where_threads_fight_over_lines() {
     };
     let accident = verdict(0.4, 0.1);
     assert!(
-        accident.contains("But 50.0% of the time that cpus work") && accident.contains("false sharing"),
+        accident.contains("50.0% of the time that cpus work") && accident.contains("false sharing"),
         "{accident}"
     );
     let shared = verdict(0.1, 0.4);
