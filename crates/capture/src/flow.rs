@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use trace::{Dependence, SiteId};
 
 use crate::block::{Blocks, Flow, Origin, REGISTERS};
+use crate::sampling::is_sample;
 use crate::wire;
 use crate::wire::record;
 
@@ -89,15 +90,13 @@ impl Thread {
     }
 }
 
-/// How many words of a slot are followed, if any. Which slot of several in a row it is has no period that a program could
-/// have too.
+/// How many words of a slot are followed, if any.
 fn followed(slot: u64) -> Option<usize> {
     if slot <= WHOLE {
         return Some(usize::MAX);
     }
-    let (one_in, sample) = if slot <= OFTEN { (4, SAMPLE) } else { (8, FEW) };
-    let chosen = ((slot / one_in).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % one_in;
-    (slot % one_in == chosen).then_some(sample)
+    let (one_in, sample) = if slot < OFTEN { (4, SAMPLE) } else { (8, FEW) };
+    is_sample(slot, one_in).then_some(sample)
 }
 
 /// A site, counted.

@@ -40,6 +40,7 @@ mod pace;
 mod process_tree;
 mod recorder;
 mod run;
+mod sampling;
 mod schedule;
 mod symbols;
 mod synchronization;

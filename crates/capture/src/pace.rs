@@ -22,11 +22,9 @@ const ONE_IN: u64 = 64;
 /// Of a short program the first slots are all there is.
 const FIRST: u64 = 16;
 
-/// Whether a slot is a sample. Which ones are has no period that a program could have too (Fibonacci hashing: Knuth, "The
-/// Art of Computer Programming", volume 3, section 6.4).
+/// Whether a slot is a sample.
 pub fn is_sample(slot: u64) -> bool {
-    let chosen = ((slot / ONE_IN).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % ONE_IN;
-    slot <= FIRST || slot % ONE_IN == chosen
+    slot <= FIRST || crate::sampling::is_sample(slot, ONE_IN)
 }
 
 /// A part of the state waits for another: so many clocks.

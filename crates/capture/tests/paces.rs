@@ -32,8 +32,8 @@ fn a_loop_takes_as_long_as_its_instructions_wait_for_each_other() {
     // Four instructions each (load and add in one, step, compare, jump); five for the copy; four for the list.
     let sum = pace(&trace, "numbers");
     assert!(
-        (0.5..1.1).contains(&sum),
-        "3 clocks of an addition over about 4 instructions: {sum}"
+        (0.3..1.1).contains(&sum),
+        "2 to 4 clocks of an addition over about 4 instructions: {sum}"
     );
     let copy = pace(&trace, "from");
     assert!(copy < 0.35, "a clock of the counter over about 5 instructions: {copy}");
