@@ -159,7 +159,7 @@ impl Engine {
                 if let Some(missed) = self.sharing(a, step, line) {
                     return missed;
                 }
-            } else if self.software_prefetch.is_some() || self.prefetchers.is_some() {
+            } else if self.software_prefetch.is_some() || self.prefetchers.is_some() || self.overlap.is_some() {
                 self.forgive(a, step, line, step.fills(a.reads));
             }
         }

@@ -253,6 +253,24 @@ fn prefetches_of_the_program_are_loads_that_nobody_waits_for() {
     run(&machine(10, 1, 8), &ahead(5)).time("local_stall", 601 - 311);
 }
 
+/// A line that a cpu asked for ahead of use, and that another wrote before it was looked up. The first lookup of it, a
+/// write that takes nothing in, comes to what was written; so the read after it finds nothing new to share.
+#[test]
+fn a_line_asked_for_ahead_and_lost_is_come_to_by_the_first_lookup() {
+    let mut machine = machine(10, 10, 8);
+    machine.cpus = 2;
+    machine.caches[0].allocate_on_write = false;
+    let mut program = Program::new(2);
+    program.push_at(0, 0, Op::Read, 0, 1);
+    program.push_at(0, 1, Op::Prefetch, 10 * LINE, 1);
+    program.push_at(1, 2, Op::Write, 10 * LINE, 64);
+    program.push_at(0, 3, Op::Write, 10 * LINE, 64);
+    program.push_at(0, 4, Op::Read, 10 * LINE, 8);
+    let outcome = both::run_recorded(&machine, &program, "page-coloring");
+    outcome.cache("L1", "false_sharing", 1);
+    outcome.cache("L1", "true_sharing", 0);
+}
+
 /// Programs whose sites wait for one another in some way.
 fn dependent(program: impl Strategy<Value = Program>) -> impl Strategy<Value = Program> {
     let on = vec((0..5u32, vec(0..5u32, 1..4)), 0..5);
