@@ -75,6 +75,31 @@ static ULong read_word(Addr at)
    return word;
 }
 
+/* Whether these words are the loop's, from anywhere in it. */
+static Bool is_of_loop(const struct Loop* loop, const ULong* words, UInt count)
+{
+   UInt begin, i;
+   for (begin = 0; begin < loop->words; begin++) {
+      for (i = 0; i < count && words[i] == loop->word[(begin + i) % loop->words]; i++)
+         ;
+      if (i == count)
+         return True;
+   }
+   return False;
+}
+
+/* Whether the turn ended in the loop in which the one before ended. Of a slot that has just begun there are too few
+   words to find a loop in: they only have to be of that one. */
+static Bool is_same_loop(const struct Loop* before, const struct Loop* now)
+{
+   UInt count;
+   const ULong* tail = ring_tail(REPEATED_WORDS, &count);
+   if (count < REPEATED_WORDS)
+      return is_of_loop(before, tail, count);
+   return now->words == before->words && now->words > 0 &&
+          VG_(memcmp)(now->word, before->word, now->words * sizeof now->word[0]) == 0;
+}
+
 /* The loop that the last words repeat, beginning with its lowest superblock; 0 words if they repeat none. */
 static void find_loop(struct Loop* loop)
 {
@@ -143,15 +168,12 @@ static void turn_ends(ThreadId tid)
 {
    struct Loop now, *before = &loops[tid];
    UInt i;
-   Bool same;
    find_loop(&now);
-   same = now.words == before->words && now.words > 0 &&
-          VG_(memcmp)(now.word, before->word, now.words * sizeof now.word[0]) == 0;
-   if (same) {
+   if (is_same_loop(before, &now)) {
       /* What a whole turn of its own left unchanged is not its own, though it writes there: a lock that is tried. */
-      for (i = 0; i < now.words; i++)
-         if (is_address(now.word[i]) && before->own[i])
-            before->own[i] = before->found[i] != read_word(now.word[i]);
+      for (i = 0; i < before->words; i++)
+         if (is_address(before->word[i]) && before->own[i])
+            before->own[i] = before->found[i] != read_word(before->word[i]);
       before->turns++;
       leave_values(before);
       return;
