@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 
 from building import Failed, call
 from measuring import start_up
@@ -16,6 +17,7 @@ class Predictor:
         self.machine = machine
         self.huge = self.traces / "huge-pages.toml"
         self.huge_made = False
+        self.one_at_a_time = threading.Lock()
 
     def predict(self, pair, commands, inputs, report=lambda text: None):
         times, results = {}, {}
@@ -44,12 +46,13 @@ class Predictor:
 
     def with_huge_pages(self):
         """The machine, all of its pages huge."""
-        if not self.huge_made:
-            shown = ["host"] if self.machine == "host" else ["show", self.machine]
-            said = call([self.domicile, "machine", *shown])
-            text, changed = re.subn(r"(?m)^page_bytes = \d+$", "page_bytes = 2097152", said)
-            if changed != 1:
-                raise Failed(f"{self.machine}: no page size to change")
-            self.huge.write_text(text)
-            self.huge_made = True
+        with self.one_at_a_time:
+            if not self.huge_made:
+                shown = ["host"] if self.machine == "host" else ["show", self.machine]
+                said = call([self.domicile, "machine", *shown])
+                text, changed = re.subn(r"(?m)^page_bytes = \d+$", "page_bytes = 2097152", said)
+                if changed != 1:
+                    raise Failed(f"{self.machine}: no page size to change")
+                self.huge.write_text(text)
+                self.huge_made = True
         return self.huge
