@@ -36,11 +36,20 @@ def measure(pair, commands, inputs, rounds, report=lambda text: None):
             raise Failed(f"{pair.name}: before and after print other results")
     # The start-up's median: its own noise would count twice in each round.
     before_off, after_off = (statistics.median(start_up(seconds, side, [0.0])) for side in ("before", "after"))
-    ratios = [(before - before_off) / (after - after_off) for before, after in zip(seconds["before"], seconds["after"])]
-    if min(ratios) <= 0:
-        raise Failed(f"{pair.name}: a run took no longer than its start-up")
+    ratios = [
+        ratio(before - before_off, after - after_off) for before, after in zip(seconds["before"], seconds["after"])
+    ]
     least, most = interval(ratios)
+    if not 0 < least <= most < math.inf:
+        raise Failed(f"{pair.name}: too many runs took no longer than their start-up: {seconds}")
     return {"ratio": statistics.median(ratios), "least": least, "most": most, "seconds": seconds}
+
+
+def ratio(before, after):
+    """A run that took no longer than its start-up is the shortest there is; its rank among the others still counts."""
+    if after <= 0:
+        return math.inf
+    return max(before, 0.0) / after
 
 
 def start_up(of, side, otherwise):
