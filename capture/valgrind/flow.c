@@ -7,6 +7,8 @@
      bits 16..31   a reference of the superblock that loads, counted from 1; 0: none
      bits 32..47   another, an earlier one; bits 48..63 a third
 
+   The address of a locked instruction's reference comes from that reference itself, too: that marks it (instrument.c).
+
    A value comes from all that it is computed of, and what is loaded comes from the load alone. Values that go through
    other registers (vectors, flags) or memory and leave the superblock there come from nothing. Of more than three loads
    the latest three count.

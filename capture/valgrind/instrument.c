@@ -183,6 +183,18 @@ static void saw_reference(UInt op, IRExpr* addr, Int size, IRExpr* guard, IRExpr
    }
 }
 
+/* The latest reference is carried out by a locked instruction, which waits for the one before. Its address is said to
+   come from itself, as no other's does. */
+static void saw_locked(void)
+{
+   ULong own, *address;
+   if (b.refs == 0)
+      return;
+   own = (ULong)b.refs;
+   address = &b.ref[b.refs - 1].address;
+   *address = (*address & 0xffff) | own << 16 | (*address >> 16) << 32;
+}
+
 /* A place where the superblock is left if `guard` (NULL: always). The first look numbers the exits;
    the second, which meets them in the same order, stores the cursor. */
 static void saw_exit(IRExpr* guard)
@@ -265,6 +277,7 @@ static void saw_statement(IRStmt* s, IRTypeEnv* types)
       if (cas->dataHi != NULL)
          size *= 2;
       saw_reference(OP_MODIFY, cas->addr, size, NULL, NULL);
+      saw_locked();
       break;
    }
    case Ist_LLSC:

@@ -6,6 +6,9 @@
 //! done for the beginning of some slots of the ring, and for all of the first few slots, so that what a program does only
 //! once is seen, too.
 //!
+//! A locked instruction waits for the one before it, whatever its address comes from ("Locked Instructions Have a Total
+//! Order", Intel's manual, volume 3, on memory ordering): that is written down like an address that comes from there.
+//!
 //! What a load brought more than [`RECENT`] instructions ago does not count: whoever needs it does not wait for it.
 
 use std::collections::HashMap;
@@ -72,6 +75,8 @@ struct Thread {
     instructions: u64,
     registers: [Loads; REGISTERS],
     stored: HashMap<u64, Loads>,
+    /// The latest locked instruction.
+    locked: Loads,
 }
 
 impl Thread {
@@ -176,11 +181,16 @@ impl Dependences {
         self.loaded.clear();
         let templates = blocks.templates(block);
         let flows = blocks.flows(block);
-        for ((template, flow), &address) in templates.iter().zip(flows).zip(addresses) {
+        for (place, ((template, flow), &address)) in templates.iter().zip(flows).zip(addresses).enumerate() {
             let mut brought = Loads::default();
             if address != wire::TAGGED {
-                self.reference(thread, template.site, flow);
+                let is_locked = flow.address.loads().any(|load| load == place);
+                self.reference(thread, template.site, flow, is_locked);
                 let now = thread.instructions;
+                if is_locked {
+                    thread.locked = Loads::default();
+                    thread.locked.add(template.site, now);
+                }
                 let whole = template.size == 8;
                 match template.op {
                     trace::Op::Read | trace::Op::Modify => {
@@ -218,13 +228,16 @@ impl Dependences {
         Some(())
     }
 
-    fn reference(&mut self, thread: &Thread, site: SiteId, flow: &Flow) {
+    fn reference(&mut self, thread: &Thread, site: SiteId, flow: &Flow, is_locked: bool) {
         let seen = self.seen.entry(site).or_default();
         seen.times = seen.times.saturating_add(1);
         if flow.address.is_nothing() {
             return;
         }
-        let from = thread.resolve(flow.address, &self.loaded);
+        let mut from = thread.resolve(flow.address, &self.loaded);
+        if is_locked {
+            from.add_all(&thread.locked);
+        }
         let mut waits = false;
         for &(load, at) in from.get() {
             if at + RECENT < thread.instructions {

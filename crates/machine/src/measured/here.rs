@@ -203,7 +203,7 @@ impl HostReport {
         let pace = processor.pace.instructions_per_clock;
         self.machine.core = Some(Core {
             instructions_per_clock: tenths(pace.unwrap_or(USUAL_PACE)).clamp(0.1, 64.0),
-            window: USUAL_WINDOW,
+            window: processor.window.unwrap_or(USUAL_WINDOW),
             outstanding: lines as u32,
             store_buffer: USUAL_STORE_BUFFER,
         });
@@ -212,16 +212,23 @@ impl HostReport {
             format!("{lines} lines on their way at once, by chains of loads"),
         );
         if let Some(pace) = pace {
-            let text = format!("{} in a loop that waits for nothing", tenths(pace));
+            let text = format!("{} in short loops that wait for nothing", tenths(pace));
             self.note_measured("core.instructions_per_clock", text);
+        }
+        if let Some(window) = processor.window {
+            let text = format!("{window} instructions under way while a load waits for memory");
+            self.note_measured("core.window", text);
         }
         self.notes.push(Note {
             trust: Trust::Assumed,
             about: "core".to_string(),
-            text: format!(
-                "{USUAL_WINDOW} instructions under way and {USUAL_STORE_BUFFER} stores that wait, as server processors have had \
-                 since 2015"
-            ),
+            text: match processor.window {
+                Some(_) => format!("{USUAL_STORE_BUFFER} stores that wait, as server processors have had since 2015"),
+                None => format!(
+                    "{USUAL_WINDOW} instructions under way and {USUAL_STORE_BUFFER} stores that wait, as server processors have \
+                     had since 2015"
+                ),
+            },
         });
         self.note_measured("clock_mhz", clock);
         self.note_measured("memory.bandwidth_gbps", bandwidth);

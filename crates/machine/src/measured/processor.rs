@@ -1,4 +1,4 @@
-//! How a cpu overlaps: how many lines it has on their way at once, how fast it walks through memory
+//! How a cpu overlaps: how many lines it has on their way at once and how many instructions under way, how fast it walks through memory
 //! in order, how many instructions it carries out in a clock, and how long a line takes from one cpu
 //! to another.
 //!
@@ -10,12 +10,15 @@ mod chains;
 mod pace;
 mod stream;
 mod transfer;
+mod window;
 
 use serde::{Deserialize, Serialize};
 
 use super::saved::Identity;
 use super::{Effort, Point, saved};
 use crate::host::HostReport;
+
+use chains::Room;
 
 pub use chains::Chains;
 pub use pace::Pace;
@@ -25,6 +28,8 @@ pub use transfer::Transfer;
 /// What was measured of one cpu, and between two.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Processor {
+    /// Instructions that are under way while a load waits for memory; none where that is not known.
+    pub window: Option<u32>,
     pub pace: Pace,
     /// Nanoseconds of a load from memory while 1, 2 ... 32 chains of loads are followed at once.
     pub chains: Vec<Chains>,
@@ -72,9 +77,11 @@ pub fn processor(host: &HostReport, effort: Effort, afresh: bool) -> Processor {
 
 /// Measures now, and keeps nothing.
 pub fn measure(host: &HostReport, effort: Effort) -> Processor {
+    let room = Room::new();
     Processor {
         pace: pace::pace(effort),
-        chains: chains::chains(effort),
+        chains: chains::chains(&room, effort),
+        window: window::window(&room, effort),
         stream: stream::stream(host.machine.cpus, effort),
         strides: stream::strides(effort),
         transfers: transfer::transfers(host, effort),
@@ -105,6 +112,7 @@ mod tests {
         let processor = Processor {
             pace: Pace::default(),
             chains: vec![chains(1, 100.0), chains(4, 26.0), chains(8, 20.0), chains(16, 25.0)],
+            window: None,
             stream: Stream::default(),
             strides: Vec::new(),
             transfers: Vec::new(),

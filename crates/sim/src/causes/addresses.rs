@@ -22,12 +22,17 @@ pub enum Addresses {
 }
 
 /// Which sites wait for which.
-pub struct Sources<'a>(Option<HashMap<u32, &'a [u32]>>);
+pub struct Sources(Option<HashMap<u32, Vec<u32>>>);
 
-impl<'a> Sources<'a> {
-    /// `None`: nothing is known.
-    pub fn new(dependences: Option<&'a [Dependence]>) -> Sources<'a> {
-        Sources(dependences.map(|all| all.iter().map(|of| (of.site, of.on.as_slice())).collect()))
+impl Sources {
+    /// `None`: nothing is known. What one update in place waits for in another is the order of locked instructions, and
+    /// brings it no address.
+    pub fn new(dependences: Option<&[Dependence]>, updates: impl Fn(u32) -> bool) -> Sources {
+        let of = |one: &Dependence| {
+            let on = one.on.iter().copied();
+            (one.site, on.filter(|&on| !(updates(one.site) && updates(on))).collect())
+        };
+        Sources(dependences.map(|all| all.iter().map(of).collect()))
     }
 
     /// Of a place with these sites: chased, if one of them is or has its addresses from one that is, else loaded, if one is.
@@ -36,7 +41,7 @@ impl<'a> Sources<'a> {
             return Addresses::Unknown;
         };
         // What else is read of a node comes with the pointer to it.
-        let sources = sites.iter().flat_map(|site| on.get(site).copied().unwrap_or_default());
+        let sources = sites.iter().filter_map(|site| on.get(site)).flatten();
         if sites.iter().chain(sources).any(|&site| is_chased(on, site)) {
             return Addresses::Chased;
         }
@@ -46,11 +51,11 @@ impl<'a> Sources<'a> {
 }
 
 /// Whether a site's addresses come, over other loads perhaps, from what it brought itself.
-fn is_chased(on: &HashMap<u32, &[u32]>, site: u32) -> bool {
+fn is_chased(on: &HashMap<u32, Vec<u32>>, site: u32) -> bool {
     let mut seen = HashSet::new();
     let mut next = vec![site];
     while let Some(at) = next.pop() {
-        for &from in on.get(&at).copied().unwrap_or_default() {
+        for &from in on.get(&at).into_iter().flatten() {
             if from == site {
                 return true;
             }
@@ -78,7 +83,7 @@ mod tests {
             dependence(3, &[4]),
             dependence(4, &[2]),
         ];
-        let sources = Sources::new(Some(&all));
+        let sources = Sources::new(Some(&all), |_| false);
         assert_eq!(sources.of(&[1]), Addresses::Chased);
         // A pointer to a pointer to the next node.
         assert_eq!(sources.of(&[9, 3]), Addresses::Chased);
@@ -87,11 +92,19 @@ mod tests {
     #[test]
     fn an_index_comes_from_another_load() {
         let all = [dependence(1, &[1]), dependence(2, &[1]), dependence(6, &[5])];
-        let sources = Sources::new(Some(&all));
+        let sources = Sources::new(Some(&all), |_| false);
         // The other fields of a node.
         assert_eq!(sources.of(&[2]), Addresses::Chased);
         assert_eq!(sources.of(&[6]), Addresses::Loaded(5));
         assert_eq!(sources.of(&[5]), Addresses::Computed);
-        assert_eq!(Sources::new(None).of(&[1]), Addresses::Unknown);
+        assert_eq!(Sources::new(None, |_| false).of(&[1]), Addresses::Unknown);
+    }
+    #[test]
+    fn the_order_of_locked_instructions_is_no_chain_of_pointers() {
+        let all = [dependence(1, &[1]), dependence(2, &[3]), dependence(3, &[3])];
+        let sources = Sources::new(Some(&all), |site| site < 3);
+        assert_eq!(sources.of(&[1]), Addresses::Computed);
+        // What it updates is found by another load.
+        assert_eq!(sources.of(&[2]), Addresses::Chased);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use trace::{Location, Module, Site};
+use trace::{Location, Module, Op, Site};
 
 use super::Names;
 use crate::causes::{Addresses, Sources};
@@ -32,7 +32,7 @@ pub struct Code<'a> {
     locations: HashMap<(u32, u64), &'a Location>,
     /// By process and start.
     modules: BTreeMap<(u32, u64), &'a Module>,
-    sources: Sources<'a>,
+    sources: Sources,
 }
 
 impl<'a> Code<'a> {
@@ -45,7 +45,9 @@ impl<'a> Code<'a> {
                 .map(|location| ((location.process, location.pc), location))
                 .collect(),
             modules: modules.map(|module| ((module.process, module.start), module)).collect(),
-            sources: Sources::new(names.dependences),
+            sources: Sources::new(names.dependences, |site| {
+                names.sites.get(site as usize).is_some_and(|site| site.op == Op::Modify)
+            }),
         }
     }
 

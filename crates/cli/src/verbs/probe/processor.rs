@@ -16,6 +16,12 @@ pub fn text(processor: &Processor, width: usize) -> String {
         ),
         width,
     );
+    if let Some(window) = processor.window {
+        text += &wrapped(
+            &format!("  It has about {window} instructions under way while a load waits."),
+            width,
+        );
+    }
     let strides = strides(processor);
     text += &format!("{HEADING}{}{HEADING:#}, each after the other\n", strides.title());
     text += &strides.text(width);
@@ -24,7 +30,7 @@ pub fn text(processor: &Processor, width: usize) -> String {
         processor.stream.one_cpu_gbps, processor.stream.all_cpus_gbps, processor.pace.clock_mhz
     );
     said += &match processor.pace.instructions_per_clock {
-        Some(each) => format!("; a loop that waits for nothing carries out {each:.1} instructions a clock."),
+        Some(each) => format!("; short loops that wait for nothing carry out {each:.1} instructions a clock."),
         None => ".".to_string(),
     };
     text += &wrapped(&said, width);

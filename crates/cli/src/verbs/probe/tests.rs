@@ -27,6 +27,7 @@ fn outcome(verdict: ColorVerdict, validated: Option<Validated>, reason: Option<&
             tlb_curve: vec![],
         },
         processor: Processor {
+            window: Some(320),
             pace: Pace {
                 clock_mhz: 3000.0,
                 instructions_per_clock: Some(4.2),

@@ -49,6 +49,7 @@ fn measured(curve: &[(u64, f64)]) -> Measured {
 
 fn processor() -> Processor {
     Processor {
+        window: Some(320),
         pace: Pace {
             clock_mhz: 3520.4,
             instructions_per_clock: Some(4.7),

@@ -25,14 +25,31 @@ const MOST: usize = 32;
 /// Loads of one chain in one trial: in all rounds of all trials a chain does not come to where the next one began.
 const LOADS: u64 = 600;
 
-pub fn chains(effort: Effort) -> Vec<Chains> {
-    let mut random = Random(0x5851_f42d_4c95_7f2d);
-    let ring = shuffled_pages(BYTES, 4096, &mut random);
-    let mut room = vec![0u32; (BYTES / 4) as usize];
-    link(&mut room, &ring);
+/// An area in which each place of a ring leads to the next.
+pub(super) struct Room {
+    pub places: Vec<u32>,
+    ring: Vec<u32>,
+}
+
+impl Room {
+    pub fn new() -> Room {
+        let mut random = Random(0x5851_f42d_4c95_7f2d);
+        let ring = shuffled_pages(BYTES, 4096, &mut random);
+        let mut places = vec![0u32; (BYTES / 4) as usize];
+        link(&mut places, &ring);
+        Room { places, ring }
+    }
+
+    /// Places far from each other on the ring.
+    pub fn apart<const N: usize>(&self) -> [u32; N] {
+        let apart = self.ring.len() / N;
+        std::array::from_fn(|chain| self.ring[chain * apart])
+    }
+}
+
+pub(super) fn chains(room: &Room, effort: Effort) -> Vec<Chains> {
     // Each trial goes on where the last one ended, so that it meets lines that have not been used.
-    let apart = ring.len() / MOST;
-    let mut at: [u32; MOST] = std::array::from_fn(|chain| ring[chain * apart]);
+    let mut at: [u32; MOST] = room.apart();
     let trials: [(u32, Walk); 10] = [
         (1, walk::<1>),
         (2, walk::<2>),
@@ -49,7 +66,7 @@ pub fn chains(effort: Effort) -> Vec<Chains> {
     for _ in 0..rounds(effort) {
         for ((count, walk), seen) in trials.iter().zip(&mut seen) {
             let begin = thread_time();
-            walk(&room, &mut at, LOADS);
+            walk(&room.places, &mut at, LOADS);
             let taken = thread_time() - begin;
             seen.push(taken.as_secs_f64() * 1e9 / (LOADS * u64::from(*count)) as f64);
         }

@@ -11,7 +11,7 @@ use super::{Effort, rounds};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
     pub clock_mhz: f64,
-    /// Instructions a clock of a loop of loads, additions and a branch; none where this processor's are not known.
+    /// Instructions a clock of short loops as compilers make them, which wait for nothing; none where this processor's are not known.
     pub instructions_per_clock: Option<f64>,
 }
 
@@ -51,11 +51,11 @@ fn chain(mut value: u64, steps: u64) -> u64 {
 /// Instructions in a second.
 #[cfg(target_arch = "x86_64")]
 fn instructions() -> Option<f64> {
-    const ROUNDS: u64 = 500_000;
+    const ROUNDS: u64 = 2000;
     let begin = thread_time();
-    sys::instructions::independent(ROUNDS);
+    let done = sys::instructions::short_loops(ROUNDS);
     let taken = (thread_time() - begin).as_secs_f64();
-    Some((ROUNDS * sys::instructions::IN_A_ROUND) as f64 / taken)
+    Some(done as f64 / taken)
 }
 
 #[cfg(not(target_arch = "x86_64"))]
