@@ -3,7 +3,7 @@
 
 mod workshop;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use trace::{Op, Trace};
 use workshop::{Bench, compile, record, stream};
@@ -94,6 +94,33 @@ fn lists_and_trees_wait_for_their_own_loads_and_arrays_for_none() {
     let (index, element): (Vec<&Load>, Vec<&Load>) = gather.iter().partition(|load| load.on.is_empty());
     assert_eq!((index.len(), element.len()), (1, 1));
     assert_eq!(element[0].on, [index[0].site]);
+}
+
+/// Locked instructions have one order; other updates in place have none.
+#[test]
+fn locked_instructions_wait_for_one_another() {
+    let bench = compile("spins", &["-pthread"]);
+    let (outcome, trace) = bench.record(&["takes"]);
+    assert_eq!(outcome.exit, capture::Exit::Code(0));
+    let dependences = trace.dependences().expect("the recorder knows");
+    let waits = |site: u32| dependences.iter().any(|one| one.site == site && one.on.contains(&site));
+    let mut updated: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
+    for thread in workshop::threads(&trace) {
+        for r in stream(&trace, thread).0 {
+            if r.op == Op::Modify {
+                updated.entry(r.site).or_default().insert(r.addr);
+            }
+        }
+    }
+    // The lock is one word that is tried again and again; what is computed meanwhile is many.
+    let (spun, others): (Vec<_>, Vec<_>) = updated.iter().partition(|(site, _)| waits(**site));
+    assert!(!spun.is_empty());
+    assert!(spun.iter().all(|(_, words)| words.len() == 1), "{spun:?}");
+    assert!(
+        others.iter().any(|(_, words)| words.len() == 1 << 16),
+        "{:?}",
+        others.len()
+    );
 }
 
 /// Where pointers are kept on the stack, they are followed there: by recursion, and without optimisation.
