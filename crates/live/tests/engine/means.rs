@@ -83,7 +83,9 @@ fn more_than_may_be_filled_is_refused_and_nothing_is_filled() {
 #[test]
 fn remapping_stays_within_its_budget_of_mappings() {
     let mut config = forced(Some(Placing::Remap), None);
-    config.mappings = sys::mappings::count().unwrap() + 200;
+    // Fewer than the pages need. (To count what there is and to add some would be wrong: what other tests have mapped
+    // by then may be gone when it matters.)
+    config.mappings = 500;
     let Some(mut engine) = open(config) else { return };
     let memory = Memory::alone(4 * MIB);
     memory.number();
