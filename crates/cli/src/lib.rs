@@ -12,7 +12,6 @@ mod console;
 mod destination;
 mod failure;
 mod kept;
-mod numbers;
 mod progress;
 mod shown;
 mod suggested;

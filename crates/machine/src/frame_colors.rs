@@ -89,7 +89,7 @@ impl Colors {
             return Err(not("not three numbers".to_string()));
         };
         let number = |text: &str, what: &str| {
-            let number = text.parse::<u64>();
+            let number = quantities::count(text);
             number.map_err(|_| not(format!("{what} {text:?} is no number")))
         };
         // What does not fit is out of every limit.
@@ -97,7 +97,7 @@ impl Colors {
         let colors = Colors {
             first_bit: small(number(first_bit, "the first bit")?),
             bits: small(number(bits, "the number of bits")?),
-            color_bytes: number(bytes, "the bytes of a color")?,
+            color_bytes: quantities::bytes(bytes).map_err(|wrong| not(format!("the bytes of a color: {wrong}")))?,
             cache: "forced".to_string(),
             source: ColorSource::Forced,
         };
@@ -145,6 +145,7 @@ mod tests {
     #[test]
     fn forced_colors_are_what_was_asked_for() {
         let colors = Colors::forced("12:4:65536").unwrap();
+        assert_eq!(Colors::forced("12:4:64KiB"), Ok(colors.clone()));
         let said = (colors.first_bit, colors.bits, colors.color_bytes, colors.source);
         assert_eq!(said, (12, 4, 65536, ColorSource::Forced));
         assert_eq!((colors.count(), colors.ways()), (16, 16));
@@ -162,7 +163,7 @@ mod tests {
             ("12:4:65536:1", "not three numbers"),
             ("12:x:65536", "the number of bits \"x\" is no number"),
             ("-1:4:65536", "no number"),
-            ("12:4:99999999999999999999", "no number"),
+            ("12:4:99999999999999999999", "is too large"),
             ("11:4:65536", "from bit 12 to bit 51"),
             ("37:16:65536", "not 16 from bit 37 on"),
             ("18446744073709551615:4:65536", "from bit 12"),

@@ -132,6 +132,10 @@ fn random_colors_repeat_with_the_seed_and_use_every_color() {
     let first = colors("random", &["random.seed=5"], &pages);
     assert_eq!(first, colors("random", &["random.seed=5"], &pages));
     assert_ne!(first, colors("random", &["random.seed=6"], &pages));
+    assert_eq!(
+        colors("random", &["random.seed=1e3"], &pages),
+        colors("random", &["random.seed=1000"], &pages)
+    );
     for color in 0..4 {
         let share = first.iter().filter(|&&c| c == color).count();
         assert!(

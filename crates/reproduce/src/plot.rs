@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::reproduce::{Section, block_bytes};
+use crate::reproduce::Section;
 
 /// Pixels of one curve's panel, and the room around its axes.
 const WIDTH: f64 = 340.0;
@@ -51,7 +51,13 @@ type Point<'s> = (f64, f64, &'s str);
 fn points<'s>(section: &'s Section, row: &str) -> Vec<Point<'s>> {
     let lines = section.lines.iter().filter(|line| line.row == row);
     let mut points: Vec<_> = lines
-        .filter_map(|line| Some((block_bytes(&line.column)? as f64, line.value?, line.column.as_str())))
+        .filter_map(|line| {
+            Some((
+                quantities::bytes(&line.column).ok()? as f64,
+                line.value?,
+                line.column.as_str(),
+            ))
+        })
         .collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     points

@@ -276,8 +276,7 @@ impl<'a> Reproduction<'a> {
         for row in &item.rows {
             let n = self.size(&row.job, cache);
             let ready = |column: &String| -> Result<Program, ReproduceError> {
-                let bytes =
-                    block_bytes(column).ok_or_else(|| ReproduceError::Host(format!("`{column}` is no size")))?;
+                let bytes = quantities::bytes(column).map_err(ReproduceError::Host)?;
                 let arguments = filled(
                     &row.job.arguments,
                     &[("n", n), ("block", bytes), ("plane", plane(cache))],
@@ -394,14 +393,4 @@ pub(crate) fn rounds_in_words(rounds: usize) -> String {
         1 => "one round".to_string(),
         rounds => format!("the median of {rounds} rounds, in turn"),
     }
-}
-
-/// `128K` and `8M`, in bytes.
-pub fn block_bytes(text: &str) -> Option<u64> {
-    let (digits, shift) = match text.as_bytes().last()? {
-        b'K' => (&text[..text.len() - 1], 10),
-        b'M' => (&text[..text.len() - 1], 20),
-        _ => (text, 0),
-    };
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }

@@ -11,7 +11,7 @@ use sys::memory::{Area, Size};
 use crate::error::ReproduceError;
 use crate::line::{Line, Ours};
 use crate::paper::Item;
-use crate::reproduce::{Reproduction, Section, block_bytes, rounds_in_words};
+use crate::reproduce::{Reproduction, Section, rounds_in_words};
 use crate::times::median;
 use crate::watch::Step;
 
@@ -150,7 +150,11 @@ impl Reproduction<'_> {
     pub(crate) fn slot_cost(&mut self, item: &Item, section: &mut Section) -> Result<(), ReproduceError> {
         let rounds = self.options.rounds.unwrap_or(if self.options.full { 21 } else { 5 });
         (self.watch)(Step::Measuring { what: &item.name });
-        let sizes: Vec<u64> = item.columns.iter().filter_map(|column| block_bytes(column)).collect();
+        let sizes: Vec<u64> = item
+            .columns
+            .iter()
+            .filter_map(|column| quantities::bytes(column).ok())
+            .collect();
         let cost = measure(&sizes, rounds)?;
         let mut rows = |name: &str, unit: &str, value: &dyn Fn(u64) -> Ours| {
             let paper = item.rows.iter().find(|row| row.name == name);

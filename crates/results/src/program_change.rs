@@ -219,8 +219,11 @@ fn groups(text: &str) -> Result<Value, NotAChange> {
 
 fn number(key: &str, text: &str) -> Result<u64, NotAChange> {
     let text = text.trim();
-    text.parse()
-        .map_err(|_| NotAChange(format!("`{key}={text}`: write a whole number, in bytes or elements")))
+    let read = match key {
+        "columns" => quantities::count(text),
+        _ => quantities::bytes(text),
+    };
+    read.map_err(|wrong| NotAChange(format!("`{key}={text}`: {wrong}")))
 }
 
 #[cfg(test)]
@@ -278,6 +281,19 @@ mod tests {
         );
         let json = serde_json::to_string(&every_kind()[7]).expect("it is written");
         assert_eq!(json, r#"{"kind":"huge-pages"}"#);
+    }
+
+    #[test]
+    fn numbers_of_changes_have_units() {
+        let read = |text: &str| text.parse::<ProgramChange>().expect("a change").to_string();
+        assert_eq!(read("tile,bytes=1MiB,data=a"), "tile,bytes=1048576,data=a");
+        assert_eq!(
+            read("pad,row_bytes=4K,pad_bytes=64,data=a"),
+            "pad,row_bytes=4096,pad_bytes=64,data=a"
+        );
+        // Columns are counted, bytes are not.
+        let columns = read("transpose,element_bytes=8,columns=1K,data=a");
+        assert_eq!(columns, "transpose,element_bytes=8,columns=1000,data=a");
     }
 
     #[test]

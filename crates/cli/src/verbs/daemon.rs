@@ -18,7 +18,6 @@ use tracing_subscriber::filter::LevelFilter;
 use super::Done;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::numbers;
 
 /// Columns that the names of facts take.
 const NAMES: usize = 11;
@@ -109,7 +108,7 @@ impl FromStr for Amount {
             let percent = percent.parse().ok().filter(|percent| (1..=100).contains(percent));
             return percent.map(Amount::Percent).ok_or_else(wrong);
         }
-        numbers::bytes(text).map(Amount::Bytes).map_err(|_| wrong())
+        quantities::bytes(text).map(Amount::Bytes).map_err(|_| wrong())
     }
 }
 

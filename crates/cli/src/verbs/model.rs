@@ -10,7 +10,6 @@ use policy::slots::Plan;
 
 use super::machine::load;
 use crate::failure::Failure;
-use crate::numbers;
 use crate::suggested;
 
 /// Whether a policy, or a part of it, gives cache slots their colors.
@@ -46,11 +45,11 @@ pub struct Model {
     pub slots: Option<PathBuf>,
 
     /// Give the machine this many cpus
-    #[arg(long, value_name = "N", value_parser = numbers::small_in(1..=u32::MAX))]
+    #[arg(long, value_name = "N", value_parser = quantities::small_in(1..=u32::MAX))]
     pub cpus: Option<u32>,
 
     /// Seed of everything that is random in the simulation
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = numbers::count)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantities::count)]
     pub seed: u64,
 
     /// How threads are replayed against each other
@@ -67,7 +66,7 @@ pub struct Model {
     pub to_phase: Option<String>,
 
     /// What the code of a barrier takes of each thread: nanoseconds, or such as 2us
-    #[arg(long, value_name = "NS", default_value_t = 0, value_parser = numbers::nanoseconds)]
+    #[arg(long, value_name = "NS", default_value_t = 0, value_parser = quantities::nanoseconds)]
     pub barrier_ns: u32,
 }
 

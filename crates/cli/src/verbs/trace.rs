@@ -12,7 +12,6 @@ use trace::{Event, Info, Item, Op, Ref};
 use super::Done;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::numbers;
 use crate::progress;
 
 /// Look into a trace
@@ -28,7 +27,7 @@ pub enum Trace {
         #[command(flatten)]
         source: Source,
         /// Stop after so many references
-        #[arg(long, value_name = "N", value_parser = numbers::count)]
+        #[arg(long, value_name = "N", value_parser = quantities::count)]
         limit: Option<u64>,
     },
 }

@@ -290,27 +290,13 @@ impl Lines<'_> {
     fn bytes(&self, raw: &Spanned<RawBytes>, least: u64, key: impl Fn() -> String) -> Result<u64, PlanError> {
         let (bytes, found) = match raw.get_ref() {
             RawBytes::Number(number) => (u64::try_from(*number).ok(), number.to_string()),
-            RawBytes::Text(text) => (size(text), quoted(text)),
+            RawBytes::Text(text) => (quantities::bytes(text).ok(), quoted(text)),
         };
         bytes.filter(|&bytes| bytes >= least).ok_or_else(|| {
             let allowed = format!("a number of bytes from {least}, or a size such as \"256 KiB\" (B, KiB, MiB, GiB)");
             self.fault(raw.span().start, key(), found, allowed)
         })
     }
-}
-
-/// `256 KiB` in bytes.
-fn size(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let shift = match text[digits..].trim() {
-        "" | "B" => 0,
-        "KiB" => 10,
-        "MiB" => 20,
-        "GiB" => 30,
-        _ => return None,
-    };
-    text[..digits].parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 fn quoted(text: &str) -> String {

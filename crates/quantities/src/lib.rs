@@ -1,4 +1,4 @@
-//! Numbers of the command line, as people write them: `100M`, `1e9`, `2GiB`, `500ms`.
+//! Numbers, sizes and times as people write them on a command line or into a file: `100M`, `1e9`, `2GiB`, `500ms`.
 //!
 //! Counts have units of 1000 (K, M, G, T), sizes those of 1024 (K or KiB, and so on). All of them may have a fraction and
 //! an exponent, and must come out whole: nothing is rounded.
