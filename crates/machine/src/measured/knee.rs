@@ -35,6 +35,20 @@ pub fn capacity(curve: &[Point], private: u64) -> Knee {
     }
 }
 
+/// Working sets, in whole pages, between the last that is still inside and the first that is not: each an eighth larger
+/// than the one before, at most. None where the curve does not rise.
+pub fn close_by(curve: &[Point], private: u64, page_bytes: u64) -> Vec<u64> {
+    let inside = capacity(curve, private).bytes;
+    let Some(outside) = curve.iter().map(|point| point.bytes).find(|&bytes| bytes > inside) else {
+        return Vec::new();
+    };
+    let step = (inside / 8).next_multiple_of(page_bytes).max(page_bytes);
+    (1..)
+        .map(|steps| inside + steps * step)
+        .take_while(|&bytes| bytes < outside)
+        .collect()
+}
+
 /// What this process gets of each level, the innermost first, given the bytes that each is said to
 /// have: for each the knee of the part of the curve that ends well within the next level.
 pub fn levels(curve: &[Point], described: &[u64]) -> Vec<Knee> {
@@ -110,6 +124,18 @@ mod tests {
             (128 * M, 100.0),
         ]);
         assert_eq!(capacity(&curve, 512 * K).bytes, 4 * M);
+    }
+
+    #[test]
+    fn the_end_of_a_level_is_looked_at_closely() {
+        let mut points = vec![(M, 14.0), (4 * M, 16.0), (6 * M, 17.0), (9 * M, 88.0), (32 * M, 90.0)];
+        let between = close_by(&curve(&points), 512 * K, 4 * K);
+        assert_eq!(between, [6912 * K, 7680 * K, 8448 * K]);
+        points.splice(3..3, [(between[0], 17.0), (between[1], 18.0), (between[2], 60.0)]);
+        assert_eq!(capacity(&curve(&points), 512 * K).bytes, 7680 * K);
+        // A flat curve ends nowhere, and neighbouring pages have none between them.
+        assert!(close_by(&curve(&[(M, 14.0), (2 * M, 14.0)]), 512 * K, 4 * K).is_empty());
+        assert!(close_by(&curve(&[(4 * K, 1.0), (8 * K, 9.0)]), 0, 4 * K).is_empty());
     }
 
     #[test]

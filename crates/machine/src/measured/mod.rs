@@ -153,11 +153,11 @@ impl Measured {
 /// Measures now, and keeps nothing.
 pub fn measure(effort: Effort) -> Measured {
     let described = Described::of_this_machine();
-    let curve = chase::lines(
-        &sizes(described.innermost, described.largest, effort),
-        described.page_bytes,
-        effort,
-    );
+    let lines = |sizes: &[u64]| chase::lines(sizes, described.page_bytes, effort);
+    let mut curve = lines(&sizes(described.innermost, described.largest, effort));
+    // Where the last level ends is looked at more closely: most figures of a program hang on it.
+    curve.extend(lines(&knee::close_by(&curve, described.private, described.page_bytes)));
+    curve.sort_by_key(|point| point.bytes);
     let capacity = knee::capacity(&curve, described.private);
     let tlb_curve = chase::pages(described.page_bytes, effort);
     let reach = knee::reach(&tlb_curve, capacity.inside_ns);
