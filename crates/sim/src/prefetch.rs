@@ -321,7 +321,11 @@ impl Engine {
                 self.forgive(&a, &step, a.line(&step), true);
             }
             match self.coherent {
-                true => self.fill::<true>(&a, outer - first, &step, false),
+                true => {
+                    // A cache further out may have the line, and its miss no class yet: what hits nearer is seen too.
+                    let waits = self.classes && self.undecided(&a);
+                    self.fill::<true>(&a, outer - first, &step, waits);
+                }
                 false => self.fill::<false>(&a, outer - first, &step, false),
             }
         }

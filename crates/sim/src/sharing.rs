@@ -295,6 +295,12 @@ impl Records {
         })
     }
 
+    /// Whether a miss of an instance on the core's path is still undecided.
+    pub fn waits(&mut self, block: u32, core: u32) -> bool {
+        let undecided = |record: &Record| record.pending != NONE && record.of.serves(core);
+        self.of(block).iter().any(undecided)
+    }
+
     /// A core accesses words: misses of instances on its path that turn out essential are
     /// appended to `essential`, the latest record's first, and their records end. Returns whether
     /// some are still undecided.

@@ -39,6 +39,12 @@ impl Engine {
         waits
     }
 
+    /// Whether a sharing miss of an instance on the core's path has no class yet, in the block of the piece.
+    pub fn undecided(&mut self, a: &Access) -> bool {
+        let block = self.block(a);
+        self.directory.has_records(block) && self.directory.records.waits(block, a.core)
+    }
+
     /// An instance takes a line ahead of use, with all that others wrote; or it misses a line that it never looked up: it
     /// may have held it all the same, ahead of use, and lost it. In both cases losing it before is no matter any more.
     /// `takes`: it holds the line afterwards.

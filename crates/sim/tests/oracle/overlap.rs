@@ -271,6 +271,31 @@ fn a_line_asked_for_ahead_and_lost_is_come_to_by_the_first_lookup() {
     outcome.cache("L1", "true_sharing", 0);
 }
 
+/// A line that the outer cache took back, and that a prefetch brings nearer: the read that then hits there needs the word
+/// that another cpu wrote, so taking it back was essential.
+#[test]
+fn a_line_brought_nearer_by_a_prefetch_shows_what_it_was_taken_back_for() {
+    let mut machine = machine(10, 10, 8);
+    machine.cpus = 2;
+    let outer = machine.caches[0].clone();
+    machine.caches[0].bytes = 2 * 16;
+    (machine.caches[0].ways, machine.caches[0].line_bytes) = (1, 16);
+    machine.caches.push(machine::Cache {
+        name: "L2".into(),
+        level: 2,
+        ..outer
+    });
+    let mut program = Program::new(2);
+    program.push_at(0, 1, Op::Read, 0, 8);
+    program.push_at(1, 2, Op::Write, 20, 1);
+    program.push_at(0, 1, Op::Read, 0, 8);
+    program.push_at(0, 3, Op::Prefetch, 16, 1);
+    program.push_at(0, 3, Op::Read, 16, 16);
+    let outcome = both::run_recorded(&machine, &program, "page-coloring");
+    outcome.cache("L2", "true_sharing", 1);
+    outcome.cache("L2", "false_sharing", 0);
+}
+
 /// Programs whose sites wait for one another in some way.
 fn dependent(program: impl Strategy<Value = Program>) -> impl Strategy<Value = Program> {
     let on = vec((0..5u32, vec(0..5u32, 1..4)), 0..5);
