@@ -231,7 +231,7 @@ _domicile() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "page-coloring bin-hopping random cdpc slots first-touch round-robin order" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "page-coloring bin-hopping random cdpc slots first-touch round-robin migrate replicate migrate-replicate order" -- "${cur}"))
                     return 0
                     ;;
                 --set)
@@ -1205,7 +1205,7 @@ _domicile() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "page-coloring bin-hopping random cdpc slots first-touch round-robin order" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "page-coloring bin-hopping random cdpc slots first-touch round-robin migrate replicate migrate-replicate order" -- "${cur}"))
                     return 0
                     ;;
                 --set)

@@ -163,6 +163,9 @@ cdpc\t''
 slots\t''
 first-touch\t''
 round-robin\t''
+migrate\t''
+replicate\t''
+migrate-replicate\t''
 order\t''"
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l set -d 'Set a parameter of a policy, as in random.seed=7; can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l slots -d 'A plan of cache slots (TOML, as `advise --write-slots` writes it) for policy `slots`, in the place of what the program itself says of slots' -r -F
@@ -209,6 +212,9 @@ cdpc\t''
 slots\t''
 first-touch\t''
 round-robin\t''
+migrate\t''
+replicate\t''
+migrate-replicate\t''
 order\t''"
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l set -d 'Set a parameter of a policy, as in random.seed=7; can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l slots -d 'A plan of cache slots (TOML, as `advise --write-slots` writes it) for policy `slots`, in the place of what the program itself says of slots' -r -F

@@ -6,6 +6,9 @@ use policy::{Kind, Name};
 /// The policy that runs marked work in another order, and that of cache slots.
 pub const ORDER: &str = "order";
 pub const SLOTS: &str = "slots";
+/// Policies that move pages between nodes while a program runs: simulated where they are named, because nothing carries
+/// them out on a real machine yet, and an advice should be one that can be followed.
+const MOVING: [&str; 3] = ["migrate", "replicate", "migrate-replicate"];
 
 /// What is simulated where nobody names policies.
 pub struct Candidates {
@@ -14,13 +17,14 @@ pub struct Candidates {
     pub baseline: &'static str,
 }
 
-/// All policies that can make a difference on the machine: colors where there is more than one, homes where there are
+/// All policies that can make a difference on the machine and place pages once: colors where there is more than one, homes where there are
 /// several nodes, and each of the ones with each of the others. Where work is marked, it is put in order on the baseline's
 /// placement too. Where slots are described, by the program or a plan, they are given.
 pub fn candidates(machine: &Machine, marked: bool, described: bool) -> Candidates {
     let of_kind = |kind: Kind| {
         let entries = policy::registry().iter().filter(move |entry| entry.kind == kind);
         let names = entries.map(|entry| entry.name);
+        let names = names.filter(|name| !MOVING.contains(name));
         names.filter(|name| described || *name != SLOTS).collect::<Vec<_>>()
     };
     let of_kind_if = |kind, choice: bool| if choice { of_kind(kind) } else { Vec::new() };

@@ -1,4 +1,11 @@
 //! Policies that choose a page's home: the node whose memory holds it.
 
+mod counters;
 pub mod first_touch;
+pub mod migrate;
+pub mod migrate_replicate;
+mod on_misses;
+pub mod params;
+pub mod replicate;
 pub mod round_robin;
+mod tree;

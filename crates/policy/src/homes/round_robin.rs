@@ -7,11 +7,16 @@ pub struct RoundRobin {
     next: u64,
 }
 
+impl RoundRobin {
+    /// `start`: the node of the first page that is touched.
+    pub fn from(start: u64) -> RoundRobin {
+        RoundRobin { next: start }
+    }
+}
+
 /// `start`: the node of the first page that is touched.
 pub fn build(settings: &Settings) -> Result<Box<dyn Policy>, PolicyError> {
-    Ok(Box::new(RoundRobin {
-        next: settings.integer("start"),
-    }))
+    Ok(Box::new(RoundRobin::from(settings.integer("start"))))
 }
 
 impl Policy for RoundRobin {
