@@ -15,6 +15,7 @@ mod dynamic;
 mod engine;
 mod exactness;
 mod hints;
+mod homes;
 mod machines;
 mod overlap;
 mod peers;

@@ -193,7 +193,8 @@ impl Hierarchy {
     }
 
     /// Carries out one piece; what the cpu waits for caches and memory, and for the translation.
-    pub fn piece(&mut self, piece: &Piece) -> (Wait, u64) {
+    /// Also whether it reached memory or a dirty remote cache.
+    pub fn piece(&mut self, piece: &Piece) -> (Wait, u64, bool) {
         let path = match piece.op {
             Op::Fetch => self.fetch_paths[piece.cpu as usize].clone(),
             _ => self.data_paths[piece.cpu as usize].clone(),
@@ -214,13 +215,15 @@ impl Hierarchy {
         }
         let piece = &piece;
         self.looked_up.clear();
+        self.memory.reached = false;
         let wait = self.walk(piece, &path, true);
+        let reached = self.memory.reached;
         for (instance, takes) in std::mem::take(&mut self.looked_up) {
             if takes {
                 self.prefetch(piece, &path, instance);
             }
         }
-        (wait, self.tlb)
+        (wait, self.tlb, reached)
     }
 
     /// A frame holds its page no more.

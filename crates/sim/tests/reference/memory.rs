@@ -31,6 +31,8 @@ pub struct Memory {
     pub occupied: [u64; 3],
     frame_bytes_per_node: u64,
     pub served: Vec<Served>,
+    /// Whether memory, or another cpu's cache over its bus, has served what a cpu waits for.
+    pub reached: bool,
 }
 
 impl Memory {
@@ -77,6 +79,7 @@ impl Memory {
             overlaps: machine.core.is_some(),
             frame_bytes_per_node: frames * machine.page_bytes,
             served: vec![Served::default(); machine.cpus as usize],
+            reached: false,
         }
     }
 
@@ -108,6 +111,7 @@ impl Memory {
         let queued = self.occupy(piece.physical_address, piece.asked, 0, self.transfer);
         let from = (u64::from(piece.cpu) * self.nodes / self.cpus) as usize;
         let to = self.home(piece.physical_address);
+        self.reached |= waits;
         let stall = if waits { queued + self.latencies[from][to] } else { 0 };
         let served = &mut self.served[piece.cpu as usize];
         if from == to {
@@ -125,6 +129,7 @@ impl Memory {
     pub fn supply(&mut self, piece: &Piece, wait: &mut Wait) {
         let queued = self.occupy(piece.physical_address, piece.asked, 0, self.transfer);
         self.served[piece.cpu as usize].remote += 1;
+        self.reached = true;
         wait.remote += queued + self.dirty_remote;
         wait.from = From::Remote;
     }

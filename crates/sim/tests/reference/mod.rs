@@ -9,6 +9,7 @@ pub mod cdpc;
 pub mod changes;
 pub mod classes;
 pub mod hierarchy;
+pub mod homes;
 pub mod instance;
 pub mod memory;
 pub mod outcome;
@@ -35,6 +36,7 @@ pub use program::{Item, Program};
 
 use changes::{Changes, Part};
 use hierarchy::{Hierarchy, Piece};
+use homes::{Moments, Seen};
 use instance::Counts;
 use pages::{OutOfFrames, Pages};
 use schedule::Schedule;
@@ -122,6 +124,12 @@ pub struct Counted {
 pub struct Outcome {
     pub cpus: Vec<CpuResult>,
     pub pages: u64,
+    /// The most frames in use at once.
+    pub pages_max: u64,
+    /// Pages moved to another node, copied, collapsed.
+    pub moved: u64,
+    pub copied: u64,
+    pub collapsed: u64,
     pub wall: u64,
     /// References, time and misses of each window of the trace, where they are counted.
     pub windows: Option<Vec<(u64, u64, Vec<u64>)>>,
@@ -143,6 +151,11 @@ pub struct Model<'a> {
     clocks_period: u64,
     cut: u64,
     cpus: Vec<CpuResult>,
+    moments: Moments,
+    /// Pages moved to another node, copied and collapsed.
+    moved: u64,
+    copied: u64,
+    collapsed: u64,
 }
 
 /// Simulates a program on a machine under one policy.
@@ -161,6 +174,10 @@ pub fn simulate(
     });
     let innermost = machine.caches.iter().filter(|cache| cache.level == 1);
     let mut model = Model {
+        moments: Moments::new(policy.interest(), machine.cpus),
+        moved: 0,
+        copied: 0,
+        collapsed: 0,
         machine,
         program,
         hierarchy: Hierarchy::new(
@@ -267,7 +284,7 @@ impl Model<'_> {
         let space = self.program.spaces[thread as usize];
         let page = self.translated(space, address, part.huge);
         let Some(prefetches) = &mut self.hierarchy.software_prefetch else {
-            if let Some(physical_address) = self.pages.find(space, address) {
+            if let Some(physical_address) = self.pages.find(space, address, cpu as u32) {
                 let piece = Piece {
                     before: None,
                     after: None,
@@ -289,7 +306,7 @@ impl Model<'_> {
             counts.dropped_tlb += 1;
             return 0;
         }
-        let Some(physical) = self.pages.find(space, address) else {
+        let Some(physical) = self.pages.find(space, address, cpu as u32) else {
             counts.dropped_unmapped += 1;
             return 0;
         };
@@ -326,7 +343,7 @@ impl Model<'_> {
             }
             Item::Event(event) => {
                 self.changes.event(self.program.spaces[thread as usize], event);
-                Ok(self.slots(cpu, thread, event))
+                Ok(self.slots(cpu, thread, event, clock))
             }
             Item::Ref {
                 op,
@@ -380,18 +397,29 @@ impl Model<'_> {
         let space = self.program.spaces[thread as usize];
         let (address, size) = (part.from, part.bytes);
         let page = self.translated(space, address, part.huge);
-        let mut refill = 0;
+        let (mut refill, mut tlb_missed) = (0, false);
         if let Some(tlb) = self.tlbs.get_mut(cpu)
             && !tlb.look_up(page)
         {
+            tlb_missed = true;
             refill = units(self.machine.tlb.as_ref().map_or(0.0, |tlb| tlb.refill_ns));
         }
         let writes = matches!(op, Op::Write | Op::Modify);
-        let physical = self
-            .pages
-            .translate(space, address, thread, cpu as u32, writes, clock >> 20)?;
+        let now = clock >> 20;
+        self.pages.translate(space, address, thread, cpu as u32, writes, now)?;
+        let number = address / self.machine.page_bytes;
+        let seen = Seen {
+            cpu,
+            thread,
+            page: Page { space, number },
+            write: writes,
+            fetch: op == Op::Fetch,
+        };
+        let acted = self.before(seen, clock + refill);
+        let clock = clock + acted;
+        let physical = self.pages.translate(space, address, thread, cpu as u32, writes, now)?;
         let page = self.machine.page_bytes;
-        let beside = |number: Option<u64>| self.pages.find(space, number?.checked_mul(page)?);
+        let beside = |number: Option<u64>| self.pages.find(space, number?.checked_mul(page)?, cpu as u32);
         let (before, after) = (
             beside((address / page).checked_sub(1)),
             beside(Some(address / page + 1)),
@@ -407,13 +435,15 @@ impl Model<'_> {
             asked: clock + refill,
             refill,
         };
-        let (wait, refill) = self.hierarchy.piece(&piece);
+        let (wait, refill, reached) = self.hierarchy.piece(&piece);
         let time = &mut self.cpus[cpu].time;
         time.tlb += refill;
         time.cache += wait.cache;
         time.local += wait.local;
         time.remote += wait.remote;
-        Ok(refill + wait.sum())
+        let took = refill + wait.sum();
+        let node = self.pages.node_of(physical);
+        Ok(acted + took + self.after(seen, tlb_missed, reached, node, clock + took))
     }
 
     /// What was counted since counting began; cpus have waited for the last.
@@ -476,6 +506,10 @@ impl Model<'_> {
             windows: windows.warmed.then(|| each.collect()),
             cpus: all.cpus,
             pages: self.pages.count(),
+            pages_max: self.pages.most_used(),
+            moved: self.moved,
+            copied: self.copied,
+            collapsed: self.collapsed,
             wall: all.ran.iter().copied().max().unwrap_or(0),
             occupied: all.occupied,
             knows_instructions: self.program.counts_instructions || self.program.has_fetches,

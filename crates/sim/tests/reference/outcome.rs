@@ -59,7 +59,16 @@ impl Outcome {
                 "data": data, "writebacks": writebacks, "upgrades": upgrades, "occupancy_percent": percent,
             });
         }
-        all["memory"]["pages"] = json!(self.pages);
+        let memory = [
+            ("pages", self.pages),
+            ("pages_max", self.pages_max),
+            ("migrations", self.moved),
+            ("replications", self.copied),
+            ("collapses", self.collapsed),
+        ];
+        for (name, count) in memory {
+            all["memory"][name] = json!(count);
+        }
         let total = |of: fn(&CpuResult) -> u64| self.cpus.iter().map(of).sum::<u64>();
         all["references"] = json!(total(|cpu| cpu.references));
         all["instructions"] = match self.knows_instructions {

@@ -15,7 +15,13 @@ pub struct Pages {
     limited: bool,
     frames_per_node: u64,
     used: HashSet<u64>,
+    /// The first copy of each page.
     table: HashMap<Page, u64>,
+    /// The frames of other copies.
+    replicas: HashMap<Page, Vec<u64>>,
+    /// Nodes that have become short of frames; the policy has yet to hear of it.
+    pub pressed: Vec<u64>,
+    most_used: usize,
     policy: Box<dyn Policy>,
 }
 
@@ -36,12 +42,50 @@ impl Pages {
             frames_per_node: if limit > 0 { limit } else { 1 << 24 },
             used: HashSet::new(),
             table: HashMap::new(),
+            replicas: HashMap::new(),
+            pressed: Vec::new(),
+            most_used: 0,
             policy,
         }
     }
 
     pub fn count(&self) -> u64 {
         self.table.len() as u64
+    }
+
+    /// The most frames that were in use at once.
+    pub fn most_used(&self) -> u64 {
+        self.most_used as u64
+    }
+
+    pub fn interest(&self) -> policy::Interest {
+        self.policy.interest()
+    }
+
+    pub fn node_of_cpu(&self, cpu: u32) -> u64 {
+        u64::from(cpu) * self.nodes / u64::from(self.cpus)
+    }
+
+    /// How many copies of a page there are; 0 before it is touched.
+    pub fn copies(&self, page: Page) -> usize {
+        match self.table.get(&page) {
+            None => 0,
+            Some(_) => 1 + self.replicas.get(&page).map_or(0, Vec::len),
+        }
+    }
+
+    /// The frame of the copy that cpus of a node use.
+    fn nearest(&self, page: Page, node: u64) -> Option<u64> {
+        let first = *self.table.get(&page)?;
+        let near = |frame: &u64| *frame / self.frames_per_node == node;
+        let replicas = self.replicas.get(&page).into_iter().flatten();
+        Some(
+            std::iter::once(&first)
+                .chain(replicas)
+                .copied()
+                .find(near)
+                .unwrap_or(first),
+        )
     }
 
     pub fn node_of(&self, physical_address: u64) -> u64 {
@@ -62,8 +106,8 @@ impl Pages {
             space,
             number: address / self.page_bytes,
         };
-        let frame = match self.table.get(&page) {
-            Some(frame) => *frame,
+        let frame = match self.nearest(page, self.node_of_cpu(cpu)) {
+            Some(frame) => frame,
             None => {
                 let touch = Touch {
                     page,
@@ -95,9 +139,9 @@ impl Pages {
     }
 
     /// The physical address, if the page has a frame.
-    pub fn find(&self, space: u32, address: u64) -> Option<u64> {
+    pub fn find(&self, space: u32, address: u64, cpu: u32) -> Option<u64> {
         let number = address / self.page_bytes;
-        let frame = self.table.get(&Page { space, number })?;
+        let frame = self.nearest(Page { space, number }, self.node_of_cpu(cpu))?;
         Some(frame * self.page_bytes + address % self.page_bytes)
     }
 
@@ -108,7 +152,7 @@ impl Pages {
         let node = u64::from(wish.node.unwrap_or(0)) % self.nodes;
         for node in (node..self.nodes).chain(0..node) {
             if let Some(frame) = self.free_on(node, color) {
-                self.used.insert(frame);
+                self.take(frame);
                 return Ok(frame);
             }
         }
@@ -124,42 +168,93 @@ impl Pages {
         })
     }
 
+    fn take(&mut self, frame: u64) {
+        let node = frame / self.frames_per_node;
+        let before = self.free(node);
+        self.used.insert(frame);
+        self.most_used = self.most_used.max(self.used.len());
+        let limit = self.policy.interest().pressure_frames;
+        if before >= limit && self.free(node) < limit {
+            self.pressed.push(node);
+        }
+    }
+
+    /// Free frames of a node, as the policy sees them.
+    pub fn free(&self, node: u64) -> u64 {
+        match self.limited {
+            true => self.range(node).filter(|frame| !self.used.contains(frame)).count() as u64,
+            false => u64::MAX,
+        }
+    }
+
     fn world(&self, now_ns: u64) -> World {
-        let free = |node| self.range(node).filter(|frame| !self.used.contains(frame)).count() as u64;
         World {
             page_bytes: self.page_bytes,
             colors: self.colors as u32,
             cpus: self.cpus,
             nodes: self.nodes as u32,
-            free_frames: (0..self.nodes)
-                .map(|node| if self.limited { free(node) } else { u64::MAX })
-                .collect(),
+            free_frames: (0..self.nodes).map(|node| self.free(node)).collect(),
             now_ns,
             caches: self.caches.clone(),
         }
     }
 
     /// What the policy answers to something that happened.
-    pub fn observe(&mut self, observation: &Observation) -> Vec<Action> {
-        let (world, mut actions) = (self.world(0), Vec::new());
-        if self.policy.interest().slots {
-            self.policy.observe(observation, &world, &mut actions);
-        }
+    pub fn observe(&mut self, observation: &Observation, now_ns: u64) -> Vec<Action> {
+        let (world, mut actions) = (self.world(now_ns), Vec::new());
+        self.policy.observe(observation, &world, &mut actions);
         actions
     }
 
-    /// Gives a page another frame on its node; the frame that it had, if it has another one now.
-    pub fn move_page(&mut self, page: Page, to: Placement) -> Option<u64> {
+    /// Gives a page that has one copy another frame; the frame that it had and the one that it has, if that changed.
+    pub fn move_page(&mut self, page: Page, to: Placement) -> Option<(u64, u64)> {
         let old = *self.table.get(&page)?;
         let color = to.color.map_or(old, u64::from) % self.colors;
-        if color == old % self.colors {
+        let node = to.node.map_or(old / self.frames_per_node, u64::from) % self.nodes;
+        if (node, color) == (old / self.frames_per_node, old % self.colors) {
             return None;
         }
-        let frame = self.free_on(old / self.frames_per_node, color)?;
-        self.used.insert(frame);
+        let frame = self.free_on(node, color)?;
+        self.take(frame);
         self.used.remove(&old);
         self.table.insert(page, frame);
-        Some(old)
+        Some((old, frame))
+    }
+
+    /// Makes a copy on a node; whether there is one now that was not there.
+    pub fn copy(&mut self, page: Page, node: u32) -> bool {
+        let node = u64::from(node) % self.nodes;
+        let Some(&first) = self.table.get(&page) else {
+            return false;
+        };
+        if self
+            .nearest(page, node)
+            .is_some_and(|frame| frame / self.frames_per_node == node)
+        {
+            return false;
+        }
+        let Some(frame) = self.free_on(node, first % self.colors) else {
+            return false;
+        };
+        self.take(frame);
+        self.replicas.entry(page).or_default().push(frame);
+        true
+    }
+
+    /// Gives up all copies but that on a node, else the first; the frames that were given up.
+    pub fn collapse(&mut self, page: Page, node: Option<u64>) -> Vec<u64> {
+        let Some(&first) = self.table.get(&page) else {
+            return Vec::new();
+        };
+        let kept = node.and_then(|node| self.nearest(page, node)).unwrap_or(first);
+        let mut frames = self.replicas.remove(&page).unwrap_or_default();
+        frames.push(first);
+        frames.retain(|frame| *frame != kept);
+        for frame in &frames {
+            self.used.remove(frame);
+        }
+        self.table.insert(page, kept);
+        frames
     }
 
     fn range(&self, node: u64) -> std::ops::Range<u64> {

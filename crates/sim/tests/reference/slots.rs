@@ -2,10 +2,10 @@
 
 use machine::{Index, Kind, Machine};
 use policy::slots::{self, Caches};
-use policy::{Action, Observation, SlotWord};
+use policy::{Observation, SlotWord};
 use trace::Event;
 
-use super::{Model, units};
+use super::Model;
 
 /// The outermost caches for data, where placement decides the set.
 pub fn caches(machine: &Machine) -> Option<Caches> {
@@ -29,22 +29,12 @@ pub fn caches(machine: &Machine) -> Option<Caches> {
 
 impl Model<'_> {
     /// How long the policy keeps the cpu.
-    pub fn slots(&mut self, cpu: usize, thread: u32, event: &Event) -> u64 {
+    pub fn slots(&mut self, cpu: usize, thread: u32, event: &Event, clock: u64) -> u64 {
         let space = self.program.spaces[thread as usize];
-        let Some(word) = self.word(space, event) else { return 0 };
-        let mut took = 0;
-        for action in self.pages.observe(&Observation::Slots(word)) {
-            let Action::Move { page, to } = action else { continue };
-            let Some(old) = self.pages.move_page(page, to) else {
-                continue;
-            };
-            self.hierarchy
-                .forget(old * self.machine.page_bytes, self.machine.page_bytes);
-            self.tlbs.iter_mut().for_each(|tlb| tlb.remove(page));
-            took += units(sim::VERGHESE96.recolor_page_ns);
+        match self.word(space, event) {
+            Some(word) if self.pages.interest().slots => self.observe(cpu, &Observation::Slots(word), clock),
+            _ => 0,
         }
-        self.cpus[cpu].time.policy += took;
-        took
     }
 
     fn word(&self, space: u32, event: &Event) -> Option<SlotWord> {

@@ -1,0 +1,168 @@
+//! Policies that act while the program runs: what they hear, and what becomes of pages and their copies.
+
+use policy::{Action, Interest, Miss, MissLevel, Observation, Page, Placement, Pressure, Tick, Touched};
+
+use super::{Model, units};
+
+/// What is kept between observations.
+pub struct Moments {
+    interest: Interest,
+    /// Misses of the caches and TLBs so far.
+    cache_misses: u64,
+    tlb_misses: u64,
+    /// The multiple of the tick that each cpu's clock has yet to reach, in units.
+    next_tick: Vec<u64>,
+}
+
+impl Moments {
+    pub fn new(interest: Interest, cpus: u32) -> Moments {
+        Moments {
+            interest,
+            cache_misses: 0,
+            tlb_misses: 0,
+            next_tick: vec![interest.tick_ns << 20; cpus as usize],
+        }
+    }
+}
+
+/// Whether the latest of so many is one that is reported.
+fn sampled(count: &mut u64, every: u32) -> bool {
+    *count += 1;
+    every > 0 && count.is_multiple_of(every.into())
+}
+
+/// A piece, as policies see it.
+#[derive(Clone, Copy)]
+pub struct Seen {
+    pub cpu: usize,
+    pub thread: u32,
+    pub page: Page,
+    pub write: bool,
+    pub fetch: bool,
+}
+
+impl Model<'_> {
+    fn acts(&self) -> bool {
+        self.moments.interest != Interest::NONE
+    }
+
+    /// What a write to a page with copies takes before it is carried out.
+    pub fn before(&mut self, piece: Seen, clock: u64) -> u64 {
+        if !self.acts() || !piece.write || self.pages.copies(piece.page) < 2 {
+            return 0;
+        }
+        let written = Touched {
+            page: piece.page,
+            thread: piece.thread,
+            cpu: piece.cpu as u32,
+            write: true,
+        };
+        let mut took = self.observe(piece.cpu, &Observation::ReplicaWritten(written), clock);
+        if self.pages.copies(piece.page) > 1 {
+            let node = self.pages.node_of_cpu(piece.cpu as u32);
+            self.collapse(piece.page, Some(node));
+            took += self.charge(piece.cpu, sim::VERGHESE96.collapse_ns);
+        }
+        took
+    }
+
+    /// What policies do after a piece. `reached`: memory or a dirty remote cache; `node`: of the copy that was used.
+    pub fn after(&mut self, piece: Seen, tlb_missed: bool, reached: bool, node: u64, clock: u64) -> u64 {
+        if !self.acts() {
+            return 0;
+        }
+        let interest = self.moments.interest;
+        let miss = |level| {
+            Observation::Miss(Miss {
+                level,
+                page: piece.page,
+                thread: piece.thread,
+                cpu: piece.cpu as u32,
+                served_by: node as u32,
+                write: piece.write,
+                fetch: piece.fetch,
+            })
+        };
+        let mut took = 0;
+        if tlb_missed && sampled(&mut self.moments.tlb_misses, interest.tlb_misses) {
+            took += self.observe(piece.cpu, &miss(MissLevel::Tlb), clock + took);
+        }
+        if reached && sampled(&mut self.moments.cache_misses, interest.cache_misses) {
+            took += self.observe(piece.cpu, &miss(MissLevel::Cache), clock + took);
+        }
+        while let Some(node) = self.pages.pressed.pop() {
+            let free_frames = self.pages.free(node);
+            let node = node as u32;
+            let pressure = Observation::Pressure(Pressure { node, free_frames });
+            took += self.observe(piece.cpu, &pressure, clock + took);
+        }
+        let tick = interest.tick_ns << 20;
+        if tick > 0 && clock + took >= self.moments.next_tick[piece.cpu] {
+            self.moments.next_tick[piece.cpu] = ((clock + took) / tick + 1) * tick;
+            let cpu = piece.cpu as u32;
+            took += self.observe(piece.cpu, &Observation::Tick(Tick { cpu }), clock + took);
+        }
+        took
+    }
+
+    /// The policy hears of something; how long what it wants takes the cpu.
+    pub fn observe(&mut self, cpu: usize, observation: &Observation, clock: u64) -> u64 {
+        let costs = &sim::VERGHESE96;
+        let mut took = 0;
+        for action in self.pages.observe(observation, clock >> 20) {
+            let ns = match action {
+                Action::Move { page, to } => self.move_page(page, to),
+                Action::Copy { page, node } => self.pages.copy(page, node).then(|| {
+                    self.untranslate(page);
+                    self.copied += 1;
+                    costs.copy_page_ns
+                }),
+                Action::Collapse { page, node } => (self.pages.copies(page) > 1).then(|| {
+                    self.collapse(page, node.map(u64::from));
+                    costs.collapse_ns
+                }),
+                other => panic!("the model does not know of {other:?}"),
+            };
+            took += ns.map_or(0, |ns| self.charge(cpu, ns));
+        }
+        took
+    }
+
+    fn charge(&mut self, cpu: usize, ns: f64) -> u64 {
+        self.cpus[cpu].time.policy += units(ns);
+        units(ns)
+    }
+
+    fn untranslate(&mut self, page: Page) {
+        self.tlbs.iter_mut().for_each(|tlb| tlb.remove(page));
+    }
+
+    /// What the move costs, if the page has a new frame.
+    fn move_page(&mut self, page: Page, to: Placement) -> Option<f64> {
+        if self.pages.copies(page) > 1 {
+            self.collapse(page, None);
+        }
+        let (old, new) = self.pages.move_page(page, to)?;
+        self.forget(old);
+        self.untranslate(page);
+        let frames = self.machine.page_bytes;
+        if self.pages.node_of(old * frames) == self.pages.node_of(new * frames) {
+            return Some(sim::VERGHESE96.recolor_page_ns);
+        }
+        self.moved += 1;
+        Some(sim::VERGHESE96.move_page_ns)
+    }
+
+    fn collapse(&mut self, page: Page, node: Option<u64>) {
+        for frame in self.pages.collapse(page, node) {
+            self.forget(frame);
+        }
+        self.untranslate(page);
+        self.collapsed += 1;
+    }
+
+    fn forget(&mut self, frame: u64) {
+        let bytes = self.machine.page_bytes;
+        self.hierarchy.forget(frame * bytes, bytes);
+    }
+}
