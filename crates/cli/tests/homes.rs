@@ -1,0 +1,140 @@
+//! `simulate` under policies that move pages: a made-up program whose misses and moves can be worked out by hand.
+
+mod house;
+
+use house::{Room, json};
+use serde_json::Value;
+
+const PAGE: u64 = 4096;
+/// Pages so far apart share a color in the 512 KB, two-way L2 cache of `flash-cc-numa`, and sets in its L1.
+const COLORS: u64 = 64;
+const CPUS: u64 = 8;
+const ROUNDS: u64 = 200;
+const OWN_PAGES: u64 = 3;
+
+/// A page of the one color that everything has here.
+fn page(number: u64) -> u64 {
+    (number * COLORS + COLORS) * PAGE
+}
+
+const READ_BY_ALL: u64 = 0;
+const USED_BY_ONE: u64 = 1;
+const WRITTEN_BY_ALL: u64 = 2;
+
+/// A thread accesses a line of a page, then that line of three pages of its own: of four lines that take turns in a set
+/// of two ways each one misses, and does so still when the page has moved and its line is gone.
+fn round(thread: u64, op: char, of: u64, round: u64) -> String {
+    let line = round % 64 * 64;
+    let mut text = format!("{thread} {op} {:x} 4\n", page(of) + line);
+    for own in 0..OWN_PAGES {
+        text += &format!("{thread} r {:x} 4\n", page(3 + OWN_PAGES * thread + own) + line);
+    }
+    text
+}
+
+/// Cpu 0 touches all three pages first, so they begin on node 0.
+fn program() -> String {
+    let mut text = String::new();
+    for i in 0..ROUNDS {
+        (0..CPUS).for_each(|thread| text += &round(thread, 'r', READ_BY_ALL, i));
+    }
+    text += &format!("0 r {:x} 4\n", page(USED_BY_ONE));
+    (0..ROUNDS).for_each(|i| text += &round(5, 'r', USED_BY_ONE, i));
+    for i in 0..ROUNDS {
+        (0..CPUS).for_each(|thread| text += &round(thread, 'w', WRITTEN_BY_ALL, i));
+    }
+    text
+}
+
+/// Misses on pages of one's own, all of them local.
+const OWN: u64 = OWN_PAGES * (CPUS * ROUNDS + ROUNDS + CPUS * ROUNDS);
+
+/// Local and remote misses, pages moved, copied, collapsed.
+fn counts(outcome: &Value) -> [u64; 5] {
+    let memory = &outcome["memory"];
+    ["local", "remote", "migrations", "replications", "collapses"].map(|name| memory[name].as_u64().unwrap())
+}
+
+#[test]
+fn a_read_page_is_copied_a_page_of_one_cpu_moves_and_a_written_one_stays() {
+    let room = Room::new();
+    let trace = room.trace("homes", &program());
+    let mut arguments = vec![
+        "simulate",
+        &trace,
+        "--machine",
+        "flash-cc-numa",
+        "--order",
+        "recorded",
+        "--json",
+    ];
+    for policy in ["first-touch", "migrate", "replicate", "migrate-replicate"] {
+        arguments.extend(["--policy", policy]);
+    }
+    // Hot pages do not wait for others.
+    for set in ["migrate.batch=1", "replicate.batch=1", "migrate-replicate.batch=1"] {
+        arguments.extend(["--set", set]);
+    }
+    let outcomes = json(&arguments);
+    let other = CPUS - 1;
+    // The page that all read: 128 remote misses of each other cpu, then it has a copy.
+    let (read_stays, read_copied) = ([ROUNDS, other * ROUNDS], [ROUNDS + other * (ROUNDS - 128), other * 128]);
+    // The page of cpu 5: 128 remote misses, then it has moved. Cpu 0 touched it once.
+    let (used_stays, used_moved) = ([1, ROUNDS], [1 + ROUNDS - 128, 128]);
+    let written = [ROUNDS, other * ROUNDS];
+    let sum = |read: [u64; 2], used: [u64; 2]| [0, 1].map(|i| read[i] + used[i] + written[i] + [OWN, 0][i]);
+    let expected = [
+        (sum(read_stays, used_stays), 0, 0),
+        (sum(read_stays, used_moved), 1, 0),
+        (sum(read_copied, used_stays), 0, other),
+        (sum(read_copied, used_moved), 1, other),
+    ];
+    for (outcome, ([local, remote], moved, copied)) in outcomes.iter().zip(expected) {
+        assert_eq!(
+            counts(outcome),
+            [local, remote, moved, copied, 0],
+            "{}",
+            outcome["policy"]
+        );
+        // Table 8's averages: 478.8 us for a page that moves, 440.9 us for a copy.
+        assert_eq!(
+            outcome["time_ns"]["policy_overhead"],
+            moved * 478_800 + copied * 440_900
+        );
+        assert_eq!(outcome["memory"]["pages"], 3 + OWN_PAGES * CPUS);
+    }
+    assert_eq!(outcomes.len(), 4);
+    // A page that moves has two frames meanwhile; by then the one that all write has not been touched.
+    assert_eq!(outcomes[3]["memory"]["pages_max"], 3 + OWN_PAGES * CPUS + other);
+}
+
+/// A page that is alone waits 500 us for others; then what happens is the same.
+#[test]
+fn hot_pages_wait_for_others_and_no_longer_than_they_should() {
+    let room = Room::new();
+    let trace = room.trace("homes", &program());
+    let mut outcomes = Vec::new();
+    for wait in ["1", "500", "1000000"] {
+        let set = format!("migrate-replicate.wait={wait}");
+        outcomes.extend(json(&[
+            "simulate",
+            &trace,
+            "--machine",
+            "flash-cc-numa",
+            "--policy",
+            "migrate-replicate",
+            "--set",
+            &set,
+            "--order",
+            "recorded",
+            "--json",
+        ]));
+    }
+    let [soon, usual, never] = [0, 1, 2].map(|number: usize| counts(&outcomes[number]));
+    assert_eq!(soon[2..], [1, CPUS - 1, 0]);
+    assert_eq!(never[2..], [0, 0, 0], "five pages never come together");
+    assert!(
+        soon[1] < usual[1] && usual[1] <= never[1],
+        "{soon:?} {usual:?} {never:?}"
+    );
+}
