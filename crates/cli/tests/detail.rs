@@ -213,7 +213,8 @@ fn inlined_containers_are_called_by_the_line_that_uses_them() {
         "{worst}"
     );
     assert_eq!(worst["structures"][0]["name"], "heap: main (container.cc:5)", "{worst}");
-    let (said, _) = output(&["advise", &trace, "--machine", "simos-r4400"], 0);
+    let result = room.path("advice.json");
+    let (said, _) = output(&["advise", &trace, "--machine", "simos-r4400", "-o", &result], 0);
     let mut lines = said
         .lines()
         .skip_while(|line| !line.starts_with("Lines of the source that wait most"));
