@@ -186,6 +186,46 @@ fn the_status_is_the_programs_where_half_could_be_written() {
     assert!(info["references"].as_u64() > Some(0), "{info}");
 }
 
+/// The disk is full when names of processes, stacks or functions come, and not references.
+#[test]
+fn what_was_written_is_kept_where_the_tables_do_not_fit() {
+    if !skips::root() {
+        return skips::not_allowed("a small file system can be mounted by root alone");
+    }
+    let room = Room::new();
+    let source = room.file(
+        "many.c",
+        "#include <pthread.h>\n#include <stdlib.h>\n\
+         static void *w(void *a) { volatile long *p = calloc(1 << 16, 8);\n\
+         for (int i = 0; i < 1 << 16; i += 8) p[i] += 1; return (void *)p; }\n\
+         int main(void) { for (int r = 0; r < 10; r++) { pthread_t t[20];\n\
+         for (int i = 0; i < 20; i++) pthread_create(t + i, 0, w, 0);\n\
+         for (int i = 0; i < 20; i++) pthread_join(t[i], 0); } return 5; }\n",
+    );
+    let program = compiled(&room, &source, "many");
+    let disk = room.path("disk");
+    std::fs::create_dir(&disk).unwrap();
+    for kilobytes in [60, 68, 80, 100, 120] {
+        let script = format!(
+            "mount -t tmpfs -o size={kilobytes}k none {disk} || exit 99\n\
+             {0} record -o {disk}/a.trace -- {program}\n\
+             code=$?\n\
+             {0} trace info --json --salvage {disk}/a.trace || exit 98\n\
+             exit $code",
+            env!("CARGO_BIN_EXE_domicile")
+        );
+        let output = Command::new("unshare")
+            .args(["-m", "sh", "-c", &script])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{kilobytes} KB: {said}");
+        assert!(said.contains("are kept and can be read"), "{kilobytes} KB: {said}");
+        let info: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(info["references"].as_u64() > Some(0), "{info}");
+    }
+}
+
 #[test]
 fn advice_on_an_interrupted_program_says_so() {
     let room = Room::new();

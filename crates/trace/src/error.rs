@@ -64,6 +64,28 @@ pub enum TraceError {
     },
 }
 
+impl TraceError {
+    /// The same failure, for those who come after the first: what could be written before it is still said.
+    pub(crate) fn once_more(&self) -> TraceError {
+        match self {
+            TraceError::Write {
+                source,
+                references,
+                bytes,
+            } => TraceError::Write {
+                source: match source.raw_os_error() {
+                    Some(number) => io::Error::from_raw_os_error(number),
+                    None => io::Error::new(source.kind(), source.to_string()),
+                },
+                references: *references,
+                bytes: *bytes,
+            },
+            TraceError::Refused(why) => TraceError::Refused(why.clone()),
+            other => TraceError::Refused(other.to_string()),
+        }
+    }
+}
+
 fn what_is_there(references: u64, bytes: u64) -> String {
     match references {
         0 => "no reference could be written".to_string(),

@@ -23,7 +23,7 @@ pub struct Register {
     new_sites: Vec<Site>,
     pub new: Tables,
     /// The first thing that went beyond the format's limits.
-    refused: Option<String>,
+    refused: Option<TraceError>,
 }
 
 /// Things that are described once and named by number afterwards.
@@ -145,13 +145,18 @@ impl Register {
     /// Fails once anything has been refused.
     pub fn check(&self) -> Result<(), TraceError> {
         match &self.refused {
-            Some(why) => Err(TraceError::Refused(why.clone())),
+            Some(failure) => Err(failure.once_more()),
             None => Ok(()),
         }
     }
 
+    /// Nothing can be added after this.
+    pub fn fail(&mut self, failure: &TraceError) {
+        self.refused.get_or_insert_with(|| failure.once_more());
+    }
+
     pub fn refuse(&mut self, why: String) {
-        self.refused.get_or_insert(why);
+        self.refused.get_or_insert(TraceError::Refused(why));
     }
 
     fn room(&mut self, have: usize, allowed: usize, what: &str) {

@@ -358,7 +358,7 @@ impl Writer {
             Ok(None) => {}
             Err(failure) => {
                 // The file cannot go on after a gap: everything else is refused.
-                self.register.refuse(failure.to_string());
+                self.register.fail(&failure);
                 return Err(failure);
             }
         }

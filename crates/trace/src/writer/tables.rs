@@ -88,7 +88,7 @@ impl Writer {
         if self.waiting >= WAITING
             && let Err(failure) = self.tables()
         {
-            self.register.refuse(failure.to_string());
+            self.register.fail(&failure);
         }
     }
 }
