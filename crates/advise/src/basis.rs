@@ -14,6 +14,16 @@ pub fn gain(base: &Outcome, other: &Outcome) -> f64 {
     }
 }
 
+/// Whether what a policy saves over windows together may be none over the whole run.
+pub fn may_be_chance(advice: &Advice, policy: &str) -> bool {
+    let other = advice.policies.iter().find(|outcome| outcome.policy == policy);
+    let estimate = advice
+        .base()
+        .zip(other)
+        .and_then(|(base, other)| saved_over_windows(base, other));
+    estimate.is_some_and(|estimate| !estimate.is_sure())
+}
+
 fn saved_over_windows(base: &Outcome, other: &Outcome) -> Option<Estimate> {
     base.windows.as_ref()?.saved_by(other.windows.as_ref()?)
 }
@@ -128,6 +138,8 @@ mod tests {
         let advice = advice([1100, 2100, 3100, 2000]);
         assert_eq!(gain(&advice.policies[1], &advice.policies[0]), 0.0);
         assert!(in_words(&advice).unwrap().contains("may be chance"));
+        assert!(may_be_chance(&advice, "page-coloring"));
+        assert!(!may_be_chance(&advice, "bin-hopping"));
     }
 
     #[test]

@@ -9,10 +9,17 @@ use crate::{cdpc, slots};
 /// Below this share of the time, cache lines that go to and fro between cpus are not worth a sentence.
 const FOUGHT_OVER: f64 = 0.05;
 
+/// Where cpus wait for memory for less than this of their time, that comes first: nothing about memory can gain more.
+const HARDLY_WAITS: f64 = 0.05;
+
+/// Of a gain over windows that may be none over the run.
+const CHANCE: &str = "What is gained over the windows of the trace may be chance: more windows would show.";
+
 /// What costs most and what to do about it; what placement and the order of work can gain, in a sentence or two; and in one
 /// line what makes no difference.
 pub fn verdict(advice: &Advice) -> String {
-    let mut text: Vec<String> = worst_cause(advice).into_iter().collect();
+    let mut text: Vec<String> = advice.base().and_then(most_that_can_be_gained).into_iter().collect();
+    text.extend(worst_cause(advice));
     let (gain, placement) = placement(advice);
     // What makes no difference, and the sentence of its own for where it is alone.
     let mut noes: Vec<(&str, &str)> = Vec::new();
@@ -26,12 +33,16 @@ pub fn verdict(advice: &Advice) -> String {
     let slots = advice.slots.as_ref();
     if let Some(slots) = slots {
         match slots::gains(slots) {
+            true if basis::may_be_chance(advice, &slots.policy) => noes.push(("cache slots", CHANCE)),
             true => text.push(slots.verdict.clone()),
             false => noes.push(("cache slots", &slots.verdict)),
         }
     }
     if let Some(cdpc) = &advice.cdpc {
         match cdpc::gains(cdpc) {
+            true if basis::may_be_chance(advice, &cdpc.policy) => {
+                noes.push(("compiler-directed page coloring", CHANCE))
+            }
             true => text.push(cdpc.verdict.clone()),
             false => noes.push(("compiler-directed page coloring", &cdpc.verdict)),
         }
@@ -47,6 +58,19 @@ pub fn verdict(advice: &Advice) -> String {
     text.extend(advice.base().and_then(|base| layout(advice, base)));
     text.extend(basis::in_words(advice));
     text.join(" ")
+}
+
+/// That cpus hardly wait for memory, where it is so.
+fn most_that_can_be_gained(base: &Outcome) -> Option<String> {
+    let time = &base.time_ns;
+    let waits = time.cache_stall + time.local_stall + time.remote_stall + time.tlb_stall;
+    let share = waits as f64 / time.worked() as f64;
+    (share < HARDLY_WAITS).then(|| {
+        format!(
+            "Of the time that cpus work they wait for memory for {}: nothing that is changed about memory gains more.",
+            percent(share)
+        )
+    })
 }
 
 /// The place that waits longest of those about which something can be done, and what was simulated of it. Where another

@@ -117,6 +117,23 @@ fn the_verdict_says_what_is_gained_or_why_nothing_is() {
     assert!(same("simos-r4400", empty).contains("no references"));
 }
 
+/// Nobody shall mend data that nobody waits for.
+#[test]
+fn a_program_that_hardly_waits_is_called_that_first() {
+    let verdict = |waits: u64| {
+        let mut outcome = outcome("random", 0, 0.0);
+        let time = &mut outcome.time_ns;
+        (time.busy, time.total) = (1000 - waits, 1000);
+        (time.cache_stall, time.local_stall, time.remote_stall, time.tlb_stall) = (waits, 0, 0, 0);
+        (time.imbalance, time.sequential, time.synchronization) = (0, 0, 0);
+        advice_of(&machine("simos-r4400"), facts(), "random", vec![outcome], Vec::new()).verdict
+    };
+    let says =
+        "Of the time that cpus work they wait for memory for 4.0%: nothing that is changed about memory gains more.";
+    assert!(verdict(40).starts_with(says), "{}", verdict(40));
+    assert!(!verdict(60).contains("wait for memory for"), "{}", verdict(60));
+}
+
 #[test]
 fn a_worse_policy_is_warned_of() {
     let outcomes = vec![outcome("random", 500, 1.0e6), outcome("bin-hopping", 900, 9.0e6)];

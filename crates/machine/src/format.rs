@@ -7,7 +7,7 @@
 //! | key | default | |
 //! | --- | --- | --- |
 //! | `name` | | what the machine is called in results |
-//! | `clock_mhz` | | more than 0; an instruction takes one clock |
+//! | `clock_mhz` | | 0.001 to 1000000; an instruction takes one clock |
 //! | `page_bytes` | | a power of two |
 //! | `cpus` | | 1 to 128 |
 //! | `[[cache]]` | | one table for each kind of cache; at least one at level 1 for data |
@@ -44,7 +44,7 @@
 //! | `[prefetch]` | prefetch instructions do nothing | see [`SoftwarePrefetch`]; machines with two levels of caches for data, of which none has `prefetch = "stream"` |
 //! | `prefetch.outstanding` | 4 | 1 to 64 prefetches of a cpu under way |
 //! | `[core]` | each reference waits by itself | see [`Core`]; machines without `[prefetch]` |
-//! | `core.instructions_per_clock` | | more than 0, up to 64; of code that waits for nothing |
+//! | `core.instructions_per_clock` | | 0.01 to 64; of code that waits for nothing |
 //! | `core.window` | | 1 to 65536 instructions under way |
 //! | `core.outstanding` | | 1 to 256 lines of a cpu on their way at once |
 //! | `core.store_buffer` | | 1 to 4096 stores that wait without holding the cpu up |

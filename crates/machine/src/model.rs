@@ -33,7 +33,7 @@ pub struct Machine {
 /// chasing one to many chains at once measures.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Core {
-    /// Instructions a clock of code that waits for nothing, more than 0, up to 64.
+    /// Instructions a clock of code that waits for nothing, 0.01 to 64.
     pub instructions_per_clock: f64,
     /// Instructions that may be under way, 1 to 65536.
     pub window: u32,

@@ -98,12 +98,12 @@ fn errors_name_file_line_key_what_was_found_and_what_is_allowed() {
         (
             2,
             "clock_mhz = -1",
-            "m.toml:2: clock_mhz: found -1; allowed: more than 0, up to 1000000",
+            "m.toml:2: clock_mhz: found -1; allowed: 0.001 to 1000000",
         ),
         (
             2,
             "clock_mhz = nan",
-            "m.toml:2: clock_mhz: found NaN; allowed: more than 0, up to 1000000",
+            "m.toml:2: clock_mhz: found NaN; allowed: 0.001 to 1000000",
         ),
         (
             2,

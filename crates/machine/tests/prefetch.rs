@@ -154,7 +154,7 @@ fn a_core_that_overlaps() {
         (
             "= 3",
             "= 0",
-            "m.toml:25: core.instructions_per_clock: found 0; allowed: more than 0, up to 64",
+            "m.toml:25: core.instructions_per_clock: found 0; allowed: 0.01 to 64",
         ),
         ("= 224", "= 0", "m.toml:26: core.window: found 0; allowed: 1 to 65536"),
         (
