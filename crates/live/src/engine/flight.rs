@@ -326,6 +326,7 @@ impl Exchange {
                 None => {}
                 Some(Stop::Again) => return at,
                 Some(stop) => {
+                    self.target[at] = self.home[at];
                     self.set(at, rules::not_taken(stop));
                     at += 1;
                 }

@@ -328,8 +328,9 @@ impl World {
                             world.step = Step::Put(0);
                         }
                         Some(content) => {
+                            // The kernel may say that something is there already, though it has moved the page.
                             world.old[page] = content.take();
-                            (world.pages[page], world.target[page]) = (State::Taken, page);
+                            (world.pages[page], world.target[page]) = (rules::not_taken(Stop::Occupied), page);
                         }
                     }
                 }

@@ -30,9 +30,6 @@ pub(super) enum State {
     Failed(i32),
 }
 
-/// There is a page already in the place that was to take one up.
-const EEXIST: i32 = 17;
-
 impl State {
     /// In the range and in its old frame, as far as is known; another pass may change that.
     pub fn waits(self) -> bool {
@@ -72,14 +69,17 @@ impl State {
     }
 }
 
-/// A page that was to be taken and was not. (Where a change is unheard it is still to do.)
+/// A page of which the kernel says that it could not be taken. (Where a change is unheard it is still to do.)
+///
+/// Its place in the area of old pages is its own and is used once. Where the kernel finds a page there (EEXIST) it is this
+/// one: a write to a page of zeros that is taken at the same time can make Linux 6.18 move the page and return that.
 pub(super) fn not_taken(stop: Stop) -> State {
     match stop {
         Stop::Again => State::Todo,
         Stop::Hole => State::Again,
         Stop::Busy => State::Busy,
         Stop::Unfit => State::Unfit,
-        Stop::Occupied => State::Failed(EEXIST),
+        Stop::Occupied => State::Taken,
         Stop::Other(error) => State::Failed(error),
     }
 }
