@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::best_homes::BestHomes;
 use crate::cdpc::{PageColors, Wanted};
 use crate::seam::{Action, Interest, Observation, Placement, Policy, Touch, World};
 
@@ -47,6 +48,16 @@ impl Policy for Combined {
     fn take_hints(&mut self, hints: &Arc<PageColors>) {
         for part in &mut self.parts {
             part.take_hints(hints);
+        }
+    }
+
+    fn wants_best_homes(&self) -> bool {
+        self.parts.iter().any(|part| part.wants_best_homes())
+    }
+
+    fn take_best_homes(&mut self, homes: &Arc<BestHomes>) {
+        for part in &mut self.parts {
+            part.take_best_homes(homes);
         }
     }
 

@@ -6,6 +6,7 @@ pub mod migrate;
 pub mod migrate_replicate;
 mod on_misses;
 pub mod params;
+pub mod post_facto;
 pub mod replicate;
 pub mod round_robin;
 mod tree;

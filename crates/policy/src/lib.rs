@@ -10,6 +10,7 @@
 //! [`order`] decides in which order work runs, rather than where pages are. [`Name`] is a policy's name, read once.
 #![forbid(unsafe_code)]
 
+mod best_homes;
 pub mod cdpc;
 mod color;
 mod combine;
@@ -24,6 +25,7 @@ mod settings;
 pub mod slots;
 mod work;
 
+pub use best_homes::BestHomes;
 pub use combine::Combined;
 pub use name::{Name, build, work_order};
 pub use page::Page;

@@ -153,6 +153,14 @@ const REGISTRY: &[Entry] = &[
         build: homes::round_robin::build,
     },
     Entry {
+        name: "post-facto",
+        kind: Kind::Home,
+        summary: "a page lives where most of its misses will come from: the best that placing it once can do",
+        source: "Verghese96, section 6.2.1",
+        params: &[],
+        build: homes::post_facto::build,
+    },
+    Entry {
         name: "migrate",
         kind: Kind::Home,
         summary: "a hot page that one cpu uses moves to its node; shared pages stay",

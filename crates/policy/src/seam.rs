@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::best_homes::BestHomes;
 use crate::cdpc::{PageColors, Wanted};
 use crate::page::Page;
 use crate::slots::{Caches, Kind};
@@ -237,6 +238,14 @@ pub trait Policy: Send {
 
     /// The colors that pages should have, before the run.
     fn take_hints(&mut self, _hints: &Arc<PageColors>) {}
+
+    /// Whether [`Policy::take_best_homes`] is to be called. Asked once, before the run.
+    fn wants_best_homes(&self) -> bool {
+        false
+    }
+
+    /// Where the misses of each page will come from, before the run.
+    fn take_best_homes(&mut self, _homes: &Arc<BestHomes>) {}
 
     /// What became of cache slots, where the policy gives them colors. Asked after the run.
     fn slots(&self) -> Option<results::Slots> {

@@ -25,6 +25,9 @@ pub struct Outcome {
     /// What all figures rest on where they are of windows of the run; absent where all of the trace was counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub windows: Option<Windows>,
+    /// So many misses the policy was replayed over, with fixed latencies and costs; absent where the run was simulated whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replayed_misses: Option<u64>,
     /// One for each kind of cache, its instances summed, in the machine's order.
     pub caches: Vec<Cache>,
     pub tlb: Tlb,
@@ -96,6 +99,9 @@ pub struct Memory {
     /// Pages touched, and the most frames in use at once (replicas included).
     pub pages: u64,
     pub pages_max: u64,
+    /// Frames in use, averaged over the time of the run; absent where that was not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pages_average: Option<f64>,
     pub migrations: u64,
     pub recolorings: u64,
     pub replications: u64,

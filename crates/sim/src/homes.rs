@@ -28,19 +28,10 @@ pub struct Homes {
 impl Homes {
     pub fn new(machine: &Machine, policy: Box<dyn Policy>) -> Self {
         let frames = Frames::new(machine, colors(machine));
-        let free = |node| frames.free(node);
         Homes {
             interest: policy.interest(),
             policy,
-            world: World {
-                page_bytes: machine.page_bytes,
-                colors: frames.colors(),
-                cpus: machine.cpus,
-                nodes: machine.memory.nodes,
-                free_frames: (0..machine.memory.nodes).map(free).collect(),
-                now_ns: 0,
-                caches: crate::slots::caches(machine),
-            },
+            world: world(machine, &frames),
             frames,
             counts: PageCounts::default(),
             pressed: Vec::new(),
@@ -106,6 +97,19 @@ impl Homes {
         self.frames.give_back(frame);
         let node = self.frames.node_of(frame);
         self.world.free_frames[node as usize] = self.frames.free(node);
+    }
+}
+
+/// A machine as policies see it before the run.
+pub fn world(machine: &Machine, frames: &Frames) -> World {
+    World {
+        page_bytes: machine.page_bytes,
+        colors: frames.colors(),
+        cpus: machine.cpus,
+        nodes: machine.memory.nodes,
+        free_frames: (0..machine.memory.nodes).map(|node| frames.free(node)).collect(),
+        now_ns: 0,
+        caches: crate::slots::caches(machine),
     }
 }
 

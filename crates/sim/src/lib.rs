@@ -31,6 +31,7 @@ mod layout;
 mod lookup;
 mod memory;
 mod miss_path;
+pub mod misses;
 mod outcome;
 mod overlap;
 mod pages;

@@ -81,6 +81,7 @@ pub fn simulated(tally: &Tally, policy: &str, config: &Config, used: &[bool]) ->
             local_percent: memory.local_percent,
             pages: tally.pages as u64,
             pages_max: tally.homes.frames.used_max(),
+            pages_average: None,
             migrations: tally.homes.counts.migrations,
             recolorings: tally.homes.counts.recolorings,
             replications: tally.homes.counts.replications,

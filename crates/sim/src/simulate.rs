@@ -19,6 +19,7 @@ use crate::engine::Engine;
 use crate::error::SimError;
 use crate::front;
 use crate::input::{Input, Streams};
+use crate::misses::{self, Scribe};
 use crate::outcome::{Simulated, simulated};
 use crate::schedule::Schedule;
 use crate::split;
@@ -237,14 +238,48 @@ fn in_memory(streams: &Streams, config: &Config, policies: Vec<Candidate>) -> Re
 
 type Open<'a, 'b> = &'a (dyn Fn() -> Result<Box<dyn Input + 'b>, SimError> + Sync);
 
+/// A trace under one policy that was made by hand; those of `config` are not looked at.
+pub fn simulate_trace_with(
+    trace: &Trace,
+    config: &Config,
+    (name, policy): Named,
+    progress: Progress,
+) -> Result<Simulated, SimError> {
+    if let Some(window) = &config.window {
+        window.is_of(&trace.phases()?)?;
+    }
+    let spawned = trace.spawned()?;
+    let open = || Ok(Box::new(TraceInput::new(trace, &spawned)) as Box<dyn Input>);
+    let candidate = Candidate::new(&name, policy, None, &Prepared::default());
+    let mut runs = side_by_side(&open, config, vec![candidate], progress)?;
+    Ok(runs.remove(0))
+}
+
+/// Tells the policies that want to know where the misses of each page come from: those of a run under first touch.
+fn foretell(open: Open, config: &Config, policies: &mut [Candidate]) -> Result<(), SimError> {
+    if !policies.iter().any(|one| one.policy.wants_best_homes()) {
+        return Ok(());
+    }
+    let scribe = Scribe::default();
+    let listener = Candidate::new("first-touch", scribe.policy(), None, &Prepared::default());
+    let run = one_run(open, &misses::plain(config), listener, &|_| {})?;
+    let stream = scribe.stream(run.outcome);
+    let best = Arc::new(misses::best_homes(&stream, &config.machine));
+    for one in policies {
+        one.policy.take_best_homes(&best);
+    }
+    Ok(())
+}
+
 /// Runs all policies, on as many threads of the host as are allowed; what they have in common
 /// once, where they have.
 fn side_by_side(
     open: Open,
     config: &Config,
-    policies: Vec<Candidate>,
+    mut policies: Vec<Candidate>,
     progress: Progress,
 ) -> Result<Vec<Simulated>, SimError> {
+    foretell(open, config, &mut policies)?;
     if !config.detail.is_close() {
         return totals(open, config, policies, progress);
     }

@@ -5,7 +5,7 @@
 //! directory controller; when the cpu is interrupted, [`tree`](super::tree) decides over each of them by what has been
 //! counted by then.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::homes::counters::Counters;
 use crate::homes::first_touch::FirstTouch;
@@ -28,7 +28,7 @@ pub struct OnMisses {
     /// A node with fewer free frames is under pressure.
     reserve: u64,
     start: Box<dyn Policy>,
-    pages: HashMap<Page, Counters>,
+    pages: FxHashMap<Page, Counters>,
     /// Hot pages that wait, by cpu.
     waiting: Vec<Batch>,
 }
@@ -72,7 +72,7 @@ impl OnMisses {
                 ROUND_ROBIN => Box::new(RoundRobin::from(0)),
                 _ => Box::new(FirstTouch),
             },
-            pages: HashMap::new(),
+            pages: FxHashMap::default(),
             waiting: Vec::new(),
         }
     }

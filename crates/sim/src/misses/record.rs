@@ -1,0 +1,129 @@
+//! A run under first touch whose misses are written down.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use machine::Machine;
+use policy::{
+    Action, BestHomes, Interest, MissLevel, Observation, Page, Placement, Policy, Touch, World,
+};
+use trace::Trace;
+
+use crate::config::{Config, Detail};
+use crate::error::SimError;
+use crate::frames::Frames;
+use crate::homes;
+use crate::input::Streams;
+use crate::simulate::{self, Progress};
+
+use super::stream::{FirstTouch, Miss, MissStream};
+
+/// Simulates a trace under first touch and writes down the misses of the outermost cache and of the TLB. Policies of
+/// `config`, and what it wants reported, do not matter.
+pub fn record(trace: &Trace, config: &Config, progress: Progress) -> Result<MissStream, SimError> {
+    let scribe = Scribe::default();
+    let run = simulate::simulate_trace_with(trace, &plain(config), named(&scribe), progress)?;
+    Ok(scribe.stream(run.outcome))
+}
+
+/// The same of streams in memory.
+pub fn record_refs(streams: &Streams, config: &Config) -> Result<MissStream, SimError> {
+    let scribe = Scribe::default();
+    let mut runs = simulate::simulate_with(streams, &plain(config), vec![named(&scribe)])?;
+    Ok(scribe.stream(runs.remove(0).outcome))
+}
+
+fn named(scribe: &Scribe) -> simulate::Named {
+    ("first-touch".to_string(), scribe.policy())
+}
+
+/// Nothing but totals, cpu by cpu.
+pub fn plain(config: &Config) -> Config {
+    Config {
+        policies: Vec::new(),
+        detail: Detail::default(),
+        detail_for: None,
+        classes: false,
+        ..config.clone()
+    }
+}
+
+/// The node of each page whose cpus miss on it most; with as many, the lowest.
+pub fn best_homes(stream: &MissStream, machine: &Machine) -> BestHomes {
+    let world = homes::world(machine, &Frames::new(machine, 1));
+    let nodes = world.nodes as usize;
+    let mut misses = vec![0u32; stream.pages.len() * nodes];
+    for miss in &stream.misses {
+        if miss.level() == MissLevel::Cache {
+            let count = &mut misses[miss.page() as usize * nodes + world.node_of(miss.cpu()) as usize];
+            *count = count.saturating_add(1);
+        }
+    }
+    let best = |counts: &[u32]| {
+        let most = counts.iter().max()?;
+        (*most > 0).then(|| counts.iter().position(|count| count == most))?
+    };
+    let pages = stream.pages.iter().zip(misses.chunks(nodes));
+    let homes: HashMap<Page, u32> = pages
+        .filter_map(|(touch, counts)| Some((touch.page, best(counts)? as u32)))
+        .collect();
+    BestHomes::new(homes)
+}
+
+/// Keeps what the policy that it gives out hears.
+#[derive(Clone, Default)]
+pub struct Scribe(Arc<Mutex<MissStream>>);
+
+impl Scribe {
+    /// The policy that writes down what it hears.
+    pub fn policy(&self) -> Box<dyn Policy> {
+        Box::new(Listener(self.clone()))
+    }
+
+    /// What it wrote down of a run that has ended.
+    pub fn stream(self, run: results::Outcome) -> MissStream {
+        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        MissStream {
+            run,
+            ..std::mem::take(&mut *written)
+        }
+    }
+}
+
+struct Listener(Scribe);
+
+impl Policy for Listener {
+    fn place(&mut self, touch: &Touch, world: &World) -> Placement {
+        let mut written = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = written.pages.len() as u32;
+        written.numbers.insert(touch.page, number);
+        written.pages.push(FirstTouch {
+            page: touch.page,
+            thread: touch.thread,
+            cpu: touch.cpu,
+            write: touch.write,
+            home: world.node_of(touch.cpu),
+        });
+        Placement {
+            color: None,
+            node: Some(world.node_of(touch.cpu)),
+        }
+    }
+
+    fn interest(&self) -> Interest {
+        Interest {
+            cache_misses: 1,
+            tlb_misses: 1,
+            ..Interest::NONE
+        }
+    }
+
+    fn observe(&mut self, observation: &Observation, world: &World, _actions: &mut Vec<Action>) {
+        let Observation::Miss(miss) = observation else { return };
+        let mut written = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(&page) = written.numbers.get(&miss.page) {
+            written.pages[page as usize].home = miss.served_by;
+            written.misses.push(Miss::new(page, world.now_ns, miss));
+        }
+    }
+}

@@ -1,0 +1,428 @@
+//! A policy over a stream of misses: a host that keeps of each page where it is and nothing else.
+
+use machine::Machine;
+use policy::{Action, Interest, MissLevel, Observation, Policy, Pressure, Tick, Touch, Touched, World};
+use rayon::prelude::*;
+use results::{Cpu, CpuMemory, Outcome};
+
+use crate::clock::{Units, whole_ns};
+use crate::config::{Config, Costs, PolicySpec};
+use crate::error::SimError;
+use crate::frames::Frames;
+use crate::homes;
+use crate::memory::Memory;
+use crate::simulate::pool;
+
+use super::record::best_homes;
+use super::stream::{Miss, MissStream};
+
+/// Each policy of `config` over the stream, in their order, on as many threads of the host as are allowed. The stream is
+/// that of `config.machine`.
+pub fn replay(stream: &MissStream, config: &Config) -> Result<Vec<Outcome>, SimError> {
+    let one = |spec: &PolicySpec| {
+        let policy = policy::build(&spec.name.parse()?, &spec.sets)?;
+        replay_with(stream, config, &spec.name, policy)
+    };
+    match config.threads {
+        Some(1) => config.policies.iter().map(one).collect(),
+        _ => pool(config)?.install(|| config.policies.par_iter().map(one).collect()),
+    }
+}
+
+/// The same with a policy that was made by hand.
+pub fn replay_with(
+    stream: &MissStream,
+    config: &Config,
+    name: &str,
+    mut policy: Box<dyn Policy>,
+) -> Result<Outcome, SimError> {
+    if policy.wants_best_homes() {
+        policy.take_best_homes(&std::sync::Arc::new(best_homes(stream, &config.machine)));
+    }
+    let mut host = Host::new(&config.machine, config.costs, policy);
+    for &miss in &stream.misses {
+        host.miss(stream, miss)?;
+    }
+    host.place_until(stream, stream.pages.len())?;
+    Ok(host.outcome(stream, name))
+}
+
+/// Where a page is.
+#[derive(Clone, Copy)]
+struct Home {
+    /// Bit n: node n has a copy. One bit at least.
+    copies: u128,
+    /// The first copy's node, which those use that have none of their own.
+    node: u8,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    local: u64,
+    remote: u64,
+    /// As the machine's description has it, where nothing is in the way.
+    local_time: Units,
+    remote_time: Units,
+    overhead_ns: f64,
+    next_tick_ns: u64,
+    now_ns: u64,
+}
+
+struct Host {
+    policy: Box<dyn Policy>,
+    world: World,
+    interest: Interest,
+    costs: Costs,
+    memory: Memory,
+    /// Node of each cpu.
+    nodes: Vec<u8>,
+    pages: Vec<Home>,
+    cpus: Vec<Counted>,
+    seen: [u32; 2],
+    actions: Vec<Action>,
+    /// Nodes that have become short of frames.
+    pressed: Vec<u32>,
+    counts: Moves,
+    used: Used,
+}
+
+#[derive(Default)]
+struct Moves {
+    migrations: u64,
+    replications: u64,
+    collapses: u64,
+}
+
+/// Frames in use, over time.
+#[derive(Default)]
+struct Used {
+    now: u64,
+    max: u64,
+    /// When the first one was taken, and the number changed last.
+    begin_ns: u64,
+    since_ns: u64,
+    /// Frames times nanoseconds.
+    sum: f64,
+}
+
+impl Used {
+    fn change(&mut self, by: i64, now_ns: u64) {
+        // The clocks of cpus differ a little.
+        let now_ns = now_ns.max(self.since_ns);
+        if self.max == 0 {
+            (self.begin_ns, self.since_ns) = (now_ns, now_ns);
+        }
+        self.sum += self.now as f64 * (now_ns - self.since_ns) as f64;
+        self.since_ns = now_ns;
+        self.now = self.now.saturating_add_signed(by);
+        self.max = self.max.max(self.now);
+    }
+
+    fn average(&self) -> f64 {
+        match self.since_ns - self.begin_ns {
+            0 => self.now as f64,
+            time => self.sum / time as f64,
+        }
+    }
+}
+
+impl Host {
+    fn new(machine: &Machine, costs: Costs, policy: Box<dyn Policy>) -> Host {
+        let frames = Frames::new(machine, 1);
+        let world = homes::world(machine, &frames);
+        let interest = policy.interest();
+        let first_tick = if interest.tick_ns == 0 { u64::MAX } else { interest.tick_ns };
+        let counted = Counted {
+            next_tick_ns: first_tick,
+            ..Counted::default()
+        };
+        Host {
+            policy,
+            interest,
+            costs,
+            memory: Memory::new(machine, 1),
+            nodes: (0..machine.cpus).map(|cpu| world.node_of(cpu) as u8).collect(),
+            pages: Vec::new(),
+            cpus: vec![counted; machine.cpus as usize],
+            seen: [0; 2],
+            actions: Vec::new(),
+            pressed: Vec::new(),
+            counts: Moves::default(),
+            used: Used::default(),
+            world,
+        }
+    }
+
+    #[inline]
+    fn miss(&mut self, stream: &MissStream, miss: Miss) -> Result<(), SimError> {
+        let (cpu, page) = (miss.cpu(), miss.page() as usize);
+        self.world.now_ns = miss.now_ns();
+        if page >= self.pages.len() {
+            self.place_until(stream, page + 1)?;
+        }
+        let node = self.nodes[cpu as usize];
+        if miss.is_write() && !self.pages[page].copies.is_power_of_two() {
+            self.written(stream, miss);
+        }
+        let home = self.pages[page];
+        let near = home.copies >> node & 1 == 1;
+        let served_by = if near { node } else { home.node };
+        let level = miss.level();
+        let counted = &mut self.cpus[cpu as usize];
+        counted.now_ns = miss.now_ns();
+        if level == MissLevel::Cache {
+            let time = self.memory.latency(u32::from(node), u32::from(served_by));
+            if near {
+                counted.local += 1;
+                counted.local_time += time;
+            } else {
+                counted.remote += 1;
+                counted.remote_time += time;
+            }
+        }
+        if self.sampled(level) {
+            let observed = policy::Miss {
+                level,
+                page: stream.pages[page].page,
+                thread: miss.thread(),
+                cpu,
+                served_by: u32::from(served_by),
+                write: miss.is_write(),
+                fetch: miss.is_fetch(),
+            };
+            self.observe(stream, cpu, Observation::Miss(observed), page);
+        }
+        while let Some(node) = self.pressed.pop() {
+            let free_frames = self.world.free_frames[node as usize];
+            self.observe(stream, cpu, Observation::Pressure(Pressure { node, free_frames }), page);
+        }
+        if miss.now_ns() >= self.cpus[cpu as usize].next_tick_ns {
+            let tick = self.interest.tick_ns;
+            self.cpus[cpu as usize].next_tick_ns = (miss.now_ns() / tick + 1) * tick;
+            self.observe(stream, cpu, Observation::Tick(Tick { cpu }), page);
+        }
+        Ok(())
+    }
+
+    /// Whether the policy hears of this one.
+    #[inline]
+    fn sampled(&mut self, level: MissLevel) -> bool {
+        let (every, seen) = match level {
+            MissLevel::Cache => (self.interest.cache_misses, &mut self.seen[0]),
+            MissLevel::Tlb => (self.interest.tlb_misses, &mut self.seen[1]),
+        };
+        if every == 0 {
+            return false;
+        }
+        *seen += 1;
+        if *seen < every {
+            return false;
+        }
+        *seen = 0;
+        true
+    }
+
+    /// Pages are placed in the order in which they were first touched.
+    fn place_until(&mut self, stream: &MissStream, pages: usize) -> Result<(), SimError> {
+        for touch in &stream.pages[self.pages.len()..pages] {
+            let touch = Touch {
+                page: touch.page,
+                thread: touch.thread,
+                cpu: touch.cpu,
+                write: touch.write,
+            };
+            let wish = self.policy.place(&touch, &self.world).node.unwrap_or(0);
+            let nodes = self.world.nodes;
+            let Some(node) = (0..nodes).map(|i| (wish + i) % nodes).find(|&node| self.take(node)) else {
+                return Err(SimError::OutOfFrames {
+                    pages: self.used.now,
+                    nodes,
+                    frames_per_node: self.used.now / u64::from(nodes),
+                });
+            };
+            self.pages.push(Home {
+                copies: 1 << node,
+                node: node as u8,
+            });
+        }
+        Ok(())
+    }
+
+    fn observe(&mut self, stream: &MissStream, cpu: u32, observation: Observation, page: usize) {
+        let mut actions = std::mem::take(&mut self.actions);
+        self.policy.observe(&observation, &self.world, &mut actions);
+        for action in actions.drain(..) {
+            self.carry_out(stream, cpu, action, page);
+        }
+        self.actions = actions;
+    }
+
+    /// A write finds copies: one is left, whatever the policy says.
+    fn written(&mut self, stream: &MissStream, miss: Miss) {
+        let page = miss.page() as usize;
+        let touched = Touched {
+            page: stream.pages[page].page,
+            thread: miss.thread(),
+            cpu: miss.cpu(),
+            write: true,
+        };
+        self.observe(stream, miss.cpu(), Observation::ReplicaWritten(touched), page);
+        let node = self.nodes[miss.cpu() as usize];
+        self.collapse(miss.cpu(), page, Some(node.into()), self.costs.collapse_ns);
+    }
+
+    /// `near`: where the page is probably to be found.
+    fn carry_out(&mut self, stream: &MissStream, cpu: u32, action: Action, near: usize) {
+        let find = |page: policy::Page| stream.number_of(page, near).filter(|&page| page < self.pages.len());
+        match action {
+            Action::Move { page, to } => {
+                if let (Some(page), Some(node)) = (find(page), to.node) {
+                    self.move_page(cpu, page, node % self.world.nodes);
+                }
+            }
+            Action::Copy { page, node } => {
+                if let Some(page) = find(page) {
+                    self.copy_page(cpu, page, node % self.world.nodes);
+                }
+            }
+            Action::Collapse { page, node } => {
+                if let Some(page) = find(page) {
+                    self.collapse(cpu, page, node, self.costs.collapse_ns);
+                }
+            }
+            // A stream has no touches that hit, and its threads stay where they were.
+            Action::Close { .. } | Action::Open { .. } | Action::MoveThread { .. } => {}
+        }
+    }
+
+    fn move_page(&mut self, cpu: u32, page: usize, node: u32) {
+        self.collapse(cpu, page, None, 0.0);
+        let home = self.pages[page];
+        if u32::from(home.node) == node || !self.take(node) {
+            return;
+        }
+        self.give_back(home.copies);
+        self.pages[page] = Home {
+            copies: 1 << node,
+            node: node as u8,
+        };
+        self.counts.migrations += 1;
+        self.cpus[cpu as usize].overhead_ns += self.costs.move_page_ns;
+    }
+
+    fn copy_page(&mut self, cpu: u32, page: usize, node: u32) {
+        if self.pages[page].copies >> node & 1 == 1 || !self.take(node) {
+            return;
+        }
+        self.pages[page].copies |= 1 << node;
+        self.counts.replications += 1;
+        self.cpus[cpu as usize].overhead_ns += self.costs.copy_page_ns;
+    }
+
+    fn collapse(&mut self, cpu: u32, page: usize, node: Option<u32>, cost_ns: f64) {
+        let home = self.pages[page];
+        if home.copies.is_power_of_two() {
+            return;
+        }
+        let kept = node.filter(|node| home.copies >> node & 1 == 1).unwrap_or(home.node.into());
+        self.give_back(home.copies & !(1 << kept));
+        self.pages[page] = Home {
+            copies: 1 << kept,
+            node: kept as u8,
+        };
+        self.counts.collapses += 1;
+        self.cpus[cpu as usize].overhead_ns += cost_ns;
+    }
+
+    fn take(&mut self, node: u32) -> bool {
+        let free = &mut self.world.free_frames[node as usize];
+        if *free == 0 {
+            return false;
+        }
+        if *free != u64::MAX {
+            let before = *free;
+            *free -= 1;
+            if before >= self.interest.pressure_frames && *free < self.interest.pressure_frames {
+                self.pressed.push(node);
+            }
+        }
+        self.used.change(1, self.world.now_ns);
+        true
+    }
+
+    fn give_back(&mut self, copies: u128) {
+        for node in 0..self.world.nodes {
+            let free = &mut self.world.free_frames[node as usize];
+            if copies >> node & 1 == 1 {
+                *free = free.saturating_add(1);
+                self.used.change(-1, self.world.now_ns);
+            }
+        }
+    }
+
+    /// The run under first touch with other memory times. Cpus wait in proportion to the latencies: what they overlapped,
+    /// or waited for contention and dirty lines, they do as in that run.
+    fn outcome(mut self, stream: &MissStream, name: &str) -> Outcome {
+        self.used.change(0, self.world.now_ns);
+        let mut run = stream.run.clone();
+        let first = stream.under_first_touch(&self.memory, &self.nodes);
+        run.policy = name.to_string();
+        run.replayed_misses = Some(stream.misses.len() as u64);
+        run.time_ns = results::Time::default();
+        let (mut local, mut remote) = (0, 0);
+        let alone = run.per_cpu.is_empty();
+        if alone {
+            run.per_cpu = vec![Cpu {
+                time_ns: stream.run.time_ns,
+                ..Cpu::default()
+            }];
+        }
+        for (cpu, counted) in run.per_cpu.iter_mut().zip(&self.cpus) {
+            let before = cpu.time_ns;
+            let waited = (before.local_stall + before.remote_stall) as f64;
+            let ideal = whole_ns(first[cpu.cpu as usize]) as f64;
+            let factor = if ideal > 0.0 { waited / ideal } else { 1.0 };
+            let time = &mut cpu.time_ns;
+            time.local_stall = (whole_ns(counted.local_time) as f64 * factor) as u64;
+            time.remote_stall = (whole_ns(counted.remote_time) as f64 * factor) as u64;
+            time.policy_overhead = counted.overhead_ns as u64;
+            time.stall_by_class = None;
+            let gone = before.local_stall + before.remote_stall + before.policy_overhead;
+            let come = time.local_stall + time.remote_stall + time.policy_overhead;
+            time.total = before.total - gone + come;
+            time.wall = before.wall.saturating_sub(gone) + come;
+            cpu.memory = CpuMemory {
+                local: counted.local,
+                remote: counted.remote,
+                dirty_remote: 0,
+                local_percent: percent(counted.local, counted.remote),
+            };
+            local += counted.local;
+            remote += counted.remote;
+            run.time_ns = run.time_ns.plus(&cpu.time_ns);
+        }
+        if alone {
+            run.per_cpu.clear();
+        }
+        run.memory = results::Memory {
+            local,
+            remote,
+            local_percent: percent(local, remote),
+            pages: self.pages.len() as u64,
+            pages_max: self.used.max,
+            pages_average: Some(self.used.average()),
+            migrations: self.counts.migrations,
+            replications: self.counts.replications,
+            collapses: self.counts.collapses,
+            ..results::Memory::default()
+        };
+        run
+    }
+}
+
+fn percent(part: u64, other: u64) -> f64 {
+    match part + other {
+        0 => 0.0,
+        all => 100.0 * part as f64 / all as f64,
+    }
+}

@@ -1,0 +1,146 @@
+//! The misses of a run, in the order in which they happened, and what else a policy can be told of that run.
+
+use policy::{MissLevel, Page};
+use results::Outcome;
+use rustc_hash::FxHashMap;
+
+use crate::clock::Units;
+use crate::memory::Memory;
+
+/// A miss: 16 bytes, since a sweep reads hundreds of millions of them many times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Miss {
+    /// Nanoseconds in the upper 48 bits (78 hours), then 8 of flags, then 8 of the cpu.
+    packed: u64,
+    page: u32,
+    thread: u32,
+}
+
+const CPU_BITS: u32 = 8;
+const FLAG_BITS: u32 = 8;
+const WRITE: u64 = 1;
+const FETCH: u64 = 2;
+const TLB: u64 = 4;
+
+impl Miss {
+    /// `page`: its number in the stream.
+    pub fn new(page: u32, now_ns: u64, of: &policy::Miss) -> Miss {
+        let flag = |set: bool, flag: u64| if set { flag } else { 0 };
+        let flags = flag(of.write, WRITE) | flag(of.fetch, FETCH) | flag(of.level == MissLevel::Tlb, TLB);
+        Miss {
+            packed: now_ns << (CPU_BITS + FLAG_BITS) | flags << CPU_BITS | u64::from(of.cpu),
+            page,
+            thread: of.thread,
+        }
+    }
+
+    #[inline(always)]
+    pub fn now_ns(self) -> u64 {
+        self.packed >> (CPU_BITS + FLAG_BITS)
+    }
+
+    #[inline(always)]
+    pub fn cpu(self) -> u32 {
+        (self.packed & ((1 << CPU_BITS) - 1)) as u32
+    }
+
+    #[inline(always)]
+    pub fn page(self) -> u32 {
+        self.page
+    }
+
+    #[inline(always)]
+    pub fn thread(self) -> u32 {
+        self.thread
+    }
+
+    #[inline(always)]
+    fn has(self, flag: u64) -> bool {
+        self.packed >> CPU_BITS & flag != 0
+    }
+
+    pub fn is_write(self) -> bool {
+        self.has(WRITE)
+    }
+
+    pub fn is_fetch(self) -> bool {
+        self.has(FETCH)
+    }
+
+    pub fn level(self) -> MissLevel {
+        if self.has(TLB) { MissLevel::Tlb } else { MissLevel::Cache }
+    }
+}
+
+/// The first touch of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstTouch {
+    pub page: Page,
+    pub thread: u32,
+    pub cpu: u32,
+    pub write: bool,
+    /// The node that it came to be on.
+    pub home: u32,
+}
+
+/// A run under first touch, as policies of homes see it.
+#[derive(Clone, Debug, Default)]
+pub struct MissStream {
+    /// The pages in the order of their first touch, which numbers them.
+    pub pages: Vec<FirstTouch>,
+    pub misses: Vec<Miss>,
+    /// The number of each page.
+    pub numbers: FxHashMap<Page, u32>,
+    /// What the simulation of that run came to.
+    pub run: Outcome,
+}
+
+impl MissStream {
+    /// The number of a page; `near` is the first guess.
+    pub fn number_of(&self, page: Page, near: usize) -> Option<usize> {
+        if self.pages.get(near).is_some_and(|touch| touch.page == page) {
+            return Some(near);
+        }
+        self.numbers.get(&page).map(|&number| number as usize)
+    }
+
+    /// What each cpu's misses take by the latencies alone, under first touch.
+    pub fn under_first_touch(&self, memory: &Memory, nodes: &[u8]) -> Vec<Units> {
+        let mut times = vec![0; nodes.len()];
+        for miss in self.misses.iter().filter(|miss| miss.level() == MissLevel::Cache) {
+            let cpu = miss.cpu() as usize;
+            times[cpu] += memory.latency(nodes[cpu].into(), self.pages[miss.page() as usize].home);
+        }
+        times
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_miss_is_packed_without_loss() {
+        for (level, write, fetch) in [
+            (MissLevel::Cache, true, false),
+            (MissLevel::Tlb, false, true),
+            (MissLevel::Tlb, true, false),
+            (MissLevel::Cache, false, false),
+        ] {
+            let of = policy::Miss {
+                level,
+                page: Page { space: 3, number: 9 },
+                thread: u32::MAX,
+                cpu: 127,
+                served_by: 0,
+                write,
+                fetch,
+            };
+            let now = (1 << 48) - 1;
+            let miss = Miss::new(77, now, &of);
+            assert_eq!((miss.now_ns(), miss.page(), miss.cpu()), (now, 77, 127));
+            assert_eq!((miss.thread(), miss.level()), (u32::MAX, level));
+            assert_eq!((miss.is_write(), miss.is_fetch()), (write, fetch));
+        }
+    }
+}
