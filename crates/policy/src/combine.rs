@@ -7,14 +7,21 @@ use crate::cdpc::{PageColors, Wanted};
 use crate::seam::{Action, Interest, Observation, Placement, Policy, Touch, World};
 
 /// Each part decides what it has an opinion on, the first part that has one prevails; each sees
-/// every observation that any part asked for.
+/// every observation that any part asked for, if it asked for one at all.
 pub struct Combined {
     parts: Vec<Box<dyn Policy>>,
+    /// Places of the parts that observe.
+    observing: Vec<usize>,
 }
 
 impl Combined {
     pub fn new(parts: Vec<Box<dyn Policy>>) -> Self {
-        Combined { parts }
+        let observes = |part: &&usize| parts[**part].interest() != Interest::NONE;
+        let places: Vec<usize> = (0..parts.len()).collect();
+        Combined {
+            observing: places.iter().filter(observes).copied().collect(),
+            parts,
+        }
     }
 }
 
@@ -36,8 +43,8 @@ impl Policy for Combined {
     }
 
     fn observe(&mut self, observation: &Observation, world: &World, actions: &mut Vec<Action>) {
-        for part in &mut self.parts {
-            part.observe(observation, world, actions);
+        for &part in &self.observing {
+            self.parts[part].observe(observation, world, actions);
         }
     }
 

@@ -118,6 +118,8 @@ pub enum MissLevel {
 pub struct Miss {
     pub level: MissLevel,
     pub page: Page,
+    /// The world's number of the page, from 0 without gaps: the same as long as the run lasts.
+    pub index: u32,
     pub thread: u32,
     pub cpu: u32,
     /// Node of the frame (or of the replica) that served it.
@@ -130,6 +132,8 @@ pub struct Miss {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touched {
     pub page: Page,
+    /// As in [`Miss`].
+    pub index: u32,
     pub thread: u32,
     pub cpu: u32,
     pub write: bool,

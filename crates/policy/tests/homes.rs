@@ -40,6 +40,7 @@ impl Scene {
         self.see(Observation::Miss(Miss {
             level: MissLevel::Cache,
             page,
+            index: page.number as u32,
             thread: cpu,
             cpu,
             served_by,
@@ -60,6 +61,7 @@ impl Scene {
         let write = true;
         self.see(Observation::ReplicaWritten(Touched {
             page,
+            index: page.number as u32,
             thread: cpu,
             cpu,
             write,
@@ -168,8 +170,8 @@ fn a_writer_without_a_copy_leaves_the_first() {
     assert_eq!(scene.misses(128, A, 1, 0), [copy(A, 1)]);
     let collapse = Action::Collapse { page: A, node: Some(3) };
     assert_eq!(scene.write_replicated(A, 3), [collapse]);
-    // Cpu 1 has no copy now: at its next miss it gets one again, because cpu 0 holds the page.
-    assert_eq!(scene.miss(A, 1, 0, false), [copy(A, 1)]);
+    // Cpu 1 has no copy now. After as many misses more it gets one again, because cpu 0 holds the page.
+    assert_eq!(scene.misses(128, A, 1, 0), [copy(A, 1)]);
 }
 
 #[test]
@@ -232,6 +234,7 @@ fn tlb_misses_are_counted_in_the_place_of_cache_misses() {
     let miss = Miss {
         level: MissLevel::Tlb,
         page: A,
+        index: 1,
         thread: 1,
         cpu: 1,
         served_by: 0,
@@ -249,7 +252,7 @@ fn a_node_that_is_short_of_frames_gets_no_copies_and_pages_still_move_there() {
     assert_eq!(scene.misses(128, A, 1, 0), []);
     assert_eq!(scene.misses(128, B, 1, 0), [to(B, 1)]);
     scene.world.free_frames[1] = 16;
-    assert_eq!(scene.miss(A, 1, 0, false), [copy(A, 1)]);
+    assert_eq!(scene.misses(128, A, 1, 0), [copy(A, 1)]);
 }
 
 /// Where there is no frame at all nothing is asked for, and nothing counts as a move.
@@ -259,7 +262,7 @@ fn a_full_node_gets_nothing() {
     scene.world.free_frames[1] = 0;
     assert_eq!(scene.misses(128, A, 1, 0), []);
     scene.world.free_frames[1] = 1;
-    assert_eq!(scene.miss(A, 1, 0, false), [to(A, 1)]);
+    assert_eq!(scene.misses(128, A, 1, 0), [to(A, 1)]);
 }
 
 #[test]

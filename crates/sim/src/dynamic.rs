@@ -119,6 +119,7 @@ impl Engine {
         let Some(dynamic) = &self.dynamic else { return Ok(()) };
         let touched = Touched {
             page: self.table.page(page),
+            index: page,
             thread: who.thread,
             cpu: who.cpu,
             write,
@@ -175,6 +176,7 @@ impl Engine {
         let miss = |level: MissLevel, page: Page| Miss {
             level,
             page,
+            index: a.page,
             thread: a.who.thread,
             cpu: a.who.cpu,
             served_by: node,

@@ -10,4 +10,4 @@ mod stream;
 
 pub use record::{Scribe, best_homes, plain, record, record_refs};
 pub use replay::{replay, replay_with};
-pub use stream::{Miss, MissStream};
+pub use stream::{FirstTouch, Miss, MissStream};

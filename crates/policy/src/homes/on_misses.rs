@@ -5,8 +5,6 @@
 //! directory controller; when the cpu is interrupted, [`tree`](super::tree) decides over each of them by what has been
 //! counted by then.
 
-use rustc_hash::FxHashMap;
-
 use crate::homes::counters::Counters;
 use crate::homes::first_touch::FirstTouch;
 use crate::homes::params::{ROUND_ROBIN, TLB_MISSES};
@@ -28,14 +26,18 @@ pub struct OnMisses {
     /// A node with fewer free frames is under pressure.
     reserve: u64,
     start: Box<dyn Policy>,
-    pages: FxHashMap<Page, Counters>,
+    pages: Counters,
+    /// The interval that was last looked for, and where it begins.
+    interval: u64,
+    interval_begin_ns: u64,
     /// Hot pages that wait, by cpu.
     waiting: Vec<Batch>,
 }
 
 #[derive(Clone, Default)]
 struct Batch {
-    pages: Vec<Page>,
+    /// By name and by the world's number.
+    pages: Vec<(Page, u32)>,
     /// When the first of them came.
     since_ns: u64,
 }
@@ -72,62 +74,74 @@ impl OnMisses {
                 ROUND_ROBIN => Box::new(RoundRobin::from(0)),
                 _ => Box::new(FirstTouch),
             },
-            pages: FxHashMap::default(),
+            pages: Counters::default(),
+            interval: 0,
+            interval_begin_ns: 0,
             waiting: Vec::new(),
         }
     }
 
-    fn interval(&self, world: &World) -> u64 {
-        world.now_ns / self.reset_ns
+    /// The reset interval of this moment.
+    fn interval(&mut self, now_ns: u64) -> u64 {
+        // Nearly always that of the moment before: a division takes longer than all the rest.
+        if now_ns.wrapping_sub(self.interval_begin_ns) >= self.reset_ns {
+            self.interval_begin_ns = now_ns - now_ns % self.reset_ns;
+            self.interval = now_ns / self.reset_ns;
+        }
+        self.interval
     }
 
+    /// What is counted by cpu gets its room when the world is first seen.
+    fn meet(&mut self, world: &World) {
+        if self.waiting.is_empty() {
+            self.waiting = vec![Batch::default(); world.cpus as usize];
+            self.pages = Counters::new((0..world.cpus).map(|cpu| world.node_of(cpu)).collect());
+        }
+    }
+
+    #[inline]
     fn missed(&mut self, miss: &Miss, world: &World) {
-        let (interval, here) = (self.interval(world), world.node_of(miss.cpu));
-        let page = self.pages.entry(miss.page);
-        let page = page.or_insert_with(|| Counters::new(world.cpus, miss.served_by));
-        page.begin(interval);
-        page.count(miss, here);
-        if miss.served_by != here && page.misses_of(miss.cpu) >= self.thresholds.trigger {
-            if self.waiting.is_empty() {
-                self.waiting = vec![Batch::default(); world.cpus as usize];
-            }
+        let (interval, here) = (self.interval(world.now_ns), self.pages.node_of(miss.cpu));
+        let misses = self.pages.of(miss.index, interval).count(miss, here);
+        // A page that stays is judged again after as many misses more.
+        let trigger = self.thresholds.trigger;
+        if miss.served_by != here && misses >= trigger && misses.is_multiple_of(trigger) {
             let batch = &mut self.waiting[miss.cpu as usize];
             if batch.pages.is_empty() {
                 batch.since_ns = world.now_ns;
             }
-            if !batch.pages.contains(&miss.page) {
-                batch.pages.push(miss.page);
+            if !batch.pages.iter().any(|&(page, _)| page == miss.page) {
+                batch.pages.push((miss.page, miss.index));
             }
         }
     }
 
     /// Interrupts a cpu, if enough pages wait for it, or one for long enough.
+    #[inline]
     fn interrupt(&mut self, cpu: u32, world: &World, actions: &mut Vec<Action>) {
-        let Some(batch) = self.waiting.get_mut(cpu as usize) else {
-            return;
-        };
-        let waits = world.now_ns.saturating_sub(batch.since_ns) < self.wait_ns;
-        if batch.pages.is_empty() || waits && batch.pages.len() < self.batch {
+        let batch = &mut self.waiting[cpu as usize];
+        if batch.pages.is_empty() {
             return;
         }
-        for page in std::mem::take(&mut batch.pages) {
-            self.decide(page, cpu, world, actions);
+        let waits = world.now_ns.saturating_sub(batch.since_ns) < self.wait_ns;
+        if waits && batch.pages.len() < self.batch {
+            return;
+        }
+        for (page, index) in std::mem::take(&mut batch.pages) {
+            self.decide(page, index, cpu, world, actions);
         }
     }
 
-    fn decide(&mut self, page: Page, cpu: u32, world: &World, actions: &mut Vec<Action>) {
-        let (interval, here) = (self.interval(world), world.node_of(cpu));
+    fn decide(&mut self, page: Page, index: u32, cpu: u32, world: &World, actions: &mut Vec<Action>) {
+        let (interval, here) = (self.interval(world.now_ns), self.pages.node_of(cpu));
         let free = world.free_frames[here as usize];
-        let Some(counters) = self.pages.get_mut(&page) else {
-            return;
-        };
-        counters.begin(interval);
+        let mut counts = self.pages.of(index, interval);
         let seen = Seen {
-            misses: counters.misses_of(cpu),
-            local: counters.is_on(here),
-            by_holder: counters.by_holder(cpu, world),
-            writes: counters.writes,
-            moves: counters.moves,
+            misses: counts.misses_of(cpu),
+            local: counts.is_on(here),
+            by_holder: counts.by_holder(cpu),
+            writes: counts.writes(),
+            moves: counts.moves(),
             pressure: free < self.reserve,
         };
         if free == 0 {
@@ -137,11 +151,11 @@ impl OnMisses {
         match decide(&self.thresholds, &seen) {
             Decision::Stay(_) => {}
             Decision::Replicate => {
-                counters.copy_to(here);
+                counts.copy_to(here);
                 actions.push(Action::Copy { page, node: here });
             }
             Decision::Migrate => {
-                counters.move_to(here);
+                counts.move_to(here);
                 let to = Placement {
                     color: None,
                     node: Some(here),
@@ -153,13 +167,8 @@ impl OnMisses {
 
     /// A write finds replicas: the writer's node keeps its copy (section 8.1).
     fn written(&mut self, touched: &Touched, world: &World, actions: &mut Vec<Action>) {
-        let interval = self.interval(world);
-        let Some(counters) = self.pages.get_mut(&touched.page) else {
-            return;
-        };
-        let node = world.node_of(touched.cpu);
-        counters.begin(interval);
-        counters.written(touched.thread, node);
+        let (interval, node) = (self.interval(world.now_ns), self.pages.node_of(touched.cpu));
+        self.pages.of(touched.index, interval).written(touched.thread, node);
         actions.push(Action::Collapse {
             page: touched.page,
             node: Some(node),
@@ -168,14 +177,9 @@ impl OnMisses {
 
     /// Gives up what was replicated to a node and has not been used lately (section 6.2.2, memory pressure).
     fn reclaim(&mut self, pressure: &Pressure, world: &World, actions: &mut Vec<Action>) {
-        let interval = self.interval(world);
-        let idle = self.pages.iter_mut();
-        let mut idle: Vec<_> = idle
-            .filter(|(_, counters)| counters.is_idle_on(pressure.node, interval))
-            .collect();
-        idle.sort_by_key(|(page, _)| **page);
-        for (&page, counters) in idle {
-            counters.collapse();
+        let interval = self.interval(world.now_ns);
+        for (page, index) in self.pages.idle_on(pressure.node, interval) {
+            self.pages.of(index, interval).collapse();
             actions.push(Action::Collapse { page, node: None });
         }
     }
@@ -198,6 +202,7 @@ impl Policy for OnMisses {
     }
 
     fn observe(&mut self, observation: &Observation, world: &World, actions: &mut Vec<Action>) {
+        self.meet(world);
         match observation {
             Observation::Miss(miss) if miss.level == self.level => {
                 self.missed(miss, world);

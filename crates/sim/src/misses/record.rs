@@ -16,7 +16,7 @@ use crate::homes;
 use crate::input::Streams;
 use crate::simulate::{self, Progress};
 
-use super::stream::{FirstTouch, Miss, MissStream};
+use super::stream::{FirstTouch, MissStream};
 
 /// Simulates a trace under first touch and writes down the misses of the outermost cache and of the TLB. Policies of
 /// `config`, and what it wants reported, do not matter.
@@ -83,10 +83,9 @@ impl Scribe {
     /// What it wrote down of a run that has ended.
     pub fn stream(self, run: results::Outcome) -> MissStream {
         let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        MissStream {
-            run,
-            ..std::mem::take(&mut *written)
-        }
+        let mut stream = std::mem::take(&mut *written);
+        stream.run = run;
+        stream
     }
 }
 
@@ -95,14 +94,11 @@ struct Listener(Scribe);
 impl Policy for Listener {
     fn place(&mut self, touch: &Touch, world: &World) -> Placement {
         let mut written = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = written.pages.len() as u32;
-        written.numbers.insert(touch.page, number);
-        written.pages.push(FirstTouch {
+        written.touch(FirstTouch {
             page: touch.page,
             thread: touch.thread,
             cpu: touch.cpu,
             write: touch.write,
-            home: world.node_of(touch.cpu),
         });
         Placement {
             color: None,
@@ -121,9 +117,6 @@ impl Policy for Listener {
     fn observe(&mut self, observation: &Observation, world: &World, _actions: &mut Vec<Action>) {
         let Observation::Miss(miss) = observation else { return };
         let mut written = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(&page) = written.numbers.get(&miss.page) {
-            written.pages[page as usize].home = miss.served_by;
-            written.misses.push(Miss::new(page, world.now_ns, miss));
-        }
+        written.miss(world.now_ns, miss);
     }
 }

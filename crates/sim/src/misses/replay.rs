@@ -47,26 +47,12 @@ pub fn replay_with(
     Ok(host.outcome(stream, name))
 }
 
-/// Where a page is.
-#[derive(Clone, Copy)]
-struct Home {
-    /// Bit n: node n has a copy. One bit at least.
-    copies: u128,
-    /// The first copy's node, which those use that have none of their own.
-    node: u8,
-}
+/// Where a page is: the node of its first copy, which those use that have none of their own, and [`REPLICATED`]. Two bytes,
+/// so that all of them stay in a cache of the host.
+type Home = u16;
 
-#[derive(Clone, Copy, Default)]
-struct Counted {
-    local: u64,
-    remote: u64,
-    /// As the machine's description has it, where nothing is in the way.
-    local_time: Units,
-    remote_time: Units,
-    overhead_ns: f64,
-    next_tick_ns: u64,
-    now_ns: u64,
-}
+/// There are other copies.
+const REPLICATED: Home = 1 << 15;
 
 struct Host {
     policy: Box<dyn Policy>,
@@ -77,7 +63,12 @@ struct Host {
     /// Node of each cpu.
     nodes: Vec<u8>,
     pages: Vec<Home>,
-    cpus: Vec<Counted>,
+    /// Of replicated pages: bit n: node n has a copy.
+    copies: Vec<u128>,
+    /// Misses of each cpu, by the node that served them.
+    served: Vec<u64>,
+    overhead_ns: Vec<f64>,
+    next_tick_ns: Vec<u64>,
     seen: [u32; 2],
     actions: Vec<Action>,
     /// Nodes that have become short of frames.
@@ -130,12 +121,8 @@ impl Host {
     fn new(machine: &Machine, costs: Costs, policy: Box<dyn Policy>) -> Host {
         let frames = Frames::new(machine, 1);
         let world = homes::world(machine, &frames);
-        let interest = policy.interest();
+        let (cpus, interest) = (machine.cpus as usize, policy.interest());
         let first_tick = if interest.tick_ns == 0 { u64::MAX } else { interest.tick_ns };
-        let counted = Counted {
-            next_tick_ns: first_tick,
-            ..Counted::default()
-        };
         Host {
             policy,
             interest,
@@ -143,7 +130,10 @@ impl Host {
             memory: Memory::new(machine, 1),
             nodes: (0..machine.cpus).map(|cpu| world.node_of(cpu) as u8).collect(),
             pages: Vec::new(),
-            cpus: vec![counted; machine.cpus as usize],
+            copies: Vec::new(),
+            served: vec![0; cpus * world.nodes as usize],
+            overhead_ns: vec![0.0; cpus],
+            next_tick_ns: vec![first_tick; cpus],
             seen: [0; 2],
             actions: Vec::new(),
             pressed: Vec::new(),
@@ -155,38 +145,27 @@ impl Host {
 
     #[inline]
     fn miss(&mut self, stream: &MissStream, miss: Miss) -> Result<(), SimError> {
-        let (cpu, page) = (miss.cpu(), miss.page() as usize);
+        let (cpu, page) = (miss.cpu() as usize, miss.page() as usize);
         self.world.now_ns = miss.now_ns();
         if page >= self.pages.len() {
             self.place_until(stream, page + 1)?;
         }
-        let node = self.nodes[cpu as usize];
-        if miss.is_write() && !self.pages[page].copies.is_power_of_two() {
+        if self.pages[page] & REPLICATED != 0 && miss.is_write() {
             self.written(stream, miss);
         }
-        let home = self.pages[page];
-        let near = home.copies >> node & 1 == 1;
-        let served_by = if near { node } else { home.node };
+        let served_by = self.copy_for(page, self.nodes[cpu]);
         let level = miss.level();
-        let counted = &mut self.cpus[cpu as usize];
-        counted.now_ns = miss.now_ns();
         if level == MissLevel::Cache {
-            let time = self.memory.latency(u32::from(node), u32::from(served_by));
-            if near {
-                counted.local += 1;
-                counted.local_time += time;
-            } else {
-                counted.remote += 1;
-                counted.remote_time += time;
-            }
+            self.served[cpu * self.world.nodes as usize + served_by as usize] += 1;
         }
         if self.sampled(level) {
             let observed = policy::Miss {
                 level,
                 page: stream.pages[page].page,
+                index: miss.page(),
                 thread: miss.thread(),
-                cpu,
-                served_by: u32::from(served_by),
+                cpu: cpu as u32,
+                served_by,
                 write: miss.is_write(),
                 fetch: miss.is_fetch(),
             };
@@ -196,12 +175,30 @@ impl Host {
             let free_frames = self.world.free_frames[node as usize];
             self.observe(stream, cpu, Observation::Pressure(Pressure { node, free_frames }), page);
         }
-        if miss.now_ns() >= self.cpus[cpu as usize].next_tick_ns {
+        if miss.now_ns() >= self.next_tick_ns[cpu] {
             let tick = self.interest.tick_ns;
-            self.cpus[cpu as usize].next_tick_ns = (miss.now_ns() / tick + 1) * tick;
-            self.observe(stream, cpu, Observation::Tick(Tick { cpu }), page);
+            self.next_tick_ns[cpu] = (miss.now_ns() / tick + 1) * tick;
+            self.observe(stream, cpu, Observation::Tick(Tick { cpu: cpu as u32 }), page);
         }
         Ok(())
+    }
+
+    /// The node whose copy cpus of a node use.
+    #[inline]
+    fn copy_for(&self, page: usize, node: u8) -> u32 {
+        let home = self.pages[page];
+        if home & REPLICATED != 0 && self.copies[page] >> node & 1 == 1 {
+            return node.into();
+        }
+        u32::from(home & !REPLICATED)
+    }
+
+    /// Bit n: node n has a copy.
+    fn copies_of(&self, page: usize) -> u128 {
+        match self.pages[page] {
+            home if home & REPLICATED == 0 => 1 << home,
+            _ => self.copies[page],
+        }
     }
 
     /// Whether the policy hears of this one.
@@ -240,17 +237,18 @@ impl Host {
                     frames_per_node: self.used.now / u64::from(nodes),
                 });
             };
-            self.pages.push(Home {
-                copies: 1 << node,
-                node: node as u8,
-            });
+            self.pages.push(node as Home);
+            self.copies.push(0);
         }
         Ok(())
     }
 
-    fn observe(&mut self, stream: &MissStream, cpu: u32, observation: Observation, page: usize) {
+    fn observe(&mut self, stream: &MissStream, cpu: usize, observation: Observation, page: usize) {
+        self.policy.observe(&observation, &self.world, &mut self.actions);
+        if self.actions.is_empty() {
+            return;
+        }
         let mut actions = std::mem::take(&mut self.actions);
-        self.policy.observe(&observation, &self.world, &mut actions);
         for action in actions.drain(..) {
             self.carry_out(stream, cpu, action, page);
         }
@@ -259,20 +257,20 @@ impl Host {
 
     /// A write finds copies: one is left, whatever the policy says.
     fn written(&mut self, stream: &MissStream, miss: Miss) {
-        let page = miss.page() as usize;
+        let (cpu, page) = (miss.cpu() as usize, miss.page() as usize);
         let touched = Touched {
             page: stream.pages[page].page,
+            index: miss.page(),
             thread: miss.thread(),
             cpu: miss.cpu(),
             write: true,
         };
-        self.observe(stream, miss.cpu(), Observation::ReplicaWritten(touched), page);
-        let node = self.nodes[miss.cpu() as usize];
-        self.collapse(miss.cpu(), page, Some(node.into()), self.costs.collapse_ns);
+        self.observe(stream, cpu, Observation::ReplicaWritten(touched), page);
+        self.collapse(cpu, page, Some(self.nodes[cpu].into()), self.costs.collapse_ns);
     }
 
     /// `near`: where the page is probably to be found.
-    fn carry_out(&mut self, stream: &MissStream, cpu: u32, action: Action, near: usize) {
+    fn carry_out(&mut self, stream: &MissStream, cpu: usize, action: Action, near: usize) {
         let find = |page: policy::Page| stream.number_of(page, near).filter(|&page| page < self.pages.len());
         match action {
             Action::Move { page, to } => {
@@ -295,43 +293,41 @@ impl Host {
         }
     }
 
-    fn move_page(&mut self, cpu: u32, page: usize, node: u32) {
+    fn move_page(&mut self, cpu: usize, page: usize, node: u32) {
         self.collapse(cpu, page, None, 0.0);
         let home = self.pages[page];
-        if u32::from(home.node) == node || !self.take(node) {
+        if u32::from(home) == node || !self.take(node) {
             return;
         }
-        self.give_back(home.copies);
-        self.pages[page] = Home {
-            copies: 1 << node,
-            node: node as u8,
-        };
+        self.give_back(1 << home);
+        self.pages[page] = node as Home;
         self.counts.migrations += 1;
-        self.cpus[cpu as usize].overhead_ns += self.costs.move_page_ns;
+        self.overhead_ns[cpu] += self.costs.move_page_ns;
     }
 
-    fn copy_page(&mut self, cpu: u32, page: usize, node: u32) {
-        if self.pages[page].copies >> node & 1 == 1 || !self.take(node) {
+    fn copy_page(&mut self, cpu: usize, page: usize, node: u32) {
+        let copies = self.copies_of(page);
+        if copies >> node & 1 == 1 || !self.take(node) {
             return;
         }
-        self.pages[page].copies |= 1 << node;
+        self.copies[page] = copies | 1 << node;
+        self.pages[page] |= REPLICATED;
         self.counts.replications += 1;
-        self.cpus[cpu as usize].overhead_ns += self.costs.copy_page_ns;
+        self.overhead_ns[cpu] += self.costs.copy_page_ns;
     }
 
-    fn collapse(&mut self, cpu: u32, page: usize, node: Option<u32>, cost_ns: f64) {
-        let home = self.pages[page];
-        if home.copies.is_power_of_two() {
+    /// Gives up all copies but that of a node, if it has one, else but the first.
+    fn collapse(&mut self, cpu: usize, page: usize, node: Option<u32>, cost_ns: f64) {
+        if self.pages[page] & REPLICATED == 0 {
             return;
         }
-        let kept = node.filter(|node| home.copies >> node & 1 == 1).unwrap_or(home.node.into());
-        self.give_back(home.copies & !(1 << kept));
-        self.pages[page] = Home {
-            copies: 1 << kept,
-            node: kept as u8,
-        };
+        let copies = self.copies[page];
+        let first = u32::from(self.pages[page] & !REPLICATED);
+        let kept = node.filter(|node| copies >> node & 1 == 1).unwrap_or(first);
+        self.give_back(copies & !(1 << kept));
+        self.pages[page] = kept as Home;
         self.counts.collapses += 1;
-        self.cpus[cpu as usize].overhead_ns += cost_ns;
+        self.overhead_ns[cpu] += cost_ns;
     }
 
     fn take(&mut self, node: u32) -> bool {
@@ -360,12 +356,23 @@ impl Host {
         }
     }
 
+    fn of_cpu(&self, cpu: usize, served: &[u64]) -> Counted {
+        let here = usize::from(self.nodes[cpu]);
+        let time = |node: usize| served[node] * self.memory.latency(here as u32, node as u32);
+        let others = || (0..served.len()).filter(|&node| node != here);
+        Counted {
+            local: served[here],
+            remote: others().map(|node| served[node]).sum(),
+            local_time: time(here),
+            remote_time: others().map(time).sum(),
+        }
+    }
+
     /// The run under first touch with other memory times. Cpus wait in proportion to the latencies: what they overlapped,
     /// or waited for contention and dirty lines, they do as in that run.
     fn outcome(mut self, stream: &MissStream, name: &str) -> Outcome {
         self.used.change(0, self.world.now_ns);
         let mut run = stream.run.clone();
-        let first = stream.under_first_touch(&self.memory, &self.nodes);
         run.policy = name.to_string();
         run.replayed_misses = Some(stream.misses.len() as u64);
         run.time_ns = results::Time::default();
@@ -377,15 +384,18 @@ impl Host {
                 ..Cpu::default()
             }];
         }
-        for (cpu, counted) in run.per_cpu.iter_mut().zip(&self.cpus) {
+        let nodes = self.world.nodes as usize;
+        for (number, cpu) in run.per_cpu.iter_mut().enumerate() {
+            let counted = self.of_cpu(number, &self.served[number * nodes..(number + 1) * nodes]);
             let before = cpu.time_ns;
             let waited = (before.local_stall + before.remote_stall) as f64;
-            let ideal = whole_ns(first[cpu.cpu as usize]) as f64;
+            let node = self.nodes[number].into();
+            let ideal = whole_ns(stream.latencies(number as u32, node, &self.memory)) as f64;
             let factor = if ideal > 0.0 { waited / ideal } else { 1.0 };
             let time = &mut cpu.time_ns;
             time.local_stall = (whole_ns(counted.local_time) as f64 * factor) as u64;
             time.remote_stall = (whole_ns(counted.remote_time) as f64 * factor) as u64;
-            time.policy_overhead = counted.overhead_ns as u64;
+            time.policy_overhead = self.overhead_ns[number] as u64;
             time.stall_by_class = None;
             let gone = before.local_stall + before.remote_stall + before.policy_overhead;
             let come = time.local_stall + time.remote_stall + time.policy_overhead;
@@ -418,6 +428,14 @@ impl Host {
         };
         run
     }
+}
+
+/// Misses that a cpu's own node served, and others, and what they take by the latencies alone.
+struct Counted {
+    local: u64,
+    remote: u64,
+    local_time: Units,
+    remote_time: Units,
 }
 
 fn percent(part: u64, other: u64) -> f64 {

@@ -79,8 +79,6 @@ pub struct FirstTouch {
     pub thread: u32,
     pub cpu: u32,
     pub write: bool,
-    /// The node that it came to be on.
-    pub home: u32,
 }
 
 /// A run under first touch, as policies of homes see it.
@@ -89,13 +87,32 @@ pub struct MissStream {
     /// The pages in the order of their first touch, which numbers them.
     pub pages: Vec<FirstTouch>,
     pub misses: Vec<Miss>,
-    /// The number of each page.
-    pub numbers: FxHashMap<Page, u32>,
     /// What the simulation of that run came to.
     pub run: Outcome,
+    /// The number of each page.
+    numbers: FxHashMap<Page, u32>,
+    /// Misses that reached memory in that run, of each cpu by the node that served them.
+    served: FxHashMap<(u32, u32), u64>,
 }
 
 impl MissStream {
+    /// A page is touched for the first time; returns its number.
+    pub fn touch(&mut self, touch: FirstTouch) -> u32 {
+        let number = self.pages.len() as u32;
+        self.numbers.insert(touch.page, number);
+        self.pages.push(touch);
+        number
+    }
+
+    /// A miss at a moment. One on a page that was never touched is passed over.
+    pub fn miss(&mut self, now_ns: u64, miss: &policy::Miss) {
+        let Some(&page) = self.numbers.get(&miss.page) else { return };
+        if miss.level == MissLevel::Cache {
+            *self.served.entry((miss.cpu, miss.served_by)).or_default() += 1;
+        }
+        self.misses.push(Miss::new(page, now_ns, miss));
+    }
+
     /// The number of a page; `near` is the first guess.
     pub fn number_of(&self, page: Page, near: usize) -> Option<usize> {
         if self.pages.get(near).is_some_and(|touch| touch.page == page) {
@@ -104,14 +121,10 @@ impl MissStream {
         self.numbers.get(&page).map(|&number| number as usize)
     }
 
-    /// What each cpu's misses take by the latencies alone, under first touch.
-    pub fn under_first_touch(&self, memory: &Memory, nodes: &[u8]) -> Vec<Units> {
-        let mut times = vec![0; nodes.len()];
-        for miss in self.misses.iter().filter(|miss| miss.level() == MissLevel::Cache) {
-            let cpu = miss.cpu() as usize;
-            times[cpu] += memory.latency(nodes[cpu].into(), self.pages[miss.page() as usize].home);
-        }
-        times
+    /// What a cpu's misses took in that run by the latencies alone.
+    pub fn latencies(&self, cpu: u32, node: u32, memory: &Memory) -> Units {
+        let own = self.served.iter().filter(|((by, _), _)| *by == cpu);
+        own.map(|(&(_, from), count)| count * memory.latency(node, from)).sum()
     }
 }
 
@@ -130,6 +143,7 @@ mod tests {
             let of = policy::Miss {
                 level,
                 page: Page { space: 3, number: 9 },
+                index: 77,
                 thread: u32::MAX,
                 cpu: 127,
                 served_by: 0,

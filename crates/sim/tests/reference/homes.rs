@@ -12,6 +12,8 @@ pub struct Moments {
     tlb_misses: u64,
     /// The multiple of the tick that each cpu's clock has yet to reach, in units.
     next_tick: Vec<u64>,
+    /// Pages in the order in which they were heard of, which numbers them.
+    heard: Vec<Page>,
 }
 
 impl Moments {
@@ -21,7 +23,17 @@ impl Moments {
             cache_misses: 0,
             tlb_misses: 0,
             next_tick: vec![interest.tick_ns << 20; cpus as usize],
+            heard: Vec::new(),
         }
+    }
+
+    fn index(&mut self, page: Page) -> u32 {
+        let known = self.heard.iter().position(|&known| known == page);
+        let index = known.unwrap_or(self.heard.len());
+        if known.is_none() {
+            self.heard.push(page);
+        }
+        index as u32
     }
 }
 
@@ -53,6 +65,7 @@ impl Model<'_> {
         }
         let written = Touched {
             page: piece.page,
+            index: self.moments.index(piece.page),
             thread: piece.thread,
             cpu: piece.cpu as u32,
             write: true,
@@ -71,11 +84,12 @@ impl Model<'_> {
         if !self.acts() {
             return 0;
         }
-        let interest = self.moments.interest;
+        let (interest, index) = (self.moments.interest, self.moments.index(piece.page));
         let miss = |level| {
             Observation::Miss(Miss {
                 level,
                 page: piece.page,
+                index,
                 thread: piece.thread,
                 cpu: piece.cpu as u32,
                 served_by: node as u32,

@@ -1,0 +1,94 @@
+//! How fast policies decide over a stream of misses: misses a second on one thread, and of a sweep of many settings on all.
+//!
+//! `cargo run --release -p domicile-sim --example misses [MISSES [PAGES]]`
+
+use std::time::Instant;
+
+use machine::Machine;
+use policy::{MissLevel, Page};
+use sim::misses::{FirstTouch, MissStream, replay};
+use sim::{Config, PolicySpec};
+
+/// Cpus of the machine.
+const CPUS: u64 = 8;
+
+/// Misses of which most are on few pages, half of them on pages that one cpu uses, a tenth writes.
+fn stream(misses: u64, pages: u64) -> MissStream {
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 33
+    };
+    let page = |number: u64| Page { space: 0, number };
+    let mut stream = MissStream::default();
+    for number in 0..pages {
+        stream.touch(FirstTouch {
+            page: page(number),
+            thread: 0,
+            cpu: (next() % CPUS) as u32,
+            write: true,
+        });
+    }
+    for at in 0..misses {
+        let hot = (next() % pages) * (next() % pages) / pages;
+        let cpu = if hot.is_multiple_of(2) { hot / 2 % CPUS } else { next() % CPUS };
+        let miss = policy::Miss {
+            level: MissLevel::Cache,
+            page: page(hot),
+            index: hot as u32,
+            thread: cpu as u32,
+            cpu: cpu as u32,
+            served_by: 0,
+            write: hot.is_multiple_of(4) && next() % 5 == 0,
+            fetch: false,
+        };
+        stream.miss(at * 100, &miss);
+    }
+    stream
+}
+
+fn main() {
+    let mut numbers = std::env::args().skip(1).map(|text| text.parse().expect("a whole number"));
+    let misses = numbers.next().unwrap_or(20_000_000);
+    let pages = numbers.next().unwrap_or(20_000);
+    let stream = stream(misses, pages);
+    let machine = machine();
+    for policy in ["first-touch", "migrate", "replicate", "migrate-replicate"] {
+        let config = Config {
+            threads: Some(1),
+            ..Config::new(machine.clone(), vec![PolicySpec::new(policy)])
+        };
+        let start = Instant::now();
+        let outcome = replay(&stream, &config).expect("it runs").remove(0);
+        let took = start.elapsed().as_secs_f64();
+        let memory = &outcome.memory;
+        println!(
+            "{policy:>18}: {:6.1} M misses/s; {:.1} % local, {} moved, {} copied, {} collapsed",
+            misses as f64 / took / 1e6,
+            memory.local_percent,
+            memory.migrations,
+            memory.replications,
+            memory.collapses
+        );
+    }
+    let settings = (1..=20).map(|trigger| PolicySpec {
+        sets: vec![format!("migrate-replicate.trigger={}", trigger * 16)],
+        ..PolicySpec::new("migrate-replicate")
+    });
+    let config = Config::new(machine, settings.collect());
+    let start = Instant::now();
+    let runs = replay(&stream, &config).expect("it runs").len();
+    let took = start.elapsed().as_secs_f64();
+    println!(
+        "sweep of {runs} settings on all cpus: {:6.1} M misses/s",
+        runs as f64 * misses as f64 / took / 1e6
+    );
+}
+
+fn machine() -> Machine {
+    let text = "name = \"eight-nodes\"\nclock_mhz = 300\npage_bytes = 4096\ncpus = 8\n\
+                [[cache]]\nname = \"L1\"\nlevel = 1\nkind = \"unified\"\nbytes = 64\nways = 1\nline_bytes = 64\n\
+                cpus_per_instance = 1\nindex = \"physical\"\nhit_ns = 0.0\n\
+                [memory]\nnodes = 8\nlocal_ns = 300.0\nremote_ns = 1200.0\ndirty_remote_ns = 1200.0\n";
+    machine::from_toml(text, "eight-nodes.toml").expect("it is a machine")
+}
