@@ -231,7 +231,7 @@ _domicile() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "page-coloring bin-hopping random cdpc slots first-touch round-robin migrate replicate migrate-replicate order" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "page-coloring bin-hopping random cdpc slots first-touch round-robin post-facto migrate replicate migrate-replicate order" -- "${cur}"))
                     return 0
                     ;;
                 --set)
@@ -1194,7 +1194,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__simulate)
-            opts="-q -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --by --top --change --no-classes --explain-hints --page-map --force --salvage --json --quiet --no-progress --help"
+            opts="-q -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --by --top --change --fast --page-ns --no-classes --explain-hints --page-map --force --salvage --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1205,7 +1205,7 @@ _domicile() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "page-coloring bin-hopping random cdpc slots first-touch round-robin migrate replicate migrate-replicate order" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "page-coloring bin-hopping random cdpc slots first-touch round-robin post-facto migrate replicate migrate-replicate order" -- "${cur}"))
                     return 0
                     ;;
                 --set)
@@ -1249,6 +1249,10 @@ _domicile() {
                     return 0
                     ;;
                 --change)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --page-ns)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -2,7 +2,7 @@
 
 mod house;
 
-use house::{Room, json};
+use house::{Room, json, output};
 use serde_json::Value;
 
 const PAGE: u64 = 4096;
@@ -137,4 +137,60 @@ fn hot_pages_wait_for_others_and_no_longer_than_they_should() {
         soon[1] < usual[1] && usual[1] <= never[1],
         "{soon:?} {usual:?} {never:?}"
     );
+}
+
+/// The caches once, the policies over their misses: the moves and copies are those of the whole simulation, since each
+/// reference misses.
+#[test]
+fn over_misses_the_same_pages_move() {
+    let room = Room::new();
+    let trace = room.trace("homes", &program());
+    let policies = ["first-touch", "post-facto", "migrate", "migrate-replicate"];
+    let mut arguments = vec![
+        "simulate",
+        trace.as_str(),
+        "--machine",
+        "flash-cc-numa",
+        "--order",
+        "recorded",
+        "--json",
+    ];
+    policies
+        .iter()
+        .for_each(|policy| arguments.extend(["--policy", policy]));
+    let batch = ["--set", "migrate.batch=1", "--set", "migrate-replicate.batch=1"];
+    arguments.extend(batch);
+    let whole = json(&arguments);
+    arguments.extend(["--fast", "--page-ns", "350us"]);
+    let fast = json(&arguments);
+    assert_eq!((whole.len(), fast.len()), (4, 4));
+    for (whole, fast) in whole.iter().zip(&fast) {
+        assert_eq!(counts(whole)[2..4], counts(fast)[2..4], "{}", whole["policy"]);
+        assert!(whole.get("replayed_misses").is_none() && fast["replayed_misses"].as_u64() > Some(OWN));
+        let moved: u64 = counts(fast)[2..].iter().sum();
+        assert_eq!(fast["time_ns"]["policy_overhead"].as_u64(), Some(moved * 350_000));
+    }
+}
+
+#[test]
+fn what_misses_cannot_say_is_refused() {
+    let room = Room::new();
+    let trace = room.trace("homes", "0 r 1000 4\n");
+    for (more, expected) in [
+        (&["--by", "structure"][..], "`--by` needs the whole simulation"),
+        (
+            &["--policy", "bin-hopping"],
+            "policy `bin-hopping` chooses no homes of pages",
+        ),
+        (
+            &["--policy", "first-touch+cdpc"],
+            "policy `cdpc` chooses no homes of pages",
+        ),
+        (&["--page-map", "map"], "`--page-map` needs the whole simulation"),
+    ] {
+        let mut arguments = vec!["simulate", trace.as_str(), "--machine", "flash-cc-numa", "--fast"];
+        arguments.extend(more);
+        let (_, said) = output(&arguments, 2);
+        assert!(said.contains(expected), "{said}");
+    }
 }

@@ -6,8 +6,20 @@ use std::path::Path;
 
 /// As ARCHITECTURE.md has them.
 const ROOMS: [&str; 14] = [
-    "page", "best_homes", "random", "slots", "order", "cdpc", "seam", "settings", "work", "homes", "color", "combine",
-    "registry", "name",
+    "page",
+    "best_homes",
+    "random",
+    "slots",
+    "order",
+    "cdpc",
+    "seam",
+    "settings",
+    "work",
+    "homes",
+    "color",
+    "combine",
+    "registry",
+    "name",
 ];
 
 /// The code of a file, without what follows the heading of its tests and without comments.

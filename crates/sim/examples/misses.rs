@@ -16,7 +16,9 @@ const CPUS: u64 = 8;
 fn stream(misses: u64, pages: u64) -> MissStream {
     let mut state = 1u64;
     let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         state >> 33
     };
     let page = |number: u64| Page { space: 0, number };
@@ -31,7 +33,11 @@ fn stream(misses: u64, pages: u64) -> MissStream {
     }
     for at in 0..misses {
         let hot = (next() % pages) * (next() % pages) / pages;
-        let cpu = if hot.is_multiple_of(2) { hot / 2 % CPUS } else { next() % CPUS };
+        let cpu = if hot.is_multiple_of(2) {
+            hot / 2 % CPUS
+        } else {
+            next() % CPUS
+        };
         let miss = policy::Miss {
             level: MissLevel::Cache,
             page: page(hot),
@@ -48,7 +54,9 @@ fn stream(misses: u64, pages: u64) -> MissStream {
 }
 
 fn main() {
-    let mut numbers = std::env::args().skip(1).map(|text| text.parse().expect("a whole number"));
+    let mut numbers = std::env::args()
+        .skip(1)
+        .map(|text| text.parse().expect("a whole number"));
     let misses = numbers.next().unwrap_or(20_000_000);
     let pages = numbers.next().unwrap_or(20_000);
     let stream = stream(misses, pages);

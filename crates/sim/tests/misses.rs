@@ -125,7 +125,11 @@ fn a_replay_comes_to_what_the_full_simulation_comes_to() {
             ["migrate", "replicate", "migrate-replicate"].map(of)
         });
         for triggers in &triggers {
-            let sets: Vec<&str> = sets.iter().copied().chain(triggers.iter().map(String::as_str)).collect();
+            let sets: Vec<&str> = sets
+                .iter()
+                .copied()
+                .chain(triggers.iter().map(String::as_str))
+                .collect();
             for outcome in agree(&program(seed), &config(machine(0), &sets)) {
                 done[0] += outcome.memory.migrations;
                 done[1] += outcome.memory.replications;
@@ -139,7 +143,10 @@ fn a_replay_comes_to_what_the_full_simulation_comes_to() {
 #[test]
 fn one_in_some_misses_and_scaled_thresholds_agree_too() {
     let of = |policy: &str| ["sample=10", "batch=1"].map(|set| format!("{policy}.{set}"));
-    let sets: Vec<String> = ["migrate", "replicate", "migrate-replicate"].into_iter().flat_map(of).collect();
+    let sets: Vec<String> = ["migrate", "replicate", "migrate-replicate"]
+        .into_iter()
+        .flat_map(of)
+        .collect();
     let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
     for seed in 20..26 {
         agree(&program(seed), &config(machine(0), &sets));
@@ -149,7 +156,10 @@ fn one_in_some_misses_and_scaled_thresholds_agree_too() {
 #[test]
 fn under_memory_pressure_both_ways_agree() {
     let of = |policy: &str| ["trigger=16", "batch=1", "reset=50"].map(|set| format!("{policy}.{set}"));
-    let mut sets: Vec<String> = ["migrate", "replicate", "migrate-replicate"].into_iter().flat_map(of).collect();
+    let mut sets: Vec<String> = ["migrate", "replicate", "migrate-replicate"]
+        .into_iter()
+        .flat_map(of)
+        .collect();
     sets.extend(["replicate.reserve=2".into(), "migrate-replicate.reserve=2".into()]);
     let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
     let mut collapses = 0;
@@ -163,7 +173,10 @@ fn under_memory_pressure_both_ways_agree() {
             collapse_ns: 0.0,
             ..VERGHESE96
         };
-        let config = Config { costs, ..config(machine, &sets) };
+        let config = Config {
+            costs,
+            ..config(machine, &sets)
+        };
         let outcomes = agree(&program(seed), &config);
         collapses += outcomes.iter().map(|outcome| outcome.memory.collapses).sum::<u64>();
     }
@@ -177,7 +190,11 @@ fn post_facto_has_the_most_local_misses_of_those_that_place_a_page_once() {
         let trace = program(seed);
         let config = config(machine(0), &[]);
         let stream = record(&trace, &config, &|_| {}).unwrap();
-        let local: Vec<u64> = replay(&stream, &config).unwrap().iter().map(|run| run.memory.local).collect();
+        let local: Vec<u64> = replay(&stream, &config)
+            .unwrap()
+            .iter()
+            .map(|run| run.memory.local)
+            .collect();
         assert!(local[2] >= local[0] && local[2] >= local[1], "{local:?}");
     }
 }
@@ -185,7 +202,15 @@ fn post_facto_has_the_most_local_misses_of_those_that_place_a_page_once() {
 #[test]
 fn too_little_memory_for_the_pages_is_said() {
     let config = config(machine(2), &[]);
-    let stream = record(&program(1), &Config { machine: machine(0), ..config.clone() }, &|_| {}).unwrap();
+    let stream = record(
+        &program(1),
+        &Config {
+            machine: machine(0),
+            ..config.clone()
+        },
+        &|_| {},
+    )
+    .unwrap();
     assert!(matches!(replay(&stream, &config), Err(SimError::OutOfFrames { .. })));
 }
 
@@ -199,7 +224,10 @@ fn pages_are_averaged_over_time() {
         }
     }
     let set = ["replicate.batch=1", "replicate.hold=1", "replicate.trigger=100"];
-    let config = Config { order: Order::Recorded, ..config(machine(0), &set) };
+    let config = Config {
+        order: Order::Recorded,
+        ..config(machine(0), &set)
+    };
     let stream = record(&import(&text), &config, &|_| {}).unwrap();
     let runs = replay(&stream, &config).unwrap();
     let copied = runs.iter().find(|run| run.policy == "replicate").unwrap();

@@ -51,6 +51,17 @@ pub struct Simulate {
     #[arg(long = "change", value_name = "CHANGE")]
     changes: Vec<ProgramChange>,
 
+    /// Simulate the caches once, under first touch, and let each policy of homes decide over the misses that came out
+    ///
+    /// Much faster, and good for many settings: latencies are fixed, what policies do to caches, the TLB and contention is left
+    /// out, and so are writes that hit.
+    #[arg(long)]
+    fast: bool,
+
+    /// What each page takes that a policy moves, copies or collapses, the same for all three: nanoseconds, or such as 350us
+    #[arg(long, value_name = "NS", value_parser = quantities::nanoseconds)]
+    page_ns: Option<u32>,
+
     /// Leave out the classes of misses, which is faster
     #[arg(long)]
     no_classes: bool,
@@ -96,7 +107,8 @@ impl Simulate {
         }
         let machine = self.model.machine(HOST)?;
         let top = self.top(console.json())?;
-        let policies = self.model.policies(vec!["page-coloring".to_string()])?;
+        let default = if self.fast { "first-touch" } else { "page-coloring" };
+        let policies = self.model.policies(vec![default.to_string()])?;
         let hinted = |policy: &sim::PolicySpec| has(&policy.name, CDPC);
         if self.explain_hints.is_some() && !policies.iter().any(hinted) {
             return Err(Failure::usage(
@@ -136,16 +148,34 @@ impl Simulate {
         let mut config = self.model.config(machine, policies, detail);
         config.classes = !self.no_classes;
         config.changes.clone_from(&self.changes);
+        if let Some(ns) = self.page_ns {
+            let ns = f64::from(ns);
+            config.costs = sim::Costs {
+                move_page_ns: ns,
+                copy_page_ns: ns,
+                collapse_ns: ns,
+                ..config.costs
+            };
+        }
+        if self.fast {
+            self.is_fast(&config.policies)?;
+        }
         let opened = trace::open_or_salvage(&self.trace, self.salvage)?;
         if let Some(basis) = self.model.basis(HOST)? {
             console::note(format_args!("note: {basis}"));
+        }
+        if self.fast {
+            let outcomes = replayed(&self.trace, &opened, &config)?;
+            self.print(&outcomes, top, console)?;
+            return Ok(ExitCode::SUCCESS);
         }
         let runs = simulate(&self.trace, &opened, &config)?;
         for missing in trace::missing(&opened, self.salvage) {
             console::note(format_args!("note: {}: {missing}", self.trace.display()));
         }
         // What goes to files comes after what is printed: that is there whatever becomes of the files.
-        self.print(&runs, top, console)?;
+        let outcomes: Vec<_> = runs.iter().map(|run| run.outcome.clone()).collect();
+        self.print(&outcomes, top, console)?;
         if let Some(place) = hints_to {
             write(place, &saved(&explained(&opened, &config, &runs)))?;
         }
@@ -180,18 +210,53 @@ impl Simulate {
         }
     }
 
-    fn print(&self, runs: &[sim::Simulated], top: Top, console: &mut Console) -> Result<(), Failure> {
+    /// What a stream of misses cannot say is refused.
+    fn is_fast(&self, policies: &[sim::PolicySpec]) -> Result<(), Failure> {
+        let refused = [
+            (!self.by.is_empty(), "--by"),
+            (!self.changes.is_empty(), "--change"),
+            (self.page_map.is_some(), "--page-map"),
+            (self.explain_hints.is_some(), "--explain-hints"),
+        ];
+        if let Some((_, option)) = refused.iter().find(|(given, _)| *given) {
+            return Err(Failure::usage(format!(
+                "`{option}` needs the whole simulation; leave it or `--fast` out"
+            )));
+        }
+        for policy in policies {
+            let name: policy::Name = policy.name.parse()?;
+            let other = [policy::Kind::Color, policy::Kind::Order].map(|kind| name.of(kind));
+            if let Some(other) = other.into_iter().flatten().next() {
+                return Err(Failure::usage(format!(
+                    "policy `{}` chooses no homes of pages, and misses do not depend on anything else with `--fast`; leave it or \
+                     `--fast` out",
+                    other.name
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn print(&self, outcomes: &[results::Outcome], top: Top, console: &mut Console) -> Result<(), Failure> {
         if console.json() {
-            for run in runs {
-                console.line(&saved(&run.outcome))?;
+            for outcome in outcomes {
+                console.line(&saved(outcome))?;
             }
         } else {
             let columns = console.columns();
-            let outcomes: Vec<_> = runs.iter().map(|run| run.outcome.clone()).collect();
-            console.text(&report::outcomes(&outcomes, columns, top))?;
+            console.text(&report::outcomes(outcomes, columns, top))?;
         }
         console.flush()
     }
+}
+
+/// Records the misses of the trace, with progress, and replays all policies over them.
+fn replayed(file: &Path, trace: &::trace::Trace, config: &sim::Config) -> Result<Vec<results::Outcome>, Failure> {
+    let bar = progress::known("simulating", trace.references());
+    let stream = sim::misses::record(trace, config, &|references| bar.inc(references));
+    bar.finish_and_clear();
+    let stream = stream.map_err(|error| failure(file, error))?;
+    sim::misses::replay(&stream, config).map_err(|error| failure(file, error))
 }
 
 /// Runs all policies, with progress.

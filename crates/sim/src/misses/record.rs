@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use machine::Machine;
-use policy::{
-    Action, BestHomes, Interest, MissLevel, Observation, Page, Placement, Policy, Touch, World,
-};
+use policy::{Action, BestHomes, Interest, MissLevel, Observation, Page, Placement, Policy, Touch, World};
 use trace::Trace;
 
 use crate::config::{Config, Detail};

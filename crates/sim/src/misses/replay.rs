@@ -122,7 +122,11 @@ impl Host {
         let frames = Frames::new(machine, 1);
         let world = homes::world(machine, &frames);
         let (cpus, interest) = (machine.cpus as usize, policy.interest());
-        let first_tick = if interest.tick_ns == 0 { u64::MAX } else { interest.tick_ns };
+        let first_tick = if interest.tick_ns == 0 {
+            u64::MAX
+        } else {
+            interest.tick_ns
+        };
         Host {
             policy,
             interest,

@@ -68,7 +68,11 @@ impl Miss {
     }
 
     pub fn level(self) -> MissLevel {
-        if self.has(TLB) { MissLevel::Tlb } else { MissLevel::Cache }
+        if self.has(TLB) {
+            MissLevel::Tlb
+        } else {
+            MissLevel::Cache
+        }
     }
 }
 
@@ -106,7 +110,9 @@ impl MissStream {
 
     /// A miss at a moment. One on a page that was never touched is passed over.
     pub fn miss(&mut self, now_ns: u64, miss: &policy::Miss) {
-        let Some(&page) = self.numbers.get(&miss.page) else { return };
+        let Some(&page) = self.numbers.get(&miss.page) else {
+            return;
+        };
         if miss.level == MissLevel::Cache {
             *self.served.entry((miss.cpu, miss.served_by)).or_default() += 1;
         }
