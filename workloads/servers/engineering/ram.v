@@ -51,9 +51,9 @@ module bench;
   wire [15:0] write_round, read_round;
   wire [WIDTH-1:0] got;
 
-  // Odd, so that two addresses of a round never make the same word.
+  // Two addresses of a round never make the same word, nor two rounds of an address.
   function [WIDTH-1:0] word(input [BITS-1:0] at, input [15:0] round);
-    word = (at + {round, 16'h1}) * 32'h9e3779b1;
+    word = {round, at} ^ 32'h5bd1e995;
   endfunction
 
   walk #(.BITS(BITS), .TAPS(TAPS), .START(SEED)) ahead (.clock(clock), .enable(1'b1), .at(write_at), .round(write_round));
