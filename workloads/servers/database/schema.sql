@@ -1,7 +1,6 @@
 -- Sales of products in markets by day: one large table of facts, three small ones that say what its numbers mean. :rows is how
 -- many sales there are. Everything comes from arithmetic, so the database is the same each time.
-PRAGMA journal_mode = OFF;
-PRAGMA page_size = 4096;
+-- SQLite and PostgreSQL both read this.
 BEGIN;
 CREATE TABLE product(id INTEGER PRIMARY KEY, name TEXT, brand INTEGER, class TEXT);
 CREATE TABLE market(id INTEGER PRIMARY KEY, city TEXT, region INTEGER);
@@ -14,7 +13,7 @@ WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60)
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 360)
   INSERT INTO day SELECT i, (i - 1) / 30 + 1, (i - 1) / 90 + 1 FROM n;
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :rows)
-  INSERT INTO sale SELECT i * 7919 % 500 + 1, i * 104729 % 60 + 1, i * 359 / 7 % 360 + 1, i % 9 + 1, i * 31 % 4000 + 99 FROM n;
+  INSERT INTO sale SELECT i * 7919 % 500 + 1, i % 5000 * 104729 % 60 + 1, i * 359 / 7 % 360 + 1, i % 9 + 1, i * 31 % 4000 + 99 FROM n;
 CREATE INDEX sale_product ON sale(product);
 COMMIT;
 ANALYZE;
