@@ -7,7 +7,7 @@ CARGO_FLAGS ?= --locked
 # The tests that were skipped, a line each.
 SKIPPED = $(CURDIR)/build/skipped
 
-.PHONY: help demo test test-numa bench truth reproduce docs book install build tool lint miri sanitize clean
+.PHONY: help demo test test-numa bench truth reproduce traces docs book install build tool lint miri sanitize clean
 
 help:
 	@echo 'make demo              see it work: records sqlite3 joining two tables and prints the advice'
@@ -16,6 +16,7 @@ help:
 	@echo 'make bench             speed, side by side with other tools, as ratios (long)'
 	@echo 'make truth             pairs of programs before and after a change, measured and predicted (long)'
 	@echo 'make reproduce         the papers'\'' tables and figures, theirs beside ours (long)'
+	@echo 'make traces            records the server workloads of workloads/servers into build/traces (TRACES_FLAGS="--size book": larger)'
 	@echo 'make docs              man pages, completions, the documents of the crates, and the book'
 	@echo 'make book              the book alone, in build/book; fails on dead links'
 	@echo 'make miri              the unsafe parts under Miri (needs a nightly toolchain with it)'
@@ -78,6 +79,11 @@ reproduce:
 	@$(MAKE) --no-print-directory build
 	$(MAKE) --no-print-directory -C workloads
 	for paper in $(PAPERS); do target/release/domicile reproduce $$paper $(REPRODUCE_FLAGS) || exit; done
+
+traces:
+	@setup/debian traces
+	@$(MAKE) --no-print-directory build
+	@workloads/servers/record $(TRACES_FLAGS)
 
 docs: book
 	$(CARGO) run $(CARGO_FLAGS) -q -p xtask -- generate

@@ -27,6 +27,11 @@ fn all_machines_of_the_design_are_listed_and_shown() {
         "westmere-x5660",
         "zen3-milan",
         "icelake-sp",
+        "zen4-genoa",
+        "sapphire-rapids",
+        "sapphire-rapids-snc4",
+        "cascade-lake-4s",
+        "graviton4",
     ] {
         assert!(names.contains(&name), "{name} is not listed");
         assert_eq!(json(&["machine", "show", name, "--json"])[0]["name"], name);

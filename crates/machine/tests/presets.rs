@@ -30,6 +30,11 @@ fn every_preset_loads_under_its_own_name() {
         "westmere-x5660",
         "zen3-milan",
         "icelake-sp",
+        "zen4-genoa",
+        "sapphire-rapids",
+        "sapphire-rapids-snc4",
+        "cascade-lake-4s",
+        "graviton4",
     ];
     assert_eq!(names, designed);
     for name in names {
@@ -150,6 +155,41 @@ fn lee12_section_5() {
     assert_eq!(shape(&westmere, "L3"), (12288 << 10, 16, 64, 6));
 }
 
+/// (nodes, cpus of a node, nodes that share the outermost cache's instances)
+fn nodes(name: &str) -> (u32, u32, u32) {
+    let machine = load(name).unwrap();
+    let of_a_node = machine.cpus / machine.memory.nodes;
+    let shared = machine.caches.last().unwrap().cpus_per_instance;
+    assert_eq!(machine.cpus % machine.memory.nodes, 0, "{name}: nodes differ in size");
+    (machine.memory.nodes, of_a_node, shared.div_ceil(of_a_node))
+}
+
+#[test]
+fn servers_of_today_have_their_nodes_and_caches_where_they_belong() {
+    assert_eq!(nodes("zen4-genoa"), (2, 64, 1));
+    assert_eq!(nodes("sapphire-rapids"), (2, 48, 1));
+    assert_eq!(nodes("sapphire-rapids-snc4"), (8, 12, 1));
+    assert_eq!(nodes("cascade-lake-4s"), (4, 28, 1));
+    assert_eq!(nodes("graviton4"), (2, 64, 1));
+}
+
+#[test]
+fn sub_numa_clusters_are_one_socket_in_four_parts() {
+    let (whole, parts) = (load("sapphire-rapids").unwrap(), load("sapphire-rapids-snc4").unwrap());
+    assert_eq!(cache(&whole, "L3").bytes, 4 * cache(&parts, "L3").bytes);
+    assert_eq!(whole.memory.bandwidth_gbps, 4.0 * parts.memory.bandwidth_gbps);
+    // Whichever way a line goes it takes as long back, and every node has three neighbours in its socket.
+    let distances = &parts.memory.distances;
+    for (from, row) in distances.iter().enumerate() {
+        for (to, distance) in row.iter().enumerate().filter(|(to, _)| *to != from) {
+            assert_eq!(*distance, distances[to][from]);
+            let latency = parts.memory.remote_ns * f64::from(*distance) / 15.0;
+            let measured = if from / 4 == to / 4 { 102.0..123.5 } else { 186.0..189.5 };
+            assert!(measured.contains(&latency), "{from} to {to}: {latency}");
+        }
+    }
+}
+
 #[test]
 fn sliced_caches_fill_all_their_sets_evenly() {
     for preset in presets() {
@@ -185,7 +225,15 @@ fn sliced_caches_fill_all_their_sets_evenly() {
 #[test]
 fn colors_keep_their_promise_whatever_the_slice() {
     // Pages of different colors never share a set of any physically indexed cache.
-    for name in ["westmere-x5660", "icelake-sp", "zen3-milan", "clovertown-x5355"] {
+    for name in [
+        "westmere-x5660",
+        "icelake-sp",
+        "zen3-milan",
+        "clovertown-x5355",
+        "zen4-genoa",
+        "sapphire-rapids",
+        "cascade-lake-4s",
+    ] {
         let machine = load(name).unwrap();
         let last = machine.caches.last().unwrap();
         assert_eq!((last.index, last.kind), (Index::Physical, Kind::Unified));
