@@ -1194,7 +1194,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__simulate)
-            opts="-q -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --by --top --change --fast --page-ns --no-classes --explain-hints --page-map --force --salvage --json --quiet --no-progress --help"
+            opts="-q -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --by --top --change --fast --move-threads --page-ns --no-classes --explain-hints --page-map --force --salvage --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1249,6 +1249,10 @@ _domicile() {
                     return 0
                     ;;
                 --change)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --move-threads)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -6,6 +6,7 @@
 
 mod record;
 mod replay;
+mod share;
 mod stream;
 
 pub use record::{Scribe, best_homes, plain, record, record_refs};

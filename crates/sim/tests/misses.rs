@@ -9,7 +9,7 @@ use results::Outcome;
 use sim::misses::{record, replay};
 use sim::{Config, Costs, Order, PolicySpec, SimError, VERGHESE96};
 use trace::import::{self, Format};
-use trace::{Header, Options, Trace, Writer};
+use trace::{Header, Module, Op, Options, Process, Ref, Site, Thread, Trace, Writer};
 
 const PAGE: u64 = 4096;
 const POLICIES: [&str; 6] = [
@@ -235,4 +235,90 @@ fn pages_are_averaged_over_time() {
     let average = copied.memory.pages_average.unwrap();
     assert!(average > 1.0 && average < 2.0, "{average}");
     assert_eq!(runs[0].memory.pages_average, Some(1.0));
+}
+
+/// Two processes have a file mapped at different places and read three pages of it; one of them writes to the third.
+#[test]
+fn processes_share_pages_of_files_that_nobody_writes_to() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut writer = Writer::create(file.path(), &Header::default()).unwrap();
+    let read = |op| Site { pc: 0, op, size: 8 };
+    let sites = [Op::Read, Op::Write].map(|op| writer.site(read(op)));
+    let bases = [0x10_0000u64, 0x77_0000];
+    for base in bases {
+        let process = writer.process(Process::default());
+        writer.modules([Module {
+            process,
+            path: "/lib/shared.so".into(),
+            start: base,
+            bytes: 3 * PAGE,
+            bias: base,
+            ..Module::default()
+        }]);
+        let thread = writer.thread(Thread {
+            process,
+            ..Thread::default()
+        });
+        for turn in 0..600u64 {
+            let page = turn % 3;
+            let write = page == 2 && process == 1 && turn == 302;
+            let (op, site) = if write {
+                (Op::Write, sites[1])
+            } else {
+                (Op::Read, sites[0])
+            };
+            let addr = base + page * PAGE + turn / 3 % 16 * 256 + u64::from(process) * 64;
+            let reference = Ref {
+                addr,
+                site,
+                insns: 1,
+                op,
+                size: 8,
+            };
+            writer.push(thread, reference).unwrap();
+        }
+    }
+    writer.finish().unwrap();
+    let trace = Trace::open(file.path()).unwrap();
+    let config = config(
+        machine(0),
+        &["replicate.batch=1", "replicate.trigger=50", "replicate.hold=1"],
+    );
+    let mut stream = record(&trace, &config, &|_| {}).unwrap();
+    assert_eq!(stream.pages.len(), 6);
+    assert_eq!(stream.share_files(trace.modules(), PAGE), 2);
+    assert_eq!(stream.pages.len(), 4);
+    let runs = replay(&stream, &config).unwrap();
+    let of = |name: &str| runs.iter().find(|run| run.policy == name).unwrap().memory.clone();
+    // The second process reads two pages on the first one's node.
+    assert_eq!((of("first-touch").local, of("first-touch").remote), (800, 400));
+    // Fifty misses on each, then it has copies.
+    assert_eq!((of("replicate").replications, of("replicate").remote), (2, 100));
+}
+
+/// A thread that changes nodes finds its pages far; they follow it.
+#[test]
+fn pages_follow_threads_that_are_moved() {
+    let mut text = String::new();
+    for turn in 0..4000u64 {
+        text += &format!("0 r {:x} 8\n", PAGE + turn % 64 * 64);
+    }
+    let config = config(
+        machine(0),
+        &[
+            "migrate.batch=1",
+            "migrate.trigger=10",
+            "migrate.hold=1000",
+            "migrate.reset=100",
+        ],
+    );
+    let mut stream = record(&import(&text), &config, &|_| {}).unwrap();
+    // A reference takes 300 ns and its instruction: some 760 of them an interval.
+    stream.move_threads(4, 230_000);
+    let runs = replay(&stream, &config).unwrap();
+    let of = |name: &str| runs.iter().find(|run| run.policy == name).unwrap().memory.clone();
+    let stays = of("first-touch");
+    assert!(stays.remote > stays.local, "{stays:?}");
+    let follows = of("migrate");
+    assert_eq!((follows.migrations, follows.remote), (5, 50));
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use report::Top;
@@ -57,6 +58,11 @@ pub struct Simulate {
     /// out, and so are writes that hit.
     #[arg(long)]
     fast: bool,
+
+    /// With `--fast`: after so long, and again and again, each thread goes to the next cpu, as if the system moved all of
+    /// them: seconds, or such as 100ms
+    #[arg(long, value_name = "TIME", value_parser = quantities::duration, requires = "fast")]
+    move_threads: Option<Duration>,
 
     /// What each page takes that a policy moves, copies or collapses, the same for all three: nanoseconds, or such as 350us
     #[arg(long, value_name = "NS", value_parser = quantities::nanoseconds)]
@@ -165,7 +171,7 @@ impl Simulate {
             console::note(format_args!("note: {basis}"));
         }
         if self.fast {
-            let outcomes = replayed(&self.trace, &opened, &config)?;
+            let outcomes = self.replayed(&opened, &config)?;
             self.print(&outcomes, top, console)?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -237,6 +243,25 @@ impl Simulate {
         Ok(())
     }
 
+    /// Records the misses of the trace, with progress, and replays all policies over them.
+    fn replayed(&self, trace: &::trace::Trace, config: &sim::Config) -> Result<Vec<results::Outcome>, Failure> {
+        let bar = progress::known("simulating", trace.references());
+        let stream = sim::misses::record(trace, config, &|references| bar.inc(references));
+        bar.finish_and_clear();
+        let mut stream = stream.map_err(|error| failure(&self.trace, error))?;
+        let shared = stream.share_files(trace.modules(), config.machine.page_bytes);
+        if shared > 0 {
+            console::note(format_args!(
+                "note: processes share pages of files that nobody writes to, so that there are {shared} pages fewer"
+            ));
+        }
+        if let Some(interval) = self.move_threads {
+            let ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
+            stream.move_threads(config.machine.cpus, ns);
+        }
+        sim::misses::replay(&stream, config).map_err(|error| failure(&self.trace, error))
+    }
+
     fn print(&self, outcomes: &[results::Outcome], top: Top, console: &mut Console) -> Result<(), Failure> {
         if console.json() {
             for outcome in outcomes {
@@ -248,15 +273,6 @@ impl Simulate {
         }
         console.flush()
     }
-}
-
-/// Records the misses of the trace, with progress, and replays all policies over them.
-fn replayed(file: &Path, trace: &::trace::Trace, config: &sim::Config) -> Result<Vec<results::Outcome>, Failure> {
-    let bar = progress::known("simulating", trace.references());
-    let stream = sim::misses::record(trace, config, &|references| bar.inc(references));
-    bar.finish_and_clear();
-    let stream = stream.map_err(|error| failure(file, error))?;
-    sim::misses::replay(&stream, config).map_err(|error| failure(file, error))
 }
 
 /// Runs all policies, with progress.

@@ -34,6 +34,15 @@ impl Miss {
         }
     }
 
+    /// The same miss of another page, by another cpu.
+    pub fn with(self, page: u32, cpu: u32) -> Miss {
+        Miss {
+            packed: self.packed & !((1 << CPU_BITS) - 1) | u64::from(cpu),
+            page,
+            thread: self.thread,
+        }
+    }
+
     #[inline(always)]
     pub fn now_ns(self) -> u64 {
         self.packed >> (CPU_BITS + FLAG_BITS)
@@ -117,6 +126,12 @@ impl MissStream {
             *self.served.entry((miss.cpu, miss.served_by)).or_default() += 1;
         }
         self.misses.push(Miss::new(page, now_ns, miss));
+    }
+
+    /// Other pages, which are numbered by their order.
+    pub(super) fn renumber(&mut self, pages: Vec<FirstTouch>) {
+        self.numbers = pages.iter().map(|touch| touch.page).zip(0..).collect();
+        self.pages = pages;
     }
 
     /// The number of a page; `near` is the first guess.
