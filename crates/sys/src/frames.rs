@@ -30,6 +30,12 @@ impl Entry {
         self.0 >> 61 & 1 == 1
     }
 
+    /// Whether it was written since the soft-dirty bits of its process were cleared last, or is younger than that; never
+    /// where the kernel does not keep them.
+    pub fn soft_dirty(self) -> bool {
+        self.0 >> 55 & 1 == 1
+    }
+
     /// Whether no other mapping has this frame.
     pub fn exclusive(self) -> bool {
         self.0 >> 56 & 1 == 1

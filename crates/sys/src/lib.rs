@@ -5,6 +5,7 @@
 
 pub mod affinity;
 pub mod arrays;
+pub mod balancing;
 pub mod blocks;
 pub mod caches;
 pub mod cancellation;
@@ -27,7 +28,9 @@ pub mod kernel;
 pub mod listing;
 pub mod mappings;
 pub mod memory;
+pub mod move_pages;
 pub mod nodes;
+pub mod numa_maps;
 pub mod packet;
 pub mod pages;
 pub mod peer;
@@ -43,5 +46,6 @@ pub mod service;
 pub mod shared;
 pub mod signals;
 pub mod supervise;
+pub mod tasks;
 
 pub use root::{Problem, Root, SysError};

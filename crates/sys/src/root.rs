@@ -35,6 +35,8 @@ pub enum Problem {
     Failed(std::io::Error),
     #[error("is longer than {FILE_LIMIT} bytes")]
     TooLong,
+    #[error("lies deeper than anything is looked for")]
+    TooDeep,
     #[error("holds {found:?} where {expected} was expected")]
     Malformed { found: String, expected: &'static str },
 }
