@@ -154,6 +154,15 @@ impl Pagemap {
         self.scan(Span::new(0, (1 << 47) - PAGE), PRESENT, visit)
     }
 
+    /// Calls `visit` with each range of pages of the span that have frames and were written since the soft-dirty bits were
+    /// cleared, until it returns false (Linux 6.7).
+    ///
+    /// Errors: ENOTTY where the kernel cannot report it.
+    pub fn soft_dirty(&self, span: Span, visit: impl FnMut(Span) -> bool) -> io::Result<()> {
+        const PRESENT_AND_DIRTY: u64 = 1 << 3 | 1 << 7;
+        self.scan(span, PRESENT_AND_DIRTY, visit)
+    }
+
     fn scan(&self, span: Span, wanted: u64, mut visit: impl FnMut(Span) -> bool) -> io::Result<()> {
         let file = self.file.get()?;
         let mut at = span.start as u64;

@@ -14,6 +14,7 @@ pub mod clock;
 pub mod containers;
 pub mod cpuinfo;
 pub mod cpus;
+pub mod damon;
 pub mod descriptors;
 pub mod faults;
 pub mod forks;
@@ -45,6 +46,7 @@ mod root;
 pub mod service;
 pub mod shared;
 pub mod signals;
+pub mod soft_dirty;
 pub mod supervise;
 pub mod tasks;
 
