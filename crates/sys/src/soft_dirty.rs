@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::frames::{Entry, Pagemap};
+use crate::frames::{Entry, Pagemap, cannot_scan};
 use crate::memory::{Area, PAGE, Size, Span};
 use crate::{Root, SysError};
 
@@ -40,7 +40,7 @@ pub fn works() -> Result<bool, SysError> {
 /// Errors: the process is gone.
 pub fn written(map: &Pagemap, span: Span, mut visit: impl FnMut(Span) -> bool) -> io::Result<()> {
     match map.soft_dirty(span, &mut visit) {
-        Err(error) if error.raw_os_error() == Some(libc::ENOTTY) => one_by_one(map, span, visit),
+        Err(error) if cannot_scan(&error) => one_by_one(map, span, visit),
         done => done,
     }
 }
