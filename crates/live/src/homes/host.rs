@@ -251,7 +251,8 @@ impl<L: Linux> Host<L> {
         }
         let late: u64 = watched.late.iter().map(|wanted| u64::from(wanted.unit.pages)).sum();
         if late > 0 {
-            self.tally.failed(Left::Gone, late);
+            let gone = why.is_some();
+            self.tally.failed(if gone { Left::Gone } else { Left::Late }, late);
         }
         let why = why.unwrap_or_else(|| "it was watched to the end".to_string());
         let space = watched.space;
@@ -478,3 +479,6 @@ impl<L: Linux> Host<L> {
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests;
