@@ -137,7 +137,10 @@ fn pages_follow_who_uses_them_and_come_back_with_it() {
     assert_eq!(report.intervals[0].local_percent(), Some(0.0));
     assert_eq!(report.intervals[1].local_percent(), Some(100.0));
     assert_eq!(report.intervals[4].local_percent(), Some(100.0));
-    assert_eq!(report.settings, ["migrate.sample=26", "migrate.reset=1000000", "migrate.moves=1"]);
+    assert_eq!(
+        report.settings,
+        ["migrate.sample=26", "migrate.reset=1000000", "migrate.moves=1"]
+    );
     assert_eq!(report.other_sources[0].name, "better");
 }
 
@@ -188,12 +191,22 @@ fn a_process_that_ends_in_the_middle_is_left_and_others_go_on() {
         .iter()
         .map(|process| (process.process, process.ended.as_deref()))
         .collect();
-    assert_eq!(ended, [(PID, Some("it has ended")), (10, Some("it has ended")), (11, Some("it is not mine"))]);
+    assert_eq!(
+        ended,
+        [
+            (PID, Some("it has ended")),
+            (10, Some("it has ended")),
+            (11, Some("it is not mine"))
+        ]
+    );
 }
 
 #[test]
 fn moves_that_there_was_no_time_for_come_first_the_next_time() {
-    let mut scene = Scene::new(Process::on(0, 1000, &[2]), vec![vec![touched(0..1000, 10)], vec![], vec![]]);
+    let mut scene = Scene::new(
+        Process::on(0, 1000, &[2]),
+        vec![vec![touched(0..1000, 10)], vec![], vec![]],
+    );
     scene.linux.call_takes = INTERVAL;
     let mut host = scene.host();
     host.interval(&mut || false).unwrap();
