@@ -133,16 +133,19 @@ impl Monitors {
     pub fn regions(&self, one: u32) -> Result<Vec<Region>, SysError> {
         self.command(one, "update_schemes_tried_regions")?;
         let folder = self.path(one, "contexts/0/schemes/0/tried_regions");
-        let mut found = Vec::new();
+        let mut found: Vec<Region> = Vec::new();
         for number in self.root.numbered(&folder, "")? {
             let read = |name: &str| self.root.number(&format!("{folder}/{number}/{name}"));
             let (start, end, accesses) = (read("start")?, read("end")?, read("nr_accesses")?);
+            // Where the kernel was slow to end the command, the next interval's regions follow: those are newer.
+            if found.last().is_some_and(|last| (start as usize) < last.span.end()) {
+                found.clear();
+            }
             found.push(Region {
                 span: Span::new(start as usize, end.saturating_sub(start) as usize),
                 accesses: u32::try_from(accesses).unwrap_or(u32::MAX),
             });
         }
-        found.sort_by_key(|region| region.span.start);
         Ok(found)
     }
 
@@ -202,7 +205,9 @@ mod tests {
         let kdamonds = folder.path().join(ADMIN);
         for one in 0..2 {
             let scheme = kdamonds.join(format!("{one}/contexts/0/schemes/0"));
-            for (number, start, end, accesses) in [(1, 0x7000, 0x9000, 3), (0, 0x1000, 0x2000, 10)] {
+            for (number, start, end, accesses) in
+                [(2, 0x7000, 0x9000, 3), (1, 0x1000, 0x2000, 10), (0, 0x1000, 0x9000, 7)]
+            {
                 let region = scheme.join(format!("tried_regions/{number}"));
                 std::fs::create_dir_all(&region).unwrap();
                 for (name, value) in [("start", start), ("end", end), ("nr_accesses", accesses)] {

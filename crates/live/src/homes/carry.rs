@@ -86,7 +86,7 @@ const EACCES: i32 = 13;
 /// What became of each unit.
 pub type Became = Vec<(Wanted, Result<(), Left>)>;
 
-/// Moves units of a process, those of one node together, until a moment on [`Linux::now`]'s clock.
+/// Moves units of a process, those of one node together, until a moment on [`Linux::now`]'s clock; one batch at least.
 ///
 /// Ensures: each unit is in the answer once; what was not reached before the moment is [`Left::Late`].
 pub fn carry_out(linux: &mut impl Linux, process: u32, wanted: Vec<Wanted>, until: Duration) -> Became {
@@ -105,6 +105,7 @@ pub fn carry_out(linux: &mut impl Linux, process: u32, wanted: Vec<Wanted>, unti
             by_node.entry(wanted.node).or_default().push(wanted);
         }
     }
+    let mut begun = false;
     for wanted in by_node.into_values() {
         let mut rest = wanted.as_slice();
         let mut refused = None;
@@ -114,9 +115,10 @@ pub fn carry_out(linux: &mut impl Linux, process: u32, wanted: Vec<Wanted>, unti
             // What ends a call for its node or its process ends the next one, too.
             if let Some(left) = refused {
                 became.extend(batch.iter().map(|&wanted| (wanted, Err(left))));
-            } else if linux.now() >= until {
+            } else if begun && linux.now() >= until {
                 became.extend(batch.iter().map(|&wanted| (wanted, Err(Left::Late))));
             } else {
+                begun = true;
                 refused = move_batch(linux, process, batch, &mut became);
             }
         }

@@ -32,7 +32,7 @@ use super::{Config, Whom};
 const LOOKS: u32 = 8;
 /// The longest sleep after which it is asked whether to stop.
 const NAP: Duration = Duration::from_millis(50);
-/// The part of an interval in which pages may be moved.
+/// The part of an interval in which pages may be moved: a quarter, for all processes together.
 const MOVING: u32 = 4;
 
 pub struct Host<L: Linux> {
@@ -159,8 +159,8 @@ impl<L: Linux> Host<L> {
         self.pressure()?;
         let (local, remote) = (self.tally.samples.local, self.tally.samples.remote);
         let moved = self.tally.moves.moved;
-        let until = self.linux.now() + self.config.interval / MOVING;
         let numbers: BTreeSet<u32> = self.watched.keys().copied().collect();
+        let each = self.config.interval / MOVING / u32::try_from(numbers.len().max(1)).unwrap_or(u32::MAX);
         for process in numbers {
             let wanted = match self.observe(process)? {
                 Ok(wanted) => wanted,
@@ -169,7 +169,7 @@ impl<L: Linux> Host<L> {
                     continue;
                 }
             };
-            self.carry(process, wanted, until)?;
+            self.carry(process, wanted, each)?;
         }
         let now = self.linux.now();
         self.tally.interval(HomesInterval {
@@ -384,7 +384,7 @@ impl<L: Linux> Host<L> {
         }
     }
 
-    fn carry(&mut self, process: u32, new: Vec<Wanted>, until: Duration) -> Result<(), HomesError> {
+    fn carry(&mut self, process: u32, new: Vec<Wanted>, within: Duration) -> Result<(), HomesError> {
         let Some(watched) = self.watched.get_mut(&process) else {
             return Ok(());
         };
@@ -394,7 +394,7 @@ impl<L: Linux> Host<L> {
         }
         let (space, report) = (watched.space, watched.report);
         let begun = self.linux.now();
-        let became = carry_out(&mut self.linux, process, wanted, until);
+        let became = carry_out(&mut self.linux, process, wanted, begun + within);
         self.moving += self.linux.now() - begun;
         for (wanted, outcome) in became {
             let pages = u64::from(wanted.unit.pages);

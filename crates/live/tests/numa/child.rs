@@ -136,10 +136,13 @@ fn map(mapped: &Mapped, cpu: usize, pages: usize) -> usize {
         libc::PROT_READ | libc::PROT_WRITE,
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
     );
-    // SAFETY: new memory, wherever the kernel has room, and small pages in it: each has a node of its own.
+    // SAFETY: new memory, wherever the kernel has room, and small pages in it: each has a node of its own. A page on either
+    // side that nobody may touch keeps it a mapping by itself.
     let start = unsafe {
-        let start = libc::mmap(std::ptr::null_mut(), pages * PAGE, all, kind, -1, 0);
-        assert_ne!(start, libc::MAP_FAILED);
+        let around = libc::mmap(std::ptr::null_mut(), (pages + 2) * PAGE, libc::PROT_NONE, kind, -1, 0);
+        assert_ne!(around, libc::MAP_FAILED);
+        let start = around.byte_add(PAGE);
+        assert_eq!(libc::mprotect(start, pages * PAGE, all), 0);
         libc::madvise(start, pages * PAGE, libc::MADV_NOHUGEPAGE);
         start as usize
     };

@@ -154,14 +154,15 @@ fn mapped_on_node(program: &Program, start: usize, node: u32) -> u64 {
 }
 
 /// So many intervals at most, until what is wanted is so.
-fn until(host: &mut Host<Here>, most: usize, mut wanted: impl FnMut() -> bool) {
+fn until(mut host: Host<Here>, most: usize, mut wanted: impl FnMut() -> bool) -> Host<Here> {
     for _ in 0..most {
-        assert!(host.interval(&mut || false).unwrap(), "nobody is left");
+        let goes_on = host.interval(&mut || false).unwrap();
         if wanted() {
-            return;
+            return host;
         }
+        assert!(goes_on, "nobody is left: {:#?}", host.report());
     }
-    panic!("not so after {most} intervals");
+    panic!("not so after {most} intervals: {:#?}", host.report());
 }
 
 fn failed(report: &LiveHomes, part: &str) -> u64 {
@@ -177,14 +178,10 @@ fn pages_follow_a_program_to_another_node_and_back() {
     assert_eq!(on_node(&program, start, PAGES, machine.nodes[0]), PAGES);
     program.use_on(machine.cpus[1]);
     let mut host = told(&program, start, PAGES);
-    until(&mut host, 20, || {
-        on_node(&program, start, PAGES, machine.nodes[1]) == PAGES
-    });
+    host = until(host, 20, || on_node(&program, start, PAGES, machine.nodes[1]) == PAGES);
     assert_eq!(mapped_on_node(&program, start, machine.nodes[1]), PAGES as u64);
     program.use_on(machine.cpus[0]);
-    until(&mut host, 20, || {
-        on_node(&program, start, PAGES, machine.nodes[0]) == PAGES
-    });
+    host = until(host, 20, || on_node(&program, start, PAGES, machine.nodes[0]) == PAGES);
     assert_eq!(mapped_on_node(&program, start, machine.nodes[0]), PAGES as u64);
     let report = host.report().unwrap();
     assert_eq!(report.moves.moved, 2 * PAGES as u64, "{report:?}");
@@ -239,9 +236,7 @@ fn nothing_is_put_where_a_cpuset_forbids_it() {
     assert_eq!(on_node(&program, start, PAGES, machine.nodes[0]), PAGES);
     // Once it is allowed, they come.
     group.write("cpuset.mems", &format!("{},{}", machine.nodes[0], machine.nodes[1]));
-    until(&mut host, 20, || {
-        on_node(&program, start, PAGES, machine.nodes[1]) == PAGES
-    });
+    host = until(host, 20, || on_node(&program, start, PAGES, machine.nodes[1]) == PAGES);
     let report = host.report().unwrap();
     assert!(failed(&report, "cpuset") >= PAGES as u64, "{report:?}");
     program.kill();
@@ -286,7 +281,7 @@ fn a_program_that_unmaps_in_the_middle_keeps_the_rest_near() {
     program.use_on(machine.cpus[1]);
     let mut host = told(&program, start, PAGES);
     program.say("unmap 150");
-    until(&mut host, 20, || {
+    host = until(host, 20, || {
         on_node(&program, start, PAGES - 150, machine.nodes[1]) == PAGES - 150
     });
     let report = host.report().unwrap();
@@ -395,14 +390,10 @@ fn by_source(name: &str, pages: usize) {
     };
     // A region ends where it does: most is enough, and the rest is as much as the regions are off.
     let most = pages * 9 / 10;
-    until(&mut host, 150, || {
-        on_node(&program, start, pages, machine.nodes[1]) >= most
-    });
+    host = until(host, 150, || on_node(&program, start, pages, machine.nodes[1]) >= most);
     program.use_on(machine.cpus[0]);
     other.use_on(machine.cpus[0]);
-    until(&mut host, 150, || {
-        on_node(&program, start, pages, machine.nodes[0]) >= most
-    });
+    host = until(host, 150, || on_node(&program, start, pages, machine.nodes[0]) >= most);
     let report = host.report().unwrap();
     assert_eq!(report.source, name);
     assert!(report.moves.moved >= 2 * most as u64, "{report:?}");

@@ -146,4 +146,7 @@ fn what_there_is_no_time_for_is_late() {
     linux.call_takes = Duration::from_millis(2);
     let became = carry_out(&mut linux, PID, to_node(1, 0..1000), Duration::from_millis(3));
     assert_eq!((moved(&became), left(&became, Left::Late).len()), (512, 488));
+    // However late it is, something is moved.
+    let became = carry_out(&mut linux, PID, to_node(0, 0..1000), Duration::ZERO);
+    assert_eq!((moved(&became), left(&became, Left::Late).len()), (256, 744));
 }

@@ -2,8 +2,8 @@
 //!
 //! **What a count is.** A thread of the kernel looks at one page of each region at every sampling interval, and finds its
 //! accessed bit set or not. A look at the host's interval brings an aggregation interval of [`CHECKS`] sampling intervals. A
-//! page gets a count for each of them in which its region's page was found accessed: a page that is always in use gets
-//! [`CHECKS`]. So counts are of the region that a page is in, and of a quarter of the time.
+//! page gets a count for each quarter of them, begun or whole, in which its region's page was found accessed: a page that is
+//! always in use gets [`COUNTS`]. So counts are of the region that a page is in, and of a part of the time.
 //!
 //! **What is not seen.** Which cpu it was, and whether it was a write. An access by a translation that is in a processor's TLB
 //! sets no bit: a set of pages that is small enough to stay in the TLB, the more so of huge pages, looks idle while no other
@@ -24,6 +24,8 @@ pub const NAME: &str = "damon";
 
 /// Sampling intervals that are counted together.
 const CHECKS: u32 = 10;
+/// Counts of a page at a look, at most: policies are told of each.
+const COUNTS: u32 = 4;
 /// Aggregation intervals in an interval of the host.
 const PARTS: u32 = 4;
 /// Fewest and most regions of a process.
@@ -82,13 +84,13 @@ impl Source for Damon {
 
     fn counts(&self) -> String {
         format!(
-            "a sampling interval of {} ms in which the page's region was found accessed, {CHECKS} a look",
+            "a quarter of {CHECKS} checks at intervals of {} ms that found the page's region accessed",
             self.pace.sampling.as_secs_f64() * 1e3
         )
     }
 
     fn scale(&self) -> Scale {
-        Scale::Looks(CHECKS)
+        Scale::Looks(COUNTS)
     }
 
     fn begin(&mut self, process: u32) -> Result<(), Lost> {
@@ -114,7 +116,7 @@ impl Source for Damon {
         Ok(touched
             .map(|region| Touched {
                 span: region.span,
-                counts: region.accesses.min(CHECKS),
+                counts: counts(region.accesses),
                 by: None,
                 write: None,
             })
@@ -131,5 +133,20 @@ impl Source for Damon {
     fn kernel_time(&mut self) -> Option<Duration> {
         let now: Duration = self.threads.values().map(|&thread| self.time(thread)).sum();
         Some(self.before + now)
+    }
+}
+
+fn counts(accesses: u32) -> u32 {
+    (accesses.min(CHECKS) * COUNTS).div_ceil(CHECKS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_is_always_in_use_gets_all_counts_and_none_gets_more() {
+        let all: Vec<_> = [0, 1, 2, 3, 5, 6, 10, 20].map(counts).to_vec();
+        assert_eq!(all, [0, 1, 1, 2, 2, 3, 4, 4]);
     }
 }
