@@ -50,7 +50,7 @@ impl Left {
             Left::Refused => {
                 "it may not be moved by this user: that takes the same user, or CAP_SYS_PTRACE (EPERM)".to_string()
             }
-            Left::Late => "there was no time for it before more was asked for".to_string(),
+            Left::Late => "there was no time for it before the end".to_string(),
             Left::Other(number) => io::Error::from_raw_os_error(number).to_string(),
         }
     }

@@ -108,8 +108,15 @@ impl Scene {
         // Whatever happened, a fresh policy asks for the same.
         let replayed = replay(&log.0.lock().unwrap()[..]).unwrap();
         assert_eq!(replayed.before, replayed.now);
+        all_are_accounted_for(&report);
         report
     }
+}
+
+/// What was asked for was done, or there is a reason.
+fn all_are_accounted_for(report: &LiveHomes) {
+    let failed: u64 = report.moves.failed.iter().map(|failed| failed.pages).sum();
+    assert_eq!(report.moves.asked, report.moves.moved + failed);
 }
 
 fn failed(report: &LiveHomes, part: &str) -> u64 {
@@ -216,6 +223,7 @@ fn moves_that_there_was_no_time_for_come_first_the_next_time() {
     let report = host.report().unwrap();
     assert_eq!((report.moves.moved, failed(&report, "ESRCH")), (512, 0));
     assert_eq!(failed(&report, "no time"), 488);
+    all_are_accounted_for(&report);
 }
 
 #[test]
