@@ -1,7 +1,7 @@
 //! Pages that follow their users on a running system: the policies of [`policy::registry`] that move pages between nodes,
 //! told what processes do, and their moves carried out by `move_pages(2)`.
 //!
-//! [`watch`] begins; [`Host::run`] goes on until there is nobody left, and [`Host::report`] says what became of it. Programs
+//! [`prepare`] and [`Prepared::watch`] begin; [`Host::run`] goes on until there is nobody left, and [`Host::report`] says what became of it. Programs
 //! are not changed and need not know: their pages keep address and content.
 //!
 //! Linux has no transparent replicas. Where a policy asks for a copy, that is counted and not carried out.
@@ -81,45 +81,60 @@ impl Whom {
     }
 }
 
-/// Begins to watch, by the best source of information that works here, or by the one that is asked for.
+/// What was found before anybody is watched: a source of information, and the machine's nodes.
+pub struct Prepared {
+    config: Config,
+    layout: Layout,
+    choice: sources::Choice,
+}
+
+/// Looks for the best source of information that works here, or for the one that is asked for.
 ///
-/// Errors: the machine has one node; no source works; the policy moves nothing; there is no such process.
-pub fn watch(
-    mut config: Config,
-    whom: Whom,
-    source: Option<&str>,
-    log: Option<Box<dyn Write + Send>>,
-) -> Result<Host<Here>, HomesError> {
+/// Errors: the machine has one node; no source works; the policy moves nothing, or its settings are wrong.
+pub fn prepare(mut config: Config, source: Option<&str>) -> Result<Prepared, HomesError> {
     let root = Root::default();
-    let mut linux = Here::default();
     let layout = Layout::read(&root, false)?;
-    if layout.count() < 2 {
-        return Err(HomesError::OneNode);
-    }
     // What is wrong with the policy is said before anything is taken.
     decisions::Decisions::new(config.policy.clone(), config.settings.clone(), layout.world())?;
-    let named = match &whom {
-        Whom::Processes(processes) => processes.clone(),
-        Whom::Family(process) => vec![*process],
-        Whom::Group(_) => Vec::new(),
-    };
-    if let Some(none) = named.into_iter().find(|&process| linux.began(process).is_none()) {
-        return Err(HomesError::Nobody(format!("there is no process {none}")));
-    }
-    if let Err(error) = linux.members(&whom) {
-        return Err(HomesError::Nobody(error.to_string()));
+    if layout.count() < 2 {
+        return Err(HomesError::OneNode);
     }
     let choice = sources::choose(&root, source, config.interval)?;
     let layout = Layout::read(&root, choice.source.knows_cpus())?;
     config.tell_writes =
         wants_writes(&config.policy) && !choice.source.knows_writes() && sources::dirty::works() == Ok(true);
-    let mut host = Host::new(linux, layout, choice, config, whom, Log::new(log))?;
-    let state = sys::balancing::state(&root).ok();
-    host.balancing(state.map(|state| KernelBalancing {
-        among_nodes: state.among_nodes,
-        among_tiers: state.among_tiers,
-    }));
-    Ok(host)
+    Ok(Prepared { config, layout, choice })
+}
+
+impl Prepared {
+    /// The source's name.
+    pub fn source(&self) -> &'static str {
+        self.choice.source.name()
+    }
+
+    /// Begins to watch. The thread that calls this is the one whose time is [`results::LiveHomes::own_ns`].
+    ///
+    /// Errors: there is no such process or group; the log cannot be written.
+    pub fn watch(self, whom: Whom, log: Option<Box<dyn Write + Send>>) -> Result<Host<Here>, HomesError> {
+        let mut linux = Here::default();
+        if let Whom::Processes(processes) = &whom
+            && let Some(none) = processes.iter().find(|&&process| linux.began(process).is_none())
+        {
+            return Err(HomesError::Nobody(format!("there is no process {none}")));
+        }
+        if let Whom::Group(folder) = &whom
+            && !folder.join("cgroup.procs").exists()
+        {
+            return Err(HomesError::Nobody(format!("{} is no control group", folder.display())));
+        }
+        let mut host = Host::new(linux, self.layout, self.choice, self.config, whom, Log::new(log))?;
+        let state = sys::balancing::state(&Root::default()).ok();
+        host.balancing(state.map(|state| KernelBalancing {
+            among_nodes: state.among_nodes,
+            among_tiers: state.among_tiers,
+        }));
+        Ok(host)
+    }
 }
 
 /// Whether a policy decides by writes.

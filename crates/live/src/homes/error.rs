@@ -23,8 +23,6 @@ pub enum HomesError {
     UnknownSource(String, String),
     #[error("{0}")]
     Nobody(String),
-    #[error("process {0} may not be looked at: it is another user's, and that takes CAP_SYS_PTRACE")]
-    NotOurs(u32),
     #[error("the log cannot be written: {0}")]
     Log(io::Error),
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use child::{PAGE, Program};
 use live::homes::sources::{Choice, Lost, Scale, Source, Touched};
-use live::homes::{Config, Here, Host, Layout, Log, Whom, watch};
+use live::homes::{Config, Here, Host, Layout, Log, Whom, prepare};
 use results::LiveHomes;
 use sys::memory::Span;
 use sys::{Root, move_pages, numa_maps};
@@ -384,8 +384,8 @@ fn by_source(name: &str, pages: usize) {
     other.map(machine.cpus[1], 1);
     other.use_on(machine.cpus[1]);
     let whom = Whom::Processes(vec![program.id()]);
-    let mut host = match watch(config(), whom, Some(name), None) {
-        Ok(host) => host,
+    let mut host = match prepare(config(), Some(name)) {
+        Ok(prepared) => prepared.watch(whom, None).unwrap(),
         Err(error) => return skips::not_here(error),
     };
     // A region ends where it does: most is enough, and the rest is as much as the regions are off.
