@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -43,6 +43,13 @@ pub struct Watching {
 /// Where the policy's observations go.
 pub type Observations = Option<Box<dyn Write + Send>>;
 
+fn created(path: &Path) -> Result<Box<dyn Write + Send>, Failure> {
+    let file = File::create(path);
+    let file =
+        file.map_err(|error| Failure::work(format!("cannot write the observations to {}: {error}", path.display())))?;
+    Ok(Box::new(BufWriter::new(file)))
+}
+
 fn interval(text: &str) -> Result<Duration, String> {
     let time = quantities::duration(text)?;
     if INTERVALS.contains(&time) {
@@ -74,21 +81,12 @@ impl Watching {
         if let Some(interval) = self.interval {
             config.interval = interval;
         }
-        let log = match &self.observations {
-            Some(path) => {
-                overwrite.allows(path, "the observations")?;
-                Some(path)
-            }
-            None => None,
-        };
+        if let Some(path) = &self.observations {
+            overwrite.allows(path, "the observations")?;
+        }
         let prepared = prepare(config, self.source.as_deref()).map_err(failure)?;
-        let log = log.map(|path| {
-            let file = File::create(path).map_err(|error| {
-                Failure::work(format!("cannot write the observations to {}: {error}", path.display()))
-            })?;
-            Ok(Box::new(BufWriter::new(file)) as Box<dyn Write + Send>)
-        });
-        Ok((prepared, log.transpose()?))
+        let log = self.observations.as_deref().map(created).transpose()?;
+        Ok((prepared, log))
     }
 }
 

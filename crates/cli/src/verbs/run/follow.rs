@@ -3,9 +3,9 @@
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
-use live::homes::Whom;
+use live::homes::{HomesError, Whom};
 use results::LiveHomes;
 use sys::supervise::Supervisor;
 
@@ -13,6 +13,9 @@ use super::{Run, started};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::verbs::{Done, watching};
+
+/// What became of the program's pages, and how watching ended.
+type Watched = Result<(LiveHomes, Result<(), HomesError>), HomesError>;
 
 impl Run {
     /// Runs the program and has its pages follow it.
@@ -37,7 +40,7 @@ impl Run {
         let ended = Arc::new(AtomicBool::new(false));
         let stop = ended.clone();
         let family = self.children;
-        let mut beside = None;
+        let mut beside: Option<JoinHandle<Watched>> = None;
         let status = supervisor.run_with(command, |child| {
             let whom = match family {
                 true => Whom::Family(child),
@@ -55,7 +58,7 @@ impl Run {
         ended.store(true, Ordering::Relaxed);
         let code = started::code(status);
         // The program has run: nothing that goes wrong from here on changes how it ended.
-        match beside.map(thread::JoinHandle::join) {
+        match beside.map(JoinHandle::join) {
             Some(Ok(Ok((mut report, done)))) => {
                 report.exit_code = Some(code);
                 if let Err(error) = done {
