@@ -16,6 +16,7 @@ mod reproduce;
 mod run;
 mod simulate;
 mod trace;
+mod watching;
 
 use std::process::ExitCode;
 

@@ -17,6 +17,7 @@ pub mod discovery;
 #[allow(unsafe_code)]
 pub mod engine;
 mod error;
+pub mod homes;
 mod means;
 #[allow(unsafe_code)]
 mod pool;

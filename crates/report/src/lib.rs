@@ -24,7 +24,9 @@ pub use html::{advice_page, outcomes_page};
 pub use outcome_text::outcomes;
 pub use results::{bytes, count, nanoseconds, percent};
 pub use table::{Cell, Column, Exact, Layout, Role, Rounding, Table, Tone, Value, heading};
-pub use tables::{Top, daemon, doctor, machines, of_advice as advice_tables, of_outcomes as outcome_tables, policies};
+pub use tables::{
+    Top, daemon, doctor, live_homes, machines, of_advice as advice_tables, of_outcomes as outcome_tables, policies,
+};
 
 /// A saved result for terminals, in at most `width` columns.
 pub fn text(document: &Document, width: usize, top: Top) -> String {

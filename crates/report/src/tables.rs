@@ -5,6 +5,7 @@ mod causes;
 mod found;
 mod gains;
 mod lists;
+mod live_homes;
 mod outcomes;
 mod split;
 mod traffic;
@@ -17,6 +18,7 @@ pub use causes::{TITLE as CAUSES, place as place_of_cause, what_to_do};
 pub use found::{daemon, doctor};
 pub use gains::ARRAYS;
 pub use lists::{machines, policies};
+pub use live_homes::live_homes;
 pub use outcomes::own;
 pub use split::levels;
 

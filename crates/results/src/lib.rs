@@ -17,6 +17,7 @@ mod document;
 mod gains;
 mod hints;
 mod lenient;
+mod live_homes;
 mod number;
 mod outcome;
 mod placed;
@@ -39,6 +40,9 @@ pub use gains::{CacheChange, CdpcAdvice, CdpcArray, CdpcRival, Change, SlotAdvic
 pub use hints::{
     BroughtBlocks, ExplainedHints, ExplainedPolicy, ExplainedProcess, HintedArray, HintedMachine, HintedSegment,
     HintedSet, MappedArray, MappedPage, PageMap, WeighedArrays,
+};
+pub use live_homes::{
+    HomesFailed, HomesInterval, HomesMoves, HomesProcess, HomesSamples, KernelBalancing, LiveHomes, SourceNotUsed,
 };
 pub use number::{bytes, change, count, nanoseconds, percent, time};
 pub use outcome::{Bus, Cpu, CpuMemory, HintCounts, Memory, Outcome, Prefetches, Time, Tlb, Work};

@@ -4,7 +4,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::run::Run;
-use crate::{Advice, DaemonStatus, Doctor, ExplainedHints, Imported, Outcome, PageMap, Recorded, SCHEMA};
+use crate::{Advice, DaemonStatus, Doctor, ExplainedHints, Imported, LiveHomes, Outcome, PageMap, Recorded, SCHEMA};
 
 /// What verbs write as JSON: a JSON schema with every type under `$defs`.
 pub fn schema() -> Value {
@@ -19,6 +19,7 @@ pub fn schema() -> Value {
         generator.subschema_for::<Imported>(),
         generator.subschema_for::<DaemonStatus>(),
         generator.subschema_for::<Doctor>(),
+        generator.subschema_for::<LiveHomes>(),
     ];
     let about = json!({
         "type": "object",
@@ -71,7 +72,8 @@ and the file that `advise` writes, are one object, an [Advice](#advice). One obj
 
 | by | is |
 | --- | --- |
-| `domicile run --json` | [Run](#run) |
+| `domicile run --json` | [Run](#run), or [LiveHomes](#livehomes) under a policy that moves pages between nodes |
+| `domicile daemon --homes --json` | [LiveHomes](#livehomes) |
 | `domicile simulate --explain-hints FILE` | [ExplainedHints](#explainedhints) |
 | `domicile simulate --page-map FILE` | [PageMap](#pagemap) |
 | `domicile record --json` | [Recorded](#recorded) |

@@ -30,6 +30,12 @@ impl Entry {
         self.0 >> 61 & 1 == 1
     }
 
+    /// Whether it was written since the soft-dirty bits of its process were cleared last, or is younger than that; never
+    /// where the kernel does not keep them.
+    pub fn soft_dirty(self) -> bool {
+        self.0 >> 55 & 1 == 1
+    }
+
     /// Whether no other mapping has this frame.
     pub fn exclusive(self) -> bool {
         self.0 >> 56 & 1 == 1
@@ -123,7 +129,7 @@ impl Pagemap {
     pub fn huge(&self, span: Span) -> io::Result<Vec<bool>> {
         const HUGE: u64 = 1 << 6;
         let mut huge = vec![false; span.bytes.div_ceil(PAGE)];
-        self.scan(span, HUGE, |found| {
+        self.scan(span, HUGE, 0, |found, _| {
             let page = |address: usize| address.saturating_sub(span.start) / PAGE;
             let (first, end) = (page(found.start), page(found.end()).min(huge.len()));
             huge[first.min(end)..end].fill(true);
@@ -140,15 +146,35 @@ impl Pagemap {
         const PRESENT: u64 = 1 << 3;
         // How large an address space is depends on the processor; beyond its end, nothing is looked at at all.
         for bits in [56, 52, 48] {
-            match self.scan(Span::new(0, (1 << bits) - PAGE), PRESENT, &mut visit) {
+            match self.scan(Span::new(0, (1 << bits) - PAGE), PRESENT, 0, |span, _| visit(span)) {
                 Err(error) if error.raw_os_error() == Some(libc::EFAULT) => {}
                 done => return done,
             }
         }
-        self.scan(Span::new(0, (1 << 47) - PAGE), PRESENT, visit)
+        self.scan(Span::new(0, (1 << 47) - PAGE), PRESENT, 0, |span, _| visit(span))
     }
 
-    fn scan(&self, span: Span, wanted: u64, mut visit: impl FnMut(Span) -> bool) -> io::Result<()> {
+    /// Calls `visit` with each range of pages of the span that have frames and were written since the soft-dirty bits were
+    /// cleared, until it returns false (Linux 6.7).
+    ///
+    /// Errors: ENOTTY where the kernel cannot report it.
+    pub fn soft_dirty(&self, span: Span, mut visit: impl FnMut(Span) -> bool) -> io::Result<()> {
+        const PRESENT_AND_DIRTY: u64 = 1 << 3 | 1 << 7;
+        self.scan(span, PRESENT_AND_DIRTY, 0, |span, _| visit(span))
+    }
+
+    /// Calls `visit` with each range of pages of the span that have frames, and whether those lie in huge pages, until it
+    /// returns false (Linux 6.7).
+    ///
+    /// Errors: ENOTTY where the kernel cannot report it.
+    pub fn sizes(&self, span: Span, mut visit: impl FnMut(Span, bool) -> bool) -> io::Result<()> {
+        const PRESENT: u64 = 1 << 3;
+        const HUGE: u64 = 1 << 6;
+        self.scan(span, PRESENT, HUGE, |span, also| visit(span, also & HUGE != 0))
+    }
+
+    /// Ranges of pages that are all of what is `wanted`, cut where they differ in what is asked for `also`.
+    fn scan(&self, span: Span, wanted: u64, also: u64, mut visit: impl FnMut(Span, u64) -> bool) -> io::Result<()> {
         let file = self.file.get()?;
         let mut at = span.start as u64;
         while at < span.end() as u64 {
@@ -160,7 +186,7 @@ impl Pagemap {
                 regions: regions.as_mut_ptr() as u64,
                 regions_len: regions.len() as u64,
                 wanted,
-                returned: wanted,
+                returned: wanted | also,
                 ..Scan::default()
             };
             const REQUEST: Opcode = opcode::read_write::<Scan>(b'f', 16);
@@ -170,7 +196,7 @@ impl Pagemap {
             let found = usize::try_from(found).map_err(|_| io::Error::last_os_error())?;
             for region in &regions[..found.min(regions.len())] {
                 let bytes = region.end.saturating_sub(region.start) as usize;
-                if !visit(Span::new(region.start as usize, bytes)) {
+                if !visit(Span::new(region.start as usize, bytes), region.categories) {
                     return Ok(());
                 }
             }
@@ -189,6 +215,11 @@ impl Pagemap {
         let entries = Pagemap::own().and_then(|map| map.entries(Span::new(page, PAGE)));
         entries.is_ok_and(|entries| entries[0].frame().is_some())
     }
+}
+
+/// Whether a page map could not be scanned because the kernel is older than Linux 6.7.
+pub fn cannot_scan(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENOTTY)
 }
 
 /// What the kernel reports of frames themselves: `/proc/kpageflags`.

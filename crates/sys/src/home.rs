@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::memory::{Area, PAGE, Size};
+use crate::move_pages::nodes_of;
 
 /// The node of a page of our own that is touched now.
 ///
@@ -10,16 +11,11 @@ use crate::memory::{Area, PAGE, Size};
 pub fn of_a_new_page() -> io::Result<u32> {
     let area = Area::map(PAGE, Size::Small)?;
     area.set_word(0, 0, 1);
-    let pages = [area.start() as *const libc::c_void];
-    let mut nodes = [libc::c_int::MIN];
-    let none = std::ptr::null::<libc::c_int>();
-    // SAFETY: one page and room for one answer; with no nodes given nothing is moved.
-    let code = unsafe { libc::syscall(libc::SYS_move_pages, 0, 1, pages.as_ptr(), none, nodes.as_mut_ptr(), 0) };
-    if code < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // A negative answer is an error of this page alone.
-    u32::try_from(nodes[0]).map_err(|_| io::Error::from_raw_os_error(-nodes[0]))
+    let node = nodes_of(None, &[area.start()])?.into_iter().next();
+    node.unwrap_or(Ok(0)).map_err(|error| match error.errno() {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => io::ErrorKind::Other.into(),
+    })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 pub mod affinity;
 pub mod arrays;
+pub mod balancing;
 pub mod blocks;
 pub mod caches;
 pub mod cancellation;
@@ -13,6 +14,7 @@ pub mod clock;
 pub mod containers;
 pub mod cpuinfo;
 pub mod cpus;
+pub mod damon;
 pub mod descriptors;
 pub mod faults;
 pub mod forks;
@@ -27,7 +29,9 @@ pub mod kernel;
 pub mod listing;
 pub mod mappings;
 pub mod memory;
+pub mod move_pages;
 pub mod nodes;
+pub mod numa_maps;
 pub mod packet;
 pub mod pages;
 pub mod peer;
@@ -42,6 +46,8 @@ mod root;
 pub mod service;
 pub mod shared;
 pub mod signals;
+pub mod soft_dirty;
 pub mod supervise;
+pub mod tasks;
 
 pub use root::{Problem, Root, SysError};

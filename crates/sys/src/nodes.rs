@@ -47,9 +47,20 @@ pub fn memory_bytes(root: &Root) -> Option<u64> {
     root.text("proc/meminfo").ok().and_then(|text| total(&text))
 }
 
-/// The `MemTotal:` line of a meminfo file: `Node 0 MemTotal:  131732940 kB`, without `Node 0` in /proc.
+/// Bytes of a node's memory that nobody has just now.
+pub fn free_bytes(root: &Root, node: u32) -> Result<u64, SysError> {
+    let path = format!("sys/devices/system/node/node{node}/meminfo");
+    let text = root.text(&path)?;
+    line(&text, "MemFree:").ok_or_else(|| root.malformed(&path, &text, "a line MemFree:"))
+}
+
 fn total(text: &str) -> Option<u64> {
-    let line = text.lines().find(|line| line.contains("MemTotal:"))?;
+    line(text, "MemTotal:")
+}
+
+/// A line of a meminfo file in bytes: `Node 0 MemTotal:  131732940 kB`, without `Node 0` in /proc.
+fn line(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.contains(name))?;
     let kilobytes: u64 = line.split_whitespace().rev().nth(1)?.parse().ok()?;
     kilobytes.checked_mul(1024)
 }
@@ -62,6 +73,10 @@ mod tests {
     fn totals() {
         assert_eq!(total("Node 0 MemTotal:       2 kB\nNode 0 MemFree: 1 kB"), Some(2048));
         assert_eq!(total("MemTotal:       2 kB"), Some(2048));
+        assert_eq!(
+            line("Node 0 MemTotal:       2 kB\nNode 0 MemFree: 1 kB", "MemFree:"),
+            Some(1024)
+        );
         assert_eq!(total("MemTotal:"), None);
         assert_eq!(total(""), None);
     }

@@ -2,6 +2,10 @@
 
 use std::fs;
 use std::io;
+use std::path::Path;
+
+use crate::cpus::{CpuSet, parse_list};
+use crate::{Problem, Root, SysError};
 
 /// The processes of a user, by any of the user numbers that a process has; those that come or go meanwhile may be
 /// among them or not.
@@ -24,9 +28,134 @@ pub fn of_user(user: u32) -> io::Result<Vec<u32>> {
     Ok(found)
 }
 
+/// The nodes whose memory a process may have (`Mems_allowed_list`: cpusets).
+///
+/// Errors: absent where the process is gone.
+pub fn allowed_nodes(root: &Root, process: u32) -> Result<CpuSet, SysError> {
+    let path = format!("proc/{process}/status");
+    let text = root.text(&path)?;
+    let list = text.lines().find_map(|line| line.strip_prefix("Mems_allowed_list:"));
+    let nodes = list.and_then(parse_list);
+    nodes.ok_or_else(|| root.malformed(&path, &text, "a line Mems_allowed_list:"))
+}
+
+/// A process with all its descendants that are there, ascending. Empty where it is gone.
+pub fn family(root: &Root, process: u32) -> Result<Vec<u32>, SysError> {
+    let parents: Vec<(u32, u32)> = root
+        .numbered("proc", "")?
+        .into_iter()
+        .filter_map(|child| Some((child, parent(root, child)?)))
+        .collect();
+    let mut found = Vec::new();
+    if parents.iter().any(|(child, _)| *child == process) {
+        found.push(process);
+    }
+    let mut next = 0;
+    while let Some(&one) = found.get(next) {
+        next += 1;
+        for (child, parent) in &parents {
+            if *parent == one && !found.contains(child) {
+                found.push(*child);
+            }
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+fn parent(root: &Root, process: u32) -> Option<u32> {
+    let text = root.text(&format!("proc/{process}/stat")).ok()?;
+    // The name before it may hold anything.
+    let (_, rest) = text.rsplit_once(')')?;
+    rest.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The processes of a control group and of those below it, ascending; `group` is its folder.
+///
+/// Errors: there is no such group, or its processes are listed nowhere.
+pub fn of_group(root: &Root, group: &Path) -> Result<Vec<u32>, SysError> {
+    const DEPTH: usize = 32;
+    let mut found = Vec::new();
+    let mut below = vec![(group.to_path_buf(), 0)];
+    while let Some((folder, depth)) = below.pop() {
+        let path = folder.join("cgroup.procs");
+        let named = path.to_string_lossy();
+        match root.text(named.trim_start_matches('/')) {
+            Ok(text) => found.extend(text.lines().filter_map(|line| line.parse::<u32>().ok())),
+            Err(error) if depth == 0 => return Err(error),
+            // A group below may go at any moment.
+            Err(_) => continue,
+        }
+        if depth == DEPTH {
+            return Err(SysError {
+                path: folder,
+                problem: Problem::TooDeep,
+            });
+        }
+        let entries = fs::read_dir(root.path(folder.to_string_lossy().trim_start_matches('/')));
+        for entry in entries.into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                below.push((folder.join(entry.file_name()), depth + 1));
+            }
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let root = Root::new(folder.path());
+        (folder, root)
+    }
+
+    #[test]
+    fn a_family_is_all_that_descends_from_a_process() {
+        let (_folder, root) = tree(&[
+            ("proc/10/stat", "10 (sh (1) S) S 1 10"),
+            ("proc/11/stat", "11 (make) S 10 10"),
+            ("proc/9/stat", "9 (cc) R 11 10"),
+            ("proc/12/stat", "12 (other) S 1 12"),
+            ("proc/self/stat", "12 (other) S 1 12"),
+        ]);
+        assert_eq!(family(&root, 10).unwrap(), [9, 10, 11]);
+        assert_eq!(family(&root, 12).unwrap(), [12]);
+        assert!(family(&root, 13).unwrap().is_empty());
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let family = family(&Root::default(), std::process::id()).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(family.contains(&child.id()) && family.contains(&std::process::id()));
+    }
+
+    #[test]
+    fn a_group_has_the_processes_of_those_below_it() {
+        let (_folder, root) = tree(&[
+            ("sys/fs/cgroup/jobs/cgroup.procs", "5\n3\n"),
+            ("sys/fs/cgroup/jobs/one/cgroup.procs", "7\n"),
+            ("sys/fs/cgroup/jobs/one/two/cgroup.procs", "7\n8\n"),
+        ]);
+        assert_eq!(of_group(&root, Path::new("/sys/fs/cgroup/jobs")).unwrap(), [3, 5, 7, 8]);
+        assert!(of_group(&root, Path::new("/sys/fs/cgroup/none")).is_err());
+    }
+
+    #[test]
+    fn a_process_may_have_memory_of_some_nodes() {
+        let (_folder, root) = tree(&[("proc/5/status", "Name:\tx\nMems_allowed:\t5\nMems_allowed_list:\t0,2\n")]);
+        assert_eq!(allowed_nodes(&root, 5).unwrap(), [0, 2]);
+        assert!(allowed_nodes(&root, 6).is_err());
+        assert!(!allowed_nodes(&Root::default(), std::process::id()).unwrap().is_empty());
+    }
 
     #[test]
     fn this_process_is_among_them() {

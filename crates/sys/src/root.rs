@@ -1,6 +1,6 @@
 //! The directory that stands for `/`, and reading small files below it.
 
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Longest file that is read. /proc/cpuinfo of a thousand cpus has some 2 MB.
@@ -31,10 +31,16 @@ pub enum Problem {
     Absent,
     #[error("may not be read")]
     Denied,
+    #[error("may not be written")]
+    Closed,
+    #[error("refuses what is written to it: {0}")]
+    Refused(std::io::Error),
     #[error("cannot be read: {0}")]
     Failed(std::io::Error),
     #[error("is longer than {FILE_LIMIT} bytes")]
     TooLong,
+    #[error("lies deeper than anything is looked for")]
+    TooDeep,
     #[error("holds {found:?} where {expected} was expected")]
     Malformed { found: String, expected: &'static str },
 }
@@ -74,6 +80,23 @@ impl Root {
         // Linux 5.15 wrote a zero byte at the end of some sets of cpus.
         let is_padding = |c: char| c.is_whitespace() || c == '\0';
         Ok(String::from_utf8_lossy(&bytes).trim_matches(is_padding).to_string())
+    }
+
+    /// Writes a file that is there, in one piece, as the kernel's own files want it.
+    pub fn write(&self, path: &str, text: &str) -> Result<(), SysError> {
+        let written = std::fs::OpenOptions::new()
+            .write(true)
+            .truncate(true)
+            .open(self.path(path))
+            .and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|error| SysError {
+            path: Path::new("/").join(path),
+            problem: match problem(error) {
+                Problem::Denied => Problem::Closed,
+                Problem::Failed(error) => Problem::Refused(error),
+                other => other,
+            },
+        })
     }
 
     /// The number that makes up the whole of a file.

@@ -30,12 +30,18 @@ impl Supervisor {
     /// terminal sends it gets by itself. If we are killed, so is it.
     ///
     /// Errors: it could not be started.
-    pub fn run(&mut self, mut command: Command) -> io::Result<ExitStatus> {
+    pub fn run(&mut self, command: Command) -> io::Result<ExitStatus> {
+        self.run_with(command, |_| ())
+    }
+
+    /// The same, with a call as soon as it runs, of its number.
+    pub fn run_with(&mut self, mut command: Command, started: impl FnOnce(u32)) -> io::Result<ExitStatus> {
         let parent = rustix::process::getpid();
         self.prepare(&mut command);
         // SAFETY: the closure calls nothing but system calls that are async-signal-safe.
         unsafe { command.pre_exec(move || die_with(parent)) };
         let child = command.spawn()?.id();
+        started(child);
         loop {
             if let Some(status) = self.ended(child)? {
                 return Ok(status);

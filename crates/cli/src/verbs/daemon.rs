@@ -1,4 +1,6 @@
-//! `domicile daemon`: the memory manager, as a service.
+//! `domicile daemon`: the memory manager, as a service; or pages that follow processes between memory nodes.
+
+mod homes;
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -31,16 +33,24 @@ const LOG_LINES: usize = 1024;
 /// caches. It needs to be root, or to have the capabilities of the systemd unit domicile.service. It serves until it
 /// gets SIGTERM, SIGINT or SIGQUIT. SIGHUP changes nothing: there are no settings to read anew. It may be killed at any
 /// moment: programs keep what they have, and go on without it.
+///
+/// With `--homes` it does something else: it watches processes that run already, on a machine with several memory nodes, and
+/// moves their pages to the nodes that use them, by the policies that `domicile simulate` has, too. It goes on until they
+/// have ended, its time is up, or it gets one of these signals, and then says what became of it. The processes are not changed.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:\n  domicile daemon --stock 2G --metrics 127.0.0.1:9464\n  \
-                        domicile daemon status\n  curl --unix-socket /run/domicile/metrics.sock http://./metrics")]
+                        domicile daemon status\n  curl --unix-socket /run/domicile/metrics.sock http://./metrics\n  \
+                        domicile daemon --homes --pid 4711 --duration 1min")]
 pub struct Daemon {
     #[command(subcommand)]
     ask: Option<Ask>,
 
     #[command(flatten)]
     serve: Serve,
+
+    #[command(flatten)]
+    homes: homes::Homes,
 }
 
 #[derive(Subcommand)]
@@ -125,7 +135,11 @@ impl Daemon {
     pub fn run(&self, console: &mut Console) -> Done {
         match &self.ask {
             Some(Ask::Status(status)) => status.run(console),
-            None => self.serve.run(),
+            None if self.homes.is_wanted() => self.homes.run(console),
+            None => {
+                self.homes.refuse()?;
+                self.serve.run()
+            }
         }
     }
 }

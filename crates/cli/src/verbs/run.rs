@@ -1,7 +1,8 @@
 //! `domicile run`: a program with cache slots for its data, without a change to it; or with the arrays of its parallel
-//! loops in frames of the colors that suit them.
+//! loops in frames of the colors that suit them; or with its pages following it between memory nodes.
 
 mod arrays;
+mod follow;
 mod named;
 mod outcome;
 mod started;
@@ -17,11 +18,13 @@ use clap::builder::PossibleValuesParser;
 use live::cdpc::POLICIES;
 use live::daemon::Client;
 use live::discovery::ColorsFrom;
+use live::homes::moving;
 use live::{Colors, Source};
 use policy::slots::Plan;
 use protocol::Alignment;
 
 use super::Done;
+use super::watching::Watching;
 use crate::console::{self, Console};
 use crate::destination::{Destination, Overwrite, apart};
 use crate::failure::Failure;
@@ -29,9 +32,10 @@ use crate::failure::Failure;
 /// Larger plans are not read.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Run a program with its data in chosen parts of the cache
+/// Run a program with its data in chosen parts of the cache, or with its pages near their users
 ///
-/// With a plan, `--slots FILE`, or by what the program says of its parallel loops, `--policy cdpc`.
+/// With a plan, `--slots FILE`; by what the program says of its parallel loops, `--policy cdpc`; or between memory nodes,
+/// `--policy migrate`.
 ///
 /// A plan (TOML) says which arrays, by the names that `domicile advise` has for them, get which slot of the shared cache;
 /// `domicile advise --write-slots FILE` writes one. The names are looked up in the program's files before it
@@ -45,10 +49,15 @@ const MOST_BYTES: u64 = 1 << 20;
 /// (others can say it by hand: domicile_parallel_loop(3)). `--policy cdpc` gives the arrays' pages colors by that,
 /// before main as far as it is known then, such that what one processor uses does not compete for its cache. The other
 /// policies are there to compare with: they deal colors to the same pages.
+///
+/// On a machine with several memory nodes `--policy migrate` moves pages to the node that uses them, while the program runs
+/// and without a change to it. `replicate` and `migrate-replicate` decide over copies, too; Linux has no transparent copies,
+/// so that those are counted and not made.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  domicile run --slots cg.toml -- ./cg\n  \
                   domicile run --slots cg.toml --report cg.json --json -- ./cg\n  \
-                  domicile run --policy cdpc -- ./swim")]
+                  domicile run --policy cdpc -- ./swim\n  \
+                  domicile run --policy migrate --children -- make -j8")]
 #[command(group = clap::ArgGroup::new("placement").required(true).args(["slots", "policy"]))]
 pub struct Run {
     /// The plan: slots, and the data in each
@@ -56,7 +65,8 @@ pub struct Run {
     slots: Option<PathBuf>,
 
     /// Color the arrays of parallel loops: cdpc by the five steps of compiler-directed page coloring, or as one of the next two
-    /// where that is predicted to be better; page-coloring by address; bin-hopping in turn as the loops come to the pages; random
+    /// where that is predicted to be better; page-coloring by address; bin-hopping in turn as the loops come to the pages; random.
+    /// Or move pages between memory nodes: migrate, replicate, migrate-replicate
     #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = names())]
     policy: Option<String>,
 
@@ -81,9 +91,13 @@ pub struct Run {
     #[arg(long, conflicts_with = "policy")]
     skip_missing: bool,
 
-    /// Do the same in the processes that the program starts, where they are the same program
+    /// Do the same in the processes that the program starts, where they are the same program; where pages move between nodes,
+    /// in all of them
     #[arg(long)]
     children: bool,
+
+    #[command(flatten)]
+    watching: Watching,
 
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM")]
@@ -92,6 +106,17 @@ pub struct Run {
 
 impl Run {
     pub fn run(&self, console: &mut Console) -> Done {
+        match self.policy.as_deref() {
+            Some(policy) if moving().contains(&policy) => return self.follow(console, policy),
+            _ if !self.watching.is_unused() => {
+                return Err(Failure::usage(format!(
+                    "--set, --interval, --source and --observations are for pages that move between nodes: add `--policy` with \
+                     one of {}",
+                    moving().join(", ")
+                )));
+            }
+            _ => {}
+        }
         let (program, arguments) = self
             .command
             .split_first()
@@ -169,8 +194,9 @@ impl Run {
         apart(&[
             ("`--slots`", self.slots.as_deref()),
             ("`--report`", path.map(PathBuf::as_path)),
+            ("`--observations`", self.watching.observations().map(PathBuf::as_path)),
         ])?;
-        if self.overwrite.force && path.is_none() {
+        if self.overwrite.force && path.is_none() && self.watching.observations().is_none() {
             return Err(Failure::usage(
                 "`--force` is for a file that is written; add `--report FILE`",
             ));
@@ -186,30 +212,40 @@ impl Run {
         outcome: &results::run::Run,
     ) -> Result<(), Failure> {
         let text = if console.json() {
-            let line = serde_json::to_string(&results::saved(outcome));
-            line.map_err(|error| Failure::work(format!("cannot print JSON: {error}")))? + "\n"
+            json(outcome)?
         } else {
             outcome::text(outcome)
         };
-        match (&self.report, report) {
+        self.put(console, report, &text, outcome::placed_nothing(outcome))
+    }
+
+    /// Puts a report where it is wanted; `grave` if even who wants no notes wants it.
+    fn put(&self, console: &Console, place: Option<Destination>, text: &str, grave: bool) -> Result<(), Failure> {
+        match (&self.report, place) {
             // A report that its file cannot take is not thrown away.
-            (Some(_), Some(place)) => place.write_text(&text).inspect_err(|_| console::say(&text)),
-            (Some(_), None) => console::print(&text),
+            (Some(_), Some(place)) => place.write_text(text).inspect_err(|_| console::say(text)),
+            (Some(_), None) => console::print(text),
             // Who wants no notes wants the one that there was nothing to tell of.
-            (None, _) if console.json() || outcome::placed_nothing(outcome) => {
-                console::say(&text);
+            (None, _) if console.json() || grave => {
+                console::say(text);
                 Ok(())
             }
             (None, _) => {
-                console::note_lines(&text);
+                console::note_lines(text);
                 Ok(())
             }
         }
     }
 }
 
+/// A report as a line of JSON.
+fn json(report: &impl serde::Serialize) -> Result<String, Failure> {
+    let line = serde_json::to_string(&results::saved(report));
+    Ok(line.map_err(|error| Failure::work(format!("cannot print JSON: {error}")))? + "\n")
+}
+
 fn names() -> PossibleValuesParser {
-    PossibleValuesParser::new(POLICIES)
+    PossibleValuesParser::new(POLICIES.into_iter().chain(moving()))
 }
 
 /// The plan in a file.

@@ -143,7 +143,8 @@ fn preloadable(path: PathBuf, folder: &Path) -> Result<PathBuf, Failure> {
     Ok(link)
 }
 
-fn code(status: ExitStatus) -> i32 {
+/// The exit status as a shell has it.
+pub fn code(status: ExitStatus) -> i32 {
     status
         .code()
         .or(status.signal().map(|signal| 128 + signal))

@@ -1,0 +1,101 @@
+//! Soft-dirty bits: which pages were written.
+//!
+//! **What a count is.** A look that found that the page was written since the look before, whether once or a million times. So
+//! a page gets one count a look at most.
+//!
+//! **What is not seen.** Reads: a page that is only read looks idle. Which cpu it was.
+//!
+//! **What it costs.** The kernel walks the whole page table of the process to clear the bits, and the first write to each page
+//! after that is a fault of about a microsecond, which the process pays.
+
+use std::collections::HashSet;
+
+use sys::frames::Pagemap;
+use sys::mappings;
+use sys::{Problem, Root, SysError, soft_dirty};
+
+use super::{Lost, Probed, Scale, Source, Touched};
+
+pub const NAME: &str = "soft-dirty";
+
+#[derive(Default)]
+struct Dirty {
+    processes: HashSet<u32>,
+}
+
+pub fn probe() -> Probed {
+    if works()? {
+        return Ok(Box::new(Dirty::default()));
+    }
+    Err("the kernel does not keep them (CONFIG_MEM_SOFT_DIRTY)".to_string())
+}
+
+/// Whether the bits may be used to tell writes from reads, beside another source.
+pub fn works() -> Result<bool, String> {
+    soft_dirty::works().map_err(|error| error.to_string())
+}
+
+fn lost(error: &SysError) -> Lost {
+    match error.problem {
+        Problem::Absent => Lost::Gone,
+        _ => Lost::Refused(error.to_string()),
+    }
+}
+
+impl Source for Dirty {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn counts(&self) -> String {
+        "a look that found the page written since the look before; reads are not seen".to_string()
+    }
+
+    fn scale(&self) -> Scale {
+        Scale::Looks(1)
+    }
+
+    fn knows_writes(&self) -> bool {
+        true
+    }
+
+    fn begin(&mut self, process: u32) -> Result<(), Lost> {
+        soft_dirty::clear(&Root::default(), process).map_err(|error| lost(&error))?;
+        self.processes.insert(process);
+        Ok(())
+    }
+
+    fn look(&mut self, process: u32) -> Result<Vec<Touched>, Lost> {
+        if !self.processes.contains(&process) {
+            return Err(Lost::Gone);
+        }
+        let gone = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::NotFound => Lost::Gone,
+            _ => Lost::Refused(error.to_string()),
+        };
+        let map = Pagemap::of(process).map_err(gone)?;
+        let mut found: Vec<Touched> = Vec::new();
+        for mapping in mappings::all(Some(process)).map_err(gone)? {
+            // Pages of the kernel, and such as cannot be written, are nobody's writes; those that are new count as written.
+            if !mapping.write {
+                continue;
+            }
+            let scanned = soft_dirty::written(&map, mapping.span, |span| {
+                found.push(Touched {
+                    span,
+                    counts: 1,
+                    by: None,
+                    write: Some(true),
+                });
+                true
+            });
+            scanned.map_err(gone)?;
+        }
+        soft_dirty::clear(&Root::default(), process).map_err(|error| lost(&error))?;
+        Ok(found)
+    }
+
+    fn end(&mut self, process: u32) {
+        self.processes.remove(&process);
+    }
+}

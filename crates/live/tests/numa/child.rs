@@ -1,0 +1,219 @@
+//! The process that is watched: this test program once more, which does what it is told on its standard input.
+//!
+//! Each word is answered by a line that begins with [`SAYS`]; what the test harness prints is passed over.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+pub const PAGE: usize = 4096;
+const INSIDE: &str = "DOMICILE_TEST_NUMA";
+const SAYS: &str = "numa: ";
+
+/// A process under way.
+pub struct Program {
+    process: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+}
+
+impl Program {
+    pub fn start() -> Program {
+        Program::start_by(Command::new(std::env::current_exe().unwrap()))
+    }
+
+    pub fn start_by(mut command: Command) -> Program {
+        let mut process = command
+            .args(["--exact", "child::inside", "--nocapture", "--test-threads=1"])
+            .env(INSIDE, "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let to = process.stdin.take().unwrap();
+        let from = BufReader::new(process.stdout.take().unwrap());
+        Program { process, to, from }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Says a word and waits for the answer.
+    pub fn say(&mut self, word: &str) -> String {
+        writeln!(self.to, "{word}").unwrap();
+        loop {
+            let mut line = String::new();
+            assert!(self.from.read_line(&mut line).unwrap() > 0, "no answer to {word:?}");
+            // The harness may have begun the line.
+            if let Some((_, answer)) = line.trim_end().split_once(SAYS) {
+                assert!(!answer.starts_with("cannot"), "{word}: {answer}");
+                return answer.to_string();
+            }
+        }
+    }
+
+    /// Maps so many pages and touches them on a cpu; the address.
+    pub fn map(&mut self, cpu: u32, pages: usize) -> usize {
+        self.say(&format!("map {cpu} {pages}")).parse().unwrap()
+    }
+
+    /// From now on uses all that is mapped, on a cpu.
+    pub fn use_on(&mut self, cpu: u32) {
+        self.say(&format!("use {cpu}"));
+    }
+
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Memory of the child, by address and pages.
+type Mapped = Arc<Mutex<Vec<(usize, usize)>>>;
+
+/// What the child does; in the parent this test is nothing.
+#[test]
+fn inside() {
+    if std::env::var_os(INSIDE).is_none() {
+        return;
+    }
+    let mapped = Mapped::default();
+    let mut workers: Vec<Arc<AtomicBool>> = Vec::new();
+    for line in std::io::stdin().lines() {
+        let line = line.unwrap();
+        let mut words = line.split(' ');
+        let word = words.next().unwrap();
+        let numbers: Vec<usize> = words.map(|word| word.parse().unwrap()).collect();
+        let answer = match (word, numbers.as_slice()) {
+            ("map", &[cpu, pages]) => map(&mapped, cpu, pages).to_string(),
+            ("use", &[cpu]) => {
+                workers
+                    .drain(..)
+                    .for_each(|worker| worker.store(false, Ordering::Relaxed));
+                workers.push(work(&mapped, cpu));
+                "uses".to_string()
+            }
+            ("also", &[cpu]) => {
+                workers.push(work(&mapped, cpu));
+                "uses".to_string()
+            }
+            ("spin", &[cpu]) => {
+                workers.push(work(&Mapped::default(), cpu));
+                "spins".to_string()
+            }
+            ("bind", &[node]) => bind(&mapped, node),
+            ("unmap", &[pages]) => unmap(&mapped, pages),
+            ("fork", &[]) => fork(),
+            _ => format!("cannot {line}"),
+        };
+        println!("{SAYS}{answer}");
+        std::io::stdout().flush().unwrap();
+    }
+}
+
+fn pin(cpu: usize) {
+    // SAFETY: a set of cpus is numbers, all of which may be zero; the call reads it and concerns this thread alone.
+    let pinned = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &raw const set)
+    };
+    assert_eq!(pinned, 0, "cpu {cpu}");
+}
+
+fn map(mapped: &Mapped, cpu: usize, pages: usize) -> usize {
+    pin(cpu);
+    let (all, kind) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+    );
+    // SAFETY: new memory, wherever the kernel has room, and small pages in it: each has a node of its own. A page on either
+    // side that nobody may touch keeps it a mapping by itself.
+    let start = unsafe {
+        let around = libc::mmap(std::ptr::null_mut(), (pages + 2) * PAGE, libc::PROT_NONE, kind, -1, 0);
+        assert_ne!(around, libc::MAP_FAILED);
+        let start = around.byte_add(PAGE);
+        assert_eq!(libc::mprotect(start, pages * PAGE, all), 0);
+        libc::madvise(start, pages * PAGE, libc::MADV_NOHUGEPAGE);
+        start as usize
+    };
+    (0..pages).for_each(|page| write(start + page * PAGE));
+    mapped.lock().unwrap().push((start, pages));
+    start
+}
+
+fn write(address: usize) {
+    let word = address as *mut u64;
+    // SAFETY: an aligned word of memory that was mapped here; only one thread at a time writes, under the lock.
+    unsafe { word.write_volatile(word.read_volatile().wrapping_add(1)) };
+}
+
+/// Writes to each page again and again.
+fn work(mapped: &Mapped, cpu: usize) -> Arc<AtomicBool> {
+    let goes_on = Arc::new(AtomicBool::new(true));
+    let (mapped, on) = (mapped.clone(), goes_on.clone());
+    let (started, starts) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        pin(cpu);
+        started.send(()).unwrap();
+        while on.load(Ordering::Relaxed) {
+            let mapped = mapped.lock().unwrap();
+            for &(start, pages) in mapped.iter() {
+                (0..pages).for_each(|page| write(start + page * PAGE));
+            }
+            drop(mapped);
+            // Others may have the lock.
+            std::thread::yield_now();
+        }
+    });
+    starts.recv().unwrap();
+    goes_on
+}
+
+fn bind(mapped: &Mapped, node: usize) -> String {
+    const BIND: libc::c_int = 2;
+    let (start, pages) = mapped.lock().unwrap()[0];
+    let mask = [1u64 << node];
+    // SAFETY: says something of memory that was mapped here and changes nothing in it; the mask lives and has 64 bits.
+    let bound = unsafe { libc::syscall(libc::SYS_mbind, start, pages * PAGE, BIND, mask.as_ptr(), 64, 0) };
+    match bound {
+        0 => "bound".to_string(),
+        _ => format!("cannot bind: {}", std::io::Error::last_os_error()),
+    }
+}
+
+/// The last pages of the first mapping go.
+fn unmap(mapped: &Mapped, pages: usize) -> String {
+    let mut mapped = mapped.lock().unwrap();
+    let (start, all) = mapped[0];
+    mapped[0].1 = all - pages;
+    // SAFETY: memory that was mapped here and that nobody touches any more: what is used is looked up under the lock.
+    let unmapped = unsafe { libc::munmap((start + (all - pages) * PAGE) as *mut _, pages * PAGE) };
+    assert_eq!(unmapped, 0);
+    "unmapped".to_string()
+}
+
+/// A copy of this process that has all its pages, too, and does nothing.
+fn fork() -> String {
+    // SAFETY: the child calls nothing but what is async-signal-safe.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: as above; it ends with its parent's input, which is this process's too, or by the alarm.
+        unsafe {
+            libc::alarm(120);
+            loop {
+                libc::pause();
+            }
+        }
+    }
+    child.to_string()
+}

@@ -1,0 +1,128 @@
+//! What became of pages that follow their users on a running system.
+
+use serde::{Deserialize, Serialize};
+
+/// What `daemon --homes --json` prints, and `run --json` under a policy that moves pages between nodes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LiveHomes {
+    /// How the program ended; absent for a daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    pub policy: String,
+    /// Its parameters as far as they are not its defaults: first those that follow from the source, then those that were set.
+    pub settings: Vec<String>,
+    /// Where it is known from which pages are touched.
+    pub source: String,
+    /// What one of its counts is.
+    pub counts: String,
+    /// Whether writes are told from reads, by the source or beside it.
+    pub writes_known: bool,
+    /// Sources that are not used, and why.
+    pub other_sources: Vec<SourceNotUsed>,
+    /// The kernel's numbers of the nodes.
+    pub nodes: Vec<u32>,
+    /// The kernel's own balancing; absent where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_balancing: Option<KernelBalancing>,
+    pub processes: Vec<HomesProcess>,
+    pub moves: HomesMoves,
+    pub samples: HomesSamples,
+    /// One after the other; of a long run neighbours are summed.
+    pub intervals: Vec<HomesInterval>,
+    /// Processor time of Domicile itself, and of threads of the kernel that watched for it; absent where not known.
+    pub own_ns: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_ns: Option<u64>,
+    pub wall_ns: u64,
+    pub notes: Vec<String>,
+}
+
+/// A source of information that is not used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SourceNotUsed {
+    pub name: String,
+    pub why: String,
+}
+
+/// What the kernel's own balancing does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct KernelBalancing {
+    /// It moves pages between nodes, too.
+    pub among_nodes: bool,
+    /// It moves pages between fast and slow memory.
+    pub among_tiers: bool,
+}
+
+/// One process that was watched.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HomesProcess {
+    pub process: u32,
+    pub name: String,
+    /// Why it is not watched any more, or never was; absent where it was to the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    pub pages_moved: u64,
+}
+
+/// Pages of 4096 bytes: what the policy asked for, and what became of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HomesMoves {
+    pub asked: u64,
+    pub moved: u64,
+    /// Those that were not moved, by reason.
+    pub failed: Vec<HomesFailed>,
+    /// Copies, and the end of copies, that the policy asked for. Linux has no transparent replicas: none is carried out.
+    pub copies_not_made: u64,
+    pub collapses_not_made: u64,
+    /// Time in which pages were moved.
+    pub ns: u64,
+}
+
+/// Pages that were not moved for one reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HomesFailed {
+    pub why: String,
+    pub pages: u64,
+}
+
+/// What was told to the policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HomesSamples {
+    /// Counts of pages on the node of who touched them, and on others.
+    pub local: u64,
+    pub remote: u64,
+    /// Those of both that count for several nodes, since nothing says which of them it was.
+    pub shared: u64,
+    /// Touched memory in pages that was passed over: no thread was seen to run, other processes have the pages, too, or there
+    /// were more than are looked at in an interval.
+    pub nobody: u64,
+    pub of_several_processes: u64,
+    pub too_many: u64,
+}
+
+/// A part of the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HomesInterval {
+    /// Since the beginning.
+    pub from_ns: u64,
+    pub to_ns: u64,
+    pub local: u64,
+    pub remote: u64,
+    pub moved: u64,
+}
+
+impl HomesInterval {
+    /// The part of the counts that are local, in percent; `None` where there are none.
+    pub fn local_percent(&self) -> Option<f64> {
+        let all = self.local + self.remote;
+        (all > 0).then(|| self.local as f64 * 100.0 / all as f64)
+    }
+}

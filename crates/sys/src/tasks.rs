@@ -1,0 +1,140 @@
+//! The threads of a process: which of them have run, and where (`/proc/PID/task`).
+
+use crate::{Root, SysError};
+
+/// What the kernel says of one thread at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// The kernel's number of the thread.
+    pub number: u32,
+    /// The cpu that it runs on, or ran on last.
+    pub cpu: u32,
+    /// Whether it runs or waits for its cpu just now.
+    pub runs: bool,
+    /// Time that it has had a cpu: in nanoseconds where the kernel counts them, else in clock ticks.
+    pub time: u64,
+}
+
+/// The threads of a process, ascending by number. One that ends meanwhile may be missing.
+///
+/// Errors: [`Problem::Absent`](crate::Problem::Absent) where there is no such process.
+pub fn of(root: &Root, process: u32) -> Result<Vec<Task>, SysError> {
+    let folder = format!("proc/{process}/task");
+    let numbers = root.numbered(&folder, "")?;
+    let task = |number: u32| {
+        let text = root.text(&format!("{folder}/{number}/stat")).ok()?;
+        let mut task = parse(number, &text)?;
+        if let Some(time) = run_time(root, &format!("{folder}/{number}/schedstat")) {
+            task.time = time;
+        }
+        Some(task)
+    };
+    Ok(numbers.into_iter().filter_map(task).collect())
+}
+
+/// When a process began, in clock ticks since the machine's start: tells it from a later one of the same number.
+pub fn began(root: &Root, process: u32) -> Result<u64, SysError> {
+    const BEGAN: usize = 22;
+    let path = format!("proc/{process}/stat");
+    let text = root.text(&path)?;
+    field(&text, BEGAN).ok_or_else(|| root.malformed(&path, &text, "a process with the time of its beginning"))
+}
+
+/// Whether a process has ended and only waits for its parent to hear of it.
+pub fn is_zombie(root: &Root, process: u32) -> bool {
+    let text = root.text(&format!("proc/{process}/stat")).unwrap_or_default();
+    rest(&text).is_some_and(|rest| rest.starts_with(['Z', 'X']))
+}
+
+/// Time that a thread, or the first one of a process, has had a cpu, in nanoseconds (`schedstat`).
+fn run_time(root: &Root, path: &str) -> Option<u64> {
+    root.text(path).ok()?.split_whitespace().next()?.parse().ok()
+}
+
+/// Processor time of a process in all, in nanoseconds: that of its first thread, which is all that a thread of the kernel
+/// has.
+pub fn kernel_thread_time(root: &Root, process: u32) -> Option<u64> {
+    run_time(root, &format!("proc/{process}/schedstat"))
+}
+
+fn parse(number: u32, text: &str) -> Option<Task> {
+    const USER: usize = 14;
+    const SYSTEM: usize = 15;
+    const PROCESSOR: usize = 39;
+    let cpu = u32::try_from(field(text, PROCESSOR)?).ok()?;
+    Some(Task {
+        number,
+        cpu,
+        runs: rest(text)?.starts_with('R'),
+        time: field(text, USER)?.saturating_add(field(text, SYSTEM)?),
+    })
+}
+
+/// What comes after the name, which may hold anything: from the third field on.
+fn rest(text: &str) -> Option<&str> {
+    text.rsplit_once(')').map(|(_, rest)| rest.trim_start())
+}
+
+/// A field of `stat`, as proc(5) numbers them, from 3 on.
+fn field(text: &str, number: usize) -> Option<u64> {
+    rest(text)?.split(' ').nth(number - 3)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "77 (a) b (c) R 1 77 77 0 -1 4194560 100 0 0 0 5 6 0 0 20 0 2 0 4242 1000 50 \
+                        18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 9 0 0 0 0 0 0 0 0 0 0 0 0 0";
+
+    fn tree() -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("proc/77/stat", STAT);
+        write("proc/77/task/77/stat", STAT);
+        write("proc/77/task/77/schedstat", "123456789 10 3\n");
+        write("proc/77/task/78/stat", &STAT.replace(" R ", " S "));
+        // One that ended between the list and the look.
+        write("proc/77/task/79/other", "");
+        write("proc/80/stat", &STAT.replace(" R ", " Z "));
+        let root = Root::new(folder.path());
+        (folder, root)
+    }
+
+    #[test]
+    fn threads_are_where_they_ran_last() {
+        let (_folder, root) = tree();
+        let first = Task {
+            number: 77,
+            cpu: 9,
+            runs: true,
+            time: 123_456_789,
+        };
+        let second = Task {
+            number: 78,
+            cpu: 9,
+            runs: false,
+            time: 11,
+        };
+        assert_eq!(of(&root, 77).unwrap(), [first, second]);
+        assert_eq!(began(&root, 77).unwrap(), 4242);
+        assert!(is_zombie(&root, 80) && !is_zombie(&root, 77) && !is_zombie(&root, 1));
+        assert!(of(&root, 81).is_err() && began(&root, 81).is_err());
+    }
+
+    #[test]
+    fn this_thread_is_where_it_is() {
+        let root = Root::default();
+        let pinned = crate::affinity::pin_here().unwrap();
+        let mine = crate::affinity::this_thread();
+        let here = of(&root, std::process::id()).unwrap();
+        let task = here.iter().find(|task| task.number == mine).unwrap();
+        assert_eq!(task.cpu as usize, pinned.cpu());
+        assert!(task.runs);
+        assert!(began(&root, std::process::id()).unwrap() > 0);
+    }
+}
