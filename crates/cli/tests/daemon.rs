@@ -26,12 +26,27 @@ fn what_belongs_to_homes_is_refused_without_them_and_the_other_way_round() {
         (&["daemon", "--homes"][..], "--pid"),
         (&["daemon", "--pid", "1"], "--homes"),
         (&["daemon", "--interval", "1s"], "add `--homes`"),
-        (&["daemon", "--homes", "--pid", "1", "--stock", "1G"], "cannot be used with"),
-        (&["daemon", "--homes", "--pid", "1", "--cgroup", "x"], "cannot be used with"),
-        (&["daemon", "--homes", "--pid", "1", "--policy", "first-touch"], "migrate-replicate"),
+        (
+            &["daemon", "--homes", "--pid", "1", "--stock", "1G"],
+            "cannot be used with",
+        ),
+        (
+            &["daemon", "--homes", "--pid", "1", "--cgroup", "x"],
+            "cannot be used with",
+        ),
+        (
+            &["daemon", "--homes", "--pid", "1", "--policy", "first-touch"],
+            "migrate-replicate",
+        ),
         (&["daemon", "--homes", "--pid", "1", "--interval", "1ms"], "10ms to 1h"),
-        (&["daemon", "--homes", "--pid", "1", "--set", "migrate.trigger=0"], "migrate.trigger"),
-        (&["daemon", "--homes", "--pid", "1", "--set", "migrate.none=0"], "no parameter `none`"),
+        (
+            &["daemon", "--homes", "--pid", "1", "--set", "migrate.trigger=0"],
+            "migrate.trigger",
+        ),
+        (
+            &["daemon", "--homes", "--pid", "1", "--set", "migrate.none=0"],
+            "no parameter `none`",
+        ),
     ] {
         let (_, said) = output(arguments, 2);
         assert!(said.contains(part), "{arguments:?}: {said}");
