@@ -106,6 +106,11 @@ fn inside() {
                 workers.push(work(&mapped, cpu));
                 "uses".to_string()
             }
+            ("only", &[cpu]) => {
+                let last = mapped.lock().unwrap().pop().into_iter().collect();
+                workers.push(work(&Arc::new(Mutex::new(last)), cpu));
+                "uses the last".to_string()
+            }
             ("spin", &[cpu]) => {
                 workers.push(work(&Mapped::default(), cpu));
                 "spins".to_string()

@@ -411,6 +411,32 @@ fn damon_finds_what_follows() {
 }
 
 #[test]
+fn faults_of_writes_find_what_follows() {
+    by_source("write-faults", PAGES);
+}
+
+#[test]
+fn each_thread_has_its_pages_near_where_faults_tell_whose_they_are() {
+    let Some(machine) = Machine::new() else { return };
+    let mut program = Program::start();
+    // All on one node, and half of it is the other one's.
+    let mine = program.map(machine.cpus[0], PAGES);
+    program.say(&format!("only {}", machine.cpus[0]));
+    let others = program.map(machine.cpus[0], PAGES);
+    program.say(&format!("only {}", machine.cpus[1]));
+    let mut host = match prepare(config(), Some("write-faults")) {
+        Ok(prepared) => prepared.watch(Whom::Processes(vec![program.id()]), None).unwrap(),
+        Err(error) => return skips::not_here(error),
+    };
+    host = until(host, 150, || {
+        on_node(&program, others, PAGES, machine.nodes[1]) == PAGES
+    });
+    assert_eq!(on_node(&program, mine, PAGES, machine.nodes[0]), PAGES);
+    let report = host.report().unwrap();
+    assert_eq!(report.samples.shared, 0, "{report:?}");
+}
+
+#[test]
 fn soft_dirty_bits_find_what_follows() {
     by_source("soft-dirty", PAGES);
 }
