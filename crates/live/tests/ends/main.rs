@@ -80,7 +80,11 @@ fn join(thread: libc::pthread_t) {
 /// Whether the thread may end.
 static MAY_END: AtomicBool = AtomicBool::new(false);
 
+/// Whether the thread runs: before that nobody can tell where its descriptor lies.
+static RUNS: AtomicBool = AtomicBool::new(false);
+
 extern "C" fn end_when_allowed(_: *mut libc::c_void) -> *mut libc::c_void {
+    RUNS.store(true, Ordering::SeqCst);
     while !MAY_END.load(Ordering::SeqCst) {
         std::thread::yield_now();
     }
@@ -125,7 +129,11 @@ fn a_thread_that_ends_on_a_stack_in_the_range_is_joined() {
     stack.number();
     for round in 0..50 {
         MAY_END.store(false, Ordering::SeqCst);
+        RUNS.store(false, Ordering::SeqCst);
         let thread = begin(end_when_allowed, &stack);
+        while !RUNS.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
         recolored_during(&mut engine, stack.pages(), |calls| {
             // Ends at any moment of some later call.
             while calls.load(Ordering::SeqCst) < 2 {
