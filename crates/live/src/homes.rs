@@ -17,6 +17,7 @@ mod layout;
 mod linux;
 mod log;
 mod replay;
+mod scale;
 pub mod sources;
 mod tally;
 mod watched;

@@ -14,8 +14,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use policy::Name;
-use results::{HomesInterval, HomesProcess, KernelBalancing, LiveHomes, SourceNotUsed};
+use results::{HomesInterval, HomesProcess, KernelBalancing};
 
 use super::carry::{Left, Wanted, carry_out};
 use super::decisions::Decisions;
@@ -23,10 +22,13 @@ use super::error::HomesError;
 use super::layout::Layout;
 use super::linux::{Linux, Unit};
 use super::log::{Asked, Begins, Entry, Log, VERSION};
-use super::sources::{Choice, Lost, Scale};
+use super::scale::settings;
+use super::sources::{Choice, Lost};
 use super::tally::Tally;
 use super::watched::Watched;
 use super::{Config, Whom};
+
+mod report;
 
 /// Looks at threads in an interval.
 const LOOKS: u32 = 8;
@@ -58,25 +60,6 @@ pub struct Host<L: Linux> {
     processes: Vec<HomesProcess>,
     balancing: Option<KernelBalancing>,
     notes: Vec<String>,
-}
-
-/// The parameters that follow from what a source counts: a page is hot when half of the looks of a reset interval found it in
-/// use, and the paper's other thresholds are in proportion.
-pub fn settings(name: &Name, scale: Scale, interval: Duration) -> Vec<String> {
-    /// The paper's trigger threshold (section 6.1).
-    const TRIGGER: u32 = 128;
-    /// Counts that a page can have in a reset interval, at least.
-    const COUNTS: u32 = 8;
-    let (sample, intervals) = match scale {
-        Scale::Events(one_in) => (one_in.max(1), 1),
-        Scale::Looks(counts) => {
-            let intervals = COUNTS.div_ceil(counts.max(1));
-            let hot = (intervals * counts).div_ceil(2).max(1);
-            ((TRIGGER + hot / 2) / hot, intervals)
-        }
-    };
-    let reset = (interval * intervals).as_micros().max(1);
-    vec![format!("{name}.sample={sample}"), format!("{name}.reset={reset}")]
 }
 
 impl<L: Linux> Host<L> {
@@ -435,53 +418,6 @@ impl<L: Linux> Host<L> {
 
     fn now_ns(&mut self) -> u64 {
         nanos(self.linux.now() - self.begun)
-    }
-
-    /// Ends watching, and says what became of it all.
-    pub fn report(mut self) -> Result<LiveHomes, HomesError> {
-        let kernel = self.choice.source.kernel_time();
-        let still: BTreeSet<u32> = self.watched.keys().copied().collect();
-        for process in still {
-            self.leave(process, None)?;
-        }
-        self.log.flush()?;
-        let mut source = self.choice.source;
-        let knows_writes = source.knows_writes() || self.config.tell_writes;
-        // It may have grown until the last one was left.
-        let kernel = source.kernel_time().or(kernel);
-        let mut notes = self.notes;
-        notes.extend(source.notes());
-        let samples = &self.tally.samples;
-        if 2 * samples.shared > samples.local + samples.remote {
-            notes.push(format!(
-                "most counts are of several nodes, whose pages stay: source {} knows which cpu wrote",
-                super::sources::faults::NAME
-            ));
-        }
-        Ok(LiveHomes {
-            exit_code: None,
-            policy: self.decisions.name().to_string(),
-            settings: self.decisions.settings().to_vec(),
-            source: source.name().to_string(),
-            counts: source.counts(),
-            writes_known: knows_writes,
-            other_sources: self
-                .choice
-                .others
-                .into_iter()
-                .map(|(name, why)| SourceNotUsed { name, why })
-                .collect(),
-            nodes: self.layout.nodes().to_vec(),
-            kernel_balancing: self.balancing,
-            processes: self.processes,
-            moves: self.tally.moves(self.moving),
-            samples: self.tally.samples.clone(),
-            intervals: self.tally.intervals().to_vec(),
-            own_ns: nanos(self.linux.own_time().saturating_sub(self.own_begun)),
-            kernel_ns: kernel.map(nanos),
-            wall_ns: nanos(self.linux.now() - self.begun),
-            notes,
-        })
     }
 }
 

@@ -4,11 +4,12 @@ use std::collections::{HashMap, VecDeque};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
+use results::LiveHomes;
 use sys::memory::{PAGE, Span};
 
 use super::super::fake::{Fake, Process};
 use super::super::replay::replay;
-use super::super::sources::{Source, Touched};
+use super::super::sources::{Scale, Source, Touched};
 use super::*;
 
 const PID: u32 = 9;
@@ -260,17 +261,6 @@ fn a_group_is_waited_for_and_new_processes_join() {
     assert_eq!(report.processes.len(), 2);
     assert_eq!(report.moves.moved, 8);
     assert!(report.processes.iter().all(|process| process.ended.is_none()));
-}
-
-#[test]
-fn thresholds_are_in_proportion_to_what_a_look_can_count() {
-    let name = "migrate".parse().unwrap();
-    let of = |scale| settings(&name, scale, INTERVAL);
-    // Of ten counts a look five make a page hot: 128 divided by 26.
-    assert_eq!(of(Scale::Looks(10)), ["migrate.sample=26", "migrate.reset=1000000"]);
-    // Of one count a look four of eight looks do.
-    assert_eq!(of(Scale::Looks(1)), ["migrate.sample=32", "migrate.reset=8000000"]);
-    assert_eq!(of(Scale::Events(10)), ["migrate.sample=10", "migrate.reset=1000000"]);
 }
 
 #[test]
