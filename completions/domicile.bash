@@ -344,7 +344,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__daemon)
-            opts="-v -q -h --socket --stock --quota --metrics --log --verbose --json --quiet --no-progress --help status help"
+            opts="-v -q -h --socket --stock --quota --metrics --log --verbose --homes --pid --cgroup --policy --duration --set --interval --source --observations --force --json --quiet --no-progress --help status help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -368,6 +368,38 @@ _domicile() {
                     ;;
                 --log)
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                --pid)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cgroup)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --policy)
+                    COMPREPLY=($(compgen -W "migrate replicate migrate-replicate" -- "${cur}"))
+                    return 0
+                    ;;
+                --duration)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --interval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --source)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --observations)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1160,7 +1192,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__run)
-            opts="-q -h --slots --policy --align --report --force --force-colors --skip-missing --children --json --quiet --no-progress --help"
+            opts="-q -h --slots --policy --align --report --force --force-colors --skip-missing --children --set --interval --source --observations --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1171,7 +1203,7 @@ _domicile() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "cdpc page-coloring bin-hopping random" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "cdpc page-coloring bin-hopping random migrate replicate migrate-replicate" -- "${cur}"))
                     return 0
                     ;;
                 --align)
@@ -1183,6 +1215,22 @@ _domicile() {
                     return 0
                     ;;
                 --force-colors)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --interval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --source)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --observations)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -39,7 +39,7 @@ complete -c domicile -n "__fish_domicile_needs_command" -f -a "trace" -d 'Look i
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "simulate" -d 'Simulate a trace on a machine under placement policies'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "advise" -d 'Show where a program\'s memory time goes, and what placing its pages would gain'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "report" -d 'Show a saved result as tables or as one HTML page'
-complete -c domicile -n "__fish_domicile_needs_command" -f -a "run" -d 'Run a program with its data in chosen parts of the cache'
+complete -c domicile -n "__fish_domicile_needs_command" -f -a "run" -d 'Run a program with its data in chosen parts of the cache, or with its pages near their users'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "reproduce" -d 'Reproduce the tables and figures of a paper'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "daemon" -d 'Hold page frames sorted by color, and hand them to programs'
 complete -c domicile -n "__fish_domicile_needs_command" -f -a "completions" -d 'Print the completion script of a shell'
@@ -272,16 +272,23 @@ complete -c domicile -n "__fish_domicile_using_subcommand report" -s q -l quiet 
 complete -c domicile -n "__fish_domicile_using_subcommand report" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
 complete -c domicile -n "__fish_domicile_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l slots -d 'The plan: slots, and the data in each' -r -F
-complete -c domicile -n "__fish_domicile_using_subcommand run" -l policy -d 'Color the arrays of parallel loops: cdpc by the five steps of compiler-directed page coloring, or as one of the next two where that is predicted to be better; page-coloring by address; bin-hopping in turn as the loops come to the pages; random' -r -f -a "cdpc\t''
+complete -c domicile -n "__fish_domicile_using_subcommand run" -l policy -d 'Color the arrays of parallel loops: cdpc by the five steps of compiler-directed page coloring, or as one of the next two where that is predicted to be better; page-coloring by address; bin-hopping in turn as the loops come to the pages; random. Or move pages between memory nodes: migrate, replicate, migrate-replicate' -r -f -a "cdpc\t''
 page-coloring\t''
 bin-hopping\t''
-random\t''"
+random\t''
+migrate\t''
+replicate\t''
+migrate-replicate\t''"
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l align -d 'Whether large blocks of the heap begin on lines of the on-chip cache, at different places in it: yes, no, or the bytes of a line and of a way [default: what DOMICILE_ALIGN says, else yes]' -r
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l report -d 'Where to write what became of it; - is standard output [default: standard error]' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l force-colors -d 'Take these colors, whatever was found out about this machine: lowest bit of a frame\'s address, number of bits, bytes of cache for each color' -r
+complete -c domicile -n "__fish_domicile_using_subcommand run" -l set -d 'Set a parameter of a policy that moves pages between nodes, as in migrate.trigger=64; can be repeated' -r
+complete -c domicile -n "__fish_domicile_using_subcommand run" -l interval -d 'How long processes are watched before their policy hears of it [default: 1s]' -r
+complete -c domicile -n "__fish_domicile_using_subcommand run" -l source -d 'Where it is known from which pages are touched: hardware, damon, idle-pages or soft-dirty [default: the first of them that works here]' -r
+complete -c domicile -n "__fish_domicile_using_subcommand run" -l observations -d 'Write what the policy is told and what it asks for to this file, as JSON lines' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l force -d 'Write over files that exist'
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l skip-missing -d 'Go on where the program has no data of a name in the plan'
-complete -c domicile -n "__fish_domicile_using_subcommand run" -l children -d 'Do the same in the processes that the program starts, where they are the same program'
+complete -c domicile -n "__fish_domicile_using_subcommand run" -l children -d 'Do the same in the processes that the program starts, where they are the same program; where pages move between nodes, in all of them'
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l json -d 'Print the result as JSON, for other programs to read'
 complete -c domicile -n "__fish_domicile_using_subcommand run" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
@@ -308,7 +315,19 @@ complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l metrics -d 'Where Prometheus finds metrics: a Unix socket, or an address of this machine such as 127.0.0.1:9464' -r
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l log -d 'How the log is written, on standard error' -r -f -a "text\t'A line for people'
 json\t'A JSON object a line'"
+complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l pid -d 'The processes' -r
+complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l cgroup -d 'The processes of a control group and of those below it, whoever joins it: its folder, or its path below /sys/fs/cgroup' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l policy -d 'The policy: migrate, or replicate or migrate-replicate, whose copies are counted and not made' -r -f -a "migrate\t''
+replicate\t''
+migrate-replicate\t''"
+complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l duration -d 'Stop after so long [default: when the processes have ended]' -r
+complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l set -d 'Set a parameter of a policy that moves pages between nodes, as in migrate.trigger=64; can be repeated' -r
+complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l interval -d 'How long processes are watched before their policy hears of it [default: 1s]' -r
+complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l source -d 'Where it is known from which pages are touched: hardware, damon, idle-pages or soft-dirty [default: the first of them that works here]' -r
+complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l observations -d 'Write what the policy is told and what it asks for to this file, as JSON lines' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -s v -l verbose -d 'Log each connection, too'
+complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l homes -d 'Instead of serving frames: move pages of chosen processes to the memory nodes that use them'
+complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l force -d 'Write over files that exist'
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l json -d 'Print the result as JSON, for other programs to read'
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -s q -l quiet -d 'Print results and errors, and nothing else: no notes, no progress'
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l no-progress -d 'Show no progress (it is shown on a terminal only)'
@@ -340,7 +359,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_s
 complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "simulate" -d 'Simulate a trace on a machine under placement policies'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "advise" -d 'Show where a program\'s memory time goes, and what placing its pages would gain'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "report" -d 'Show a saved result as tables or as one HTML page'
-complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "run" -d 'Run a program with its data in chosen parts of the cache'
+complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "run" -d 'Run a program with its data in chosen parts of the cache, or with its pages near their users'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "reproduce" -d 'Reproduce the tables and figures of a paper'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "daemon" -d 'Hold page frames sorted by color, and hand them to programs'
 complete -c domicile -n "__fish_domicile_using_subcommand help; and not __fish_seen_subcommand_from machine probe doctor policy record import trace simulate advise report run reproduce daemon completions man help" -f -a "completions" -d 'Print the completion script of a shell'

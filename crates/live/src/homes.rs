@@ -16,6 +16,7 @@ mod host;
 mod layout;
 mod linux;
 mod log;
+mod replay;
 pub mod sources;
 mod tally;
 mod watched;
@@ -34,7 +35,8 @@ pub use error::HomesError;
 pub use host::Host;
 pub use layout::Layout;
 pub use linux::{Chosen, Here, Linux, Unit};
-pub use log::{Asked, Log, ReplayError, Replayed, replay};
+pub use log::{Asked, Log};
+pub use replay::{ReplayError, Replayed, replay};
 
 /// How processes are watched.
 #[derive(Clone, Debug)]

@@ -105,6 +105,6 @@ pub fn text(report: &LiveHomes) -> String {
 }
 
 /// By what is watched, for who waits.
-pub fn announce(prepared: &Prepared) {
-    console::note(format_args!("pages are watched by {}", prepared.source()));
+pub fn announce(source: &str) {
+    console::note(format_args!("pages are watched by {source}"));
 }

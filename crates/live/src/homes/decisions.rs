@@ -16,7 +16,13 @@ pub struct Decisions {
     world: World,
     interest: Interest,
     level: MissLevel,
-    policies: HashMap<u32, Box<dyn Policy>>,
+    processes: HashMap<u32, Process>,
+}
+
+struct Process {
+    policy: Box<dyn Policy>,
+    /// The number by which the policy knows each page.
+    pages: HashMap<u64, u32>,
 }
 
 impl Decisions {
@@ -37,7 +43,7 @@ impl Decisions {
             world,
             interest,
             level,
-            policies: HashMap::new(),
+            processes: HashMap::new(),
         })
     }
 
@@ -64,11 +70,12 @@ impl Decisions {
             Entry::Joins { space, .. } => {
                 // That it can be built was found out at the beginning.
                 if let Ok(policy) = policy::build(&self.name, &self.settings) {
-                    self.policies.insert(*space, policy);
+                    let pages = HashMap::new();
+                    self.processes.insert(*space, Process { policy, pages });
                 }
             }
             Entry::Leaves { space, .. } => {
-                self.policies.remove(space);
+                self.processes.remove(space);
             }
             Entry::Free { frames } => self.world.free_frames.clone_from(frames),
             Entry::Misses(misses) => {
@@ -76,11 +83,17 @@ impl Decisions {
                     space: misses.space,
                     number: misses.page,
                 };
+                let Some(process) = self.processes.get_mut(&misses.space) else {
+                    return;
+                };
+                let next = process.pages.len() as u32;
+                let index = *process.pages.entry(misses.page).or_insert(next);
                 for _ in 0..misses.times {
                     for &cpu in &misses.cpus {
                         let miss = Observation::Miss(Miss {
                             level: self.level,
                             page,
+                            index,
                             thread: misses.thread,
                             cpu,
                             served_by: misses.served_by,
@@ -111,12 +124,12 @@ impl Decisions {
     }
 
     fn observe(&mut self, space: u32, at: u64, observation: &Observation, asked: &mut Vec<Asked>) {
-        let Some(policy) = self.policies.get_mut(&space) else {
+        let Some(process) = self.processes.get_mut(&space) else {
             return;
         };
         self.world.now_ns = at;
         let mut actions = Vec::new();
-        policy.observe(observation, &self.world, &mut actions);
+        process.policy.observe(observation, &self.world, &mut actions);
         asked.extend(actions.into_iter().filter_map(asked_for));
     }
 }

@@ -69,7 +69,7 @@ impl Watched {
     ) -> Result<Vec<Seen>, Lost> {
         let nodes = self.whereabouts.take();
         let mut found: Vec<(Unit, Touched)> = Vec::new();
-        for touched in self.from_cursor(touched) {
+        for touched in self.in_turn(touched) {
             if touched.by.is_none() && nodes.is_empty() {
                 samples.nobody += pages(touched.span);
                 continue;
@@ -122,7 +122,7 @@ impl Watched {
     }
 
     /// The touches, from the cursor on and around.
-    fn from_cursor(&self, touched: &[Touched]) -> Vec<Touched> {
+    fn in_turn(&self, touched: &[Touched]) -> Vec<Touched> {
         let cursor = self.cursor;
         let after = touched.iter().filter(|touched| touched.span.end() > cursor);
         let after = after.map(|touched| {

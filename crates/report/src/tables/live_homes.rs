@@ -88,7 +88,7 @@ fn local(report: &LiveHomes) -> String {
         .intervals
         .iter()
         .filter(|interval| interval.local_percent().is_some());
-    let share = |interval: &HomesInterval| percent(interval.local_percent().unwrap_or_default());
+    let share = |interval: &HomesInterval| percent(interval.local_percent().unwrap_or_default() / 100.0);
     match (with_counts.next(), with_counts.next_back()) {
         (Some(first), Some(last)) => format!(
             "{} of counts in the first interval, {} in the last",
@@ -122,7 +122,7 @@ fn passed_over(report: &LiveHomes) -> impl Iterator<Item = String> {
 fn time(report: &LiveHomes) -> String {
     let share = |ns: u64| match report.wall_ns {
         0 => "nothing".to_string(),
-        wall => percent(ns as f64 * 100.0 / wall as f64),
+        wall => percent(ns as f64 / wall as f64),
     };
     let kernel = report.kernel_ns.map_or(String::new(), |ns| {
         format!("; threads of the kernel that watched {}", share(ns))
@@ -182,7 +182,7 @@ mod tests {
             "not used    hardware: hidden\n",
             "watched     10 processes\n",
             "and 2 more\n",
-            "pages       1,199 of 1,200 asked for were moved, in 1.5 ms\n",
+            "pages       1199 of 1200 asked for were moved, in 1.5 ms\n",
             "stayed      1 page: busy\n",
             "copies      3 pages were to be copied",
             "Linux has no transparent replicas\n",

@@ -74,8 +74,9 @@ impl Homes {
         };
         let (prepared, log) = self.watching.prepare(&self.policy, self.duration, self.overwrite)?;
         let mut signals = Caught::begin().map_err(|error| Failure::work(format!("signals: {error}")))?;
-        watching::announce(&prepared);
+        let source = prepared.source();
         let mut host = prepared.watch(whom, log).map_err(watching::failure)?;
+        watching::announce(source);
         // Who starts no services has nobody to notify.
         let _ = service::notify("READY=1");
         let done = host.run(|| {

@@ -34,7 +34,7 @@ impl Run {
         let (prepared, log) = self.watching.prepare(policy, None, self.overwrite)?;
         let mut supervisor =
             Supervisor::begin().map_err(|error| Failure::work(format!("cannot catch signals: {error}")))?;
-        watching::announce(&prepared);
+        watching::announce(prepared.source());
         let mut command = Command::new(program);
         command.args(arguments);
         let ended = Arc::new(AtomicBool::new(false));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use sys::memory::{PAGE, Span};
 
 use super::super::fake::{Fake, Process};
-use super::super::log::replay;
+use super::super::replay::replay;
 use super::super::sources::{Source, Touched};
 use super::*;
 

@@ -39,8 +39,8 @@ struct Damon {
     root: Root,
     monitors: Monitors,
     pace: Pace,
-    /// The thread that watches each process.
-    threads: HashMap<u32, u32>,
+    /// The thread that watches each process, and its time when it was seen last: it ends with its process.
+    threads: HashMap<u32, (u32, Duration)>,
     /// Time of threads that have ended.
     before: Duration,
 }
@@ -94,20 +94,22 @@ impl Source for Damon {
     }
 
     fn begin(&mut self, process: u32) -> Result<(), Lost> {
-        let busy: Vec<u32> = self.threads.values().copied().collect();
+        let busy: Vec<u32> = self.threads.values().map(|(thread, _)| *thread).collect();
         let Some(thread) = (0..self.monitors.count()).find(|thread| !busy.contains(thread)) else {
             return Err(Lost::Refused(format!("{PROCESSES} processes are watched already")));
         };
         let watched = self.monitors.watch(thread, process, &self.pace);
         watched.map_err(|error| self.lost(thread, error))?;
-        self.threads.insert(process, thread);
+        self.threads.insert(process, (thread, Duration::ZERO));
         Ok(())
     }
 
     fn look(&mut self, process: u32) -> Result<Vec<Touched>, Lost> {
-        let Some(&thread) = self.threads.get(&process) else {
+        let Some(&(thread, before)) = self.threads.get(&process) else {
             return Err(Lost::Gone);
         };
+        let time = self.time(thread).max(before);
+        self.threads.insert(process, (thread, time));
         let regions = self
             .monitors
             .regions(thread)
@@ -124,14 +126,18 @@ impl Source for Damon {
     }
 
     fn end(&mut self, process: u32) {
-        if let Some(thread) = self.threads.remove(&process) {
-            self.before += self.time(thread);
+        if let Some((thread, time)) = self.threads.remove(&process) {
+            self.before += self.time(thread).max(time);
             self.monitors.stop(thread);
         }
     }
 
     fn kernel_time(&mut self) -> Option<Duration> {
-        let now: Duration = self.threads.values().map(|&thread| self.time(thread)).sum();
+        let now: Duration = self
+            .threads
+            .values()
+            .map(|&(thread, time)| self.time(thread).max(time))
+            .sum();
         Some(self.before + now)
     }
 }
