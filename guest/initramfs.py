@@ -33,6 +33,8 @@ class Files:
         self.root = pathlib.Path(root)
         for folder in FOLDERS:
             (self.root / folder).mkdir(parents=True)
+        for folder in ("tmp", "var/tmp"):
+            (self.root / folder).chmod(0o1777)
         for place, text in ETC.items():
             self.write(place, text)
         busybox = shutil.which("busybox")
@@ -51,10 +53,10 @@ class Files:
             raise Refused(f"`{place}` is no place in the guest; it is a path from /, without `..`")
         return self.root / place.lstrip("/")
 
-    def write(self, place, text, mode=0o644):
+    def write(self, place, content, mode=0o644):
         path = self.root / place
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
         path.chmod(mode)
 
     def put(self, file, place):
