@@ -4,28 +4,38 @@
 
 use machine::{Trust, host};
 
-/// Cpus and distances of each node, as asked for; none where nobody asked for a machine, and the test says so.
+/// What was asked for.
+struct Made {
+    /// The cpus of each node.
+    cpus: Vec<Vec<u32>>,
+    distances: Vec<Vec<u32>>,
+}
+
+/// None where nobody asked for a machine; the test says so.
 #[track_caller]
-fn made() -> Option<(Vec<Vec<u32>>, Vec<Vec<u32>>)> {
+fn made() -> Option<Made> {
     let Ok(text) = std::env::var("DOMICILE_GUEST") else {
         skips::not_here("this is no guest of guest/run, of whose nodes something is known");
         return None;
     };
     let guest: serde_json::Value = serde_json::from_str(&text).unwrap();
     let rows = |name: &str| serde_json::from_value(guest[name].clone()).unwrap();
-    Some((rows("cpus"), rows("distances")))
+    Some(Made {
+        cpus: rows("cpus"),
+        distances: rows("distances"),
+    })
 }
 
 /// Asserts that the description has the nodes with cpus that were asked for, and says which it leaves out.
 #[track_caller]
 fn nodes_are(with_cpus: usize, left_out: Option<&str>) {
-    let Some((cpus, distances)) = made() else { return };
+    let Some(made) = made() else { return };
     let report = host(&sys::Root::default()).unwrap();
     let memory = &report.machine.memory;
     assert_eq!(memory.nodes as usize, with_cpus);
     assert_eq!(report.node_numbers, (0..with_cpus as u32).collect::<Vec<u32>>());
-    assert_eq!(report.cpu_numbers, cpus.concat());
-    let between: Vec<Vec<u32>> = distances[..with_cpus]
+    assert_eq!(report.cpu_numbers, made.cpus.concat());
+    let between: Vec<Vec<u32>> = made.distances[..with_cpus]
         .iter()
         .map(|row| row[..with_cpus].to_vec())
         .collect();
