@@ -284,7 +284,7 @@ complete -c domicile -n "__fish_domicile_using_subcommand run" -l report -d 'Whe
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l force-colors -d 'Take these colors, whatever was found out about this machine: lowest bit of a frame\'s address, number of bits, bytes of cache for each color' -r
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l set -d 'Set a parameter of a policy that moves pages between nodes, as in migrate.trigger=64; can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l interval -d 'How long processes are watched before their policy hears of it [default: 1s]' -r
-complete -c domicile -n "__fish_domicile_using_subcommand run" -l source -d 'Where it is known from which pages are touched: hardware, damon, idle-pages or soft-dirty [default: the first of them that works here]' -r
+complete -c domicile -n "__fish_domicile_using_subcommand run" -l source -d 'Where it is known from which pages are touched: hardware, damon, idle-pages, write-faults or soft-dirty [default: the first of them that works here]' -r
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l observations -d 'Write what the policy is told and what it asks for to this file, as JSON lines' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l force -d 'Write over files that exist'
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l skip-missing -d 'Go on where the program has no data of a name in the plan'
@@ -323,7 +323,7 @@ migrate-replicate\t''"
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l duration -d 'Stop after so long [default: when the processes have ended]' -r
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l set -d 'Set a parameter of a policy that moves pages between nodes, as in migrate.trigger=64; can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l interval -d 'How long processes are watched before their policy hears of it [default: 1s]' -r
-complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l source -d 'Where it is known from which pages are touched: hardware, damon, idle-pages or soft-dirty [default: the first of them that works here]' -r
+complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l source -d 'Where it is known from which pages are touched: hardware, damon, idle-pages, write-faults or soft-dirty [default: the first of them that works here]' -r
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l observations -d 'Write what the policy is told and what it asks for to this file, as JSON lines' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -s v -l verbose -d 'Log each connection, too'
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l homes -d 'Instead of serving frames: move pages of chosen processes to the memory nodes that use them'

@@ -21,6 +21,57 @@ fn wrong_options_tell_what_would_be_right() {
 }
 
 #[test]
+fn what_belongs_to_homes_is_refused_without_them_and_the_other_way_round() {
+    for (arguments, part) in [
+        (&["daemon", "--homes"][..], "--pid"),
+        (&["daemon", "--pid", "1"], "--homes"),
+        (&["daemon", "--interval", "1s"], "add `--homes`"),
+        (
+            &["daemon", "--homes", "--pid", "1", "--stock", "1G"],
+            "cannot be used with",
+        ),
+        (
+            &["daemon", "--homes", "--pid", "1", "--cgroup", "x"],
+            "cannot be used with",
+        ),
+        (
+            &["daemon", "--homes", "--pid", "1", "--policy", "first-touch"],
+            "migrate-replicate",
+        ),
+        (&["daemon", "--homes", "--pid", "1", "--interval", "1ms"], "10ms to 1h"),
+        (
+            &["daemon", "--homes", "--pid", "1", "--set", "migrate.trigger=0"],
+            "migrate.trigger",
+        ),
+        (
+            &["daemon", "--homes", "--pid", "1", "--set", "migrate.none=0"],
+            "no parameter `none`",
+        ),
+    ] {
+        let (_, said) = output(arguments, 2);
+        assert!(said.contains(part), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn a_machine_with_one_node_has_nowhere_to_move_pages_to() {
+    if sys::nodes::nodes(&sys::Root::default()).is_ok_and(|nodes| nodes.len() > 1) {
+        return skips::not_here("the machine has several memory nodes");
+    }
+    let room = Room::new();
+    let (mine, log) = (std::process::id().to_string(), room.path("log"));
+    for arguments in [
+        &["daemon", "--homes", "--pid", &mine, "--observations", &log][..],
+        &["run", "--policy", "migrate", "--observations", &log, "--", "true"],
+    ] {
+        let (out, said) = output(arguments, 1);
+        assert!(out.is_empty() && said.contains("one memory node"), "{said}");
+    }
+    // What was refused left no file behind.
+    assert!(!Path::new(&log).exists());
+}
+
+#[test]
 fn without_a_daemon_the_status_says_how_to_start_one() {
     let room = Room::new();
     let (out, said) = output(&["daemon", "status", "--socket", &room.path("none")], 1);

@@ -43,6 +43,7 @@ pub mod ready;
 pub mod requests;
 pub mod resctrl;
 mod root;
+pub mod samples;
 pub mod service;
 pub mod shared;
 pub mod signals;

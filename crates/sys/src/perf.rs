@@ -17,21 +17,50 @@ pub enum Event {
 
 /// `struct perf_event_attr`, as long as its first version was.
 #[repr(C)]
-struct Attributes {
+pub(crate) struct Attributes {
     kind: u32,
     size: u32,
     config: u64,
-    period: u64,
-    sample: u64,
+    pub period: u64,
+    pub sample: u64,
     read_format: u64,
-    flags: u64,
-    wakeup: u32,
+    pub flags: u64,
+    pub wakeup: u32,
     breakpoint: u32,
     more: u64,
 }
 
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+
+impl Attributes {
+    pub fn new(kind: u32, config: u64) -> Attributes {
+        Attributes {
+            kind,
+            size: size_of::<Attributes>() as u32,
+            config,
+            period: 0,
+            sample: 0,
+            read_format: 0,
+            flags: 0,
+            wakeup: 0,
+            breakpoint: 0,
+            more: 0,
+        }
+    }
+}
+
+/// Opens an event by itself, of this thread (0) or all (-1), on one cpu or any (-1).
+pub(crate) fn open(attributes: &Attributes, thread: i32, cpu: i32) -> io::Result<File> {
+    const CLOSE_ON_EXEC: libc::c_ulong = 8;
+    // SAFETY: the structure lives and is as long as it says; it is of no group.
+    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, attributes, thread, cpu, -1, CLOSE_ON_EXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a descriptor that the kernel has just given us.
+    Ok(unsafe { File::from_raw_fd(fd as i32) })
+}
 
 /// Counts while this thread runs `work`, in user mode only.
 ///
@@ -43,26 +72,9 @@ pub fn count(event: Event, work: impl FnOnce()) -> io::Result<u64> {
         Event::CacheMisses => (0, 3),
         Event::PageFaults => (1, 2),
     };
-    let attributes = Attributes {
-        kind,
-        size: size_of::<Attributes>() as u32,
-        config,
-        period: 0,
-        sample: 0,
-        read_format: 0,
-        flags: EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
-        wakeup: 0,
-        breakpoint: 0,
-        more: 0,
-    };
-    const CLOSE_ON_EXEC: libc::c_ulong = 8;
-    // SAFETY: the structure lives and is as long as it says; this thread, any cpu, no group.
-    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &attributes, 0, -1, -1, CLOSE_ON_EXEC) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: a descriptor that the kernel has just given us.
-    let mut file = unsafe { File::from_raw_fd(fd as i32) };
+    let mut attributes = Attributes::new(kind, config);
+    attributes.flags = EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR;
+    let mut file = open(&attributes, 0, -1)?;
     let mut read = || {
         let mut bytes = [0; 8];
         file.read_exact(&mut bytes).map(|()| u64::from_ne_bytes(bytes))

@@ -449,6 +449,15 @@ impl<L: Linux> Host<L> {
         let knows_writes = source.knows_writes() || self.config.tell_writes;
         // It may have grown until the last one was left.
         let kernel = source.kernel_time().or(kernel);
+        let mut notes = self.notes;
+        notes.extend(source.notes());
+        let samples = &self.tally.samples;
+        if 2 * samples.shared > samples.local + samples.remote {
+            notes.push(format!(
+                "most counts are of several nodes, whose pages stay: source {} knows which cpu wrote",
+                super::sources::faults::NAME
+            ));
+        }
         Ok(LiveHomes {
             exit_code: None,
             policy: self.decisions.name().to_string(),
@@ -471,7 +480,7 @@ impl<L: Linux> Host<L> {
             own_ns: nanos(self.linux.own_time().saturating_sub(self.own_begun)),
             kernel_ns: kernel.map(nanos),
             wall_ns: nanos(self.linux.now() - self.begun),
-            notes: self.notes,
+            notes,
         })
     }
 }

@@ -9,6 +9,7 @@
 //! | [`hardware`] | a sampled access that the last cache did not serve | known |
 //! | [`damon`] | a sampling interval in which the kernel found a region accessed, for each page of the region | not known |
 //! | [`idle`] | a look that found that the page was accessed since the look before | not known |
+//! | [`faults`] | the first write to a page since the look before; reads are not seen | known |
 //! | [`dirty`] | a look that found that the page was written since the look before; reads are not seen | not known |
 //!
 //! Where the cpu is not known, a touch counts for the nodes on which threads of the process ran meanwhile. If that was one
@@ -17,8 +18,10 @@
 
 pub mod damon;
 pub mod dirty;
+pub mod faults;
 pub mod hardware;
 pub mod idle;
+mod rests;
 
 use std::time::Duration;
 
@@ -62,7 +65,7 @@ pub trait Source: Send {
     /// What a count is, for people.
     fn counts(&self) -> String;
     fn scale(&self) -> Scale;
-    /// Whether it tells which cpu touched a page.
+    /// Whether it counts each cpu by itself, and not all of a node together.
     fn knows_cpus(&self) -> bool {
         false
     }
@@ -76,6 +79,10 @@ pub trait Source: Send {
     fn look(&mut self, process: u32) -> Result<Vec<Touched>, Lost>;
     /// Ends watching a process, whether or not it is still there.
     fn end(&mut self, process: u32);
+    /// What else there is to say at the end, for people.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// Processor time that the kernel spent on watching, in threads of its own.
     fn kernel_time(&mut self) -> Option<Duration> {
         None
@@ -86,13 +93,14 @@ pub trait Source: Send {
 pub type Probed = Result<Box<dyn Source>, String>;
 
 /// The names of all sources, the best first.
-pub const NAMES: [&str; 4] = [hardware::NAME, damon::NAME, idle::NAME, dirty::NAME];
+pub const NAMES: [&str; 5] = [hardware::NAME, damon::NAME, idle::NAME, faults::NAME, dirty::NAME];
 
 fn probe(root: &Root, name: &str, interval: Duration) -> Probed {
     match name {
         hardware::NAME => hardware::probe(root),
         damon::NAME => damon::probe(root, interval),
         idle::NAME => idle::probe(root),
+        faults::NAME => faults::probe(root),
         _ => dirty::probe(),
     }
 }

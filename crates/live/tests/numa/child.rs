@@ -106,11 +106,17 @@ fn inside() {
                 workers.push(work(&mapped, cpu));
                 "uses".to_string()
             }
+            ("only", &[cpu]) => {
+                let last = mapped.lock().unwrap().pop().into_iter().collect();
+                workers.push(work(&Arc::new(Mutex::new(last)), cpu));
+                "uses the last".to_string()
+            }
             ("spin", &[cpu]) => {
                 workers.push(work(&Mapped::default(), cpu));
                 "spins".to_string()
             }
             ("bind", &[node]) => bind(&mapped, node),
+            ("fill", &[node, pages]) => fill(node, pages),
             ("unmap", &[pages]) => unmap(&mapped, pages),
             ("fork", &[]) => fork(),
             _ => format!("cannot {line}"),
@@ -179,9 +185,30 @@ fn work(mapped: &Mapped, cpu: usize) -> Arc<AtomicBool> {
     goes_on
 }
 
+/// Memory of a node that is held and not used.
+fn fill(node: usize, pages: usize) -> String {
+    // SAFETY: new memory, wherever the kernel has room.
+    let start = unsafe {
+        let (all, kind) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        );
+        libc::mmap(std::ptr::null_mut(), pages * PAGE, all, kind, -1, 0)
+    };
+    assert_ne!(start, libc::MAP_FAILED);
+    let start = start as usize;
+    let said = bind_memory(start, pages, node);
+    (0..pages).for_each(|page| write(start + page * PAGE));
+    said
+}
+
 fn bind(mapped: &Mapped, node: usize) -> String {
-    const BIND: libc::c_int = 2;
     let (start, pages) = mapped.lock().unwrap()[0];
+    bind_memory(start, pages, node)
+}
+
+fn bind_memory(start: usize, pages: usize, node: usize) -> String {
+    const BIND: libc::c_int = 2;
     let mask = [1u64 << node];
     // SAFETY: says something of memory that was mapped here and changes nothing in it; the mask lives and has 64 bits.
     let bound = unsafe { libc::syscall(libc::SYS_mbind, start, pages * PAGE, BIND, mask.as_ptr(), 64, 0) };

@@ -6,13 +6,14 @@
 mod child;
 
 use std::collections::HashMap;
+use std::io::{BufReader, BufWriter};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use child::{PAGE, Program};
 use live::homes::sources::{Choice, Lost, Scale, Source, Touched};
-use live::homes::{Config, Here, Host, Layout, Log, Whom, prepare};
+use live::homes::{Config, Here, Host, Layout, Log, Whom, prepare, replay};
 use results::LiveHomes;
 use sys::memory::Span;
 use sys::{Root, move_pages, numa_maps};
@@ -323,6 +324,33 @@ fn a_program_that_ends_in_the_middle_is_left() {
 }
 
 #[test]
+fn a_node_that_is_full_takes_no_more_and_nothing_is_lost() {
+    const SPARE: u64 = 3000;
+    const MORE: usize = 8000;
+    let Some(machine) = Machine::new() else { return };
+    let free = |node| sys::nodes::free_bytes(&Root::default(), node).unwrap() / PAGE as u64;
+    let room = free(machine.nodes[1]);
+    if room > 1 << 18 || free(machine.nodes[0]) < 2 * MORE as u64 {
+        return skips::not_here("the nodes are too large to be filled, or too small for the test");
+    }
+    let mut program = Program::start();
+    let start = program.map(machine.cpus[0], MORE);
+    let mut other = Program::start();
+    other.say(&format!("fill {} {}", machine.nodes[1], room.saturating_sub(SPARE)));
+    program.use_on(machine.cpus[1]);
+    let mut host = told(&program, start, MORE);
+    for _ in 0..20 {
+        host.interval(&mut || false).unwrap();
+    }
+    let report = host.report().unwrap();
+    assert!(failed(&report, "ENOMEM") > 0, "{report:?}");
+    // Every page is somewhere, and the program goes on.
+    let there = |node| on_node(&program, start, MORE, node);
+    assert_eq!(there(machine.nodes[0]) + there(machine.nodes[1]), MORE);
+    program.use_on(machine.cpus[0]);
+}
+
+#[test]
 fn another_users_program_is_refused_with_the_reason() {
     use std::os::unix::process::CommandExt;
     const INSIDE: &str = "DOMICILE_TEST_OTHER";
@@ -384,8 +412,12 @@ fn by_source(name: &str, pages: usize) {
     other.map(machine.cpus[1], 1);
     other.use_on(machine.cpus[1]);
     let whom = Whom::Processes(vec![program.id()]);
+    let log = tempfile::NamedTempFile::new().unwrap();
     let mut host = match prepare(config(), Some(name)) {
-        Ok(prepared) => prepared.watch(whom, None).unwrap(),
+        Ok(prepared) => {
+            let to = BufWriter::new(log.reopen().unwrap());
+            prepared.watch(whom, Some(Box::new(to))).unwrap()
+        }
         Err(error) => return skips::not_here(error),
     };
     // A region ends where it does: most is enough, and the rest is as much as the regions are off.
@@ -398,6 +430,9 @@ fn by_source(name: &str, pages: usize) {
     assert_eq!(report.source, name);
     // Twice, but for those that stayed behind the first time.
     assert!(report.moves.moved >= pages as u64, "{report:?}");
+    // A fresh policy that is told what this one was asks for the same.
+    let replayed = replay(BufReader::new(log.reopen().unwrap())).unwrap();
+    assert!(replayed.before.len() >= pages && replayed.before == replayed.now);
     let last = report.intervals.last().unwrap();
     println!(
         "{name}: {last:?}, own {} ns, kernel {:?} ns",
@@ -408,6 +443,32 @@ fn by_source(name: &str, pages: usize) {
 #[test]
 fn damon_finds_what_follows() {
     by_source("damon", 8192);
+}
+
+#[test]
+fn faults_of_writes_find_what_follows() {
+    by_source("write-faults", PAGES);
+}
+
+#[test]
+fn each_thread_has_its_pages_near_where_faults_tell_whose_they_are() {
+    let Some(machine) = Machine::new() else { return };
+    let mut program = Program::start();
+    // All on one node, and half of it is the other one's.
+    let mine = program.map(machine.cpus[0], PAGES);
+    program.say(&format!("only {}", machine.cpus[0]));
+    let others = program.map(machine.cpus[0], PAGES);
+    program.say(&format!("only {}", machine.cpus[1]));
+    let mut host = match prepare(config(), Some("write-faults")) {
+        Ok(prepared) => prepared.watch(Whom::Processes(vec![program.id()]), None).unwrap(),
+        Err(error) => return skips::not_here(error),
+    };
+    host = until(host, 150, || {
+        on_node(&program, others, PAGES, machine.nodes[1]) == PAGES
+    });
+    assert_eq!(on_node(&program, mine, PAGES, machine.nodes[0]), PAGES);
+    let report = host.report().unwrap();
+    assert_eq!(report.samples.shared, 0, "{report:?}");
 }
 
 #[test]

@@ -1,26 +1,26 @@
 //! Soft-dirty bits: which pages were written.
 //!
 //! **What a count is.** A look that found that the page was written since the look before, whether once or a million times. So
-//! a page gets one count a look at most.
+//! a page gets one count a look. Where bits are cleared more seldom ([`super::rests`]), a look counts for as many intervals.
 //!
 //! **What is not seen.** Reads: a page that is only read looks idle. Which cpu it was.
 //!
 //! **What it costs.** The kernel walks the whole page table of the process to clear the bits, and the first write to each page
 //! after that is a fault of about a microsecond, which the process pays.
 
-use std::collections::HashSet;
-
 use sys::frames::Pagemap;
 use sys::mappings;
+use sys::memory::PAGE;
 use sys::{Problem, Root, SysError, soft_dirty};
 
+use super::rests::Rests;
 use super::{Lost, Probed, Scale, Source, Touched};
 
 pub const NAME: &str = "soft-dirty";
 
 #[derive(Default)]
 struct Dirty {
-    processes: HashSet<u32>,
+    rests: Rests,
 }
 
 pub fn probe() -> Probed {
@@ -35,7 +35,7 @@ pub fn works() -> Result<bool, String> {
     soft_dirty::works().map_err(|error| error.to_string())
 }
 
-fn lost(error: &SysError) -> Lost {
+pub(super) fn lost(error: &SysError) -> Lost {
     match error.problem {
         Problem::Absent => Lost::Gone,
         _ => Lost::Refused(error.to_string()),
@@ -61,14 +61,17 @@ impl Source for Dirty {
 
     fn begin(&mut self, process: u32) -> Result<(), Lost> {
         soft_dirty::clear(&Root::default(), process).map_err(|error| lost(&error))?;
-        self.processes.insert(process);
+        self.rests.begin(process);
         Ok(())
     }
 
     fn look(&mut self, process: u32) -> Result<Vec<Touched>, Lost> {
-        if !self.processes.contains(&process) {
+        if !self.rests.is_watched(process) {
             return Err(Lost::Gone);
         }
+        let Some(counts) = self.rests.look(process) else {
+            return Ok(Vec::new());
+        };
         let gone = |error: std::io::Error| match error.kind() {
             std::io::ErrorKind::NotFound => Lost::Gone,
             _ => Lost::Refused(error.to_string()),
@@ -83,7 +86,7 @@ impl Source for Dirty {
             let scanned = soft_dirty::written(&map, mapping.span, |span| {
                 found.push(Touched {
                     span,
-                    counts: 1,
+                    counts,
                     by: None,
                     write: Some(true),
                 });
@@ -92,10 +95,12 @@ impl Source for Dirty {
             scanned.map_err(gone)?;
         }
         soft_dirty::clear(&Root::default(), process).map_err(|error| lost(&error))?;
+        let pages = found.iter().map(|touched| (touched.span.bytes / PAGE) as u64).sum();
+        self.rests.found(process, pages);
         Ok(found)
     }
 
     fn end(&mut self, process: u32) {
-        self.processes.remove(&process);
+        self.rests.end(process);
     }
 }

@@ -1,0 +1,64 @@
+//! How seldom bits are cleared where many pages are written: each page that is written after that costs its process a fault.
+
+use std::collections::HashMap;
+
+/// Faults of a process in an interval, about: a look that found more pages written is followed by intervals without one.
+const FAULTS: u64 = 65_536;
+/// The longest rest in intervals, and so the most counts of a look.
+const LONGEST: u32 = 8;
+
+/// For each process, how long it is still left alone, and how long it was before.
+#[derive(Debug, Default)]
+pub struct Rests(HashMap<u32, (u32, u32)>);
+
+impl Rests {
+    pub fn begin(&mut self, process: u32) {
+        self.0.insert(process, (0, 0));
+    }
+
+    pub fn end(&mut self, process: u32) {
+        self.0.remove(&process);
+    }
+
+    pub fn is_watched(&self, process: u32) -> bool {
+        self.0.contains_key(&process)
+    }
+
+    /// How many intervals a look stands for that is made now; `None` in an interval without one.
+    pub fn look(&mut self, process: u32) -> Option<u32> {
+        let (left, before) = self.0.get_mut(&process)?;
+        if *left > 0 {
+            *left -= 1;
+            return None;
+        }
+        Some(*before + 1)
+    }
+
+    /// The look found so many pages written.
+    pub fn found(&mut self, process: u32, pages: u64) {
+        let rest = u32::try_from(pages / FAULTS).unwrap_or(u32::MAX).min(LONGEST - 1);
+        self.0.insert(process, (rest, rest));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_writes_much_is_looked_at_seldom_and_each_look_counts_for_more() {
+        let mut rests = Rests::default();
+        assert_eq!(rests.look(5), None);
+        rests.begin(5);
+        assert_eq!(rests.look(5), Some(1));
+        rests.found(5, FAULTS - 1);
+        assert_eq!(rests.look(5), Some(1));
+        rests.found(5, 2 * FAULTS);
+        assert_eq!([rests.look(5), rests.look(5), rests.look(5)], [None, None, Some(3)]);
+        rests.found(5, u64::MAX);
+        let looks: Vec<_> = (0..8).map(|_| rests.look(5)).collect();
+        assert_eq!((looks[6], looks[7]), (None, Some(8)));
+        rests.end(5);
+        assert!(!rests.is_watched(5));
+    }
+}
