@@ -96,7 +96,7 @@ fn assert_same(ours: &BTreeSet<String>, theirs: &BTreeSet<String>, name: &str) {
     );
 }
 
-const FIXTURES: [&str; 11] = [
+const FIXTURES: [&str; 14] = [
     "intel-2-sockets",
     "intel-4-sockets-interleaved",
     "intel-4-sockets-offline",
@@ -108,6 +108,9 @@ const FIXTURES: [&str; 11] = [
     "arm-128-cpus",
     "arm-2-cpus-no-caches",
     "guest",
+    "qemu-4-nodes",
+    "qemu-8-nodes",
+    "qemu-slow-node",
 ];
 
 #[test]
@@ -232,6 +235,33 @@ fn cpus_that_are_offline_are_left_out_and_said() {
     assert_eq!(said.text, "cpus 6,10 have one each; described as 2 that share one");
     // In this order the neighbors share a core.
     assert_eq!(report.cpu_numbers, [0, 8, 4, 12, 1, 9, 3, 11, 7, 15, 6, 10]);
+}
+
+#[test]
+fn distances_of_a_ring_of_nodes() {
+    let report = report("qemu-4-nodes");
+    assert_eq!((report.machine.cpus, report.machine.memory.nodes), (8, 4));
+    let ring = [[10, 16, 22, 16], [16, 10, 16, 22], [22, 16, 10, 16], [16, 22, 16, 10]];
+    assert_eq!(report.machine.memory.distances, ring.map(Vec::from));
+    let l3 = report.machine.caches.iter().find(|cache| cache.name == "L3").unwrap();
+    assert_eq!(l3.cpus_per_instance, 2, "one for each node");
+}
+
+#[test]
+fn a_node_without_cpus_is_left_out_and_said() {
+    let report = report("qemu-slow-node");
+    assert_eq!((report.machine.cpus, report.machine.memory.nodes), (4, 2));
+    assert_eq!(report.node_numbers, [0, 1]);
+    // Its distance, 42, is nobody's.
+    assert_eq!(report.machine.memory.distances, [[10, 16], [16, 10]].map(Vec::from));
+    let said = report
+        .notes_of(Trust::Simplified)
+        .find(|note| note.about == "memory.nodes")
+        .unwrap();
+    assert_eq!(
+        said.text,
+        "nodes 2 have no online cpu and are left out, with their memory"
+    );
 }
 
 #[test]
