@@ -229,10 +229,17 @@ pub fn simulate(
             if passes(&mut model, &mut schedule, &mut windows, cpu, item, false) {
                 break;
             }
-            windows.passes(&mut model, &mut schedule, cpu, item, false);
+            windows.passes(&mut model, &mut schedule, cpu, item);
         }
     } else {
-        while let Some((cpu, thread, item)) = schedule.next() {
+        loop {
+            if schedule.nobody_runs() && windows.give_up(&mut model, &mut schedule) {
+                continue;
+            }
+            let Some((cpu, thread, item)) = schedule.next() else {
+                break;
+            };
+            let mut place = None;
             if let Some(item) = &item {
                 schedule.cpus[cpu].clock += model.carry_out(cpu, thread, item, schedule.cpus[cpu].clock)?;
                 if let Item::Event(event) = item {
@@ -243,9 +250,12 @@ pub fn simulate(
                 if passes(&mut model, &mut schedule, &mut windows, cpu, item, true) {
                     break;
                 }
-                windows.passes(&mut model, &mut schedule, cpu, item, true);
+                place = windows.comes(&mut model, &mut schedule, cpu, thread, item);
             }
-            schedule.after(cpu, thread, item.as_ref());
+            schedule.after(cpu, thread, item.as_ref(), place);
+            if item.is_none() {
+                windows.meet(&mut model, &mut schedule, cpu, None);
+            }
         }
     }
     if windows.counts {
