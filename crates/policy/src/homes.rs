@@ -2,6 +2,7 @@
 
 mod counters;
 pub mod first_touch;
+pub mod interleave;
 pub mod migrate;
 pub mod migrate_replicate;
 mod on_misses;

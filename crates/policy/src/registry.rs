@@ -4,7 +4,7 @@
 //! the sweeps and the documentation learn of it from this table.
 
 use crate::order::HINTS_MAX;
-use crate::settings::{Entry, Kind, Param, Range};
+use crate::settings::{Entry, Kind, Param, Range, WEIGHTS};
 use crate::{color, homes, work};
 
 const ANY: Range = Range {
@@ -151,6 +151,21 @@ const REGISTRY: &[Entry] = &[
             names: &[],
         }],
         build: homes::round_robin::build,
+    },
+    Entry {
+        name: "interleave",
+        kind: Kind::Home,
+        summary: "the nodes in turn by the page's number, each as often as its weight says",
+        source: "Linux, MPOL_INTERLEAVE and MPOL_WEIGHTED_INTERLEAVE (numactl --interleave)",
+        params: &[Param {
+            name: "weights",
+            summary: "pages in a row of node 0, 1 ..., as in 3:1; nodes beyond the list get none; 0: all nodes alike",
+            unit: WEIGHTS,
+            range: Range { least: 0, most: 255 },
+            default: 0,
+            names: &[],
+        }],
+        build: homes::interleave::build,
     },
     Entry {
         name: "post-facto",
