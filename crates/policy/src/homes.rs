@@ -3,6 +3,7 @@
 mod counters;
 pub mod first_touch;
 pub mod interleave;
+pub mod kernel_balancing;
 pub mod migrate;
 pub mod migrate_replicate;
 mod on_misses;

@@ -176,6 +176,14 @@ const REGISTRY: &[Entry] = &[
         build: homes::post_facto::build,
     },
     Entry {
+        name: "kernel-balancing",
+        kind: Kind::Home,
+        summary: "a page moves to the node of a cpu that twice in a row is the first to touch it after it was unmapped",
+        source: "Linux, kernel/sched/fair.c (sysctl kernel.numa_balancing)",
+        params: homes::kernel_balancing::PARAMS,
+        build: homes::kernel_balancing::build,
+    },
+    Entry {
         name: "migrate",
         kind: Kind::Home,
         summary: "a hot page that one cpu uses moves to its node; shared pages stay",

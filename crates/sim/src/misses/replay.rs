@@ -36,6 +36,10 @@ pub fn replay_with(
     name: &str,
     mut policy: Box<dyn Policy>,
 ) -> Result<Outcome, SimError> {
+    if policy.interest().touches {
+        let policy = name.to_string();
+        return Err(SimError::NoTouches { policy });
+    }
     if policy.wants_best_homes() {
         policy.take_best_homes(&std::sync::Arc::new(best_homes(stream, &config.machine)));
     }

@@ -415,7 +415,7 @@ impl Model<'_> {
             refill = units(self.machine.tlb.as_ref().map_or(0.0, |tlb| tlb.refill_ns));
         }
         let writes = matches!(op, Op::Write | Op::Modify);
-        let now = clock >> 20;
+        let now = (clock + refill) >> 20;
         self.pages.translate(space, address, thread, cpu as u32, writes, now)?;
         let number = address / self.machine.page_bytes;
         let seen = Seen {
