@@ -227,6 +227,23 @@ pub struct Cost {
     pub move_thread_ns: f64,
 }
 
+/// What misses and actions take in the world at hand, for policies that weigh them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prices {
+    pub cost: Cost,
+    /// Nodes.
+    pub nodes: u32,
+    /// What a miss takes, in ns: of the cpus of each node (row), by the node that serves it.
+    pub latency_ns: Vec<f64>,
+}
+
+impl Prices {
+    /// What a miss takes of a cpu of one node that another one serves.
+    pub fn miss_ns(&self, from: u32, served_by: u32) -> f64 {
+        self.latency_ns[(from * self.nodes + served_by) as usize]
+    }
+}
+
 /// A policy: placements on first touch, and whatever it does while the program runs.
 pub trait Policy: Send {
     /// Called once for each page, when it is first touched.
@@ -255,6 +272,14 @@ pub trait Policy: Send {
 
     /// Where the misses of each page will come from, before the run.
     fn take_best_homes(&mut self, _homes: &Arc<BestHomes>) {}
+
+    /// Whether the policy cannot do without [`Policy::take_prices`]. Asked once, before the run.
+    fn wants_prices(&self) -> bool {
+        false
+    }
+
+    /// What misses and actions take, before the run, where the world knows it.
+    fn take_prices(&mut self, _prices: &Arc<Prices>) {}
 
     /// What became of cache slots, where the policy gives them colors. Asked after the run.
     fn slots(&self) -> Option<results::Slots> {

@@ -172,6 +172,7 @@ pub fn simulate(
         policy.take_hints(&colors);
         (colors, reported)
     });
+    policy.take_prices(&memory::prices(machine));
     let innermost = machine.caches.iter().filter(|cache| cache.level == 1);
     let mut model = Model {
         moments: Moments::new(policy.interest(), machine.cpus),
