@@ -6,6 +6,7 @@
 pub mod affinity;
 pub mod arrays;
 pub mod balancing;
+pub mod barriers;
 pub mod blocks;
 pub mod caches;
 pub mod cancellation;
@@ -30,6 +31,7 @@ pub mod listing;
 pub mod mappings;
 pub mod memory;
 pub mod move_pages;
+pub mod near;
 pub mod nodes;
 pub mod numa_maps;
 pub mod packet;
