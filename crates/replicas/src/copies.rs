@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use sys::near::{NearMemory, Sealed};
+use sys::this_cpu::ThisCpu;
 use sys::{Root, nodes};
 
 use crate::Error;
@@ -58,6 +59,7 @@ pub(crate) struct Copies<T> {
     without: Vec<(u32, String)>,
     /// The first element, for each cpu; not empty. All of `length` elements, in `made`.
     by_cpu: Box<[NonNull<T>]>,
+    cpu: ThisCpu,
 }
 
 // SAFETY: the pointers are to memory of `made`, which is only read.
@@ -122,7 +124,7 @@ impl<T: Pod> Copies<T> {
     #[inline]
     pub fn pointer(&self) -> NonNull<T> {
         // A cpu that came later reads the first one's copy.
-        *self.by_cpu.get(sys::affinity::here()).unwrap_or(&self.by_cpu[0])
+        *self.by_cpu.get(self.cpu.number()).unwrap_or(&self.by_cpu[0])
     }
 
     pub fn length(&self) -> usize {
@@ -225,6 +227,7 @@ impl<T: Pod> Copies<T> {
             by_cpu: by_cpu.into_iter().map(pointer).collect(),
             made,
             without,
+            cpu: ThisCpu::find(),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Contents that readers find without a lock and writers exchange: who reads which, and when the old ones may go.
 //!
-//! Each reader has a slot with a count: odd while it is inside a region, even while it is outside. It stores the count, passes
-//! a barrier, and loads the pointer to the contents. A writer exchanges the pointer, passes a barrier, and looks at the
-//! counts. So either the reader finds the new contents, or the writer finds the reader inside, and waits until its count
-//! is another one. What a reader found stays until it has left.
+//! Each reader has a slot: 0 while it is outside, and another number for each region that it is in. It stores the number,
+//! passes a barrier, and loads the pointer to the contents. A writer exchanges the pointer, passes a barrier, and looks at
+//! the slots. So either the reader finds the new contents, or the writer finds the reader inside, and waits until its
+//! slot holds something else. What a reader found stays until it has left.
 //!
 //! This is the step of Verghese96, figure 8.1, in which all processors drop their mappings of a page before it changes:
 //! here readers drop theirs when they leave.
@@ -16,16 +16,19 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::sync::{Arc, AtomicPtr, AtomicU64, Barriers, Mutex, ThreadNumber, this_thread, wait};
 
-/// A reader's count. It has cache lines to itself: another's would make each entry a miss.
+/// Where writers find a reader. It has cache lines to itself: another's would make each entry a miss.
 #[repr(align(128))]
 struct Slot {
-    count: AtomicU64,
+    /// Which region of this reader's it is in, counted from 1, or [`OUTSIDE`].
+    region: AtomicU64,
     thread: ThreadNumber,
 }
 
+const OUTSIDE: u64 = 0;
+
 impl Slot {
-    fn is_inside(count: u64) -> bool {
-        !count.is_multiple_of(2)
+    fn is_inside(&self) -> bool {
+        self.region.load(Relaxed) != OUTSIDE
     }
 }
 
@@ -110,9 +113,7 @@ impl<V> Switch<V> {
     fn is_inside(&self) -> bool {
         let me = this_thread();
         let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        readers
-            .iter()
-            .any(|slot| slot.thread == me && Slot::is_inside(slot.count.load(Relaxed)))
+        readers.iter().any(|slot| slot.thread == me && slot.is_inside())
     }
 
     /// Waits until each reader that is inside now has left.
@@ -120,9 +121,9 @@ impl<V> Switch<V> {
         // Readers come and go meanwhile: those that come find the new contents.
         let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for slot in readers {
-            let found = slot.count.load(Acquire);
+            let found = slot.region.load(Acquire);
             let mut turn = 0;
-            while Slot::is_inside(found) && slot.count.load(Acquire) == found && wait(turn, slot.thread) {
+            while found != OUTSIDE && slot.region.load(Acquire) == found && wait(turn, slot.thread) {
                 turn = turn.saturating_add(1);
             }
         }
@@ -140,6 +141,8 @@ impl<V> Drop for Switch<V> {
 /// One thread's place among the readers. It stays on its thread, so that a writer knows whether it waits for itself.
 pub(crate) struct Place<V> {
     slot: Arc<Slot>,
+    /// Entered so far.
+    regions: u64,
     switch: Arc<Switch<V>>,
     _here: PhantomData<*const ()>,
 }
@@ -148,20 +151,21 @@ impl<V> Place<V> {
     /// A place for the calling thread.
     pub fn new(switch: &Arc<Switch<V>>) -> Place<V> {
         let slot = Arc::new(Slot {
-            count: AtomicU64::new(0),
+            region: AtomicU64::new(OUTSIDE),
             thread: this_thread(),
         });
         let mut readers = switch.readers.lock().unwrap_or_else(PoisonError::into_inner);
         readers.push(slot.clone());
         Place {
             slot,
+            regions: 0,
             switch: switch.clone(),
             _here: PhantomData,
         }
     }
 
     pub fn is_inside(&self) -> bool {
-        Slot::is_inside(self.slot.count.load(Relaxed))
+        self.slot.is_inside()
     }
 
     /// Enters a region: the contents stay until the returned guard goes.
@@ -176,9 +180,9 @@ impl<V> Place<V> {
     /// Post: what the pointer points to stays until [`Place::end`] or the next `begin`.
     #[inline]
     pub fn begin(&mut self) -> *const V {
-        let count = self.slot.count.load(Relaxed);
-        // Odd, and another than it was. Release: a guard that was forgotten ends here, after what was read under it.
-        self.slot.count.store((count + 1) | 1, Release);
+        self.regions += 1;
+        // Release: a region whose guard was forgotten ends here, after what was read in it.
+        self.slot.region.store(self.regions, Release);
         self.switch.barriers.reader();
         self.switch.current.load(Acquire)
     }
@@ -191,8 +195,7 @@ impl<V> Place<V> {
 
     #[inline]
     fn leave(&self) {
-        let count = self.slot.count.load(Relaxed);
-        self.slot.count.store((count | 1) + 1, Release);
+        self.slot.region.store(OUTSIDE, Release);
     }
 }
 

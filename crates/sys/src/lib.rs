@@ -52,5 +52,6 @@ pub mod signals;
 pub mod soft_dirty;
 pub mod supervise;
 pub mod tasks;
+pub mod this_cpu;
 
 pub use root::{Problem, Root, SysError};

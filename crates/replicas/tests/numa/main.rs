@@ -149,7 +149,7 @@ fn a_node_that_is_full_goes_without_and_its_threads_read_the_nearest() {
 /// A reader on each node, a writer that goes from node to node, and copies that come and go.
 #[test]
 fn readers_on_all_nodes_see_each_write_whole_and_none_too_late() {
-    const WRITES: u64 = 200;
+    const WRITES: u64 = 50;
     let Some((nodes, _alone)) = machine() else { return };
     let data = Replicated::new(&[0u64; WORDS]).unwrap();
     let (returned, done) = (AtomicU64::new(0), AtomicBool::new(false));
