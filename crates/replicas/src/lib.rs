@@ -31,6 +31,7 @@ mod error;
 #[allow(unsafe_code)]
 mod model;
 mod places;
+mod processes;
 #[allow(unsafe_code)]
 mod replicated;
 mod state;

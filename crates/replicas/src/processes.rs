@@ -1,0 +1,4 @@
+//! Replicated data for several processes that cooperate.
+
+#[cfg(test)]
+mod model;
