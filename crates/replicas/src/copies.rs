@@ -11,7 +11,7 @@ use sys::{Root, nodes};
 
 use crate::Error;
 use crate::places::Places;
-use crate::state::{CopyOn, Mode, State, Without};
+use crate::state::{CopyOn, Mode, State, Way, Without};
 
 /// The machine's nodes, or why there is to be one copy.
 pub(crate) enum Nodes {
@@ -142,6 +142,7 @@ impl<T: Pod> Copies<T> {
             bytes: made.memory.bytes() as u64,
         };
         State {
+            way: Way::Handles,
             mode: match (self.spread, nodes) {
                 (Spread::EachNode, Nodes::Several(_)) if self.made.len() > 1 => Mode::CopyOnEachNode,
                 _ => Mode::OneCopy,

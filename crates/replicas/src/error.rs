@@ -20,6 +20,14 @@ pub enum Error {
     Forked,
     #[error("{bytes} bytes of memory for a copy: {source}")]
     Memory { bytes: usize, source: io::Error },
+    #[error("{doing}: {source}")]
+    Shared { doing: &'static str, source: io::Error },
+    #[error("what was handed over cannot be attached to: {0}")]
+    Foreign(&'static str),
+    #[error("this process has something else at address {address:#x}, or is attached already")]
+    Occupied { address: usize },
+    #[error("{most} processes are attached already, and there can be no more")]
+    Crowded { most: usize },
     #[error("no barrier in other threads (membarrier): {0}; nothing was changed")]
     NoBarrier(io::Error),
     #[error("the new contents are in place, but threads inside a region may still read the old ones (membarrier): {0}")]
@@ -27,8 +35,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the contents are what they were before the call.
+    /// Whether the contents are certainly what they were before the call.
     pub fn nothing_changed(&self) -> bool {
-        !matches!(self, Error::Unconfirmed(_))
+        !matches!(self, Error::Unconfirmed(_) | Error::Shared { .. })
     }
 }

@@ -4,6 +4,9 @@
 //! the copy of the node that it is on, and reads through a plain reference; on leaving it says that it is done. A write puts
 //! new contents in the place of all copies, and returns when nobody reads the old ones any more.
 //!
+//! [`SharedReplicas`] is for several processes that cooperate: the same address in each shows the copy of its node, and the
+//! master's from before anybody writes.
+//!
 //! This is not transparent: Linux keeps no copies of its own. [`State`] says how many there are, what they cost, and why a
 //! node has none. The protocol and its invariants are in this crate's README.
 //!
@@ -20,7 +23,7 @@
 #![deny(unsafe_code)]
 
 // Unsafe code stands where contents are read that a writer may free (`epochs`) and where copies are seen as what lies in
-// them (`copies`, `replicated`); nowhere else.
+// them (`copies`, `replicated`), and a pointer goes from thread to thread (`processes`); nowhere else.
 #[allow(unsafe_code)]
 mod copies;
 #[allow(unsafe_code)]
@@ -31,6 +34,8 @@ mod error;
 #[allow(unsafe_code)]
 mod model;
 mod places;
+#[cfg(not(feature = "loom"))]
+#[allow(unsafe_code)]
 mod processes;
 #[allow(unsafe_code)]
 mod replicated;
@@ -38,5 +43,7 @@ mod state;
 mod sync;
 
 pub use error::Error;
+#[cfg(not(feature = "loom"))]
+pub use processes::SharedReplicas;
 pub use replicated::{Reader, Region, Replicated};
-pub use state::{CopyOn, Mode, State, Without};
+pub use state::{CopyOn, Mode, State, Way, Without};

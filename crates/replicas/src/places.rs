@@ -69,6 +69,12 @@ impl Places {
         self.node_of_cpu.iter().map(|&node| of_nodes[node]).collect()
     }
 
+    /// The kernel's number of the node that a cpu is on.
+    #[cfg_attr(feature = "loom", expect(dead_code))]
+    pub fn node_of(&self, cpu: usize) -> u32 {
+        self.nodes[self.node_of_cpu.get(cpu).copied().unwrap_or(0)].number
+    }
+
     /// Which of the copies the threads of a node read.
     pub fn copy_of(&self, node: u32, copies: &[Option<u32>]) -> usize {
         let place = self.nodes().position(|number| number == node).unwrap_or(0);
@@ -110,6 +116,7 @@ mod tests {
     #[test]
     fn a_node_without_a_copy_reads_the_nearest() {
         assert_eq!(ring().copy_of_cpus(&[Some(0), Some(5)]), [0, 1, 1, 0]);
+        assert_eq!((ring().node_of(2), ring().node_of(99)), (5, 0));
         assert_eq!(ring().copy_of(2, &[Some(0), Some(5)]), 1);
         assert_eq!(ring().copy_of_cpus(&[Some(2)]), [0; 4]);
         assert_eq!(ring().copy_of_cpus(&[None]), [0; 4]);

@@ -2,12 +2,21 @@
 
 use std::fmt;
 
-/// How threads find a copy.
+/// How readers find their copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The threads of a process, by handles.
+    Handles,
+    /// Processes, by what each of them has mapped.
+    Mappings,
+}
+
+/// Which copies there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// By handles, with a copy on each node that has cpus, as far as the nodes have memory.
+    /// One on each node that has cpus, as far as the nodes have memory.
     CopyOnEachNode,
-    /// By handles, all the same copy: as was asked for, or because there can be no other; [`State::why_one`] says which.
+    /// The same for all: as was asked for, or because there can be no other; [`State::why_one`] says which.
     OneCopy,
 }
 
@@ -33,6 +42,7 @@ pub struct Without {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct State {
+    pub way: Way,
     pub mode: Mode,
     /// Bytes of contents, once.
     pub bytes: u64,
@@ -70,9 +80,13 @@ impl fmt::Display for State {
                     .map_or("a node not known".to_owned(), |node| format!("node {node}"))
             })
             .collect();
+        f.write_str(match self.way {
+            Way::Handles => "handles",
+            Way::Mappings => "mappings",
+        })?;
         match self.mode {
-            Mode::CopyOnEachNode => write!(f, "handles: copies on {}", nodes.join(", "))?,
-            Mode::OneCopy => write!(f, "handles: one copy, on {}", nodes.join(", "))?,
+            Mode::CopyOnEachNode => write!(f, ": copies on {}", nodes.join(", "))?,
+            Mode::OneCopy => write!(f, ": one copy, on {}", nodes.join(", "))?,
         }
         write!(
             f,
@@ -107,6 +121,7 @@ mod tests {
             bytes: 8192,
         };
         let state = State {
+            way: Way::Handles,
             mode: Mode::CopyOnEachNode,
             bytes: 5000,
             copies: vec![copy(0), copy(2)],

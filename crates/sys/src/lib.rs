@@ -48,6 +48,7 @@ mod root;
 pub mod samples;
 pub mod service;
 pub mod shared;
+pub mod shared_pages;
 pub mod signals;
 pub mod soft_dirty;
 pub mod supervise;
