@@ -237,6 +237,40 @@ fn pages_are_averaged_over_time() {
     assert_eq!(runs[0].memory.pages_average, Some(1.0));
 }
 
+/// Three cpus read a page of the fourth: with two frames in all, whichever nodes they are on, one of them gets a copy.
+#[test]
+fn frames_can_be_limited_together() {
+    let mut text = String::from("3 r 1000 8\n");
+    for thread in 0..3 {
+        for miss in 0..300u64 {
+            text += &format!("{thread} r {:x} 8\n", PAGE + (miss % 16 * 4 + thread) * 64);
+        }
+    }
+    let set = [
+        "replicate.batch=1",
+        "replicate.hold=1",
+        "replicate.trigger=100",
+        "replicate.reserve=1",
+    ];
+    let config = Config {
+        order: Order::Recorded,
+        ..config(machine(0), &set)
+    };
+    let stream = record(&import(&text), &config, &|_| {}).unwrap();
+    let copies = |frames_together| {
+        let config = Config {
+            frames_together,
+            ..config.clone()
+        };
+        let runs = replay(&stream, &config).unwrap();
+        let copied = runs.iter().find(|run| run.policy == "replicate").unwrap();
+        (copied.memory.replications, copied.memory.pages_max)
+    };
+    assert_eq!(copies(None), (3, 4));
+    assert_eq!(copies(Some(4)), (3, 4));
+    assert_eq!(copies(Some(2)), (1, 2));
+}
+
 /// Two processes have a file mapped at different places and read three pages of it; one of them writes to the third.
 #[test]
 fn processes_share_pages_of_files_that_nobody_writes_to() {
