@@ -237,11 +237,11 @@ fn pages_are_averaged_over_time() {
     assert_eq!(runs[0].memory.pages_average, Some(1.0));
 }
 
-/// Three cpus read a page of the fourth: with two frames in all, whichever nodes they are on, one of them gets a copy.
+/// Three cpus read a page that is the fourth's: with two frames in all, whichever nodes they are on, one of them gets a copy.
 #[test]
 fn frames_can_be_limited_together() {
-    let mut text = String::from("3 r 1000 8\n");
-    for thread in 0..3 {
+    let mut text = String::new();
+    for thread in [3, 0, 1, 2] {
         for miss in 0..300u64 {
             text += &format!("{thread} r {:x} 8\n", PAGE + (miss % 16 * 4 + thread) * 64);
         }

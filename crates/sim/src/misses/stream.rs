@@ -76,8 +76,12 @@ impl Miss {
         self.has(FETCH)
     }
 
+    pub fn is_of_tlb(self) -> bool {
+        self.has(TLB)
+    }
+
     pub fn level(self) -> MissLevel {
-        if self.has(TLB) {
+        if self.is_of_tlb() {
             MissLevel::Tlb
         } else {
             MissLevel::Cache
