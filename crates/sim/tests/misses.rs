@@ -183,6 +183,29 @@ fn under_memory_pressure_both_ways_agree() {
     assert!(collapses > 20, "nothing is given up: {collapses}");
 }
 
+/// A stream is of the run that `first-touch` is: pages that do not conflict there do not conflict here.
+#[test]
+fn a_stream_has_the_misses_of_first_touch() {
+    // A cache of 64 colors, and sixteen pages in a row that fit into it.
+    let mut machine = machine(0);
+    (machine.caches[0].bytes, machine.caches[0].ways) = (64 * PAGE, 1);
+    machine.check().unwrap();
+    let mut text = String::new();
+    for round in 0..4 {
+        for page in 0..16 {
+            text += &format!("{} r {:x} 8\n", round % 2, (page + 16) * PAGE);
+        }
+    }
+    let trace = import(&text);
+    let config = config(machine, &[]);
+    let stream = record(&trace, &config, &|_| {}).unwrap();
+    let whole = sim::simulate(&trace, &config, &|_| {}).unwrap();
+    let misses = |run: &Outcome| run.caches.iter().map(|cache| cache.misses).sum::<u64>();
+    assert_eq!(misses(&stream.run), misses(&whole[0].outcome));
+    // Each of two cpus misses on each page once.
+    assert_eq!(stream.cache_misses().count(), 32);
+}
+
 /// What is best in hindsight is never worse than the other policies that place a page once.
 #[test]
 fn post_facto_has_the_most_local_misses_of_those_that_place_a_page_once() {
