@@ -255,9 +255,7 @@ impl Item {
         if (self.kind == Kind::Traces) != self.traces.is_some() || self.kind == Kind::Absent && self.absent.is_none() {
             return Err("[traces] is of items of kind `traces`; what is absent says why in `absent`".to_string());
         }
-        self.traces
-            .iter()
-            .try_for_each(|traces| traces.check(&self.columns))?;
+        self.traces.iter().try_for_each(|traces| traces.check(&self.columns))?;
         self.grid.iter().try_for_each(Grid::check)
     }
 }

@@ -90,7 +90,11 @@ impl Traces {
         match self.curve {
             None if self.bars.is_empty() => return Err("traces have bars, or a curve".to_string()),
             None if self.measures.len() != columns.len() => {
-                return Err(format!("{} measures for {} columns", self.measures.len(), columns.len()));
+                return Err(format!(
+                    "{} measures for {} columns",
+                    self.measures.len(),
+                    columns.len()
+                ));
             }
             None => {}
             Some(_) if !self.bars.is_empty() => return Err("a curve has no bars".to_string()),
@@ -100,7 +104,10 @@ impl Traces {
                     Curve::Hot => HOT.iter().map(u64::to_string).collect(),
                 };
                 if let Some(other) = columns.iter().find(|column| !known.contains(column)) {
-                    return Err(format!("the curve is not known at `{other}`, but at {}", known.join(", ")));
+                    return Err(format!(
+                        "the curve is not known at `{other}`, but at {}",
+                        known.join(", ")
+                    ));
                 }
             }
         }
@@ -125,9 +132,7 @@ impl Reproduction<'_> {
         };
         let only = &self.options.only;
         let wanted = traces.workloads.iter();
-        let wanted: Vec<&String> = wanted
-            .filter(|name| only.is_empty() || only.contains(name))
-            .collect();
+        let wanted: Vec<&String> = wanted.filter(|name| only.is_empty() || only.contains(name)).collect();
         let mut described = Vec::new();
         for name in &wanted {
             let replayed = self.replayed(name, &traces.machine).map_err(|error| error.to_string());
@@ -222,5 +227,94 @@ impl Reproduction<'_> {
             }
         }
         lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::paper::{Item, Paper};
+
+    fn table<'p>(paper: &'p Paper, name: &str) -> &'p Item {
+        paper.items.iter().find(|item| item.name == name).unwrap()
+    }
+
+    fn of(item: &Item, row: &str, column: &str) -> f64 {
+        let column = item.columns.iter().position(|name| name == column).unwrap();
+        let row = item.rows.iter().find(|other| other.name == row).unwrap();
+        row.value(column).unwrap()
+    }
+
+    /// The sums of the paper hold to its last digit; a number that was copied wrongly breaks one.
+    #[test]
+    fn the_papers_numbers_add_up() {
+        let paper = crate::papers::read("verghese96");
+        let (table5, table7) = (table(&paper, "table5"), table(&paper, "table7"));
+        for workload in ["engineering", "raytrace", "splash", "database"] {
+            // What is neither stall nor overhead is the same under both policies.
+            let user = |bar: &str| {
+                let of = |column| of(table5, &format!("{workload}, {bar}"), column);
+                of("run") - of("stall") - of("overhead")
+            };
+            assert!((user("RR") - user("Base")).abs() < 1e-6, "{workload}");
+        }
+        for (workload, percent) in [
+            ("engineering", [33., 11.]),
+            ("raytrace", [19., 4.]),
+            ("splash", [11., 0.]),
+        ] {
+            let pages = of(table5, &format!("{workload}, RR"), "pages, maximum");
+            for (bar, percent) in ["unlimited", "half"].iter().zip(percent) {
+                let most = of(table7, &format!("{workload}, {bar}"), "pages, maximum");
+                assert_eq!((100.0 * (most / pages - 1.0)).round(), percent, "{workload} {bar}");
+            }
+        }
+        let sum = |item: &str, row: &str, columns: &[&str]| -> f64 {
+            columns.iter().map(|column| of(table(&paper, item), row, column)).sum()
+        };
+        let all = table(&paper, "table9").columns.clone();
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        for row in ["engineering", "raytrace", "splash"] {
+            assert!((sum("table9", row, &all) - 100.0).abs() < 2.0, "{row}");
+            let steps = [
+                "interrupt",
+                "decision",
+                "allocation",
+                "links and mapping",
+                "TLB flush",
+                "copying",
+                "end",
+            ];
+            let row = format!("{row}, replicate");
+            let total = of(table(&paper, "table8"), &row, "total");
+            assert!((sum("table8", &row, &steps) - total).abs() < 0.2, "{row}");
+        }
+        // Figure 6.1 has Table 5's seconds in percent of round-robin's.
+        let base = of(table(&paper, "figure6.1"), "splash, Base", "run");
+        let normal = 100.0 * of(table5, "splash, Base", "run") / of(table5, "splash, RR", "run");
+        assert!((base - normal).abs() < 0.05);
+    }
+
+    /// Bars that are the same in several items are replayed once: what they are made of is the same.
+    #[test]
+    fn the_base_policy_is_one_in_all_items() {
+        let paper = crate::papers::read("verghese96");
+        let made = |item: &str, bar: &str| {
+            let traces = table(&paper, item).traces.as_ref().unwrap();
+            super::streams::key(traces.bar(bar).unwrap(), traces.page_us)
+        };
+        let base = made("figure6.1", "Base");
+        for (item, bar) in [
+            ("table5", "Base"),
+            ("figure6.5", "128"),
+            ("figure6.6", "32"),
+            ("figure6.7", "100 ms"),
+            ("table7", "unlimited"),
+            ("figure7.1", "FC"),
+            ("table12", "trace"),
+        ] {
+            assert_eq!(made(item, bar), base, "{item}");
+        }
+        assert_ne!(made("figure6.3", "Base"), base);
+        assert_ne!(made("table7", "half"), base);
     }
 }

@@ -112,7 +112,14 @@ impl Claim {
         self.workloads().iter().try_for_each(workload)?;
         self.bars().into_iter().try_for_each(bar)?;
         match (self, traces.curve) {
-            (Claim::Falls { column: at, rows: names, .. }, Some(curve)) => {
+            (
+                Claim::Falls {
+                    column: at,
+                    rows: names,
+                    ..
+                },
+                Some(curve),
+            ) => {
                 column(at)?;
                 let known: Vec<String> = traces.workloads.iter().flat_map(|name| rows(curve, name)).collect();
                 match names.iter().find(|name| !known.contains(name)) {
@@ -120,7 +127,15 @@ impl Claim {
                     None => Ok(()),
                 }
             }
-            (Claim::Apart { column: at, most, least, .. }, Some(curve)) => {
+            (
+                Claim::Apart {
+                    column: at,
+                    most,
+                    least,
+                    ..
+                },
+                Some(curve),
+            ) => {
                 column(at)?;
                 workload(most)?;
                 workload(least)?;
@@ -208,7 +223,10 @@ impl Stand<'_> {
 /// What can be said of a claim about bars with one workload; nothing where a bar is missing.
 pub(super) fn of_workload(claim: &Claim, stand: &Stand) -> Option<(bool, String)> {
     let listed = |names: &[String], values: &[f64]| {
-        let each = names.iter().zip(values).map(|(name, value)| format!("{name} {value:.1}"));
+        let each = names
+            .iter()
+            .zip(values)
+            .map(|(name, value)| format!("{name} {value:.1}"));
         each.collect::<Vec<_>>().join(", ")
     };
     Some(match claim {
@@ -273,7 +291,9 @@ impl Reproduction<'_> {
         let workloads: Vec<&String> = claim.workloads().iter().filter(|name| wanted.contains(name)).collect();
         let mut stand = |name: &str, traces: &'_ Traces| self.replayed(name, &traces.machine).ok();
         match claim {
-            Claim::Falls { column, rows: names, .. } => {
+            Claim::Falls {
+                column, rows: names, ..
+            } => {
                 let values = names.iter().map(|name| self.curve_at(item, traces, name, column));
                 let Some(values) = values.collect::<Option<Vec<f64>>>() else {
                     return Vec::new();
@@ -288,7 +308,9 @@ impl Reproduction<'_> {
                     text: format!("{says}: at {column}: {}", each.join(", ")),
                 }]
             }
-            Claim::Apart { column, most, least, .. } => {
+            Claim::Apart {
+                column, most, least, ..
+            } => {
                 let Some(curve) = traces.curve else { return Vec::new() };
                 let apart = traces.workloads.iter().map(|name| {
                     let rows = rows(curve, name);
@@ -303,7 +325,10 @@ impl Reproduction<'_> {
                 vec![Conclusion {
                     held: apart.first().is_some_and(|(name, _)| *name == most)
                         && apart.last().is_some_and(|(name, _)| *name == least),
-                    text: format!("{says}: apart at {column} percent of the pages, in points: {}", each.join(", ")),
+                    text: format!(
+                        "{says}: apart at {column} percent of the pages, in points: {}",
+                        each.join(", ")
+                    ),
                 }]
             }
             Claim::GainsMore { of, over, than, .. } => {
@@ -367,7 +392,10 @@ impl Reproduction<'_> {
     /// A curve's value in a row, by the row's name.
     fn curve_at(&mut self, item: &Item, traces: &Traces, row: &str, column: &str) -> Option<f64> {
         let curve = traces.curve?;
-        let name = traces.workloads.iter().find(|name| rows(curve, name).contains(&row.to_string()))?;
+        let name = traces
+            .workloads
+            .iter()
+            .find(|name| rows(curve, name).contains(&row.to_string()))?;
         if !self.options.only.is_empty() && !self.options.only.contains(name) {
             return None;
         }
@@ -423,9 +451,7 @@ mod tests {
     #[test]
     fn who_is_beaten_by_little_is_not_beaten() {
         // 180 and 176 of 200 are 2 points apart.
-        let claim = |points| {
-            format!("kind = \"unbeaten\"\nof = \"B\"\nothers = [\"C\"]\npoints = {points}")
-        };
+        let claim = |points| format!("kind = \"unbeaten\"\nof = \"B\"\nothers = [\"C\"]\npoints = {points}");
         let runs = [run(0, 100, 0), run(0, 80, 0), run(0, 70, 6)];
         assert!(held(&claim("2.0"), runs));
         assert!(!held(&claim("1.9"), runs));

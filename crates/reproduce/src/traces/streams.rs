@@ -142,7 +142,7 @@ impl Run {
 }
 
 /// What makes a bar, whatever it is called.
-pub(super) fn key(bar: &Bar, page_us: u32) -> String {
+pub(crate) fn key(bar: &Bar, page_us: u32) -> String {
     let memory = if bar.half_memory { ", half" } else { "" };
     format!("{} {}, {page_us} us{memory}", bar.policy, bar.set.join(" "))
 }
@@ -223,7 +223,10 @@ impl Reproduction<'_> {
     fn recorded(&self, workload: &str) -> Result<PathBuf, ReproduceError> {
         let folder = self.options.traces.clone().unwrap_or_else(|| RECORDED.into());
         let size = if self.options.full { "book" } else { "small" };
-        let names = [format!("{workload}-{size}-fetches.dtr"), format!("{workload}-{size}.dtr")];
+        let names = [
+            format!("{workload}-{size}-fetches.dtr"),
+            format!("{workload}-{size}.dtr"),
+        ];
         let found = names.iter().map(|name| folder.join(name)).find(|path| path.is_file());
         found.ok_or_else(|| ReproduceError::NoTrace {
             name: names[0].clone(),
@@ -299,7 +302,11 @@ fn one(stream: &MissStream, config: &Config, bar: &Bar, page_us: u32, before: &R
         ..PolicySpec::new(&bar.policy)
     }];
     let page_ns = f64::from(page_us) * 1e3;
-    (config.costs.move_page_ns, config.costs.copy_page_ns, config.costs.collapse_ns) = (page_ns, page_ns, page_ns);
+    (
+        config.costs.move_page_ns,
+        config.costs.copy_page_ns,
+        config.costs.collapse_ns,
+    ) = (page_ns, page_ns, page_ns);
     if bar.half_memory {
         let whole = Bar {
             half_memory: false,
@@ -327,7 +334,10 @@ fn identity(trace: &Path, machine: &str) -> Result<u64, ReproduceError> {
         source,
     };
     let about = fs::metadata(trace).map_err(unreadable)?;
-    let written = about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let written = about
+        .modified()
+        .ok()
+        .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     hasher.write(trace.as_os_str().as_encoded_bytes());
     hasher.write_u64(about.len());
     hasher.write_u128(written.unwrap_or_default().as_nanos());
