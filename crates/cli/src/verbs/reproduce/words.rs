@@ -166,6 +166,10 @@ mod tests {
             "--cpus is for bugnion96, whose figures are of programs and cpus"
         );
         assert_eq!(
+            papers.refusal("invented26", Choice::Traces).unwrap(),
+            "--traces is for verghese96, whose figures are of recorded traces"
+        );
+        assert_eq!(
             papers.drawn("one", " or "),
             "figure4 of philbin96, one of bugnion96 or figure1 of invented26"
         );
