@@ -262,7 +262,7 @@ fn foretell(open: Open, config: &Config, policies: &mut [Candidate]) -> Result<(
         return Ok(());
     }
     let scribe = Scribe::default();
-    let listener = Candidate::new("first-touch", scribe.policy(), None, &Prepared::default());
+    let listener = Candidate::new(misses::FIRST_TOUCH, scribe.policy()?, None, &Prepared::default());
     let run = one_run(open, &misses::plain(config), listener, &|_| {})?;
     let stream = scribe.stream(run.outcome);
     let best = Arc::new(misses::best_homes(&stream, &config.machine));
