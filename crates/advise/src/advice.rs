@@ -11,7 +11,7 @@ use crate::causes::{causes, gains};
 use crate::names::{ORDER, SLOTS, candidates, has_part};
 use crate::settings::{Policies, Settings};
 use crate::slots::Partition;
-use crate::{cdpc, cdpc_in_words, facts, samples, shares, slots_in_words, verdict, work};
+use crate::{cdpc, cdpc_in_words, facts, homes, samples, shares, slots_in_words, verdict, work};
 
 /// Structures and collisions that an advice names.
 const MOST: usize = 10;
@@ -81,6 +81,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
         false_sharing: COLLISIONS,
         curves: plan.all,
         causes: true,
+        remote: plan.all && machine.memory.nodes > 1,
         ..Detail::default()
     };
     let mut config = settings.config(machine, plan.policies, detail);
@@ -88,6 +89,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     let mut runs = settings.simulate(trace, &config)?;
     let curves = runs.iter_mut().find_map(|run| run.curves.take());
     let evidence = runs.iter_mut().find_map(|run| run.evidence.take());
+    let remote = runs.iter_mut().find_map(|run| run.remote.take());
     let samples = samples::in_words(evidence.as_ref(), curves.as_ref());
     let mut outcomes: Vec<Outcome> = runs.into_iter().map(|run: Simulated| run.outcome).collect();
     let slots = match curves {
@@ -124,6 +126,10 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
         let mut found = causes(&evidence, machine, base);
         gains(trace, settings, &config, base, &mut found)?;
         advice.causes = found;
+    }
+    if let Some((structures, base)) = remote.zip(advice.base()) {
+        let found = homes::advice(trace, settings, &config, base, &advice.policies, structures)?;
+        advice.homes = found;
     }
     advice.verdict = verdict::verdict(&advice);
     advice.program.clone_from(&trace.header().program);

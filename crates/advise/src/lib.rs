@@ -39,6 +39,7 @@ mod basis;
 mod causes;
 mod cdpc;
 mod facts;
+mod homes;
 mod names;
 mod samples;
 mod settings;

@@ -1,16 +1,12 @@
 //! Policies by name: those that can make a difference, and names that differ in one part.
 
 use machine::Machine;
-use policy::{Kind, Name};
-
-/// Knows where misses will come from, which nobody does.
-const FORETOLD: &str = "post-facto";
+use policy::{FORETOLD, Kind, Name};
 
 /// The policy that runs marked work in another order, and that of cache slots.
 pub const ORDER: &str = "order";
 pub const SLOTS: &str = "slots";
-/// Policies that move pages between nodes while a program runs: simulated where they are named, because nothing carries
-/// them out on a real machine yet, and an advice should be one that can be followed.
+/// Policies that move pages between nodes while a program runs. They are no placements, and `crate::homes` asks for them.
 const MOVING: [&str; 4] = ["kernel-balancing", "migrate", "replicate", "migrate-replicate"];
 
 /// What is simulated where nobody names policies.
@@ -66,6 +62,31 @@ pub fn has_part(name: &str, part: &str) -> bool {
 pub fn with_colors(policy: &str, color: &str) -> String {
     let recolored = policy.parse::<Name>().and_then(|name| name.recolored(color));
     recolored.map_or_else(|_| color.to_string(), |name| name.to_string())
+}
+
+/// The part of a policy's name that chooses homes.
+pub fn home_of(policy: &str) -> Option<String> {
+    let homes: Vec<&str> = policy::registry()
+        .iter()
+        .filter(|entry| entry.kind == Kind::Home)
+        .map(|entry| entry.name)
+        .collect();
+    let mut parts = policy.split('+');
+    parts.find(|part| homes.contains(part)).map(String::from)
+}
+
+/// A policy's name with another part for homes.
+pub fn with_home(policy: &str, home: &str) -> String {
+    match home_of(policy) {
+        Some(before) => {
+            let parts: Vec<&str> = policy
+                .split('+')
+                .map(|part| if part == before { home } else { part })
+                .collect();
+            parts.join("+")
+        }
+        None => format!("{home}+{policy}"),
+    }
 }
 
 /// A policy's name without the part that orders work; placement alone is `page-coloring`.

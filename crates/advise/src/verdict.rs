@@ -27,6 +27,9 @@ pub fn verdict(advice: &Advice) -> String {
         true => text.push(placement.clone()),
         false => noes.push(("placing pages differently", &placement)),
     }
+    if let Some(homes) = &advice.homes {
+        text.push(homes.verdict.clone());
+    }
     if let Some(work) = &advice.work {
         text.push(work.verdict.clone());
     }

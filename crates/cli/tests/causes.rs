@@ -374,3 +374,67 @@ fn values_in_the_order_of_indices_are_irregular_and_can_be_prefetched() {
         "{cause:#}"
     );
 }
+
+#[test]
+fn data_on_other_nodes_is_named_with_the_line_that_touched_it_first() {
+    let room = Room::new();
+    let of = recorded(&room, "nodes.c", &[]);
+    let advice = advice(&of, "flash-cc-numa");
+    let homes = &advice["homes"];
+    assert!(homes["remote_share"].as_f64().unwrap() > 0.2, "{homes}");
+    let structures = homes["structures"].as_array().unwrap();
+    // Blocks are named by the line that allocated them: those of `apart`, `own` and `table`.
+    let allocated = |line: u64| structures.iter().find(|one| one["line"] == line);
+    let first: u64 = of.place.rsplit(':').next().unwrap().parse().unwrap();
+    let (apart, own, table) = (allocated(first - 4), allocated(first - 3), allocated(first - 2));
+    let (apart, table) = (apart.expect("apart is remote"), table.expect("the table is remote"));
+    assert_eq!(apart["reasons"][0]["reason"], "first-touch", "{apart}");
+    let touch = &apart["first_touches"][0];
+    assert_eq!(touch["source"], of.place.as_str());
+    assert_eq!((&touch["thread"], &touch["node"]), (&Value::from(0), &Value::from(0)));
+    // A part of eight is node 0's own.
+    let misplaced = touch["pages"].as_u64().unwrap();
+    assert!((96..=112).contains(&misplaced), "{touch}");
+    assert_eq!(table["reasons"][0]["reason"], "read-by-many", "{table}");
+    let remote = |of: &Value| of["remote"].as_u64().unwrap();
+    assert!(own.is_none_or(|own| remote(own) < remote(apart) / 20), "{own:?}");
+
+    let remedies = homes["remedies"].as_array().unwrap();
+    let remedy = |policy: &str| {
+        let found = remedies.iter().find(|one| one["policy"] == policy);
+        found.unwrap_or_else(|| panic!("{policy}: {homes}"))
+    };
+    let local = |of: &Value| of["local_percent"].as_f64().unwrap();
+    let best = remedy("post-facto+random");
+    assert!(local(best) > homes["local_percent"].as_f64().unwrap() + 10.0, "{best}");
+    assert!(best["how"].as_str().unwrap().contains(&of.place), "{best}");
+    assert!(
+        remedy("interleave+random")["how"]
+            .as_str()
+            .unwrap()
+            .contains("numactl --interleave=all")
+    );
+    assert!(
+        remedy("kernel-balancing+random")["how"]
+            .as_str()
+            .unwrap()
+            .contains("kernel.numa_balancing")
+    );
+    assert!(remedy("migrate+random")["later_gain"].is_number());
+    // On one node all memory is local.
+    assert_eq!(local(remedy("first-touch+random")), 100.0);
+    assert!(
+        advice["verdict"]
+            .as_str()
+            .unwrap()
+            .contains(homes["verdict"].as_str().unwrap())
+    );
+
+    // Text has the same, and a machine with one node has none of it.
+    let (text, _) = output(&["advise", "--machine", "flash-cc-numa", &of.trace], 0);
+    assert!(
+        text.contains("Data on other nodes") && text.contains("What would bring it near"),
+        "{text}"
+    );
+    assert!(self::advice(&of, "simos-r4400")["homes"].is_null());
+}

@@ -25,7 +25,7 @@ mod settings;
 pub mod slots;
 mod work;
 
-pub use best_homes::BestHomes;
+pub use best_homes::{BestHomes, FORETOLD};
 pub use combine::Combined;
 pub use name::{Name, build, work_order};
 pub use page::Page;

@@ -168,7 +168,7 @@ const REGISTRY: &[Entry] = &[
         build: homes::interleave::build,
     },
     Entry {
-        name: "post-facto",
+        name: crate::best_homes::FORETOLD,
         kind: Kind::Home,
         summary: "a page lives where most of its misses will come from: the best that placing it once can do",
         source: "Verghese96, section 6.2.1",

@@ -4,6 +4,7 @@ mod advice;
 mod causes;
 mod found;
 mod gains;
+mod homes;
 mod lists;
 mod live_homes;
 mod outcomes;
@@ -83,6 +84,14 @@ pub fn of_advice(advice: &Advice, top: Top) -> Vec<Table> {
     }
     if !advice.causes.is_empty() {
         tables.push(causes::causes(&advice.causes, top));
+    }
+    if let Some(homes) = &advice.homes {
+        if !homes.structures.is_empty() {
+            tables.push(homes::remote(homes, top));
+        }
+        if !homes.remedies.is_empty() {
+            tables.push(homes::remedies(homes));
+        }
     }
     tables.push(advice::policies(advice));
     if let Some(work) = &advice.work {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::causes::Cause;
 use crate::detail::{Collision, SourceLine, Structure};
 use crate::gains::{CdpcAdvice, SlotAdvice, WorkAdvice};
+use crate::homes_advice::HomesAdvice;
 use crate::lenient::{named_ns, ns};
 use crate::outcome::Outcome;
 
@@ -39,6 +40,9 @@ pub struct Advice {
     /// What another order of the marked work can gain; absent where no work is marked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<WorkAdvice>,
+    /// Which data is remote and why, and what would bring it near; absent where there is one node, or somebody named policies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub homes: Option<HomesAdvice>,
     /// How the outermost cache could be partitioned; absent where that was not looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<SlotAdvice>,

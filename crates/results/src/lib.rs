@@ -16,6 +16,7 @@ mod doctor;
 mod document;
 mod gains;
 mod hints;
+mod homes_advice;
 mod lenient;
 mod live_homes;
 mod number;
@@ -41,6 +42,7 @@ pub use hints::{
     BroughtBlocks, ExplainedHints, ExplainedPolicy, ExplainedProcess, HintedArray, HintedMachine, HintedSegment,
     HintedSet, MappedArray, MappedPage, PageMap, WeighedArrays,
 };
+pub use homes_advice::{FirstToucher, HomesAdvice, HomesRemedy, RemoteMisses, RemoteReason, RemoteStructure};
 pub use live_homes::{
     HomesFailed, HomesInterval, HomesMoves, HomesProcess, HomesSamples, KernelBalancing, LiveHomes, SourceNotUsed,
 };

@@ -9,6 +9,7 @@ mod clashes;
 mod code;
 mod evidence;
 mod lines;
+mod remote;
 mod report;
 mod rows;
 
@@ -26,6 +27,7 @@ use crate::steps::Step;
 use crate::structures::{StructureId, Structures, Tables, UNKNOWN};
 use clashes::{Clashes, NO_PAIR};
 use lines::Lines;
+use remote::Remote;
 use rows::Rows;
 
 /// What a run's input knows by name.
@@ -64,6 +66,7 @@ pub struct Detail {
     clashes: Option<Clashes>,
     curves: Option<Box<Curves>>,
     causes: Option<Causes>,
+    remote: Option<Box<Remote>>,
     references: Vec<u64>,
     /// What happens is not counted: it warms caches.
     pub quiet: bool,
@@ -101,6 +104,9 @@ impl Detail {
                 clashes: collisions.then(|| Clashes::new(layout)),
                 curves: curves(),
                 causes: wanted.causes.then(|| Causes::new(layout, wanted.exact)).flatten(),
+                remote: wanted
+                    .remote
+                    .then(|| Box::new(Remote::new(config.machine.memory.nodes))),
                 references: Vec::new(),
                 quiet: false,
             })
@@ -124,6 +130,9 @@ impl Detail {
         }
         if let Some(causes) = &mut self.causes {
             causes.restart();
+        }
+        if let Some(remote) = &mut self.remote {
+            remote.restart();
         }
     }
 
@@ -274,6 +283,20 @@ impl Engine {
                 _ => detail.key(a),
             };
             detail.miss(key, kind as usize, class);
+        }
+    }
+
+    /// A miss went beyond all caches: `node` is its cpu's, `home` the memory's.
+    #[inline(always)]
+    pub fn detail_reached_memory(&mut self, a: &Access, node: u32, home: u32) {
+        if let Some(detail) = &mut self.detail
+            && detail.remote.is_some()
+        {
+            let Key { structure, .. } = detail.key(a);
+            let quiet = detail.quiet;
+            if let Some(remote) = &mut detail.remote {
+                remote.reached(a, structure, node, home, quiet);
+            }
         }
     }
 

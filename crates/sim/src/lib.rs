@@ -58,7 +58,7 @@ mod work;
 
 pub use causes::{Addresses, ElementField, Evidence, Place, Sampled, Step, StructureEvidence};
 pub use cdpc::RunHints;
-pub use config::{Config, Costs, Detail, Order, PolicySpec, VERGHESE96, Window};
+pub use config::{Config, Costs, Detail, LINUX, Order, PolicySpec, VERGHESE96, Window};
 pub use curves::{CURVE_PAGES, CurveOutcome, CurvesOutcome};
 pub use engine::Traits;
 pub use error::SimError;

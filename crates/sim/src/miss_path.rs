@@ -204,6 +204,9 @@ impl Engine {
     #[inline(always)]
     fn serve_from_beyond(&mut self, a: &Access, end: usize, blamed: bool, supply: Supply, passed: bool, class: Missed) {
         let home = self.copies[a.copy as usize].node();
+        if !matches!(supply, Supply::Cache(_)) {
+            self.detail_reached_memory(a, self.cpus[a.who.cpu as usize].node, home);
+        }
         let cpu = &mut self.cpus[a.who.cpu as usize];
         let stall = match supply {
             Supply::Cache(time) => {

@@ -6,7 +6,9 @@ mod traffic;
 use std::sync::Arc;
 
 use policy::Page;
-use results::{Cache, Cpu as CpuOutcome, CpuMemory, HintCounts, Outcome, Prefetches, Stall, Time, Tlb};
+use results::{
+    Cache, Cpu as CpuOutcome, CpuMemory, HintCounts, Outcome, Prefetches, RemoteStructure, Stall, Time, Tlb,
+};
 
 use crate::causes::Evidence;
 use crate::cdpc::RunHints;
@@ -31,6 +33,8 @@ pub struct Simulated {
     pub curves: Option<CurvesOutcome>,
     /// What was measured of why data misses, where asked for.
     pub evidence: Option<Evidence>,
+    /// The data structures with misses that went to other nodes, where asked for.
+    pub remote: Option<Vec<RemoteStructure>>,
 }
 
 /// What a run has counted.
@@ -108,6 +112,7 @@ pub fn simulated(tally: &Tally, policy: &str, config: &Config, used: &[bool]) ->
         placements: tally.homes.placements.clone().unwrap_or_default(),
         curves: None,
         evidence: None,
+        remote: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The way in: a trace or streams in memory, a machine, policies; out come outcomes.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use policy::cdpc::Wanted;
@@ -256,17 +257,29 @@ pub fn simulate_trace_with(
     Ok(runs.remove(0))
 }
 
-/// Tells the policies that want to know where the misses of each page come from: those of a run under first touch.
+/// Tells the policies that want to know where the misses of each page come from: those of a run under first touch, with the
+/// colors that the policy gives.
 fn foretell(open: Open, config: &Config, policies: &mut [Candidate]) -> Result<(), SimError> {
-    if !policies.iter().any(|one| one.policy.wants_best_homes()) {
-        return Ok(());
-    }
-    let scribe = Scribe::default();
-    let listener = Candidate::new(misses::FIRST_TOUCH, scribe.policy()?, None, &Prepared::default());
-    let run = one_run(open, &misses::plain(config), listener, &|_| {})?;
-    let stream = scribe.stream(run.outcome);
-    let best = Arc::new(misses::best_homes(&stream, &config.machine));
-    for one in policies {
+    let mut known: HashMap<String, Arc<policy::BestHomes>> = HashMap::new();
+    for one in policies.iter_mut().filter(|one| one.policy.wants_best_homes()) {
+        let as_now = one.name.replace(policy::FORETOLD, misses::FIRST_TOUCH);
+        // A policy that was made by hand has any name.
+        let as_now = match policy::build(&as_now.parse()?, &[]) {
+            Ok(_) => as_now,
+            Err(_) => misses::FIRST_TOUCH.to_string(),
+        };
+        let best = match known.get(&as_now) {
+            Some(best) => best.clone(),
+            None => {
+                let scribe = Scribe::default();
+                let listener = Candidate::new(&as_now, scribe.policy_of(&as_now)?, None, &Prepared::default());
+                let run = one_run(open, &misses::plain(config), listener, &|_| {})?;
+                let stream = scribe.stream(run.outcome);
+                let best = Arc::new(misses::best_homes(&stream, &config.machine));
+                known.insert(as_now, best.clone());
+                best
+            }
+        };
         one.policy.take_best_homes(&best);
     }
     Ok(())

@@ -72,6 +72,7 @@ impl Detail {
         if self.wanted.false_sharing > 0 {
             outcome.false_sharing = Some(self.collisions(&code, names));
         }
+        run.remote = self.remote.take().map(|remote| remote.report(&self.structures, &code));
         if let Some(lines) = &self.lines {
             if self.wanted.source_lines > 0 {
                 outcome.source_lines = Some(lines.ranked(self.wanted.source_lines, &code, &self.structures, caches));

@@ -76,9 +76,14 @@ pub fn best_homes(stream: &MissStream, machine: &Machine) -> BestHomes {
 pub struct Scribe(Arc<Mutex<MissStream>>);
 
 impl Scribe {
-    /// First touch, colors and all, which writes down what it hears.
+    /// First touch, which writes down what it hears.
     pub fn policy(&self) -> Result<Box<dyn Policy>, SimError> {
-        let places = policy::build(&FIRST_TOUCH.parse()?, &[])?;
+        self.policy_of(FIRST_TOUCH)
+    }
+
+    /// The same with the colors that another part of the name chooses. A part that wants hints goes without.
+    pub fn policy_of(&self, name: &str) -> Result<Box<dyn Policy>, SimError> {
+        let places = policy::build(&name.parse()?, &[])?;
         Ok(Box::new(Listener {
             scribe: self.clone(),
             places,

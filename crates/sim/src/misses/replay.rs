@@ -34,8 +34,37 @@ pub fn replay_with(
     stream: &MissStream,
     config: &Config,
     name: &str,
-    mut policy: Box<dyn Policy>,
+    policy: Box<dyn Policy>,
 ) -> Result<Outcome, SimError> {
+    let mut host = host(stream, config, name, policy)?;
+    for &miss in &stream.misses {
+        host.miss(stream, miss)?;
+    }
+    host.place_until(stream, stream.pages.len())?;
+    Ok(host.outcome(stream, name))
+}
+
+/// What all cpus together wait for memory and spend on moving pages from miss number `from` on, in nanoseconds, under each
+/// policy of `config` and with pages where the misses before have left them: what is left once a run has warmed up.
+pub fn waits_from(stream: &MissStream, config: &Config, from: usize) -> Result<Vec<u64>, SimError> {
+    let one = |spec: &PolicySpec| {
+        let policy = policy::build(&spec.name.parse()?, &spec.sets)?;
+        let mut host = host(stream, config, &spec.name, policy)?;
+        for (number, &miss) in stream.misses.iter().enumerate() {
+            if number == from {
+                host.served.fill(0);
+                host.overhead_ns.fill(0.0);
+            }
+            host.miss(stream, miss)?;
+        }
+        let time = host.outcome(stream, &spec.name).time_ns;
+        Ok(time.local_stall + time.remote_stall + time.policy_overhead)
+    };
+    pool(config)?.install(|| config.policies.par_iter().map(one).collect())
+}
+
+/// A host that has done nothing yet.
+fn host(stream: &MissStream, config: &Config, name: &str, mut policy: Box<dyn Policy>) -> Result<Host, SimError> {
     if policy.interest().touches {
         let policy = name.to_string();
         return Err(SimError::NoTouches { policy });
@@ -49,11 +78,7 @@ pub fn replay_with(
         host.together = true;
         host.world.free_frames.fill(frames);
     }
-    for &miss in &stream.misses {
-        host.miss(stream, miss)?;
-    }
-    host.place_until(stream, stream.pages.len())?;
-    Ok(host.outcome(stream, name))
+    Ok(host)
 }
 
 /// Where a page is: the node of its first copy, which those use that have none of their own, and [`REPLICATED`]. Two bytes,
