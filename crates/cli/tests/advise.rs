@@ -40,7 +40,8 @@ fn all_policies_that_can_matter_are_ranked() {
         .collect();
     assert!(walls.is_sorted());
     let advice = &json(&["advise", "--machine", "flash-cc-numa", "--json", &trace])[0];
-    assert_eq!(policies(advice).len(), 6);
+    // First touch, round robin and interleaving, each with three colors.
+    assert_eq!(policies(advice).len(), 9);
     assert_eq!(advice["baseline"], "first-touch+random");
     let advice = &json(&[
         "advise",
