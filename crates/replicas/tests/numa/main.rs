@@ -1,6 +1,8 @@
 //! Copies on machines with several nodes: the guests of `guest/run`, whose `DOMICILE_GUEST` says what was asked for.
 //! The kernel is asked on which node a page is (`move_pages(2)`), never the library.
 
+mod processes;
+
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
