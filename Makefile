@@ -75,11 +75,15 @@ truth:
 	@truth/run $(TRUTH_FLAGS)
 
 PAPERS = $(patsubst papers/%/paper.toml,%,$(wildcard papers/*/paper.toml))
+# The workloads that a paper is about; `make traces` knows more.
+TRACED = engineering raytrace splash database
 
 reproduce:
 	@setup/debian reproduce
 	@$(MAKE) --no-print-directory build
 	$(MAKE) --no-print-directory -C workloads
+	@# Once: the traces that verghese96 is of, larger ones with --full.
+	@workloads/servers/record --fetches --missing --size $(if $(findstring --full,$(REPRODUCE_FLAGS)),book,small) $(TRACED)
 	for paper in $(PAPERS); do target/release/domicile reproduce $$paper $(REPRODUCE_FLAGS) || exit; done
 
 traces:
