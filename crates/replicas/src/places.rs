@@ -70,7 +70,7 @@ impl Places {
     }
 
     /// The kernel's number of the node that a cpu is on.
-    #[cfg_attr(feature = "loom", expect(dead_code))]
+    #[cfg(any(test, not(feature = "loom")))]
     pub fn node_of(&self, cpu: usize) -> u32 {
         self.nodes[self.node_of_cpu.get(cpu).copied().unwrap_or(0)].number
     }

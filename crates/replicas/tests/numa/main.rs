@@ -1,6 +1,11 @@
 //! Copies on machines with several nodes: the guests of `guest/run`, whose `DOMICILE_GUEST` says what was asked for.
 //! The kernel is asked on which node a page is (`move_pages(2)`), never the library.
 
+/// Many processes that end at any moment, on whichever nodes they are.
+#[path = "../processes.rs"]
+mod anywhere;
+mod processes;
+
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -149,7 +154,7 @@ fn a_node_that_is_full_goes_without_and_its_threads_read_the_nearest() {
 /// A reader on each node, a writer that goes from node to node, and copies that come and go.
 #[test]
 fn readers_on_all_nodes_see_each_write_whole_and_none_too_late() {
-    const WRITES: u64 = 50;
+    const WRITES: u64 = 30;
     let Some((nodes, _alone)) = machine() else { return };
     let data = Replicated::new(&[0u64; WORDS]).unwrap();
     let (returned, done) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -164,6 +169,9 @@ fn readers_on_all_nodes_see_each_write_whole_and_none_too_late() {
             assert!(region.iter().all(|&word| word == region[0]), "parts of two writes");
             assert!(region[0] >= known.max(last), "{} after {known} and {last}", region[0]);
             last = region[0];
+            drop(region);
+            // The writer needs their cpus, too.
+            std::thread::yield_now();
         }
     };
     scope(|scope| {
