@@ -53,6 +53,7 @@ test:
 	@mkdir -p $(dir $(SKIPPED)) && rm -f $(SKIPPED)
 	DOMICILE_PEERS=required DOMICILE_SKIPPED=$(SKIPPED) $(CARGO) test $(CARGO_FLAGS) --workspace || { setup/skipped $(SKIPPED); exit 1; }
 	$(CARGO) test $(CARGO_FLAGS) -p domicile-threads --features loom --lib
+	$(CARGO) test $(CARGO_FLAGS) -p domicile-replicas --features loom --lib
 	@# What was skipped above for lack of nodes runs here, and leaves the list.
 	DOMICILE_PEERS=required DOMICILE_SKIPPED=$(SKIPPED) $(MAKE) --no-print-directory test-numa || { setup/skipped $(SKIPPED); exit 1; }
 	@setup/skipped $(SKIPPED)
@@ -74,11 +75,15 @@ truth:
 	@truth/run $(TRUTH_FLAGS)
 
 PAPERS = $(patsubst papers/%/paper.toml,%,$(wildcard papers/*/paper.toml))
+# The workloads that a paper is about; `make traces` knows more.
+TRACED = engineering raytrace splash database
 
 reproduce:
 	@setup/debian reproduce
 	@$(MAKE) --no-print-directory build
 	$(MAKE) --no-print-directory -C workloads
+	@# Once: the traces that verghese96 is of, larger ones with --full.
+	@workloads/servers/record --fetches --missing --size $(if $(findstring --full,$(REPRODUCE_FLAGS)),book,small) $(TRACED)
 	for paper in $(PAPERS); do target/release/domicile reproduce $$paper $(REPRODUCE_FLAGS) || exit; done
 
 traces:

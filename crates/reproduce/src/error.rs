@@ -16,6 +16,17 @@ pub enum ReproduceError {
     #[error("there is no program {name} in {}; build it with `make -C workloads`", folder.display())]
     NoProgram { name: String, folder: PathBuf },
 
+    #[error(
+        "there is no trace {name} in {}; record it with `make traces TRACES_FLAGS=\"{flags}\"` in the source tree, or name its \
+         folder by --traces", folder.display()
+    )]
+    NoTrace {
+        name: String,
+        folder: PathBuf,
+        /// Of `make traces`.
+        flags: String,
+    },
+
     #[error("{line}: {what}")]
     Program { line: String, what: String },
 

@@ -21,6 +21,7 @@ mod saved;
 mod slot_cost;
 mod text;
 mod times;
+mod traces;
 mod watch;
 
 pub use error::ReproduceError;

@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::grid::Grid;
 use crate::papers::About;
+use crate::traces::Traces;
 
 /// A paper and what of it is reproduced.
 #[derive(Clone, Debug)]
@@ -47,6 +48,10 @@ pub struct Item {
     pub scales: Vec<Scale>,
     /// Programs by cpus by policies.
     pub grid: Option<Grid>,
+    /// Policies over the misses of recorded workloads.
+    pub traces: Option<Traces>,
+    /// Why its numbers cannot be had here; in a table of traces, those of rows that are of no bar.
+    pub absent: Option<String>,
 }
 
 /// Where the numbers come from.
@@ -69,6 +74,10 @@ pub enum Kind {
     Slots,
     /// Programs by numbers of cpus by policies, simulated on the paper's machines.
     Grid,
+    /// Policies of homes over the misses of recorded workloads, on the paper's machines.
+    Traces,
+    /// What cannot be had here: the paper's numbers alone, and why.
+    Absent,
 }
 
 /// Arguments for caches from a size on.
@@ -212,7 +221,7 @@ impl Item {
         let names: Vec<&str> = match self.kind {
             Kind::Counts | Kind::Saved | Kind::Pairs => self.columns.iter().map(String::as_str).collect(),
             Kind::Times => self.rows.iter().map(|row| row.name.as_str()).collect(),
-            Kind::Overhead | Kind::Blocks | Kind::Slots | Kind::Grid => Vec::new(),
+            Kind::Overhead | Kind::Blocks | Kind::Slots | Kind::Grid | Kind::Traces | Kind::Absent => Vec::new(),
         };
         let runs: Vec<&str> = self.runs.iter().map(|run| run.of.as_str()).collect();
         if runs != names {
@@ -243,6 +252,10 @@ impl Item {
         if (self.kind == Kind::Grid) != self.grid.is_some() {
             return Err("a grid, and only one, has [grid]".to_string());
         }
+        if (self.kind == Kind::Traces) != self.traces.is_some() || self.kind == Kind::Absent && self.absent.is_none() {
+            return Err("[traces] is of items of kind `traces`; what is absent says why in `absent`".to_string());
+        }
+        self.traces.iter().try_for_each(|traces| traces.check(&self.columns))?;
         self.grid.iter().try_for_each(Grid::check)
     }
 }

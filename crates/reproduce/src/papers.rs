@@ -4,6 +4,7 @@
 use serde::Deserialize;
 
 use crate::paper::{Item, Kind, Malformed, Paper, item};
+use crate::traces::Workload;
 
 /// A paper's files, as they are compiled in.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,10 @@ pub const PAPERS: &[Source] = &[
     paper!("philbin96": "table1" "table2" "table3" "table4" "table5" "table6" "table7" "table8" "table9" "figure4"),
     paper!("ding11": "figure5" "figure6" "figure7" "figure8" "figure9" "figure10" "figure11" "figure12" "figure13"),
     paper!("bugnion96": "figure2" "figure3" "figure5" "figure6" "figure7" "figure8" "figure9" "table2"),
+    paper!(
+        "verghese96": "table3" "table4" "figure6.1" "figure6.2" "table5" "figure6.3" "figure6.4" "table6" "figure6.5" "figure6.6"
+            "figure6.7" "table7" "figure7.1" "figure7.2" "table8" "table9" "table10" "table11" "table12"
+    ),
 ];
 
 /// What is said of a paper as a whole.
@@ -46,6 +51,9 @@ pub struct About {
     pub options: Vec<Choice>,
     /// What its sizes are, where it does not take [`Choice::Size`].
     pub sizes: Option<String>,
+    /// Of a paper with traces: its workloads.
+    #[serde(rename = "workload", default)]
+    pub workloads: Vec<Workload>,
     /// The items that can be drawn.
     pub drawn: Vec<String>,
     /// What `--full` does beside more rounds.
@@ -64,6 +72,7 @@ pub enum Choice {
     Cache,
     Program,
     Cpus,
+    Traces,
 }
 
 impl Source {
@@ -99,17 +108,23 @@ impl Paper {
             return Err("`drawn` is not those items that can be drawn".to_string());
         }
         let any = |kinds: &[Kind]| self.items.iter().any(|item| kinds.contains(&item.kind));
+        let sized = &[Kind::Times, Kind::Counts, Kind::Blocks][..];
         for (choices, kinds) in [
-            (
-                [Choice::Size, Choice::Cache],
-                &[Kind::Times, Kind::Counts, Kind::Blocks][..],
-            ),
-            ([Choice::Program, Choice::Cpus], &[Kind::Grid]),
+            (&[Choice::Size, Choice::Cache][..], sized),
+            (&[Choice::Program], &[Kind::Grid, Kind::Traces]),
+            (&[Choice::Cpus], &[Kind::Grid]),
+            (&[Choice::Traces], &[Kind::Traces]),
         ] {
-            for choice in choices {
+            for &choice in choices {
                 if self.about.options.contains(&choice) != any(kinds) {
                     return Err(format!("`options` and the items do not agree on {}", choice.option()));
                 }
+            }
+        }
+        let of_traces = self.items.iter().filter_map(|item| item.traces.as_ref());
+        for name in of_traces.flat_map(|traces| &traces.workloads) {
+            if !self.about.workloads.iter().any(|workload| workload.name == *name) {
+                return Err(format!("`{name}` is no workload of the paper"));
             }
         }
         if self.about.sizes.is_some() == self.about.options.contains(&Choice::Size) {
@@ -127,6 +142,7 @@ impl Choice {
             Choice::Cache => "--cache",
             Choice::Program => "--program",
             Choice::Cpus => "--cpus",
+            Choice::Traces => "--traces",
         }
     }
 }

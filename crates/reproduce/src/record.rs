@@ -241,7 +241,7 @@ fn sorted(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn hash_file(path: &Path, hasher: &mut DefaultHasher) -> Result<(), ReproduceError> {
+pub(crate) fn hash_file(path: &Path, hasher: &mut DefaultHasher) -> Result<(), ReproduceError> {
     let failed = file_error(path, "cannot be read");
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -268,7 +268,7 @@ fn file_error(path: &Path, what: &'static str) -> impl Fn(io::Error) -> Reproduc
 }
 
 /// Writes counts beside their place and renames them: who looks for them finds all or nothing.
-fn keep(path: &Path, counts: &impl Serialize) -> std::io::Result<()> {
+pub(crate) fn keep(path: &Path, counts: &impl Serialize) -> std::io::Result<()> {
     let begun = trace::Destination::begin(path)?;
     let written = begun.file().and_then(|file| Ok(serde_json::to_writer(file, counts)?));
     match written {

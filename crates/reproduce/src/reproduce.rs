@@ -1,6 +1,8 @@
 //! The way in: the items of a paper, measured; out come its numbers beside ours.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use machine::Machine;
 use machine::measured::{Effort, Measured, measured};
@@ -11,6 +13,7 @@ use crate::paper::{Item, Job, Kind, Measure, Paper, Run};
 use crate::programs::{Build, Program, Programs, filled};
 use crate::record::{Keeping, Recording};
 use crate::times::{self, Timing};
+use crate::traces::Replayed;
 use crate::watch::{Step, Watch};
 use crate::{counts::Counts, overhead};
 
@@ -34,6 +37,8 @@ pub struct Options {
     /// Of grids: these programs and numbers of cpus alone; empty: the usual ones, with `full` all.
     pub only: Vec<String>,
     pub cpus: Vec<u32>,
+    /// Folder of recorded workloads; `None`: where `make traces` puts them.
+    pub traces: Option<PathBuf>,
 }
 
 /// One item, reproduced.
@@ -57,6 +62,8 @@ pub struct Reproduction<'a> {
     pub(crate) machine: Machine,
     /// What was measured of this machine, once it was needed.
     measured: Option<Measured>,
+    /// What came of streams of misses, by workload and machine: items share them.
+    pub(crate) replayed: HashMap<(String, String), Rc<Replayed>>,
 }
 
 impl<'a> Reproduction<'a> {
@@ -67,6 +74,7 @@ impl<'a> Reproduction<'a> {
             watch,
             machine: machine::load(&paper.about.machine)?,
             measured: None,
+            replayed: HashMap::new(),
         })
     }
 
@@ -88,8 +96,29 @@ impl<'a> Reproduction<'a> {
             Kind::Pairs => self.pairs(item, &mut section)?,
             Kind::Slots => self.slot_cost(item, &mut section)?,
             Kind::Grid => self.grid(item, &mut section)?,
+            Kind::Traces => self.traces(item, &mut section)?,
+            Kind::Absent => self.absent(item, &mut section),
         }
         Ok(section)
+    }
+
+    /// The paper's numbers, and why there are no others.
+    fn absent(&self, item: &Item, section: &mut Section) {
+        let why = item.absent.clone().unwrap_or_default();
+        for row in &item.rows {
+            for (index, column) in item.columns.iter().enumerate() {
+                if let Some(paper) = row.value(index) {
+                    let place = self.place(item, &row.name, column, &item.unit);
+                    section.lines.push(Line::new(place, Some(paper), Err(why.clone())));
+                }
+            }
+        }
+        if section.lines.is_empty() {
+            section.notes.push(format!("no numbers: {why}"));
+        }
+        section
+            .notes
+            .extend(item.says.iter().map(|says| format!("the paper: {says}")));
     }
 
     pub(crate) fn place<'p>(&self, item: &'p Item, row: &'p str, column: &'p str, unit: &'p str) -> Place<'p> {

@@ -16,7 +16,9 @@ pub fn text(section: &Section, columns: usize) -> String {
             let for_row = format!("no number for {}: {reason}", line.row);
             let for_column = format!("no number for {}: {reason}", line.column);
             // In tables of counts a reason is a column's, in tables of times a row's.
-            let text = if item.runs.iter().any(|run| run.of == line.column) {
+            let text = if item.absent.as_ref() == Some(reason) {
+                format!("no numbers where there are none from here: {reason}")
+            } else if item.runs.iter().any(|run| run.of == line.column) {
                 for_column
             } else {
                 for_row

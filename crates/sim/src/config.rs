@@ -136,6 +136,9 @@ pub struct Config {
     /// What is counted; `None`: all of the run.
     pub window: Option<Window>,
     pub costs: Costs,
+    /// Over a stream of misses: so many frames there are on all nodes together, and any node can have them (the memory
+    /// pressure of Verghese96, Table 7); `None`: those of the machine.
+    pub frames_together: Option<u64>,
     /// Threads of the host to use; `None`: one for each of its cpus.
     pub threads: Option<usize>,
 }
@@ -158,6 +161,7 @@ impl Config {
             barrier_ns: 0.0,
             window: None,
             costs: VERGHESE96,
+            frames_together: None,
             threads: None,
         }
     }

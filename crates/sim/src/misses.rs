@@ -4,11 +4,15 @@
 //! [`record`] makes a [`MissStream`] from a trace, [`replay`] runs a policy over it. What the full simulation has and this
 //! has not is said in README.md, "Streams of misses".
 
+mod chains;
+mod hot;
 mod record;
 mod replay;
 mod share;
 mod stream;
 
-pub use record::{Scribe, best_homes, plain, record, record_refs};
+pub use chains::{ReadChains, read_chains};
+pub use hot::{HotPages, hot_pages};
+pub use record::{FIRST_TOUCH, Scribe, best_homes, plain, record, record_refs};
 pub use replay::{replay, replay_with};
 pub use stream::{FirstTouch, Miss, MissStream};

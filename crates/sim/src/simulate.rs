@@ -19,6 +19,7 @@ use crate::engine::Engine;
 use crate::error::SimError;
 use crate::front;
 use crate::input::{Input, Streams};
+use crate::memory::Memory;
 use crate::misses::{self, Scribe};
 use crate::outcome::{Simulated, simulated};
 use crate::schedule::Schedule;
@@ -261,7 +262,7 @@ fn foretell(open: Open, config: &Config, policies: &mut [Candidate]) -> Result<(
         return Ok(());
     }
     let scribe = Scribe::default();
-    let listener = Candidate::new("first-touch", scribe.policy(), None, &Prepared::default());
+    let listener = Candidate::new(misses::FIRST_TOUCH, scribe.policy()?, None, &Prepared::default());
     let run = one_run(open, &misses::plain(config), listener, &|_| {})?;
     let stream = scribe.stream(run.outcome);
     let best = Arc::new(misses::best_homes(&stream, &config.machine));
@@ -280,6 +281,10 @@ fn side_by_side(
     progress: Progress,
 ) -> Result<Vec<Simulated>, SimError> {
     foretell(open, config, &mut policies)?;
+    let prices = Memory::prices(&config.machine, config.costs);
+    for one in &mut policies {
+        one.policy.take_prices(&prices);
+    }
     if !config.detail.is_close() {
         return totals(open, config, policies, progress);
     }

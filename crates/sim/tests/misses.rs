@@ -183,6 +183,29 @@ fn under_memory_pressure_both_ways_agree() {
     assert!(collapses > 20, "nothing is given up: {collapses}");
 }
 
+/// A stream is of the run that `first-touch` is: pages that do not conflict there do not conflict here.
+#[test]
+fn a_stream_has_the_misses_of_first_touch() {
+    // A cache of 64 colors, and sixteen pages in a row that fit into it.
+    let mut machine = machine(0);
+    (machine.caches[0].bytes, machine.caches[0].ways) = (64 * PAGE, 1);
+    machine.check().unwrap();
+    let mut text = String::new();
+    for round in 0..4 {
+        for page in 0..16 {
+            text += &format!("{} r {:x} 8\n", round % 2, (page + 16) * PAGE);
+        }
+    }
+    let trace = import(&text);
+    let config = config(machine, &[]);
+    let stream = record(&trace, &config, &|_| {}).unwrap();
+    let whole = sim::simulate(&trace, &config, &|_| {}).unwrap();
+    let misses = |run: &Outcome| run.caches.iter().map(|cache| cache.misses).sum::<u64>();
+    assert_eq!(misses(&stream.run), misses(&whole[0].outcome));
+    // Each of two cpus misses on each page once.
+    assert_eq!(stream.cache_misses().count(), 32);
+}
+
 /// What is best in hindsight is never worse than the other policies that place a page once.
 #[test]
 fn post_facto_has_the_most_local_misses_of_those_that_place_a_page_once() {
@@ -235,6 +258,40 @@ fn pages_are_averaged_over_time() {
     let average = copied.memory.pages_average.unwrap();
     assert!(average > 1.0 && average < 2.0, "{average}");
     assert_eq!(runs[0].memory.pages_average, Some(1.0));
+}
+
+/// Three cpus read a page that is the fourth's: with two frames in all, whichever nodes they are on, one of them gets a copy.
+#[test]
+fn frames_can_be_limited_together() {
+    let mut text = String::new();
+    for thread in [3, 0, 1, 2] {
+        for miss in 0..300u64 {
+            text += &format!("{thread} r {:x} 8\n", PAGE + (miss % 16 * 4 + thread) * 64);
+        }
+    }
+    let set = [
+        "replicate.batch=1",
+        "replicate.hold=1",
+        "replicate.trigger=100",
+        "replicate.reserve=1",
+    ];
+    let config = Config {
+        order: Order::Recorded,
+        ..config(machine(0), &set)
+    };
+    let stream = record(&import(&text), &config, &|_| {}).unwrap();
+    let copies = |frames_together| {
+        let config = Config {
+            frames_together,
+            ..config.clone()
+        };
+        let runs = replay(&stream, &config).unwrap();
+        let copied = runs.iter().find(|run| run.policy == "replicate").unwrap();
+        (copied.memory.replications, copied.memory.pages_max)
+    };
+    assert_eq!(copies(None), (3, 4));
+    assert_eq!(copies(Some(4)), (3, 4));
+    assert_eq!(copies(Some(2)), (1, 2));
 }
 
 /// Two processes have a file mapped at different places and read three pages of it; one of them writes to the third.

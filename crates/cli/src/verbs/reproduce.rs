@@ -56,6 +56,9 @@ pub struct Reproduce {
     #[arg(long, value_name = "FOLDER")]
     programs: Option<PathBuf>,
 
+    #[arg(long, value_name = "FOLDER", help = words::traces())]
+    traces: Option<PathBuf>,
+
     /// Where counts are kept [default: $XDG_CACHE_HOME/domicile/reproduce]
     #[arg(long, value_name = "FOLDER")]
     kept: Option<PathBuf>,
@@ -96,6 +99,7 @@ impl Reproduce {
             n: self.size,
             only: self.only.clone(),
             cpus: self.cpus.clone(),
+            traces: self.traces.clone(),
         };
         let display = Display::default();
         let watch = |step: Step| display.show(step);
@@ -149,6 +153,7 @@ impl Reproduce {
             (Choice::Cache, self.cache.is_some()),
             (Choice::Program, !self.only.is_empty()),
             (Choice::Cpus, !self.cpus.is_empty()),
+            (Choice::Traces, self.traces.is_some()),
         ];
         let papers = words::papers();
         let mut refusals = given
@@ -186,6 +191,15 @@ impl Reproduce {
                 return Err(Failure::usage(format!(
                     "{name} is not of {other} cpus, but of {}",
                     has.join(", ")
+                )));
+            }
+        }
+        let of_traces = paper.items.iter().filter(|item| wanted.contains(&item.name));
+        for (name, traces) in of_traces.filter_map(|item| Some((&item.name, item.traces.as_ref()?))) {
+            if let Some(other) = self.only.iter().find(|program| !traces.workloads.contains(program)) {
+                return Err(Failure::usage(format!(
+                    "{name} has no program `{other}`; it has {}",
+                    traces.workloads.join(", ")
                 )));
             }
         }

@@ -16,23 +16,26 @@ use crate::simulate::{self, Progress};
 
 use super::stream::{FirstTouch, MissStream};
 
+/// The policy of the run.
+pub const FIRST_TOUCH: &str = "first-touch";
+
 /// Simulates a trace under first touch and writes down the misses of the outermost cache and of the TLB. Policies of
 /// `config`, and what it wants reported, do not matter.
 pub fn record(trace: &Trace, config: &Config, progress: Progress) -> Result<MissStream, SimError> {
     let scribe = Scribe::default();
-    let run = simulate::simulate_trace_with(trace, &plain(config), named(&scribe), progress)?;
+    let run = simulate::simulate_trace_with(trace, &plain(config), named(&scribe)?, progress)?;
     Ok(scribe.stream(run.outcome))
 }
 
 /// The same of streams in memory.
 pub fn record_refs(streams: &Streams, config: &Config) -> Result<MissStream, SimError> {
     let scribe = Scribe::default();
-    let mut runs = simulate::simulate_with(streams, &plain(config), vec![named(&scribe)])?;
+    let mut runs = simulate::simulate_with(streams, &plain(config), vec![named(&scribe)?])?;
     Ok(scribe.stream(runs.remove(0).outcome))
 }
 
-fn named(scribe: &Scribe) -> simulate::Named {
-    ("first-touch".to_string(), scribe.policy())
+fn named(scribe: &Scribe) -> Result<simulate::Named, SimError> {
+    Ok((FIRST_TOUCH.to_string(), scribe.policy()?))
 }
 
 /// Nothing but totals, cpu by cpu.
@@ -73,9 +76,13 @@ pub fn best_homes(stream: &MissStream, machine: &Machine) -> BestHomes {
 pub struct Scribe(Arc<Mutex<MissStream>>);
 
 impl Scribe {
-    /// The policy that writes down what it hears.
-    pub fn policy(&self) -> Box<dyn Policy> {
-        Box::new(Listener(self.clone()))
+    /// First touch, colors and all, which writes down what it hears.
+    pub fn policy(&self) -> Result<Box<dyn Policy>, SimError> {
+        let places = policy::build(&FIRST_TOUCH.parse()?, &[])?;
+        Ok(Box::new(Listener {
+            scribe: self.clone(),
+            places,
+        }))
     }
 
     /// What it wrote down of a run that has ended.
@@ -87,21 +94,22 @@ impl Scribe {
     }
 }
 
-struct Listener(Scribe);
+struct Listener {
+    scribe: Scribe,
+    /// Where pages go: a color that is not said would be the same for all, and their lines in each other's way.
+    places: Box<dyn Policy>,
+}
 
 impl Policy for Listener {
     fn place(&mut self, touch: &Touch, world: &World) -> Placement {
-        let mut written = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.scribe.0.lock().unwrap_or_else(PoisonError::into_inner);
         written.touch(FirstTouch {
             page: touch.page,
             thread: touch.thread,
             cpu: touch.cpu,
             write: touch.write,
         });
-        Placement {
-            color: None,
-            node: Some(world.node_of(touch.cpu)),
-        }
+        self.places.place(touch, world)
     }
 
     fn interest(&self) -> Interest {
@@ -114,7 +122,7 @@ impl Policy for Listener {
 
     fn observe(&mut self, observation: &Observation, world: &World, _actions: &mut Vec<Action>) {
         let Observation::Miss(miss) = observation else { return };
-        let mut written = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.scribe.0.lock().unwrap_or_else(PoisonError::into_inner);
         written.miss(world.now_ns, miss);
     }
 }

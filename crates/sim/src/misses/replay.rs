@@ -36,10 +36,19 @@ pub fn replay_with(
     name: &str,
     mut policy: Box<dyn Policy>,
 ) -> Result<Outcome, SimError> {
+    if policy.interest().touches {
+        let policy = name.to_string();
+        return Err(SimError::NoTouches { policy });
+    }
     if policy.wants_best_homes() {
         policy.take_best_homes(&std::sync::Arc::new(best_homes(stream, &config.machine)));
     }
+    policy.take_prices(&Memory::prices(&config.machine, config.costs));
     let mut host = Host::new(&config.machine, config.costs, policy);
+    if let Some(frames) = config.frames_together {
+        host.together = true;
+        host.world.free_frames.fill(frames);
+    }
     for &miss in &stream.misses {
         host.miss(stream, miss)?;
     }
@@ -73,6 +82,8 @@ struct Host {
     actions: Vec<Action>,
     /// Nodes that have become short of frames.
     pressed: Vec<u32>,
+    /// A frame can be any node's: all have the same number free.
+    together: bool,
     counts: Moves,
     used: Used,
 }
@@ -141,6 +152,7 @@ impl Host {
             seen: [0; 2],
             actions: Vec::new(),
             pressed: Vec::new(),
+            together: false,
             counts: Moves::default(),
             used: Used::default(),
             world,
@@ -334,16 +346,26 @@ impl Host {
         self.overhead_ns[cpu] += cost_ns;
     }
 
+    /// The nodes that have one frame less when this one takes one.
+    fn sharing(&self, node: u32) -> std::ops::Range<u32> {
+        match self.together {
+            true => 0..self.world.nodes,
+            false => node..node + 1,
+        }
+    }
+
     fn take(&mut self, node: u32) -> bool {
-        let free = &mut self.world.free_frames[node as usize];
-        if *free == 0 {
+        if self.world.free_frames[node as usize] == 0 {
             return false;
         }
-        if *free != u64::MAX {
-            let before = *free;
-            *free -= 1;
-            if before >= self.interest.pressure_frames && *free < self.interest.pressure_frames {
-                self.pressed.push(node);
+        for node in self.sharing(node) {
+            let free = &mut self.world.free_frames[node as usize];
+            if *free != u64::MAX {
+                let before = *free;
+                *free -= 1;
+                if before >= self.interest.pressure_frames && *free < self.interest.pressure_frames {
+                    self.pressed.push(node);
+                }
             }
         }
         self.used.change(1, self.world.now_ns);
@@ -351,12 +373,12 @@ impl Host {
     }
 
     fn give_back(&mut self, copies: u128) {
-        for node in 0..self.world.nodes {
-            let free = &mut self.world.free_frames[node as usize];
-            if copies >> node & 1 == 1 {
+        for node in (0..self.world.nodes).filter(|node| copies >> node & 1 == 1) {
+            for node in self.sharing(node) {
+                let free = &mut self.world.free_frames[node as usize];
                 *free = free.saturating_add(1);
-                self.used.change(-1, self.world.now_ns);
             }
+            self.used.change(-1, self.world.now_ns);
         }
     }
 

@@ -76,8 +76,12 @@ impl Miss {
         self.has(FETCH)
     }
 
+    pub fn is_of_tlb(self) -> bool {
+        self.has(TLB)
+    }
+
     pub fn level(self) -> MissLevel {
-        if self.has(TLB) {
+        if self.is_of_tlb() {
             MissLevel::Tlb
         } else {
             MissLevel::Cache
@@ -150,8 +154,41 @@ impl MissStream {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    pub const READ: (MissLevel, bool, bool) = (MissLevel::Cache, false, false);
+    pub const WRITE: (MissLevel, bool, bool) = (MissLevel::Cache, true, false);
+    pub const FETCH: (MissLevel, bool, bool) = (MissLevel::Cache, false, true);
+    pub const TLB: (MissLevel, bool, bool) = (MissLevel::Tlb, false, false);
+
+    /// A stream by hand: so many pages, and misses of page, cpu and kind, a microsecond apart.
+    pub fn stream(pages: u64, misses: &[(u64, u32, (MissLevel, bool, bool))]) -> MissStream {
+        let mut stream = MissStream::default();
+        let page = |number| Page { space: 0, number };
+        for number in 0..pages {
+            stream.touch(FirstTouch {
+                page: page(number),
+                thread: 0,
+                cpu: 0,
+                write: false,
+            });
+        }
+        for (at, &(number, cpu, (level, write, fetch))) in (0..).zip(misses) {
+            let miss = policy::Miss {
+                level,
+                page: page(number),
+                index: number as u32,
+                thread: cpu,
+                cpu,
+                served_by: 0,
+                write,
+                fetch,
+            };
+            stream.miss(at * 1000, &miss);
+        }
+        stream
+    }
 
     #[test]
     fn a_miss_is_packed_without_loss() {

@@ -37,6 +37,7 @@ impl Papers {
             Choice::Program | Choice::Cpus => {
                 format!("{option} is for {papers}, whose figures are of programs and cpus")
             }
+            Choice::Traces => format!("{option} is for {papers}, whose figures are of recorded traces"),
             Choice::Size | Choice::Cache => match &about.sizes {
                 Some(sizes) => format!("{option} is for {papers}; the sizes of {name} are {sizes}"),
                 None => format!("{option} is for {papers}"),
@@ -120,6 +121,11 @@ pub fn cpus() -> String {
     format!("Only this number of cpus, of {papers}; can be repeated [default: some of 1 to 16]")
 }
 
+pub fn traces() -> String {
+    let papers = papers().of(Choice::Traces);
+    format!("Folder of the recorded traces, of {papers} [default: the source tree's build/traces]")
+}
+
 pub fn plot() -> String {
     let drawn = papers().drawn("any", ", ");
     format!("Draw the one figure asked for into this file (SVG): {drawn}")
@@ -160,6 +166,10 @@ mod tests {
             "--cpus is for bugnion96, whose figures are of programs and cpus"
         );
         assert_eq!(
+            papers.refusal("invented26", Choice::Traces).unwrap(),
+            "--traces is for verghese96, whose figures are of recorded traces"
+        );
+        assert_eq!(
             papers.drawn("one", " or "),
             "figure4 of philbin96, one of bugnion96 or figure1 of invented26"
         );
@@ -174,7 +184,7 @@ mod tests {
         assert!(command.clone().try_get_matches_from(["it", "invented26"]).is_ok());
         let error = command.try_get_matches_from(["it", "other"]).unwrap_err().to_string();
         assert!(
-            error.contains("[possible values: philbin96, ding11, bugnion96, invented26]"),
+            error.contains("[possible values: philbin96, ding11, bugnion96, verghese96, invented26]"),
             "{error}"
         );
     }

@@ -1,0 +1,321 @@
+//! Policies of homes over the misses of recorded programs (Verghese96, its tables and figures of traces).
+//!
+//! A *workload* is a trace that `make traces` makes. Its caches are simulated once on the item's machine; every *bar*, a policy
+//! with its parameters, then decides over that one stream of misses, and so do the bars of all other items of the paper that
+//! have the same machine. What is read off a bar is a *measure*. A curve is read off the stream itself.
+
+mod claims;
+mod measure;
+mod streams;
+
+use serde::Deserialize;
+
+use crate::error::ReproduceError;
+use crate::line::Line;
+use crate::paper::Item;
+use crate::reproduce::{Reproduction, Section};
+
+pub use claims::Claim;
+pub use measure::Measure;
+pub use streams::{CHAINS, HOT, Replayed};
+
+/// What an item of this kind is of.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Traces {
+    /// The preset that the streams are of.
+    pub machine: String,
+    /// What a page costs that is moved, copied or collapsed.
+    pub page_us: u32,
+    pub workloads: Vec<String>,
+    /// What stands in each of the item's columns, for every workload and bar.
+    #[serde(default)]
+    pub measures: Vec<Measure>,
+    #[serde(rename = "bar", default)]
+    pub bars: Vec<Bar>,
+    /// Instead of bars: a curve of each workload over the item's columns, which are numbers.
+    pub curve: Option<Curve>,
+    #[serde(rename = "claim", default)]
+    pub claims: Vec<Claim>,
+}
+
+/// A policy with its parameters.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bar {
+    pub name: String,
+    pub policy: String,
+    /// Parameters of the policy, `trigger=64`.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// Half of the frames that it takes beyond one for each page are there.
+    #[serde(default)]
+    pub half_memory: bool,
+}
+
+/// What is read off a stream by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Curve {
+    /// The percentage of data misses in read chains of so many reads or more.
+    Chains,
+    /// The percentage of cache misses on so many percent of the pages: those with most cache misses, and those with most
+    /// TLB misses.
+    Hot,
+}
+
+/// A workload of the paper, and how the system of the paper treats it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// Its folder in `workloads/servers`.
+    pub name: String,
+    /// How often each thread is moved to the next cpu; none where the paper's processes are locked to theirs.
+    pub moved_ms: Option<u32>,
+}
+
+/// The rows of a curve of a workload.
+pub(crate) fn rows(curve: Curve, workload: &str) -> Vec<String> {
+    match curve {
+        Curve::Chains => vec![workload.to_string()],
+        Curve::Hot => ["cache misses", "TLB misses"]
+            .map(|by| format!("{workload}, {by}"))
+            .to_vec(),
+    }
+}
+
+impl Traces {
+    /// What every file must keep.
+    pub(crate) fn check(&self, columns: &[String]) -> Result<(), String> {
+        match self.curve {
+            None if self.bars.is_empty() => return Err("traces have bars, or a curve".to_string()),
+            None if self.measures.len() != columns.len() => {
+                return Err(format!(
+                    "{} measures for {} columns",
+                    self.measures.len(),
+                    columns.len()
+                ));
+            }
+            None => {}
+            Some(_) if !self.bars.is_empty() => return Err("a curve has no bars".to_string()),
+            Some(curve) => {
+                let known = match curve {
+                    Curve::Chains => CHAINS.iter().map(u64::to_string).collect::<Vec<_>>(),
+                    Curve::Hot => HOT.iter().map(u64::to_string).collect(),
+                };
+                if let Some(other) = columns.iter().find(|column| !known.contains(column)) {
+                    return Err(format!(
+                        "the curve is not known at `{other}`, but at {}",
+                        known.join(", ")
+                    ));
+                }
+            }
+        }
+        self.claims.iter().try_for_each(|claim| claim.check(self, columns))
+    }
+
+    pub(crate) fn bar(&self, name: &str) -> Option<&Bar> {
+        self.bars.iter().find(|bar| bar.name == name)
+    }
+
+    /// The first bar, which runs are compared with where the paper's are: round-robin.
+    pub(crate) fn baseline(&self) -> Option<&Bar> {
+        self.bars.first()
+    }
+}
+
+impl Reproduction<'_> {
+    /// An item over traces.
+    pub(crate) fn traces(&mut self, item: &Item, section: &mut Section) -> Result<(), ReproduceError> {
+        let Some(traces) = &item.traces else {
+            return Ok(());
+        };
+        let only = &self.options.only;
+        let wanted = traces.workloads.iter();
+        let wanted: Vec<&String> = wanted.filter(|name| only.is_empty() || only.contains(name)).collect();
+        let mut described = Vec::new();
+        for name in &wanted {
+            let replayed = self.replayed(name, &traces.machine).map_err(|error| error.to_string());
+            match &replayed {
+                Err(reason) => section.failures.push(format!("{name}: {reason}")),
+                Ok(replayed) => described.push(replayed.described(name)),
+            }
+            let lines = match traces.curve {
+                Some(curve) => self.curve(item, name, curve, &replayed),
+                None => self.bars_of(item, traces, name, &replayed),
+            };
+            section.lines.extend(lines);
+        }
+        section.lines.extend(self.others(item, traces, &wanted));
+        for claim in &traces.claims {
+            for conclusion in self.conclusions(item, traces, claim, &wanted) {
+                let word = if conclusion.held { "held" } else { "did not hold" };
+                section.notes.push(format!("{word}: {}", conclusion.text));
+            }
+        }
+        section
+            .notes
+            .extend(item.says.iter().map(|says| format!("the paper: {says}")));
+        section.notes.push(format!(
+            "one stream of misses of each workload on {}, every policy over it; {} us for each page that is moved, copied or \
+             collapsed; our workloads are not the paper's: compare the order, not the figures",
+            traces.machine, traces.page_us
+        ));
+        section.notes.extend(described);
+        Ok(())
+    }
+
+    fn bars_of(
+        &self,
+        item: &Item,
+        traces: &Traces,
+        workload: &str,
+        replayed: &Result<std::rc::Rc<Replayed>, String>,
+    ) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for bar in &traces.bars {
+            let name = format!("{workload}, {}", bar.name);
+            let row = item.rows.iter().find(|row| row.name == name);
+            for (column, (title, measure)) in item.columns.iter().zip(&traces.measures).enumerate() {
+                let ours = replayed
+                    .as_ref()
+                    .map_err(Clone::clone)
+                    .and_then(|replayed| measure.of(replayed, traces, bar));
+                let place = self.place(item, &name, title, measure.unit());
+                lines.push(Line::new(place, row.and_then(|row| row.value(column)), ours));
+            }
+        }
+        lines
+    }
+
+    /// Rows of the paper that are of no bar, where the item says why there are none of ours.
+    fn others(&self, item: &Item, traces: &Traces, wanted: &[&String]) -> Vec<Line> {
+        let Some(why) = &item.absent else { return Vec::new() };
+        let is_bar = |row: &str| {
+            let (workload, bar) = row.split_once(", ").unwrap_or((row, ""));
+            !wanted.iter().any(|name| *name == workload) || traces.bar(bar).is_some()
+        };
+        let others = item.rows.iter().filter(|row| !is_bar(&row.name));
+        let of = |row: &'_ crate::paper::Row| {
+            let columns = item.columns.iter().zip(&traces.measures).enumerate();
+            let line = |(column, (title, measure)): (usize, (&String, &Measure))| {
+                let place = self.place(item, &row.name, title, measure.unit());
+                Line::new(place, row.value(column), Err(why.clone()))
+            };
+            columns.map(line).collect::<Vec<_>>()
+        };
+        others.flat_map(of).collect()
+    }
+
+    fn curve(
+        &self,
+        item: &Item,
+        workload: &str,
+        curve: Curve,
+        replayed: &Result<std::rc::Rc<Replayed>, String>,
+    ) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for (of, name) in rows(curve, workload).iter().enumerate() {
+            let row = item.rows.iter().find(|row| row.name == *name);
+            for (column, title) in item.columns.iter().enumerate() {
+                let ours = replayed
+                    .as_ref()
+                    .map_err(Clone::clone)
+                    .and_then(|replayed| replayed.at(curve, of, title));
+                let place = self.place(item, name, title, &item.unit);
+                lines.push(Line::new(place, row.and_then(|row| row.value(column)), ours));
+            }
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::paper::{Item, Paper};
+
+    fn table<'p>(paper: &'p Paper, name: &str) -> &'p Item {
+        paper.items.iter().find(|item| item.name == name).unwrap()
+    }
+
+    fn of(item: &Item, row: &str, column: &str) -> f64 {
+        let column = item.columns.iter().position(|name| name == column).unwrap();
+        let row = item.rows.iter().find(|other| other.name == row).unwrap();
+        row.value(column).unwrap()
+    }
+
+    /// The sums of the paper hold to its last digit; a number that was copied wrongly breaks one.
+    #[test]
+    fn the_papers_numbers_add_up() {
+        let paper = crate::papers::read("verghese96");
+        let (table5, table7) = (table(&paper, "table5"), table(&paper, "table7"));
+        for workload in ["engineering", "raytrace", "splash", "database"] {
+            // What is neither stall nor overhead is the same under both policies.
+            let user = |bar: &str| {
+                let of = |column| of(table5, &format!("{workload}, {bar}"), column);
+                of("run") - of("stall") - of("overhead")
+            };
+            assert!((user("RR") - user("Base")).abs() < 1e-6, "{workload}");
+        }
+        for (workload, percent) in [
+            ("engineering", [33., 11.]),
+            ("raytrace", [19., 4.]),
+            ("splash", [11., 0.]),
+        ] {
+            let pages = of(table5, &format!("{workload}, RR"), "pages, maximum");
+            for (bar, percent) in ["unlimited", "half"].iter().zip(percent) {
+                let most = of(table7, &format!("{workload}, {bar}"), "pages, maximum");
+                assert_eq!((100.0 * (most / pages - 1.0)).round(), percent, "{workload} {bar}");
+            }
+        }
+        let sum = |item: &str, row: &str, columns: &[&str]| -> f64 {
+            columns.iter().map(|column| of(table(&paper, item), row, column)).sum()
+        };
+        let all = table(&paper, "table9").columns.clone();
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        for row in ["engineering", "raytrace", "splash"] {
+            // Those of splash are 96.9 percent.
+            assert!((sum("table9", row, &all) - 100.0).abs() < 3.2, "{row}");
+            let steps = [
+                "interrupt",
+                "decision",
+                "allocation",
+                "links and mapping",
+                "TLB flush",
+                "copying",
+                "end",
+            ];
+            let row = format!("{row}, replicate");
+            let total = of(table(&paper, "table8"), &row, "total");
+            assert!((sum("table8", &row, &steps) - total).abs() < 0.2, "{row}");
+        }
+        // Figure 6.1 has Table 5's seconds in percent of round-robin's.
+        let base = of(table(&paper, "figure6.1"), "splash, Base", "run");
+        let normal = 100.0 * of(table5, "splash, Base", "run") / of(table5, "splash, RR", "run");
+        assert!((base - normal).abs() < 0.05);
+    }
+
+    /// Bars that are the same in several items are replayed once: what they are made of is the same.
+    #[test]
+    fn the_base_policy_is_one_in_all_items() {
+        let paper = crate::papers::read("verghese96");
+        let made = |item: &str, bar: &str| {
+            let traces = table(&paper, item).traces.as_ref().unwrap();
+            super::streams::key(traces.bar(bar).unwrap(), traces.page_us)
+        };
+        let base = made("figure6.1", "Base");
+        for (item, bar) in [
+            ("table5", "Base"),
+            ("figure6.5", "128"),
+            ("figure6.6", "32"),
+            ("figure6.7", "100 ms"),
+            ("table7", "unlimited"),
+            ("figure7.1", "FC"),
+            ("table12", "trace"),
+        ] {
+            assert_eq!(made(item, bar), base, "{item}");
+        }
+        assert_ne!(made("figure6.3", "Base"), base);
+        assert_ne!(made("table7", "half"), base);
+    }
+}

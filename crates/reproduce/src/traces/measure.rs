@@ -1,0 +1,115 @@
+//! What is read off a bar, or off the stream that it is of.
+
+use serde::Deserialize;
+
+use super::streams::{Replayed, Run};
+use super::{Bar, Traces};
+
+/// Counts are in thousands, times in milliseconds: our runs are shorter than the paper's.
+const THOUSAND: f64 = 1e3;
+const MILLION: f64 = 1e6;
+
+/// What a column shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    Replicated,
+    Migrated,
+    Collapsed,
+    PagesAverage,
+    PagesMax,
+    /// Frames in use at most, in percent more than there are pages.
+    PagesMore,
+    /// Misses that the cpu's own node served, in percent.
+    Local,
+    /// Milliseconds of all cpus together, waiting for others left out.
+    Stall,
+    Overhead,
+    Run,
+    /// In percent of the first bar's run: all of it, and its parts.
+    Normal,
+    NormalUser,
+    NormalLocal,
+    NormalRemote,
+    NormalOverhead,
+    /// How much of the first bar's stall and run is gone, in percent.
+    StallSaved,
+    RunSaved,
+    /// Of the stream, whatever the bar: instructions and data in percent of the time that its first bar stalls for.
+    InstructionStall,
+    DataStall,
+    InstructionPages,
+    DataPages,
+    /// Thousands; references are those of data.
+    References,
+    ReadMisses,
+    WriteMisses,
+    InstructionMisses,
+    TlbReads,
+    TlbWrites,
+}
+
+impl Measure {
+    pub fn unit(self) -> &'static str {
+        use Measure::*;
+        match self {
+            Replicated | Migrated | Collapsed | PagesAverage | PagesMax | InstructionPages | DataPages => "each",
+            Stall | Overhead | Run => "ms",
+            References | ReadMisses | WriteMisses | InstructionMisses | TlbReads | TlbWrites => "thousands",
+            _ => "percent",
+        }
+    }
+
+    /// The number of a bar, or why there is none.
+    pub fn of(self, replayed: &Replayed, traces: &Traces, bar: &Bar) -> Result<f64, String> {
+        let run = replayed.run(traces, bar)?;
+        let normal = |part: u64| -> Result<f64, String> {
+            let whole = replayed.run(traces, first(traces)?)?.time();
+            Ok(100.0 * part as f64 / whole as f64)
+        };
+        let kinds = &replayed.kinds;
+        Ok(match self {
+            Measure::Replicated => run.replications as f64,
+            Measure::Migrated => run.migrations as f64,
+            Measure::Collapsed => run.collapses as f64,
+            Measure::PagesAverage => run.pages_average,
+            Measure::PagesMax => run.pages_max as f64,
+            Measure::PagesMore => 100.0 * (run.pages_max as f64 / run.pages as f64 - 1.0),
+            Measure::Local => run.local_percent(),
+            Measure::Stall => run.stall() as f64 / MILLION,
+            Measure::Overhead => run.overhead as f64 / MILLION,
+            Measure::Run => run.time() as f64 / MILLION,
+            Measure::Normal => normal(run.time())?,
+            Measure::NormalUser => normal(run.user)?,
+            Measure::NormalLocal => normal(run.local_stall)?,
+            Measure::NormalRemote => normal(run.remote_stall)?,
+            Measure::NormalOverhead => normal(run.overhead)?,
+            Measure::StallSaved => saved(run.stall(), replayed.run(traces, first(traces)?)?.stall()),
+            Measure::RunSaved => saved(run.time(), replayed.run(traces, first(traces)?)?.time()),
+            Measure::InstructionStall => stalled(run, kinds.fetch_misses, kinds.misses()),
+            Measure::DataStall => stalled(run, kinds.read_misses + kinds.write_misses, kinds.misses()),
+            Measure::InstructionPages => kinds.instruction_pages as f64,
+            Measure::DataPages => (run.pages - kinds.instruction_pages) as f64,
+            Measure::References => kinds.data as f64 / THOUSAND,
+            Measure::ReadMisses => kinds.read_misses as f64 / THOUSAND,
+            Measure::WriteMisses => kinds.write_misses as f64 / THOUSAND,
+            Measure::InstructionMisses => kinds.fetch_misses as f64 / THOUSAND,
+            Measure::TlbReads => kinds.tlb_reads as f64 / THOUSAND,
+            Measure::TlbWrites => kinds.tlb_writes as f64 / THOUSAND,
+        })
+    }
+}
+
+fn first(traces: &Traces) -> Result<&Bar, String> {
+    traces.baseline().ok_or_else(|| "there is no first bar".to_string())
+}
+
+fn saved(of: u64, first: u64) -> f64 {
+    100.0 * (1.0 - of as f64 / first as f64)
+}
+
+/// The part of a run's time in which it waits for so many of its misses, as if all of them took the same.
+fn stalled(run: &Run, of: u64, misses: u64) -> f64 {
+    let share = of as f64 / misses.max(1) as f64;
+    100.0 * share * run.stall() as f64 / run.time() as f64
+}

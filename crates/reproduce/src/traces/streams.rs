@@ -1,0 +1,346 @@
+//! The streams of misses: each recorded once for a machine, and all that any item of the paper asks of it had at once.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::{DefaultHasher, Hasher};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::UNIX_EPOCH;
+
+use machine::Machine;
+use serde::{Deserialize, Serialize};
+use sim::misses::{self, MissStream};
+use sim::{Config, PolicySpec};
+use trace::Trace;
+
+use super::{Bar, Curve, Traces};
+use crate::error::ReproduceError;
+use crate::record::{hash_file, keep};
+use crate::reproduce::Reproduction;
+use crate::watch::Step;
+
+/// Lengths of read chains, and percentages of pages, at which curves are kept.
+pub const CHAINS: [u64; 14] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192];
+pub const HOT: [u64; 9] = [1, 2, 5, 10, 15, 20, 30, 50, 100];
+/// Where `make traces` puts them, in the source tree that this was built from.
+const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../build/traces");
+
+/// What came of one stream.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Replayed {
+    pub kinds: Kinds,
+    /// How often threads are moved.
+    pub moved_ms: Option<u32>,
+    /// By what makes a bar; or why it could not be had.
+    pub runs: BTreeMap<String, Result<Run, String>>,
+    /// Percentages in the order of [`CHAINS`].
+    pub chains: Vec<f64>,
+    /// Percentages in the order of [`HOT`]: pages by their cache misses, and by their TLB misses.
+    pub hot: [Vec<f64>; 2],
+    /// Whether instructions are among the references.
+    pub fetches: bool,
+}
+
+/// What a stream is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kinds {
+    pub references: u64,
+    /// Of them: reads and writes.
+    pub data: u64,
+    pub read_misses: u64,
+    pub write_misses: u64,
+    pub fetch_misses: u64,
+    pub tlb_reads: u64,
+    pub tlb_writes: u64,
+    /// Pages on which a fetch missed.
+    pub instruction_pages: u64,
+}
+
+/// One bar: nanoseconds of all cpus together, without waiting for other threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// All that no policy of homes changes: computing, caches, the TLB.
+    pub user: u64,
+    pub local_stall: u64,
+    pub remote_stall: u64,
+    pub overhead: u64,
+    pub local: u64,
+    pub remote: u64,
+    pub migrations: u64,
+    pub replications: u64,
+    pub collapses: u64,
+    pub pages: u64,
+    pub pages_max: u64,
+    pub pages_average: f64,
+}
+
+impl Kinds {
+    fn of(stream: &MissStream, machine: &Machine) -> Kinds {
+        let of_data = |cache: &&results::Cache| {
+            let mut described = machine.caches.iter().filter(|other| other.level == 1);
+            described.any(|other| other.name == cache.name && other.kind != machine::Kind::Instruction)
+        };
+        let caches = stream.run.caches.iter().filter(of_data);
+        let mut kinds = Kinds {
+            references: stream.run.references,
+            data: caches.map(|cache| cache.accesses).sum(),
+            ..Kinds::default()
+        };
+        let mut fetched = vec![false; stream.pages.len()];
+        for miss in &stream.misses {
+            let of = match (miss.is_of_tlb(), miss.is_fetch(), miss.is_write()) {
+                (true, _, false) => &mut kinds.tlb_reads,
+                (true, _, true) => &mut kinds.tlb_writes,
+                (_, true, _) => {
+                    fetched[miss.page() as usize] = true;
+                    &mut kinds.fetch_misses
+                }
+                (_, _, true) => &mut kinds.write_misses,
+                (_, _, false) => &mut kinds.read_misses,
+            };
+            *of += 1;
+        }
+        kinds.instruction_pages = fetched.iter().filter(|&&fetched| fetched).count() as u64;
+        kinds
+    }
+
+    pub fn misses(&self) -> u64 {
+        self.read_misses + self.write_misses + self.fetch_misses
+    }
+}
+
+impl Run {
+    fn of(outcome: &results::Outcome) -> Run {
+        let (time, memory) = (&outcome.time_ns, &outcome.memory);
+        Run {
+            user: time.busy + time.cache_stall + time.tlb_stall + time.prefetch_stall,
+            local_stall: time.local_stall,
+            remote_stall: time.remote_stall,
+            overhead: time.policy_overhead,
+            local: memory.local,
+            remote: memory.remote,
+            migrations: memory.migrations,
+            replications: memory.replications,
+            collapses: memory.collapses,
+            pages: memory.pages,
+            pages_max: memory.pages_max,
+            pages_average: memory.pages_average.unwrap_or(memory.pages as f64),
+        }
+    }
+
+    pub fn stall(&self) -> u64 {
+        self.local_stall + self.remote_stall
+    }
+
+    pub fn time(&self) -> u64 {
+        self.user + self.stall() + self.overhead
+    }
+
+    pub fn local_percent(&self) -> f64 {
+        100.0 * self.local as f64 / (self.local + self.remote).max(1) as f64
+    }
+}
+
+/// What makes a bar, whatever it is called.
+pub(crate) fn key(bar: &Bar, page_us: u32) -> String {
+    let memory = if bar.half_memory { ", half" } else { "" };
+    format!("{} {}, {page_us} us{memory}", bar.policy, bar.set.join(" "))
+}
+
+impl Replayed {
+    pub fn run(&self, traces: &Traces, bar: &Bar) -> Result<&Run, String> {
+        match self.runs.get(&key(bar, traces.page_us)) {
+            Some(Ok(run)) => Ok(run),
+            Some(Err(reason)) => Err(reason.clone()),
+            None => Err(format!("{} was not replayed", bar.name)),
+        }
+    }
+
+    /// A curve's value in one of its rows and at one of its columns.
+    pub fn at(&self, curve: Curve, row: usize, column: &str) -> Result<f64, String> {
+        let (places, values) = match curve {
+            Curve::Chains => (&CHAINS[..], &self.chains),
+            Curve::Hot => (&HOT[..], &self.hot[row]),
+        };
+        let at = places.iter().position(|place| place.to_string() == column);
+        at.and_then(|at| values.get(at).copied())
+            .ok_or_else(|| format!("the curve is not known at {column}"))
+    }
+
+    pub fn described(&self, workload: &str) -> String {
+        let kinds = &self.kinds;
+        let moved = match self.moved_ms {
+            Some(ms) => format!("each thread goes to the next cpu every {ms} ms"),
+            None => "threads stay on their cpus".to_string(),
+        };
+        let fetches = if self.fetches {
+            ""
+        } else {
+            "; recorded without instructions (make traces TRACES_FLAGS=--fetches)"
+        };
+        format!(
+            "{workload}: {:.0} million references, {:.0} thousand misses; {moved}{fetches}",
+            kinds.references as f64 / 1e6,
+            kinds.misses() as f64 / 1e3
+        )
+    }
+}
+
+impl Reproduction<'_> {
+    /// What came of a workload's stream on a machine: had now, or found.
+    pub(crate) fn replayed(&mut self, workload: &str, machine: &str) -> Result<Rc<Replayed>, ReproduceError> {
+        let known = (workload.to_string(), machine.to_string());
+        if let Some(replayed) = self.replayed.get(&known) {
+            return Ok(replayed.clone());
+        }
+        let trace = self.recorded(workload)?;
+        let keeping = &self.options.keeping;
+        let name = trace.file_stem().unwrap_or_default().to_string_lossy();
+        let kept = keeping.folder.join(format!(
+            "{name}-{:016x}.json",
+            identity(&trace, &machine::load(machine)?.to_toml())?
+        ));
+        let found = fs::read(&kept).ok().filter(|_| !keeping.afresh);
+        let found = found.and_then(|text| serde_json::from_slice::<Replayed>(&text).ok());
+        let replayed = match found {
+            Some(replayed) => replayed,
+            None => {
+                let replayed = self.replay(workload, machine, &trace)?;
+                let written = fs::create_dir_all(&keeping.folder).and_then(|()| keep(&kept, &replayed));
+                if let Err(error) = written {
+                    let why = format!("cannot keep the counts in {}: {error}", kept.display());
+                    (self.watch)(Step::Unkept { what: &name, why: &why });
+                }
+                replayed
+            }
+        };
+        let replayed = Rc::new(replayed);
+        self.replayed.insert(known, replayed.clone());
+        Ok(replayed)
+    }
+
+    /// The trace of a workload, with instructions where there is such a one.
+    fn recorded(&self, workload: &str) -> Result<PathBuf, ReproduceError> {
+        let folder = self.options.traces.clone().unwrap_or_else(|| RECORDED.into());
+        let size = if self.options.full { "book" } else { "small" };
+        let names = [
+            format!("{workload}-{size}-fetches.dtr"),
+            format!("{workload}-{size}.dtr"),
+        ];
+        let found = names.iter().map(|name| folder.join(name)).find(|path| path.is_file());
+        found.ok_or_else(|| ReproduceError::NoTrace {
+            name: names[0].clone(),
+            folder,
+            flags: format!("--size {size} --fetches {workload}"),
+        })
+    }
+
+    /// Simulates the caches, once, and replays the bars of all items of the paper that are of the machine.
+    fn replay(&self, workload: &str, machine: &str, file: &Path) -> Result<Replayed, ReproduceError> {
+        let trace = Trace::open(file)?;
+        let failed = |source| ReproduceError::Simulate {
+            line: file.display().to_string(),
+            source,
+        };
+        let what = format!("{workload} on {machine}");
+        let (done, total) = (std::sync::atomic::AtomicU64::new(0), trace.references());
+        let progress = |references: u64| {
+            let done = done.fetch_add(references, std::sync::atomic::Ordering::Relaxed) + references;
+            (self.watch)(Step::Simulating {
+                what: &what,
+                done,
+                total,
+            });
+        };
+        let config = Config::new(machine::load(machine)?, Vec::new());
+        let mut stream = misses::record(&trace, &config, &progress).map_err(failed)?;
+        stream.share_files(trace.modules(), config.machine.page_bytes);
+        let treated = self.paper.about.workloads.iter().find(|other| other.name == workload);
+        let moved_ms = treated.and_then(|treated| treated.moved_ms);
+        if let Some(ms) = moved_ms {
+            stream.move_threads(config.machine.cpus, u64::from(ms) * 1_000_000);
+        }
+        let chains = misses::read_chains(&stream);
+        let hot = misses::hot_pages(&stream, |_| true);
+        let kinds = Kinds::of(&stream, &config.machine);
+        let mut replayed = Replayed {
+            fetches: kinds.fetch_misses > 0,
+            kinds,
+            moved_ms,
+            runs: BTreeMap::new(),
+            chains: CHAINS.map(|length| chains.percent_from(length)).to_vec(),
+            hot: [
+                HOT.map(|percent| hot.by_cache(percent as f64)).to_vec(),
+                HOT.map(|percent| hot.by_tlb(percent as f64)).to_vec(),
+            ],
+        };
+        let items = self.paper.items.iter().filter_map(|item| item.traces.as_ref());
+        let bars: Vec<(&Bar, u32)> = items
+            .filter(|traces| traces.machine == machine)
+            .flat_map(|traces| traces.bars.iter().map(|bar| (bar, traces.page_us)))
+            .collect();
+        // What memory is halved by has to be known first.
+        for half in [false, true] {
+            for (bar, page_us) in bars.iter().filter(|(bar, _)| bar.half_memory == half) {
+                let key = key(bar, *page_us);
+                if replayed.runs.contains_key(&key) {
+                    continue;
+                }
+                let run = one(&stream, &config, bar, *page_us, &replayed);
+                replayed.runs.insert(key, run);
+            }
+        }
+        Ok(replayed)
+    }
+}
+
+/// One bar over the stream.
+fn one(stream: &MissStream, config: &Config, bar: &Bar, page_us: u32, before: &Replayed) -> Result<Run, String> {
+    let mut config = config.clone();
+    config.policies = vec![PolicySpec {
+        sets: bar.set.iter().map(|set| format!("{}.{set}", bar.policy)).collect(),
+        ..PolicySpec::new(&bar.policy)
+    }];
+    let page_ns = f64::from(page_us) * 1e3;
+    (
+        config.costs.move_page_ns,
+        config.costs.copy_page_ns,
+        config.costs.collapse_ns,
+    ) = (page_ns, page_ns, page_ns);
+    if bar.half_memory {
+        let whole = Bar {
+            half_memory: false,
+            ..bar.clone()
+        };
+        let whole = before.runs.get(&key(&whole, page_us));
+        let whole = whole.and_then(|run| run.as_ref().ok());
+        let whole = whole.ok_or("what it takes with enough memory is not known")?;
+        config.frames_together = Some(whole.pages + (whole.pages_max - whole.pages) / 2);
+    }
+    let outcomes = misses::replay(stream, &config).map_err(|error| error.to_string())?;
+    let outcome = outcomes.first().ok_or("nothing was replayed")?;
+    Ok(Run::of(outcome))
+}
+
+/// A number for all that the figures depend on: the trace, the machine, and this program, in which the items are.
+fn identity(trace: &Path, machine: &str) -> Result<u64, ReproduceError> {
+    let mut hasher = DefaultHasher::new();
+    if let Ok(own) = std::env::current_exe() {
+        hash_file(&own, &mut hasher)?;
+    }
+    let unreadable = |source| ReproduceError::File {
+        path: trace.to_path_buf(),
+        what: "cannot be read",
+        source,
+    };
+    let about = fs::metadata(trace).map_err(unreadable)?;
+    let written = about
+        .modified()
+        .ok()
+        .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    hasher.write(trace.as_os_str().as_encoded_bytes());
+    hasher.write_u64(about.len());
+    hasher.write_u128(written.unwrap_or_default().as_nanos());
+    hasher.write(machine.as_bytes());
+    Ok(hasher.finish())
+}
