@@ -53,6 +53,7 @@ test:
 	@mkdir -p $(dir $(SKIPPED)) && rm -f $(SKIPPED)
 	DOMICILE_PEERS=required DOMICILE_SKIPPED=$(SKIPPED) $(CARGO) test $(CARGO_FLAGS) --workspace || { setup/skipped $(SKIPPED); exit 1; }
 	$(CARGO) test $(CARGO_FLAGS) -p domicile-threads --features loom --lib
+	$(CARGO) test $(CARGO_FLAGS) -p domicile-replicas --features loom --lib
 	@# What was skipped above for lack of nodes runs here, and leaves the list.
 	DOMICILE_PEERS=required DOMICILE_SKIPPED=$(SKIPPED) $(MAKE) --no-print-directory test-numa || { setup/skipped $(SKIPPED); exit 1; }
 	@setup/skipped $(SKIPPED)

@@ -26,6 +26,7 @@ const HEADERS: [(&str, &[&str]); 3] = [
             "slots/group",
             "slots/data_set",
             "slots/memory",
+            "replicated",
         ],
     ),
 ];

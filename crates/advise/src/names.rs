@@ -11,7 +11,7 @@ pub const ORDER: &str = "order";
 pub const SLOTS: &str = "slots";
 /// Policies that move pages between nodes while a program runs: simulated where they are named, because nothing carries
 /// them out on a real machine yet, and an advice should be one that can be followed.
-const MOVING: [&str; 3] = ["migrate", "replicate", "migrate-replicate"];
+const MOVING: [&str; 4] = ["kernel-balancing", "migrate", "replicate", "migrate-replicate"];
 
 /// What is simulated where nobody names policies.
 pub struct Candidates {

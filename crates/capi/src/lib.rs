@@ -14,6 +14,7 @@
 //! | `plan`, `cache` | attributes checked, defaults filled in |
 //! | `ulcc` | the functions of ULCC (Ding11, section 3.1) |
 //! | `slots` | cache slots as objects, with errors |
+//! | `replicated` | data with a copy on each memory node |
 //! | `fortran_slots` | the same for the module `domicile_slots` |
 //! | `summary`, `phase` | what a program says of its parallel loops and of its progress |
 //! | `handle`, `call` | a scheduler as C holds it, a thread as C sees it |
@@ -36,6 +37,7 @@ pub mod order;
 pub mod phase;
 mod plan;
 mod program;
+pub mod replicated;
 mod sized;
 pub mod slots;
 mod stderr;

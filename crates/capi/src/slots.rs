@@ -89,7 +89,7 @@ pub(crate) fn code(done: Result<(), domicile_error>) -> domicile_error {
 ///
 /// # Safety
 /// `to` is null or points to a pointer.
-unsafe fn make<C>(to: *mut *mut C, work: impl FnOnce() -> Result<*mut C, Failure>) -> domicile_error {
+pub(crate) unsafe fn make<C>(to: *mut *mut C, work: impl FnOnce() -> Result<*mut C, Failure>) -> domicile_error {
     code(answer(|| {
         if to.is_null() {
             let text = c"the last argument is NULL: say where to put the new handle";

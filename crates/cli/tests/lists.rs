@@ -85,6 +85,8 @@ fn policies_are_listed_with_their_parameters() {
         "random",
         "first-touch",
         "round-robin",
+        "interleave",
+        "kernel-balancing",
         "migrate-replicate",
         ".trigger",
         "cache-misses, tlb-misses",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::best_homes::BestHomes;
 use crate::cdpc::{PageColors, Wanted};
-use crate::seam::{Action, Interest, Observation, Placement, Policy, Touch, World};
+use crate::seam::{Action, Interest, Observation, Placement, Policy, Prices, Touch, World};
 
 /// Each part decides what it has an opinion on, the first part that has one prevails; each sees
 /// every observation that any part asked for, if it asked for one at all.
@@ -65,6 +65,16 @@ impl Policy for Combined {
     fn take_best_homes(&mut self, homes: &Arc<BestHomes>) {
         for part in &mut self.parts {
             part.take_best_homes(homes);
+        }
+    }
+
+    fn wants_prices(&self) -> bool {
+        self.parts.iter().any(|part| part.wants_prices())
+    }
+
+    fn take_prices(&mut self, prices: &Arc<Prices>) {
+        for part in &mut self.parts {
+            part.take_prices(prices);
         }
     }
 

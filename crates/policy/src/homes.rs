@@ -1,7 +1,10 @@
 //! Policies that choose a page's home: the node whose memory holds it.
 
 mod counters;
+mod feedback;
 pub mod first_touch;
+pub mod interleave;
+pub mod kernel_balancing;
 pub mod migrate;
 pub mod migrate_replicate;
 mod on_misses;
@@ -10,3 +13,4 @@ pub mod post_facto;
 pub mod replicate;
 pub mod round_robin;
 mod tree;
+mod worth;

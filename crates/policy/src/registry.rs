@@ -4,7 +4,7 @@
 //! the sweeps and the documentation learn of it from this table.
 
 use crate::order::HINTS_MAX;
-use crate::settings::{Entry, Kind, Param, Range};
+use crate::settings::{Entry, Kind, Param, Range, WEIGHTS};
 use crate::{color, homes, work};
 
 const ANY: Range = Range {
@@ -153,12 +153,35 @@ const REGISTRY: &[Entry] = &[
         build: homes::round_robin::build,
     },
     Entry {
+        name: "interleave",
+        kind: Kind::Home,
+        summary: "the nodes in turn by the page's number, each as often as its weight says",
+        source: "Linux, MPOL_INTERLEAVE and MPOL_WEIGHTED_INTERLEAVE (numactl --interleave)",
+        params: &[Param {
+            name: "weights",
+            summary: "pages in a row of node 0, 1 ..., as in 3:1; nodes beyond the list get none; 0: all nodes alike",
+            unit: WEIGHTS,
+            range: Range { least: 0, most: 255 },
+            default: 0,
+            names: &[],
+        }],
+        build: homes::interleave::build,
+    },
+    Entry {
         name: "post-facto",
         kind: Kind::Home,
         summary: "a page lives where most of its misses will come from: the best that placing it once can do",
         source: "Verghese96, section 6.2.1",
         params: &[],
         build: homes::post_facto::build,
+    },
+    Entry {
+        name: "kernel-balancing",
+        kind: Kind::Home,
+        summary: "a page moves to the node of a cpu that twice in a row is the first to touch it after it was unmapped",
+        source: "Linux, kernel/sched/fair.c (sysctl kernel.numa_balancing)",
+        params: homes::kernel_balancing::PARAMS,
+        build: homes::kernel_balancing::build,
     },
     Entry {
         name: "migrate",

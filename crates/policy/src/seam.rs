@@ -67,6 +67,9 @@ pub struct Interest {
     pub tlb_misses: u32,
     /// Touches of pages that the policy closed.
     pub touches: bool,
+    /// What a touch of a closed page takes, in ns, where the policy is of a system of which that is known; 0: as the world has
+    /// it ([`Cost::touch_fault_ns`]).
+    pub touch_fault_ns: u64,
     /// A tick each so many nanoseconds of each cpu's clock; 0: none.
     pub tick_ns: u64,
     /// Memory pressure: reported when a node's free frames fall below this; 0: never.
@@ -81,12 +84,13 @@ impl Interest {
         cache_misses: 0,
         tlb_misses: 0,
         touches: false,
+        touch_fault_ns: 0,
         tick_ns: 0,
         pressure_frames: 0,
         slots: false,
     };
 
-    /// Both policies' wishes: the finer sampling, the shorter tick, the earlier warning.
+    /// Both policies' wishes: the finer sampling, the shorter tick, the earlier warning, the longer fault.
     pub fn union(self, other: Interest) -> Interest {
         fn finer(a: u64, b: u64) -> u64 {
             match (a, b) {
@@ -98,6 +102,7 @@ impl Interest {
             cache_misses: finer(self.cache_misses.into(), other.cache_misses.into()) as u32,
             tlb_misses: finer(self.tlb_misses.into(), other.tlb_misses.into()) as u32,
             touches: self.touches || other.touches,
+            touch_fault_ns: self.touch_fault_ns.max(other.touch_fault_ns),
             tick_ns: finer(self.tick_ns, other.tick_ns),
             pressure_frames: self.pressure_frames.max(other.pressure_frames),
             slots: self.slots || other.slots,
@@ -222,6 +227,23 @@ pub struct Cost {
     pub move_thread_ns: f64,
 }
 
+/// What misses and actions take in the world at hand, for policies that weigh them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prices {
+    pub cost: Cost,
+    /// Nodes.
+    pub nodes: u32,
+    /// What a miss takes, in ns: of the cpus of each node (row), by the node that serves it.
+    pub latency_ns: Vec<f64>,
+}
+
+impl Prices {
+    /// What a miss takes of a cpu of one node that another one serves.
+    pub fn miss_ns(&self, from: u32, served_by: u32) -> f64 {
+        self.latency_ns[(from * self.nodes + served_by) as usize]
+    }
+}
+
 /// A policy: placements on first touch, and whatever it does while the program runs.
 pub trait Policy: Send {
     /// Called once for each page, when it is first touched.
@@ -250,6 +272,14 @@ pub trait Policy: Send {
 
     /// Where the misses of each page will come from, before the run.
     fn take_best_homes(&mut self, _homes: &Arc<BestHomes>) {}
+
+    /// Whether the policy cannot do without [`Policy::take_prices`]. Asked once, before the run.
+    fn wants_prices(&self) -> bool {
+        false
+    }
+
+    /// What misses and actions take, before the run, where the world knows it.
+    fn take_prices(&mut self, _prices: &Arc<Prices>) {}
 
     /// What became of cache slots, where the policy gives them colors. Asked after the run.
     fn slots(&self) -> Option<results::Slots> {

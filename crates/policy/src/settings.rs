@@ -79,15 +79,22 @@ pub enum PolicyError {
     },
 }
 
+/// The unit of parameters that are a list of numbers, with `:` between them, each in the range; the default is one number.
+pub(crate) const WEIGHTS: &str = "weights";
+
 /// The parameters of one policy: what was set, over the defaults.
 pub struct Settings {
-    values: BTreeMap<&'static str, u64>,
+    values: BTreeMap<&'static str, Vec<u64>>,
 }
 
 impl Settings {
     /// Those of a policy; settings of others are passed over.
     pub(crate) fn of(entry: &Entry, sets: &[String]) -> Result<Settings, PolicyError> {
-        let mut values: BTreeMap<_, _> = entry.params.iter().map(|param| (param.name, param.default)).collect();
+        let mut values: BTreeMap<_, _> = entry
+            .params
+            .iter()
+            .map(|param| (param.name, vec![param.default]))
+            .collect();
         for text in sets {
             let (policy, name, value) = split(text)?;
             if policy != entry.name {
@@ -107,15 +114,26 @@ impl Settings {
                             format!("it has {}", join(entry.params.iter().map(|param| param.name)))
                         },
                     })?;
-            values.insert(param.name, number(policy, param, value)?);
+            let numbers = match param.unit {
+                WEIGHTS => value
+                    .split(':')
+                    .map(|value| number(policy, param, value))
+                    .collect::<Result<_, _>>()?,
+                _ => vec![number(policy, param, value)?],
+            };
+            values.insert(param.name, numbers);
         }
         Ok(Settings { values })
     }
 
     /// A parameter that the policy's entry declares.
     pub(crate) fn integer(&self, name: &str) -> u64 {
-        *self
-            .values
+        self.list(name)[0]
+    }
+
+    /// A parameter that is a list, with at least one number.
+    pub(crate) fn list(&self, name: &str) -> &[u64] {
+        self.values
             .get(name)
             .expect("a policy reads only parameters that its entry declares")
     }

@@ -319,5 +319,5 @@ fn parameters_name_their_source() {
             assert!(param.summary.contains("(section "), "{name}.{}", param.name);
         }
     }
-    assert_eq!(policy::entry("migrate-replicate").unwrap().params.len(), 11);
+    assert_eq!(policy::entry("migrate-replicate").unwrap().params.len(), 13);
 }

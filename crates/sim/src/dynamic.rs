@@ -16,6 +16,8 @@ pub struct Dynamic {
     cache_misses: Sample,
     tlb_misses: Sample,
     touches: bool,
+    /// What a touch of a closed page takes, where the policy says so.
+    touch_fault_ns: u64,
     tick: Units,
     next_tick: Vec<Units>,
     /// The first copy of each page.
@@ -67,6 +69,7 @@ impl Dynamic {
                 seen: 0,
             },
             touches: interest.touches,
+            touch_fault_ns: interest.touch_fault_ns,
             tick,
             next_tick: vec![if tick == 0 { Units::MAX } else { tick }; machine.cpus as usize],
             homes: Vec::new(),
@@ -127,7 +130,11 @@ impl Engine {
         let closed = dynamic.closed.get(&page).copied().unwrap_or(0);
         if closed >> who.cpu & 1 == 1 {
             let report = dynamic.touches;
-            self.charge(who.cpu, self.costs.touch_fault_ns);
+            let takes = match dynamic.touch_fault_ns {
+                0 => self.costs.touch_fault_ns,
+                ns => ns as f64,
+            };
+            self.charge(who.cpu, takes);
             if report {
                 self.observe(who.cpu, Observation::Touched(touched))?;
             }

@@ -50,6 +50,11 @@ pub enum SimError {
          puts its work in an order of its own; leave the policy or the changes out"
     )]
     ChangesUnder { policy: &'static str },
+    #[error(
+        "policy `{policy}` goes by the first touches of pages that it closed, and a stream of misses does not have those that hit; \
+         simulate it without `--fast`"
+    )]
+    NoTouches { policy: String },
     #[error("the host's threads cannot be started: {0}")]
     Host(String),
     #[error(transparent)]

@@ -29,6 +29,7 @@ mod homes;
 mod input;
 mod layout;
 mod lookup;
+mod meeting;
 mod memory;
 mod miss_path;
 pub mod misses;

@@ -1,8 +1,12 @@
 //! Main memory: how far a node is from another, and how busy it is.
 
+use std::sync::Arc;
+
 use machine::Machine;
+use policy::Prices;
 
 use crate::clock::{Units, units};
+use crate::config::Costs;
 
 pub struct Memory {
     local: Units,
@@ -74,6 +78,17 @@ impl Memory {
             busy_until: vec![0; nodes],
             latest: machine.core.map(|_| vec![0; nodes]),
         }
+    }
+
+    /// What misses and actions take, as policies may weigh them.
+    pub fn prices(machine: &Machine, cost: Costs) -> Arc<Prices> {
+        let memory = Memory::new(machine, 1);
+        let ns = |latency: &Units| *latency as f64 / (1u64 << 20) as f64;
+        Arc::new(Prices {
+            cost,
+            nodes: machine.memory.nodes,
+            latency_ns: memory.latency.iter().map(ns).collect(),
+        })
     }
 
     pub fn local(&self) -> Units {

@@ -15,6 +15,7 @@ use crate::engine::Engine;
 use crate::error::SimError;
 use crate::held::Held;
 use crate::input::{Batch, Input};
+use crate::meeting::{Meeting, Place};
 use crate::pieces::Who;
 use crate::synchronization::{Readiness, Synchronization};
 use crate::waits::{Hold, Teams, Wait};
@@ -73,6 +74,7 @@ pub struct Schedule<'a> {
     barrier: Units,
     window: Progress,
     counting: Counting,
+    meeting: Meeting,
     slice: Units,
     /// Cpus that some thread is on, or was moved to.
     used: Vec<bool>,
@@ -122,6 +124,7 @@ impl<'a> Schedule<'a> {
             barrier: units(config.barrier_ns),
             window: Progress::new(config.window.as_ref()),
             counting: Counting::default(),
+            meeting: Meeting::new(threads.len()),
             sync: Synchronization::new(threads.iter().map(|about| about.spawned)),
             threads: threads.iter().enumerate().map(thread).collect(),
             turns: (0..cpus).map(|_| Turns::default()).collect(),
@@ -264,7 +267,10 @@ impl<'a> Schedule<'a> {
                 thread.next_event += 1;
                 self.event(cpu, number, &event)?;
             }
-            Next::End => self.end(cpu, number),
+            Next::End => {
+                self.end(cpu, number);
+                return Ok(());
+            }
         }
         self.slice(cpu);
         Ok(())
@@ -394,10 +400,7 @@ impl<'a> Schedule<'a> {
                 self.enters(cpu, name, true);
                 return Ok(());
             }
-            Event::Window { .. } | Event::Counted { .. } => {
-                self.counts(cpu, event, true);
-                return Ok(());
-            }
+            Event::Window { .. } | Event::Counted { .. } => self.comes(cpu, number, event),
             Event::TeamBegin { .. } => {
                 self.begin_team(cpu);
                 return Ok(());
@@ -463,26 +466,49 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// A thread comes to a window of the trace, or to where it is counted from.
-    fn counts(&mut self, cpu: usize, event: &Event, waits: bool) {
+    /// A thread comes to a window of the trace, or to where it is counted from: whether all have come there.
+    fn comes(&mut self, cpu: usize, number: u32, event: &Event) -> Readiness {
+        let Some(place) = Place::of(event).filter(|_| self.engine.aside.is_some()) else {
+            return Readiness::Ready;
+        };
+        self.meeting.comes(number, place);
+        self.meet(cpu);
+        self.meeting.waits(number, place)
+    }
+
+    /// Who waits at a place that nobody is before any more goes on from there.
+    fn meet(&mut self, cpu: usize) {
+        while let Some(place) = self.meeting.met(|thread| self.sync.is_alive(thread)) {
+            self.go_on_from(place, cpu);
+        }
+    }
+
+    /// All have come to a place, or come no more: `cpu` is that of the last.
+    fn go_on_from(&mut self, place: Place, cpu: usize) {
+        self.counts(cpu, place, true);
+        let now = self.engine.cpus[cpu].clock;
+        for number in self.meeting.go_on_from(place) {
+            // Who came last has not begun to wait.
+            if self.threads[number as usize].state == State::Waiting {
+                self.ready(number, now);
+            }
+        }
+    }
+
+    /// A window of the trace begins, or is counted from here.
+    fn counts(&mut self, cpu: usize, place: Place, waits: bool) {
         if self.engine.aside.is_none() {
             return;
         }
-        match *event {
-            Event::Window { index } if self.counting.window(index) => self.put_aside(waits),
-            Event::Counted { index } => {
-                // A window of which some thread does not say where it begins.
-                if self.counting.window(index) {
-                    self.put_aside(waits);
-                }
-                if self.counting.counted(index) {
-                    self.count_anew(cpu, waits);
-                    if let Some(detail) = &mut self.engine.detail {
-                        detail.quiet = false;
-                    }
-                }
+        // Also before the beginning of what is counted, where the event of the window is missing.
+        if self.counting.window(place.index) {
+            self.put_aside(waits);
+        }
+        if place.counted && self.counting.counted(place.index) {
+            self.count_anew(cpu, waits);
+            if let Some(detail) = &mut self.engine.detail {
+                detail.quiet = false;
             }
-            _ => {}
         }
     }
 

@@ -19,6 +19,7 @@ use crate::engine::Engine;
 use crate::error::SimError;
 use crate::front;
 use crate::input::{Input, Streams};
+use crate::memory::Memory;
 use crate::misses::{self, Scribe};
 use crate::outcome::{Simulated, simulated};
 use crate::schedule::Schedule;
@@ -280,6 +281,10 @@ fn side_by_side(
     progress: Progress,
 ) -> Result<Vec<Simulated>, SimError> {
     foretell(open, config, &mut policies)?;
+    let prices = Memory::prices(&config.machine, config.costs);
+    for one in &mut policies {
+        one.policy.take_prices(&prices);
+    }
     if !config.detail.is_close() {
         return totals(open, config, policies, progress);
     }

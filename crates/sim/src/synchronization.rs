@@ -139,6 +139,11 @@ impl Synchronization {
         Readiness::Ready
     }
 
+    /// Whether a thread has started, and not ended.
+    pub fn is_alive(&self, thread: u32) -> bool {
+        self.life[thread as usize] == Life::Alive
+    }
+
     pub fn ended(&mut self, thread: u32) {
         self.life[thread as usize] = Life::Ended;
         let joining = self.joining.remove(&thread);

@@ -6,6 +6,7 @@
 pub mod affinity;
 pub mod arrays;
 pub mod balancing;
+pub mod barriers;
 pub mod blocks;
 pub mod caches;
 pub mod cancellation;
@@ -30,6 +31,7 @@ pub mod listing;
 pub mod mappings;
 pub mod memory;
 pub mod move_pages;
+pub mod near;
 pub mod nodes;
 pub mod numa_maps;
 pub mod packet;
@@ -46,9 +48,11 @@ mod root;
 pub mod samples;
 pub mod service;
 pub mod shared;
+pub mod shared_pages;
 pub mod signals;
 pub mod soft_dirty;
 pub mod supervise;
 pub mod tasks;
+pub mod this_cpu;
 
 pub use root::{Problem, Root, SysError};

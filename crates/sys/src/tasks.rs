@@ -51,6 +51,13 @@ fn run_time(root: &Root, path: &str) -> Option<u64> {
     root.text(path).ok()?.split_whitespace().next()?.parse().ok()
 }
 
+/// Whether no thread of this process has this number any more.
+pub fn is_gone(thread: u32) -> bool {
+    // SAFETY: signal 0 is sent to nobody; the call takes numbers.
+    let found = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread as libc::pid_t, 0) };
+    found != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+}
+
 /// Processor time of a process in all, in nanoseconds: that of its first thread, which is all that a thread of the kernel
 /// has.
 pub fn kernel_thread_time(root: &Root, process: u32) -> Option<u64> {
@@ -136,5 +143,19 @@ mod tests {
         assert_eq!(task.cpu as usize, pinned.cpu());
         assert!(task.runs);
         assert!(began(&root, std::process::id()).unwrap() > 0);
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_is_gone() {
+        let number = std::thread::spawn(|| {
+            let here = crate::affinity::this_thread();
+            assert!(!is_gone(here));
+            here
+        });
+        let number = number.join().unwrap();
+        // A thread is joined a moment before the kernel has forgotten it.
+        while !is_gone(number) {
+            std::thread::yield_now();
+        }
     }
 }

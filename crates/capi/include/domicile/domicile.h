@@ -1,4 +1,5 @@
-/* domicile/domicile.h: orders of work, and parts of the shared caches for data, as objects.
+/* domicile/domicile.h: orders of work, parts of the shared caches for data, and data with a
+ * copy on each memory node, as objects.
  *
  * Orders. Work comes as small threads that run to completion, each with hints of what memory it uses.
  * Threads whose hints lie in the same block of memory run together. C99 and C++; link with
@@ -35,6 +36,25 @@
  *     domicile_slots_close(slots);
  *
  * Any thread may call for slots at any time.
+ *
+ * Replicated data. Bytes that threads on all memory nodes read and that are rarely written have a copy
+ * on each node. Nothing of this is transparent: a thread asks for the copy of its node.
+ * domicile_replicated(3) says more.
+ *
+ *     domicile_replicated *table;
+ *     domicile_replicated_reader *reader;
+ *     if (domicile_replicated_create(contents, bytes, &table) != DOMICILE_OK)
+ *         return puts(domicile_replicated_message());
+ *     domicile_replicated_reader_create(table, &reader);
+ *     const struct row *rows = domicile_replicated_enter(reader);
+ *     ... rows[17] ...
+ *     domicile_replicated_leave(reader);
+ *     domicile_replicated_write(table, 17 * sizeof *rows, &new_row, sizeof new_row);
+ *     domicile_replicated_reader_destroy(reader);
+ *     domicile_replicated_destroy(table);
+ *
+ * Any thread may write at any time. A reader belongs to the thread that made it. Handles must be alive:
+ * these calls look nothing up.
  *
  * Generated from crates/capi/src by `cargo xtask generate`.
  */
@@ -212,6 +232,22 @@ typedef enum domicile_colors_source {
 } domicile_colors_source;
 
 /**
+ * How the threads of a program find a copy. Linux keeps no copies by itself, so nothing here is
+ * transparent: a program asks for a copy by entering a region.
+ */
+typedef enum domicile_replicated_mode {
+    /**
+     * One copy for all nodes, because there can be no other or after a collapse;
+     * domicile_replicated_means() says why.
+     */
+    DOMICILE_REPLICATED_ONE = 1,
+    /**
+     * A copy on each node that has cpus, as far as nodes had memory.
+     */
+    DOMICILE_REPLICATED_NODES = 2,
+} domicile_replicated_mode;
+
+/**
  * Ranges of memory that get a slot together.
  */
 typedef struct domicile_data_set domicile_data_set;
@@ -220,6 +256,16 @@ typedef struct domicile_data_set domicile_data_set;
  * Threads that are pending, and the order in which they will run.
  */
 typedef struct domicile_order domicile_order;
+
+/**
+ * Bytes that are read on all memory nodes and rarely written, with a copy on each node.
+ */
+typedef struct domicile_replicated domicile_replicated;
+
+/**
+ * One thread's way to replicated data.
+ */
+typedef struct domicile_replicated_reader domicile_replicated_reader;
 
 /**
  * A part of the shared caches.
@@ -473,6 +519,50 @@ typedef struct domicile_census {
      */
     uint64_t unknown;
 } domicile_census;
+
+/**
+ * How replicated data stands. Set size before the call.
+ */
+typedef struct domicile_replicated_state {
+    /**
+     * sizeof(domicile_replicated_state), which tells the library what the program was compiled with.
+     */
+    size_t size;
+    /**
+     * A domicile_replicated_mode.
+     */
+    uint32_t mode;
+    /**
+     * How many copies there are, at least 1.
+     */
+    uint32_t copies;
+    /**
+     * How many nodes with cpus have none; their threads read the nearest one.
+     */
+    uint32_t without;
+    /**
+     * Not 0: each entry takes a full memory barrier, some 5 ns, since membarrier(2) does not work
+     * here.
+     */
+    uint32_t readers_pay;
+    /**
+     * Bytes of contents, once.
+     */
+    uint64_t bytes;
+    /**
+     * Bytes of memory of all copies: whole pages. While contents are written there are the old and
+     * the new copies.
+     */
+    uint64_t memory;
+    /**
+     * Of these, what one copy would not take: what the replicas cost.
+     */
+    uint64_t extra;
+    /**
+     * How often contents were written.
+     */
+    uint64_t writes;
+} domicile_replicated_state;
 
 #ifdef __cplusplus
 extern "C" {
@@ -780,6 +870,97 @@ enum domicile_error domicile_slot_memory(struct domicile_slots *slots,
  * allowed.
  */
 enum domicile_error domicile_slot_memory_free(void *memory);
+
+/**
+ * Why the caller's last call for replicated data that failed did, in words for people; empty where
+ * none has. It lives until the next one of the same thread fails, or one for slots.
+ */
+const char *domicile_replicated_message(void);
+
+/**
+ * Makes replicated data of so many bytes with these contents, which are copied, with a copy on each
+ * memory node that has cpus. Their number never changes. Each copy begins with a page.
+ *
+ * A node that cannot have a copy goes without, and a machine with one node has one copy:
+ * domicile_replicated_ask() and domicile_replicated_means() tell. Where the call fails (0 bytes, no
+ * memory), *replicated is NULL.
+ */
+enum domicile_error domicile_replicated_create(const void *contents,
+                                               size_t bytes,
+                                               struct domicile_replicated **replicated);
+
+/**
+ * Ends replicated data. Its copies stay until its last reader is destroyed, too. NULL is allowed.
+ */
+enum domicile_error domicile_replicated_destroy(struct domicile_replicated *replicated);
+
+/**
+ * Makes a reader for the calling thread. No other thread may use it, and the thread destroys it
+ * before it ends.
+ */
+enum domicile_error domicile_replicated_reader_create(const struct domicile_replicated *replicated,
+                                                      struct domicile_replicated_reader **reader);
+
+/**
+ * Ends a reader; it leaves the region that it is in. NULL is allowed.
+ */
+enum domicile_error domicile_replicated_reader_destroy(struct domicile_replicated_reader *reader);
+
+/**
+ * Enters a region: gives the copy of the node that the thread is on, as many bytes as were given to
+ * domicile_replicated_create(), to be read only, until domicile_replicated_leave(). Who writes to
+ * it is ended by SIGSEGV.
+ *
+ * Writers wait for it: keep regions short. A thread that moves to another node meanwhile gets that
+ * node's copy with its next region. NULL where the reader is NULL or inside a region already.
+ */
+const void *domicile_replicated_enter(struct domicile_replicated_reader *reader);
+
+/**
+ * Leaves the region, if the reader is in one: what domicile_replicated_enter() gave is not to be
+ * read any more. NULL is allowed.
+ */
+void domicile_replicated_leave(struct domicile_replicated_reader *reader);
+
+/**
+ * Puts other contents in the place of bytes offset to offset + bytes, in all copies.
+ *
+ * When it returns, nobody reads the old contents any more, on any node; nobody has seen a part of
+ * the write. It waits for all threads that are inside a region, and for other writers. Twice the
+ * memory is in use meanwhile. Nothing was changed where it fails with DOMICILE_INVALID (beyond the
+ * end), DOMICILE_IN_USE (the calling thread is inside a region of this data and would wait for
+ * itself), DOMICILE_OUT_OF_MEMORY, DOMICILE_UNKNOWN_HANDLE (this process was forked; it makes data
+ * of its own) or DOMICILE_UNAVAILABLE (the kernel refuses membarrier(2)). DOMICILE_REFUSED: the new
+ * contents are in place, but threads inside a region may still read the old ones.
+ */
+enum domicile_error domicile_replicated_write(struct domicile_replicated *replicated,
+                                              size_t offset,
+                                              const void *contents,
+                                              size_t bytes);
+
+/**
+ * Frees all copies but one, that of the caller's node: what replicas cost is had back. It waits and
+ * fails as domicile_replicated_write() does.
+ */
+enum domicile_error domicile_replicated_collapse(struct domicile_replicated *replicated);
+
+/**
+ * Makes a copy on each node with cpus that has none, as far as nodes have memory now. It waits and
+ * fails as domicile_replicated_write() does.
+ */
+enum domicile_error domicile_replicated_replicate(struct domicile_replicated *replicated);
+
+/**
+ * How replicated data stands: which mode, how many copies, what they cost.
+ */
+enum domicile_error domicile_replicated_ask(const struct domicile_replicated *replicated,
+                                            struct domicile_replicated_state *state);
+
+/**
+ * The same in words for people: which nodes have a copy, and why others have none. They live as
+ * those of domicile_replicated_message(), and take their place.
+ */
+const char *domicile_replicated_means(const struct domicile_replicated *replicated);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -31,7 +31,11 @@ impl Decisions {
         if name.of(Kind::Color).is_some() || name.of(Kind::Order).is_some() {
             return Err(HomesError::Colors(name.to_string()));
         }
-        let interest = policy::build(&name, &settings)?.interest();
+        let built = policy::build(&name, &settings)?;
+        if built.wants_prices() {
+            return Err(HomesError::Prices(name.to_string()));
+        }
+        let interest = built.interest();
         let level = match interest {
             Interest { cache_misses: 1.., .. } => MissLevel::Cache,
             Interest { tlb_misses: 1.., .. } => MissLevel::Tlb,

@@ -12,6 +12,11 @@ pub enum HomesError {
     #[error("policy `{0}` moves nothing while a program runs; those that do are {1}")]
     Still(String, String),
     #[error(
+        "settings `gain` and `adapt` of policy `{0}` weigh what misses and moves take, which is not known of a running system; \
+         leave them out"
+    )]
+    Prices(String),
+    #[error(
         "policy `{0}` chooses colors, too, and pages that move between nodes get no colors; name the one that chooses homes"
     )]
     Colors(String),

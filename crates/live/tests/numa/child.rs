@@ -116,7 +116,7 @@ fn inside() {
                 "spins".to_string()
             }
             ("bind", &[node]) => bind(&mapped, node),
-            ("fill", &[node, pages]) => fill(node, pages),
+            ("fill", &[node, room, spare]) => fill(node, room, spare),
             ("unmap", &[pages]) => unmap(&mapped, pages),
             ("fork", &[]) => fork(),
             _ => format!("cannot {line}"),
@@ -185,8 +185,11 @@ fn work(mapped: &Mapped, cpu: usize) -> Arc<AtomicBool> {
     goes_on
 }
 
-/// Memory of a node that is held and not used.
-fn fill(node: usize, pages: usize) -> String {
+/// Holds memory of a node and does not use it, up to so many pages and until the node has only the spare ones free: what
+/// else takes memory there meanwhile is counted too, for a process that is bound to a full node is killed.
+fn fill(node: usize, pages: usize, spare: usize) -> String {
+    const BATCH: usize = 256;
+    let free = || sys::nodes::free_bytes(&sys::Root::default(), node as u32).unwrap() as usize / PAGE;
     // SAFETY: new memory, wherever the kernel has room.
     let start = unsafe {
         let (all, kind) = (
@@ -198,7 +201,12 @@ fn fill(node: usize, pages: usize) -> String {
     assert_ne!(start, libc::MAP_FAILED);
     let start = start as usize;
     let said = bind_memory(start, pages, node);
-    (0..pages).for_each(|page| write(start + page * PAGE));
+    for batch in (0..pages).step_by(BATCH) {
+        if free() < spare + BATCH {
+            break;
+        }
+        (batch..pages.min(batch + BATCH)).for_each(|page| write(start + page * PAGE));
+    }
     said
 }
 

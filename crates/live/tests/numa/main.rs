@@ -336,7 +336,7 @@ fn a_node_that_is_full_takes_no_more_and_nothing_is_lost() {
     let mut program = Program::start();
     let start = program.map(machine.cpus[0], MORE);
     let mut other = Program::start();
-    other.say(&format!("fill {} {}", machine.nodes[1], room.saturating_sub(SPARE)));
+    other.say(&format!("fill {} {room} {SPARE}", machine.nodes[1]));
     program.use_on(machine.cpus[1]);
     let mut host = told(&program, start, MORE);
     for _ in 0..20 {

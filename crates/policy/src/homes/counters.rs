@@ -172,7 +172,8 @@ impl OfPage<'_> {
         self.interval + u64::from(ahead)
     }
 
-    fn home(&self) -> u32 {
+    /// The node of the first copy.
+    pub fn home(&self) -> u32 {
         self.head[HOME] & NODE
     }
 
@@ -208,6 +209,11 @@ impl OfPage<'_> {
         let others = self.misses.iter().zip(self.nodes).zip(0..);
         let holders = others.filter(|&((_, &node), other)| other != cpu && self.is_on(node));
         holders.map(|((&misses, _), _)| misses).max().unwrap_or(0)
+    }
+
+    /// The misses of each cpu, with its node.
+    pub fn by_node(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.nodes.iter().copied().zip(self.misses.iter().copied())
     }
 
     pub fn move_to(&mut self, node: u32) {

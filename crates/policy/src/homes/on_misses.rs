@@ -5,17 +5,27 @@
 //! directory controller; when the cpu is interrupted, [`tree`](super::tree) decides over each of them by what has been
 //! counted by then.
 
+use std::sync::Arc;
+
 use crate::homes::counters::Counters;
+use crate::homes::feedback::Feedback;
 use crate::homes::first_touch::FirstTouch;
 use crate::homes::params::{ROUND_ROBIN, TLB_MISSES};
 use crate::homes::round_robin::RoundRobin;
 use crate::homes::tree::{Decision, Seen, Thresholds, decide};
+use crate::homes::worth::Worth;
 use crate::page::Page;
-use crate::seam::{Action, Interest, Miss, MissLevel, Observation, Placement, Policy, Pressure, Touch, Touched, World};
+use crate::seam::{
+    Action, Interest, Miss, MissLevel, Observation, Placement, Policy, Pressure, Prices, Touch, Touched, World,
+};
 use crate::settings::Settings;
 
 pub struct OnMisses {
     thresholds: Thresholds,
+    worth: Worth,
+    feedback: Feedback,
+    /// Whether either of them weighs what things cost.
+    weighs: bool,
     level: MissLevel,
     /// One in so many misses is reported.
     sample: u32,
@@ -54,13 +64,18 @@ impl OnMisses {
         let sample = settings.integer("sample");
         // Section 7.2: of one in ten, 13 are as many as 128.
         let scaled = |misses: u64| count(((misses + sample / 2) / sample).max(1));
+        let thresholds = Thresholds {
+            trigger: scaled(trigger),
+            hold: scaled(hold),
+            writes: writes.map(count),
+            moves: moves.map(count),
+        };
+        let (gain, adapt) = (settings.integer("gain"), settings.integer("adapt"));
         OnMisses {
-            thresholds: Thresholds {
-                trigger: scaled(trigger),
-                hold: scaled(hold),
-                writes: writes.map(count),
-                moves: moves.map(count),
-            },
+            worth: Worth::new(gain, count(sample)),
+            feedback: Feedback::new(adapt, &thresholds),
+            weighs: gain > 0 || adapt > 0,
+            thresholds,
             level: match settings.integer("count") {
                 TLB_MISSES => MissLevel::Tlb,
                 _ => MissLevel::Cache,
@@ -87,6 +102,9 @@ impl OnMisses {
         if now_ns.wrapping_sub(self.interval_begin_ns) >= self.reset_ns {
             self.interval_begin_ns = now_ns - now_ns % self.reset_ns;
             self.interval = now_ns / self.reset_ns;
+            let cpus = self.waiting.len();
+            self.feedback
+                .begins(self.interval, self.reset_ns, cpus, &mut self.thresholds);
         }
         self.interval
     }
@@ -150,12 +168,16 @@ impl OnMisses {
         }
         match decide(&self.thresholds, &seen) {
             Decision::Stay(_) => {}
+            Decision::Replicate if !self.worth.copying(&counts, here) => {}
+            Decision::Migrate if !self.worth.moving(&counts, here) => {}
             Decision::Replicate => {
                 counts.copy_to(here);
+                self.feedback.acts(cpu, world.now_ns, |prices| prices.cost.copy_page_ns);
                 actions.push(Action::Copy { page, node: here });
             }
             Decision::Migrate => {
                 counts.move_to(here);
+                self.feedback.acts(cpu, world.now_ns, |prices| prices.cost.move_page_ns);
                 let to = Placement {
                     color: None,
                     node: Some(here),
@@ -169,6 +191,8 @@ impl OnMisses {
     fn written(&mut self, touched: &Touched, world: &World, actions: &mut Vec<Action>) {
         let (interval, node) = (self.interval(world.now_ns), self.pages.node_of(touched.cpu));
         self.pages.of(touched.index, interval).written(touched.thread, node);
+        self.feedback
+            .acts(touched.cpu, world.now_ns, |prices| prices.cost.collapse_ns);
         actions.push(Action::Collapse {
             page: touched.page,
             node: Some(node),
@@ -213,5 +237,14 @@ impl Policy for OnMisses {
             Observation::Pressure(pressure) => self.reclaim(pressure, world, actions),
             _ => {}
         }
+    }
+
+    fn wants_prices(&self) -> bool {
+        self.weighs
+    }
+
+    fn take_prices(&mut self, prices: &Arc<Prices>) {
+        self.worth.take(prices);
+        self.feedback.take(prices);
     }
 }

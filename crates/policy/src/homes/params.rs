@@ -92,6 +92,22 @@ const RESERVE: Param = param(
     COUNTS,
     16,
 );
+const GAIN: Param = param(
+    "gain",
+    "what a page's misses since the last reset would have saved on the node must be so much of what the action costs; 0: not asked \
+     (section 3 has the aim; the rule is ours)",
+    "percent",
+    COUNTS,
+    0,
+);
+const ADAPT: Param = param(
+    "adapt",
+    "the trigger rises and falls so that actions take about so much of the cpus' time; 0: it stays \
+     (section 8.2 proposes it; the rule is ours)",
+    "percent",
+    Range { least: 0, most: 100 },
+    0,
+);
 const COUNTED: Param = Param {
     name: "count",
     summary: "what is counted (section 7.1)",
@@ -110,9 +126,11 @@ const STARTS: Param = Param {
 };
 
 pub const MIGRATE_REPLICATE: &[Param] = &[
-    TRIGGER, HOLD, WRITES, MOVES, RESET, BATCH, WAIT, COUNTED, SAMPLE, RESERVE, STARTS,
+    TRIGGER, HOLD, WRITES, MOVES, RESET, BATCH, WAIT, COUNTED, SAMPLE, RESERVE, STARTS, GAIN, ADAPT,
 ];
-pub const MIGRATE: &[Param] = &[TRIGGER, HOLD, MOVES, RESET, BATCH, WAIT, COUNTED, SAMPLE, STARTS];
+pub const MIGRATE: &[Param] = &[
+    TRIGGER, HOLD, MOVES, RESET, BATCH, WAIT, COUNTED, SAMPLE, STARTS, GAIN, ADAPT,
+];
 pub const REPLICATE: &[Param] = &[
-    TRIGGER, HOLD, WRITES, RESET, BATCH, WAIT, COUNTED, SAMPLE, RESERVE, STARTS,
+    TRIGGER, HOLD, WRITES, RESET, BATCH, WAIT, COUNTED, SAMPLE, RESERVE, STARTS, GAIN, ADAPT,
 ];

@@ -36,9 +36,14 @@ pub fn replay_with(
     name: &str,
     mut policy: Box<dyn Policy>,
 ) -> Result<Outcome, SimError> {
+    if policy.interest().touches {
+        let policy = name.to_string();
+        return Err(SimError::NoTouches { policy });
+    }
     if policy.wants_best_homes() {
         policy.take_best_homes(&std::sync::Arc::new(best_homes(stream, &config.machine)));
     }
+    policy.take_prices(&Memory::prices(&config.machine, config.costs));
     let mut host = Host::new(&config.machine, config.costs, policy);
     if let Some(frames) = config.frames_together {
         host.together = true;

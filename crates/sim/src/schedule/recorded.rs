@@ -7,6 +7,7 @@ use crate::clock::Units;
 use crate::engine::Cpu;
 use crate::error::SimError;
 use crate::input::Run;
+use crate::meeting::Place;
 
 impl Schedule<'_> {
     /// Replays the items in the order of the trace.
@@ -62,7 +63,11 @@ impl Schedule<'_> {
                         let cpu = state.cpu as usize;
                         match event {
                             Event::Work { .. } => self.event(cpu, thread, &event)?,
-                            Event::Window { .. } | Event::Counted { .. } => self.counts(cpu, &event, false),
+                            Event::Window { .. } | Event::Counted { .. } => {
+                                if let Some(place) = Place::of(&event) {
+                                    self.counts(cpu, place, false);
+                                }
+                            }
                             Event::Phase { name } => {
                                 self.enters(cpu, &name, false);
                                 if self.window.has_ended() {

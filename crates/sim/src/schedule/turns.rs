@@ -25,6 +25,7 @@ impl Schedule<'_> {
         self.sync.ended(number);
         self.wake(cpu);
         self.put_on(cpu);
+        self.meet(cpu);
     }
 
     /// Threads that an item of `cpu` let go on become ready.
@@ -103,8 +104,15 @@ impl Schedule<'_> {
         }
     }
 
-    /// Nobody can go on: the waiting thread of the lowest number does so all the same.
+    /// Nobody can go on: those who wait at the first place of a window do so all the same, or, where nobody waits at one, the
+    /// waiting thread of the lowest number.
     pub(super) fn break_deadlock(&mut self) -> bool {
+        if let Some(place) = self.meeting.first() {
+            let clocks = self.engine.cpus.iter().map(|cpu| cpu.clock);
+            let last = clocks.enumerate().max_by_key(|(_, clock)| *clock);
+            self.go_on_from(place, last.map_or(0, |(cpu, _)| cpu));
+            return true;
+        }
         let Some(number) = self.threads.iter().position(|thread| thread.state == State::Waiting) else {
             return false;
         };

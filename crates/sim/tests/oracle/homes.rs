@@ -221,4 +221,31 @@ proptest! {
             conservation::check(&machine, &program, &outcome[0], classes)?;
         }
     }
+
+    /// Also where what is saved is weighed, and where the trigger adapts.
+    #[test]
+    fn both_simulators_agree_on_what_pays(
+        machine in machines(vec![2, 3, 4]),
+        program in programs(4, 400),
+        reset in 100..2000u64,
+        gain in 0..4u64,
+        adapt in 0..100u64,
+        recorded: bool,
+    ) {
+        let mut sets = sets([2, 1, 2, 2, reset, 1, 1, 0, 0]);
+        // Misses of tiny machines save next to nothing of what a kernel of 1996 takes.
+        let weigh = |policy| [format!("{policy}.gain={}", gain / 3), format!("{policy}.adapt={adapt}")];
+        sets.extend(POLICIES.into_iter().flat_map(weigh));
+        let setup = Setup { recorded, sets: &sets, ..Setup::default() };
+        for policy in POLICIES {
+            let model = both::model(&machine, &program, policy, &setup);
+            let outcome = engine::simulate(&machine, &program, &[policy], &setup);
+            let (Some(model), Ok(outcome)) = (&model, &outcome) else {
+                prop_assert_eq!(model.is_none(), outcome.is_err(), "one of them ran out of page frames");
+                continue;
+            };
+            let different = both::differences(model, &outcome[0]);
+            prop_assert!(different.is_empty(), "{:?}{}", setup, both::report(&machine, &program, policy, &different));
+        }
+    }
 }

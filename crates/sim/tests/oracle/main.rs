@@ -16,6 +16,7 @@ mod engine;
 mod exactness;
 mod hints;
 mod homes;
+mod kernel_balancing;
 mod machines;
 mod overlap;
 mod peers;

@@ -69,7 +69,7 @@ fn a_trace_without_windows_reports_none() {
 
 /// Two threads on two cpus, of which the second one is later.
 #[test]
-fn the_first_thread_that_comes_begins_a_window() {
+fn the_last_thread_that_comes_begins_and_ends_a_window() {
     let mut program = Program::new(2);
     for thread in [0, 1] {
         program.event(thread, Event::Window { index: 0 });
@@ -80,17 +80,80 @@ fn the_first_thread_that_comes_begins_a_window() {
             },
         );
         program.event(thread, Event::Counted { index: 0 });
-        program.event(thread, Event::Work { instructions: 100 });
+        program.event(
+            thread,
+            Event::Work {
+                instructions: 100 + 30 * u64::from(thread),
+            },
+        );
         program.event(thread, Event::Window { index: 1 });
         program.event(thread, Event::Work { instructions: 1000 });
     }
     let outcome = both::run(&textbook::machine(2, 8), &program, "page-coloring");
-    // Thread 0 begins the window at 10 and ends it at 110. Thread 1 has been busy with what came before until 15, and has
-    // begun a hundred instructions that take until 115.
-    outcome.time("busy", 200);
-    outcome.time("imbalance", 5);
-    outcome.time("wall", 105);
+    // Both begin at 15. Thread 0 comes to the end at 115 and waits until 145.
+    outcome.time("busy", 230);
+    outcome.time("imbalance", 30);
+    outcome.time("wall", 130);
     assert_eq!(outcome.value()["windows"]["counted"].as_array().map(Vec::len), Some(1));
+}
+
+/// Two windows that a thread sleeps through, until the other one, which does all the work in both, has ended.
+fn slept_through(join_first: bool) -> Program {
+    let mut program = Program::new(2);
+    let waits = Event::Join { child: 1 };
+    if join_first {
+        program.event(0, waits.clone());
+    }
+    for index in [0, 1] {
+        for thread in [0, 1] {
+            program.event(thread, Event::Window { index });
+        }
+        (0..2).for_each(|line| program.read(1, line * 64));
+        for thread in [0, 1] {
+            program.event(thread, Event::Counted { index });
+        }
+        (0..4).for_each(|line| program.read(1, line * 64));
+    }
+    if !join_first {
+        program.event(0, waits);
+    }
+    program
+}
+
+#[test]
+fn a_thread_that_waits_does_not_run_through_the_windows_alone() {
+    // Whether it came to the wait before the windows (then nobody could go on) or after them.
+    for join_first in [true, false] {
+        let outcome = both::run(&textbook::machine(2, 8), &slept_through(join_first), "page-coloring");
+        let counted = &outcome.value()["windows"]["counted"];
+        let references = |window: usize| counted[window]["references"].as_u64();
+        assert_eq!((references(0), references(1)), (Some(4), Some(4)), "{join_first}");
+        outcome.cache("L1", "cold", 2);
+        // Two misses and two hits, then four hits.
+        outcome.time("wall", 208);
+    }
+}
+
+/// By the clocks the thread that holds the lock at the window is another than the one that held it before as recorded.
+#[test]
+fn a_lock_that_is_held_at_a_window_is_no_deadlock() {
+    let mut program = Program::new(2);
+    program.event(1, Event::Work { instructions: 50 });
+    program.event(1, Event::Lock { object: 1 });
+    program.event(1, Event::Unlock { object: 1 });
+    program.event(0, Event::Lock { object: 1 });
+    for thread in [0, 1] {
+        program.event(thread, Event::Window { index: 0 });
+        program.event(thread, Event::Counted { index: 0 });
+    }
+    program.event(0, Event::Work { instructions: 10 });
+    program.event(0, Event::Unlock { object: 1 });
+    program.event(1, Event::Work { instructions: 10 });
+    let outcome = both::run(&textbook::machine(2, 8), &program, "page-coloring");
+    // Thread 0 goes on from the window at 50, where thread 1 waits for the lock, and again from where it is counted.
+    outcome.time("busy", 20);
+    outcome.time("synchronization", 10);
+    outcome.time("wall", 20);
 }
 
 /// A program with up to four windows, of which each thread that is given says where they begin and are counted from.

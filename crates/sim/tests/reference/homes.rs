@@ -58,19 +58,37 @@ impl Model<'_> {
         self.moments.interest != Interest::NONE
     }
 
-    /// What a write to a page with copies takes before it is carried out.
+    /// What a touch of a closed page takes, and a write to a page with copies, before it is carried out.
     pub fn before(&mut self, piece: Seen, clock: u64) -> u64 {
-        if !self.acts() || !piece.write || self.pages.copies(piece.page) < 2 {
+        if !self.acts() {
             return 0;
         }
-        let written = Touched {
+        let touched = Touched {
             page: piece.page,
             index: self.moments.index(piece.page),
             thread: piece.thread,
             cpu: piece.cpu as u32,
-            write: true,
+            write: piece.write,
         };
-        let mut took = self.observe(piece.cpu, &Observation::ReplicaWritten(written), clock);
+        let mut took = 0;
+        if self.pages.is_closed(piece.page, piece.cpu as u32) {
+            let own = self.moments.interest.touch_fault_ns;
+            took += self.charge(
+                piece.cpu,
+                if own > 0 {
+                    own as f64
+                } else {
+                    sim::VERGHESE96.touch_fault_ns
+                },
+            );
+            if self.moments.interest.touches {
+                took += self.observe(piece.cpu, &Observation::Touched(touched), clock + took);
+            }
+        }
+        if !piece.write || self.pages.copies(piece.page) < 2 {
+            return took;
+        }
+        took += self.observe(piece.cpu, &Observation::ReplicaWritten(touched), clock + took);
         if self.pages.copies(piece.page) > 1 {
             let node = self.pages.node_of_cpu(piece.cpu as u32);
             self.collapse(piece.page, Some(node));
@@ -135,6 +153,14 @@ impl Model<'_> {
                     self.collapse(page, node.map(u64::from));
                     costs.collapse_ns
                 }),
+                Action::Close { page, cpus } => {
+                    self.pages.close(page, cpus);
+                    None
+                }
+                Action::Open { page, cpus } => {
+                    self.pages.open(page, cpus);
+                    None
+                }
                 other => panic!("the model does not know of {other:?}"),
             };
             took += ns.map_or(0, |ns| self.charge(cpu, ns));

@@ -1,6 +1,9 @@
 //! The nodes' memory: who is served locally, and how long a busy node makes a request wait.
 
+use std::sync::Arc;
+
 use machine::Machine;
+use policy::Prices;
 
 use super::hierarchy::{Piece, Wait};
 use super::software_prefetch::From;
@@ -35,23 +38,42 @@ pub struct Memory {
     pub reached: bool,
 }
 
+/// What a miss takes of the cpus of a node, by the node that serves it.
+fn latencies(machine: &Machine) -> Vec<Vec<u64>> {
+    let memory = &machine.memory;
+    let nodes = memory.nodes as usize;
+    let elsewhere = |from: usize, to: usize| {
+        let distances = (0..nodes).flat_map(|a| (0..nodes).filter(move |b| a != *b).map(move |b| (a, b)));
+        let nearest = distances.map(|(a, b)| memory.distances[a][b]).min();
+        let scale = nearest.map_or(1.0, |nearest| {
+            f64::from(memory.distances[from][to]) / f64::from(nearest)
+        });
+        memory.remote_ns * scale
+    };
+    let latency = |from: usize, to: usize| match (from == to, memory.distances.is_empty()) {
+        (true, _) => super::units(memory.local_ns),
+        (false, true) => super::units(memory.remote_ns),
+        (false, false) => super::units(elsewhere(from, to)),
+    };
+    (0..nodes)
+        .map(|from| (0..nodes).map(|to| latency(from, to)).collect())
+        .collect()
+}
+
+/// What policies may know of what things take.
+pub fn prices(machine: &Machine) -> Arc<Prices> {
+    let ns = |units: u64| units as f64 / (1 << 20) as f64;
+    Arc::new(Prices {
+        cost: sim::VERGHESE96,
+        nodes: machine.memory.nodes,
+        latency_ns: latencies(machine).into_iter().flatten().map(ns).collect(),
+    })
+}
+
 impl Memory {
     pub fn new(machine: &Machine) -> Memory {
         let memory = &machine.memory;
         let nodes = memory.nodes as usize;
-        let elsewhere = |from: usize, to: usize| {
-            let distances = (0..nodes).flat_map(|a| (0..nodes).filter(move |b| a != *b).map(move |b| (a, b)));
-            let nearest = distances.map(|(a, b)| memory.distances[a][b]).min();
-            let scale = nearest.map_or(1.0, |nearest| {
-                f64::from(memory.distances[from][to]) / f64::from(nearest)
-            });
-            memory.remote_ns * scale
-        };
-        let latency = |from: usize, to: usize| match (from == to, memory.distances.is_empty()) {
-            (true, _) => super::units(memory.local_ns),
-            (false, true) => super::units(memory.remote_ns),
-            (false, false) => super::units(elsewhere(from, to)),
-        };
         let block = machine.caches.iter().map(|cache| cache.line_bytes).max().unwrap_or(1);
         let frames = match memory.frames_per_node {
             0 => 1 << 24,
@@ -61,9 +83,7 @@ impl Memory {
             cpus: machine.cpus.into(),
             nodes: memory.nodes.into(),
             local: super::units(memory.local_ns),
-            latencies: (0..nodes)
-                .map(|from| (0..nodes).map(|to| latency(from, to)).collect())
-                .collect(),
+            latencies: latencies(machine),
             dirty_remote: super::units(memory.dirty_remote_ns),
             transfer: match memory.bandwidth_gbps {
                 0.0 => 0,

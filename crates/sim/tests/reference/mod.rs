@@ -172,6 +172,7 @@ pub fn simulate(
         policy.take_hints(&colors);
         (colors, reported)
     });
+    policy.take_prices(&memory::prices(machine));
     let innermost = machine.caches.iter().filter(|cache| cache.level == 1);
     let mut model = Model {
         moments: Moments::new(policy.interest(), machine.cpus),
@@ -229,10 +230,17 @@ pub fn simulate(
             if passes(&mut model, &mut schedule, &mut windows, cpu, item, false) {
                 break;
             }
-            windows.passes(&mut model, &mut schedule, cpu, item, false);
+            windows.passes(&mut model, &mut schedule, cpu, item);
         }
     } else {
-        while let Some((cpu, thread, item)) = schedule.next() {
+        loop {
+            if schedule.nobody_runs() && windows.give_up(&mut model, &mut schedule) {
+                continue;
+            }
+            let Some((cpu, thread, item)) = schedule.next() else {
+                break;
+            };
+            let mut place = None;
             if let Some(item) = &item {
                 schedule.cpus[cpu].clock += model.carry_out(cpu, thread, item, schedule.cpus[cpu].clock)?;
                 if let Item::Event(event) = item {
@@ -243,9 +251,12 @@ pub fn simulate(
                 if passes(&mut model, &mut schedule, &mut windows, cpu, item, true) {
                     break;
                 }
-                windows.passes(&mut model, &mut schedule, cpu, item, true);
+                place = windows.comes(&mut model, &mut schedule, cpu, thread, item);
             }
-            schedule.after(cpu, thread, item.as_ref());
+            schedule.after(cpu, thread, item.as_ref(), place);
+            if item.is_none() {
+                windows.meet(&mut model, &mut schedule, cpu, None);
+            }
         }
     }
     if windows.counts {
@@ -405,7 +416,7 @@ impl Model<'_> {
             refill = units(self.machine.tlb.as_ref().map_or(0.0, |tlb| tlb.refill_ns));
         }
         let writes = matches!(op, Op::Write | Op::Modify);
-        let now = clock >> 20;
+        let now = (clock + refill) >> 20;
         self.pages.translate(space, address, thread, cpu as u32, writes, now)?;
         let number = address / self.machine.page_bytes;
         let seen = Seen {

@@ -19,6 +19,8 @@ pub struct Pages {
     table: HashMap<Page, u64>,
     /// The frames of other copies.
     replicas: HashMap<Page, Vec<u64>>,
+    /// Bit c: the page is closed to cpu c.
+    closed: HashMap<Page, u128>,
     /// Nodes that have become short of frames; the policy has yet to hear of it.
     pub pressed: Vec<u64>,
     most_used: usize,
@@ -43,6 +45,7 @@ impl Pages {
             used: HashSet::new(),
             table: HashMap::new(),
             replicas: HashMap::new(),
+            closed: HashMap::new(),
             pressed: Vec::new(),
             most_used: 0,
             policy,
@@ -141,8 +144,23 @@ impl Pages {
     /// The physical address, if the page has a frame.
     pub fn find(&self, space: u32, address: u64, cpu: u32) -> Option<u64> {
         let number = address / self.page_bytes;
+        if self.is_closed(Page { space, number }, cpu) {
+            return None;
+        }
         let frame = self.nearest(Page { space, number }, self.node_of_cpu(cpu))?;
         Some(frame * self.page_bytes + address % self.page_bytes)
+    }
+
+    pub fn is_closed(&self, page: Page, cpu: u32) -> bool {
+        self.closed.get(&page).is_some_and(|cpus| cpus >> cpu & 1 == 1)
+    }
+
+    pub fn close(&mut self, page: Page, cpus: u128) {
+        *self.closed.entry(page).or_default() |= cpus;
+    }
+
+    pub fn open(&mut self, page: Page, cpus: u128) {
+        *self.closed.entry(page).or_default() &= !cpus;
     }
 
     fn place(&mut self, touch: &Touch, now_ns: u64) -> Result<u64, OutOfFrames> {

@@ -10,10 +10,16 @@ use super::program::{Item, Program};
 #[derive(Clone, Debug, PartialEq)]
 enum Hold {
     Spawn,
-    Barrier { object: u64 },
-    Lock { object: u64 },
+    Barrier {
+        object: u64,
+    },
+    Lock {
+        object: u64,
+    },
     Ticket(u64),
     Child(u32),
+    /// Where a window begins or is counted from.
+    Place(u64),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -156,7 +162,9 @@ impl Schedule {
     }
 
     /// An item was carried out and its time added to the cpu's clock: what it holds or sets free, and who is next here.
-    pub fn after(&mut self, cpu: usize, thread: u32, item: Option<&Item>) {
+    ///
+    /// `place`: where a window holds it.
+    pub fn after(&mut self, cpu: usize, thread: u32, item: Option<&Item>, place: Option<u64>) {
         let now = self.cpus[cpu].clock;
         let hold = match item {
             None => {
@@ -167,7 +175,7 @@ impl Schedule {
                 return;
             }
             Some(Item::Ref { .. }) => None,
-            Some(Item::Event(event)) => self.event(thread, event, now),
+            Some(Item::Event(event)) => self.event(thread, event, now).or(place.map(Hold::Place)),
         };
         let cpu = &mut self.cpus[cpu];
         if let Some(hold) = hold {
@@ -315,6 +323,29 @@ impl Schedule {
         }
     }
 
+    /// Whether a thread has started, and not ended.
+    pub fn lives(&self, thread: u32) -> bool {
+        !matches!(self.states[thread as usize], State::Ended | State::Held(Hold::Spawn))
+    }
+
+    pub fn nobody_runs(&self) -> bool {
+        self.cpus.iter().all(|cpu| cpu.ready.is_empty())
+    }
+
+    /// Where threads wait at windows.
+    pub fn places(&self) -> Vec<u64> {
+        let places = self.states.iter().filter_map(|state| match state {
+            State::Held(Hold::Place(place)) => Some(*place),
+            _ => None,
+        });
+        places.collect()
+    }
+
+    /// Those that wait there go on.
+    pub fn leave(&mut self, place: u64, now: u64) {
+        self.release(now, |hold| *hold == Hold::Place(place));
+    }
+
     /// All threads with such a hold become ready, the lowest number first.
     fn release(&mut self, now: u64, met: impl Fn(&Hold) -> bool) {
         for thread in 0..self.states.len() {
@@ -353,7 +384,7 @@ impl Schedule {
                         (lock.holder, lock.depth) = (thread, 1);
                     }
                 }
-                Hold::Spawn | Hold::Ticket(_) | Hold::Child(_) => {}
+                Hold::Spawn | Hold::Ticket(_) | Hold::Child(_) | Hold::Place(_) => {}
             }
         }
         self.ready(thread, now);

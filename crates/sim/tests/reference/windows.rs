@@ -14,6 +14,18 @@ pub struct Windows {
     pub counts: bool,
     window: Option<u32>,
     pub ended: Vec<Counted>,
+    /// The last place that each thread came to, and the last that had its effect; 0: none.
+    come: Vec<u64>,
+    met: u64,
+}
+
+/// Places in their order: where a window begins and where it is counted from, by turns.
+fn place(item: &Item) -> Option<u64> {
+    match item {
+        Item::Event(Event::Window { index }) => Some(2 * u64::from(*index) + 1),
+        Item::Event(Event::Counted { index }) => Some(2 * u64::from(*index) + 2),
+        _ => None,
+    }
 }
 
 impl Windows {
@@ -25,22 +37,77 @@ impl Windows {
             counts: !warmed,
             window: None,
             ended: Vec::new(),
+            come: vec![0; program.spaces.len()],
+            met: 0,
         }
     }
 
-    /// A thread has carried out an item. `waits`: cpus without a thread to run wait for one.
-    pub fn passes(&mut self, model: &mut Model, schedule: &mut Schedule, cpu: usize, item: &Item, waits: bool) {
-        let (Item::Event(Event::Window { index } | Event::Counted { index }), true) = (item, self.warmed) else {
-            return;
+    /// In recorded order, a thread has carried out an item.
+    pub fn passes(&mut self, model: &mut Model, schedule: &mut Schedule, cpu: usize, item: &Item) {
+        if let (Some(place), true) = (place(item), self.warmed) {
+            self.take_effect(model, schedule, cpu, place, false);
+        }
+    }
+
+    /// By the clocks, a thread has carried out an item: the place where it is held now.
+    pub fn comes(
+        &mut self,
+        model: &mut Model,
+        schedule: &mut Schedule,
+        cpu: usize,
+        thread: u32,
+        item: &Item,
+    ) -> Option<u64> {
+        let place = place(item).filter(|_| self.warmed)?;
+        let come = &mut self.come[thread as usize];
+        *come = place.max(*come);
+        self.meet(model, schedule, cpu, Some(place));
+        (place > self.met).then_some(place)
+    }
+
+    /// Places that somebody waits at, or came to right now, and that all living threads have come to.
+    pub fn meet(&mut self, model: &mut Model, schedule: &mut Schedule, cpu: usize, came: Option<u64>) {
+        loop {
+            let mut waited = schedule.places();
+            waited.extend(came);
+            waited.retain(|place| *place > self.met);
+            let Some(first) = waited.into_iter().min() else { return };
+            let behind = |(thread, come): (usize, &u64)| *come < first && schedule.lives(thread as u32);
+            if self.come.iter().enumerate().any(behind) {
+                return;
+            }
+            self.go_on_from(model, schedule, cpu, first);
+        }
+    }
+
+    /// Nobody can run: who waits at the first place goes on. False where nobody waits at one.
+    pub fn give_up(&mut self, model: &mut Model, schedule: &mut Schedule) -> bool {
+        let Some(first) = schedule.places().into_iter().min() else {
+            return false;
         };
-        if self.window >= Some(*index) {
+        let cpus = 0..schedule.cpus.len();
+        let last = cpus.max_by_key(|&cpu| schedule.cpus[cpu].clock).unwrap_or(0);
+        self.go_on_from(model, schedule, last, first);
+        true
+    }
+
+    fn go_on_from(&mut self, model: &mut Model, schedule: &mut Schedule, cpu: usize, place: u64) {
+        self.met = place;
+        self.take_effect(model, schedule, cpu, place, true);
+        schedule.leave(place, schedule.cpus[cpu].clock);
+    }
+
+    /// `waits`: cpus without a thread to run wait for one.
+    fn take_effect(&mut self, model: &mut Model, schedule: &mut Schedule, cpu: usize, place: u64, waits: bool) {
+        let (index, counted) = (((place - 1) / 2) as u32, place.is_multiple_of(2));
+        if self.window >= Some(index) {
             return;
         }
         if self.counts {
             self.end(model, schedule, waits);
         }
-        if matches!(item, Item::Event(Event::Counted { .. })) {
-            (self.counts, self.window) = (true, Some(*index));
+        if counted {
+            (self.counts, self.window) = (true, Some(index));
             schedule.count_anew(schedule.cpus[cpu].clock, waits);
             model.count_anew();
         }

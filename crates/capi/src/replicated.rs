@@ -1,0 +1,334 @@
+//! Replicated data as objects: contents that are read on all memory nodes and rarely written, with a copy on each node
+//! (Verghese96, sections 3 and 8.1). The safe library is `replicas`.
+//!
+//! Entering a region is what a program does for each of its pieces of work, so handles are pointers here and nothing is
+//! looked up: the callers' contracts say what that asks of them.
+#![allow(non_camel_case_types, reason = "these are C's names")]
+
+use std::ffi::{c_char, c_void};
+use std::ptr;
+
+use replicas::{Error, Mode, Reader, Replicated, State};
+
+use crate::error::domicile_error::{
+    DOMICILE_IN_USE, DOMICILE_INVALID, DOMICILE_NULL, DOMICILE_OK, DOMICILE_OUT_OF_MEMORY, DOMICILE_REFUSED,
+    DOMICILE_UNAVAILABLE, DOMICILE_UNKNOWN_HANDLE,
+};
+use crate::error::{Failure, domicile_error};
+use crate::sized::{Destination, Structure};
+use crate::slots::{answer, code, make, say, words};
+
+/// Bytes that are read on all memory nodes and rarely written, with a copy on each node.
+pub struct domicile_replicated(Replicated<u8>);
+
+/// One thread's way to replicated data.
+pub struct domicile_replicated_reader(Reader<u8>);
+
+/// How the threads of a program find a copy. Linux keeps no copies by itself, so nothing here is
+/// transparent: a program asks for a copy by entering a region.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum domicile_replicated_mode {
+    /// One copy for all nodes, because there can be no other or after a collapse;
+    /// domicile_replicated_means() says why.
+    DOMICILE_REPLICATED_ONE = 1,
+    /// A copy on each node that has cpus, as far as nodes had memory.
+    DOMICILE_REPLICATED_NODES = 2,
+}
+
+/// How replicated data stands. Set size before the call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct domicile_replicated_state {
+    /// sizeof(domicile_replicated_state), which tells the library what the program was compiled with.
+    pub size: usize,
+    /// A domicile_replicated_mode.
+    pub mode: u32,
+    /// How many copies there are, at least 1.
+    pub copies: u32,
+    /// How many nodes with cpus have none; their threads read the nearest one.
+    pub without: u32,
+    /// Not 0: each entry takes a full memory barrier, some 5 ns, since membarrier(2) does not work
+    /// here.
+    pub readers_pay: u32,
+    /// Bytes of contents, once.
+    pub bytes: u64,
+    /// Bytes of memory of all copies: whole pages. While contents are written there are the old and
+    /// the new copies.
+    pub memory: u64,
+    /// Of these, what one copy would not take: what the replicas cost.
+    pub extra: u64,
+    /// How often contents were written.
+    pub writes: u64,
+}
+
+// SAFETY: it is `repr(C)`, its size comes first, and the rest is numbers.
+unsafe impl Structure for domicile_replicated_state {
+    const NAME: &'static str = "domicile_replicated_state";
+}
+
+impl From<State> for domicile_replicated_state {
+    fn from(state: State) -> Self {
+        domicile_replicated_state {
+            size: size_of::<Self>(),
+            mode: match state.mode {
+                Mode::OneCopy => domicile_replicated_mode::DOMICILE_REPLICATED_ONE,
+                Mode::CopyOnEachNode => domicile_replicated_mode::DOMICILE_REPLICATED_NODES,
+            } as u32,
+            copies: state.copies.len() as u32,
+            without: state.without.len() as u32,
+            readers_pay: u32::from(state.readers_pay),
+            bytes: state.bytes,
+            memory: state.memory(),
+            extra: state.extra(),
+            writes: state.writes,
+        }
+    }
+}
+
+fn failure(error: Error) -> Failure {
+    let code = match &error {
+        Error::Empty | Error::Length { .. } | Error::Beyond { .. } => DOMICILE_INVALID,
+        Error::Inside => DOMICILE_IN_USE,
+        Error::Forked => DOMICILE_UNKNOWN_HANDLE,
+        Error::Memory { .. } => DOMICILE_OUT_OF_MEMORY,
+        Error::NoBarrier(_) => DOMICILE_UNAVAILABLE,
+        _ => DOMICILE_REFUSED,
+    };
+    Failure::saying(code, error.to_string())
+}
+
+/// What a pointer of C's points to.
+///
+/// # Safety
+/// `at` is null, or there are so many bytes, which nobody writes while they are used.
+unsafe fn bytes_at<'a>(at: *const c_void, bytes: usize) -> Result<&'a [u8], Failure> {
+    if bytes == 0 {
+        return Ok(&[]);
+    }
+    if at.is_null() || isize::try_from(bytes).is_err() {
+        let text = c"contents is NULL, or bytes is more than there can be";
+        return Err(Failure::new(DOMICILE_NULL, text));
+    }
+    // SAFETY: the caller's promise.
+    Ok(unsafe { std::slice::from_raw_parts(at.cast(), bytes) })
+}
+
+/// Does something with replicated data.
+///
+/// # Safety
+/// `replicated` is null or alive.
+unsafe fn with(
+    replicated: *const domicile_replicated,
+    work: impl FnOnce(&Replicated<u8>) -> Result<(), Failure>,
+) -> domicile_error {
+    code(answer(|| {
+        // SAFETY: the caller's promise.
+        let known = unsafe { replicated.as_ref() };
+        let missing = || Failure::new(DOMICILE_NULL, c"the domicile_replicated is NULL");
+        work(&known.ok_or_else(missing)?.0)
+    }))
+}
+
+/// Why the caller's last call for replicated data that failed did, in words for people; empty where
+/// none has. It lives until the next one of the same thread fails, or one for slots.
+#[unsafe(no_mangle)]
+pub extern "C" fn domicile_replicated_message() -> *const c_char {
+    words()
+}
+
+/// Makes replicated data of so many bytes with these contents, which are copied, with a copy on each
+/// memory node that has cpus. Their number never changes. Each copy begins with a page.
+///
+/// A node that cannot have a copy goes without, and a machine with one node has one copy:
+/// domicile_replicated_ask() and domicile_replicated_means() tell. Where the call fails (0 bytes, no
+/// memory), *replicated is NULL.
+///
+/// # Safety
+/// `contents` is null or points to `bytes` bytes; `replicated` is null or points to a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_replicated_create(
+    contents: *const c_void,
+    bytes: usize,
+    replicated: *mut *mut domicile_replicated,
+) -> domicile_error {
+    let work = || {
+        // SAFETY: the caller's promise.
+        let contents = unsafe { bytes_at(contents, bytes) }?;
+        let made = Replicated::new(contents).map_err(failure)?;
+        Ok(Box::into_raw(Box::new(domicile_replicated(made))))
+    };
+    // SAFETY: the caller's promise.
+    unsafe { make(replicated, work) }
+}
+
+/// Ends replicated data. Its copies stay until its last reader is destroyed, too. NULL is allowed.
+///
+/// # Safety
+/// `replicated` is null or was made by `domicile_replicated_create` and not yet destroyed, and nobody
+/// else uses it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_replicated_destroy(replicated: *mut domicile_replicated) -> domicile_error {
+    code(answer(|| {
+        if !replicated.is_null() {
+            // SAFETY: it came from a box, and the caller gives it up.
+            drop(unsafe { Box::from_raw(replicated) });
+        }
+        Ok(())
+    }))
+}
+
+/// Makes a reader for the calling thread. No other thread may use it, and the thread destroys it
+/// before it ends.
+///
+/// # Safety
+/// `replicated` is null or alive; `reader` is null or points to a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_replicated_reader_create(
+    replicated: *const domicile_replicated,
+    reader: *mut *mut domicile_replicated_reader,
+) -> domicile_error {
+    let work = || {
+        // SAFETY: the caller's promise.
+        let known = unsafe { replicated.as_ref() };
+        let missing = || Failure::new(DOMICILE_NULL, c"the domicile_replicated is NULL");
+        let made = known.ok_or_else(missing)?.0.reader();
+        Ok(Box::into_raw(Box::new(domicile_replicated_reader(made))))
+    };
+    // SAFETY: the caller's promise.
+    unsafe { make(reader, work) }
+}
+
+/// Ends a reader; it leaves the region that it is in. NULL is allowed.
+///
+/// # Safety
+/// `reader` is null or was made by the calling thread and not yet destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_replicated_reader_destroy(reader: *mut domicile_replicated_reader) -> domicile_error {
+    code(answer(|| {
+        if !reader.is_null() {
+            // SAFETY: it came from a box, and the caller gives it up.
+            drop(unsafe { Box::from_raw(reader) });
+        }
+        Ok(())
+    }))
+}
+
+/// Enters a region: gives the copy of the node that the thread is on, as many bytes as were given to
+/// domicile_replicated_create(), to be read only, until domicile_replicated_leave(). Who writes to
+/// it is ended by SIGSEGV.
+///
+/// Writers wait for it: keep regions short. A thread that moves to another node meanwhile gets that
+/// node's copy with its next region. NULL where the reader is NULL or inside a region already.
+///
+/// # Safety
+/// `reader` is null or was made by the calling thread and not yet destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_replicated_enter(reader: *mut domicile_replicated_reader) -> *const c_void {
+    // SAFETY: the caller's promise.
+    match unsafe { reader.as_mut() } {
+        Some(reader) if !reader.0.is_inside() => reader.0.enter_unguarded().as_ptr().cast_const().cast(),
+        _ => ptr::null(),
+    }
+}
+
+/// Leaves the region, if the reader is in one: what domicile_replicated_enter() gave is not to be
+/// read any more. NULL is allowed.
+///
+/// # Safety
+/// `reader` is null or was made by the calling thread and not yet destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_replicated_leave(reader: *mut domicile_replicated_reader) {
+    // SAFETY: the caller's promise.
+    if let Some(reader) = unsafe { reader.as_mut() } {
+        reader.0.leave();
+    }
+}
+
+/// Puts other contents in the place of bytes offset to offset + bytes, in all copies.
+///
+/// When it returns, nobody reads the old contents any more, on any node; nobody has seen a part of
+/// the write. It waits for all threads that are inside a region, and for other writers. Twice the
+/// memory is in use meanwhile. Nothing was changed where it fails with DOMICILE_INVALID (beyond the
+/// end), DOMICILE_IN_USE (the calling thread is inside a region of this data and would wait for
+/// itself), DOMICILE_OUT_OF_MEMORY, DOMICILE_UNKNOWN_HANDLE (this process was forked; it makes data
+/// of its own) or DOMICILE_UNAVAILABLE (the kernel refuses membarrier(2)). DOMICILE_REFUSED: the new
+/// contents are in place, but threads inside a region may still read the old ones.
+///
+/// # Safety
+/// `replicated` is null or alive; `contents` is null or points to `bytes` bytes that nobody writes
+/// meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_replicated_write(
+    replicated: *mut domicile_replicated,
+    offset: usize,
+    contents: *const c_void,
+    bytes: usize,
+) -> domicile_error {
+    let work = |data: &Replicated<u8>| {
+        // SAFETY: the caller's promise.
+        let contents = unsafe { bytes_at(contents, bytes) }?;
+        data.write(offset, contents).map_err(failure)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with(replicated, work) }
+}
+
+/// Frees all copies but one, that of the caller's node: what replicas cost is had back. It waits and
+/// fails as domicile_replicated_write() does.
+///
+/// # Safety
+/// `replicated` is null or alive.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_replicated_collapse(replicated: *mut domicile_replicated) -> domicile_error {
+    // SAFETY: the caller's promise.
+    unsafe { with(replicated, |data| data.collapse().map_err(failure)) }
+}
+
+/// Makes a copy on each node with cpus that has none, as far as nodes have memory now. It waits and
+/// fails as domicile_replicated_write() does.
+///
+/// # Safety
+/// `replicated` is null or alive.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_replicated_replicate(replicated: *mut domicile_replicated) -> domicile_error {
+    // SAFETY: the caller's promise.
+    unsafe { with(replicated, |data| data.replicate().map_err(failure)) }
+}
+
+/// How replicated data stands: which mode, how many copies, what they cost.
+///
+/// # Safety
+/// `replicated` is null or alive; `state` is null or points to as many bytes as it says in `size`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_replicated_ask(
+    replicated: *const domicile_replicated,
+    state: *mut domicile_replicated_state,
+) -> domicile_error {
+    let work = |data: &Replicated<u8>| {
+        // SAFETY: the caller's promise.
+        let destination = unsafe { Destination::wanted(state) }?;
+        destination.fill(&data.state().into());
+        Ok(())
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with(replicated, work) }
+}
+
+/// The same in words for people: which nodes have a copy, and why others have none. They live as
+/// those of domicile_replicated_message(), and take their place.
+///
+/// # Safety
+/// `replicated` is null or alive.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_replicated_means(replicated: *const domicile_replicated) -> *const c_char {
+    let work = |data: &Replicated<u8>| {
+        say(data.state().to_string());
+        Ok(())
+    };
+    // SAFETY: the caller's promise.
+    match unsafe { with(replicated, work) } {
+        DOMICILE_OK => words(),
+        _ => c"there is no such replicated data".as_ptr(),
+    }
+}

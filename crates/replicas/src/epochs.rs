@@ -1,0 +1,233 @@
+//! Contents that readers find without a lock and writers exchange: who reads which, and when the old ones may go.
+//!
+//! Each reader has a slot: 0 while it is outside, and another number for each region that it is in. It stores the number,
+//! passes a barrier, and loads the pointer to the contents. A writer exchanges the pointer, passes a barrier, and looks at
+//! the slots. So either the reader finds the new contents, or the writer finds the reader inside, and waits until its
+//! slot holds something else. What a reader found stays until it has left.
+//!
+//! This is the step of Verghese96, figure 8.1, in which all processors drop their mappings of a page before it changes:
+//! here readers drop theirs when they leave.
+
+use std::io;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::sync::{Arc, AtomicPtr, AtomicU64, Barriers, Mutex, ThreadNumber, this_thread, wait};
+
+/// Where writers find a reader. It has cache lines to itself: another's would make each entry a miss.
+#[repr(align(128))]
+struct Slot {
+    /// Which region of this reader's it is in, counted from 1, or [`OUTSIDE`].
+    region: AtomicU64,
+    thread: ThreadNumber,
+}
+
+const OUTSIDE: u64 = 0;
+
+impl Slot {
+    fn is_inside(&self) -> bool {
+        self.region.load(Relaxed) != OUTSIDE
+    }
+}
+
+/// Contents that can be exchanged while they are read.
+pub(crate) struct Switch<V> {
+    /// From a box; never null.
+    current: AtomicPtr<V>,
+    barriers: Barriers,
+    readers: Mutex<Vec<Arc<Slot>>>,
+    /// One writer at a time. What it holds may still be read: the system failed when it was to be waited for.
+    writer: Mutex<Vec<Box<V>>>,
+}
+
+// SAFETY: contents go from the thread that made them to those that read them, and to the one that drops them.
+unsafe impl<V: Send + Sync> Send for Switch<V> {}
+// SAFETY: as above.
+unsafe impl<V: Send + Sync> Sync for Switch<V> {}
+
+/// Why contents were not exchanged, or not for certain.
+#[derive(Debug)]
+pub(crate) enum Unchanged<E> {
+    /// The writing thread is itself inside a region: it would wait for itself. Nothing was changed.
+    Inside,
+    /// There are no new contents. Nothing was changed.
+    NotMade(E),
+    /// The system refuses barriers. Nothing was changed.
+    NoBarrier(io::Error),
+    /// The new contents are in place, but some readers may go on reading the old ones, which therefore stay.
+    Unconfirmed(io::Error),
+}
+
+impl<V> Switch<V> {
+    pub fn new(first: V) -> Switch<V> {
+        Switch {
+            current: AtomicPtr::new(Box::into_raw(Box::new(first))),
+            barriers: Barriers::of_this_system(),
+            readers: Mutex::new(Vec::new()),
+            writer: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Whether entering a region takes a full barrier of its own.
+    pub fn readers_pay(&self) -> bool {
+        self.barriers == Barriers::Everybody
+    }
+
+    /// Has a look at the contents, as the only writer meanwhile.
+    pub fn look<R>(&self, look: impl FnOnce(&V) -> R) -> R {
+        let _alone = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: only writers free contents, and the only one is the caller.
+        look(unsafe { &*self.current.load(Acquire) })
+    }
+
+    /// Makes new contents of the present ones, puts them in their place, and waits until nobody reads the old ones, which
+    /// end then.
+    ///
+    /// Post: who enters a region after this returned finds the new contents or later ones; who was inside has left.
+    pub fn replace<E>(&self, make: impl FnOnce(&V) -> Result<V, E>) -> Result<(), Unchanged<E>> {
+        let mut held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        // Where barriers have been forbidden since, nothing has been done yet.
+        self.barriers.writer().map_err(Unchanged::NoBarrier)?;
+        // SAFETY: as in `look`.
+        let new = make(unsafe { &*self.current.load(Acquire) }).map_err(Unchanged::NotMade)?;
+        // After `make`, which is the caller's and may have entered one.
+        if self.is_inside() {
+            return Err(Unchanged::Inside);
+        }
+        let old = self.current.swap(Box::into_raw(Box::new(new)), Release);
+        // SAFETY: the pointer is from a box, and now nobody can find it any more; those that did are waited for before
+        // the box is dropped.
+        let old = unsafe { Box::from_raw(old) };
+        if let Err(error) = self.barriers.writer() {
+            held.push(old);
+            return Err(Unchanged::Unconfirmed(error));
+        }
+        self.wait_for_readers();
+        drop(old);
+        Ok(())
+    }
+
+    /// Whether the calling thread is inside a region.
+    fn is_inside(&self) -> bool {
+        let me = this_thread();
+        let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        readers.iter().any(|slot| slot.thread == me && slot.is_inside())
+    }
+
+    /// Waits until each reader that is inside now has left.
+    fn wait_for_readers(&self) {
+        // Readers come and go meanwhile: those that come find the new contents.
+        let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for slot in readers {
+            let found = slot.region.load(Acquire);
+            let mut turn = 0;
+            while found != OUTSIDE && slot.region.load(Acquire) == found && wait(turn, slot.thread) {
+                turn = turn.saturating_add(1);
+            }
+        }
+    }
+}
+
+impl<V> Drop for Switch<V> {
+    fn drop(&mut self) {
+        // Every reader has the switch: there are none any more.
+        // SAFETY: the pointer is from a box, and nobody else has it.
+        drop(unsafe { Box::from_raw(self.current.load(Acquire)) });
+    }
+}
+
+/// One thread's place among the readers. It stays on its thread, so that a writer knows whether it waits for itself.
+pub(crate) struct Place<V> {
+    slot: Arc<Slot>,
+    /// Entered so far.
+    regions: u64,
+    switch: Arc<Switch<V>>,
+    _here: PhantomData<*const ()>,
+}
+
+impl<V> Place<V> {
+    /// A place for the calling thread.
+    pub fn new(switch: &Arc<Switch<V>>) -> Place<V> {
+        let slot = Arc::new(Slot {
+            region: AtomicU64::new(OUTSIDE),
+            thread: this_thread(),
+        });
+        let mut readers = switch.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        readers.push(slot.clone());
+        Place {
+            slot,
+            regions: 0,
+            switch: switch.clone(),
+            _here: PhantomData,
+        }
+    }
+
+    pub fn is_inside(&self) -> bool {
+        self.slot.is_inside()
+    }
+
+    /// Enters a region: the contents stay until the returned guard goes.
+    #[inline]
+    pub fn enter(&mut self) -> Entered<'_, V> {
+        let contents = self.begin();
+        Entered { contents, place: self }
+    }
+
+    /// Enters a region without a guard. A region that this reader is in already ends.
+    ///
+    /// Post: what the pointer points to stays until [`Place::end`] or the next `begin`.
+    #[inline]
+    pub fn begin(&mut self) -> *const V {
+        self.regions += 1;
+        // Release: a region whose guard was forgotten ends here, after what was read in it.
+        self.slot.region.store(self.regions, Release);
+        self.switch.barriers.reader();
+        self.switch.current.load(Acquire)
+    }
+
+    /// Leaves the region, if there is one.
+    #[inline]
+    pub fn end(&mut self) {
+        self.leave();
+    }
+
+    #[inline]
+    fn leave(&self) {
+        self.slot.region.store(OUTSIDE, Release);
+    }
+}
+
+impl<V> Drop for Place<V> {
+    fn drop(&mut self) {
+        self.leave();
+        let mut readers = self.switch.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        readers.retain(|slot| !Arc::ptr_eq(slot, &self.slot));
+    }
+}
+
+/// A reader inside a region.
+pub(crate) struct Entered<'a, V> {
+    /// No reference: the contents may end while the guard is being dropped, as soon as the region is left.
+    contents: *const V,
+    place: &'a Place<V>,
+}
+
+impl<V> Deref for Entered<'_, V> {
+    type Target = V;
+
+    #[inline]
+    fn deref(&self) -> &V {
+        // SAFETY: what was found in the region stays until it is left. That is when this guard goes: it borrows the place,
+        // so that no other region begins there meanwhile.
+        unsafe { &*self.contents }
+    }
+}
+
+impl<V> Drop for Entered<'_, V> {
+    #[inline]
+    fn drop(&mut self) {
+        self.place.leave();
+    }
+}

@@ -1,0 +1,315 @@
+//! What the processes tell each other: words at the beginning of the shared pages.
+//!
+//! All accesses are sequentially consistent: a process that attaches takes its slot and then looks at the epoch, a writer
+//! changes the epoch and then looks at the slots, and one of them must see the other.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use sys::memory::PAGE;
+use sys::shared_pages::{SharedPages, SharedWords};
+use sys::{Root, mappings, tasks};
+
+use crate::Error;
+
+/// Bytes of control; copies begin behind them.
+pub const BYTES: usize = 2 * PAGE;
+/// Copies that there can be, the master among them.
+pub const COPIES: usize = 64;
+/// Processes that can be attached at once.
+pub const PROCESSES: usize = 256;
+
+const MAGIC: u32 = 0x646d_7231;
+/// The epoch of the beginning. Odd ones are replicated, and 0 is none.
+const FIRST: u32 = 2;
+/// How long a process may take before anybody asks whether it is still there.
+const PATIENCE: Duration = Duration::from_millis(10);
+
+/// Places of words.
+const KIND: usize = 0;
+const EPOCH: usize = 1;
+const LOCK: usize = 2;
+const WRITES: usize = 3;
+const LENGTH: usize = 4;
+const ADDRESS: usize = 6;
+const NAMESPACE: usize = 8;
+const COUNT: usize = 9;
+const NODE_OF: usize = 64;
+const FILLED: usize = NODE_OF + COPIES;
+const SLOTS: usize = 256;
+const OF_SLOT: usize = 4;
+const PID: usize = 0;
+const ACKNOWLEDGED: usize = 1;
+const GENERATION: usize = 2;
+
+/// A copy whose node nobody knows or wished for.
+const ANYWHERE: u32 = u32::MAX;
+
+pub struct Control {
+    words: SharedWords,
+    /// The name of the memory in `/proc/PID/maps`.
+    name: String,
+}
+
+impl Control {
+    pub fn open(pages: &SharedPages, name: String) -> io::Result<Control> {
+        let words = SharedWords::open(pages, BYTES)?;
+        let name = format!("/memfd:{name} (deleted)");
+        Ok(Control { words, name })
+    }
+
+    /// Writes what never changes; nobody else knows the pages yet.
+    pub fn found(&self, length: usize, address: usize, nodes: &[Option<u32>]) -> io::Result<()> {
+        self.set_long(LENGTH, length as u64);
+        self.set_long(ADDRESS, address as u64);
+        self.set(NAMESPACE, namespace()?);
+        self.set(COUNT, nodes.len() as u32);
+        for (copy, node) in nodes.iter().enumerate() {
+            self.set(NODE_OF + copy, node.unwrap_or(ANYWHERE));
+        }
+        self.set(FILLED, 1);
+        self.set(EPOCH, FIRST);
+        self.set(KIND, MAGIC);
+        Ok(())
+    }
+
+    /// Whether this is what another process made, and can be shared with it.
+    pub fn check(&self, bytes: usize) -> Result<(), Error> {
+        let (length, copies) = (self.length(), self.get(COUNT) as usize);
+        let room = length
+            .checked_next_multiple_of(PAGE)
+            .and_then(|copy| copy.checked_mul(copies));
+        let fits = room.and_then(|room| room.checked_add(BYTES)) == Some(bytes);
+        if self.get(KIND) != MAGIC || length == 0 || copies == 0 || copies > COPIES || !fits {
+            return Err(Error::Foreign("it is no replicated data of this version"));
+        }
+        // Processes are asked after by their numbers.
+        let namespace = namespace().map_err(|source| Error::Shared {
+            doing: "/proc/self/ns/pid",
+            source,
+        })?;
+        if namespace != self.get(NAMESPACE) {
+            return Err(Error::Foreign(
+                "it is of another PID namespace, where this process has another number",
+            ));
+        }
+        Ok(())
+    }
+
+    pub fn length(&self) -> usize {
+        self.long(LENGTH) as usize
+    }
+
+    pub fn address(&self) -> usize {
+        self.long(ADDRESS) as usize
+    }
+
+    pub fn writes(&self) -> u64 {
+        self.get(WRITES).into()
+    }
+
+    pub fn count_write(&self) {
+        self.words.word(WRITES).fetch_add(1, SeqCst);
+    }
+
+    /// The node of each copy, the master's first.
+    pub fn nodes(&self) -> Vec<Option<u32>> {
+        let node = |copy| Some(self.get(NODE_OF + copy)).filter(|&node| node != ANYWHERE);
+        (0..self.get(COUNT) as usize).map(node).collect()
+    }
+
+    /// Which copies have memory and hold what the master holds while the epoch is odd.
+    pub fn filled(&self) -> Vec<bool> {
+        (0..self.get(COUNT) as usize)
+            .map(|copy| self.get(FILLED + copy) != 0)
+            .collect()
+    }
+
+    pub fn set_filled(&self, copy: usize, filled: bool) {
+        self.set(FILLED + copy, filled.into());
+    }
+
+    pub fn epoch(&self) -> u32 {
+        self.get(EPOCH)
+    }
+
+    pub fn is_replicated(epoch: u32) -> bool {
+        !epoch.is_multiple_of(2)
+    }
+
+    /// The next epoch, for whoever has the lock. Post: all processes are told.
+    pub fn advance(&self) -> u32 {
+        let next = match self.epoch().wrapping_add(1) {
+            0 => FIRST,
+            next => next,
+        };
+        self.set(EPOCH, next);
+        self.words.wake(EPOCH);
+        next
+    }
+
+    /// Waits until the epoch is another one, or for less.
+    pub fn wait_for_epoch(&self, known: u32) {
+        self.words.wait(EPOCH, known, Duration::from_secs(1));
+    }
+
+    /// Wakes those who wait for an epoch.
+    pub fn wake(&self) {
+        self.words.wake(EPOCH);
+    }
+
+    /// A slot for this process, which maps the master already.
+    pub fn attach(&self) -> Result<usize, Error> {
+        let me = std::process::id();
+        // This process had one before it became another program (exec).
+        (0..PROCESSES)
+            .filter(|&slot| self.pid(slot) == me)
+            .for_each(|slot| self.clear(slot, me));
+        let free = |slot: &usize| {
+            let pid = self.words.word(place(*slot, PID));
+            pid.compare_exchange(0, me, SeqCst, SeqCst).is_ok()
+        };
+        let take = || (0..PROCESSES).find(free);
+        let slot = take().or_else(|| {
+            let gone = |&slot: &usize| self.is_gone(slot);
+            (0..PROCESSES)
+                .filter(gone)
+                .for_each(|slot| self.clear(slot, self.pid(slot)));
+            take()
+        });
+        let slot = slot.ok_or(Error::Crowded { most: PROCESSES })?;
+        self.words.word(place(slot, GENERATION)).fetch_add(1, SeqCst);
+        Ok(slot)
+    }
+
+    /// Gives up a slot. Pre: the process maps none of the copies any more.
+    pub fn detach(&self, slot: usize) {
+        self.clear(slot, std::process::id());
+    }
+
+    /// Says that this process maps what goes with the epoch.
+    pub fn acknowledge(&self, slot: usize, epoch: u32) {
+        self.set(place(slot, ACKNOWLEDGED), epoch);
+        self.words.wake(place(slot, ACKNOWLEDGED));
+    }
+
+    /// Waits until every process that is attached and alive has acknowledged the epoch.
+    pub fn wait_for_all(&self, epoch: u32) {
+        for slot in 0..PROCESSES {
+            let mut waited = false;
+            loop {
+                let (pid, known) = (self.pid(slot), self.get(place(slot, ACKNOWLEDGED)));
+                if pid == 0 || known == epoch {
+                    break;
+                }
+                if waited && self.is_gone(slot) {
+                    self.clear(slot, pid);
+                    continue;
+                }
+                self.words.wait(place(slot, ACKNOWLEDGED), known, PATIENCE);
+                waited = true;
+            }
+        }
+    }
+
+    /// The lock of writers, for the process of this slot. Who died with it has lost it.
+    ///
+    /// Pre: no other thread of this process has it or waits for it.
+    pub fn lock(&self, slot: usize) -> Locked<'_> {
+        let mine = self.key(slot);
+        let lock = self.words.word(LOCK);
+        loop {
+            let Err(holder) = lock.compare_exchange(0, mine, SeqCst, SeqCst) else {
+                return Locked(self, mine);
+            };
+            self.words.wait(LOCK, holder, PATIENCE);
+            let of = (holder & 0x3ff) as usize;
+            let gone = of >= PROCESSES || self.key(of) != holder || self.is_gone(of);
+            if gone && lock.compare_exchange(holder, mine, SeqCst, SeqCst).is_ok() {
+                return Locked(self, mine);
+            }
+        }
+    }
+
+    /// Tells a slot's process from all that have it later.
+    fn key(&self, slot: usize) -> u32 {
+        // Never 0: the highest bit is set.
+        1 << 31 | (self.get(place(slot, GENERATION)) & 0x1f_ffff) << 10 | slot as u32
+    }
+
+    fn pid(&self, slot: usize) -> u32 {
+        self.get(place(slot, PID))
+    }
+
+    /// Whether no thread of the slot's process has our pages mapped at their address: it ended, or became another program.
+    /// Where that may not be known, it is there.
+    fn is_gone(&self, slot: usize) -> bool {
+        let pid = self.pid(slot);
+        if pid == std::process::id() {
+            return false;
+        }
+        if pid == 0 {
+            return true;
+        }
+        let maps = |task: u32| match mappings::all(Some(task)) {
+            Ok(mapped) => mapped.iter().any(|mapping| {
+                let ours = matches!(&mapping.kind, mappings::Kind::File(name) if *name == self.name);
+                ours && mapping.span.contains(self.address())
+            }),
+            Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
+        };
+        if maps(pid) {
+            return false;
+        }
+        // The first thread may have ended before the others.
+        let others = tasks::of(&Root::default(), pid).unwrap_or_default();
+        !others.iter().any(|task| maps(task.number))
+    }
+
+    fn clear(&self, slot: usize, pid: u32) {
+        self.set(place(slot, ACKNOWLEDGED), 0);
+        let _ = self
+            .words
+            .word(place(slot, PID))
+            .compare_exchange(pid, 0, SeqCst, SeqCst);
+        self.words.wake(place(slot, ACKNOWLEDGED));
+    }
+
+    fn get(&self, at: usize) -> u32 {
+        self.words.word(at).load(SeqCst)
+    }
+
+    fn set(&self, at: usize, value: u32) {
+        self.words.word(at).store(value, SeqCst);
+    }
+
+    fn long(&self, at: usize) -> u64 {
+        u64::from(self.get(at)) | u64::from(self.get(at + 1)) << 32
+    }
+
+    fn set_long(&self, at: usize, value: u64) {
+        self.set(at, value as u32);
+        self.set(at + 1, (value >> 32) as u32);
+    }
+}
+
+fn place(slot: usize, word: usize) -> usize {
+    SLOTS + slot * OF_SLOT + word
+}
+
+/// The PID namespace of this process, as a number.
+fn namespace() -> io::Result<u32> {
+    Ok(std::fs::metadata("/proc/self/ns/pid")?.ino() as u32)
+}
+
+/// The lock, held.
+pub struct Locked<'a>(&'a Control, u32);
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.words.word(LOCK).compare_exchange(self.1, 0, SeqCst, SeqCst);
+        self.0.words.wake(LOCK);
+    }
+}

@@ -1,0 +1,195 @@
+//! Replicated data for the threads of one process, by handles.
+
+use std::ops::{Deref, Range};
+use std::ptr::NonNull;
+
+use bytemuck::Pod;
+
+use crate::Error;
+use crate::copies::{Copies, Nodes};
+use crate::epochs::{Entered, Place, Switch, Unchanged};
+use crate::state::State;
+use crate::sync::Arc;
+
+/// Elements that are read on all nodes and rarely written, with a copy on each node.
+///
+/// Any thread may call at any time; writers wait for each other.
+pub struct Replicated<T: Pod> {
+    switch: Arc<Switch<Copies<T>>>,
+    nodes: Nodes,
+    length: usize,
+    process: u32,
+}
+
+impl<T: Pod + Send + Sync> Replicated<T> {
+    /// Data with these contents, with a copy on each node that has cpus and memory for it.
+    ///
+    /// A node that cannot have one goes without: [`State::without`] says why. On a machine with one node there is one copy.
+    ///
+    /// Errors: [`Error::Empty`], [`Error::Memory`].
+    pub fn new(contents: &[T]) -> Result<Replicated<T>, Error> {
+        let nodes = Nodes::of_this_machine();
+        Ok(Replicated {
+            switch: Arc::new(Switch::new(Copies::first(contents, &nodes)?)),
+            length: contents.len(),
+            nodes,
+            process: std::process::id(),
+        })
+    }
+
+    /// How many elements there are; that never changes.
+    #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// A reader for the calling thread, which alone can use it. Copies stay as long as there are readers.
+    pub fn reader(&self) -> Reader<T> {
+        Reader(Place::new(&self.switch))
+    }
+
+    /// Puts other contents in the place of these.
+    ///
+    /// Post: nobody reads the old contents any more, on any node; nobody has seen parts of both.
+    ///
+    /// Errors: [`Error::Length`]; as [`Replicated::update`].
+    pub fn publish(&self, contents: &[T]) -> Result<(), Error> {
+        if contents.len() != self.length {
+            let (given, length) = (contents.len(), self.length);
+            return Err(Error::Length { given, length });
+        }
+        self.update(|old| old.copy_from_slice(contents))
+    }
+
+    /// Writes some of the elements, the first of them to place `first`. Post and errors as of [`Replicated::publish`], and
+    /// [`Error::Beyond`].
+    pub fn write(&self, first: usize, elements: &[T]) -> Result<(), Error> {
+        let range = self.part(first, elements.len())?;
+        self.update(|old| old[range].copy_from_slice(elements))
+    }
+
+    /// Changes the contents: `change` is given the present ones and leaves the new ones. What other writers write
+    /// comes before or after, never between.
+    ///
+    /// It waits for all readers that are inside a region. Twice the memory is in use meanwhile.
+    ///
+    /// Post: as of [`Replicated::publish`].
+    ///
+    /// Errors: [`Error::Inside`], [`Error::Forked`], [`Error::Memory`], [`Error::NoBarrier`]: nothing was changed.
+    /// [`Error::Unconfirmed`].
+    pub fn update(&self, change: impl FnOnce(&mut [T])) -> Result<(), Error> {
+        self.replace(|old| old.changed(&self.nodes, change))
+    }
+
+    /// Frees all copies but one, that of the calling thread's node. It waits for readers, as a write does.
+    ///
+    /// Errors: as of [`Replicated::update`].
+    pub fn collapse(&self) -> Result<(), Error> {
+        self.replace(|old| Ok(old.collapsed(&self.nodes)))
+    }
+
+    /// Makes a copy on each node that has none, as far as nodes have memory now. It waits for readers, as a write does.
+    ///
+    /// Errors: as of [`Replicated::update`].
+    pub fn replicate(&self) -> Result<(), Error> {
+        self.replace(|old| old.replicated(&self.nodes))
+    }
+
+    /// How it stands: which mode, which copies, what they cost, and why a node has none. It waits for writers.
+    pub fn state(&self) -> State {
+        let pay = self.switch.readers_pay();
+        self.switch.look(|copies| copies.state(&self.nodes, pay))
+    }
+
+    fn replace(&self, make: impl FnOnce(&Copies<T>) -> Result<Copies<T>, Error>) -> Result<(), Error> {
+        // The counts of the parent's other threads stand still here: some of them inside for ever.
+        if self.process != std::process::id() {
+            return Err(Error::Forked);
+        }
+        self.switch.replace(make).map_err(|why| match why {
+            Unchanged::Inside => Error::Inside,
+            Unchanged::NotMade(error) => error,
+            Unchanged::NoBarrier(error) => Error::NoBarrier(error),
+            Unchanged::Unconfirmed(error) => Error::Unconfirmed(error),
+        })
+    }
+
+    fn part(&self, first: usize, count: usize) -> Result<Range<usize>, Error> {
+        let (end, length) = (first.saturating_add(count), self.length);
+        if end > length {
+            return Err(Error::Beyond { first, end, length });
+        }
+        Ok(first..end)
+    }
+}
+
+/// One thread's way to replicated data.
+///
+/// ```compile_fail,E0499
+/// let data = replicas::Replicated::new(&[1u8])?;
+/// let mut reader = data.reader();
+/// let (one, another) = (reader.enter(), reader.enter());
+/// assert_eq!(one[0], another[0]);
+/// # Ok::<(), replicas::Error>(())
+/// ```
+///
+/// ```compile_fail,E0277
+/// let data = replicas::Replicated::new(&[1u8])?;
+/// let mut reader = data.reader();
+/// std::thread::spawn(move || reader.enter()[0]);
+/// # Ok::<(), replicas::Error>(())
+/// ```
+pub struct Reader<T>(Place<Copies<T>>);
+
+impl<T: Pod> Reader<T> {
+    /// Enters a region: picks the copy of the node that the thread is on. Writers wait until the region is dropped, so a
+    /// region should be short, and none should wait for a writer.
+    #[inline]
+    pub fn enter(&mut self) -> Region<'_, T> {
+        let copies = self.0.enter();
+        Region {
+            at: copies.pointer(),
+            length: copies.length(),
+            _copies: copies,
+        }
+    }
+
+    /// Enters a region for a caller that cannot hold a guard, as C. A region that this reader is in ends.
+    ///
+    /// Post: until [`Reader::leave`], or until the reader enters again or is dropped, there are as many elements at the pointer
+    /// as the data has, which nobody writes.
+    #[inline]
+    pub fn enter_unguarded(&mut self) -> NonNull<T> {
+        let copies = self.0.begin();
+        // SAFETY: what was found in the region stays until it is left, which takes `&mut self`.
+        unsafe { &*copies }.pointer()
+    }
+
+    /// Leaves the region of [`Reader::enter_unguarded`], if there is one.
+    #[inline]
+    pub fn leave(&mut self) {
+        self.0.end();
+    }
+
+    pub fn is_inside(&self) -> bool {
+        self.0.is_inside()
+    }
+}
+
+/// The elements as they are while a thread is in a region: a plain slice, in the copy that was picked.
+pub struct Region<'a, T> {
+    at: NonNull<T>,
+    length: usize,
+    _copies: Entered<'a, Copies<T>>,
+}
+
+impl<T> Deref for Region<'_, T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        // SAFETY: so many elements are there, of which nothing is written and nothing freed until the region is left: by
+        // `_copies`, when this goes.
+        unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.length) }
+    }
+}
