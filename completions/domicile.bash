@@ -1146,7 +1146,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__reproduce)
-            opts="-q -h --full --rounds --cache --size --program --cpus --programs --kept --keep-traces --afresh --plot --force --json --quiet --no-progress --help philbin96 ding11 bugnion96"
+            opts="-q -h --full --rounds --cache --size --program --cpus --programs --traces --kept --keep-traces --afresh --plot --force --json --quiet --no-progress --help philbin96 ding11 bugnion96 verghese96"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1173,6 +1173,10 @@ _domicile() {
                     return 0
                     ;;
                 --programs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --traces)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -296,12 +296,13 @@ complete -c domicile -n "__fish_domicile_using_subcommand run" -s h -l help -d '
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l rounds -d 'Rounds of everything that is timed; medians are reported' -r
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l cache -d 'Choose sizes and blocks by a cache of this many bytes instead of the measured one' -r
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l size -d 'Run the programs at this size instead of the paper\'s, to try things out' -r
-complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l program -d 'Only this program, of bugnion96; can be repeated [default: those that take minutes]' -r
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l program -d 'Only this program, of bugnion96 and verghese96; can be repeated [default: those that take minutes]' -r
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l cpus -d 'Only this number of cpus, of bugnion96; can be repeated [default: some of 1 to 16]' -r
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l programs -d 'Folder of the programs, with count/ and time/ in it [default: beside the command, or the source tree\'s]' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l traces -d 'Folder of the recorded traces, of verghese96 [default: the source tree\'s build/traces]' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l kept -d 'Where counts are kept [default: $XDG_CACHE_HOME/domicile/reproduce]' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l plot -d 'Draw the one figure asked for into this file (SVG): figure4 of philbin96, any of bugnion96' -r -F
-complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l full -d 'More rounds of everything that is timed; of ding11 also the paper\'s whole sizes, which takes hours; of bugnion96 all programs with 1 to 16 cpus, which takes half an hour'
+complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l full -d 'More rounds of everything that is timed; of ding11 also the paper\'s whole sizes, which takes hours; of bugnion96 all programs with 1 to 16 cpus, which takes half an hour; of verghese96 the traces of size book'
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l keep-traces -d 'Keep the recorded traces there, too, and use them again'
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l afresh -d 'Count anew what was counted before'
 complete -c domicile -n "__fish_domicile_using_subcommand reproduce" -l force -d 'Write over files that exist'
