@@ -34,6 +34,7 @@ pub const ALL: Detail = Detail {
     per_cpu: true,
     curves: true,
     causes: true,
+    remote: true,
     exact: true,
 };
 

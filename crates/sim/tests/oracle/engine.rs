@@ -53,8 +53,30 @@ pub fn simulate_policy(
 
 fn json(runs: Result<Vec<sim::Simulated>, SimError>) -> Result<Vec<Value>, String> {
     let runs = runs.map_err(|error| error.to_string())?;
+    runs.iter().for_each(remote_adds_up);
     let object = |run: &sim::Simulated| serde_json::to_value(&run.outcome).map_err(|error| error.to_string());
     runs.iter().map(object).collect()
+}
+
+/// What data misses on other nodes' memory is all that was counted, but for what came from another cpu's cache.
+fn remote_adds_up(run: &sim::Simulated) {
+    /// So many structures are reported at most.
+    const MOST: usize = 20;
+    let Some(structures) = run.remote.as_ref().filter(|all| all.len() < MOST) else {
+        return;
+    };
+    let memory = &run.outcome.memory;
+    let sum: u64 = structures.iter().map(|one| one.remote).sum();
+    assert!(sum <= memory.remote, "{sum} by structure, {memory:?}");
+    assert!(
+        sum + memory.dirty_remote >= memory.remote,
+        "{sum} by structure, {memory:?}"
+    );
+    for one in structures {
+        let reasons: u64 = one.reasons.iter().map(|of| of.remote).sum();
+        assert_eq!(reasons, one.remote, "{one:?}");
+        assert_eq!(one.nodes.iter().sum::<u64>(), one.local + one.remote, "{one:?}");
+    }
 }
 
 fn config(machine: &Machine, policies: &[&str], setup: &Setup) -> Config {
