@@ -44,7 +44,25 @@ pub fn advice(
         advice.remedies = remedies(trace, settings, config, base, outcomes, &advice.structures)?;
     }
     advice.verdict = verdict(&advice, base);
+    if advice.remote_share < NOTHING {
+        advice.verdict += &on_one_node(trace.threads().len() as u32, &config.machine).unwrap_or_default();
+    }
     Ok(Some(advice))
+}
+
+/// Threads take the cpus in their order, and the first ones are those of node 0: where that makes all local, it is said.
+fn on_one_node(threads: u32, machine: &Machine) -> Option<String> {
+    let nodes = machine.memory.nodes;
+    if threads < 2 || threads > machine.cpus / nodes {
+        return None;
+    }
+    // As many cpus as there are threads, or as the machine's caches allow; else one of each node.
+    let spread = (1..machine.cpus / nodes).map(|each| each * nodes);
+    let mut spread = spread.filter(|cpus| machine.with_cpus(*cpus).is_ok());
+    let cpus = spread.clone().find(|cpus| *cpus >= threads).or_else(|| spread.next())?;
+    Some(format!(
+        " All {threads} threads are on the cpus of node 0 here, where Linux would spread them: ask again with `--cpus {cpus}`."
+    ))
 }
 
 fn part(part: u64, all: u64) -> f64 {
