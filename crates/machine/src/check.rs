@@ -358,13 +358,7 @@ fn memory(memory: &Memory) -> Result<(), Fault> {
     latency("memory.local_ns", memory.local_ns)?;
     latency("memory.remote_ns", memory.remote_ns)?;
     latency("memory.dirty_remote_ns", memory.dirty_remote_ns)?;
-    if !(memory.bandwidth_gbps.is_finite() && (0.0..=1e6).contains(&memory.bandwidth_gbps)) {
-        return Err(Fault::value(
-            "memory.bandwidth_gbps",
-            memory.bandwidth_gbps,
-            "0 (no contention) to 1000000",
-        ));
-    }
+    bandwidth("memory.bandwidth_gbps", memory.bandwidth_gbps)?;
     latency("memory.upgrade_ns", memory.upgrade_ns)?;
     if memory.upgrade_ns > 0.0 && memory.bandwidth_gbps == 0.0 {
         return Err(Fault::value(
@@ -373,13 +367,8 @@ fn memory(memory: &Memory) -> Result<(), Fault> {
             "0, or with bandwidth_gbps: without it nothing occupies the memory",
         ));
     }
-    if memory.frames_per_node > 1 << 52 {
-        return Err(Fault::value(
-            "memory.frames_per_node",
-            memory.frames_per_node,
-            "0 (no limit) to 2^52",
-        ));
-    }
+    frames("memory.frames_per_node", memory.frames_per_node)?;
+    tiers(memory)?;
     if memory.distances.is_empty() {
         return Ok(());
     }
@@ -418,6 +407,51 @@ fn memory(memory: &Memory) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+fn tiers(memory: &Memory) -> Result<(), Fault> {
+    let most = NODES_MAX.saturating_sub(memory.nodes);
+    if memory.tiers.len() > most as usize {
+        let found = format!("{} tables", memory.tiers.len());
+        return Err(Fault::value(
+            "memory.tier",
+            found,
+            format!("at most {most}: {NODES_MAX} nodes in all"),
+        ));
+    }
+    for (number, tier) in memory.tiers.iter().enumerate() {
+        let key = |key: &str| format!("memory.tier[{number}].{key}");
+        name(&key("name"), &tier.name)?;
+        latency(&key("latency_ns"), tier.latency_ns)?;
+        latency(&key("far_latency_ns"), tier.far_latency_ns)?;
+        bandwidth(&key("bandwidth_gbps"), tier.bandwidth_gbps)?;
+        frames(&key("frames"), tier.frames)?;
+        for (index, node) in tier.near.iter().enumerate() {
+            if *node >= memory.nodes {
+                let key = format!("{}[{index}]", key("near"));
+                return Err(Fault::value(
+                    key,
+                    node,
+                    format!("0 to {}: nodes with cpus", memory.nodes - 1),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn bandwidth(key: &str, gbps: f64) -> Result<(), Fault> {
+    match gbps.is_finite() && (0.0..=1e6).contains(&gbps) {
+        true => Ok(()),
+        false => Err(Fault::value(key, gbps, "0 (no contention) to 1000000")),
+    }
+}
+
+fn frames(key: &str, frames: u64) -> Result<(), Fault> {
+    match frames > 1 << 52 {
+        true => Err(Fault::value(key, frames, "0 (no limit) to 2^52")),
+        false => Ok(()),
+    }
 }
 
 fn name(key: &str, name: &str) -> Result<(), Fault> {

@@ -41,6 +41,11 @@
 //! | `memory.upgrade_ns` | 0 | what an upgrade occupies the bus for; only with `bandwidth_gbps` |
 //! | `memory.frames_per_node` | 0 | more than any program touches |
 //! | `memory.distances` | [] | nodes x nodes, 10 on the diagonal, else 10 to 255 |
+//! | `[[memory.tier]]` | none | a node without cpus, see [`Tier`]: `name`, `latency_ns` |
+//! | `memory.tier.far_latency_ns` | `latency_ns` | from the nodes that are not `near` |
+//! | `memory.tier.near` | [] | the nodes that it is attached to; none: all are as near |
+//! | `memory.tier.bandwidth_gbps` | 0 | no contention |
+//! | `memory.tier.frames` | 0 | more than any program touches |
 //! | `[prefetch]` | prefetch instructions do nothing | see [`SoftwarePrefetch`]; machines with two levels of caches for data, of which none has `prefetch = "stream"` |
 //! | `prefetch.outstanding` | 4 | 1 to 64 prefetches of a cpu under way |
 //! | `[core]` | each reference waits by itself | see [`Core`]; machines without `[prefetch]` |
@@ -54,12 +59,12 @@ use std::path::Path;
 
 use toml::de::DeTable;
 
-use crate::check::check;
+use crate::check::{NODES_MAX, check};
 use crate::error::{Fault, MachineError, nearest};
 use crate::keys::{Keys, Lines, elements, integer};
 use crate::measured;
 use crate::model::{
-    Cache, Core, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write,
+    Cache, Core, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tier, Tlb, Write,
 };
 use crate::presets::{preset, presets};
 
@@ -310,7 +315,28 @@ fn memory(mut keys: Keys, lines: &mut Lines) -> Result<Memory, Fault> {
                 })
                 .collect()
         })?,
+        tiers: keys
+            .tables("tier", lines)?
+            .into_iter()
+            .map(|keys| tier(keys, lines))
+            .collect::<Result<_, _>>()?,
     };
     keys.finish(lines)?;
     Ok(memory)
+}
+
+fn tier(mut keys: Keys, lines: &mut Lines) -> Result<Tier, Fault> {
+    let latency_ns = keys.required_number("latency_ns", lines)?;
+    let tier = Tier {
+        name: keys.required_text("name", lines)?,
+        latency_ns,
+        far_latency_ns: keys.number("far_latency_ns", lines)?.unwrap_or(latency_ns),
+        near: keys.array("near", lines, |value, path| {
+            integer(value, path, u64::from(NODES_MAX)).map(|node| node as u32)
+        })?,
+        bandwidth_gbps: keys.number("bandwidth_gbps", lines)?.unwrap_or(0.0),
+        frames: keys.integer("frames", i64::MAX as u64, lines)?.unwrap_or(0),
+    };
+    keys.finish(lines)?;
+    Ok(tier)
 }

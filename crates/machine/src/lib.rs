@@ -23,6 +23,6 @@ pub use format::{from_toml, load};
 pub use frame_colors::{ColorSource, Colors, NotColors};
 pub use host::{HostReport, HugePages, Note, Trust, host};
 pub use model::{
-    Cache, Core, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write,
+    Cache, Core, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tier, Tlb, Write,
 };
 pub use presets::{Preset, presets};

@@ -186,7 +186,7 @@ pub struct Tlb {
 /// Main memory: nodes and what it takes to reach them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Memory {
-    /// NUMA nodes; cpu `c` is on node `c * nodes / cpus`.
+    /// NUMA nodes with cpus; cpu `c` is on node `c * nodes / cpus`.
     pub nodes: u32,
     pub local_ns: f64,
     pub remote_ns: f64,
@@ -203,4 +203,60 @@ pub struct Memory {
     /// only local and remote are distinguished. A remote latency is then scaled by
     /// `distance / smallest remote distance`.
     pub distances: Vec<Vec<u32>>,
+    /// Nodes without cpus. Their numbers follow those of the nodes above.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tiers: Vec<Tier>,
+}
+
+/// A node without cpus: memory behind CXL, or of a slower kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tier {
+    pub name: String,
+    /// What a miss of a cpu of one of the nodes `near` takes.
+    pub latency_ns: f64,
+    /// The same of other nodes' cpus.
+    pub far_latency_ns: f64,
+    /// The nodes that it is attached to; empty: it is as far from all.
+    pub near: Vec<u32>,
+    /// As [`Memory::bandwidth_gbps`].
+    pub bandwidth_gbps: f64,
+    /// Page frames; 0: more than any program touches.
+    pub frames: u64,
+}
+
+impl Tier {
+    /// What a miss of a node's cpu takes.
+    pub fn latency_from(&self, node: u32) -> f64 {
+        match self.near.is_empty() || self.near.contains(&node) {
+            true => self.latency_ns,
+            false => self.far_latency_ns,
+        }
+    }
+}
+
+impl Memory {
+    /// Nodes with cpus and without.
+    pub fn all_nodes(&self) -> u32 {
+        self.nodes + self.tiers.len() as u32
+    }
+
+    /// A node, if it has no cpus.
+    pub fn tier(&self, node: u32) -> Option<&Tier> {
+        self.tiers.get(node.checked_sub(self.nodes)? as usize)
+    }
+
+    /// Page frames of a node; 0: more than any program touches.
+    pub fn frames_of(&self, node: u32) -> u64 {
+        self.tier(node).map_or(self.frames_per_node, |tier| tier.frames)
+    }
+
+    /// Gigabytes a second of a node; 0: no contention.
+    pub fn bandwidth_of(&self, node: u32) -> f64 {
+        self.tier(node).map_or(self.bandwidth_gbps, |tier| tier.bandwidth_gbps)
+    }
+
+    /// Whether any node's transfers wait for one another.
+    pub fn is_contended(&self) -> bool {
+        (0..self.all_nodes()).any(|node| self.bandwidth_of(node) > 0.0)
+    }
 }

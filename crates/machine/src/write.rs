@@ -37,6 +37,15 @@ impl Machine {
             let rows: Vec<String> = memory.distances.iter().map(|row| format!("    {row:?},\n")).collect();
             out.key("distances", format!("[\n{}]", rows.concat()));
         }
+        for tier in &memory.tiers {
+            out.header("[[memory.tier]]");
+            out.key("name", text(&tier.name));
+            out.key("latency_ns", number(tier.latency_ns));
+            out.key("far_latency_ns", number(tier.far_latency_ns));
+            out.key("near", format!("{:?}", tier.near));
+            out.key("bandwidth_gbps", number(tier.bandwidth_gbps));
+            out.key("frames", tier.frames);
+        }
         if let Some(prefetch) = &self.prefetch {
             out.header("[prefetch]");
             out.key("outstanding", prefetch.outstanding);

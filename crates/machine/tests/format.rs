@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use machine::{
-    Cache, Core, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write,
+    Cache, Core, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tier, Tlb, Write,
     from_toml, load, presets,
 };
 use proptest::prelude::*;
@@ -415,6 +415,16 @@ fn any_machine() -> impl Strategy<Value = Machine> {
                 } else {
                     vec![]
                 },
+                tiers: (0..frames_per_node % 3)
+                    .map(|tier| Tier {
+                        name: format!("CXL {tier}"),
+                        latency_ns: local_ns + remote_ns,
+                        far_latency_ns: 2.0 * remote_ns,
+                        near: (0..nodes.min(tier as u32)).collect(),
+                        bandwidth_gbps: bandwidth_gbps / 7.0,
+                        frames: frames_per_node / 3,
+                    })
+                    .collect(),
             },
         }
     })

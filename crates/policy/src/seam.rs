@@ -21,8 +21,10 @@ pub struct World {
     /// Colors among which page placement chooses; at least 1.
     pub colors: u32,
     pub cpus: u32,
-    /// NUMA nodes; cpu `c` is on node `c * nodes / cpus`.
+    /// NUMA nodes.
     pub nodes: u32,
+    /// The first so many of them have cpus: cpu `c` is on node `c * cpu_nodes / cpus`. The others are memory only.
+    pub cpu_nodes: u32,
     /// Free frames on each node; `u64::MAX` where memory is not limited.
     pub free_frames: Vec<u64>,
     /// Nanoseconds since the start of the run, on the clock of the cpu concerned.
@@ -35,7 +37,7 @@ pub struct World {
 impl World {
     /// The node that a cpu is on.
     pub fn node_of(&self, cpu: u32) -> u32 {
-        (u64::from(cpu) * u64::from(self.nodes) / u64::from(self.cpus.max(1))) as u32
+        (u64::from(cpu) * u64::from(self.cpu_nodes) / u64::from(self.cpus.max(1))) as u32
     }
 }
 

@@ -23,6 +23,7 @@ impl Scene {
                 colors: 1,
                 cpus: 4,
                 nodes: 4,
+                cpu_nodes: 4,
                 free_frames: vec![100; 4],
                 now_ns: 0,
                 caches: None,

@@ -21,6 +21,7 @@ impl Scene {
                 colors: 1,
                 cpus: 4,
                 nodes: 2,
+                cpu_nodes: 2,
                 free_frames: vec![100; 2],
                 now_ns: 0,
                 caches: None,

@@ -13,6 +13,7 @@ fn world() -> World {
         colors: 4,
         cpus: 8,
         nodes: 4,
+        cpu_nodes: 4,
         free_frames: vec![u64::MAX; 4],
         now_ns: 0,
         caches: None,

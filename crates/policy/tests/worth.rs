@@ -29,6 +29,7 @@ impl Scene {
                 move_thread_ns: 0.0,
             },
             nodes: 3,
+            cpu_nodes: 3,
             latency_ns: vec![300.0, 1300.0, 2300.0, 1300.0, 300.0, 1300.0, 2300.0, 1300.0, 300.0],
         }));
         let world = World {

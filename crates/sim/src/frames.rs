@@ -10,8 +10,8 @@ const UNLIMITED: u64 = 1 << 24;
 
 pub struct Frames {
     colors: u64,
+    /// Numbers of frames from one node's first to the next one's.
     per_node: u64,
-    limited: bool,
     nodes: Vec<Node>,
     /// Frames of one node and color.
     shelves: HashMap<(u32, u32), Shelf>,
@@ -21,6 +21,8 @@ pub struct Frames {
 
 struct Node {
     free: u64,
+    all: u64,
+    limited: bool,
 }
 
 #[derive(Default)]
@@ -32,17 +34,24 @@ struct Shelf {
 
 impl Frames {
     pub fn new(machine: &Machine, colors: u32) -> Self {
-        let limited = machine.memory.frames_per_node > 0;
-        let per_node = if limited {
-            machine.memory.frames_per_node
-        } else {
-            UNLIMITED
+        let memory = &machine.memory;
+        let node = |node: u32| match memory.frames_of(node) {
+            0 => Node {
+                free: UNLIMITED,
+                all: UNLIMITED,
+                limited: false,
+            },
+            frames => Node {
+                free: frames,
+                all: frames,
+                limited: true,
+            },
         };
+        let nodes: Vec<Node> = (0..memory.all_nodes()).map(node).collect();
         Frames {
             colors: u64::from(colors.max(1)),
-            per_node,
-            limited,
-            nodes: (0..machine.memory.nodes).map(|_| Node { free: per_node }).collect(),
+            per_node: nodes.iter().map(|node| node.all).max().unwrap_or(UNLIMITED),
+            nodes,
             shelves: HashMap::new(),
             used: 0,
             used_max: 0,
@@ -55,10 +64,9 @@ impl Frames {
 
     /// Free frames of a node, as policies see them.
     pub fn free(&self, node: u32) -> u64 {
-        if self.limited {
-            self.nodes[node as usize].free
-        } else {
-            u64::MAX
+        match &self.nodes[node as usize] {
+            node if node.limited => node.free,
+            _ => u64::MAX,
         }
     }
 
@@ -107,7 +115,7 @@ impl Frames {
             return Some(frame);
         }
         let frame = first + shelf.given * self.colors;
-        if frame >= start + self.per_node {
+        if frame >= start + self.nodes[node as usize].all {
             return None;
         }
         shelf.given += 1;

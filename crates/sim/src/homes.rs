@@ -106,8 +106,9 @@ pub fn world(machine: &Machine, frames: &Frames) -> World {
         page_bytes: machine.page_bytes,
         colors: frames.colors(),
         cpus: machine.cpus,
-        nodes: machine.memory.nodes,
-        free_frames: (0..machine.memory.nodes).map(|node| frames.free(node)).collect(),
+        cpu_nodes: machine.memory.nodes,
+        nodes: machine.memory.all_nodes(),
+        free_frames: (0..machine.memory.all_nodes()).map(|node| frames.free(node)).collect(),
         now_ns: 0,
         caches: crate::slots::caches(machine),
     }

@@ -382,8 +382,8 @@ fn check(machine: &Machine) -> Result<(), SimError> {
     if machine.cpus == 0 || machine.cpus > 128 {
         return bad(format!("cpus = {} is not from 1 to 128", machine.cpus));
     }
-    if machine.memory.nodes == 0 || machine.memory.nodes > 256 {
-        return bad(format!("nodes = {} is not from 1 to 256", machine.memory.nodes));
+    if machine.memory.nodes == 0 || machine.memory.all_nodes() > 256 {
+        return bad(format!("nodes = {} is not from 1 to 256", machine.memory.all_nodes()));
     }
     if !(machine.clock_mhz > 0.0 && machine.clock_mhz.is_finite()) {
         return bad(format!("clock_mhz = {} is not above 0", machine.clock_mhz));

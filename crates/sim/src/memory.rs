@@ -11,13 +11,16 @@ use crate::config::Costs;
 pub struct Memory {
     local: Units,
     /// Latency from each cpu's node (row) to each frame's.
+    /// The rows are of nodes with cpus.
     latency: Vec<Units>,
     nodes: usize,
     pub dirty_remote: Units,
-    /// Time that one transfer takes of a node; 0: no contention.
-    transfer: Units,
+    /// Time that one transfer takes of each node; 0: no contention.
+    transfer: Vec<Units>,
+    /// Whether none is contended.
+    endless: bool,
     /// The same for an upgrade.
-    upgrade: Units,
+    upgrade: Vec<Units>,
     busy_until: Vec<Units>,
     /// Where cpus overlap, when the latest request was asked for.
     latest: Option<Vec<Units>>,
@@ -25,14 +28,14 @@ pub struct Memory {
     pub moved: Moved,
 }
 
-/// What occupied the nodes' memory, counted.
+/// For how long the nodes' memory was occupied, all nodes together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// Blocks that cpus asked for.
-    pub data: u64,
-    /// Blocks that went to memory.
-    pub writebacks: u64,
-    pub upgrades: u64,
+    /// By blocks that cpus asked for.
+    pub data: Units,
+    /// By blocks that went to memory.
+    pub writebacks: Units,
+    pub upgrades: Units,
 }
 
 impl Moved {
@@ -46,34 +49,37 @@ impl Moved {
 impl Memory {
     pub fn new(machine: &Machine, block_bytes: u64) -> Self {
         let memory = &machine.memory;
-        let nodes = memory.nodes as usize;
+        let (with_cpus, nodes) = (memory.nodes as usize, memory.all_nodes() as usize);
         let distance = |from: usize, to: usize| memory.distances.get(from).and_then(|row| row.get(to)).copied();
-        let apart = (0..nodes).flat_map(|from| (0..nodes).map(move |to| (from, to)));
+        let apart = (0..with_cpus).flat_map(|from| (0..nodes).map(move |to| (from, to)));
         let nearest = apart
             .clone()
             .filter(|(from, to)| from != to)
             .filter_map(|(from, to)| distance(from, to))
             .min();
-        let latency = |(from, to): (usize, usize)| match (from == to, distance(from, to), nearest) {
-            (true, ..) => units(memory.local_ns),
+        let latency = |(from, to): (usize, usize)| match (memory.tier(to as u32), distance(from, to), nearest) {
+            (Some(tier), ..) => units(tier.latency_from(from as u32)),
+            _ if from == to => units(memory.local_ns),
             (_, Some(far), Some(near)) if near > 0 => units(memory.remote_ns * f64::from(far) / f64::from(near)),
             _ => units(memory.remote_ns),
         };
-        let transfer = match memory.bandwidth_gbps > 0.0 {
-            // A gigabyte a second is a byte a nanosecond.
-            true => units(block_bytes as f64 / memory.bandwidth_gbps),
+        let transfer = |node: u32| match memory.bandwidth_of(node) {
+            gbps if gbps > 0.0 => units(block_bytes as f64 / gbps),
+            _ => 0,
+        };
+        let upgrade = |node: u32| match memory.bandwidth_of(node) > 0.0 {
+            true => units(memory.upgrade_ns),
             false => 0,
         };
+        let all = 0..memory.all_nodes();
         Memory {
             local: units(memory.local_ns),
             latency: apart.map(latency).collect(),
             nodes,
             dirty_remote: units(memory.dirty_remote_ns),
-            transfer,
-            upgrade: match memory.bandwidth_gbps > 0.0 {
-                true => units(memory.upgrade_ns),
-                false => 0,
-            },
+            transfer: all.clone().map(transfer).collect(),
+            endless: !memory.is_contended(),
+            upgrade: all.map(upgrade).collect(),
             moved: Moved::default(),
             busy_until: vec![0; nodes],
             latest: machine.core.map(|_| vec![0; nodes]),
@@ -86,7 +92,7 @@ impl Memory {
         let ns = |latency: &Units| *latency as f64 / (1u64 << 20) as f64;
         Arc::new(Prices {
             cost,
-            nodes: machine.memory.nodes,
+            nodes: machine.memory.all_nodes(),
             latency_ns: memory.latency.iter().map(ns).collect(),
         })
     }
@@ -104,40 +110,43 @@ impl Memory {
     /// Whether its bandwidth is without bound, so that transfers need not be reported.
     #[inline(always)]
     pub fn is_endless(&self) -> bool {
-        self.transfer == 0
+        self.endless
     }
 
     /// A cpu's transfer, asked for at `now`; returns how long it waits for its turn.
     #[inline(always)]
     pub fn transfer(&mut self, node: u32, now: Units) -> Units {
-        if self.transfer == 0 {
+        if self.endless {
             return 0;
         }
-        self.moved.data += 1;
-        self.occupy(node, now, self.transfer)
+        let time = self.transfer[node as usize];
+        self.moved.data += time;
+        self.occupy(node, now, time)
     }
 
     /// A block goes to memory; nobody waits for it.
     #[inline(always)]
     pub fn write_back(&mut self, node: u32, now: Units) {
-        if self.transfer > 0 {
-            self.moved.writebacks += 1;
-            self.occupy(node, now, self.transfer);
+        if !self.endless {
+            let time = self.transfer[node as usize];
+            self.moved.writebacks += time;
+            self.occupy(node, now, time);
         }
     }
 
     /// A cpu asks for the right to write; returns how long it waits for its turn.
     #[inline]
     pub fn upgrade(&mut self, node: u32, now: Units) -> Units {
-        if self.upgrade == 0 {
-            return 0;
-        }
-        self.moved.upgrades += 1;
-        self.occupy(node, now, self.upgrade)
+        let time = self.upgrade[node as usize];
+        self.moved.upgrades += time;
+        self.occupy(node, now, time)
     }
 
     #[inline(always)]
     fn occupy(&mut self, node: u32, mut now: Units, time: Units) -> Units {
+        if time == 0 {
+            return 0;
+        }
         // Cpus that overlap do not ask in the order in which their pieces are carried out: who asks earlier than another
         // waits for what there is to do then, and not for the other's moment.
         if let Some(latest) = &mut self.latest {
@@ -158,10 +167,6 @@ impl Memory {
             writebacks,
             upgrades,
         } = self.moved;
-        [
-            data * self.transfer,
-            writebacks * self.transfer,
-            upgrades * self.upgrade,
-        ]
+        [data, writebacks, upgrades]
     }
 }

@@ -68,8 +68,10 @@ pub fn simulated(tally: &Tally, policy: &str, config: &Config, used: &[bool]) ->
     let counts = total(tally.cpus);
     let time_ns = cpus.iter().fold(no_time(false), |sum, cpu| sum.plus(&cpu.time_ns));
     let memory = of_memory(&counts);
-    let bus =
-        (machine.memory.bandwidth_gbps > 0.0).then(|| traffic::bus(tally.memory, machine.memory.nodes, time_ns.wall));
+    let bus = machine
+        .memory
+        .is_contended()
+        .then(|| traffic::bus(tally.memory, machine.memory.all_nodes(), time_ns.wall));
     let outcome = Outcome {
         policy: policy.to_string(),
         machine: machine.name.clone(),

@@ -39,6 +39,7 @@ impl Dealing {
                     colors: colors.count(),
                     cpus: 1,
                     nodes: 1,
+                    cpu_nodes: 1,
                     free_frames: vec![u64::MAX],
                     now_ns: 0,
                     caches: None,

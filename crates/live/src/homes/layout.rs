@@ -59,6 +59,7 @@ impl Layout {
             colors: 1,
             cpus: self.count() * self.per_node,
             nodes: self.count(),
+            cpu_nodes: self.count(),
             free_frames: vec![u64::MAX; self.nodes.len()],
             now_ns: 0,
             caches: None,

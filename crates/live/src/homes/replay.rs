@@ -89,6 +89,7 @@ fn begin(entry: &Entry) -> Result<Decisions, ReplayError> {
         colors: 1,
         cpus: cpus.ok_or(ReplayError::Beginning)?,
         nodes,
+        cpu_nodes: nodes,
         free_frames: vec![u64::MAX; nodes as usize],
         now_ns: 0,
         caches: None,

@@ -3,7 +3,7 @@
 use sys::nodes::NodeReading;
 
 use super::{Notes, Trust, assume, list};
-use crate::model::Memory;
+use crate::model::{Memory, Tier};
 
 /// The nodes of the description and what Linux calls them.
 pub(super) struct DescribedMemory {
@@ -28,7 +28,7 @@ pub(super) fn nodes(root: &sys::Root, online: &[u32], notes: &mut Notes) -> Vec<
     let is_used = |node: &&NodeReading| node.cpus.iter().any(|cpu| online.binary_search(cpu).is_ok());
     let unused: Vec<u32> = nodes
         .iter()
-        .filter(|node| !is_used(node))
+        .filter(|node| !is_used(node) && !is_tier(node))
         .map(|node| node.number)
         .collect();
     if !unused.is_empty() {
@@ -39,6 +39,11 @@ pub(super) fn nodes(root: &sys::Root, online: &[u32], notes: &mut Notes) -> Vec<
         notes.add(Trust::Simplified, "memory.nodes", text);
     }
     nodes
+}
+
+/// Memory without cpus: behind CXL, or of a slower kind.
+fn is_tier(node: &NodeReading) -> bool {
+    node.cpus.is_empty() && node.memory_bytes.is_some_and(|bytes| bytes > 0)
 }
 
 /// The nodes that `cpus` are on, in their order.
@@ -115,6 +120,17 @@ pub(super) fn memory(
         notes.add(Trust::Assumed, "memory.remote_ns", text);
     }
     let remote_ns = assume::LOCAL_NS * f64::from(remote) / 10.0;
+    let tiers: Vec<&NodeReading> = nodes.iter().filter(|node| is_tier(node)).collect();
+    if !tiers.is_empty() && !used.is_empty() {
+        let numbers: Vec<u32> = tiers.iter().map(|node| node.number).collect();
+        let text = format!(
+            "nodes {} have memory and no cpus; {} ns times their distance over 10 (ACPI: relative latency), and no bound of \
+             bandwidth",
+            list(&numbers),
+            assume::LOCAL_NS
+        );
+        notes.add(Trust::Assumed, "memory.tier", text);
+    }
     let memory = Memory {
         // At most as many as cpus.
         nodes: used.len().max(1) as u32,
@@ -125,16 +141,57 @@ pub(super) fn memory(
         upgrade_ns: 0.0,
         frames_per_node,
         distances: rows,
+        tiers: match used.is_empty() {
+            true => Vec::new(),
+            false => tiers.iter().map(|node| tier(node, &used, nodes, page_bytes)).collect(),
+        },
     };
     let numbers = if used.is_empty() {
         vec![0]
     } else {
-        used.iter().map(|node| node.number).collect()
+        used.iter().chain(&tiers).map(|node| node.number).collect()
     };
+    let of_tiers = tiers.iter().filter(|_| !used.is_empty()).map(|node| node.memory_bytes);
     DescribedMemory {
         memory,
         numbers,
-        memory_bytes,
+        memory_bytes: memory_bytes.into_iter().chain(of_tiers).collect(),
+    }
+}
+
+/// A node without cpus, as far as the distances say it is.
+fn tier(tier: &NodeReading, used: &[&NodeReading], all: &[NodeReading], page_bytes: u64) -> Tier {
+    let at = all
+        .iter()
+        .position(|node| node.number == tier.number)
+        .unwrap_or_default();
+    let from = |node: &NodeReading| {
+        node.distances
+            .as_ref()
+            .filter(|row| row.len() == all.len())
+            .map(|row| row[at])
+    };
+    let rows: Vec<u32> = used
+        .iter()
+        .map(|node| from(node).unwrap_or(assume::REMOTE_DISTANCE))
+        .collect();
+    let (nearest, farthest) = (rows.iter().min(), rows.iter().max());
+    let ns =
+        |distance: Option<&u32>| assume::LOCAL_NS * f64::from(*distance.unwrap_or(&assume::REMOTE_DISTANCE)) / 10.0;
+    let near = (0..)
+        .zip(&rows)
+        .filter(|(_, row)| Some(*row) == nearest)
+        .map(|(node, _)| node);
+    Tier {
+        name: format!("node {}", tier.number),
+        latency_ns: ns(nearest),
+        far_latency_ns: ns(farthest),
+        near: match nearest == farthest {
+            true => Vec::new(),
+            false => near.collect(),
+        },
+        bandwidth_gbps: 0.0,
+        frames: tier.memory_bytes.unwrap_or(0) / page_bytes,
     }
 }
 

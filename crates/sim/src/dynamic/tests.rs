@@ -74,6 +74,7 @@ fn machine(cpus: u32, frames_per_node: u64) -> Machine {
             upgrade_ns: 0.0,
             frames_per_node,
             distances: Vec::new(),
+            tiers: Vec::new(),
         },
     }
 }

@@ -1,7 +1,7 @@
 //! Random machines: small, odd, and always valid.
 
 use machine::{
-    Cache, Core, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tlb, Write,
+    Cache, Core, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tier, Tlb, Write,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -83,9 +83,10 @@ fn memory() -> impl Strategy<Value = Memory> {
         select(vec![0.0, 0.0, 0.7, 4.0]),
         select(vec![0, 0, 0, 40, 7]),
         distances,
+        tiers(),
     )
         .prop_map(
-            |(nodes, local_ns, remote_ns, dirty_remote_ns, bandwidth_gbps, frames_per_node, distances)| {
+            |(nodes, local_ns, remote_ns, dirty_remote_ns, bandwidth_gbps, frames_per_node, distances, tiers)| {
                 let row = |from: usize| -> Vec<u32> {
                     let to = 0..nodes as usize;
                     to.map(|to| {
@@ -109,9 +110,36 @@ fn memory() -> impl Strategy<Value = Memory> {
                         Some(_) => (0..nodes as usize).map(row).collect(),
                         None => Vec::new(),
                     },
+                    tiers: tiers
+                        .into_iter()
+                        .map(|mut tier| {
+                            tier.near.retain(|near| *near < nodes);
+                            tier
+                        })
+                        .collect(),
                 }
             },
         )
+}
+
+/// Nodes without cpus.
+fn tiers() -> impl Strategy<Value = Vec<Tier>> {
+    let tier = (
+        latency(),
+        latency(),
+        vec(0..3u32, 0..3),
+        select(vec![0.0, 0.0, 0.3, 2.0]),
+        select(vec![0, 0, 50, 3]),
+    );
+    let tier = tier.prop_map(|(latency_ns, far_latency_ns, near, bandwidth_gbps, frames)| Tier {
+        name: "slow".to_string(),
+        latency_ns,
+        far_latency_ns,
+        near,
+        bandwidth_gbps,
+        frames,
+    });
+    prop_oneof![3 => Just(Vec::new()), 1 => vec(tier, 1..3)]
 }
 
 fn tlb() -> impl Strategy<Value = Option<Tlb>> {

@@ -1,5 +1,6 @@
 //! The nodes' memory: who is served locally, and how long a busy node makes a request wait.
 
+use std::iter;
 use std::sync::Arc;
 
 use machine::Machine;
@@ -17,15 +18,16 @@ pub struct Served {
 
 pub struct Memory {
     cpus: u64,
+    /// Those with cpus.
     nodes: u64,
     pub local: u64,
-    /// Latency of each node's memory from each node.
+    /// Latency of each node's memory from each node with cpus.
     latencies: Vec<Vec<u64>>,
     dirty_remote: u64,
-    /// Of one block.
-    transfer: u64,
+    /// Of one block, by node.
+    transfer: Vec<u64>,
     /// Of an upgrade.
-    upgrade: u64,
+    upgrade: Vec<u64>,
     free_at: Vec<u64>,
     /// The latest moment at which each node was asked.
     latest: Vec<u64>,
@@ -42,6 +44,17 @@ pub struct Memory {
 fn latencies(machine: &Machine) -> Vec<Vec<u64>> {
     let memory = &machine.memory;
     let nodes = memory.nodes as usize;
+    let tiers = |from: u32| {
+        let near = move |tier: &machine::Tier| tier.near.is_empty() || tier.near.contains(&from);
+        let tiers = memory.tiers.iter();
+        tiers.map(move |tier| {
+            super::units(if near(tier) {
+                tier.latency_ns
+            } else {
+                tier.far_latency_ns
+            })
+        })
+    };
     let elsewhere = |from: usize, to: usize| {
         let distances = (0..nodes).flat_map(|a| (0..nodes).filter(move |b| a != *b).map(move |b| (a, b)));
         let nearest = distances.map(|(a, b)| memory.distances[a][b]).min();
@@ -56,7 +69,12 @@ fn latencies(machine: &Machine) -> Vec<Vec<u64>> {
         (false, false) => super::units(elsewhere(from, to)),
     };
     (0..nodes)
-        .map(|from| (0..nodes).map(|to| latency(from, to)).collect())
+        .map(|from| {
+            (0..nodes)
+                .map(|to| latency(from, to))
+                .chain(tiers(from as u32))
+                .collect()
+        })
         .collect()
 }
 
@@ -65,7 +83,7 @@ pub fn prices(machine: &Machine) -> Arc<Prices> {
     let ns = |units: u64| units as f64 / (1 << 20) as f64;
     Arc::new(Prices {
         cost: sim::VERGHESE96,
-        nodes: machine.memory.nodes,
+        nodes: machine.memory.nodes + machine.memory.tiers.len() as u32,
         latency_ns: latencies(machine).into_iter().flatten().map(ns).collect(),
     })
 }
@@ -73,26 +91,33 @@ pub fn prices(machine: &Machine) -> Arc<Prices> {
 impl Memory {
     pub fn new(machine: &Machine) -> Memory {
         let memory = &machine.memory;
-        let nodes = memory.nodes as usize;
+        let nodes = memory.nodes as usize + memory.tiers.len();
+        let gbps = iter::repeat_n(memory.bandwidth_gbps, memory.nodes as usize);
+        let gbps: Vec<f64> = gbps
+            .chain(memory.tiers.iter().map(|tier| tier.bandwidth_gbps))
+            .collect();
         let block = machine.caches.iter().map(|cache| cache.line_bytes).max().unwrap_or(1);
-        let frames = match memory.frames_per_node {
-            0 => 1 << 24,
-            frames => frames,
-        };
+        let frames = super::pages::frames(machine).into_iter().max().unwrap_or(0);
         Memory {
             cpus: machine.cpus.into(),
             nodes: memory.nodes.into(),
             local: super::units(memory.local_ns),
             latencies: latencies(machine),
             dirty_remote: super::units(memory.dirty_remote_ns),
-            transfer: match memory.bandwidth_gbps {
-                0.0 => 0,
-                bandwidth => super::units(f64::from(block) / bandwidth),
-            },
-            upgrade: match memory.bandwidth_gbps {
-                0.0 => 0,
-                _ => super::units(memory.upgrade_ns),
-            },
+            transfer: gbps
+                .iter()
+                .map(|gbps| match gbps {
+                    0.0 => 0,
+                    gbps => super::units(f64::from(block) / gbps),
+                })
+                .collect(),
+            upgrade: gbps
+                .iter()
+                .map(|gbps| match gbps {
+                    0.0 => 0,
+                    _ => super::units(memory.upgrade_ns),
+                })
+                .collect(),
             occupied: [0; 3],
             free_at: vec![0; nodes],
             latest: vec![0; nodes],
@@ -108,11 +133,16 @@ impl Memory {
     }
 
     /// One use of a node for a time, by what ([`Memory::occupied`]); how long it waits for its node.
-    fn occupy(&mut self, physical_address: u64, asked: u64, by: usize, time: u64) -> u64 {
+    fn occupy(&mut self, physical_address: u64, asked: u64, by: usize) -> u64 {
+        let home = self.home(physical_address);
+        let time = if by == 2 {
+            self.upgrade[home]
+        } else {
+            self.transfer[home]
+        };
         if time == 0 {
             return 0;
         }
-        let home = self.home(physical_address);
         self.latest[home] = self.latest[home].max(asked);
         let asked = if self.overlaps { self.latest[home] } else { asked };
         let start = asked.max(self.free_at[home]);
@@ -128,7 +158,7 @@ impl Memory {
 
     /// Memory serves a piece.
     pub fn serve(&mut self, piece: &Piece, waits: bool, wait: &mut Wait) {
-        let queued = self.occupy(piece.physical_address, piece.asked, 0, self.transfer);
+        let queued = self.occupy(piece.physical_address, piece.asked, 0);
         let from = (u64::from(piece.cpu) * self.nodes / self.cpus) as usize;
         let to = self.home(piece.physical_address);
         self.reached |= waits;
@@ -147,7 +177,7 @@ impl Memory {
 
     /// Another cpu's cache serves a piece, over the memory's bus.
     pub fn supply(&mut self, piece: &Piece, wait: &mut Wait) {
-        let queued = self.occupy(piece.physical_address, piece.asked, 0, self.transfer);
+        let queued = self.occupy(piece.physical_address, piece.asked, 0);
         self.served[piece.cpu as usize].remote += 1;
         self.reached = true;
         wait.remote += queued + self.dirty_remote;
@@ -156,12 +186,12 @@ impl Memory {
 
     /// Dirty data, or a write that no cache keeps, goes to memory.
     pub fn store(&mut self, physical_address: u64, asked: u64) {
-        self.occupy(physical_address, asked, 1, self.transfer);
+        self.occupy(physical_address, asked, 1);
     }
 
     /// A cache's own prefetcher brings a block for a cpu; how long that takes, and from where it comes.
     pub fn bring(&mut self, piece: &Piece) -> (u64, From) {
-        let queued = self.occupy(piece.physical_address, piece.asked, 0, self.transfer);
+        let queued = self.occupy(piece.physical_address, piece.asked, 0);
         let from = (u64::from(piece.cpu) * self.nodes / self.cpus) as usize;
         let to = self.home(piece.physical_address);
         let whose = if from == to { From::Local } else { From::Remote };
@@ -170,6 +200,6 @@ impl Memory {
 
     /// A request to write what others hold; how long it waits.
     pub fn upgrade(&mut self, piece: &Piece) -> u64 {
-        self.occupy(piece.physical_address, piece.asked, 2, self.upgrade)
+        self.occupy(piece.physical_address, piece.asked, 2)
     }
 }

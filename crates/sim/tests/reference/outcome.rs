@@ -49,11 +49,15 @@ impl Outcome {
     pub fn json(&self, machine: &Machine, classes: bool) -> Value {
         let mut all = sum(&self.cpus, machine, classes);
         all["time_ns"]["wall"] = json!(self.wall >> 20);
-        if machine.memory.bandwidth_gbps > 0.0 {
+        let tiers = &machine.memory.tiers;
+        if machine.memory.bandwidth_gbps > 0.0 || tiers.iter().any(|tier| tier.bandwidth_gbps > 0.0) {
             let [data, writebacks, upgrades] = self.occupied.map(|time| time >> 20);
             let percent = match self.wall >> 20 {
                 0 => 0.0,
-                wall => 100.0 * (data + writebacks + upgrades) as f64 / (wall as f64 * f64::from(machine.memory.nodes)),
+                wall => {
+                    100.0 * (data + writebacks + upgrades) as f64
+                        / (wall as f64 * (f64::from(machine.memory.nodes) + tiers.len() as f64))
+                }
             };
             all["bus"] = json!({
                 "data": data, "writebacks": writebacks, "upgrades": upgrades, "occupancy_percent": percent,

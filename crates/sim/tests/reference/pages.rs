@@ -10,9 +10,15 @@ pub struct Pages {
     page_bytes: u64,
     colors: u64,
     nodes: u64,
+    /// The first so many have cpus.
+    cpu_nodes: u64,
     cpus: u32,
     caches: Option<policy::slots::Caches>,
-    limited: bool,
+    /// Of each node: its frames, or 0.
+    limits: Vec<u64>,
+    /// Of each node: as many as there are numbers for.
+    frames: Vec<u64>,
+    /// Numbers from one node's first frame to the next one's.
     frames_per_node: u64,
     used: HashSet<u64>,
     /// The first copy of each page.
@@ -27,21 +33,36 @@ pub struct Pages {
     policy: Box<dyn Policy>,
 }
 
+/// The frames of each node, with cpus and without; 0: more than any program touches.
+fn limits(machine: &Machine) -> Vec<u64> {
+    let memory = &machine.memory;
+    let with_cpus = (0..memory.nodes).map(|_| memory.frames_per_node);
+    with_cpus.chain(memory.tiers.iter().map(|tier| tier.frames)).collect()
+}
+
+/// The same, with a number for each.
+pub fn frames(machine: &Machine) -> Vec<u64> {
+    let limits = limits(machine).into_iter();
+    limits.map(|limit| if limit > 0 { limit } else { 1 << 24 }).collect()
+}
+
 /// No node has a free frame.
 #[derive(Debug)]
 pub struct OutOfFrames;
 
 impl Pages {
     pub fn new(machine: &Machine, policy: Box<dyn Policy>) -> Pages {
-        let limit = machine.memory.frames_per_node;
+        let frames = frames(machine);
         Pages {
             page_bytes: machine.page_bytes,
             colors: colors(machine),
-            nodes: u64::from(machine.memory.nodes),
+            nodes: frames.len() as u64,
+            cpu_nodes: u64::from(machine.memory.nodes),
             cpus: machine.cpus,
             caches: super::slots::caches(machine),
-            limited: limit > 0,
-            frames_per_node: if limit > 0 { limit } else { 1 << 24 },
+            limits: limits(machine),
+            frames_per_node: frames.iter().copied().max().unwrap_or(0),
+            frames,
             used: HashSet::new(),
             table: HashMap::new(),
             replicas: HashMap::new(),
@@ -66,7 +87,7 @@ impl Pages {
     }
 
     pub fn node_of_cpu(&self, cpu: u32) -> u64 {
-        u64::from(cpu) * self.nodes / u64::from(self.cpus)
+        u64::from(cpu) * self.cpu_nodes / u64::from(self.cpus)
     }
 
     /// How many copies of a page there are; 0 before it is touched.
@@ -199,7 +220,7 @@ impl Pages {
 
     /// Free frames of a node, as the policy sees them.
     pub fn free(&self, node: u64) -> u64 {
-        match self.limited {
+        match self.limits[node as usize] > 0 {
             true => self.range(node).filter(|frame| !self.used.contains(frame)).count() as u64,
             false => u64::MAX,
         }
@@ -211,6 +232,7 @@ impl Pages {
             colors: self.colors as u32,
             cpus: self.cpus,
             nodes: self.nodes as u32,
+            cpu_nodes: self.cpu_nodes as u32,
             free_frames: (0..self.nodes).map(|node| self.free(node)).collect(),
             now_ns,
             caches: self.caches.clone(),
@@ -276,7 +298,8 @@ impl Pages {
     }
 
     fn range(&self, node: u64) -> std::ops::Range<u64> {
-        node * self.frames_per_node..(node + 1) * self.frames_per_node
+        let start = node * self.frames_per_node;
+        start..start + self.frames[node as usize]
     }
 }
 
