@@ -28,6 +28,7 @@ fn all_machines_of_the_design_are_listed_and_shown() {
         "zen3-milan",
         "icelake-sp",
         "zen4-genoa",
+        "zen4-genoa-cxl",
         "sapphire-rapids",
         "sapphire-rapids-snc4",
         "cascade-lake-4s",

@@ -41,6 +41,7 @@ presets! {
     "zen3-milan": "2 sockets of EPYC 7763, 128 cores, 32 MB L3 for each eight (2021)",
     "icelake-sp": "2 sockets of Xeon Platinum 8358, 64 cores, 48 MB sliced L3 for each 32 (2021)",
     "zen4-genoa": "2 sockets of EPYC 9554, 128 cores, 32 MB L3 for each eight (2022)",
+    "zen4-genoa-cxl": "zen4-genoa with a CXL memory expander, a node without cpus (2022)",
     "sapphire-rapids": "2 sockets of Xeon Platinum 8468, 96 cores, 105 MB sliced L3 for each 48 (2023)",
     "sapphire-rapids-snc4": "sapphire-rapids with sub-NUMA clustering: 8 nodes of 12 cores (2023)",
     "cascade-lake-4s": "4 sockets of Xeon Platinum 8280, 112 cores, 38.5 MB sliced L3 for each 28 (2019)",

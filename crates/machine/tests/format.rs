@@ -180,7 +180,7 @@ fn errors_name_file_line_key_what_was_found_and_what_is_allowed() {
             26,
             "local_ns = 1\nlocl_ns = 2",
             "m.toml:27: memory.locl_ns: there is no such key (did you mean `local_ns`?); the keys here are \
-            nodes, local_ns, remote_ns, dirty_remote_ns, bandwidth_gbps, upgrade_ns, frames_per_node, distances",
+            nodes, local_ns, remote_ns, dirty_remote_ns, bandwidth_gbps, upgrade_ns, frames_per_node, distances, tier",
         ),
     ] {
         assert_eq!(error_with(line, text), expected);

@@ -248,20 +248,20 @@ fn distances_of_a_ring_of_nodes() {
 }
 
 #[test]
-fn a_node_without_cpus_is_left_out_and_said() {
+fn a_node_without_cpus_is_a_tier() {
     let report = report("qemu-slow-node");
     assert_eq!((report.machine.cpus, report.machine.memory.nodes), (4, 2));
-    assert_eq!(report.node_numbers, [0, 1]);
-    // Its distance, 42, is nobody's.
+    assert_eq!(report.node_numbers, [0, 1, 2]);
+    let [tier] = report.machine.memory.tiers.as_slice() else {
+        panic!("one tier")
+    };
+    // At distance 42 of both.
+    assert_eq!((tier.latency_ns, tier.far_latency_ns), (420.0, 420.0));
+    assert_eq!(tier.near, []);
+    assert_eq!(Some(tier.frames), report.node_memory_bytes[2].map(|bytes| bytes / 4096));
     assert_eq!(report.machine.memory.distances, [[10, 16], [16, 10]].map(Vec::from));
-    let said = report
-        .notes_of(Trust::Simplified)
-        .find(|note| note.about == "memory.nodes")
-        .unwrap();
-    assert_eq!(
-        said.text,
-        "nodes 2 have no online cpu and are left out, with their memory"
-    );
+    let said = report.notes_of(Trust::Assumed).find(|note| note.about == "memory.tier");
+    assert!(said.unwrap().text.starts_with("nodes 2 have memory and no cpus"));
 }
 
 #[test]

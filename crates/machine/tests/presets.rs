@@ -31,6 +31,7 @@ fn every_preset_loads_under_its_own_name() {
         "zen3-milan",
         "icelake-sp",
         "zen4-genoa",
+        "zen4-genoa-cxl",
         "sapphire-rapids",
         "sapphire-rapids-snc4",
         "cascade-lake-4s",
@@ -171,6 +172,21 @@ fn servers_of_today_have_their_nodes_and_caches_where_they_belong() {
     assert_eq!(nodes("sapphire-rapids-snc4"), (8, 12, 1));
     assert_eq!(nodes("cascade-lake-4s"), (4, 28, 1));
     assert_eq!(nodes("graviton4"), (2, 64, 1));
+}
+
+#[test]
+fn memory_behind_cxl_is_a_node_without_cpus() {
+    let (plain, cxl) = (load("zen4-genoa").unwrap(), load("zen4-genoa-cxl").unwrap());
+    assert_eq!((plain.memory.all_nodes(), cxl.memory.all_nodes()), (2, 3));
+    assert_eq!(cxl.memory.nodes, 2);
+    let tier = cxl.memory.tier(2).unwrap();
+    assert_eq!((tier.latency_from(0), tier.latency_from(1)), (279.0, 364.0));
+    assert_eq!((cxl.memory.tier(1), cxl.memory.bandwidth_of(2)), (None, 17.6));
+    // All else is that of the machine without.
+    let mut without = cxl.clone();
+    without.memory.tiers.clear();
+    without.name.clone_from(&plain.name);
+    assert_eq!(without, plain);
 }
 
 #[test]

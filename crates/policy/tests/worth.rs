@@ -29,7 +29,6 @@ impl Scene {
                 move_thread_ns: 0.0,
             },
             nodes: 3,
-            cpu_nodes: 3,
             latency_ns: vec![300.0, 1300.0, 2300.0, 1300.0, 300.0, 1300.0, 2300.0, 1300.0, 300.0],
         }));
         let world = World {
@@ -37,6 +36,7 @@ impl Scene {
             colors: 1,
             cpus: 3,
             nodes: 3,
+            cpu_nodes: 3,
             free_frames: vec![100; 3],
             now_ns: 0,
             caches: None,

@@ -26,6 +26,7 @@ pub fn machine(cpus: u32, lines: u64) -> Machine {
             upgrade_ns: 0.0,
             frames_per_node: 0,
             distances: Vec::new(),
+            tiers: Vec::new(),
         },
     }
 }
