@@ -325,7 +325,8 @@ fn a_program_that_ends_in_the_middle_is_left() {
 
 #[test]
 fn a_node_that_is_full_takes_no_more_and_nothing_is_lost() {
-    const SPARE: u64 = 3000;
+    // More than the kernel keeps for itself on a node of 256 MB (min_free_kbytes: up to 5% of the memory, 3300 pages).
+    const SPARE: u64 = 5000;
     const MORE: usize = 8000;
     let Some(machine) = Machine::new() else { return };
     let free = |node| sys::nodes::free_bytes(&Root::default(), node).unwrap() / PAGE as u64;

@@ -173,7 +173,7 @@ mod tests {
             papers.drawn("one", " or "),
             "figure4 of philbin96, one of bugnion96 or figure1 of invented26"
         );
-        assert!(papers.full().ends_with("half an hour; of invented26 everything twice"));
+        assert!(papers.full().ends_with("; of invented26 everything twice"));
         assert!(
             papers
                 .examples()
