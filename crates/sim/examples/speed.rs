@@ -148,6 +148,7 @@ fn machine(cpus: u32) -> Machine {
             upgrade_ns: 0.0,
             frames_per_node: 0,
             distances: Vec::new(),
+            tiers: Vec::new(),
         },
     }
 }
