@@ -81,7 +81,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
         false_sharing: COLLISIONS,
         curves: plan.all,
         causes: true,
-        remote: plan.all && machine.memory.nodes > 1,
+        remote: plan.all && machine.memory.all_nodes() > 1,
         ..Detail::default()
     };
     let mut config = settings.config(machine, plan.policies, detail);

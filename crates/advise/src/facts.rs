@@ -18,7 +18,7 @@ pub fn of_machine(machine: &Machine) -> MachineFacts {
         name: machine.name.clone(),
         clock_mhz: machine.clock_mhz,
         cpus: machine.cpus,
-        nodes: machine.memory.nodes,
+        nodes: machine.memory.all_nodes(),
         colors: machine.color_count(),
         page_bytes: machine.page_bytes,
         caches: machine.caches.iter().map(cache).collect(),

@@ -30,7 +30,7 @@ pub fn advice(
     outcomes: &[Outcome],
     structures: Vec<RemoteStructure>,
 ) -> Result<Option<HomesAdvice>, SimError> {
-    if config.machine.memory.nodes < 2 || home_of(&base.policy).is_none() {
+    if config.machine.memory.all_nodes() < 2 || home_of(&base.policy).is_none() {
         return Ok(None);
     }
     let mut advice = HomesAdvice {
@@ -53,7 +53,7 @@ pub fn advice(
 /// Threads take the cpus in their order, and the first ones are those of node 0: where that makes all local, it is said.
 fn on_one_node(threads: u32, machine: &Machine) -> Option<String> {
     let nodes = machine.memory.nodes;
-    if threads < 2 || threads > machine.cpus / nodes {
+    if nodes < 2 || threads < 2 || threads > machine.cpus / nodes {
         return None;
     }
     // As many cpus as there are threads, or as the machine's caches allow; else one of each node.
@@ -210,6 +210,8 @@ fn bound(trace: &Trace, settings: &Settings, config: &Config, base: &Outcome) ->
     let mut node: Machine = config.machine.clone();
     node.cpus /= node.memory.nodes;
     node.memory.nodes = 1;
+    node.memory.distances.clear();
+    node.memory.tiers.clear();
     if node.cpus == 0 || node.check().is_err() {
         return Ok(None);
     }

@@ -28,7 +28,7 @@ pub fn candidates(machine: &Machine, marked: bool, described: bool) -> Candidate
     };
     let of_kind_if = |kind, choice: bool| if choice { of_kind(kind) } else { Vec::new() };
     let colors = of_kind_if(Kind::Color, machine.color_count() > 1);
-    let homes = of_kind_if(Kind::Home, machine.memory.nodes > 1);
+    let homes = of_kind_if(Kind::Home, machine.memory.all_nodes() > 1);
     // Linux places on first touch, and its frames come in an order that looks random to a cache.
     let (mut names, baseline): (Vec<String>, _) = match (colors.is_empty(), homes.is_empty()) {
         (true, true) => (vec!["page-coloring".to_string()], "page-coloring"),

@@ -86,7 +86,8 @@ pub fn of_advice(advice: &Advice, top: Top) -> Vec<Table> {
         tables.push(causes::causes(&advice.causes, top));
     }
     if let Some(homes) = &advice.homes {
-        if !homes.structures.is_empty() {
+        // Where cpus hardly wait for other nodes, the verdict says so, and the data is in the JSON.
+        if !homes.structures.is_empty() && homes.remote_share >= homes::MATTERS {
             tables.push(homes::remote(homes, top));
         }
         if !homes.remedies.is_empty() {

@@ -5,6 +5,9 @@ use results::{HomesAdvice, RemoteReason, RemoteStructure, count};
 use super::Top;
 use crate::table::{Cell, Column, Role, Table, Tone};
 
+/// Below this part of the time that cpus work, what is remote is not shown.
+pub const MATTERS: f64 = 0.01;
+
 /// A structure with a smaller part of the remote misses is counted, not shown.
 const SEEN: f64 = 0.01;
 
