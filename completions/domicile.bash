@@ -227,7 +227,7 @@ _domicile() {
             fi
             case "${prev}" in
                 --machine)
-                    COMPREPLY=($(compgen -W "sgi-power-indigo2-r8000 sgi-indigo2-impact-r10000 simos-r4400 simos-r4400-2way simos-r4400-4mb alphaserver-8400 flash-cc-numa flash-cc-now clovertown-x5355 clovertown-x5365 westmere-x5660 zen3-milan icelake-sp zen4-genoa sapphire-rapids sapphire-rapids-snc4 cascade-lake-4s graviton4 host" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "sgi-power-indigo2-r8000 sgi-indigo2-impact-r10000 simos-r4400 simos-r4400-2way simos-r4400-4mb alphaserver-8400 flash-cc-numa flash-cc-now clovertown-x5355 clovertown-x5365 westmere-x5660 zen3-milan icelake-sp zen4-genoa zen4-genoa-cxl sapphire-rapids sapphire-rapids-snc4 cascade-lake-4s graviton4 host" -- "${cur}"))
                     return 0
                     ;;
                 --policy)
@@ -962,7 +962,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__machine__subcmd__show)
-            opts="-q -h --json --quiet --no-progress --help sgi-power-indigo2-r8000 sgi-indigo2-impact-r10000 simos-r4400 simos-r4400-2way simos-r4400-4mb alphaserver-8400 flash-cc-numa flash-cc-now clovertown-x5355 clovertown-x5365 westmere-x5660 zen3-milan icelake-sp zen4-genoa sapphire-rapids sapphire-rapids-snc4 cascade-lake-4s graviton4 host"
+            opts="-q -h --json --quiet --no-progress --help sgi-power-indigo2-r8000 sgi-indigo2-impact-r10000 simos-r4400 simos-r4400-2way simos-r4400-4mb alphaserver-8400 flash-cc-numa flash-cc-now clovertown-x5355 clovertown-x5365 westmere-x5660 zen3-milan icelake-sp zen4-genoa zen4-genoa-cxl sapphire-rapids sapphire-rapids-snc4 cascade-lake-4s graviton4 host"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1253,7 +1253,7 @@ _domicile() {
             fi
             case "${prev}" in
                 --machine)
-                    COMPREPLY=($(compgen -W "sgi-power-indigo2-r8000 sgi-indigo2-impact-r10000 simos-r4400 simos-r4400-2way simos-r4400-4mb alphaserver-8400 flash-cc-numa flash-cc-now clovertown-x5355 clovertown-x5365 westmere-x5660 zen3-milan icelake-sp zen4-genoa sapphire-rapids sapphire-rapids-snc4 cascade-lake-4s graviton4 host" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "sgi-power-indigo2-r8000 sgi-indigo2-impact-r10000 simos-r4400 simos-r4400-2way simos-r4400-4mb alphaserver-8400 flash-cc-numa flash-cc-now clovertown-x5355 clovertown-x5365 westmere-x5660 zen3-milan icelake-sp zen4-genoa zen4-genoa-cxl sapphire-rapids sapphire-rapids-snc4 cascade-lake-4s graviton4 host" -- "${cur}"))
                     return 0
                     ;;
                 --policy)
