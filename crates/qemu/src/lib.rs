@@ -11,8 +11,14 @@
 //! A callback of a reference asks QEMU for the physical address and appends 16 bytes to a buffer of its cpu. Nothing is
 //! locked there. Full buffers go to the scribe.
 
+#[cfg_attr(
+    test,
+    allow(dead_code, reason = "QEMU's interface, which uses them, is not there in tests")
+)]
 mod marker;
+#[cfg_attr(test, allow(dead_code, reason = "as above"))]
 mod options;
 #[cfg(not(test))]
 mod plugin;
+#[cfg_attr(test, allow(dead_code, reason = "as above"))]
 mod scribe;

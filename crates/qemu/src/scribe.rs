@@ -294,7 +294,7 @@ mod tests {
 
         let trace = trace::Trace::open(&options.trace).unwrap();
         assert_eq!((trace.references(), trace.threads().len()), (4, 2));
-        assert_eq!(trace.info().unwrap().instructions, Some(1006));
+        assert_eq!(trace.instructions(), Some(1006));
         let pcs: Vec<(u64, Op, u16)> = trace.sites().iter().map(|site| (site.pc, site.op, site.size)).collect();
         assert_eq!(pcs.len(), 4);
         assert!(pcs.contains(&(0xffff_ffff_8100_0000, Op::Write, 4)) && pcs.contains(&(0x40_2000, Op::Read, 1)));
