@@ -1,0 +1,309 @@
+//! QEMU's interface for plugins, version 4 (qemu-plugin.h of QEMU 9.2 to 10): what QEMU calls, and what is asked of it.
+//!
+//! QEMU loads the library, looks for `qemu_plugin_version` and calls `qemu_plugin_install`. From then on it calls back when
+//! it translates a block of instructions, and each time that a reference or a marker of such a block is carried out. A cpu's callbacks come
+//! one at a time, on the thread that the cpu runs on.
+
+use std::cell::UnsafeCell;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use crate::marker::{self, Marker};
+use crate::options::Options;
+use crate::scribe::{BATCH, Instructions, Record, Scribe};
+
+type Id = u64;
+type MemInfo = u32;
+
+#[repr(C)]
+struct Block([u8; 0]);
+#[repr(C)]
+struct Instruction([u8; 0]);
+#[repr(C)]
+struct HardwareAddress([u8; 0]);
+#[repr(C)]
+struct Scoreboard([u8; 0]);
+
+/// `qemu_plugin_u64`: a counter of each cpu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Counter {
+    score: *mut Scoreboard,
+    offset: usize,
+}
+
+// SAFETY: QEMU's scoreboards may be used from any thread.
+unsafe impl Send for Counter {}
+// SAFETY: as above.
+unsafe impl Sync for Counter {}
+
+type OnMemory = extern "C" fn(c_uint, MemInfo, u64, *mut c_void);
+type OnInstruction = extern "C" fn(c_uint, *mut c_void);
+
+const NO_REGISTERS: c_int = 0;
+const READS_AND_WRITES: c_int = 3;
+const ADD: c_int = 0;
+
+unsafe extern "C" {
+    fn qemu_plugin_tb_n_insns(block: *const Block) -> usize;
+    fn qemu_plugin_tb_get_insn(block: *const Block, at: usize) -> *mut Instruction;
+    fn qemu_plugin_insn_vaddr(instruction: *const Instruction) -> u64;
+    fn qemu_plugin_insn_data(instruction: *const Instruction, to: *mut c_void, bytes: usize) -> usize;
+    fn qemu_plugin_insn_size(instruction: *const Instruction) -> usize;
+    fn qemu_plugin_register_vcpu_tb_trans_cb(id: Id, call: extern "C" fn(Id, *mut Block));
+    fn qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(block: *mut Block, op: c_int, entry: Counter, by: u64);
+    fn qemu_plugin_register_vcpu_mem_cb(
+        i: *mut Instruction,
+        call: OnMemory,
+        regs: c_int,
+        what: c_int,
+        data: *mut c_void,
+    );
+    fn qemu_plugin_register_vcpu_insn_exec_cb(i: *mut Instruction, call: OnInstruction, regs: c_int, data: *mut c_void);
+    fn qemu_plugin_register_atexit_cb(id: Id, call: extern "C" fn(Id, *mut c_void), data: *mut c_void);
+    fn qemu_plugin_scoreboard_new(bytes: usize) -> *mut Scoreboard;
+    fn qemu_plugin_u64_get(entry: Counter, cpu: c_uint) -> u64;
+    fn qemu_plugin_get_hwaddr(info: MemInfo, address: u64) -> *mut HardwareAddress;
+    fn qemu_plugin_hwaddr_is_io(address: *const HardwareAddress) -> bool;
+    fn qemu_plugin_hwaddr_phys_addr(address: *const HardwareAddress) -> u64;
+    fn qemu_plugin_mem_size_shift(info: MemInfo) -> c_uint;
+    fn qemu_plugin_mem_is_store(info: MemInfo) -> bool;
+}
+
+/// The version of the interface that this is written for.
+#[unsafe(no_mangle)]
+pub static qemu_plugin_version: c_int = 4;
+
+/// Most cpus of a guest.
+const CPUS: usize = 256;
+
+/// What a cpu has recorded and the scribe has not got yet.
+#[derive(Default)]
+struct Cpu {
+    records: Vec<Record>,
+    /// Instructions that it had carried out at its last record.
+    instructions: u64,
+    devices: u64,
+    nowhere: u64,
+}
+
+struct Cell(UnsafeCell<Cpu>);
+
+// SAFETY: a cpu's cell is used by its callbacks, of which there is one at a time, and at the end, when no cpu runs.
+unsafe impl Sync for Cell {}
+
+struct Plugin {
+    cpus: Vec<Cell>,
+    /// Instructions that each cpu has begun blocks with.
+    begun: Counter,
+    instructions: Instructions,
+    /// Numbers of instructions, by program counter.
+    numbers: Mutex<FxHashMap<u64, u32>>,
+    scribe: Mutex<Option<Scribe>>,
+    /// What cpus have handed to the scribe.
+    handed: AtomicU64,
+    most: u64,
+    options: Options,
+}
+
+static PLUGIN: OnceLock<Plugin> = OnceLock::new();
+static RECORDING: AtomicBool = AtomicBool::new(false);
+
+fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a callback of a reference is given in the place of a pointer: which instruction it is, how many come after it in
+/// its block.
+fn packed(number: u32, after: usize) -> *mut c_void {
+    (usize::try_from(number).unwrap_or(0) << 16 | after.min(0xffff)) as *mut c_void
+}
+
+fn unpacked(data: *mut c_void) -> (u32, u64) {
+    let data = data as usize;
+    ((data >> 16) as u32, (data & 0xffff) as u64)
+}
+
+/// QEMU's only way in: 0, or the reason why not is printed.
+///
+/// # Safety
+///
+/// `words` has `count` strings that end with 0, as QEMU promises.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qemu_plugin_install(
+    id: Id,
+    _machine: *const c_void,
+    count: c_int,
+    words: *const *const c_char,
+) -> c_int {
+    let word = |at: usize| {
+        // SAFETY: the caller's promise.
+        let word = unsafe { CStr::from_ptr(*words.add(at)) };
+        word.to_string_lossy().into_owned()
+    };
+    let words: Vec<String> = (0..usize::try_from(count).unwrap_or(0)).map(word).collect();
+    match install(id, &words) {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("libdomicile_qemu: {error}");
+            -1
+        }
+    }
+}
+
+fn install(id: Id, words: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+    let options = Options::read(words.iter().map(String::as_str))?;
+    let instructions = Instructions::default();
+    let scribe = Scribe::start(&options, instructions.clone())?;
+    // SAFETY: QEMU is installing the plugin, when scoreboards may be made.
+    let score = unsafe { qemu_plugin_scoreboard_new(size_of::<u64>()) };
+    RECORDING.store(!options.from_marker, Ordering::Relaxed);
+    let plugin = Plugin {
+        cpus: (0..CPUS).map(|_| Cell(UnsafeCell::default())).collect(),
+        begun: Counter { score, offset: 0 },
+        instructions,
+        numbers: Mutex::default(),
+        scribe: Mutex::new(Some(scribe)),
+        handed: AtomicU64::new(0),
+        most: options.references.unwrap_or(u64::MAX),
+        options,
+    };
+    if PLUGIN.set(plugin).is_err() {
+        return Err("the plugin is there twice".into());
+    }
+    // SAFETY: QEMU is installing the plugin; the functions stay where they are.
+    unsafe {
+        qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+        qemu_plugin_register_atexit_cb(id, ended, std::ptr::null_mut());
+    }
+    Ok(())
+}
+
+extern "C" fn translated(_id: Id, block: *mut Block) {
+    let Some(plugin) = PLUGIN.get() else { return };
+    // SAFETY: QEMU's block is there until this returns, and so are its instructions.
+    let count = unsafe { qemu_plugin_tb_n_insns(block) };
+    // SAFETY: as above; the counter was made for this.
+    unsafe { qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(block, ADD, plugin.begun, count as u64) };
+    for at in 0..count {
+        // SAFETY: as above, and the block has so many.
+        let instruction = unsafe { qemu_plugin_tb_get_insn(block, at) };
+        let mut bytes = [0u8; marker::BYTES];
+        // SAFETY: as above; there is room for as many bytes.
+        let (pc, size, read) = unsafe {
+            (
+                qemu_plugin_insn_vaddr(instruction),
+                qemu_plugin_insn_size(instruction),
+                qemu_plugin_insn_data(instruction, bytes.as_mut_ptr().cast(), bytes.len()),
+            )
+        };
+        if size == bytes.len()
+            && read == size
+            && let Some(marker) = marker::of(&bytes)
+        {
+            let word = usize::from(marker == Marker::Begin) as *mut c_void;
+            // SAFETY: as above.
+            unsafe { qemu_plugin_register_vcpu_insn_exec_cb(instruction, marked, NO_REGISTERS, word) };
+        }
+        let number = *lock(&plugin.numbers)
+            .entry(pc)
+            .or_insert_with(|| plugin.instructions.push(pc));
+        let data = packed(number, count - 1 - at);
+        // SAFETY: as above.
+        unsafe { qemu_plugin_register_vcpu_mem_cb(instruction, referenced, NO_REGISTERS, READS_AND_WRITES, data) };
+    }
+}
+
+extern "C" fn marked(_cpu: c_uint, word: *mut c_void) {
+    RECORDING.store(!word.is_null(), Ordering::Relaxed);
+}
+
+extern "C" fn referenced(cpu: c_uint, info: MemInfo, address: u64, data: *mut c_void) {
+    if !RECORDING.load(Ordering::Relaxed) {
+        return;
+    }
+    let Some(plugin) = PLUGIN.get() else { return };
+    let Some(cell) = plugin.cpus.get(cpu as usize) else {
+        return;
+    };
+    // SAFETY: this is the cpu's only callback under way.
+    let of = unsafe { &mut *cell.0.get() };
+    // SAFETY: QEMU answers this within a callback of a reference, and the answer is there until it returns.
+    let (physical, is_device) = unsafe {
+        let found = qemu_plugin_get_hwaddr(info, address);
+        if found.is_null() {
+            of.nowhere += 1;
+            return;
+        }
+        (qemu_plugin_hwaddr_phys_addr(found), qemu_plugin_hwaddr_is_io(found))
+    };
+    if is_device {
+        of.devices += 1;
+        return;
+    }
+    let (number, after) = unpacked(data);
+    // SAFETY: the counter was made at the beginning, and QEMU knows the cpu.
+    let begun = unsafe { qemu_plugin_u64_get(plugin.begun, cpu) };
+    let done = begun.saturating_sub(after);
+    let instructions = done.saturating_sub(of.instructions);
+    of.instructions = done;
+    // SAFETY: what QEMU has handed to this callback.
+    let (write, size_bits) = unsafe { (qemu_plugin_mem_is_store(info), qemu_plugin_mem_size_shift(info) as u8) };
+    of.records.push(Record {
+        address: physical,
+        instruction: number,
+        // The first record of a window comes after all that was not recorded.
+        instructions: instructions.min(u64::from(u16::MAX)) as u16,
+        write,
+        size_bits,
+    });
+    if of.records.len() >= BATCH {
+        hand_over(plugin, cpu, of);
+    }
+}
+
+/// Gives the scribe what a cpu has; recording ends where that is all that is wanted.
+fn hand_over(plugin: &Plugin, cpu: u32, of: &mut Cpu) {
+    let mut records = std::mem::replace(&mut of.records, Vec::with_capacity(BATCH));
+    let before = plugin.handed.fetch_add(records.len() as u64, Ordering::Relaxed);
+    let room = plugin.most.saturating_sub(before);
+    if (records.len() as u64) >= room {
+        records.truncate(usize::try_from(room).unwrap_or(usize::MAX));
+        RECORDING.store(false, Ordering::Relaxed);
+    }
+    if let Some(scribe) = &*lock(&plugin.scribe) {
+        scribe.take(cpu, records);
+    }
+}
+
+extern "C" fn ended(_id: Id, _data: *mut c_void) {
+    RECORDING.store(false, Ordering::Relaxed);
+    let Some(plugin) = PLUGIN.get() else { return };
+    let (mut devices, mut nowhere) = (0, 0);
+    for (cpu, cell) in (0..).zip(&plugin.cpus) {
+        // SAFETY: the machine has stopped: no cpu runs.
+        let of = unsafe { &mut *cell.0.get() };
+        if !of.records.is_empty() {
+            hand_over(plugin, cpu, of);
+        }
+        devices += of.devices;
+        nowhere += of.nowhere;
+    }
+    let Some(scribe) = lock(&plugin.scribe).take() else {
+        return;
+    };
+    match scribe.end() {
+        Ok(written) => {
+            let report = written.report(devices, nowhere);
+            let told = plugin.options.report.as_ref().map(|path| fs::write(path, &report));
+            if let Some(Err(error)) = told {
+                eprintln!("libdomicile_qemu: the report cannot be written: {error}");
+            }
+        }
+        Err(error) => eprintln!("libdomicile_qemu: {error}"),
+    }
+}
