@@ -5,7 +5,7 @@ mod curves;
 
 use serde::Deserialize;
 
-use super::{Curve, Traces, rows};
+use super::{Traces, rows};
 use crate::paper::Item;
 use crate::reproduce::Reproduction;
 
