@@ -2,7 +2,7 @@
 
 mod scene;
 
-use policy::{Action, Interest, Miss, MissLevel, Observation, Page, Placement, Policy, Pressure, Tick, Touch, Touched};
+use policy::{Action, Interest, Miss, MissLevel, Observation, Page, Placement, Pressure, Tick, Touch, Touched};
 
 use scene::Scene;
 

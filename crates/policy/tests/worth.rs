@@ -4,7 +4,7 @@ mod scene;
 
 use std::sync::Arc;
 
-use policy::{Action, Cost, Observation, Page, Placement, Policy, Prices, Touched};
+use policy::{Action, Cost, Observation, Page, Placement, Prices, Touched};
 
 use scene::Scene;
 
