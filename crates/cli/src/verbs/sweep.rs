@@ -77,7 +77,9 @@ fn range(set: &str, from: &str, to: &str, step: &str) -> Result<impl Iterator<It
 }
 
 fn form(set: &str, why: &str) -> Failure {
-    Failure::usage(format!("`--set {set}`: {why}, as in `migrate.trigger=16,64` or `migrate.trigger=16..128..16`"))
+    Failure::usage(format!(
+        "`--set {set}`: {why}, as in `migrate.trigger=16,64` or `migrate.trigger=16..128..16`"
+    ))
 }
 
 #[cfg(test)]
@@ -94,17 +96,32 @@ mod tests {
     fn all_combinations_come_in_the_order_given() {
         assert_eq!(swept("migrate", &[]), [""]);
         assert_eq!(swept("migrate", &["migrate.trigger=16"]), [""]);
-        assert_eq!(swept("migrate", &["migrate.trigger=16,64"]), ["trigger=16", "trigger=64"]);
         assert_eq!(
-            swept("migrate", &["migrate.trigger=1..8..3,20", "migrate.batch=5", "migrate.hold=2,1"]),
+            swept("migrate", &["migrate.trigger=16,64"]),
+            ["trigger=16", "trigger=64"]
+        );
+        assert_eq!(
+            swept(
+                "migrate",
+                &["migrate.trigger=1..8..3,20", "migrate.batch=5", "migrate.hold=2,1"]
+            ),
             [
-                "trigger=1 hold=2", "trigger=1 hold=1", "trigger=4 hold=2", "trigger=4 hold=1", "trigger=7 hold=2",
-                "trigger=7 hold=1", "trigger=20 hold=2", "trigger=20 hold=1"
+                "trigger=1 hold=2",
+                "trigger=1 hold=1",
+                "trigger=4 hold=2",
+                "trigger=4 hold=1",
+                "trigger=7 hold=2",
+                "trigger=7 hold=1",
+                "trigger=20 hold=2",
+                "trigger=20 hold=1"
             ]
         );
         // What is another policy's has no part in it, also where a part is meant.
         assert_eq!(swept("migrate", &["replicate.trigger=1,2"]), [""]);
-        assert_eq!(swept("migrate+page-coloring", &["migrate.trigger=1,2"]), ["trigger=1", "trigger=2"]);
+        assert_eq!(
+            swept("migrate+page-coloring", &["migrate.trigger=1,2"]),
+            ["trigger=1", "trigger=2"]
+        );
     }
 
     #[test]
