@@ -86,9 +86,9 @@ impl From<State> for domicile_replicated_state {
     }
 }
 
-fn failure(error: Error) -> Failure {
+pub(crate) fn failure(error: Error) -> Failure {
     let code = match &error {
-        Error::Empty | Error::Length { .. } | Error::Beyond { .. } => DOMICILE_INVALID,
+        Error::Empty | Error::Length { .. } | Error::Beyond { .. } | Error::Foreign(_) => DOMICILE_INVALID,
         Error::Inside => DOMICILE_IN_USE,
         Error::Forked => DOMICILE_UNKNOWN_HANDLE,
         Error::Memory { .. } => DOMICILE_OUT_OF_MEMORY,
@@ -102,7 +102,7 @@ fn failure(error: Error) -> Failure {
 ///
 /// # Safety
 /// `at` is null, or there are so many bytes, which nobody writes while they are used.
-unsafe fn bytes_at<'a>(at: *const c_void, bytes: usize) -> Result<&'a [u8], Failure> {
+pub(crate) unsafe fn bytes_at<'a>(at: *const c_void, bytes: usize) -> Result<&'a [u8], Failure> {
     if bytes == 0 {
         return Ok(&[]);
     }
