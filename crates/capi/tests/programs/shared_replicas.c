@@ -1,4 +1,5 @@
 /* Data that processes share: all cases of the calls, and processes that read at the same address while others write. */
+#define _POSIX_C_SOURCE 200809L
 #include "check.h"
 #include <domicile/domicile.h>
 #include <errno.h>
@@ -11,6 +12,7 @@
 
 enum { WORDS = 1500, READERS = 2, WRITES = 30 };
 
+static const char *program;
 /* Written last: readers end with it. */
 static const uint64_t over = UINT64_MAX;
 
@@ -136,7 +138,7 @@ static pid_t start(const char *what, int descriptor, const void *address)
     CHECK(child != -1);
     if (child == 0) {
         CHECK(fcntl(descriptor, F_SETFD, 0) == 0);
-        execl("/proc/self/exe", "shared_replicas", what, number, place, (char *)NULL);
+        execl(program, program, what, number, place, (char *)NULL);
         _exit(127);
     }
     return child;
@@ -202,6 +204,7 @@ int main(int count, char **arguments)
 {
     if (count == 4)
         return another_process(arguments);
+    program = arguments[0];
     one_process();
     what_is_refused();
     a_child_of_fork_does_not_have_it();
