@@ -2,6 +2,7 @@
 //! plainly, under AddressSanitizer and under Valgrind.
 
 mod prefix;
+mod python;
 mod replicated;
 mod slots;
 
