@@ -45,5 +45,5 @@ mod sync;
 pub use error::Error;
 #[cfg(not(feature = "loom"))]
 pub use processes::SharedReplicas;
-pub use replicated::{Reader, Region, Replicated};
+pub use replicated::{Kept, Reader, Region, Replicated};
 pub use state::{CopyOn, Mode, State, Way, Without};
