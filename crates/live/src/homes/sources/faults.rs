@@ -10,13 +10,12 @@
 
 use std::collections::HashMap;
 
+use sys::Root;
 use sys::cpus::cpus;
 use sys::memory::{PAGE, Span};
 use sys::samples::Sampler;
-use sys::{Root, soft_dirty};
 
-use super::dirty::{lost, works};
-use super::rests::Rests;
+use super::rests::{Rests, works};
 use super::{Lost, Probed, Scale, Source, Touched};
 
 pub const NAME: &str = "write-faults";
@@ -79,8 +78,7 @@ impl Source for Faults {
     }
 
     fn begin(&mut self, process: u32) -> Result<(), Lost> {
-        soft_dirty::clear(&Root::default(), process).map_err(|error| lost(&error))?;
-        self.rests.begin(process);
+        self.rests.begin(process)?;
         self.pending.insert(process, Vec::new());
         Ok(())
     }
@@ -94,8 +92,7 @@ impl Source for Faults {
             return Ok(Vec::new());
         };
         let faults = std::mem::take(faults);
-        soft_dirty::clear(&Root::default(), process).map_err(|error| lost(&error))?;
-        self.rests.found(process, faults.len() as u64);
+        self.rests.found(process, faults.len() as u64)?;
         Ok(touched(faults, counts))
     }
 
