@@ -38,6 +38,7 @@ pub mod packet;
 pub mod pages;
 pub mod peer;
 pub mod perf;
+pub mod perf_devices;
 pub mod pressure;
 pub mod processes;
 pub mod protection_keys;

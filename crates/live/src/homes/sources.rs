@@ -19,6 +19,7 @@
 pub mod damon;
 pub mod dirty;
 pub mod faults;
+mod gathered;
 pub mod hardware;
 pub mod idle;
 mod rests;
