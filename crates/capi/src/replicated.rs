@@ -89,7 +89,7 @@ impl From<State> for domicile_replicated_state {
 fn failure(error: Error) -> Failure {
     let code = match &error {
         Error::Empty | Error::Length { .. } | Error::Beyond { .. } => DOMICILE_INVALID,
-        Error::Inside => DOMICILE_IN_USE,
+        Error::Inside | Error::Writing => DOMICILE_IN_USE,
         Error::Forked => DOMICILE_UNKNOWN_HANDLE,
         Error::Memory { .. } => DOMICILE_OUT_OF_MEMORY,
         Error::NoBarrier(_) => DOMICILE_UNAVAILABLE,

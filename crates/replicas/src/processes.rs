@@ -29,7 +29,7 @@ use crate::Error;
 use crate::copies::Nodes;
 use crate::state::State;
 use control::Control;
-use inside::{Inside, Shown, UNKNOWN, locked, shared};
+use inside::{Inside, Shown, UNKNOWN, Writer, locked, shared};
 
 /// Bytes that several processes read at the same address and rarely write, with a copy on each node.
 ///
@@ -131,7 +131,7 @@ impl SharedReplicas {
             nodes: Nodes::of_this_machine(),
             node: AtomicU32::new(UNKNOWN),
             ends: AtomicBool::new(false),
-            writer: Mutex::new(()),
+            writer: Writer::default(),
         });
         let mut made = SharedReplicas { inside, service: None };
         made.follow()?;
@@ -189,7 +189,10 @@ impl SharedReplicas {
         })
     }
 
-    /// Changes the contents: `change` is given what all processes wrote before, and nobody writes meanwhile.
+    /// Changes the contents: `change` is given what all processes wrote before, and nobody writes meanwhile. Within
+    /// `change` writes to the same data, and changes of its replicas, are refused.
+    ///
+    /// Errors: as of [`SharedReplicas::write`], and [`Error::Writing`].
     pub fn update(&self, change: impl FnOnce(&mut [u8])) -> Result<(), Error> {
         self.alone(|inside| {
             inside.collapse()?;
@@ -226,7 +229,7 @@ impl SharedReplicas {
 
     fn alone(&self, work: impl FnOnce(&Inside) -> Result<(), Error>) -> Result<(), Error> {
         self.inside.is_here()?;
-        let _writer = locked(&self.inside.writer);
+        let _writer = self.inside.writer.begin().ok_or(Error::Writing)?;
         let _alone = self.inside.control.lock(self.inside.slot);
         work(&self.inside)
     }

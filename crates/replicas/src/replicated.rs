@@ -71,11 +71,12 @@ impl<T: Pod + Send + Sync> Replicated<T> {
     /// Changes the contents: `change` is given the present ones and leaves the new ones. What other writers write
     /// comes before or after, never between.
     ///
-    /// It waits for all readers that are inside a region. Twice the memory is in use meanwhile.
+    /// It waits for all readers that are inside a region. Twice the memory is in use meanwhile. A write to the same data within
+    /// `change` is refused. Two threads that each write to the other's data within `change` wait for each other for ever.
     ///
     /// Post: as of [`Replicated::publish`].
     ///
-    /// Errors: [`Error::Inside`], [`Error::Forked`], [`Error::Memory`], [`Error::NoBarrier`]: nothing was changed.
+    /// Errors: [`Error::Inside`], [`Error::Writing`], [`Error::Forked`], [`Error::Memory`], [`Error::NoBarrier`]: nothing was changed.
     /// [`Error::Unconfirmed`].
     pub fn update(&self, change: impl FnOnce(&mut [T])) -> Result<(), Error> {
         self.replace(|old| old.changed(&self.nodes, change))
@@ -95,7 +96,8 @@ impl<T: Pod + Send + Sync> Replicated<T> {
         self.replace(|old| old.replicated(&self.nodes))
     }
 
-    /// How it stands: which mode, which copies, what they cost, and why a node has none. It waits for writers.
+    /// How it stands: which mode, which copies, what they cost, and why a node has none. It waits for writers; within
+    /// [`Replicated::update`] it says how it stood before.
     pub fn state(&self) -> State {
         let pay = self.switch.readers_pay();
         self.switch.look(|copies| copies.state(&self.nodes, pay))
@@ -108,6 +110,7 @@ impl<T: Pod + Send + Sync> Replicated<T> {
         }
         self.switch.replace(make).map_err(|why| match why {
             Unchanged::Inside => Error::Inside,
+            Unchanged::Writing => Error::Writing,
             Unchanged::NotMade(error) => error,
             Unchanged::NoBarrier(error) => Error::NoBarrier(error),
             Unchanged::Unconfirmed(error) => Error::Unconfirmed(error),

@@ -94,7 +94,9 @@ impl Watching {
 pub fn failure(error: HomesError) -> Failure {
     match error {
         HomesError::Policy(error) => error.into(),
-        HomesError::Still(..) | HomesError::Colors(_) | HomesError::UnknownSource(..) => Failure::usage(error),
+        HomesError::Still(..) | HomesError::Colors(_) | HomesError::Prices(_) | HomesError::UnknownSource(..) => {
+            Failure::usage(error)
+        }
         error => Failure::work(error),
     }
 }

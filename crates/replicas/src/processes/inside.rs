@@ -28,7 +28,7 @@ pub struct Inside {
     pub node: AtomicU32,
     pub ends: AtomicBool,
     /// One writer of this process at a time; the processes among each other have a lock in `control`.
-    pub writer: Mutex<()>,
+    pub writer: Writer,
 }
 
 // SAFETY: the pointer is handed out and never followed here.
@@ -39,6 +39,39 @@ unsafe impl Sync for Inside {}
 pub struct Shown {
     pub window: Window,
     pub copy: usize,
+}
+
+/// The lock of the writers of this process. A thread that has it already does not get it again, so that nobody waits for itself.
+#[derive(Default)]
+pub struct Writer {
+    lock: Mutex<()>,
+    /// The number of the thread that has it; 0: nobody. What a thread stored itself is all that matters to it.
+    thread: AtomicU32,
+}
+
+/// The lock, held.
+pub struct Writing<'a>(
+    &'a AtomicU32,
+    #[expect(dead_code, reason = "held until this goes")] MutexGuard<'a, ()>,
+);
+
+impl Writer {
+    /// The lock; `None` where the calling thread has it already.
+    pub fn begin(&self) -> Option<Writing<'_>> {
+        let me = sys::affinity::this_thread();
+        if self.thread.load(SeqCst) == me {
+            return None;
+        }
+        let held = locked(&self.lock);
+        self.thread.store(me, SeqCst);
+        Some(Writing(&self.thread, held))
+    }
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        self.0.store(0, SeqCst);
+    }
 }
 
 pub const UNKNOWN: u32 = u32::MAX;
