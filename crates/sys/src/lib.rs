@@ -24,6 +24,7 @@ pub mod groups;
 pub mod handover;
 pub mod headroom;
 pub mod home;
+pub mod in_place;
 pub mod instructions;
 pub mod kept;
 pub mod kernel;
