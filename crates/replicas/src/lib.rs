@@ -47,6 +47,8 @@ mod sync;
 #[cfg(not(feature = "loom"))]
 #[allow(unsafe_code)]
 mod text;
+#[cfg_attr(feature = "loom", expect(dead_code, reason = "who asks is not built"))]
+mod told;
 
 pub use error::Error;
 #[cfg(not(feature = "loom"))]
@@ -54,5 +56,7 @@ pub use processes::SharedReplicas;
 pub use replicated::{Reader, Region, Replicated};
 #[cfg(not(feature = "loom"))]
 pub use text::{Segment, TextCopies, TextOf, TextState};
+#[cfg(not(feature = "loom"))]
+pub use told::{ENVIRONMENT as TOLD, Taken};
 
 pub use state::{CopyOn, Mode, State, Way, Without};

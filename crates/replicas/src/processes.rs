@@ -27,7 +27,8 @@ use sys::this_cpu::ThisCpu;
 
 use crate::Error;
 use crate::copies::Nodes;
-use crate::state::State;
+use crate::state::{State, Way};
+use crate::told;
 use control::Control;
 use inside::{Inside, Shown, UNKNOWN, Writer, locked, shared};
 
@@ -90,6 +91,8 @@ impl SharedReplicas {
             .found(contents.len(), address, &nodes)
             .map_err(shared("/proc/self/ns/pid"))?;
         let made = SharedReplicas::begin(pages, control, window)?;
+        told::made(Way::Mappings);
+        told::took(Way::Mappings, copy);
         made.replicate()?;
         Ok(made)
     }

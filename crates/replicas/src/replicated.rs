@@ -8,8 +8,9 @@ use bytemuck::Pod;
 use crate::Error;
 use crate::copies::{Copies, Nodes};
 use crate::epochs::{Entered, Place, Switch, Unchanged};
-use crate::state::State;
+use crate::state::{State, Way};
 use crate::sync::Arc;
+use crate::told;
 
 /// Elements that are read on all nodes and rarely written, with a copy on each node.
 ///
@@ -29,8 +30,10 @@ impl<T: Pod + Send + Sync> Replicated<T> {
     /// Errors: [`Error::Empty`], [`Error::Memory`].
     pub fn new(contents: &[T]) -> Result<Replicated<T>, Error> {
         let nodes = Nodes::of_this_machine();
+        let first = Copies::first(contents, &nodes)?;
+        told::made(Way::Handles);
         Ok(Replicated {
-            switch: Arc::new(Switch::new(Copies::first(contents, &nodes)?)),
+            switch: Arc::new(Switch::new(first)),
             length: contents.len(),
             nodes,
             process: std::process::id(),

@@ -18,17 +18,20 @@ use bytemuck::{Pod, Zeroable};
 use sys::in_place;
 use sys::memory::{PAGE, Span};
 use sys::nodes::NodeReading;
-use sys::shared_pages::SharedPages;
+use sys::shared_pages::{PagesLock, SharedPages};
 use sys::this_cpu::ThisCpu;
 use sys::{Root, nodes};
 
 use crate::Error;
+use crate::state::Way;
+use crate::told::{self, Taken};
 
 /// Addresses in the store: memory is taken by what is written alone.
 const STORE: usize = 64 << 30;
-/// Table and processes come before the copies.
+/// After the page of words of [`crate::told`] come a table of copies, and one of processes, and then the copies.
+const HEAD: usize = PAGE;
 const TABLE: usize = 2 << 20;
-const COPIES: usize = TABLE / 2 / size_of::<Entry>() - 1;
+const COPIES: usize = (TABLE / 2 - HEAD) / size_of::<Entry>() - 1;
 const PROCESSES: usize = TABLE / 2 / size_of::<Process>() - 1;
 const PROCESSES_AT: usize = TABLE / 2;
 /// How long a process that begins waits for others that are making copies.
@@ -156,10 +159,8 @@ impl TextCopies {
     /// The segments are mapped, private pages of files with these rights, and nobody writes to them, unmaps them or changes
     /// their rights meanwhile.
     pub unsafe fn take(&self, segments: &[Segment]) -> Result<TextOf, Error> {
-        let found = nodes::nodes(&Root::default()).unwrap_or_default();
-        let node = node_of(&found, ThisCpu::find().number());
-        let lock = self.pages.lock(PATIENCE);
-        let _lock = lock.map_err(failed("waiting for other processes that make copies"))?;
+        let node = here();
+        let _lock = self.lock()?;
         let mut head = self.head()?;
         let mut copies = self.copies(&head)?;
         let mut became = TextOf {
@@ -229,7 +230,7 @@ impl TextCopies {
             at: at as u64,
         };
         let written = self.pages.write(at, bytes).and_then(|()| {
-            let entry = size_of::<Head>() + place * size_of::<Entry>();
+            let entry = HEAD + size_of::<Head>() + place * size_of::<Entry>();
             self.pages.write(entry, bytemuck::bytes_of(&copy))
         });
         written.map_err(|error| free(format!("a copy cannot be written: {error}")))?;
@@ -267,6 +268,31 @@ impl TextCopies {
         Ok(state)
     }
 
+    /// What the handles or mappings of all processes took, as far as they were told of the store ([`crate::TOLD`]).
+    pub fn taken(&self, way: Way) -> Result<Taken, Error> {
+        told::taken(&self.pages, way).map_err(failed("mmap"))
+    }
+
+    /// Says that all segments of this process stay where they are.
+    pub fn leave(&self, segments: &[Segment], why: &str) -> Result<(), Error> {
+        let _lock = self.lock()?;
+        let mut head = self.head()?;
+        let became = TextOf {
+            process: std::process::id(),
+            node: here(),
+            near: 0,
+            left: segments.iter().map(|segment| segment.span.bytes as u64).sum(),
+            why: Some(why.to_owned()),
+        };
+        self.remember(&mut head, &became)?;
+        self.write_head(&head)
+    }
+
+    fn lock(&self) -> Result<PagesLock<'_>, Error> {
+        let lock = self.pages.lock(PATIENCE);
+        lock.map_err(failed("waiting for other processes that make copies"))
+    }
+
     fn remember(&self, head: &mut Head, became: &TextOf) -> Result<(), Error> {
         let mut process = Process {
             number: became.process.into(),
@@ -292,16 +318,16 @@ impl TextCopies {
     }
 
     fn head(&self) -> Result<Head, Error> {
-        Ok(self.records::<Head>(0, 1)?[0])
+        Ok(self.records::<Head>(HEAD, 1)?[0])
     }
 
     fn write_head(&self, head: &Head) -> Result<(), Error> {
-        let written = self.pages.write(0, bytemuck::bytes_of(head));
+        let written = self.pages.write(HEAD, bytemuck::bytes_of(head));
         written.map_err(failed("writing the table of copies"))
     }
 
     fn copies(&self, head: &Head) -> Result<Vec<Entry>, Error> {
-        let copies = self.records::<Entry>(size_of::<Head>(), (head.copies as usize).min(COPIES))?;
+        let copies = self.records::<Entry>(HEAD + size_of::<Head>(), (head.copies as usize).min(COPIES))?;
         let fits = |copy: &Entry| copy.at.checked_add(copy.bytes).is_some_and(|end| end <= STORE as u64);
         Ok(copies.into_iter().filter(fits).collect())
     }
@@ -312,6 +338,12 @@ impl TextCopies {
         read.map_err(failed("reading the table of copies"))?;
         Ok(records)
     }
+}
+
+/// The node that the calling thread is on.
+fn here() -> u32 {
+    let found = nodes::nodes(&Root::default()).unwrap_or_default();
+    node_of(&found, ThisCpu::find().number())
 }
 
 /// The node of a cpu; the first where the kernel does not say.
@@ -334,7 +366,8 @@ fn failed(doing: &'static str) -> impl Fn(io::Error) -> Error {
     move |source| Error::Shared { doing, source }
 }
 
-const _: () = assert!(TABLE.is_multiple_of(PAGE) && size_of::<Head>() + COPIES * size_of::<Entry>() <= PROCESSES_AT);
+const _: () =
+    assert!(TABLE.is_multiple_of(PAGE) && HEAD + size_of::<Head>() + COPIES * size_of::<Entry>() <= PROCESSES_AT);
 
 #[cfg(test)]
 mod tests {

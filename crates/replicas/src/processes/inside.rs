@@ -13,6 +13,7 @@ use super::control::{self, Control};
 use crate::Error;
 use crate::copies::Nodes;
 use crate::state::{CopyOn, Mode, State, Way, Without};
+use crate::told;
 
 pub struct Inside {
     /// None once detached.
@@ -153,6 +154,7 @@ impl Inside {
                 self.control.set_filled(copy, false);
                 let freed = self.pages.free(self.place(copy), self.copy_bytes());
                 freed.map_err(shared("giving back a replica"))?;
+                told::gave(Way::Mappings, self.copy_bytes());
             }
         }
         Ok(())
@@ -175,6 +177,7 @@ impl Inside {
             let there = populated.is_ok_and(|pages| pages.iter().all(|page| page.ok() == *node));
             if there {
                 self.pages.write(place, &bytes).map_err(shared("writing a replica"))?;
+                told::took(Way::Mappings, self.copy_bytes());
                 any = true;
             } else {
                 // The part that was populated elsewhere.
