@@ -51,7 +51,12 @@ fn follow(instructions: &TextInstructions) {
 /// look for the file's name.
 fn unwritten() -> Vec<Segment> {
     let mut found = modules::unwritten();
+    let own = unwritten as fn() -> Vec<Segment> as usize;
     found.retain(|segment| {
+        // The run-time's own is not the program's, and most of it has done its work.
+        if segment.span.contains(own) {
+            return false;
+        }
         let Ok(mappings) = within(segment.span) else {
             return false;
         };

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytemuck::{Pod, Zeroable};
+use sys::headroom::Headroom;
 use sys::in_place;
 use sys::memory::{PAGE, Span};
 use sys::nodes::NodeReading;
@@ -213,6 +214,10 @@ impl TextCopies {
         let (at, place) = (head.next as usize, head.copies as usize);
         if place >= COPIES || at + bytes.len() > STORE {
             return Err("the store of copies is full".to_owned());
+        }
+        // Whoever takes more than its control groups allow is ended by the kernel.
+        if Headroom::read(&Root::default()).to_fill() < bytes.len() as u64 {
+            return Err("this process may have no more memory (control group), or the machine has none".to_owned());
         }
         let free = |why: String| {
             let _ = self.pages.free(at, bytes.len());

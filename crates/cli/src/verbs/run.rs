@@ -117,7 +117,7 @@ impl Run {
         match self.policy.as_deref() {
             Some(policy) if moving().contains(&policy) => return self.follow(console, policy),
             policy if self.text.is_some() => {
-                copies::of_text(self.text.as_deref(), policy.unwrap_or_default())?;
+                copies::are_wanted(self.text.as_deref(), policy.unwrap_or_default())?;
             }
             _ if !self.watching.is_unused() => {
                 return Err(Failure::usage(format!(

@@ -106,17 +106,18 @@ fn probe(root: &Root, name: &str, interval: Duration) -> Probed {
     }
 }
 
-/// The source that is used, and why those before it are not.
+/// The source that is used, and why the others are not: each of them was probed.
 pub struct Choice {
     pub source: Box<dyn Source>,
     pub others: Vec<(String, String)>,
 }
 
-/// The best source that works here, or the one that is asked for.
+/// The best source that works here, or the one that is asked for; then the others are not probed.
 ///
 /// Errors: none works; the reason of each is in the error.
 pub fn choose(root: &Root, asked: Option<&str>, interval: Duration) -> Result<Choice, HomesError> {
     let mut others = Vec::new();
+    let mut found: Option<Box<dyn Source>> = None;
     if let Some(asked) = asked
         && !NAMES.contains(&asked)
     {
@@ -127,10 +128,19 @@ pub fn choose(root: &Root, asked: Option<&str>, interval: Duration) -> Result<Ch
             others.push((name.to_string(), "another one was asked for".to_string()));
             continue;
         }
-        match probe(root, name, interval) {
-            Ok(source) => return Ok(Choice { source, others }),
-            Err(why) => others.push((name.to_string(), why)),
+        match (probe(root, name, interval), &found) {
+            (Err(why), _) => others.push((name.to_string(), why)),
+            (Ok(_), Some(better)) => {
+                others.push((
+                    name.to_string(),
+                    format!("it works, too, and {} tells more", better.name()),
+                ));
+            }
+            (Ok(source), None) => found = Some(source),
         }
     }
-    Err(HomesError::NoSource(others))
+    match found {
+        Some(source) => Ok(Choice { source, others }),
+        None => Err(HomesError::NoSource(others)),
+    }
 }

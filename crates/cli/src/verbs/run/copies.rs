@@ -14,7 +14,8 @@ use crate::failure::Failure;
 /// What is prepared before the program starts.
 pub struct Copies {
     store: Result<TextCopies, String>,
-    /// Why no text is copied; `None` where it is.
+    /// Whether text is to be copied, and why it cannot be.
+    text: bool,
     no_text: Option<String>,
 }
 
@@ -23,11 +24,14 @@ impl Copies {
     /// said in the report: pages move all the same.
     pub fn prepare(command: &mut Command, text: bool, children: bool, folder: &std::path::Path) -> Copies {
         let store = TextCopies::create().map_err(|error| error.to_string());
-        let mut copies = Copies { store, no_text: None };
+        let mut copies = Copies {
+            store,
+            text,
+            no_text: None,
+        };
         let Ok(store) = &copies.store else { return copies };
         command.env(replicas::TOLD, store.path());
         if !text {
-            copies.no_text = Some("it was not asked for".to_string());
             return copies;
         }
         let library = started::runtime().and_then(|path| started::preloadable(path, folder));
@@ -56,9 +60,9 @@ impl Copies {
     pub fn report(&self) -> Vec<HomesReplication> {
         let store = match &self.store {
             Ok(store) => store,
-            Err(why) => return vec![none(why.clone())],
+            Err(why) => return self.text.then(|| none(why.clone())).into_iter().collect(),
         };
-        let mut all = vec![self.text(store)];
+        let mut all: Vec<_> = self.text.then(|| self.of_text(store)).into_iter().collect();
         for (mode, way) in [
             (ReplicationMode::Handles, Way::Handles),
             (ReplicationMode::Mappings, Way::Mappings),
@@ -77,7 +81,7 @@ impl Copies {
         all
     }
 
-    fn text(&self, store: &TextCopies) -> HomesReplication {
+    fn of_text(&self, store: &TextCopies) -> HomesReplication {
         if let Some(why) = &self.no_text {
             return none(why.clone());
         }
@@ -111,7 +115,7 @@ fn none(why: String) -> HomesReplication {
 }
 
 /// Whether text is copied under a policy: as was asked for, else where the policy makes copies.
-pub fn of_text(asked: Option<&str>, policy: &str) -> Result<bool, Failure> {
+pub fn are_wanted(asked: Option<&str>, policy: &str) -> Result<bool, Failure> {
     match asked {
         None => Ok(policy.contains("replicate")),
         Some(asked) if moving().contains(&policy) => Ok(asked == "yes"),

@@ -31,7 +31,7 @@ impl Run {
                 "policy `{policy}` moves pages between nodes and gives them no colors: leave out --align and --force-colors"
             )));
         }
-        let text = copies::of_text(self.text.as_deref(), policy)?;
+        let text = copies::are_wanted(self.text.as_deref(), policy)?;
         // A report that cannot be written is refused before a program runs for hours.
         let place = self.report_file()?;
         let (prepared, log) = self.watching.prepare(policy, None, self.overwrite)?;
