@@ -30,8 +30,8 @@ pub struct Watching {
     #[arg(long, value_name = "TIME", value_parser = interval)]
     interval: Option<Duration>,
 
-    /// Where it is known from which pages are touched: hardware, damon, idle-pages, write-faults or soft-dirty [default: the first of them
-    /// that works here]
+    /// Where it is known from which pages are touched: hardware, damon, hint-faults, write-faults or soft-dirty [default: the first of
+    /// them that works here]
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
 

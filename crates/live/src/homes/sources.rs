@@ -8,7 +8,9 @@
 //! |---|---|---|
 //! | [`hardware`] | a sampled access that the last cache did not serve | known |
 //! | [`damon`] | a sampling interval in which the kernel found a region accessed, for each page of the region | not known |
+//! | [`taken`] | the first touch of a page that was taken out for a while | of the thread |
 //! | [`idle`] | a look that found that the page was accessed since the look before | not known |
+//! | [`hints`] | the first touch of a page since the kernel's own balancing closed it | known |
 //! | [`faults`] | the first write to a page since the look before; reads are not seen | known |
 //! | [`dirty`] | a look that found that the page was written since the look before; reads are not seen | not known |
 //!
@@ -21,8 +23,10 @@ pub mod dirty;
 pub mod faults;
 mod gathered;
 pub mod hardware;
+pub mod hints;
 pub mod idle;
 mod rests;
+pub mod taken;
 
 use std::time::Duration;
 
@@ -94,13 +98,23 @@ pub trait Source: Send {
 pub type Probed = Result<Box<dyn Source>, String>;
 
 /// The names of all sources, the best first.
-pub const NAMES: [&str; 5] = [hardware::NAME, damon::NAME, idle::NAME, faults::NAME, dirty::NAME];
+pub const NAMES: [&str; 7] = [
+    hardware::NAME,
+    damon::NAME,
+    taken::NAME,
+    idle::NAME,
+    hints::NAME,
+    faults::NAME,
+    dirty::NAME,
+];
 
 fn probe(root: &Root, name: &str, interval: Duration) -> Probed {
     match name {
         hardware::NAME => hardware::probe(root),
         damon::NAME => damon::probe(root, interval),
+        taken::NAME => taken::probe(),
         idle::NAME => idle::probe(root),
+        hints::NAME => hints::probe(root),
         faults::NAME => faults::probe(root),
         _ => dirty::probe(),
     }

@@ -103,6 +103,10 @@ fn inside() {
                 workers.push(work(&mapped, cpu));
                 "uses".to_string()
             }
+            ("read", &[cpu]) => {
+                read(&mapped, cpu);
+                "reads".to_string()
+            }
             ("also", &[cpu]) => {
                 workers.push(work(&mapped, cpu));
                 "uses".to_string()
@@ -196,6 +200,24 @@ fn work(mapped: &Mapped, cpu: usize) -> Arc<AtomicBool> {
     });
     starts.recv().unwrap();
     goes_on
+}
+
+/// Reads a word of each page again and again, and writes none.
+fn read(mapped: &Mapped, cpu: usize) {
+    let mapped = mapped.lock().unwrap().clone();
+    std::thread::spawn(move || {
+        pin(0, cpu as u32);
+        loop {
+            for page in mapped
+                .iter()
+                .flat_map(|&(start, pages)| (0..pages).map(move |page| start + page * PAGE))
+            {
+                // SAFETY: an aligned word of memory that was mapped here and stays.
+                unsafe { (page as *const u64).read_volatile() };
+            }
+            std::thread::yield_now();
+        }
+    });
 }
 
 /// Maps, writes, forks, looks whether it reads what it wrote, and unmaps, again and again; each turn is counted.

@@ -394,6 +394,34 @@ fn each_thread_has_its_pages_near_where_faults_tell_whose_they_are() {
 }
 
 #[test]
+fn faults_of_hints_find_who_reads() {
+    let Some(machine) = Machine::new() else { return };
+    if std::fs::write(BALANCING, "1").is_err() {
+        return skips::not_here("the kernel has no balancing of its own");
+    }
+    let mut program = Program::start();
+    let start = program.map(machine.cpus[0], PAGES);
+    program.say(&format!("read {}", machine.cpus[1]));
+    let whom = Whom::Processes(vec![program.id()]);
+    let mut host = match prepare(config(), Some("hint-faults")) {
+        Ok(prepared) => prepared.watch(whom, None).unwrap(),
+        Err(error) => return skips::not_here(error),
+    };
+    // The kernel begins to close pages when the process has run for a second, and it moves them, too.
+    host = until(host, 300, || {
+        on_node(&program, start, PAGES, machine.nodes[1]) >= PAGES / 2
+    });
+    for _ in 0..5 {
+        host.interval(&mut || false).unwrap();
+    }
+    std::fs::write(BALANCING, "0").unwrap();
+    let report = host.report().unwrap();
+    // Nothing was written, and each count is of the one cpu that it came from.
+    assert!(report.samples.local + report.samples.remote > 0, "{report:?}");
+    assert_eq!(report.samples.shared, 0, "{report:?}");
+}
+
+#[test]
 fn soft_dirty_bits_find_what_follows() {
     by_source("soft-dirty", PAGES);
 }

@@ -174,7 +174,7 @@ impl Source for Hardware {
 
     fn look(&mut self, process: u32) -> Result<Vec<Touched>, Lost> {
         self.gathered.gather();
-        Ok(touched(&self.gathered.take(process)?))
+        Ok(pages(&self.gathered.take(process)?))
     }
 
     fn end(&mut self, process: u32) {
@@ -188,7 +188,7 @@ impl Source for Hardware {
 
 /// Counts of each page, by who touched it and how; ascending by address. What a cache served is no count, and the kernel's own
 /// addresses are nobody's.
-fn touched(samples: &[Sample]) -> Vec<Touched> {
+pub(super) fn pages(samples: &[Sample]) -> Vec<Touched> {
     const KERNEL: usize = 1 << 63;
     let mut counts: BTreeMap<(usize, u32, u32, bool), u32> = BTreeMap::new();
     let far = samples.iter().filter(|sample| sample.access.missed != Some(false));
@@ -269,7 +269,7 @@ mod tests {
             access: Access { write, missed },
         };
         let far = Some(true);
-        let found = touched(&[
+        let found = pages(&[
             sample(5 * PAGE + 8, 2, Some(false), far),
             sample(5 * PAGE, 2, Some(false), far),
             sample(5 * PAGE, 3, Some(true), far),
