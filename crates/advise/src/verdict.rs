@@ -1,6 +1,6 @@
 //! What placement can gain, said plainly, and why where it is nothing.
 
-use results::{Advice, Cause, Outcome, ProgramChange, Stall, percent, time};
+use results::{Advice, Cause, HomesAdvice, Outcome, ProgramChange, Stall, percent, time};
 
 use crate::basis;
 use crate::words::{NOTHING, saved};
@@ -15,6 +15,14 @@ const HARDLY_WAITS: f64 = 0.05;
 /// Of a gain over windows that may be none over the run.
 const CHANCE: &str = "What is gained over the windows of the trace may be chance: more windows would show.";
 
+/// Where nodes matter and colors do not.
+const OTHER_COLORS: &str = "Other colors of pages make no difference.";
+
+/// Whether other nodes' memory is waited for.
+fn matters(homes: &HomesAdvice) -> bool {
+    homes.remote_share >= NOTHING
+}
+
 /// What costs most and what to do about it; what placement and the order of work can gain, in a sentence or two; and in one
 /// line what makes no difference.
 pub fn verdict(advice: &Advice) -> String {
@@ -25,6 +33,8 @@ pub fn verdict(advice: &Advice) -> String {
     let mut noes: Vec<(&str, &str)> = Vec::new();
     match gain {
         true => text.push(placement.clone()),
+        // Homes of pages have sentences of their own.
+        false if advice.homes.as_ref().is_some_and(matters) => noes.push(("other colors of pages", OTHER_COLORS)),
         false => noes.push(("placing pages differently", &placement)),
     }
     if let Some(homes) = &advice.homes {

@@ -112,6 +112,9 @@ pub struct HomesRemedy {
     pub name: String,
     /// The policy that was simulated for it.
     pub policy: String,
+    /// Its parameters (`--set`), where they are not the usual ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<String>,
     #[serde(deserialize_with = "ns")]
     pub wall_ns: u64,
     /// The part of the run time that it saves; negative where it costs time.

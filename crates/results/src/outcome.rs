@@ -29,6 +29,8 @@ pub struct Outcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub windows: Option<Windows>,
     /// So many misses the policy was replayed over, with fixed latencies and costs; absent where the run was simulated whole.
+    /// In a replay threads wait for each other as under first touch (`wall`, `total`, `imbalance` and the like contain that), and
+    /// lines from other cpus' caches count as their page's memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replayed_misses: Option<u64>,
     /// One for each kind of cache, its instances summed, in the machine's order.

@@ -201,7 +201,7 @@ impl Advise {
         let usual = ::advise::policies(machine, marked, described || self.model.slots.is_some());
         let policies = self.model.policies(usual)?;
         let bar = progress::Simulations::default();
-        let config = self.model.config(machine.clone(), Vec::new(), sim::Detail::default());
+        let config = self.model.config(machine.clone(), Vec::new(), sim::Detail::default())?;
         let settings = Settings {
             policies: match self.model.policies.is_empty() {
                 true => Policies::All {

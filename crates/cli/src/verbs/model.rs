@@ -170,7 +170,13 @@ impl Model {
     }
 
     /// What the simulator is to do, with everything counted that `detail` says.
-    pub fn config(&self, machine: Machine, policies: Vec<sim::PolicySpec>, detail: sim::Detail) -> sim::Config {
+    pub fn config(
+        &self,
+        machine: Machine,
+        policies: Vec<sim::PolicySpec>,
+        detail: sim::Detail,
+    ) -> Result<sim::Config, Failure> {
+        weights_fit(&machine, &policies)?;
         let mut config = sim::Config::new(machine, policies);
         config.seed = self.seed;
         config.order = match self.order {
@@ -183,6 +189,20 @@ impl Model {
         if from_phase.is_some() || to_phase.is_some() {
             config.window = Some(sim::Window { from_phase, to_phase });
         }
-        config
+        Ok(config)
+    }
+}
+
+/// Weights of nodes that the machine does not have would be passed over.
+fn weights_fit(machine: &Machine, policies: &[sim::PolicySpec]) -> Result<(), Failure> {
+    let nodes = machine.memory.all_nodes() as usize;
+    let weights = policies.iter().flat_map(|policy| &policy.sets);
+    let mut weights = weights.filter_map(|set| set.strip_prefix("interleave.weights="));
+    match weights.find(|weights| weights.split(':').count() > nodes) {
+        Some(weights) => Err(Failure::usage(format!(
+            "`interleave.weights={weights}` has weights of more nodes than {} has: {nodes}",
+            machine.name
+        ))),
+        None => Ok(()),
     }
 }

@@ -155,7 +155,7 @@ impl Simulate {
             pages: self.pages(top),
             ..sim::Detail::default()
         };
-        let mut config = self.model.config(machine, policies, detail);
+        let mut config = self.model.config(machine, policies, detail)?;
         config.classes = !self.no_classes;
         config.changes.clone_from(&self.changes);
         if let Some(ns) = self.page_ns {
@@ -176,6 +176,7 @@ impl Simulate {
         }
         if self.fast {
             let mut outcomes = self.replayed(&opened, &config)?;
+            self.name_missing(&opened);
             for (outcome, swept) in outcomes.iter_mut().zip(swept) {
                 outcome.settings = swept;
             }
@@ -183,9 +184,7 @@ impl Simulate {
             return Ok(ExitCode::SUCCESS);
         }
         let runs = simulate(&self.trace, &opened, &config)?;
-        for missing in trace::missing(&opened, self.salvage) {
-            console::note(format_args!("note: {}: {missing}", self.trace.display()));
-        }
+        self.name_missing(&opened);
         // What goes to files comes after what is printed: that is there whatever becomes of the files.
         let outcomes: Vec<_> = runs.iter().map(|run| run.outcome.clone()).collect();
         self.print(&outcomes, top, console)?;
@@ -197,6 +196,12 @@ impl Simulate {
             write(place, &saved(&map))?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    fn name_missing(&self, trace: &::trace::Trace) {
+        for missing in trace::missing(trace, self.salvage) {
+            console::note(format_args!("note: {}: {missing}", self.trace.display()));
+        }
     }
 
     /// How many rows are shown of lists, where there are any.
@@ -230,6 +235,8 @@ impl Simulate {
             (!self.changes.is_empty(), "--change"),
             (self.page_map.is_some(), "--page-map"),
             (self.explain_hints.is_some(), "--explain-hints"),
+            (self.model.from_phase.is_some(), "--from-phase"),
+            (self.model.to_phase.is_some(), "--to-phase"),
         ];
         if let Some((_, option)) = refused.iter().find(|(given, _)| *given) {
             return Err(Failure::usage(format!(
@@ -256,6 +263,13 @@ impl Simulate {
         let stream = sim::misses::record(trace, config, &|references| bar.inc(references));
         bar.finish_and_clear();
         let mut stream = stream.map_err(|error| failure(&self.trace, error))?;
+        if stream.run.windows.is_some() {
+            return Err(Failure::usage(format!(
+                "{}: the trace holds windows of a run, and `--fast` counts the misses that warm caches before each of them; leave \
+                 `--fast` out",
+                self.trace.display()
+            )));
+        }
         let shared = stream.share_files(trace.modules(), config.machine.page_bytes);
         if shared > 0 {
             console::note(format_args!(

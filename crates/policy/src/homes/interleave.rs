@@ -14,9 +14,16 @@ pub struct Interleave {
 }
 
 pub fn build(settings: &Settings) -> Result<Box<dyn Policy>, PolicyError> {
-    Ok(Box::new(Interleave {
-        weights: settings.list("weights").to_vec(),
-    }))
+    let weights = settings.list("weights").to_vec();
+    if weights.len() > 1 && weights.iter().all(|weight| *weight == 0) {
+        return Err(PolicyError::UnknownValue {
+            policy: "interleave".to_string(),
+            param: "weights".to_string(),
+            value: weights.iter().map(u64::to_string).collect::<Vec<_>>().join(":"),
+            known: "weights of which one is above 0, 0 alone".to_string(),
+        });
+    }
+    Ok(Box::new(Interleave { weights }))
 }
 
 impl Interleave {

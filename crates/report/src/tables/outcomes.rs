@@ -28,9 +28,13 @@ pub fn own(outcome: &Outcome, top: Top) -> Vec<Table> {
 
 pub fn times(outcomes: &[Outcome]) -> Table {
     type Of = fn(&Outcome) -> u64;
-    let parts: [(&str, Of); 12] = [
+    // How long threads wait for each other only a whole simulation knows.
+    let replayed = outcomes.iter().any(|outcome| outcome.replayed_misses.is_some());
+    let whole = |name: &str| ["wall", "cpu total", "imbalance", "sequential", "synchronization"].contains(&name);
+    let parts: [(&str, Of); 13] = [
         ("wall", |outcome| outcome.time_ns.wall),
         ("cpu total", |outcome| outcome.time_ns.total),
+        ("cpus work", |outcome| outcome.time_ns.worked()),
         ("busy", |outcome| outcome.time_ns.busy),
         ("caches", |outcome| outcome.time_ns.cache_stall),
         ("local", |outcome| outcome.time_ns.local_stall),
@@ -45,6 +49,7 @@ pub fn times(outcomes: &[Outcome]) -> Table {
     // What no run spends time on needs no column.
     let parts = parts
         .iter()
+        .filter(|(name, _)| if replayed { !whole(name) } else { *name != "cpus work" })
         .filter(|(_, of)| outcomes.iter().any(|outcome| of(outcome) > 0));
     let parts: Vec<_> = parts.collect();
     let nodes = outcomes.iter().any(|outcome| outcome.memory.remote > 0);

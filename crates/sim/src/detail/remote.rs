@@ -41,6 +41,8 @@ struct PageUse {
     first: Option<Touch>,
     /// The node that missed last.
     last: u32,
+    /// Misses of the first node before another one missed: they fill the page, and do not say who uses it.
+    before: u64,
     /// How often another node missed than the one before.
     changes: u64,
     /// Misses that write, since a second node came.
@@ -112,6 +114,7 @@ impl Remote {
         page.changes += u64::from(page.last != node);
         page.last = node;
         let shared = page.changes > 0 || node != first.node;
+        page.before += u64::from(!shared);
         page.writes += u64::from(a.write && shared);
         page.remote += u64::from(node != home);
         self.by_node[number * self.nodes + node as usize] += 1;
@@ -121,10 +124,15 @@ impl Remote {
     fn reason(&self, number: usize) -> RemoteReason {
         let page = &self.pages[number];
         let counts = &self.by_node[number * self.nodes..(number + 1) * self.nodes];
-        let (all, most) = (counts.iter().sum::<u64>(), counts.iter().max().copied().unwrap_or(0));
-        let owner = counts.iter().position(|&count| count == most);
+        let first = page.first.map_or(0, |first| first.node as usize);
+        let filled = if page.changes > 0 { page.before } else { 0 };
+        let count = |node: usize| counts[node] - if node == first { filled } else { 0 };
+        let all: u64 = (0..counts.len()).map(count).sum();
+        let (owner, most) = (0..counts.len())
+            .map(|node| (node, count(node)))
+            .fold((0, 0), |most, of| if of.1 > most.1 { of } else { most });
         let owned = most * OWNED[1] >= all * OWNED[0];
-        if owned && owner != page.first.map(|first| first.node as usize) {
+        if owned && owner != first {
             RemoteReason::FirstTouch
         } else if !owned && page.changes * STAYS <= all {
             RemoteReason::MovesOn
@@ -183,7 +191,9 @@ impl Remote {
     }
 
     fn first_touches(&self, sum: &Sum, code: &Code) -> Vec<FirstToucher> {
-        let mut by: HashMap<(Spot, Option<String>, u32, u32), (u64, u64)> = HashMap::new();
+        // By place, function of a library, thread and node: pages, and remote misses on them.
+        type By = (Spot, Option<String>, u32, u32);
+        let mut by: HashMap<By, (u64, u64)> = HashMap::new();
         for (&page, &remote) in sum.pages.iter().filter(|(_, remote)| **remote > 0) {
             if let Some(first) = self.pages[page as usize].first {
                 let spot = code.spot(first.space, first.site);

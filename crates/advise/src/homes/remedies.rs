@@ -1,0 +1,216 @@
+//! What would bring remote data near, each simulated.
+
+use std::collections::HashMap;
+
+use machine::Machine;
+use policy::FORETOLD;
+use results::{HomesRemedy, Outcome, RemoteReason, RemoteStructure, StructureKind};
+use sim::{Config, Detail, LINUX, PolicySpec, SimError, misses};
+use trace::Trace;
+
+use super::pace::{self, Pace};
+use crate::names::{home_of, with_home};
+use crate::settings::Settings;
+use crate::words::saved;
+
+/// What is asked for.
+pub struct Remedies<'a> {
+    pub trace: &'a Trace,
+    pub settings: &'a Settings<'a>,
+    pub config: &'a Config,
+    /// What happens today, and what else was simulated.
+    pub base: &'a Outcome,
+    pub outcomes: &'a [Outcome],
+    /// The data that is remote.
+    pub structures: &'a [RemoteStructure],
+}
+
+impl Remedies<'_> {
+    /// The fastest first.
+    pub fn simulated(&self) -> Result<Vec<HomesRemedy>, SimError> {
+        let (machine, base) = (&self.config.machine, self.base);
+        let plain = Pace {
+            sets: Vec::new(),
+            said: String::new(),
+        };
+        let paces = [
+            (FORETOLD, plain),
+            ("migrate", pace::moving("migrate", machine, &LINUX, base)),
+            ("replicate", pace::handed_over(machine, &LINUX, base)),
+            (
+                "migrate-replicate",
+                pace::moving("migrate-replicate", machine, &LINUX, base),
+            ),
+            ("kernel-balancing", pace::balancing(base)),
+        ];
+        let spec = |(home, pace): &(&str, Pace)| PolicySpec {
+            sets: pace.sets.clone(),
+            ..PolicySpec::new(&with_home(&base.policy, home))
+        };
+        let further = Config {
+            policies: paces.iter().map(spec).collect(),
+            detail: Detail::default(),
+            detail_for: None,
+            classes: false,
+            costs: LINUX,
+            ..self.config.clone()
+        };
+        let runs = self.settings.simulate(self.trace, &further)?;
+        let interleaved = with_home(&base.policy, "interleave");
+        let later = self.later(&further, &interleaved)?;
+        let mut all = Vec::new();
+        for (run, (home, pace)) in runs.iter().zip(&paces) {
+            let (name, how) = self.words(home, pace, &run.outcome);
+            all.push(remedy(base, &run.outcome, name, how, &pace.sets));
+        }
+        if let Some(outcome) = self.outcomes.iter().find(|outcome| outcome.policy == interleaved) {
+            let how = "numactl --interleave=all PROGRAM".to_string();
+            all.push(remedy(base, outcome, "pages in turn over all nodes", how, &[]));
+        }
+        if let Some(outcome) = self.bound(&further)? {
+            let how = format!(
+                "numactl --cpunodebind=0 --membind=0 PROGRAM: on {} of a node",
+                crate::words::many(u64::from(machine.cpus / machine.memory.nodes), "cpu")
+            );
+            all.push(remedy(base, &outcome, "the whole program on one node", how, &[]));
+        }
+        for remedy in all
+            .iter_mut()
+            .filter(|remedy| remedy.name != "the whole program on one node")
+        {
+            remedy.later_gain = later.get(&remedy.policy).copied();
+        }
+        all.sort_by_key(|remedy| remedy.wall_ns);
+        Ok(all)
+    }
+
+    /// What a remedy is called, and how it is had.
+    fn words(&self, home: &str, pace: &Pace, outcome: &Outcome) -> (&'static str, String) {
+        const HANDLES: &str = "domicile_replicated_create()";
+        const RUN: &str = "domicile run --policy migrate -- PROGRAM";
+        let said = &pace.said;
+        let memory = &outcome.memory;
+        // A copy that is written at once has only moved a page.
+        let written = 2 * memory.collapses > memory.replications;
+        match home {
+            FORETOLD => ("each page where it is used most", touch_there(self.structures)),
+            "migrate" => ("move pages", format!("{RUN}; {said}")),
+            "replicate" if written => (
+                "copies of what is read by several nodes",
+                format!(
+                    "nothing to do: {} of {} copies were written and given up again, so that pages only moved",
+                    memory.collapses, memory.replications
+                ),
+            ),
+            "replicate" => (
+                "copies of what is read by several nodes",
+                format!(
+                    "in the program: data that is handed over with {HANDLES} of domicile.h has a copy on each node; {said}"
+                ),
+            ),
+            "migrate-replicate" => (
+                "move pages and copy them",
+                format!(
+                    "{RUN} moves pages; copies are made only of what the program hands over with {HANDLES}; {said}"
+                ),
+            ),
+            _ => ("the kernel's balancing", said.clone()),
+        }
+    }
+
+    /// By policy, the part of the time of the second half of the misses that it saves over first touch.
+    fn later(&self, further: &Config, interleaved: &str) -> Result<HashMap<String, f64>, SimError> {
+        let stream = misses::record(self.trace, further, &|_| {})?;
+        let half = stream.misses.len() / 2;
+        let (Some(middle), Some(last)) = (stream.misses.get(half), stream.misses.last()) else {
+            return Ok(HashMap::new());
+        };
+        // Which pages are touched again the kernel sees, and a stream of misses does not.
+        let asked = further
+            .policies
+            .iter()
+            .filter(|spec| home_of(&spec.name).as_deref() != Some("kernel-balancing"));
+        let mut policies = vec![PolicySpec::new(misses::FIRST_TOUCH), PolicySpec::new(interleaved)];
+        policies.extend(asked.cloned());
+        let config = Config {
+            policies,
+            ..further.clone()
+        };
+        let waits = misses::waits_from(&stream, &config, half)?;
+        let busy = |cpu: &&results::Cpu| cpu.time_ns.busy > 0;
+        let cpus = self.base.per_cpu.iter().filter(busy).count().max(1) as f64;
+        let span = last.now_ns().saturating_sub(middle.now_ns()) as f64 * cpus;
+        let gain = |after: u64| match span > 0.0 {
+            true => (waits[0] as f64 - after as f64) / span,
+            false => 0.0,
+        };
+        let names = config.policies.iter().map(|spec| spec.name.clone());
+        Ok(names
+            .zip(&waits)
+            .skip(1)
+            .map(|(name, &after)| (name, gain(after)))
+            .collect())
+    }
+
+    /// The program on the cpus and the memory of one node; `None` where a node alone is no machine that can be described, or
+    /// has too little memory.
+    fn bound(&self, config: &Config) -> Result<Option<Outcome>, SimError> {
+        let mut node: Machine = config.machine.clone();
+        node.cpus /= node.memory.nodes;
+        node.memory.nodes = 1;
+        node.memory.distances.clear();
+        node.memory.tiers.clear();
+        if node.cpus == 0 || node.check().is_err() {
+            return Ok(None);
+        }
+        let config = Config {
+            policies: vec![PolicySpec::new(&self.base.policy)],
+            machine: node,
+            ..config.clone()
+        };
+        match self.settings.simulate(self.trace, &config) {
+            Err(SimError::OutOfFrames { .. }) => Ok(None),
+            runs => Ok(runs?.into_iter().next().map(|run| run.outcome)),
+        }
+    }
+}
+
+fn remedy(base: &Outcome, outcome: &Outcome, name: &str, how: String, sets: &[String]) -> HomesRemedy {
+    HomesRemedy {
+        name: name.to_string(),
+        policy: outcome.policy.clone(),
+        settings: sets.to_vec(),
+        wall_ns: outcome.time_ns.wall,
+        gain: saved(base.time_ns.wall, outcome.time_ns.wall),
+        later_gain: None,
+        local_percent: outcome.memory.local_percent,
+        migrations: outcome.memory.migrations,
+        replications: outcome.memory.replications,
+        how,
+    }
+}
+
+/// The line that touches what others use, where there is one.
+fn touch_there(structures: &[RemoteStructure]) -> String {
+    let bind = "bind each part to its users' node (mbind(2), numa_tonode_memory(3))";
+    // A stack is its own thread's to touch.
+    let misplaced = |structure: &&RemoteStructure| {
+        structure.kind != StructureKind::Stack && of(structure, RemoteReason::FirstTouch) > 0
+    };
+    let worst = structures
+        .iter()
+        .filter(misplaced)
+        .max_by_key(|structure| of(structure, RemoteReason::FirstTouch));
+    match worst.and_then(|structure| Some((structure, structure.first_touches.first()?))) {
+        Some((structure, touch)) => format!(
+            "let those threads touch {} first that use it ({touch} does, in thread {}), or {bind}; simulated with the program's beginning as it is",
+            structure.name, touch.thread
+        ),
+        None => format!("{bind}; simulated with the program's beginning as it is"),
+    }
+}
+
+fn of(structure: &RemoteStructure, reason: RemoteReason) -> u64 {
+    let of = structure.reasons.iter().find(|of| of.reason == reason);
+    of.map_or(0, |of| of.remote)
+}
