@@ -234,9 +234,9 @@ impl TextCopies {
             bytes: bytes.len() as u64,
             at: at as u64,
         };
-        let written = self.pages.write(at, bytes).and_then(|()| {
+        let written = self.pages.put(at, bytes).and_then(|()| {
             let entry = HEAD + size_of::<Head>() + place * size_of::<Entry>();
-            self.pages.write(entry, bytemuck::bytes_of(&copy))
+            self.pages.put(entry, bytemuck::bytes_of(&copy))
         });
         written.map_err(|error| free(format!("a copy cannot be written: {error}")))?;
         head.copies += 1;
@@ -316,7 +316,7 @@ impl TextCopies {
         head.processes += 1;
         if place < PROCESSES {
             let at = PROCESSES_AT + place * size_of::<Process>();
-            let written = self.pages.write(at, bytemuck::bytes_of(&process));
+            let written = self.pages.put(at, bytemuck::bytes_of(&process));
             written.map_err(failed("writing the table of copies"))?;
         }
         Ok(())
@@ -327,7 +327,7 @@ impl TextCopies {
     }
 
     fn write_head(&self, head: &Head) -> Result<(), Error> {
-        let written = self.pages.write(HEAD, bytemuck::bytes_of(head));
+        let written = self.pages.put(HEAD, bytemuck::bytes_of(head));
         written.map_err(failed("writing the table of copies"))
     }
 
