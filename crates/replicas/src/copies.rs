@@ -44,8 +44,9 @@ pub(crate) enum Spread {
     One,
 }
 
+/// A copy. Its memory lives as long as any clone of this.
 #[derive(Clone)]
-struct Made {
+pub(crate) struct Made {
     node: Option<u32>,
     memory: Arc<Counted>,
 }
@@ -138,6 +139,16 @@ impl<T: Pod> Copies<T> {
         }
         let (length, writes) = (self.length, self.writes);
         Ok(Copies::table(Spread::EachNode, nodes, length, writes, made, without))
+    }
+
+    /// The copy for the cpu that the calling thread is on, and its first element.
+    pub fn own(&self) -> (Made, NonNull<T>) {
+        let own = self.pointer();
+        match self.made.iter().find(|made| made.memory.start().cast() == own) {
+            Some(made) => (made.clone(), own),
+            // That does not happen: each pointer of the table is to one of them.
+            None => (self.made[0].clone(), self.made[0].memory.start().cast()),
+        }
     }
 
     /// All elements, in the copy for the cpu that the calling thread is on.

@@ -53,10 +53,9 @@ mod told;
 pub use error::Error;
 #[cfg(not(feature = "loom"))]
 pub use processes::SharedReplicas;
-pub use replicated::{Reader, Region, Replicated};
+pub use replicated::{Kept, Reader, Region, Replicated};
+pub use state::{CopyOn, Mode, State, Way, Without};
 #[cfg(not(feature = "loom"))]
 pub use text::{Segment, TextCopies, TextOf, TextState};
 #[cfg(not(feature = "loom"))]
 pub use told::{ENVIRONMENT as TOLD, Taken};
-
-pub use state::{CopyOn, Mode, State, Way, Without};

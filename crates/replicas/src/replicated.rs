@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use bytemuck::Pod;
 
 use crate::Error;
-use crate::copies::{Copies, Nodes};
+use crate::copies::{Copies, Made, Nodes};
 use crate::epochs::{Entered, Place, Switch, Unchanged};
 use crate::state::{State, Way};
 use crate::sync::Arc;
@@ -49,6 +49,19 @@ impl<T: Pod + Send + Sync> Replicated<T> {
     /// A reader for the calling thread, which alone can use it. Copies stay as long as there are readers.
     pub fn reader(&self) -> Reader<T> {
         Reader(Place::new(&self.switch))
+    }
+
+    /// The copy of the node that the calling thread is on, as it is now, for as long as it is wanted: for callers that cannot say when
+    /// a region ends. What is written afterwards is not seen there.
+    pub fn keep(&self) -> Kept<T> {
+        let mut place = Place::new(&self.switch);
+        let copies = place.enter();
+        let (copy, at) = copies.own();
+        Kept {
+            at,
+            length: copies.length(),
+            _copy: copy,
+        }
     }
 
     /// Puts other contents in the place of these.
@@ -196,6 +209,36 @@ impl<T> Deref for Region<'_, T> {
     fn deref(&self) -> &[T] {
         // SAFETY: so many elements are there, of which nothing is written and nothing freed until the region is left: by
         // `_copies`, when this goes.
+        unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.length) }
+    }
+}
+
+/// A copy that stays as it was when it was asked for, also when there are other contents, or the data is gone. Its memory is in use
+/// until this is dropped, by any thread. Writers do not wait for it.
+///
+/// ```
+/// let data = replicas::Replicated::new(&[1u8, 2])?;
+/// let before = data.keep();
+/// data.write(0, &[7])?;
+/// assert_eq!((&before[..], &data.keep()[..]), (&[1, 2][..], &[7, 2][..]));
+/// # Ok::<(), replicas::Error>(())
+/// ```
+pub struct Kept<T> {
+    at: NonNull<T>,
+    length: usize,
+    _copy: Made,
+}
+
+// SAFETY: it is a shared view of elements that nobody writes, and of the memory that they are in, which any thread may free.
+unsafe impl<T: Send + Sync> Send for Kept<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Kept<T> {}
+
+impl<T> Deref for Kept<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: so many elements are in `_copy`, whose memory nobody writes, and which lives as long as this.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.length) }
     }
 }
