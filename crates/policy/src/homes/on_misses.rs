@@ -286,10 +286,8 @@ impl Policy for OnMisses {
     fn observe(&mut self, observation: &Observation, world: &World, actions: &mut Vec<Action>) {
         self.meet(world);
         match observation {
-            Observation::Miss(miss) if miss.level == self.level => {
-                if self.missed(miss, world.now_ns) {
-                    self.interrupt(miss.cpu, world, actions);
-                }
+            Observation::Miss(miss) if miss.level == self.level && self.missed(miss, world.now_ns) => {
+                self.interrupt(miss.cpu, world, actions);
             }
             Observation::Tick(tick) if self.is_due(tick.cpu, world.now_ns) => self.interrupt(tick.cpu, world, actions),
             Observation::ReplicaWritten(touched) => self.written(touched, world, actions),
