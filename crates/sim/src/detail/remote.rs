@@ -183,7 +183,9 @@ impl Remote {
     }
 
     fn first_touches(&self, sum: &Sum, code: &Code) -> Vec<FirstToucher> {
-        let mut by: HashMap<(Spot, Option<String>, u32, u32), (u64, u64)> = HashMap::new();
+        /// The line, the function that it called, the thread and its node.
+        type Toucher = (Spot, Option<String>, u32, u32);
+        let mut by: HashMap<Toucher, (u64, u64)> = HashMap::new();
         for (&page, &remote) in sum.pages.iter().filter(|(_, remote)| **remote > 0) {
             if let Some(first) = self.pages[page as usize].first {
                 let spot = code.spot(first.space, first.site);
