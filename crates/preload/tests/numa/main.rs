@@ -283,5 +283,5 @@ fn what_a_program_starts_is_concerned_where_that_is_asked_for() {
     let all = run(Some(true));
     assert_eq!((all.status.code(), &all.stdout[..6]), (Some(7), &b"3\n2\n1\n"[..]));
     // sort, cat, env, grep, and the shell again.
-    assert!(store.state().unwrap().processes.len() >= 1 + 4, "{:?}", store.state());
+    assert!(store.state().unwrap().processes.len() > 4, "{:?}", store.state());
 }
