@@ -16,6 +16,7 @@
 //! | `reserve` | the run-time's own memory where the program's address space cannot grow |
 //! | `aside` | a program that restricts its system calls |
 //! | `modules` | where the program's files lie |
+//! | `outset` | what can be said and done before `main` alone |
 //! | `text` | the program's text, from a copy on its node |
 //! | `fork` | what a child of fork has |
 //!
@@ -36,6 +37,7 @@ mod files;
 mod fork;
 mod modules;
 mod next;
+mod outset;
 mod padding;
 mod placing;
 mod reserve;

@@ -13,6 +13,7 @@ use crate::arena::Arena;
 use crate::blocks::Blocks;
 use crate::data_sets::DataSets;
 use crate::modules::Modules;
+use crate::outset::{alone, leave_no_trace};
 use crate::placing::{self, State, Stay};
 use crate::sites::Sites;
 use crate::{aside, cdpc, end, files, fork, text};
@@ -32,7 +33,13 @@ extern "C" fn at_start() {
 
 fn start() {
     let began = Instant::now();
-    let text = text::start();
+    let text = match text::start() {
+        Ok(text) => text,
+        Err(why) => {
+            end::say(&format!("domicile: {why}"));
+            true
+        }
+    };
     let Some(path) = std::env::var_os(protocol::ENVIRONMENT) else {
         if !text {
             cdpc::align_alone();
@@ -75,21 +82,6 @@ fn start() {
 fn is_meant(instructions: &Instructions) -> bool {
     let file = Path::new("/proc/self/exe").metadata();
     file.is_ok_and(|about| (about.dev(), about.ino()) == instructions.program_file)
-}
-
-/// What the program starts is not concerned: it finds none of these variables, and its libraries as they were before.
-pub fn leave_no_trace(variables: &[&str], preload_before: Option<&str>) {
-    // SAFETY: before `main`; if a library has started threads by now that read the environment, that is theirs to regret
-    // as with any `setenv`.
-    unsafe {
-        for variable in variables {
-            std::env::remove_var(variable);
-        }
-        match preload_before {
-            Some(before) => std::env::set_var("LD_PRELOAD", before),
-            None => std::env::remove_var("LD_PRELOAD"),
-        }
-    }
 }
 
 fn open(instructions: &Instructions) -> Result<DataSets, String> {
@@ -161,11 +153,6 @@ fn place_static(state: &mut State, modules: &Modules) {
             unsafe { libc::mprotect(start, pages.bytes(), rights) };
         }
     }
-}
-
-/// Whether this thread is the only one.
-pub fn alone() -> bool {
-    sys::listing::numbers(Path::new("/proc/self/task")).is_ok_and(|threads| threads.len() == 1)
 }
 
 /// Makes pages from address `first` up to `last` the process's own where they are a file's: initialised data is a private

@@ -4,46 +4,43 @@ use protocol::{TEXT_ENVIRONMENT, TextInstructions};
 use replicas::{Segment, TextCopies};
 use sys::mappings::{Kind, within};
 
-use crate::{end, modules, start};
+use crate::modules;
+use crate::outset::{alone, leave_no_trace};
 
 /// Puts copies in the place of what is never written. Whether there is anything for it to do.
-pub fn start() -> bool {
+///
+/// Errors: why text stays where it is, for people.
+pub fn start() -> Result<bool, String> {
     let Ok(text) = std::env::var(TEXT_ENVIRONMENT) else {
-        return false;
+        return Ok(false);
     };
-    match TextInstructions::read(&text) {
-        Ok(instructions) => follow(&instructions),
-        Err(why) => end::say(&format!("domicile: {TEXT_ENVIRONMENT}: {why}")),
-    }
-    true
+    let instructions = TextInstructions::read(&text).map_err(|why| format!("{TEXT_ENVIRONMENT}: {why}"))?;
+    follow(&instructions).map_err(|error| format!("text stays where it is: {error}"))?;
+    Ok(true)
 }
 
-fn follow(instructions: &TextInstructions) {
+fn follow(instructions: &TextInstructions) -> Result<(), replicas::Error> {
     // The program keeps its parent when it becomes another one.
     let meant = instructions.children || std::os::unix::process::parent_id() == instructions.command;
     if !meant {
         // What others start is not concerned.
-        start::leave_no_trace(
+        leave_no_trace(
             &[TEXT_ENVIRONMENT, replicas::TOLD],
             instructions.preload_before.as_deref(),
         );
-        return;
+        return Ok(());
     }
     let segments = unwritten();
-    let store = match TextCopies::open(&instructions.store) {
-        Ok(store) => store,
-        Err(error) => return end::say(&format!("domicile: text stays where it is: {error}")),
+    // The command may have ended before, or be another user's: who is not told of has its text where it was.
+    let Ok(store) = TextCopies::open(&instructions.store) else {
+        return Ok(());
     };
-    let became = if start::alone() {
-        // SAFETY: these segments are mapped as the dynamic linker and the kernel say, and the only thread does nothing else
-        // meanwhile. It is in this very text, which the call bears with.
-        unsafe { store.take(&segments) }.map(|_| ())
-    } else {
-        store.leave(&segments, "threads ran before main")
-    };
-    if let Err(error) = became {
-        end::say(&format!("domicile: text stays where it is: {error}"));
+    if !alone() {
+        return store.leave(&segments, "threads ran before main");
     }
+    // SAFETY: these segments are mapped as the dynamic linker and the kernel say, and the only thread does nothing else
+    // meanwhile. What is replaced is not this code, but may be the C library's that is called, which the call bears with.
+    unsafe { store.take(&segments) }.map(|_| ())
 }
 
 /// Segments of the files that are loaded which their program does not write: code, and data that is only read. Those whose

@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::Pod;
 use sys::headroom::Headroom;
 use sys::in_place;
 use sys::memory::{PAGE, Span};
@@ -26,6 +26,9 @@ use sys::{Root, nodes};
 use crate::Error;
 use crate::state::Way;
 use crate::told::{self, Taken};
+use records::{Entry, Head, Process, WHY};
+
+mod records;
 
 /// Addresses in the store: memory is taken by what is written alone.
 const STORE: usize = 64 << 30;
@@ -37,8 +40,6 @@ const PROCESSES: usize = TABLE / 2 / size_of::<Process>() - 1;
 const PROCESSES_AT: usize = TABLE / 2;
 /// How long a process that begins waits for others that are making copies.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes of a reason.
-const WHY: usize = 160;
 const MAGIC: u64 = 0x646d_7478_7431;
 
 /// A part of the program that is never written.
@@ -77,50 +78,6 @@ pub struct TextState {
 pub struct TextCopies {
     pages: SharedPages,
 }
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Head {
-    magic: u64,
-    copies: u64,
-    /// Where the next copy begins.
-    next: u64,
-    processes: u64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Entry {
-    node: u64,
-    /// Computed of the bytes.
-    number: u64,
-    bytes: u64,
-    at: u64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Process {
-    number: u64,
-    node: u64,
-    near: u64,
-    left: u64,
-    /// In UTF-8, with zeros behind it.
-    why: [u8; WHY],
-}
-
-// SAFETY: numbers and bytes without gaps, all of which may have any value.
-unsafe impl Zeroable for Head {}
-// SAFETY: as above.
-unsafe impl Pod for Head {}
-// SAFETY: as above.
-unsafe impl Zeroable for Entry {}
-// SAFETY: as above.
-unsafe impl Pod for Entry {}
-// SAFETY: as above.
-unsafe impl Zeroable for Process {}
-// SAFETY: as above.
-unsafe impl Pod for Process {}
 
 impl TextCopies {
     /// A store without copies, for processes of this user, as long as this lives.
@@ -234,9 +191,9 @@ impl TextCopies {
             bytes: bytes.len() as u64,
             at: at as u64,
         };
-        let written = self.pages.write(at, bytes).and_then(|()| {
+        let written = self.pages.put(at, bytes).and_then(|()| {
             let entry = HEAD + size_of::<Head>() + place * size_of::<Entry>();
-            self.pages.write(entry, bytemuck::bytes_of(&copy))
+            self.pages.put(entry, bytemuck::bytes_of(&copy))
         });
         written.map_err(|error| free(format!("a copy cannot be written: {error}")))?;
         head.copies += 1;
@@ -316,7 +273,7 @@ impl TextCopies {
         head.processes += 1;
         if place < PROCESSES {
             let at = PROCESSES_AT + place * size_of::<Process>();
-            let written = self.pages.write(at, bytemuck::bytes_of(&process));
+            let written = self.pages.put(at, bytemuck::bytes_of(&process));
             written.map_err(failed("writing the table of copies"))?;
         }
         Ok(())
@@ -327,7 +284,7 @@ impl TextCopies {
     }
 
     fn write_head(&self, head: &Head) -> Result<(), Error> {
-        let written = self.pages.write(HEAD, bytemuck::bytes_of(head));
+        let written = self.pages.put(HEAD, bytemuck::bytes_of(head));
         written.map_err(failed("writing the table of copies"))
     }
 

@@ -133,6 +133,25 @@ impl SharedPages {
         Ok(())
     }
 
+    /// The same by way of a mapping: what a process may write to files (`RLIMIT_FSIZE`, whose signal ends it) is no matter then.
+    ///
+    /// Errors: ENOMEM; InvalidInput beyond the end.
+    pub fn put(&self, at: usize, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let (first, within) = (at / PAGE * PAGE, at % PAGE);
+        let whole = bytes.len().saturating_add(within + PAGE - 1) / PAGE * PAGE;
+        let part = Part::map(self, first, whole, libc::PROT_READ | libc::PROT_WRITE)?;
+        // SAFETY: so many bytes are mapped there, and nobody sees them as a slice.
+        unsafe {
+            part.start
+                .add(within)
+                .copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len())
+        };
+        Ok(())
+    }
+
     /// Fills all of `bytes` from place `at` on, by way of the kernel.
     pub fn read(&self, mut at: usize, mut bytes: &mut [u8]) -> io::Result<()> {
         while !bytes.is_empty() {
@@ -347,6 +366,17 @@ mod tests {
         pages.read(PAGE, &mut byte).unwrap();
         pages.free(2 * PAGE, PAGE).unwrap();
         assert_eq!((byte, first(&window)), ([1], 0));
+    }
+
+    #[test]
+    fn what_is_put_is_there_and_nothing_else_changes() {
+        let pages = three();
+        pages.put(2 * PAGE - 2, &[5, 6, 7]).unwrap();
+        let mut bytes = [0; 5];
+        pages.read(2 * PAGE - 3, &mut bytes).unwrap();
+        assert_eq!(bytes, [1, 5, 6, 7, 2]);
+        assert!(pages.put(3 * PAGE - 1, &[1, 2]).is_err() && pages.put(usize::MAX, &[1]).is_err());
+        pages.put(3 * PAGE, &[]).unwrap();
     }
 
     #[test]

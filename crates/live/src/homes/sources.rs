@@ -147,7 +147,7 @@ pub fn choose(root: &Root, asked: Option<&str>, interval: Duration) -> Result<Ch
             (Ok(_), Some(better)) => {
                 others.push((
                     name.to_string(),
-                    format!("it works, too, and {} tells more", better.name()),
+                    format!("it works, too; {} comes before it", better.name()),
                 ));
             }
             (Ok(source), None) => found = Some(source),

@@ -77,8 +77,8 @@ impl Inside {
         if let Some(store) = store {
             under(store, false, &mut command);
         }
-        // SAFETY: the closure does nothing but a system call.
-        unsafe { command.pre_exec(move || pin(cpu)) };
+        // SAFETY: the closure does nothing but system calls.
+        unsafe { command.pre_exec(move || pin(cpu).and_then(|()| no_files())) };
         let mut process = command.spawn().unwrap();
         let from = BufReader::new(process.stdout.take().unwrap());
         Inside { process, from }
@@ -117,6 +117,19 @@ fn pin(cpu: u32) -> std::io::Result<()> {
     }
 }
 
+/// Has whoever writes to a file be ended by a signal: the store is none.
+fn no_files() -> std::io::Result<()> {
+    let none = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the limits live, and are read.
+    match unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const none) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
 /// What the child does; in the parent this test is nothing.
 #[test]
 fn inside() {
@@ -136,6 +149,7 @@ fn inside() {
 
 /// Much of what text and its tables are used for.
 fn work() -> String {
+    std::panic::set_hook(Box::new(|_| ()));
     let unwound = std::panic::catch_unwind(|| panic!("on purpose")).is_err();
     let threads: Vec<_> = (0..4u64)
         .map(|at| std::thread::spawn(move || (0..1000).fold(at, |a, b| a.wrapping_mul(31) ^ b)))
@@ -269,5 +283,5 @@ fn what_a_program_starts_is_concerned_where_that_is_asked_for() {
     let all = run(Some(true));
     assert_eq!((all.status.code(), &all.stdout[..6]), (Some(7), &b"3\n2\n1\n"[..]));
     // sort, cat, env, grep, and the shell again.
-    assert!(store.state().unwrap().processes.len() >= 1 + 4, "{:?}", store.state());
+    assert!(store.state().unwrap().processes.len() > 4, "{:?}", store.state());
 }

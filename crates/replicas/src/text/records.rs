@@ -1,0 +1,50 @@
+//! What the table of the store is made of: numbers and bytes that all processes of a run read alike.
+
+use bytemuck::{Pod, Zeroable};
+
+/// Bytes of a reason.
+pub const WHY: usize = 160;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Head {
+    pub magic: u64,
+    pub copies: u64,
+    /// Where the next copy begins.
+    pub next: u64,
+    pub processes: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Entry {
+    pub node: u64,
+    /// Computed of the bytes.
+    pub number: u64,
+    pub bytes: u64,
+    pub at: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Process {
+    pub number: u64,
+    pub node: u64,
+    pub near: u64,
+    pub left: u64,
+    /// In UTF-8, with zeros behind it.
+    pub why: [u8; WHY],
+}
+
+// SAFETY: numbers and bytes without gaps, all of which may have any value.
+unsafe impl Zeroable for Head {}
+// SAFETY: as above.
+unsafe impl Pod for Head {}
+// SAFETY: as above.
+unsafe impl Zeroable for Entry {}
+// SAFETY: as above.
+unsafe impl Pod for Entry {}
+// SAFETY: as above.
+unsafe impl Zeroable for Process {}
+// SAFETY: as above.
+unsafe impl Pod for Process {}
