@@ -39,7 +39,8 @@
  *
  * Replicated data. Bytes that threads on all memory nodes read and that are rarely written have a copy
  * on each node. Nothing of this is transparent: a thread asks for the copy of its node.
- * domicile_replicated(3) says more.
+ * domicile_replicated(3) says more. Processes share such data by domicile_shared_replicas_create(),
+ * at the same address in each.
  *
  *     domicile_replicated *table;
  *     domicile_replicated_reader *reader;
@@ -263,9 +264,19 @@ typedef struct domicile_order domicile_order;
 typedef struct domicile_replicated domicile_replicated;
 
 /**
+ * A copy that stays as it was when it was asked for.
+ */
+typedef struct domicile_replicated_kept domicile_replicated_kept;
+
+/**
  * One thread's way to replicated data.
  */
 typedef struct domicile_replicated_reader domicile_replicated_reader;
+
+/**
+ * Bytes that several processes read at the same address and rarely write, with a copy on each node.
+ */
+typedef struct domicile_shared_replicas domicile_shared_replicas;
 
 /**
  * A part of the shared caches.
@@ -923,6 +934,25 @@ const void *domicile_replicated_enter(struct domicile_replicated_reader *reader)
 void domicile_replicated_leave(struct domicile_replicated_reader *reader);
 
 /**
+ * Keeps the copy of the caller's node as it is now, for programs that cannot say when a region ends.
+ *
+ * What is written afterwards is not seen there, and writers do not wait for it. Its memory is in use until
+ * domicile_replicated_kept_destroy(), also when the replicated data is gone.
+ */
+enum domicile_error domicile_replicated_keep(const struct domicile_replicated *replicated,
+                                             struct domicile_replicated_kept **kept);
+
+/**
+ * Where the bytes of a copy are that is kept, to be read only. NULL where kept is NULL.
+ */
+const void *domicile_replicated_kept_start(const struct domicile_replicated_kept *kept);
+
+/**
+ * Gives up a copy that was kept, on any thread. NULL is allowed.
+ */
+enum domicile_error domicile_replicated_kept_destroy(struct domicile_replicated_kept *kept);
+
+/**
  * Puts other contents in the place of bytes offset to offset + bytes, in all copies.
  *
  * When it returns, nobody reads the old contents any more, on any node; nobody has seen a part of
@@ -961,6 +991,112 @@ enum domicile_error domicile_replicated_ask(const struct domicile_replicated *re
  * those of domicile_replicated_message(), and take their place.
  */
 const char *domicile_replicated_means(const struct domicile_replicated *replicated);
+
+/**
+ * Makes data of so many bytes with these contents, which are copied, to be shared with other
+ * processes: a copy on each memory node that has cpus. Their number never changes.
+ *
+ * Others get domicile_shared_replicas_descriptor(), as a child of fork and exec or over a Unix
+ * socket, and call domicile_shared_replicas_attach(). They trust each other: who has the descriptor
+ * can write to all of it. Where the call fails, *shared is NULL, and domicile_replicated_message()
+ * says why.
+ */
+enum domicile_error domicile_shared_replicas_create(const void *contents,
+                                                    size_t bytes,
+                                                    struct domicile_shared_replicas **shared);
+
+/**
+ * The same with copies on the given nodes, by the kernel's numbers: the master on the first, a
+ * replica on each other. A node may be named more than once. No nodes: one copy, anywhere.
+ */
+enum domicile_error domicile_shared_replicas_create_on(const void *contents,
+                                                       size_t bytes,
+                                                       const uint32_t *nodes,
+                                                       size_t count,
+                                                       struct domicile_shared_replicas **shared);
+
+/**
+ * Joins the processes that share what one of them created, of which this one has the descriptor. It
+ * is copied: the caller may close its own.
+ *
+ * The bytes appear at the same address as in the others. DOMICILE_INVALID: the descriptor is of
+ * something else. DOMICILE_REFUSED: this process has something else at the address, or is attached
+ * already; or there are too many processes.
+ */
+enum domicile_error domicile_shared_replicas_attach(int descriptor,
+                                                    struct domicile_shared_replicas **shared);
+
+/**
+ * Leaves those who share. The bytes are not to be read any more; other processes keep them. NULL is
+ * allowed. A child of fork may call it for what was its parent's.
+ */
+enum domicile_error domicile_shared_replicas_destroy(struct domicile_shared_replicas *shared);
+
+/**
+ * What other processes attach by. It is the object's own, lives as long as that, and is closed on
+ * exec unless the program says otherwise (FD_CLOEXEC). -1 where shared is NULL.
+ */
+int domicile_shared_replicas_descriptor(const struct domicile_shared_replicas *shared);
+
+/**
+ * Where the bytes are, in each of the processes: to be read at any moment, by any thread, until
+ * domicile_shared_replicas_destroy(). Who writes to them is ended by SIGSEGV, and so is a child of
+ * fork that reads. NULL where shared is NULL.
+ *
+ * It is shared memory: who reads while another process writes may see a part of the write. What
+ * was written is seen by all when the write has returned.
+ */
+const void *domicile_shared_replicas_start(const struct domicile_shared_replicas *shared);
+
+/**
+ * How many bytes there are. 0 where shared is NULL.
+ */
+size_t domicile_shared_replicas_bytes(const struct domicile_shared_replicas *shared);
+
+/**
+ * Has this process read the copy of the node that the calling thread is on: after it was moved
+ * there. All threads of a process read the same copy.
+ */
+enum domicile_error domicile_shared_replicas_follow(struct domicile_shared_replicas *shared);
+
+/**
+ * Writes bytes from place offset on, for all processes. All of them have turned to one copy before
+ * anything is written, and stay with it until somebody replicates; when it returns, every process
+ * reads the new bytes.
+ *
+ * Writers wait for each other and for each process to turn. Nothing was changed where it fails with
+ * DOMICILE_INVALID (beyond the end) or DOMICILE_UNKNOWN_HANDLE (this process was forked; it attaches
+ * by itself, in a program of its own). DOMICILE_REFUSED: the kernel refused memory or a mapping.
+ */
+enum domicile_error domicile_shared_replicas_write(struct domicile_shared_replicas *shared,
+                                                   size_t offset,
+                                                   const void *contents,
+                                                   size_t bytes);
+
+/**
+ * Frees all replicas, once every process has turned to the master. It fails as
+ * domicile_shared_replicas_write() does.
+ */
+enum domicile_error domicile_shared_replicas_collapse(struct domicile_shared_replicas *shared);
+
+/**
+ * Makes a replica on each node that is to have one and has memory for it; every process turns to its
+ * node's by and by. It fails as domicile_shared_replicas_write() does.
+ */
+enum domicile_error domicile_shared_replicas_replicate(struct domicile_shared_replicas *shared);
+
+/**
+ * How it stands: which mode, how many copies, what they cost. Nothing is read through a region, so
+ * readers_pay is 0.
+ */
+enum domicile_error domicile_shared_replicas_ask(const struct domicile_shared_replicas *shared,
+                                                 struct domicile_replicated_state *state);
+
+/**
+ * The same in words for people, which live as those of domicile_replicated_message(), and take
+ * their place.
+ */
+const char *domicile_shared_replicas_means(const struct domicile_shared_replicas *shared);
 
 #ifdef __cplusplus
 }  // extern "C"
