@@ -92,7 +92,7 @@ impl From<State> for domicile_replicated_state {
 pub(crate) fn failure(error: Error) -> Failure {
     let code = match &error {
         Error::Empty | Error::Length { .. } | Error::Beyond { .. } | Error::Foreign(_) => DOMICILE_INVALID,
-        Error::Inside => DOMICILE_IN_USE,
+        Error::Inside | Error::Writing => DOMICILE_IN_USE,
         Error::Forked => DOMICILE_UNKNOWN_HANDLE,
         Error::Memory { .. } => DOMICILE_OUT_OF_MEMORY,
         Error::NoBarrier(_) => DOMICILE_UNAVAILABLE,

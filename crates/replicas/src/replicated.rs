@@ -8,8 +8,9 @@ use bytemuck::Pod;
 use crate::Error;
 use crate::copies::{Copies, Made, Nodes};
 use crate::epochs::{Entered, Place, Switch, Unchanged};
-use crate::state::State;
+use crate::state::{State, Way};
 use crate::sync::Arc;
+use crate::told;
 
 /// Elements that are read on all nodes and rarely written, with a copy on each node.
 ///
@@ -29,8 +30,10 @@ impl<T: Pod + Send + Sync> Replicated<T> {
     /// Errors: [`Error::Empty`], [`Error::Memory`].
     pub fn new(contents: &[T]) -> Result<Replicated<T>, Error> {
         let nodes = Nodes::of_this_machine();
+        let first = Copies::first(contents, &nodes)?;
+        told::made(Way::Handles);
         Ok(Replicated {
-            switch: Arc::new(Switch::new(Copies::first(contents, &nodes)?)),
+            switch: Arc::new(Switch::new(first)),
             length: contents.len(),
             nodes,
             process: std::process::id(),
@@ -84,11 +87,12 @@ impl<T: Pod + Send + Sync> Replicated<T> {
     /// Changes the contents: `change` is given the present ones and leaves the new ones. What other writers write
     /// comes before or after, never between.
     ///
-    /// It waits for all readers that are inside a region. Twice the memory is in use meanwhile.
+    /// It waits for all readers that are inside a region. Twice the memory is in use meanwhile. A write to the same data within
+    /// `change` is refused. Two threads that each write to the other's data within `change` wait for each other for ever.
     ///
     /// Post: as of [`Replicated::publish`].
     ///
-    /// Errors: [`Error::Inside`], [`Error::Forked`], [`Error::Memory`], [`Error::NoBarrier`]: nothing was changed.
+    /// Errors: [`Error::Inside`], [`Error::Writing`], [`Error::Forked`], [`Error::Memory`], [`Error::NoBarrier`]: nothing was changed.
     /// [`Error::Unconfirmed`].
     pub fn update(&self, change: impl FnOnce(&mut [T])) -> Result<(), Error> {
         self.replace(|old| old.changed(&self.nodes, change))
@@ -108,7 +112,8 @@ impl<T: Pod + Send + Sync> Replicated<T> {
         self.replace(|old| old.replicated(&self.nodes))
     }
 
-    /// How it stands: which mode, which copies, what they cost, and why a node has none. It waits for writers.
+    /// How it stands: which mode, which copies, what they cost, and why a node has none. It waits for writers; within
+    /// [`Replicated::update`] it says how it stood before.
     pub fn state(&self) -> State {
         let pay = self.switch.readers_pay();
         self.switch.look(|copies| copies.state(&self.nodes, pay))
@@ -121,6 +126,7 @@ impl<T: Pod + Send + Sync> Replicated<T> {
         }
         self.switch.replace(make).map_err(|why| match why {
             Unchanged::Inside => Error::Inside,
+            Unchanged::Writing => Error::Writing,
             Unchanged::NotMade(error) => error,
             Unchanged::NoBarrier(error) => Error::NoBarrier(error),
             Unchanged::Unconfirmed(error) => Error::Unconfirmed(error),
