@@ -39,7 +39,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         )?;
         let node = to(2 * turn);
         let wanted = |&address: &usize| Wanted {
-            unit: Unit { address, pages: 1 },
+            unit: Unit {
+                address,
+                pages: 1,
+                shared: false,
+            },
             node,
         };
         let begin = Instant::now();
