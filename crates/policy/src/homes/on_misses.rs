@@ -286,8 +286,9 @@ impl Policy for OnMisses {
     fn observe(&mut self, observation: &Observation, world: &World, actions: &mut Vec<Action>) {
         self.meet(world);
         match observation {
-            Observation::Miss(miss) if miss.level == self.level => {
-                if self.missed(miss, world.now_ns) {
+            Observation::Miss(miss) => {
+                let due = miss.level == self.level && self.missed(miss, world.now_ns);
+                if due {
                     self.interrupt(miss.cpu, world, actions);
                 }
             }
