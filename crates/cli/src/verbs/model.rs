@@ -124,9 +124,9 @@ impl Model {
             self.policies.clone()
         };
         let mut settings = Vec::new();
-        for name in names.iter().cloned() {
+        for name in &names {
             let parsed = name.parse()?;
-            for setting in sweep::settings(&name, &self.sets)? {
+            for setting in sweep::settings(name, &self.sets)? {
                 policy::build(&parsed, &setting.sets)?;
                 settings.push((name.clone(), setting));
             }
