@@ -1196,7 +1196,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__run)
-            opts="-q -h --slots --policy --align --report --force --force-colors --skip-missing --children --set --interval --source --observations --json --quiet --no-progress --help"
+            opts="-q -h --slots --policy --align --report --force --force-colors --skip-missing --children --text --set --interval --source --observations --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1220,6 +1220,10 @@ _domicile() {
                     ;;
                 --force-colors)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --text)
+                    COMPREPLY=($(compgen -W "yes no" -- "${cur}"))
                     return 0
                     ;;
                 --set)

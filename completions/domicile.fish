@@ -288,9 +288,11 @@ migrate-replicate\t''"
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l align -d 'Whether large blocks of the heap begin on lines of the on-chip cache, at different places in it: yes, no, or the bytes of a line and of a way [default: what DOMICILE_ALIGN says, else yes]' -r
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l report -d 'Where to write what became of it; - is standard output [default: standard error]' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l force-colors -d 'Take these colors, whatever was found out about this machine: lowest bit of a frame\'s address, number of bits, bytes of cache for each color' -r
+complete -c domicile -n "__fish_domicile_using_subcommand run" -l text -d 'Whether the program\'s text comes from a copy on the node that it begins on: yes or no [default: yes with replicate and migrate-replicate]' -r -f -a "yes\t''
+no\t''"
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l set -d 'Set a parameter of a policy that moves pages between nodes, as in migrate.trigger=64; can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l interval -d 'How long processes are watched before their policy hears of it [default: 1s]' -r
-complete -c domicile -n "__fish_domicile_using_subcommand run" -l source -d 'Where it is known from which pages are touched: hardware, damon, idle-pages, write-faults or soft-dirty [default: the first of them that works here]' -r
+complete -c domicile -n "__fish_domicile_using_subcommand run" -l source -d 'Where it is known from which pages are touched: hardware, damon, hint-faults, write-faults or soft-dirty [default: the first of them that works here]' -r
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l observations -d 'Write what the policy is told and what it asks for to this file, as JSON lines' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l force -d 'Write over files that exist'
 complete -c domicile -n "__fish_domicile_using_subcommand run" -l skip-missing -d 'Go on where the program has no data of a name in the plan'
@@ -330,7 +332,7 @@ migrate-replicate\t''"
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l duration -d 'Stop after so long [default: when the processes have ended]' -r
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l set -d 'Set a parameter of a policy that moves pages between nodes, as in migrate.trigger=64; can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l interval -d 'How long processes are watched before their policy hears of it [default: 1s]' -r
-complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l source -d 'Where it is known from which pages are touched: hardware, damon, idle-pages, write-faults or soft-dirty [default: the first of them that works here]' -r
+complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l source -d 'Where it is known from which pages are touched: hardware, damon, hint-faults, write-faults or soft-dirty [default: the first of them that works here]' -r
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l observations -d 'Write what the policy is told and what it asks for to this file, as JSON lines' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -s v -l verbose -d 'Log each connection, too'
 complete -c domicile -n "__fish_domicile_using_subcommand daemon; and not __fish_seen_subcommand_from status help" -l homes -d 'Instead of serving frames: move pages of chosen processes to the memory nodes that use them'
