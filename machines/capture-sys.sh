@@ -37,6 +37,10 @@ for node in $(ls -d sys/devices/system/node/node[0-9]* 2>/dev/null | sort -V); d
     say "$node/cpumap" "$node/distance"
     if [ ! -r "$node/cpumap" ]; then say "$node/cpulist"; fi
     if [ -r "$node/meminfo" ]; then grep -H MemTotal "$node/meminfo" || true; fi
+    # What the firmware says of it (HMAT): from cpus, or from whatever is nearest; and from which nodes.
+    for class in "$node"/access[01]; do
+        say "$class/initiators/read_latency" "$class/initiators/read_bandwidth" "$class"/initiators/node[0-9]*/cpulist
+    done
 done
 say sys/kernel/mm/transparent_hugepage/enabled sys/kernel/mm/transparent_hugepage/defrag
 if [ -r proc/meminfo ]; then grep -H MemTotal: proc/meminfo || true; fi

@@ -97,13 +97,14 @@ class Replicated:
     def _fitting(self, elements):
         """The elements as ours are. What would lose something is refused, as by NumPy."""
         given = numpy.asarray(elements)
-        if given.dtype != self.dtype:
-            # Python's own numbers have no type of their own to lose.
-            casting = "same_kind" if isinstance(elements, numpy.ndarray) else "unsafe"
-            if not numpy.can_cast(given.dtype, self.dtype, casting=casting) or (
-                casting == "unsafe" and not numpy.array_equal(given.astype(self.dtype), given)
-            ):
-                raise TypeError(f"elements of {given.dtype} cannot be written to an array of {self.dtype}")
+        if isinstance(elements, numpy.ndarray):
+            fits = numpy.can_cast(given.dtype, self.dtype, casting="same_kind")
+        else:
+            # Python's own numbers have no type of their own: what counts is that none becomes another.
+            numbers = given.dtype.kind in "biufc" and self.dtype.kind in "biufc"
+            fits = given.dtype == self.dtype or (numbers and numpy.array_equal(given.astype(self.dtype), given))
+        if not fits:
+            raise TypeError(f"elements of {given.dtype} cannot be written to an array of {self.dtype}")
         return numpy.ascontiguousarray(given, dtype=self.dtype).reshape(given.shape)
 
     def __str__(self):

@@ -172,6 +172,60 @@ fn over_misses_the_same_pages_move() {
     }
 }
 
+/// Several values of parameters are runs of their own, each as if it had been asked for alone.
+#[test]
+fn a_sweep_runs_every_combination() {
+    let room = Room::new();
+    let trace = room.trace("homes", &program());
+    let run = |more: &[&str]| {
+        let always = [
+            "simulate",
+            trace.as_str(),
+            "--machine",
+            "flash-cc-numa",
+            "--fast",
+            "--json",
+        ];
+        let sets = ["--policy", "migrate", "--set", "migrate.batch=1"];
+        json(&[&always[..], &sets, more].concat())
+    };
+    let swept = run(&[
+        "--policy",
+        "first-touch",
+        "--set",
+        "migrate.trigger=64,150..250..100",
+        "--set",
+        "migrate.moves=0,1",
+    ]);
+    let settings: Vec<String> = swept.iter().map(|outcome| outcome["settings"].to_string()).collect();
+    let of = |trigger: u64, moves: u64| format!("[\"trigger={trigger}\",\"moves={moves}\"]");
+    let expected = [64, 150, 250].map(|trigger| [of(trigger, 0), of(trigger, 1)]).concat();
+    assert_eq!(settings[..6], expected);
+    // What has no such parameter runs once.
+    assert_eq!((settings.len(), swept[6]["policy"].as_str()), (7, Some("first-touch")));
+    assert!(swept[6].get("settings").is_none());
+    let moved: Vec<u64> = swept.iter().map(|outcome| counts(outcome)[2]).collect();
+    assert_eq!(moved, [0, 1, 0, 1, 0, 0, 0]);
+    for (trigger, outcome) in [("64", &swept[1]), ("150", &swept[3]), ("250", &swept[5])] {
+        let set = format!("migrate.trigger={trigger}");
+        assert_eq!(counts(&run(&["--set", &set])[0]), counts(outcome), "{trigger}");
+    }
+}
+
+#[test]
+fn a_sweep_of_the_whole_simulation_is_refused() {
+    let room = Room::new();
+    let trace = room.trace("homes", "0 r 1000 4\n");
+    let always = ["simulate", &trace, "--machine", "flash-cc-numa", "--policy", "migrate"];
+    let (_, said) = output(&[&always[..], &["--set", "migrate.trigger=1,2"]].concat(), 2);
+    assert!(said.contains("which is for `domicile simulate --fast`"), "{said}");
+    let (_, said) = output(
+        &[&always[..], &["--fast", "--set", "migrate.trigger=9..1..1"]].concat(),
+        2,
+    );
+    assert!(said.contains("a range goes up"), "{said}");
+}
+
 #[test]
 fn what_misses_cannot_say_is_refused() {
     let room = Room::new();

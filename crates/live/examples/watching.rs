@@ -3,17 +3,18 @@
 //!
 //! `cargo run --release -p domicile-live --example watching [SECONDS [PAGES]]`
 //!
-//! The best source that works here is used, or the one that `SOURCE` in the environment names. Where the machine has one node, a
-//! second one is made up; nobody runs there, so that nothing moves.
+//! The best source that works here is used, or the one that `SOURCE` in the environment names. Where none works, one is made up that
+//! knows what the process does, and costs nothing: all but the source's own cost is then measured. Where the machine has one
+//! node, a second one is made up, too; nobody runs there, so that nothing moves.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use live::homes::sources::choose;
+use live::homes::sources::{Choice, Lost, Scale, Source, Touched, choose};
 use live::homes::{Config, Here, Host, Layout, Log, Whom};
 use sys::Root;
-use sys::memory::{Area, PAGE, Size};
+use sys::memory::{Area, PAGE, Size, Span};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -27,8 +28,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pages: usize = arguments.get(1).map_or(Ok(16_384), |text| text.parse())?;
     let mut lines = Vec::new();
     for what in ["rests", "touches"] {
-        let mut child = start(what, pages)?;
-        let watched = watch(child.id(), seconds);
+        let (mut child, memory) = start(what, pages)?;
+        let told = Told((what == "touches").then_some(memory));
+        let watched = watch(child.id(), seconds, told);
         child.kill()?;
         child.wait()?;
         lines.push(format!("\"{what}\": {}", watched?));
@@ -37,22 +39,49 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The process that is watched, once it has its memory.
-fn start(what: &str, pages: usize) -> std::io::Result<Child> {
+/// The process that is watched, and its memory, once it has it.
+fn start(what: &str, pages: usize) -> Result<(Child, Span), Box<dyn std::error::Error>> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["child", what, &pages.to_string()]).stdout(Stdio::piped());
     let mut child = command.spawn()?;
-    if let Some(said) = &mut child.stdout {
-        said.read_exact(&mut [0])?;
+    let mut said = String::new();
+    BufReader::new(child.stdout.take().ok_or("no pipe")?).read_line(&mut said)?;
+    Ok((child, Span::new(said.trim().parse()?, pages * PAGE)))
+}
+
+/// Says that all of it is touched all the time, or nothing ever.
+struct Told(Option<Span>);
+
+impl Source for Told {
+    fn name(&self) -> &'static str {
+        "made up"
     }
-    Ok(child)
+    fn counts(&self) -> String {
+        "made up".to_string()
+    }
+    fn scale(&self) -> Scale {
+        Scale::Looks(4)
+    }
+    fn begin(&mut self, _process: u32) -> Result<(), Lost> {
+        Ok(())
+    }
+    fn look(&mut self, _process: u32) -> Result<Vec<Touched>, Lost> {
+        let touched = |span| Touched {
+            span,
+            counts: 4,
+            by: None,
+            write: None,
+        };
+        Ok(self.0.map(touched).into_iter().collect())
+    }
+    fn end(&mut self, _process: u32) {}
 }
 
 fn watched(touches: bool, pages: usize) {
     let area = Area::map(pages * PAGE, Size::Small).expect("memory");
     let touch = || (0..pages).for_each(|page| area.set_word(page, 0, 1));
     touch();
-    print!("!");
+    println!("{}", area.start());
     std::io::stdout().flush().expect("a pipe");
     loop {
         match touches {
@@ -62,12 +91,18 @@ fn watched(touches: bool, pages: usize) {
     }
 }
 
-fn watch(process: u32, seconds: u64) -> Result<String, Box<dyn std::error::Error>> {
+fn watch(process: u32, seconds: u64, told: Told) -> Result<String, Box<dyn std::error::Error>> {
     let root = Root::default();
     let mut config = Config::new("migrate".parse()?);
     config.duration = Some(Duration::from_secs(seconds));
     let asked = std::env::var("SOURCE").ok();
-    let choice = choose(&root, asked.as_deref(), config.interval)?;
+    let choice = match choose(&root, asked.as_deref(), config.interval) {
+        Err(_) if asked.is_none() => Choice {
+            source: Box::new(told),
+            others: Vec::new(),
+        },
+        choice => choice?,
+    };
     let source = choice.source.name();
     let mut layout = Layout::read(&root, choice.source.knows_cpus())?;
     if layout.count() < 2 {

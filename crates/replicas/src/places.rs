@@ -92,6 +92,7 @@ mod tests {
             cpus: cpus.to_vec(),
             distances: (!distances.is_empty()).then(|| distances.to_vec()),
             memory_bytes: None,
+            access: None,
         }
     }
 

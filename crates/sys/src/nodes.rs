@@ -13,6 +13,36 @@ pub struct NodeReading {
     /// ACPI SLIT distances to the nodes in ascending order, itself included (10 is local).
     pub distances: Option<Vec<u32>>,
     pub memory_bytes: Option<u64>,
+    /// What the firmware says of reads from the nearest cpus; none where it says nothing (ACPI: HMAT).
+    pub access: Option<Access>,
+}
+
+/// How memory is reached from the cpus that are nearest to it, as firmware has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// The nodes of these cpus; empty where the kernel does not show them.
+    pub initiators: Vec<u32>,
+    pub read_latency_ns: Option<u32>,
+    /// Megabytes a second.
+    pub read_bandwidth: Option<u32>,
+}
+
+/// The kernel's classes of access to a node's memory: 1 is from cpus, 0 is from whatever is nearest.
+fn access(root: &Root, node: &str) -> Option<Access> {
+    ["access1", "access0"].into_iter().find_map(|class| {
+        let at = format!("{node}/{class}/initiators");
+        // The kernel writes 0 for what it was not told.
+        let number = |file: &str| -> Option<u32> {
+            let text = root.text(&format!("{at}/{file}")).ok()?;
+            text.trim().parse().ok().filter(|number| *number > 0)
+        };
+        let access = Access {
+            read_latency_ns: number("read_latency"),
+            read_bandwidth: number("read_bandwidth"),
+            initiators: root.numbered(&at, "node").unwrap_or_default(),
+        };
+        (access.read_latency_ns.is_some() || access.read_bandwidth.is_some()).then_some(access)
+    })
 }
 
 /// Reads all nodes.
@@ -37,6 +67,7 @@ pub fn nodes(root: &Root) -> Result<Vec<NodeReading>, SysError> {
                     .ok()
                     .and_then(|text| text.split_whitespace().map(|word| word.parse().ok()).collect()),
                 memory_bytes: root.text(&format!("{at}/meminfo")).ok().and_then(|text| total(&text)),
+                access: access(root, &at),
             }
         })
         .collect())

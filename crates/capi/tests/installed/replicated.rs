@@ -4,17 +4,18 @@ use crate::prefix::{How, Prefix};
 
 #[test]
 fn replicated_data_in_c() {
-    runs("replicated.c");
+    runs("replicated.c", &How::ALL);
 }
 
 #[test]
 fn data_that_processes_share_in_c() {
-    runs("shared_replicas.c");
+    // In a child of fork, what only other threads of its parent had is lost, and Valgrind counts it.
+    runs("shared_replicas.c", &[How::Plain, How::Static, How::AddressSanitizer]);
 }
 
-fn runs(source: &str) {
+fn runs(source: &str, ways: &[How]) {
     let Some(prefix) = Prefix::installed() else { return };
-    for how in How::ALL {
+    for &how in ways {
         let Some(program) = prefix.c(source, how) else {
             continue;
         };

@@ -1,6 +1,6 @@
 //! Nodes, their distances and their memory.
 
-use sys::nodes::NodeReading;
+use sys::nodes::{Access, NodeReading};
 
 use super::{Notes, Trust, assume, list};
 use crate::model::{Memory, Tier};
@@ -104,46 +104,49 @@ pub(super) fn memory(
     } else {
         distances(&used, nodes, notes)
     };
-    notes.add(
-        Trust::Assumed,
-        "memory.local_ns",
-        format!(
-            "Linux reports no latencies: {} ns; give measured ones in a description of your own",
-            assume::LOCAL_NS
-        ),
-    );
+    let local_ns = local_ns(&used, notes);
     if !one {
         let text = format!(
-            "{} ns times the smallest distance between nodes, {remote}, over 10 (ACPI: relative latency)",
-            assume::LOCAL_NS
+            "{local_ns} ns times the smallest distance between nodes, {remote}, over 10 (ACPI: relative latency)"
         );
         notes.add(Trust::Assumed, "memory.remote_ns", text);
     }
-    let remote_ns = assume::LOCAL_NS * f64::from(remote) / 10.0;
+    let remote_ns = local_ns * f64::from(remote) / 10.0;
     let tiers: Vec<&NodeReading> = nodes.iter().filter(|node| is_tier(node)).collect();
-    if !tiers.is_empty() && !used.is_empty() {
-        let numbers: Vec<u32> = tiers.iter().map(|node| node.number).collect();
+    let untold = |node: &&&NodeReading| of_cpus(node, |access| access.read_latency_ns).is_none();
+    let (untold, told): (Vec<&NodeReading>, Vec<&NodeReading>) = tiers.iter().partition(untold);
+    if !untold.is_empty() && !used.is_empty() {
         let text = format!(
-            "nodes {} have memory and no cpus; {} ns times their distance over 10 (ACPI: relative latency), and no bound of \
-             bandwidth",
-            list(&numbers),
-            assume::LOCAL_NS
+            "nodes {} have memory and no cpus; {local_ns} ns times their distance over 10 (ACPI: relative latency), and no bound \
+             of bandwidth",
+            numbers(&untold),
         );
         notes.add(Trust::Assumed, "memory.tier", text);
+    }
+    if !told.is_empty() && !used.is_empty() {
+        let text = format!(
+            "nodes {} have memory and no cpus; what reads from the nearest cpus take, and their bandwidth, is the firmware's word \
+             (HMAT); from others it is taken to grow as the distance",
+            numbers(&told)
+        );
+        notes.add(Trust::Read, "memory.tier", text);
     }
     let memory = Memory {
         // At most as many as cpus.
         nodes: used.len().max(1) as u32,
-        local_ns: assume::LOCAL_NS,
+        local_ns,
         remote_ns,
         dirty_remote_ns: remote_ns,
-        bandwidth_gbps: 0.0,
+        bandwidth_gbps: bandwidth(&used, notes),
         upgrade_ns: 0.0,
         frames_per_node,
         distances: rows,
         tiers: match used.is_empty() {
             true => Vec::new(),
-            false => tiers.iter().map(|node| tier(node, &used, nodes, page_bytes)).collect(),
+            false => tiers
+                .iter()
+                .map(|node| tier(node, &used, nodes, local_ns, page_bytes))
+                .collect(),
         },
     };
     let numbers = if used.is_empty() {
@@ -159,8 +162,68 @@ pub(super) fn memory(
     }
 }
 
-/// A node without cpus, as far as the distances say it is.
-fn tier(tier: &NodeReading, used: &[&NodeReading], all: &[NodeReading], page_bytes: u64) -> Tier {
+/// The kernel's numbers of nodes, for people.
+fn numbers(nodes: &[&NodeReading]) -> String {
+    list(&nodes.iter().map(|node| node.number).collect::<Vec<_>>())
+}
+
+/// What the firmware says of a node's memory.
+fn of_cpus(node: &NodeReading, what: impl Fn(&Access) -> Option<u32>) -> Option<f64> {
+    node.access.as_ref().and_then(what).map(f64::from)
+}
+
+/// What it says of all nodes; none where it leaves one out.
+fn of_all(nodes: &[&NodeReading], what: impl Fn(&Access) -> Option<u32>) -> Option<Vec<f64>> {
+    let all: Option<Vec<f64>> = nodes.iter().map(|node| of_cpus(node, &what)).collect();
+    all.filter(|all| !all.is_empty())
+}
+
+/// What a miss on the own node takes.
+fn local_ns(used: &[&NodeReading], notes: &mut Notes) -> f64 {
+    let Some(told) = of_all(used, |access| access.read_latency_ns) else {
+        let text = format!(
+            "Linux reports no latencies: {} ns; give measured ones in a description of your own",
+            assume::LOCAL_NS
+        );
+        notes.add(Trust::Assumed, "memory.local_ns", text);
+        return assume::LOCAL_NS;
+    };
+    let most = told.iter().copied().fold(0.0, f64::max);
+    let text = "what reads from the nearest cpus take, by the firmware (HMAT, /sys/devices/system/node/node*/access*)";
+    notes.add(Trust::Read, "memory.local_ns", text);
+    if told.iter().any(|ns| *ns != most) {
+        notes.add(
+            Trust::Simplified,
+            "memory.local_ns",
+            "nodes differ in latency; described is the longest",
+        );
+    }
+    most
+}
+
+/// Gigabytes a second of a node's memory; 0 where nothing says it.
+fn bandwidth(used: &[&NodeReading], notes: &mut Notes) -> f64 {
+    let Some(told) = of_all(used, |access| access.read_bandwidth) else {
+        return 0.0;
+    };
+    let least = told.iter().copied().fold(f64::INFINITY, f64::min);
+    notes.add(
+        Trust::Read,
+        "memory.bandwidth_gbps",
+        "that of reads from the nearest cpus, by the firmware (HMAT)",
+    );
+    if told.iter().any(|bandwidth| *bandwidth != least) {
+        notes.add(
+            Trust::Simplified,
+            "memory.bandwidth_gbps",
+            "nodes differ in bandwidth; described is the least",
+        );
+    }
+    least / 1000.0
+}
+
+/// A node without cpus, as far as the distances and the firmware say what it is. `local_ns`: what distance 10 takes.
+fn tier(tier: &NodeReading, used: &[&NodeReading], all: &[NodeReading], local_ns: f64, page_bytes: u64) -> Tier {
     let at = all
         .iter()
         .position(|node| node.number == tier.number)
@@ -176,21 +239,22 @@ fn tier(tier: &NodeReading, used: &[&NodeReading], all: &[NodeReading], page_byt
         .map(|node| from(node).unwrap_or(assume::REMOTE_DISTANCE))
         .collect();
     let (nearest, farthest) = (rows.iter().min(), rows.iter().max());
-    let ns =
-        |distance: Option<&u32>| assume::LOCAL_NS * f64::from(*distance.unwrap_or(&assume::REMOTE_DISTANCE)) / 10.0;
+    let distance = |row: Option<&u32>| f64::from(*row.unwrap_or(&assume::REMOTE_DISTANCE));
+    let told = of_cpus(tier, |access| access.read_latency_ns);
+    let latency_ns = told.unwrap_or(local_ns * distance(nearest) / 10.0);
     let near = (0..)
         .zip(&rows)
         .filter(|(_, row)| Some(*row) == nearest)
         .map(|(node, _)| node);
     Tier {
         name: format!("node {}", tier.number),
-        latency_ns: ns(nearest),
-        far_latency_ns: ns(farthest),
+        latency_ns,
+        far_latency_ns: latency_ns * distance(farthest) / distance(nearest),
         near: match nearest == farthest {
             true => Vec::new(),
             false => near.collect(),
         },
-        bandwidth_gbps: 0.0,
+        bandwidth_gbps: of_cpus(tier, |access| access.read_bandwidth).map_or(0.0, |megabytes| megabytes / 1000.0),
         frames: tier.memory_bytes.unwrap_or(0) / page_bytes,
     }
 }

@@ -43,23 +43,24 @@ fn moved(became: &Became) -> usize {
 
 #[test]
 fn pages_are_moved_in_batches_and_counted_once() {
-    let mut linux = machine(Process::on(0, 1000, &[0]));
-    let became = carry_out(&mut linux, PID, to_node(1, 0..1000), FOREVER);
-    assert_eq!((became.len(), moved(&became)), (1000, 1000));
-    assert_eq!(linux.processes[&PID].on_node(1), 1000);
+    let mut linux = machine(Process::on(0, 8000, &[0]));
+    let became = carry_out(&mut linux, PID, to_node(1, 0..8000), FOREVER);
+    assert_eq!((became.len(), moved(&became)), (8000, 8000));
+    assert_eq!(linux.processes[&PID].on_node(1), 8000);
     assert_eq!(
         linux.calls.iter().map(Vec::len).collect::<Vec<_>>(),
-        [256, 256, 256, 232]
+        [2048, 2048, 2048, 1856]
     );
 }
 
 #[test]
-fn a_huge_page_is_a_batch() {
-    let mut linux = machine(Process::on(0, 1024, &[0]));
-    let mut wanted = to_node(1, 0..3);
-    wanted[0].unit.pages = 512;
+fn four_huge_pages_are_a_batch() {
+    let mut linux = machine(Process::on(0, 4096, &[0]));
+    let mut wanted = to_node(1, 0..6);
+    wanted[..5].iter_mut().for_each(|wanted| wanted.unit.pages = 512);
     carry_out(&mut linux, PID, wanted, FOREVER);
-    assert_eq!(linux.calls, [vec![0], vec![PAGE, 2 * PAGE]]);
+    let pages = |pages: std::ops::Range<usize>| pages.map(|page| page * PAGE).collect::<Vec<_>>();
+    assert_eq!(linux.calls, [pages(0..4), pages(4..6)]);
 }
 
 #[test]
@@ -113,11 +114,11 @@ fn memory_whose_nodes_the_program_chose_is_its_own_affair() {
 
 #[test]
 fn a_process_that_ends_in_the_middle_leaves_pages_behind_and_no_more() {
-    let mut linux = machine(Process::on(0, 1000, &[0]));
+    let mut linux = machine(Process::on(0, 8000, &[0]));
     linux.ends = Some((PID, 2));
-    let became = carry_out(&mut linux, PID, to_node(1, 0..1000), FOREVER);
-    assert_eq!((became.len(), moved(&became)), (1000, 512));
-    assert_eq!(left(&became, Left::Gone).len(), 488);
+    let became = carry_out(&mut linux, PID, to_node(1, 0..8000), FOREVER);
+    assert_eq!((became.len(), moved(&became)), (8000, 4096));
+    assert_eq!(left(&became, Left::Gone).len(), 3904);
     let became = carry_out(&mut linux, PID, to_node(1, 0..3), FOREVER);
     assert_eq!(left(&became, Left::Gone), [0, 1, 2]);
 }
@@ -142,11 +143,11 @@ fn what_the_kernel_refuses_has_its_reason() {
 
 #[test]
 fn what_there_is_no_time_for_is_late() {
-    let mut linux = machine(Process::on(0, 1000, &[0]));
+    let mut linux = machine(Process::on(0, 8000, &[0]));
     linux.call_takes = Duration::from_millis(2);
-    let became = carry_out(&mut linux, PID, to_node(1, 0..1000), Duration::from_millis(3));
-    assert_eq!((moved(&became), left(&became, Left::Late).len()), (512, 488));
+    let became = carry_out(&mut linux, PID, to_node(1, 0..8000), Duration::from_millis(3));
+    assert_eq!((moved(&became), left(&became, Left::Late).len()), (4096, 3904));
     // However late it is, something is moved.
-    let became = carry_out(&mut linux, PID, to_node(0, 0..1000), Duration::ZERO);
-    assert_eq!((moved(&became), left(&became, Left::Late).len()), (256, 744));
+    let became = carry_out(&mut linux, PID, to_node(0, 0..8000), Duration::ZERO);
+    assert_eq!((moved(&became), left(&became, Left::Late).len()), (2048, 5952));
 }

@@ -186,14 +186,14 @@ fn what_the_kernel_or_the_program_forbids_is_counted_by_reason() {
 
 #[test]
 fn a_process_that_ends_in_the_middle_is_left_and_others_go_on() {
-    let mut scene = Scene::new(Process::on(0, 1000, &[2]), vec![vec![touched(0..1000, 10)]; 3]);
+    let mut scene = Scene::new(Process::on(0, 8000, &[2]), vec![vec![touched(0..8000, 10)]; 3]);
     scene.linux.ends = Some((PID, 1));
     scene.linux.processes.insert(10, Process::on(0, 10, &[3]));
     scene.looks.insert(10, vec![vec![touched(0..10, 10)]; 4].into());
     scene.linux.processes.insert(11, Process::on(0, 10, &[3]));
     scene.whom = Whom::Processes(vec![PID, 10, 11, 12]);
     let report = scene.report();
-    assert_eq!((report.moves.moved, failed(&report, "ESRCH")), (256 + 10, 744));
+    assert_eq!((report.moves.moved, failed(&report, "ESRCH")), (2048 + 10, 5952));
     let ended: Vec<_> = report
         .processes
         .iter()
@@ -212,18 +212,18 @@ fn a_process_that_ends_in_the_middle_is_left_and_others_go_on() {
 #[test]
 fn moves_that_there_was_no_time_for_come_first_the_next_time() {
     let mut scene = Scene::new(
-        Process::on(0, 1000, &[2]),
-        vec![vec![touched(0..1000, 10)], vec![], vec![]],
+        Process::on(0, 8000, &[2]),
+        vec![vec![touched(0..8000, 10)], vec![], vec![]],
     );
     scene.linux.call_takes = INTERVAL;
     let mut host = scene.host();
     host.interval(&mut || false).unwrap();
-    assert_eq!(host.linux.processes[&PID].on_node(1), 256);
+    assert_eq!(host.linux.processes[&PID].on_node(1), 2048);
     host.interval(&mut || false).unwrap();
-    assert_eq!(host.linux.processes[&PID].on_node(1), 512);
+    assert_eq!(host.linux.processes[&PID].on_node(1), 4096);
     let report = host.report().unwrap();
-    assert_eq!((report.moves.moved, failed(&report, "ESRCH")), (512, 0));
-    assert_eq!(failed(&report, "no time"), 488);
+    assert_eq!((report.moves.moved, failed(&report, "ESRCH")), (4096, 0));
+    assert_eq!(failed(&report, "no time"), 3904);
     all_are_accounted_for(&report);
 }
 
