@@ -96,11 +96,16 @@ impl Places {
         })
     }
 
-    /// The sites from a number on.
-    pub fn since(&self, number: usize) -> Vec<Site> {
+    /// How many sites there are.
+    pub fn sites(&self) -> usize {
+        self.tables().sites.len()
+    }
+
+    /// The sites from a number to another, which is not among them.
+    pub fn between(&self, from: usize, to: usize) -> Vec<Site> {
         self.tables()
             .sites
-            .get(number..)
+            .get(from..to)
             .map_or_else(Vec::new, <[Site]>::to_vec)
     }
 }
@@ -130,7 +135,7 @@ mod tests {
         // More than it remembers.
         (10..20).for_each(|info| place.learn(info, write));
         assert_eq!((place.site(7), place.site(19)), (Some(read), None));
-        let sites = places.since(1);
+        let sites = places.between(1, places.sites());
         assert_eq!(
             sites,
             [Site {
@@ -139,6 +144,6 @@ mod tests {
                 size: 8
             }]
         );
-        assert!(places.since(9).is_empty());
+        assert!(places.between(9, 2).is_empty());
     }
 }

@@ -286,6 +286,7 @@ fn asked(of: &mut Cpu, info: MemInfo, address: u64, known: Option<u64>) -> Optio
 /// Gives the scribe what a cpu has; recording ends where that is all that is wanted.
 fn hand_over(plugin: &Plugin, cpu: u32, of: &mut Cpu) {
     let before = plugin.handed.fetch_add(of.batch.refs.len() as u64, Ordering::Relaxed);
+    of.batch.sites = plugin.places.sites();
     let room = plugin.most.saturating_sub(before);
     if of.batch.refs.len() as u64 >= room {
         of.batch

@@ -26,6 +26,8 @@ pub struct Batch {
     /// How many of the references are the kernel's.
     pub kernel: u64,
     pub instructions: u64,
+    /// How many sites there are. No more go into the trace with it, so that a run that is the same gives the same bytes.
+    pub sites: usize,
 }
 
 impl Batch {
@@ -54,7 +56,7 @@ impl Batch {
         }
         self.refs.truncate(most);
         self.work.retain(|(at, _)| (*at as usize) < most);
-        let sites = places.since(0);
+        let sites = places.between(0, self.sites);
         let is_kernel = |r: &&Ref| sites.get(r.site as usize).is_some_and(|site| site.pc >> 63 == 1);
         self.kernel = self.refs.iter().filter(is_kernel).count() as u64;
         let beyond: u64 = self.work.iter().map(|(_, instructions)| instructions).sum();
@@ -233,7 +235,7 @@ impl Book {
     fn write(&mut self, cpu: u32, batch: &Batch) -> Result<(), TraceError> {
         let thread = self.thread(cpu);
         // Whoever recorded a reference had given its site a number before. The writer gives the same ones: each site is new.
-        for site in self.places.since(self.sites) {
+        for site in self.places.between(self.sites, batch.sites) {
             self.writer.site(site);
             self.sites += 1;
         }
@@ -273,9 +275,11 @@ mod tests {
         let mut batch = Batch::default();
         batch.add(0x1000, places.number(user, false, 3), false, 3, 3, false);
         batch.add(0x2000, places.number(kernel, true, 2), true, 2, 70_000, true);
+        batch.sites = places.sites();
         let mut batch = scribe.take(0, batch);
         batch.add(0x1008, places.number(user, true, 3), true, 3, 1, false);
         batch.add(0x3000, places.number(0x40_2000, false, 0), false, 0, 2, false);
+        batch.sites = places.sites();
         scribe.take(1, batch);
         let written = scribe.end().unwrap();
         assert_eq!(
@@ -309,6 +313,7 @@ mod tests {
         batch.add(0x1000, kernel, false, 3, 300, true);
         batch.add(0x1008, user, false, 3, 2, false);
         batch.add(0x1010, kernel, false, 3, 400, true);
+        batch.sites = places.sites();
         batch.truncate(3, &places);
         assert_eq!((batch.refs.len(), batch.kernel, batch.instructions), (3, 2, 702));
         batch.truncate(2, &places);
