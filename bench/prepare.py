@@ -18,11 +18,13 @@ def build(target):
     """Release builds of what is measured; returns the path of each program."""
     cargo = ["cargo", "build", "--release", "--quiet"]
     subprocess.run([*cargo, "-p", "domicile", "--bin", "domicile"], cwd=ROOT, check=True)
-    subprocess.run([*cargo, "-p", "domicile-sim", "--example", "synthetic"], cwd=ROOT, check=True)
+    subprocess.run([*cargo, "-p", "domicile-sim", "--example", "synthetic", "--example", "misses"], cwd=ROOT, check=True)
     subprocess.run([*cargo, "-p", "domicile-threads", "--example", "null"], cwd=ROOT, check=True)
     subprocess.run([*cargo, "-p", "domicile-machine", "--example", "measure"], cwd=ROOT, check=True)
     subprocess.run([*cargo, "-p", "domicile-policy", "--example", "slots_speed", "--example", "hints_speed"], cwd=ROOT, check=True)
-    subprocess.run([*cargo, "-p", "domicile-live", "--example", "handover", "--example", "recolor"], cwd=ROOT, check=True)
+    live = [word for name in ("handover", "recolor", "moves", "watching") for word in ("--example", name)]
+    subprocess.run([*cargo, "-p", "domicile-live", *live], cwd=ROOT, check=True)
+    subprocess.run([*cargo, "-p", "domicile-replicas", "--example", "lookup"], cwd=ROOT, check=True)
     release = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
     plain = target / "plain_loop"
     compiler = os.environ.get("CC", "gcc")

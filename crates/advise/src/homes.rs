@@ -166,9 +166,9 @@ fn touch_there(structures: &[RemoteStructure]) -> String {
         .max_by_key(|structure| of(structure, RemoteReason::FirstTouch));
     match worst.and_then(|structure| Some((structure, structure.first_touches.first()?))) {
         Some((structure, touch)) => format!(
-            "let those threads touch {} first that use it ({} does, in thread {}), or {bind}; the best that placing pages once \
+            "let those threads touch {} first that use it ({touch} does, in thread {}), or {bind}; the best that placing pages once \
              can do",
-            structure.name, touch.source, touch.thread
+            structure.name, touch.thread
         ),
         None => format!("{bind}; the best that placing pages once can do"),
     }
@@ -282,7 +282,7 @@ fn verdict(advice: &HomesAdvice, base: &Outcome) -> String {
                 .first()
                 .filter(|_| main.reason == RemoteReason::FirstTouch)
             {
-                text += &format!(" ({}, thread {} on node {})", touch.source, touch.thread, touch.node);
+                text += &format!(" ({touch}, thread {} on node {})", touch.thread, touch.node);
             }
         }
         text += ".";

@@ -14,7 +14,8 @@
 //! | `plan`, `cache` | attributes checked, defaults filled in |
 //! | `ulcc` | the functions of ULCC (Ding11, section 3.1) |
 //! | `slots` | cache slots as objects, with errors |
-//! | `replicated` | data with a copy on each memory node |
+//! | `replicated` | data with a copy on each memory node, for threads |
+//! | `shared_replicas` | the same for processes, at the same address in each |
 //! | `fortran_slots` | the same for the module `domicile_slots` |
 //! | `summary`, `phase` | what a program says of its parallel loops and of its progress |
 //! | `handle`, `call` | a scheduler as C holds it, a thread as C sees it |
@@ -38,6 +39,7 @@ pub mod phase;
 mod plan;
 mod program;
 pub mod replicated;
+pub mod shared_replicas;
 mod sized;
 pub mod slots;
 mod stderr;

@@ -8,7 +8,7 @@
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
-use replicas::{Error, Mode, Reader, Replicated, State};
+use replicas::{Error, Kept, Mode, Reader, Replicated, State};
 
 use crate::error::domicile_error::{
     DOMICILE_IN_USE, DOMICILE_INVALID, DOMICILE_NULL, DOMICILE_OK, DOMICILE_OUT_OF_MEMORY, DOMICILE_REFUSED,
@@ -23,6 +23,9 @@ pub struct domicile_replicated(Replicated<u8>);
 
 /// One thread's way to replicated data.
 pub struct domicile_replicated_reader(Reader<u8>);
+
+/// A copy that stays as it was when it was asked for.
+pub struct domicile_replicated_kept(Kept<u8>);
 
 /// How the threads of a program find a copy. Linux keeps no copies by itself, so nothing here is
 /// transparent: a program asks for a copy by entering a region.
@@ -86,10 +89,10 @@ impl From<State> for domicile_replicated_state {
     }
 }
 
-fn failure(error: Error) -> Failure {
+pub(crate) fn failure(error: Error) -> Failure {
     let code = match &error {
-        Error::Empty | Error::Length { .. } | Error::Beyond { .. } => DOMICILE_INVALID,
-        Error::Inside => DOMICILE_IN_USE,
+        Error::Empty | Error::Length { .. } | Error::Beyond { .. } | Error::Foreign(_) => DOMICILE_INVALID,
+        Error::Inside | Error::Writing => DOMICILE_IN_USE,
         Error::Forked => DOMICILE_UNKNOWN_HANDLE,
         Error::Memory { .. } => DOMICILE_OUT_OF_MEMORY,
         Error::NoBarrier(_) => DOMICILE_UNAVAILABLE,
@@ -102,7 +105,7 @@ fn failure(error: Error) -> Failure {
 ///
 /// # Safety
 /// `at` is null, or there are so many bytes, which nobody writes while they are used.
-unsafe fn bytes_at<'a>(at: *const c_void, bytes: usize) -> Result<&'a [u8], Failure> {
+pub(crate) unsafe fn bytes_at<'a>(at: *const c_void, bytes: usize) -> Result<&'a [u8], Failure> {
     if bytes == 0 {
         return Ok(&[]);
     }
@@ -243,6 +246,54 @@ pub unsafe extern "C" fn domicile_replicated_leave(reader: *mut domicile_replica
     if let Some(reader) = unsafe { reader.as_mut() } {
         reader.0.leave();
     }
+}
+
+/// Keeps the copy of the caller's node as it is now, for programs that cannot say when a region ends.
+///
+/// What is written afterwards is not seen there, and writers do not wait for it. Its memory is in use until
+/// domicile_replicated_kept_destroy(), also when the replicated data is gone.
+///
+/// # Safety
+/// `replicated` is null or alive; `kept` is null or points to a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_replicated_keep(
+    replicated: *const domicile_replicated,
+    kept: *mut *mut domicile_replicated_kept,
+) -> domicile_error {
+    let work = || {
+        // SAFETY: the caller's promise.
+        let known = unsafe { replicated.as_ref() };
+        let missing = || Failure::new(DOMICILE_NULL, c"the domicile_replicated is NULL");
+        let copy = known.ok_or_else(missing)?.0.keep();
+        Ok(Box::into_raw(Box::new(domicile_replicated_kept(copy))))
+    };
+    // SAFETY: the caller's promise.
+    unsafe { make(kept, work) }
+}
+
+/// Where the bytes of a copy are that is kept, to be read only. NULL where kept is NULL.
+///
+/// # Safety
+/// `kept` is null or alive.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_replicated_kept_start(kept: *const domicile_replicated_kept) -> *const c_void {
+    // SAFETY: the caller's promise.
+    unsafe { kept.as_ref() }.map_or(ptr::null(), |kept| kept.0.as_ptr().cast())
+}
+
+/// Gives up a copy that was kept, on any thread. NULL is allowed.
+///
+/// # Safety
+/// `kept` is null or was made by `domicile_replicated_keep` and not yet destroyed, and nobody else uses it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn domicile_replicated_kept_destroy(kept: *mut domicile_replicated_kept) -> domicile_error {
+    code(answer(|| {
+        if !kept.is_null() {
+            // SAFETY: it came from a box, and the caller gives it up.
+            drop(unsafe { Box::from_raw(kept) });
+        }
+        Ok(())
+    }))
 }
 
 /// Puts other contents in the place of bytes offset to offset + bytes, in all copies.

@@ -15,6 +15,7 @@ mod report;
 mod reproduce;
 mod run;
 mod simulate;
+mod sweep;
 mod trace;
 mod watching;
 

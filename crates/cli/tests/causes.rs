@@ -18,6 +18,10 @@ struct Recorded {
 }
 
 fn recorded(room: &Room, source: &str, arguments: &[&str]) -> Recorded {
+    compiled(room, source, &[], arguments)
+}
+
+fn compiled(room: &Room, source: &str, further: &[&str], arguments: &[&str]) -> Recorded {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/causes").join(source);
     let text = fs::read_to_string(&path).expect("the source is there");
     let program = room.path("program");
@@ -29,6 +33,7 @@ fn recorded(room: &Room, source: &str, arguments: &[&str]) -> Recorded {
     };
     let status = Command::new(compiler)
         .args(options)
+        .args(further)
         .arg("-o")
         .arg(&program)
         .arg(&path)
@@ -373,6 +378,21 @@ fn values_in_the_order_of_indices_are_irregular_and_can_be_prefetched() {
         text(&cause["hint"]).contains("a software prefetch some iterations ahead helps"),
         "{cause:#}"
     );
+}
+
+/// A library touches the pages; the line that calls it is what can be changed. Without lines it is the function.
+#[test]
+fn pages_that_a_library_touches_first_are_named_with_the_line_that_calls_it() {
+    for (further, lines) in [(&[][..], true), (&["-g0"], false)] {
+        let room = Room::new();
+        let of = compiled(&room, "cleared.c", further, &[]);
+        let advice = advice(&of, "flash-cc-numa");
+        let structure = &advice["homes"]["structures"][0];
+        assert_eq!(structure["reasons"][0]["reason"], "first-touch", "{structure:#}");
+        let touch = &structure["first_touches"][0];
+        assert_eq!(touch["source"], if lines { &of.place } else { "clear" }, "{touch:#}");
+        assert!(text(&touch["through"]).contains("memset"), "{touch:#}");
+    }
 }
 
 #[test]

@@ -47,6 +47,22 @@ fn what_belongs_to_homes_is_refused_without_them_and_the_other_way_round() {
             &["daemon", "--homes", "--pid", "1", "--set", "migrate.none=0"],
             "no parameter `none`",
         ),
+        (
+            &["daemon", "--homes", "--pid", "1", "--set", "migrate.gain=100"],
+            "settings `gain` and `adapt` of policy `migrate` weigh what misses and moves take",
+        ),
+        (
+            &[
+                "run",
+                "--policy",
+                "migrate-replicate",
+                "--set",
+                "migrate-replicate.adapt=10",
+                "--",
+                "true",
+            ],
+            "leave them out",
+        ),
     ] {
         let (_, said) = output(arguments, 2);
         assert!(said.contains(part), "{arguments:?}: {said}");

@@ -31,6 +31,7 @@ use policy::{Kind, Name};
 use results::KernelBalancing;
 use sys::Root;
 
+pub use carry::{Left, Wanted, carry_out};
 pub use decisions::moving;
 pub use error::HomesError;
 pub use host::Host;

@@ -13,29 +13,38 @@ const LATENCY_MAX_NS: f64 = 1e9;
 const COLORS_MAX: u64 = 1 << 24;
 
 impl Machine {
-    /// The same machine with another number of cpus; its nodes stay what they are, so with fewer
-    /// cpus than nodes some nodes are memory only.
+    /// The same machine with another number of cpus. Its nodes stay what they are, so with fewer cpus than nodes some nodes
+    /// are memory only; a cache that lies within a node does so still, whole, and serves the cpus that the node has left.
     pub fn with_cpus(&self, cpus: u32) -> Result<Machine, MachineError> {
-        let machine = Machine { cpus, ..self.clone() };
-        let Err(fault) = check(&machine) else {
+        let mut machine = Machine { cpus, ..self.clone() };
+        let (before, after) = (self.cpus / self.memory.nodes.max(1), cpus / self.memory.nodes.max(1));
+        let of_a_node = |cache: &&mut Cache| self.memory.nodes > 1 && (2..=before).contains(&cache.cpus_per_instance);
+        let mut parted = false;
+        for cache in machine.caches.iter_mut().filter(of_a_node) {
+            parted |= cpus > self.memory.nodes && !cpus.is_multiple_of(self.memory.nodes);
+            parted |= after > cache.cpus_per_instance && !after.is_multiple_of(cache.cpus_per_instance);
+            cache.cpus_per_instance = cache.cpus_per_instance.min(after.max(1));
+        }
+        let checked = check(&machine).and_then(|()| match parted {
+            true => Err(Fault::value("cpus", cpus, String::new())),
+            false => Ok(()),
+        });
+        let Err(fault) = checked else {
             return Ok(machine);
         };
-        let shared: Vec<String> = (self.caches.iter())
-            .filter(|cache| cache.cpus_per_instance > 1)
-            .map(|cache| {
-                format!(
-                    "a multiple of {} (the cpus of one {}) or fewer",
-                    cache.cpus_per_instance, cache.name
-                )
-            })
-            .collect();
+        let nodes = (self.memory.nodes > 1).then(|| format!("as many on each of the {} nodes", self.memory.nodes));
+        let each = if nodes.is_some() { " on each" } else { "" };
+        let shared = self.caches.iter().filter(|cache| cache.cpus_per_instance > 1);
+        let shared = shared.map(|cache| {
+            format!(
+                "a multiple of {} (the cpus of one {}) or fewer{each}",
+                cache.cpus_per_instance, cache.name
+            )
+        });
+        let allowed = [format!("1 to {CPUS_MAX}")].into_iter().chain(nodes).chain(shared);
         // What does not depend on the number of cpus was wrong before, and is reported as it is.
         let fault = match fault.key().ends_with("cpus") || fault.key().ends_with("cpus_per_instance") {
-            true => Fault::value(
-                "cpus",
-                cpus,
-                [vec![format!("1 to {CPUS_MAX}")], shared].concat().join(", "),
-            ),
+            true => Fault::value("cpus", cpus, allowed.collect::<Vec<_>>().join(", ")),
             false => fault,
         };
         Err(MachineError::Invalid {

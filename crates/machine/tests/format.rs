@@ -286,23 +286,46 @@ fn files_are_read_by_path() {
 
 #[test]
 fn another_number_of_cpus() {
-    let westmere = load("westmere-x5660").unwrap();
-    for cpus in [1, 2, 3, 6, 12, 18, 126] {
+    let clovertown = load("clovertown-x5355").unwrap();
+    for cpus in [1, 2, 6, 12, 126] {
         assert_eq!(
-            westmere.with_cpus(cpus).unwrap(),
+            clovertown.with_cpus(cpus).unwrap(),
             Machine {
                 cpus,
-                ..westmere.clone()
+                ..clovertown.clone()
             }
         );
     }
-    let error = westmere.with_cpus(8).unwrap_err().to_string();
+    let error = clovertown.with_cpus(3).unwrap_err().to_string();
     assert_eq!(
         error,
-        "machine `westmere-x5660`: cpus: found 8; allowed: 1 to 128, a multiple of 6 (the cpus of one L3) or fewer"
+        "machine `clovertown-x5355`: cpus: found 3; allowed: 1 to 128, a multiple of 2 (the cpus of one L2) or fewer"
     );
-    assert!(westmere.with_cpus(0).is_err());
-    assert!(westmere.with_cpus(129).is_err());
+    assert!(clovertown.with_cpus(0).is_err());
+    assert!(clovertown.with_cpus(129).is_err());
+}
+
+/// Two sockets of six cpus with an L3 each.
+#[test]
+fn caches_stay_within_their_node() {
+    let westmere = load("westmere-x5660").unwrap();
+    for (cpus, of_an_l3) in [(1, 1), (2, 1), (4, 2), (8, 4), (12, 6), (24, 6)] {
+        let machine = westmere.with_cpus(cpus).unwrap();
+        let of = |name: &str| machine.caches.iter().find(|cache| cache.name == name).unwrap();
+        assert_eq!((machine.cpus, machine.memory.nodes), (cpus, 2));
+        assert_eq!(of("L3").cpus_per_instance, of_an_l3, "{cpus}");
+        assert_eq!((of("L3").bytes, of("L2").cpus_per_instance), (12 << 20, 1));
+    }
+    for cpus in [3, 18] {
+        let error = westmere.with_cpus(cpus).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!(
+                "machine `westmere-x5660`: cpus: found {cpus}; allowed: 1 to 128, as many on each of the 2 nodes, a multiple \
+                 of 6 (the cpus of one L3) or fewer on each"
+            )
+        );
+    }
 }
 
 #[test]

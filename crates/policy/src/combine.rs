@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::best_homes::BestHomes;
 use crate::cdpc::{PageColors, Wanted};
-use crate::seam::{Action, Interest, Observation, Placement, Policy, Prices, Touch, World};
+use crate::seam::{Action, Interest, MissAt, Observation, Placement, Policy, Prices, Touch, World, one_by_one};
 
 /// Each part decides what it has an opinion on, the first part that has one prevails; each sees
 /// every observation that any part asked for, if it asked for one at all.
@@ -45,6 +45,15 @@ impl Policy for Combined {
     fn observe(&mut self, observation: &Observation, world: &World, actions: &mut Vec<Action>) {
         for &part in &self.observing {
             self.parts[part].observe(observation, world, actions);
+        }
+    }
+
+    fn observe_misses(&mut self, misses: &[MissAt], world: &mut World, actions: &mut Vec<Action>) -> usize {
+        match self.observing[..] {
+            [only] => self.parts[only].observe_misses(misses, world, actions),
+            _ => one_by_one(misses, world, actions, |miss, world, actions| {
+                self.observe(miss, world, actions);
+            }),
         }
     }
 

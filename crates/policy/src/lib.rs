@@ -32,8 +32,8 @@ pub use page::Page;
 pub use random::Random;
 pub use registry::{entry, registry};
 pub use seam::{
-    Action, Cost, Interest, Miss, MissLevel, Observation, Placement, Policy, Pressure, Prices, SlotWord, Tick, Touch,
-    Touched, World,
+    Action, Cost, Interest, Miss, MissAt, MissLevel, Observation, Placement, Policy, Pressure, Prices, SlotWord, Tick,
+    Touch, Touched, World,
 };
 pub use settings::{Entry, Kind, Param, PolicyError, Range, Settings};
 pub use work::WorkOrder;

@@ -135,6 +135,13 @@ pub struct Miss {
     pub fetch: bool,
 }
 
+/// A miss at a moment of its cpu's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MissAt {
+    pub now_ns: u64,
+    pub miss: Miss,
+}
+
 /// A touch of a closed page, before it is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touched {
@@ -246,6 +253,23 @@ impl Prices {
     }
 }
 
+/// What [`Policy::observe_misses`] does where a policy does not do it faster.
+pub(crate) fn one_by_one(
+    misses: &[MissAt],
+    world: &mut World,
+    actions: &mut Vec<Action>,
+    mut observe: impl FnMut(&Observation, &World, &mut Vec<Action>),
+) -> usize {
+    for (heard, at) in (1..).zip(misses) {
+        world.now_ns = at.now_ns;
+        observe(&Observation::Miss(at.miss), world, actions);
+        if !actions.is_empty() {
+            return heard;
+        }
+    }
+    misses.len()
+}
+
 /// A policy: placements on first touch, and whatever it does while the program runs.
 pub trait Policy: Send {
     /// Called once for each page, when it is first touched.
@@ -258,6 +282,15 @@ pub trait Policy: Send {
 
     /// Called at the moments asked for; what is to be done is pushed onto `actions`.
     fn observe(&mut self, _observation: &Observation, _world: &World, _actions: &mut Vec<Action>) {}
+
+    /// Several misses, as if each came by [`Policy::observe`] with its time in `world`: for worlds that have misses in store, and
+    /// for policies that hear of tens of millions a second. Ends with the first that something is to be done about, since
+    /// that may change by which node the next ones are served. Returns how many were heard.
+    fn observe_misses(&mut self, misses: &[MissAt], world: &mut World, actions: &mut Vec<Action>) -> usize {
+        one_by_one(misses, world, actions, |miss, world, actions| {
+            self.observe(miss, world, actions)
+        })
+    }
 
     /// The hints that [`Policy::take_hints`] is to be given. `None`: the policy takes no hints. Asked once, before the run.
     fn hints_wanted(&self) -> Option<Wanted> {

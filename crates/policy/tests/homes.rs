@@ -1,53 +1,18 @@
 //! Policies that choose homes by misses, moment by moment: what is counted, what waits, what is forgotten.
 
-use policy::{
-    Action, Interest, Miss, MissLevel, Observation, Page, Placement, Policy, Pressure, Tick, Touch, Touched, World,
-};
+mod scene;
+
+use policy::{Action, Interest, Miss, MissLevel, Observation, Page, Placement, Pressure, Tick, Touch, Touched};
+
+use scene::Scene;
 
 const A: Page = Page { space: 0, number: 1 };
 const B: Page = Page { space: 0, number: 2 };
 
-/// A policy in a world of four cpus on four nodes.
-struct Scene {
-    policy: Box<dyn Policy>,
-    world: World,
-}
-
 impl Scene {
+    /// Four cpus on four nodes.
     fn new(name: &str, sets: &[&str]) -> Scene {
-        let sets: Vec<String> = sets.iter().map(|set| format!("{name}.{set}")).collect();
-        Scene {
-            policy: policy::build(&name.parse().unwrap(), &sets).unwrap(),
-            world: World {
-                page_bytes: 4096,
-                colors: 1,
-                cpus: 4,
-                nodes: 4,
-                cpu_nodes: 4,
-                free_frames: vec![100; 4],
-                now_ns: 0,
-                caches: None,
-            },
-        }
-    }
-
-    fn see(&mut self, observation: Observation) -> Vec<Action> {
-        let mut actions = Vec::new();
-        self.policy.observe(&observation, &self.world, &mut actions);
-        actions
-    }
-
-    fn miss(&mut self, page: Page, cpu: u32, served_by: u32, write: bool) -> Vec<Action> {
-        self.see(Observation::Miss(Miss {
-            level: MissLevel::Cache,
-            page,
-            index: page.number as u32,
-            thread: cpu,
-            cpu,
-            served_by,
-            write,
-            fetch: false,
-        }))
+        Scene::of(4, name, sets)
     }
 
     /// Reads that miss; nothing comes of any but the last.

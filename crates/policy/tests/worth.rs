@@ -1,25 +1,22 @@
 //! Policies that move or copy a page only where that pays, and a trigger that adapts.
 
+mod scene;
+
 use std::sync::Arc;
 
-use policy::{Action, Cost, Miss, MissLevel, Observation, Page, Placement, Policy, Prices, Touched, World};
+use policy::{Action, Cost, Observation, Page, Placement, Prices, Touched};
+
+use scene::Scene;
 
 const A: Page = Page { space: 0, number: 1 };
 
-/// Three cpus on three nodes. A miss takes 300 ns on the own node, 1300 on the next, 2300 between nodes 0 and 2. A move takes
-/// 100 us, a copy 50 us, a collapse 30 us.
-struct Scene {
-    policy: Box<dyn Policy>,
-    world: World,
-}
-
 impl Scene {
-    /// Pages are judged at every tenth miss.
+    /// Three cpus on three nodes. A miss takes 300 ns on the own node, 1300 on the next, 2300 between nodes 0 and 2. A move takes
+    /// 100 us, a copy 50 us, a collapse 30 us. Pages are judged at every tenth miss.
     fn new(sets: &[&str]) -> Scene {
         let sets = [&["batch=1", "trigger=10", "hold=2"], sets].concat();
-        let sets: Vec<String> = sets.iter().map(|set| format!("migrate-replicate.{set}")).collect();
-        let mut policy = policy::build(&"migrate-replicate".parse().unwrap(), &sets).unwrap();
-        policy.take_prices(&Arc::new(Prices {
+        let mut scene = Scene::of(3, "migrate-replicate", &sets);
+        scene.policy.take_prices(&Arc::new(Prices {
             cost: Cost {
                 move_page_ns: 100_000.0,
                 recolor_page_ns: 0.0,
@@ -31,41 +28,12 @@ impl Scene {
             nodes: 3,
             latency_ns: vec![300.0, 1300.0, 2300.0, 1300.0, 300.0, 1300.0, 2300.0, 1300.0, 300.0],
         }));
-        let world = World {
-            page_bytes: 4096,
-            colors: 1,
-            cpus: 3,
-            nodes: 3,
-            cpu_nodes: 3,
-            free_frames: vec![100; 3],
-            now_ns: 0,
-            caches: None,
-        };
-        Scene { policy, world }
-    }
-
-    fn see(&mut self, observation: Observation) -> Vec<Action> {
-        let mut actions = Vec::new();
-        self.policy.observe(&observation, &self.world, &mut actions);
-        actions
-    }
-
-    fn miss(&mut self, page: Page, cpu: u32, write: bool) -> Vec<Action> {
-        self.see(Observation::Miss(Miss {
-            level: MissLevel::Cache,
-            page,
-            index: page.number as u32,
-            thread: cpu,
-            cpu,
-            served_by: 0,
-            write,
-            fetch: false,
-        }))
+        scene
     }
 
     /// At how many misses of a cpu something is done, and what; up to a thousand are tried.
     fn until(&mut self, cpu: u32) -> Option<(u32, Action)> {
-        (1..=1000).find_map(|misses| self.miss(A, cpu, false).first().map(|action| (misses, *action)))
+        (1..=1000).find_map(|misses| self.miss(A, cpu, 0, false).first().map(|action| (misses, *action)))
     }
 }
 
@@ -103,14 +71,14 @@ fn a_page_moves_when_its_misses_would_have_saved_the_move() {
 fn what_others_lose_by_a_move_counts_against_it() {
     // The page's own cpu had two misses, which is not more than the hold: 2 us more are needed.
     let mut scene = Scene::new(&["gain=100"]);
-    (0..2).for_each(|_| assert_eq!(scene.miss(A, 0, false), []));
+    (0..2).for_each(|_| assert_eq!(scene.miss(A, 0, 0, false), []));
     assert_eq!(scene.until(1), Some((110, to(1))));
     // Who is far from both nodes is nearer to the new one.
     let mut scene = Scene::new(&["gain=100"]);
-    (0..9).for_each(|_| assert_eq!(scene.miss(A, 2, false), []));
+    (0..9).for_each(|_| assert_eq!(scene.miss(A, 2, 0, false), []));
     assert_eq!(scene.until(1), Some((100, to(1))));
     let mut scene = Scene::new(&["gain=100", "trigger=12"]);
-    (0..11).for_each(|_| assert_eq!(scene.miss(A, 2, false), []));
+    (0..11).for_each(|_| assert_eq!(scene.miss(A, 2, 0, false), []));
     // 96 us of its own and 11 us of the other cpu's.
     assert_eq!(scene.until(1), Some((96, to(1))));
 }
@@ -119,8 +87,8 @@ fn what_others_lose_by_a_move_counts_against_it() {
 fn a_page_is_copied_when_that_pays_a_collapse_included() {
     let shared = |writes: u32, sets: &[&str]| {
         let mut scene = Scene::new(sets);
-        (0..3).for_each(|_| assert_eq!(scene.miss(A, 0, false), []));
-        (0..writes).for_each(|_| assert_eq!(scene.miss(A, 0, true), []));
+        (0..3).for_each(|_| assert_eq!(scene.miss(A, 0, 0, false), []));
+        (0..writes).for_each(|_| assert_eq!(scene.miss(A, 0, 0, true), []));
         scene.until(1)
     };
     assert_eq!(shared(0, &[]), Some((10, copy(1))));
@@ -148,7 +116,7 @@ fn trigger_in(scene: &mut Scene, interval: u64) -> usize {
         space: 0,
         number: 1000 + interval,
     };
-    let misses = (1..1000).find(|_| !scene.miss(page, 1, false).is_empty());
+    let misses = (1..1000).find(|_| !scene.miss(page, 1, 0, false).is_empty());
     misses.expect("the page moves")
 }
 
@@ -179,8 +147,8 @@ fn the_trigger_rises_when_cpus_contend() {
         let mut scene = Scene::new(&["reset=1000", "trigger=16", "adapt=100"]);
         for (number, cpu) in [(1, 1), (2, second), (3, 1), (4, second)] {
             let page = Page { space: 0, number };
-            (0..15).for_each(|_| assert_eq!(scene.miss(page, cpu, false), []));
-            assert_eq!(scene.miss(page, cpu, false).len(), 1);
+            (0..15).for_each(|_| assert_eq!(scene.miss(page, cpu, 0, false), []));
+            assert_eq!(scene.miss(page, cpu, 0, false).len(), 1);
         }
         trigger_in(&mut scene, 1)
     };
@@ -193,7 +161,7 @@ fn the_trigger_rises_when_cpus_contend() {
 #[test]
 fn collapses_are_of_the_share() {
     let mut scene = Scene::new(&["reset=1000", "trigger=16", "adapt=1"]);
-    scene.miss(A, 0, false);
+    scene.miss(A, 0, 0, false);
     scene.see(Observation::ReplicaWritten(Touched {
         page: A,
         index: 1,

@@ -16,6 +16,7 @@
 //! | `reserve` | the run-time's own memory where the program's address space cannot grow |
 //! | `aside` | a program that restricts its system calls |
 //! | `modules` | where the program's files lie |
+//! | `text` | the program's text, from a copy on its node |
 //! | `fork` | what a child of fork has |
 //!
 //! A call that is no data set's passes with two comparisons and a look into a table. What is unsafe about
@@ -40,6 +41,7 @@ mod placing;
 mod reserve;
 mod sites;
 mod start;
+mod text;
 
 #[global_allocator]
 static ALLOCATOR: reserve::Frugal = reserve::Frugal;

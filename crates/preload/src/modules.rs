@@ -5,6 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use protocol::Area;
+use replicas::Segment;
+use sys::memory::{PAGE, Span};
 
 /// A loaded file.
 #[derive(Clone, Debug)]
@@ -15,6 +17,8 @@ pub struct Loaded {
     bias: usize,
     /// Its code, in memory.
     pub code: Vec<(usize, usize)>,
+    /// What is not written, and whether it is code.
+    unwritten: Vec<(usize, usize, bool)>,
     /// From the first to behind the last byte.
     span: (usize, usize),
     build_id: String,
@@ -25,9 +29,7 @@ pub struct Modules(Vec<Option<Loaded>>);
 
 impl Modules {
     pub fn find(wanted: &[protocol::Module], notes: &mut Vec<String>) -> Modules {
-        let mut loaded: Vec<Loaded> = Vec::new();
-        // SAFETY: the callback gets the vector that it expects, alive until this returns.
-        unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut loaded).cast()) };
+        let loaded = loaded();
         let found = wanted.iter().enumerate().map(|(number, module)| {
             let here = loaded.iter().find(|l| {
                 if number == 0 {
@@ -60,6 +62,26 @@ impl Modules {
         let (start, end) = (start.max(loaded.span.0), end.min(loaded.span.1));
         (start < end).then_some((start, end))
     }
+}
+
+fn loaded() -> Vec<Loaded> {
+    let mut loaded: Vec<Loaded> = Vec::new();
+    // SAFETY: the callback gets the vector that it expects, alive until this returns.
+    unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut loaded).cast()) };
+    loaded
+}
+
+/// The parts of all files that are loaded which are not to be written, in whole pages.
+pub fn unwritten() -> Vec<Segment> {
+    let whole = |(start, end, execute): (usize, usize, bool)| {
+        let (start, end) = (start / PAGE * PAGE, end.next_multiple_of(PAGE));
+        Segment {
+            span: Span::new(start, end - start),
+            execute,
+        }
+    };
+    let parts = loaded().into_iter().flat_map(|file| file.unwritten);
+    parts.filter(|(start, end, _)| start < end).map(whole).collect()
 }
 
 fn same(a: &Path, b: &Path) -> bool {
@@ -95,6 +117,16 @@ unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, state: *mut c
         .filter(|header| header.p_flags & libc::PF_X != 0)
         .map(place)
         .collect();
+    // Where the file begins, whoever looks for its name (for the symbols of a backtrace) is to find it.
+    let names = |header: &libc::Elf64_Phdr| header.p_offset == 0 && header.p_flags & libc::PF_X == 0;
+    let unwritten = loads
+        .clone()
+        .filter(|header| header.p_flags & (libc::PF_W | libc::PF_R) == libc::PF_R && !names(header))
+        .map(|header| {
+            let (start, end) = place(header);
+            (start, end, header.p_flags & libc::PF_X != 0)
+        })
+        .collect();
     let span = loads.map(place).fold((usize::MAX, 0), |(from, to), (start, end)| {
         (from.min(start), to.max(end))
     });
@@ -115,6 +147,7 @@ unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, state: *mut c
         path,
         bias,
         code,
+        unwritten,
         span,
         build_id,
     });

@@ -15,7 +15,7 @@ use crate::data_sets::DataSets;
 use crate::modules::Modules;
 use crate::placing::{self, State, Stay};
 use crate::sites::Sites;
-use crate::{aside, cdpc, end, files, fork};
+use crate::{aside, cdpc, end, files, fork, text};
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -32,8 +32,12 @@ extern "C" fn at_start() {
 
 fn start() {
     let began = Instant::now();
+    let text = text::start();
     let Some(path) = std::env::var_os(protocol::ENVIRONMENT) else {
-        return cdpc::align_alone();
+        if !text {
+            cdpc::align_alone();
+        }
+        return;
     };
     let instructions = match Instructions::read(Path::new(&path)) {
         Ok(instructions) => instructions,
@@ -46,7 +50,7 @@ fn start() {
         return;
     }
     if !instructions.children {
-        leave_no_trace(&instructions);
+        leave_no_trace(&[protocol::ENVIRONMENT], instructions.preload_before.as_deref());
     }
     if let Err(error) = end::prepare(&instructions.slate) {
         end::say(&format!(
@@ -73,13 +77,15 @@ fn is_meant(instructions: &Instructions) -> bool {
     file.is_ok_and(|about| (about.dev(), about.ino()) == instructions.program_file)
 }
 
-/// What the program starts is not concerned.
-fn leave_no_trace(instructions: &Instructions) {
+/// What the program starts is not concerned: it finds none of these variables, and its libraries as they were before.
+pub fn leave_no_trace(variables: &[&str], preload_before: Option<&str>) {
     // SAFETY: before `main`; if a library has started threads by now that read the environment, that is theirs to regret
     // as with any `setenv`.
     unsafe {
-        std::env::remove_var(protocol::ENVIRONMENT);
-        match &instructions.preload_before {
+        for variable in variables {
+            std::env::remove_var(variable);
+        }
+        match preload_before {
             Some(before) => std::env::set_var("LD_PRELOAD", before),
             None => std::env::remove_var("LD_PRELOAD"),
         }
@@ -158,7 +164,7 @@ fn place_static(state: &mut State, modules: &Modules) {
 }
 
 /// Whether this thread is the only one.
-fn alone() -> bool {
+pub fn alone() -> bool {
     sys::listing::numbers(Path::new("/proc/self/task")).is_ok_and(|threads| threads.len() == 1)
 }
 

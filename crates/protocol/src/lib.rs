@@ -8,6 +8,7 @@
 
 mod align;
 mod slate;
+mod text;
 
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use align::{Alignment, BadAlignment};
 pub use results::run::{Brought, CdpcReport, Chosen, DataReport, LeftOut, Padded, Report, Share, State, When};
 pub use slate::{Slate, read_slate};
+pub use text::{ENVIRONMENT as TEXT_ENVIRONMENT, TextInstructions};
 
 /// Names the file of the instructions to the run-time.
 pub const ENVIRONMENT: &str = "DOMICILE_INSTRUCTIONS";

@@ -1,6 +1,7 @@
 //! The copies of contents: made on their nodes, filled, and closed to writers before anybody reads them.
 
 use std::io::ErrorKind;
+use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use sys::{Root, nodes};
 use crate::Error;
 use crate::places::Places;
 use crate::state::{CopyOn, Mode, State, Way, Without};
+use crate::told;
 
 /// The machine's nodes, or why there is to be one copy.
 pub(crate) enum Nodes {
@@ -42,10 +44,35 @@ pub(crate) enum Spread {
     One,
 }
 
+/// A copy. Its memory lives as long as any clone of this.
 #[derive(Clone)]
-struct Made {
+pub(crate) struct Made {
     node: Option<u32>,
-    memory: Arc<Sealed>,
+    memory: Arc<Counted>,
+}
+
+/// A copy's memory, which is told of where somebody asked for that.
+struct Counted(Sealed);
+
+impl Counted {
+    fn new(memory: Sealed) -> Counted {
+        told::took(Way::Handles, memory.bytes());
+        Counted(memory)
+    }
+}
+
+impl Deref for Counted {
+    type Target = Sealed;
+
+    fn deref(&self) -> &Sealed {
+        &self.0
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        told::gave(Way::Handles, self.0.bytes());
+    }
 }
 
 /// Copies of the same contents, and which of them the threads on each cpu read.
@@ -112,6 +139,16 @@ impl<T: Pod> Copies<T> {
         }
         let (length, writes) = (self.length, self.writes);
         Ok(Copies::table(Spread::EachNode, nodes, length, writes, made, without))
+    }
+
+    /// The copy for the cpu that the calling thread is on, and its first element.
+    pub fn own(&self) -> (Made, NonNull<T>) {
+        let own = self.pointer();
+        match self.made.iter().find(|made| made.memory.start().cast() == own) {
+            Some(made) => (made.clone(), own),
+            // That does not happen: each pointer of the table is to one of them.
+            None => (self.made[0].clone(), self.made[0].memory.start().cast()),
+        }
     }
 
     /// All elements, in the copy for the cpu that the calling thread is on.
@@ -268,6 +305,6 @@ fn filled(node: Option<u32>, mut memory: NearMemory, bytes: &[u8]) -> Result<Mad
 fn sealed(node: Option<u32>, memory: NearMemory) -> Result<Made, Error> {
     let bytes = memory.bytes();
     let memory = memory.seal().map_err(|source| Error::Memory { bytes, source })?;
-    let memory = Arc::new(memory);
+    let memory = Arc::new(Counted::new(memory));
     Ok(Made { node, memory })
 }

@@ -10,11 +10,12 @@
 
 use std::io;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::sync::{Arc, AtomicPtr, AtomicU64, Barriers, Mutex, ThreadNumber, this_thread, wait};
+use crate::sync::{Arc, AtomicPtr, AtomicU64, Barriers, Mutex, MutexGuard, ThreadNumber, this_thread, wait};
 
 /// Where writers find a reader. It has cache lines to itself: another's would make each entry a miss.
 #[repr(align(128))]
@@ -37,9 +38,15 @@ pub(crate) struct Switch<V> {
     /// From a box; never null.
     current: AtomicPtr<V>,
     barriers: Barriers,
-    readers: Mutex<Vec<Arc<Slot>>>,
+    /// Where it was made. A child of fork, which has this, too, neither takes the locks, which threads that it does not have
+    /// may hold for ever, nor touches what they guard. Nobody writes there.
+    process: u32,
+    readers: ManuallyDrop<Mutex<Vec<Arc<Slot>>>>,
     /// One writer at a time. What it holds may still be read: the system failed when it was to be waited for.
-    writer: Mutex<Vec<Box<V>>>,
+    writer: ManuallyDrop<Mutex<Vec<Box<V>>>>,
+    /// The thread that has the lock of writers: where it asks for it once more, it would wait for itself. Only what a thread
+    /// wrote itself is of interest to it, so that this is no part of what the model tries.
+    writing: std::sync::Mutex<Option<ThreadNumber>>,
 }
 
 // SAFETY: contents go from the thread that made them to those that read them, and to the one that drops them.
@@ -52,6 +59,8 @@ unsafe impl<V: Send + Sync> Sync for Switch<V> {}
 pub(crate) enum Unchanged<E> {
     /// The writing thread is itself inside a region: it would wait for itself. Nothing was changed.
     Inside,
+    /// The writing thread is writing already: it would wait for itself. This write changed nothing.
+    Writing,
     /// There are no new contents. Nothing was changed.
     NotMade(E),
     /// The system refuses barriers. Nothing was changed.
@@ -65,8 +74,30 @@ impl<V> Switch<V> {
         Switch {
             current: AtomicPtr::new(Box::into_raw(Box::new(first))),
             barriers: Barriers::of_this_system(),
-            readers: Mutex::new(Vec::new()),
-            writer: Mutex::new(Vec::new()),
+            process: std::process::id(),
+            readers: ManuallyDrop::new(Mutex::new(Vec::new())),
+            writer: ManuallyDrop::new(Mutex::new(Vec::new())),
+            writing: std::sync::Mutex::new(None),
+        }
+    }
+
+    /// Whether this is the process that made it, and no child of fork.
+    fn is_here(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    /// Whether the calling thread has the lock of writers.
+    fn is_writing(&self) -> bool {
+        *self.writing.lock().unwrap_or_else(PoisonError::into_inner) == Some(this_thread())
+    }
+
+    /// The lock of writers, for a thread that does not have it.
+    fn alone(&self) -> Alone<'_, V> {
+        let held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        *self.writing.lock().unwrap_or_else(PoisonError::into_inner) = Some(this_thread());
+        Alone {
+            held,
+            writing: &self.writing,
         }
     }
 
@@ -75,19 +106,27 @@ impl<V> Switch<V> {
         self.barriers == Barriers::Everybody
     }
 
-    /// Has a look at the contents, as the only writer meanwhile.
+    /// Has a look at the contents, while nobody else writes. A thread that is making new ones sees those that they are made of.
     pub fn look<R>(&self, look: impl FnOnce(&V) -> R) -> R {
-        let _alone = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: only writers free contents, and the only one is the caller.
+        // In a child of fork nobody writes; the thread that does is this one where it has the lock already.
+        let waits = self.is_here() && !self.is_writing();
+        let _alone = waits.then(|| self.alone());
+        // SAFETY: only writers free contents. The only one is the caller: it has the lock, or is in `make` of `replace`, before
+        // anything is freed; or there is none.
         look(unsafe { &*self.current.load(Acquire) })
     }
 
     /// Makes new contents of the present ones, puts them in their place, and waits until nobody reads the old ones, which
     /// end then.
     ///
+    /// Pre: this is the process that made it.
+    ///
     /// Post: who enters a region after this returned finds the new contents or later ones; who was inside has left.
     pub fn replace<E>(&self, make: impl FnOnce(&V) -> Result<V, E>) -> Result<(), Unchanged<E>> {
-        let mut held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_writing() {
+            return Err(Unchanged::Writing);
+        }
+        let mut alone = self.alone();
         // Where barriers have been forbidden since, nothing has been done yet.
         self.barriers.writer().map_err(Unchanged::NoBarrier)?;
         // SAFETY: as in `look`.
@@ -101,7 +140,7 @@ impl<V> Switch<V> {
         // the box is dropped.
         let old = unsafe { Box::from_raw(old) };
         if let Err(error) = self.barriers.writer() {
-            held.push(old);
+            alone.held.push(old);
             return Err(Unchanged::Unconfirmed(error));
         }
         self.wait_for_readers();
@@ -135,6 +174,27 @@ impl<V> Drop for Switch<V> {
         // Every reader has the switch: there are none any more.
         // SAFETY: the pointer is from a box, and nobody else has it.
         drop(unsafe { Box::from_raw(self.current.load(Acquire)) });
+        // What the locks guard may be half changed in a child of fork, which leaves it.
+        if self.is_here() {
+            // SAFETY: neither is used after this.
+            unsafe {
+                ManuallyDrop::drop(&mut self.readers);
+                ManuallyDrop::drop(&mut self.writer);
+            }
+        }
+    }
+}
+
+/// The lock of writers, held.
+struct Alone<'a, V> {
+    held: MutexGuard<'a, Vec<Box<V>>>,
+    writing: &'a std::sync::Mutex<Option<ThreadNumber>>,
+}
+
+impl<V> Drop for Alone<'_, V> {
+    fn drop(&mut self) {
+        // Before the lock is free: whoever gets it next says so by itself.
+        *self.writing.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -154,8 +214,10 @@ impl<V> Place<V> {
             region: AtomicU64::new(OUTSIDE),
             thread: this_thread(),
         });
-        let mut readers = switch.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        readers.push(slot.clone());
+        if switch.is_here() {
+            let mut readers = switch.readers.lock().unwrap_or_else(PoisonError::into_inner);
+            readers.push(slot.clone());
+        }
         Place {
             slot,
             regions: 0,
@@ -202,6 +264,9 @@ impl<V> Place<V> {
 impl<V> Drop for Place<V> {
     fn drop(&mut self) {
         self.leave();
+        if !self.switch.is_here() {
+            return;
+        }
         let mut readers = self.switch.readers.lock().unwrap_or_else(PoisonError::into_inner);
         readers.retain(|slot| !Arc::ptr_eq(slot, &self.slot));
     }

@@ -16,6 +16,10 @@ pub enum Error {
         "the calling thread is inside a region of this data and would wait for itself; leave the region, then write"
     )]
     Inside,
+    #[error(
+        "the calling thread is changing this data already and would wait for itself; change what it was given, or write afterwards"
+    )]
+    Writing,
     #[error("this data is the parent's: a process that was forked may read what it found, and makes its own to write")]
     Forked,
     #[error("{bytes} bytes of memory for a copy: {source}")]

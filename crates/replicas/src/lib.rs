@@ -7,6 +7,8 @@
 //! [`SharedReplicas`] is for several processes that cooperate: the same address in each shows the copy of its node, and the
 //! master's from before anybody writes.
 //!
+//! [`TextCopies`] is for the programs that `domicile run` starts: their text and what else of their files is never written.
+//!
 //! This is not transparent: Linux keeps no copies of its own. [`State`] says how many there are, what they cost, and why a
 //! node has none. The protocol and its invariants are in this crate's README.
 //!
@@ -23,7 +25,8 @@
 #![deny(unsafe_code)]
 
 // Unsafe code stands where contents are read that a writer may free (`epochs`) and where copies are seen as what lies in
-// them (`copies`, `replicated`), and a pointer goes from thread to thread (`processes`); nowhere else.
+// them (`copies`, `replicated`), a pointer goes from thread to thread (`processes`), and mappings of a program are
+// replaced (`text`); nowhere else.
 #[allow(unsafe_code)]
 mod copies;
 #[allow(unsafe_code)]
@@ -41,9 +44,18 @@ mod processes;
 mod replicated;
 mod state;
 mod sync;
+#[cfg(not(feature = "loom"))]
+#[allow(unsafe_code)]
+mod text;
+#[cfg_attr(feature = "loom", expect(dead_code, reason = "who asks is not built"))]
+mod told;
 
 pub use error::Error;
 #[cfg(not(feature = "loom"))]
 pub use processes::SharedReplicas;
-pub use replicated::{Reader, Region, Replicated};
+pub use replicated::{Kept, Reader, Region, Replicated};
 pub use state::{CopyOn, Mode, State, Way, Without};
+#[cfg(not(feature = "loom"))]
+pub use text::{Segment, TextCopies, TextOf, TextState};
+#[cfg(not(feature = "loom"))]
+pub use told::{ENVIRONMENT as TOLD, Taken};

@@ -9,6 +9,7 @@
 //! processes trust each other.
 
 mod control;
+mod inside;
 #[cfg(test)]
 mod model;
 
@@ -16,7 +17,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -26,8 +27,10 @@ use sys::this_cpu::ThisCpu;
 
 use crate::Error;
 use crate::copies::Nodes;
-use crate::state::{CopyOn, Mode, State, Way, Without};
+use crate::state::{State, Way};
+use crate::told;
 use control::Control;
+use inside::{Inside, Shown, UNKNOWN, Writer, locked, shared};
 
 /// Bytes that several processes read at the same address and rarely write, with a copy on each node.
 ///
@@ -36,35 +39,6 @@ pub struct SharedReplicas {
     inside: Arc<Inside>,
     service: Option<JoinHandle<()>>,
 }
-
-struct Inside {
-    /// None once detached.
-    window: Mutex<Option<Shown>>,
-    start: NonNull<u8>,
-    length: usize,
-    pages: SharedPages,
-    control: Control,
-    slot: usize,
-    process: u32,
-    nodes: Nodes,
-    /// The node whose copy this process wants, if it is known.
-    node: AtomicU32,
-    ends: AtomicBool,
-    /// One writer of this process at a time; the processes among each other have a lock in `control`.
-    writer: Mutex<()>,
-}
-
-// SAFETY: the pointer is handed out and never followed here.
-unsafe impl Send for Inside {}
-// SAFETY: as above; the rest is behind locks or atomic.
-unsafe impl Sync for Inside {}
-
-struct Shown {
-    window: Window,
-    copy: usize,
-}
-
-const UNKNOWN: u32 = u32::MAX;
 
 /// How many were created by this process, for their names.
 static CREATED: AtomicUsize = AtomicUsize::new(0);
@@ -117,6 +91,8 @@ impl SharedReplicas {
             .found(contents.len(), address, &nodes)
             .map_err(shared("/proc/self/ns/pid"))?;
         let made = SharedReplicas::begin(pages, control, window)?;
+        told::made(Way::Mappings);
+        told::took(Way::Mappings, copy);
         made.replicate()?;
         Ok(made)
     }
@@ -158,7 +134,7 @@ impl SharedReplicas {
             nodes: Nodes::of_this_machine(),
             node: AtomicU32::new(UNKNOWN),
             ends: AtomicBool::new(false),
-            writer: Mutex::new(()),
+            writer: Writer::default(),
         });
         let mut made = SharedReplicas { inside, service: None };
         made.follow()?;
@@ -216,7 +192,10 @@ impl SharedReplicas {
         })
     }
 
-    /// Changes the contents: `change` is given what all processes wrote before, and nobody writes meanwhile.
+    /// Changes the contents: `change` is given what all processes wrote before, and nobody writes meanwhile. Within
+    /// `change` writes to the same data, and changes of its replicas, are refused.
+    ///
+    /// Errors: as of [`SharedReplicas::write`], and [`Error::Writing`].
     pub fn update(&self, change: impl FnOnce(&mut [u8])) -> Result<(), Error> {
         self.alone(|inside| {
             inside.collapse()?;
@@ -253,7 +232,7 @@ impl SharedReplicas {
 
     fn alone(&self, work: impl FnOnce(&Inside) -> Result<(), Error>) -> Result<(), Error> {
         self.inside.is_here()?;
-        let _writer = locked(&self.inside.writer);
+        let _writer = self.inside.writer.begin().ok_or(Error::Writing)?;
         let _alone = self.inside.control.lock(self.inside.slot);
         work(&self.inside)
     }
@@ -278,173 +257,6 @@ impl Drop for SharedReplicas {
         drop(locked(&self.inside.window).take());
         self.inside.control.detach(self.inside.slot);
     }
-}
-
-impl Inside {
-    fn is_here(&self) -> Result<(), Error> {
-        if self.process == std::process::id() {
-            return Ok(());
-        }
-        Err(Error::Forked)
-    }
-
-    fn copy_bytes(&self) -> usize {
-        self.length.next_multiple_of(PAGE)
-    }
-
-    fn place(&self, copy: usize) -> usize {
-        control::BYTES + copy * self.copy_bytes()
-    }
-
-    /// Turns the window with each epoch, until the end.
-    fn serve(&self) {
-        while !self.ends.load(SeqCst) {
-            let epoch = self.control.epoch();
-            if self.settle().is_err() {
-                // Out of memory for a mapping. Nothing was acknowledged: writers wait.
-                std::thread::sleep(Duration::from_millis(10));
-                continue;
-            }
-            self.control.wait_for_epoch(epoch);
-        }
-    }
-
-    /// Shows what goes with the epoch, and acknowledges it.
-    fn settle(&self) -> io::Result<()> {
-        let mut window = locked(&self.window);
-        let Some(shown) = window.as_mut() else { return Ok(()) };
-        loop {
-            let epoch = self.control.epoch();
-            let copy = match Control::is_replicated(epoch) {
-                true => self.nearest(),
-                false => 0,
-            };
-            if copy != shown.copy {
-                shown.window.show(&self.pages, self.place(copy))?;
-                shown.copy = copy;
-            }
-            self.control.acknowledge(self.slot, epoch);
-            if self.control.epoch() == epoch {
-                return Ok(());
-            }
-        }
-    }
-
-    /// The copy that this process should read while there are replicas.
-    fn nearest(&self) -> usize {
-        let nodes = self.control.nodes();
-        let filled = self.control.filled();
-        // Of several on one node the last.
-        let there: Vec<usize> = (0..nodes.len()).rev().filter(|&copy| filled[copy]).collect();
-        let on: Vec<Option<u32>> = there.iter().map(|&copy| nodes[copy]).collect();
-        match &self.nodes {
-            Nodes::Several(places) if !there.is_empty() => there[places.copy_of(self.node.load(SeqCst), &on)],
-            _ => there.first().copied().unwrap_or(0),
-        }
-    }
-
-    /// Pre: the caller has the lock. Post: every process shows the master, and there are no replicas.
-    fn collapse(&self) -> Result<(), Error> {
-        let mut epoch = self.control.epoch();
-        if Control::is_replicated(epoch) {
-            epoch = self.control.advance();
-        }
-        self.settle().map_err(shared("turning the window (mremap)"))?;
-        // The epoch may be another's who died before all had acknowledged it.
-        self.control.wait_for_all(epoch);
-        for (copy, filled) in self.control.filled().into_iter().enumerate().skip(1) {
-            if filled {
-                self.control.set_filled(copy, false);
-                let freed = self.pages.free(self.place(copy), self.copy_bytes());
-                freed.map_err(shared("giving back a replica"))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Pre: the caller has the lock.
-    fn replicate(&self) -> Result<(), Error> {
-        if Control::is_replicated(self.control.epoch()) {
-            return Ok(());
-        }
-        let nodes = self.control.nodes();
-        let mut bytes = vec![0; self.length];
-        self.pages
-            .read(control::BYTES, &mut bytes)
-            .map_err(shared("reading the contents"))?;
-        let mut any = false;
-        for (copy, node) in nodes.iter().enumerate().skip(1) {
-            let place = self.place(copy);
-            let populated = self.pages.populate(place, self.copy_bytes(), *node);
-            let there = populated.is_ok_and(|pages| pages.iter().all(|page| page.ok() == *node));
-            if there {
-                self.pages.write(place, &bytes).map_err(shared("writing a replica"))?;
-                any = true;
-            } else {
-                // The part that was populated elsewhere.
-                let _ = self.pages.free(place, self.copy_bytes());
-            }
-            self.control.set_filled(copy, there);
-        }
-        if any {
-            self.control.advance();
-            self.settle().map_err(shared("turning the window (mremap)"))?;
-        }
-        Ok(())
-    }
-
-    fn state(&self) -> State {
-        let (nodes, filled) = (self.control.nodes(), self.control.filled());
-        let replicated = Control::is_replicated(self.control.epoch());
-        let there = |&copy: &usize| filled[copy] && (copy == 0 || replicated);
-        let copies: Vec<usize> = (0..nodes.len()).filter(there).collect();
-        let bytes = self.copy_bytes() as u64;
-        let without = |&copy: &usize| {
-            nodes[copy].map(|node| Without {
-                node,
-                why: "it had no memory for it, or memory may not be put on nodes here (mbind, move_pages)".to_owned(),
-                reads: None,
-            })
-        };
-        State {
-            way: Way::Mappings,
-            mode: match copies.len() {
-                1 => Mode::OneCopy,
-                _ => Mode::CopyOnEachNode,
-            },
-            bytes: self.length as u64,
-            copies: copies
-                .iter()
-                .map(|&copy| CopyOn {
-                    node: nodes[copy],
-                    bytes,
-                })
-                .collect(),
-            without: match replicated {
-                true => (1..nodes.len())
-                    .filter(|&copy| !filled[copy])
-                    .filter_map(|copy| without(&copy))
-                    .collect(),
-                false => Vec::new(),
-            },
-            why_one: match (copies.len(), nodes.len(), &self.nodes) {
-                (2.., ..) => None,
-                (_, 1, Nodes::One(why)) => Some(why.clone()),
-                (_, 1, _) => Some("no replicas were asked for".to_owned()),
-                _ => Some("the replicas were collapsed, or none could be made".to_owned()),
-            },
-            writes: self.control.writes(),
-            readers_pay: false,
-        }
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn shared(doing: &'static str) -> impl Fn(io::Error) -> Error {
-    move |source| Error::Shared { doing, source }
 }
 
 /// A window where other processes will hardly have anything: far from where the kernel puts what it maps.

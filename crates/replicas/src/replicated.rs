@@ -6,10 +6,11 @@ use std::ptr::NonNull;
 use bytemuck::Pod;
 
 use crate::Error;
-use crate::copies::{Copies, Nodes};
+use crate::copies::{Copies, Made, Nodes};
 use crate::epochs::{Entered, Place, Switch, Unchanged};
-use crate::state::State;
+use crate::state::{State, Way};
 use crate::sync::Arc;
+use crate::told;
 
 /// Elements that are read on all nodes and rarely written, with a copy on each node.
 ///
@@ -29,8 +30,10 @@ impl<T: Pod + Send + Sync> Replicated<T> {
     /// Errors: [`Error::Empty`], [`Error::Memory`].
     pub fn new(contents: &[T]) -> Result<Replicated<T>, Error> {
         let nodes = Nodes::of_this_machine();
+        let first = Copies::first(contents, &nodes)?;
+        told::made(Way::Handles);
         Ok(Replicated {
-            switch: Arc::new(Switch::new(Copies::first(contents, &nodes)?)),
+            switch: Arc::new(Switch::new(first)),
             length: contents.len(),
             nodes,
             process: std::process::id(),
@@ -46,6 +49,19 @@ impl<T: Pod + Send + Sync> Replicated<T> {
     /// A reader for the calling thread, which alone can use it. Copies stay as long as there are readers.
     pub fn reader(&self) -> Reader<T> {
         Reader(Place::new(&self.switch))
+    }
+
+    /// The copy of the node that the calling thread is on, as it is now, for as long as it is wanted: for callers that cannot say when
+    /// a region ends. What is written afterwards is not seen there.
+    pub fn keep(&self) -> Kept<T> {
+        let mut place = Place::new(&self.switch);
+        let copies = place.enter();
+        let (copy, at) = copies.own();
+        Kept {
+            at,
+            length: copies.length(),
+            _copy: copy,
+        }
     }
 
     /// Puts other contents in the place of these.
@@ -71,11 +87,12 @@ impl<T: Pod + Send + Sync> Replicated<T> {
     /// Changes the contents: `change` is given the present ones and leaves the new ones. What other writers write
     /// comes before or after, never between.
     ///
-    /// It waits for all readers that are inside a region. Twice the memory is in use meanwhile.
+    /// It waits for all readers that are inside a region. Twice the memory is in use meanwhile. A write to the same data within
+    /// `change` is refused. Two threads that each write to the other's data within `change` wait for each other for ever.
     ///
     /// Post: as of [`Replicated::publish`].
     ///
-    /// Errors: [`Error::Inside`], [`Error::Forked`], [`Error::Memory`], [`Error::NoBarrier`]: nothing was changed.
+    /// Errors: [`Error::Inside`], [`Error::Writing`], [`Error::Forked`], [`Error::Memory`], [`Error::NoBarrier`]: nothing was changed.
     /// [`Error::Unconfirmed`].
     pub fn update(&self, change: impl FnOnce(&mut [T])) -> Result<(), Error> {
         self.replace(|old| old.changed(&self.nodes, change))
@@ -95,7 +112,8 @@ impl<T: Pod + Send + Sync> Replicated<T> {
         self.replace(|old| old.replicated(&self.nodes))
     }
 
-    /// How it stands: which mode, which copies, what they cost, and why a node has none. It waits for writers.
+    /// How it stands: which mode, which copies, what they cost, and why a node has none. It waits for writers; within
+    /// [`Replicated::update`] it says how it stood before.
     pub fn state(&self) -> State {
         let pay = self.switch.readers_pay();
         self.switch.look(|copies| copies.state(&self.nodes, pay))
@@ -108,6 +126,7 @@ impl<T: Pod + Send + Sync> Replicated<T> {
         }
         self.switch.replace(make).map_err(|why| match why {
             Unchanged::Inside => Error::Inside,
+            Unchanged::Writing => Error::Writing,
             Unchanged::NotMade(error) => error,
             Unchanged::NoBarrier(error) => Error::NoBarrier(error),
             Unchanged::Unconfirmed(error) => Error::Unconfirmed(error),
@@ -190,6 +209,36 @@ impl<T> Deref for Region<'_, T> {
     fn deref(&self) -> &[T] {
         // SAFETY: so many elements are there, of which nothing is written and nothing freed until the region is left: by
         // `_copies`, when this goes.
+        unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.length) }
+    }
+}
+
+/// A copy that stays as it was when it was asked for, also when there are other contents, or the data is gone. Its memory is in use
+/// until this is dropped, by any thread. Writers do not wait for it.
+///
+/// ```
+/// let data = replicas::Replicated::new(&[1u8, 2])?;
+/// let before = data.keep();
+/// data.write(0, &[7])?;
+/// assert_eq!((&before[..], &data.keep()[..]), (&[1, 2][..], &[7, 2][..]));
+/// # Ok::<(), replicas::Error>(())
+/// ```
+pub struct Kept<T> {
+    at: NonNull<T>,
+    length: usize,
+    _copy: Made,
+}
+
+// SAFETY: it is a shared view of elements that nobody writes, and of the memory that they are in, which any thread may free.
+unsafe impl<T: Send + Sync> Send for Kept<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Kept<T> {}
+
+impl<T> Deref for Kept<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: so many elements are in `_copy`, whose memory nobody writes, and which lives as long as this.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.length) }
     }
 }

@@ -8,13 +8,13 @@ use std::io;
 
 #[cfg(not(feature = "loom"))]
 pub(crate) use std::sync::{
-    Arc, Mutex,
+    Arc, Mutex, MutexGuard,
     atomic::{AtomicPtr, AtomicU64, fence},
 };
 
 #[cfg(feature = "loom")]
 pub(crate) use loom::sync::{
-    Arc, Mutex,
+    Arc, Mutex, MutexGuard,
     atomic::{AtomicPtr, AtomicU64, fence},
 };
 

@@ -210,3 +210,27 @@ fn what_cannot_be_attached_to_is_refused() {
     // SAFETY: the data is mapped.
     assert_eq!(unsafe { again.start().as_ptr().read_volatile() }, 1);
 }
+
+#[test]
+fn a_write_within_a_write_is_refused() {
+    let shared = Shared::new();
+    let data = &shared.data;
+    data.update(|bytes| {
+        for refused in [
+            data.write(0, &[9]),
+            data.update(|_| ()),
+            data.collapse(),
+            data.replicate(),
+        ] {
+            assert!(matches!(refused, Err(Error::Writing)), "{refused:?}");
+        }
+        data.state().unwrap();
+        bytes[1] = 3;
+    })
+    .unwrap();
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| data.update(|_| panic!("on purpose"))));
+    assert!(panicked.is_err());
+    data.write(0, &[7]).unwrap();
+    // SAFETY: the data is mapped, and has that many bytes.
+    assert_eq!(unsafe { data.start().cast::<[u8; 2]>().read_volatile() }, [7, 3]);
+}

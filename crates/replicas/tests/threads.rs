@@ -190,3 +190,78 @@ fn a_child_of_fork_reads_what_there_was_and_does_not_write() {
     assert_eq!(status, 0);
     assert_eq!(read(&mut reader), 7);
 }
+
+#[test]
+fn a_write_within_a_write_is_refused_and_the_state_is_that_before() {
+    let data = Replicated::new(&[1u64, 2]).unwrap();
+    data.update(|words| {
+        for refused in [
+            data.write(0, &[9]),
+            data.update(|_| ()),
+            data.collapse(),
+            data.replicate(),
+        ] {
+            let refused = refused.unwrap_err();
+            assert!(
+                matches!(refused, Error::Writing) && refused.nothing_changed(),
+                "{refused}"
+            );
+        }
+        assert_eq!(data.state().writes, 0);
+        words[1] = 3;
+    })
+    .unwrap();
+    assert_eq!((&*data.reader().enter(), data.state().writes), (&[1, 3][..], 1));
+    // Neither is it after a change that came to no end.
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| data.update(|_| panic!("on purpose"))));
+    assert!(panicked.is_err());
+    data.write(0, &[7]).unwrap();
+    assert_eq!(*data.reader().enter(), [7, 3]);
+}
+
+#[test]
+fn a_child_of_fork_waits_for_no_thread_that_it_does_not_have() {
+    const CHILDREN: usize = 150;
+    let data = Replicated::new(&[5u64; 8]).unwrap();
+    let done = AtomicBool::new(false);
+    scope(|scope| {
+        // Threads that hold now this lock, now that one, most of the time.
+        scope.spawn(|| {
+            while !done.load(Relaxed) {
+                let readers: Vec<_> = (0..64).map(|_| data.reader()).collect();
+                drop(readers);
+            }
+        });
+        scope.spawn(|| {
+            while !done.load(Relaxed) {
+                data.state();
+                data.write(0, &[5]).unwrap();
+            }
+        });
+        for _ in 0..CHILDREN {
+            let mut reader = data.reader();
+            reader.enter();
+            // SAFETY: the child does what a child of fork may: it reads, and makes and drops readers. It ends by `_exit`, or
+            // by the alarm where it waits.
+            let child = unsafe { libc::fork() };
+            assert!(child >= 0);
+            if child == 0 {
+                // SAFETY: as above.
+                unsafe { libc::alarm(60) };
+                let same = reader.enter()[1] == 5 && data.reader().enter()[1] == 5;
+                drop(reader);
+                let told = data.state().bytes == 64;
+                // SAFETY: as above.
+                unsafe { libc::_exit(i32::from(!same || !told)) }
+            }
+            let mut status = 0;
+            // SAFETY: the child is ours, and the status lives.
+            assert_eq!(child, unsafe { libc::waitpid(child, &raw mut status, 0) });
+            if status != 0 {
+                done.store(true, Relaxed);
+            }
+            assert_eq!(status, 0, "a child waited until the alarm, or read something else");
+        }
+        done.store(true, Relaxed);
+    });
+}

@@ -8,11 +8,13 @@ mod claims;
 mod measure;
 mod streams;
 
+use std::rc::Rc;
+
 use serde::Deserialize;
 
 use crate::error::ReproduceError;
 use crate::line::Line;
-use crate::paper::Item;
+use crate::paper::{Item, Row};
 use crate::reproduce::{Reproduction, Section};
 
 pub use claims::Claim;
@@ -170,22 +172,19 @@ impl Reproduction<'_> {
         item: &Item,
         traces: &Traces,
         workload: &str,
-        replayed: &Result<std::rc::Rc<Replayed>, String>,
+        replayed: &Result<Rc<Replayed>, String>,
     ) -> Vec<Line> {
-        let mut lines = Vec::new();
-        for bar in &traces.bars {
-            let name = format!("{workload}, {}", bar.name);
-            let row = item.rows.iter().find(|row| row.name == name);
-            for (column, (title, measure)) in item.columns.iter().zip(&traces.measures).enumerate() {
-                let ours = replayed
-                    .as_ref()
-                    .map_err(Clone::clone)
-                    .and_then(|replayed| measure.of(replayed, traces, bar));
-                let place = self.place(item, &name, title, measure.unit());
-                lines.push(Line::new(place, row.and_then(|row| row.value(column)), ours));
-            }
-        }
-        lines
+        let of = |bar: &Bar| {
+            self.row(item, &format!("{workload}, {}", bar.name), |column| {
+                let measure = traces.measures[column];
+                let ours = replayed.as_ref().map_err(Clone::clone);
+                (
+                    measure.unit(),
+                    ours.and_then(|replayed| measure.of(replayed, traces, bar)),
+                )
+            })
+        };
+        traces.bars.iter().flat_map(of).collect()
     }
 
     /// Rows of the paper that are of no bar, where the item says why there are none of ours.
@@ -196,37 +195,36 @@ impl Reproduction<'_> {
             !wanted.iter().any(|name| *name == workload) || traces.bar(bar).is_some()
         };
         let others = item.rows.iter().filter(|row| !is_bar(&row.name));
-        let of = |row: &'_ crate::paper::Row| {
-            let columns = item.columns.iter().zip(&traces.measures).enumerate();
-            let line = |(column, (title, measure)): (usize, (&String, &Measure))| {
-                let place = self.place(item, &row.name, title, measure.unit());
-                Line::new(place, row.value(column), Err(why.clone()))
-            };
-            columns.map(line).collect::<Vec<_>>()
+        let of = |row: &Row| {
+            self.row(item, &row.name, |column| {
+                (traces.measures[column].unit(), Err(why.clone()))
+            })
         };
         others.flat_map(of).collect()
     }
 
-    fn curve(
-        &self,
-        item: &Item,
-        workload: &str,
-        curve: Curve,
-        replayed: &Result<std::rc::Rc<Replayed>, String>,
-    ) -> Vec<Line> {
-        let mut lines = Vec::new();
-        for (of, name) in rows(curve, workload).iter().enumerate() {
-            let row = item.rows.iter().find(|row| row.name == *name);
-            for (column, title) in item.columns.iter().enumerate() {
-                let ours = replayed
-                    .as_ref()
-                    .map_err(Clone::clone)
-                    .and_then(|replayed| replayed.at(curve, of, title));
-                let place = self.place(item, name, title, &item.unit);
-                lines.push(Line::new(place, row.and_then(|row| row.value(column)), ours));
-            }
-        }
-        lines
+    fn curve(&self, item: &Item, workload: &str, curve: Curve, replayed: &Result<Rc<Replayed>, String>) -> Vec<Line> {
+        let rows = rows(curve, workload);
+        let of = |(at, name): (usize, &String)| {
+            self.row(item, name, |column| {
+                let ours = replayed.as_ref().map_err(Clone::clone);
+                let ours = ours.and_then(|replayed| replayed.at(curve, at, &item.columns[column]));
+                (item.unit.as_str(), ours)
+            })
+        };
+        rows.iter().enumerate().flat_map(of).collect()
+    }
+
+    /// A row of the item beside the paper's of the same name: `ours` has the unit and the number of each column.
+    fn row<'u>(&self, item: &Item, name: &str, ours: impl Fn(usize) -> (&'u str, Result<f64, String>)) -> Vec<Line> {
+        let row = item.rows.iter().find(|row| row.name == name);
+        let columns = item.columns.iter().enumerate();
+        let line = |(column, title): (usize, &String)| {
+            let (unit, ours) = ours(column);
+            let place = self.place(item, name, title, unit);
+            Line::new(place, row.and_then(|row| row.value(column)), ours)
+        };
+        columns.map(line).collect()
     }
 }
 

@@ -9,94 +9,11 @@ use reproduce::{Keeping, Line, Options, Reproduction, Section, Source};
 
 const INVENTED: Source = Source {
     name: "invented26",
-    about: r#"
-        authors = "Nobody"
-        title = "Caches That Are Not"
-        year = 2026
-        machine = "sgi-power-indigo2-r8000"
-        options = ["size", "cache"]
-        drawn = ["figure3"]
-        examples = ["table1"]
-    "#,
+    about: include_str!("echoes/paper.toml"),
     items: &[
-        (
-            "table1",
-            r#"
-                title = "Misses of an echo"
-                section = "1"
-                kind = "counts"
-                unit = "thousands"
-                columns = ["Plain", "Loud"]
-                program = "echo"
-                arguments = ["--n", "{n}"]
-                size = { paper = 8, grows = "bytes" }
-
-                [[row]]
-                name = "references"
-                measure = "references"
-                values = [2000, 4000]
-
-                [[row]]
-                name = "L2 misses"
-                measure = "l2-misses"
-                values = [20, ""]
-
-                [[run]]
-                of = "Plain"
-                version = "plain"
-
-                [[run]]
-                of = "Loud"
-                absent = "nobody may shout"
-            "#,
-        ),
-        (
-            "table2",
-            r#"
-                title = "Times of an echo"
-                section = "2"
-                kind = "times"
-                unit = "seconds"
-                columns = ["then"]
-                baseline = "Plain"
-                program = "echo"
-                arguments = ["--n", "{n}"]
-                size = { paper = 8, grows = "bytes" }
-
-                [[row]]
-                name = "Plain"
-                values = [6.0]
-
-                [[row]]
-                name = "Loud"
-                values = [2.0]
-
-                [[run]]
-                of = "Plain"
-                version = "plain"
-
-                [[run]]
-                of = "Loud"
-                version = "threaded"
-            "#,
-        ),
-        (
-            "figure3",
-            r#"
-                title = "Echoes by block"
-                section = "3"
-                kind = "blocks"
-                unit = "seconds"
-                columns = ["64K", "1M"]
-
-                [[row]]
-                name = "Echo"
-                values = ["", 1.0]
-                program = "echo"
-                arguments = ["--n", "{n}", "--block", "{block}"]
-                size = { paper = 8, grows = "bytes" }
-            "#,
-        ),
+        ("table1", include_str!("echoes/table1.toml")),
+        ("table2", include_str!("echoes/table2.toml")),
+        ("figure3", include_str!("echoes/figure3.toml")),
     ],
 };
 

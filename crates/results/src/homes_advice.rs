@@ -82,12 +82,25 @@ pub struct FirstToucher {
     /// `file:line`, else the function, else a place in a file of code.
     pub source: String,
     pub function: String,
+    /// The function of a library that the line calls, and that did it; absent where the line did it itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub through: Option<String>,
     /// The thread's index in the trace, and the node of its cpu then.
     pub thread: u32,
     pub node: u32,
     pub pages: u64,
     /// Remote misses on these pages.
     pub remote: u64,
+}
+
+impl Display for FirstToucher {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.source)?;
+        match &self.through {
+            Some(through) => write!(f, ", in {through}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What would bring data near to those who use it, and what that gains.

@@ -44,7 +44,8 @@ pub use hints::{
 };
 pub use homes_advice::{FirstToucher, HomesAdvice, HomesRemedy, RemoteMisses, RemoteReason, RemoteStructure};
 pub use live_homes::{
-    HomesFailed, HomesInterval, HomesMoves, HomesProcess, HomesSamples, KernelBalancing, LiveHomes, SourceNotUsed,
+    HomesCopies, HomesFailed, HomesInterval, HomesMoves, HomesProcess, HomesReplication, HomesSamples, KernelBalancing,
+    LiveHomes, ReplicationMode, SourceNotUsed,
 };
 pub use number::{bytes, change, count, nanoseconds, percent, time};
 pub use outcome::{Bus, Cpu, CpuMemory, HintCounts, Memory, Outcome, Prefetches, Time, Tlb, Work};

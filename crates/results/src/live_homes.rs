@@ -27,6 +27,9 @@ pub struct LiveHomes {
     pub kernel_balancing: Option<KernelBalancing>,
     pub processes: Vec<HomesProcess>,
     pub moves: HomesMoves,
+    /// The ways of replication that ran beside the policy, and what they cost in memory; empty for a daemon.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replication: Vec<HomesReplication>,
     pub samples: HomesSamples,
     /// One after the other; of a long run neighbours are summed.
     pub intervals: Vec<HomesInterval>,
@@ -81,6 +84,47 @@ pub struct HomesMoves {
     pub collapses_not_made: u64,
     /// Time in which pages were moved.
     pub ns: u64,
+}
+
+/// One way of replication, and what it cost in memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HomesReplication {
+    pub mode: ReplicationMode,
+    /// Processes that read copies of text; replicated data that was made.
+    pub users: u64,
+    /// Memory of all copies; of data the most at one time, the first copy of each among them.
+    pub bytes: u64,
+    /// The same for each node, where it is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<HomesCopies>,
+    /// Bytes of text of all processes that stayed where they were; and why the last of them did, or why nothing ran.
+    #[serde(default)]
+    pub left_bytes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// How readers come to the copy of their node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ReplicationMode {
+    /// Program text and data that is only read, in the place of the files' pages.
+    #[default]
+    Text,
+    /// Data of a program that asks for its copy, for the threads of a process.
+    Handles,
+    /// Data that several processes have mapped at the same address.
+    Mappings,
+}
+
+/// Memory of copies on one node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HomesCopies {
+    pub node: u32,
+    pub bytes: u64,
 }
 
 /// Pages that were not moved for one reason.

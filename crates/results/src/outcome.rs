@@ -15,6 +15,9 @@ use crate::windows::Windows;
 #[serde(default)]
 pub struct Outcome {
     pub policy: String,
+    /// The parameters of the policy that are this run's, where runs of several settings were asked for, as `trigger=64`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<String>,
     pub machine: String,
     pub references: u64,
     /// Changes of the program that were simulated with it; absent where it was simulated as it is.
@@ -107,6 +110,16 @@ pub struct Memory {
     pub replications: u64,
     pub collapses: u64,
     pub hints: HintCounts,
+}
+
+impl Outcome {
+    /// The policy, with what tells this run from others of the same.
+    pub fn name(&self) -> String {
+        match &self.settings[..] {
+            [] => self.policy.clone(),
+            settings => format!("{} ({})", self.policy, settings.join(", ")),
+        }
+    }
 }
 
 /// Pages for which the policy asked for a color or node, and those that got it.

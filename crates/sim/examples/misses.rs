@@ -1,6 +1,7 @@
-//! How fast policies decide over a stream of misses: misses a second on one thread, and of a sweep of many settings on all.
+//! How fast policies decide over a stream of misses, as JSON: misses a second of one core, by the time that the thread had it, in
+//! each round; and what a sweep of many settings took on all cores, by the clock.
 //!
-//! `cargo run --release -p domicile-sim --example misses [MISSES [PAGES]]`
+//! `cargo run --release -p domicile-sim --example misses [MISSES [PAGES [SETTINGS [ROUNDS]]]]`
 
 use std::time::Instant;
 
@@ -59,38 +60,52 @@ fn main() {
         .map(|text| text.parse().expect("a whole number"));
     let misses = numbers.next().unwrap_or(20_000_000);
     let pages = numbers.next().unwrap_or(20_000);
+    let settings = numbers.next().unwrap_or(20);
+    let rounds = numbers.next().unwrap_or(3);
     let stream = stream(misses, pages);
     let machine = machine();
-    for policy in ["first-touch", "migrate", "replicate", "migrate-replicate"] {
-        let config = Config {
-            threads: Some(1),
-            ..Config::new(machine.clone(), vec![PolicySpec::new(policy)])
-        };
-        let start = Instant::now();
-        let outcome = replay(&stream, &config).expect("it runs").remove(0);
-        let took = start.elapsed().as_secs_f64();
-        let memory = &outcome.memory;
-        println!(
-            "{policy:>18}: {:6.1} M misses/s; {:.1} % local, {} moved, {} copied, {} collapsed",
-            misses as f64 / took / 1e6,
-            memory.local_percent,
-            memory.migrations,
-            memory.replications,
-            memory.collapses
-        );
+    let policies = ["first-touch", "migrate", "replicate", "migrate-replicate"];
+    let mut rates = policies.map(|_| Vec::new());
+    for _ in 0..rounds {
+        for (policy, rates) in policies.into_iter().zip(&mut rates) {
+            let config = Config {
+                threads: Some(1),
+                ..Config::new(machine.clone(), vec![PolicySpec::new(policy)])
+            };
+            let start = on_cpu_ns();
+            let outcome = replay(&stream, &config).expect("it runs").remove(0);
+            rates.push(misses as f64 * 1e9 / (on_cpu_ns() - start) as f64);
+            let memory = &outcome.memory;
+            eprintln!(
+                "{policy}: {:.1} % local, {} moved, {} copied, {} collapsed",
+                memory.local_percent, memory.migrations, memory.replications, memory.collapses
+            );
+        }
     }
-    let settings = (1..=20).map(|trigger| PolicySpec {
-        sets: vec![format!("migrate-replicate.trigger={}", trigger * 16)],
+    let swept = (1..=settings).map(|trigger| PolicySpec {
+        sets: vec![format!("migrate-replicate.trigger={}", trigger * 4)],
         ..PolicySpec::new("migrate-replicate")
     });
-    let config = Config::new(machine, settings.collect());
+    let config = Config::new(machine, swept.collect());
     let start = Instant::now();
     let runs = replay(&stream, &config).expect("it runs").len();
-    let took = start.elapsed().as_secs_f64();
+    let seconds = start.elapsed().as_secs_f64();
+    let lines: Vec<String> = policies
+        .iter()
+        .zip(&rates)
+        .map(|(policy, rates)| format!("\"{policy}\": {rates:?}"))
+        .collect();
     println!(
-        "sweep of {runs} settings on all cpus: {:6.1} M misses/s",
-        runs as f64 * misses as f64 / took / 1e6
+        "{{\"misses\": {misses}, \"pages\": {pages}, \"policies\": {{{}}}, \"settings\": {runs}, \"sweep_seconds\": {seconds}}}",
+        lines.join(", ")
     );
+}
+
+/// Time that this thread was on a cpu, by the kernel: others may use the machine, too.
+fn on_cpu_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("a kernel that says how long threads ran");
+    let first = text.split_whitespace().next().expect("three numbers");
+    first.parse().expect("a number")
 }
 
 fn machine() -> Machine {

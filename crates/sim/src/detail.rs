@@ -5,6 +5,7 @@
 //! The engine reports misses, stalls, accesses to pages' memory that others invalidated,
 //! and allocations; what becomes of them at the end is in [`report`].
 
+mod callers;
 mod clashes;
 mod code;
 mod evidence;
@@ -25,6 +26,7 @@ use crate::layout::Layout;
 use crate::pieces::{Access, Who};
 use crate::steps::Step;
 use crate::structures::{StructureId, Structures, Tables, UNKNOWN};
+use callers::Callers;
 use clashes::{Clashes, NO_PAIR};
 use lines::Lines;
 use remote::Remote;
@@ -67,6 +69,8 @@ pub struct Detail {
     curves: Option<Box<Curves>>,
     causes: Option<Causes>,
     remote: Option<Box<Remote>>,
+    /// Beside `remote`, whose first touches it names.
+    callers: Option<Callers>,
     references: Vec<u64>,
     /// What happens is not counted: it warms caches.
     pub quiet: bool,
@@ -107,6 +111,7 @@ impl Detail {
                 remote: wanted
                     .remote
                     .then(|| Box::new(Remote::new(config.machine.memory.nodes))),
+                callers: wanted.remote.then(|| Callers::new(names)),
                 references: Vec::new(),
                 quiet: false,
             })
@@ -246,6 +251,16 @@ pub fn waiting(detail: &mut Option<Box<Detail>>, a: &Access) -> Option<Key> {
 
 /// What the engine reports. Each does nothing where no detail is wanted.
 impl Engine {
+    /// A thread is about to make a reference.
+    #[inline(always)]
+    pub fn detail_passed(&mut self, who: Who, site: u32) {
+        if let Some(detail) = &mut self.detail
+            && let Some(callers) = &mut detail.callers
+        {
+            callers.passed(who.thread, site);
+        }
+    }
+
     /// A piece was served by its first cache, and nobody else has to know of it. Whether that is all: where no detail is wanted, it
     /// is. `place`: its first and last byte; `now`: its cpu's clock before.
     #[inline(always)]
@@ -295,7 +310,9 @@ impl Engine {
             let Key { structure, .. } = detail.key(a);
             let quiet = detail.quiet;
             if let Some(remote) = &mut detail.remote {
-                remote.reached(a, structure, node, home, quiet);
+                let callers = detail.callers.as_ref();
+                let caller = || callers.and_then(|callers| callers.of(a.who.thread, a.pc_site));
+                remote.reached(a, structure, caller, [node, home], quiet);
             }
         }
     }

@@ -128,6 +128,7 @@ impl Engine {
         };
         self.work(who.cpu, instructions);
         self.passed(who.cpu, r.site, instructions);
+        self.detail_passed(who, r.site);
     }
 
     /// Cuts what a reference accesses into pieces.

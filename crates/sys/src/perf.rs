@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::FromRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub enum Event {
     PageFaults,
 }
 
-/// `struct perf_event_attr`, as long as its first version was.
+/// `struct perf_event_attr`, as long as its second version was.
 #[repr(C)]
 pub(crate) struct Attributes {
     kind: u32,
@@ -27,7 +27,8 @@ pub(crate) struct Attributes {
     pub flags: u64,
     pub wakeup: u32,
     breakpoint: u32,
-    more: u64,
+    pub config1: u64,
+    pub config2: u64,
 }
 
 const EXCLUDE_KERNEL: u64 = 1 << 5;
@@ -45,16 +46,32 @@ impl Attributes {
             flags: 0,
             wakeup: 0,
             breakpoint: 0,
-            more: 0,
+            config1: 0,
+            config2: 0,
         }
     }
 }
 
 /// Opens an event by itself, of this thread (0) or all (-1), on one cpu or any (-1).
 pub(crate) fn open(attributes: &Attributes, thread: i32, cpu: i32) -> io::Result<File> {
+    open_beside(attributes, thread, cpu, None)
+}
+
+/// The same in the group of another event.
+pub(crate) fn open_beside(attributes: &Attributes, thread: i32, cpu: i32, leader: Option<&File>) -> io::Result<File> {
     const CLOSE_ON_EXEC: libc::c_ulong = 8;
-    // SAFETY: the structure lives and is as long as it says; it is of no group.
-    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, attributes, thread, cpu, -1, CLOSE_ON_EXEC) };
+    let leader = leader.map_or(-1, AsRawFd::as_raw_fd);
+    // SAFETY: the structure lives and is as long as it says; the leader's descriptor is open.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            attributes,
+            thread,
+            cpu,
+            leader,
+            CLOSE_ON_EXEC,
+        )
+    };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -84,7 +101,7 @@ pub fn count(event: Event, work: impl FnOnce()) -> io::Result<u64> {
     Ok(read()? - before)
 }
 
-const _: () = assert!(size_of::<Attributes>() == 64);
+const _: () = assert!(size_of::<Attributes>() == 72);
 
 #[cfg(test)]
 mod tests {

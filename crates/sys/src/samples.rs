@@ -1,6 +1,8 @@
-//! Page faults as they happen, each with its address, thread and cpu: sampled by `perf_event_open(2)`, for all processes.
+//! Accesses to memory as they happen, each with its address, thread and cpu: sampled by `perf_event_open(2)`, for all processes.
 //!
-//! One ring of memory for each cpu, which the kernel fills and we empty. What comes while a ring is full is lost, and counted.
+//! What is sampled is an [`Event`]: page faults, which every kernel has, or accesses that the processor itself samples (IBS of
+//! AMD, PEBS of Intel). The records are the same, and so is what reads them. One ring of memory for each cpu, which the kernel
+//! fills and we empty. What comes while a ring is full is lost, and counted.
 
 use std::fs::File;
 use std::io;
@@ -8,15 +10,115 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::memory::PAGE;
-use crate::perf::{Attributes, open};
+use crate::perf::{Attributes, open, open_beside};
+use crate::perf_devices::Fields;
 
-/// One fault.
+/// One access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     pub process: u32,
     pub thread: u32,
     pub cpu: u32,
     pub address: usize,
+    pub access: Access,
+}
+
+/// What is known of an access beside its address, `union perf_mem_data_src`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// `None` where it is not told, and where it was neither.
+    pub write: Option<bool>,
+    /// Whether no cache of this cpu's had it: memory, or another socket's cache. `None` where that is not told.
+    pub missed: Option<bool>,
+}
+
+impl Access {
+    fn decoded(source: u64) -> Access {
+        const LOAD: u64 = 1 << 1;
+        const STORE: u64 = 1 << 2;
+        let operation = source & 0x1f;
+        let write = match (operation & LOAD != 0, operation & STORE != 0) {
+            (_, true) => Some(true),
+            (true, false) => Some(false),
+            (false, false) => None,
+        };
+        Access {
+            write,
+            missed: missed(source),
+        }
+    }
+}
+
+/// By the newer fields, a number of the level and whether it was remote, where the kernel fills them; else by the older one,
+/// bits of levels.
+fn missed(source: u64) -> Option<bool> {
+    const UNKNOWN: u64 = 1;
+    const CACHES: u64 = 0b1111 << 3;
+    const MEMORY: u64 = 0b111 << 7;
+    const OTHER_CACHES: u64 = 0b11 << 10;
+    let (number, remote) = (source >> 33 & 0xf, source >> 37 & 1 == 1);
+    let by_number = match number {
+        // L1 to L4, caches beside them, buffers of lines on their way.
+        1..=5 | 0xc => Some(remote),
+        // Caches beside memory, CXL, any memory, persistent memory.
+        6 | 9 | 0xd | 0xe => Some(true),
+        // Another cpu's cache.
+        0xb => Some(remote),
+        _ => None,
+    };
+    let levels = source >> 5 & 0x3fff;
+    by_number.or(match levels {
+        0 | UNKNOWN => None,
+        _ if levels & (MEMORY | OTHER_CACHES) != 0 => Some(true),
+        _ if levels & CACHES != 0 => Some(false),
+        _ => None,
+    })
+}
+
+/// What is sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The number of the device that counts it ([`crate::perf_devices::kind`]).
+    pub kind: u32,
+    pub fields: Fields,
+    /// One in so many is sampled.
+    pub one_in: u64,
+    /// How exact the address of the instruction must be: 0 to 3. PEBS takes 2.
+    pub exact: u8,
+    /// An event that must be counted in the same group, before it.
+    pub beside: Option<Fields>,
+}
+
+impl Event {
+    /// Every page fault.
+    pub const PAGE_FAULTS: Event = Event {
+        kind: 1,
+        fields: Fields {
+            config: 2,
+            config1: 0,
+            config2: 0,
+        },
+        one_in: 1,
+        exact: 0,
+        beside: None,
+    };
+
+    fn attributes(&self) -> Attributes {
+        const THREAD: u64 = 1 << 1;
+        const ADDRESS: u64 = 1 << 3;
+        const CPU: u64 = 1 << 7;
+        const DATA_SOURCE: u64 = 1 << 15;
+        const EXACT: u32 = 15;
+        let mut attributes = Attributes::new(self.kind, self.fields.config);
+        attributes.config1 = self.fields.config1;
+        attributes.config2 = self.fields.config2;
+        attributes.period = self.one_in;
+        attributes.sample = THREAD | ADDRESS | CPU | DATA_SOURCE;
+        attributes.flags = u64::from(self.exact & 3) << EXACT;
+        // Nobody is to be woken: it is emptied at intervals.
+        attributes.wakeup = u32::MAX;
+        attributes
+    }
 }
 
 /// The rings of some cpus.
@@ -26,14 +128,14 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Begins to sample every page fault on these cpus. A cpu that is not there is passed over.
+    /// Begins to sample on these cpus. A cpu that is not there is passed over.
     ///
     /// Errors: EACCES or EPERM without CAP_PERFMON (`kernel.perf_event_paranoid`); EPERM, too, where the rings are more memory
-    /// than may be locked; ENOSYS; none of the cpus is there.
-    pub fn page_faults(cpus: &[u32]) -> io::Result<Sampler> {
+    /// than may be locked; ENOENT, EINVAL or EOPNOTSUPP where the processor has no such event; ENOSYS; none of the cpus is there.
+    pub fn open(event: &Event, cpus: &[u32]) -> io::Result<Sampler> {
         let mut rings = Vec::with_capacity(cpus.len());
         for &cpu in cpus {
-            match Ring::open(cpu) {
+            match Ring::open(event, cpu) {
                 Ok(ring) => rings.push(ring),
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
                 Err(error) => return Err(error),
@@ -51,28 +153,28 @@ impl Sampler {
     }
 }
 
-/// Bytes of a ring behind its first page: a power of two, for 32 768 faults.
+/// Bytes of a ring behind its first page: a power of two, for some 26 000 samples.
 const RING: usize = 1 << 20;
 
 #[derive(Debug)]
 struct Ring {
     start: usize,
     _event: File,
+    _beside: Option<File>,
 }
 
 impl Ring {
-    fn open(cpu: u32) -> io::Result<Ring> {
-        const SOFTWARE: u32 = 1;
-        const PAGE_FAULTS: u64 = 2;
-        const THREAD: u64 = 1 << 1;
-        const ADDRESS: u64 = 1 << 3;
-        const CPU: u64 = 1 << 7;
-        let mut attributes = Attributes::new(SOFTWARE, PAGE_FAULTS);
-        attributes.period = 1;
-        attributes.sample = THREAD | ADDRESS | CPU;
-        // Nobody is to be woken: it is emptied at intervals.
-        attributes.wakeup = u32::MAX;
-        let event = open(&attributes, -1, i32::try_from(cpu).unwrap_or(i32::MAX))?;
+    fn open(event: &Event, cpu: u32) -> io::Result<Ring> {
+        let attributes = event.attributes();
+        let cpu = i32::try_from(cpu).unwrap_or(i32::MAX);
+        let beside = event.beside.map(|fields| {
+            let mut attributes = Attributes::new(event.kind, fields.config);
+            attributes.config1 = fields.config1;
+            attributes.config2 = fields.config2;
+            open(&attributes, -1, cpu)
+        });
+        let beside = beside.transpose()?;
+        let event = open_beside(&attributes, -1, cpu, beside.as_ref())?;
         // SAFETY: a mapping wherever the kernel has room, of a descriptor that is open.
         let start = unsafe {
             libc::mmap(
@@ -90,6 +192,7 @@ impl Ring {
         Ok(Ring {
             start: start as usize,
             _event: event,
+            _beside: beside,
         })
     }
 
@@ -124,13 +227,15 @@ impl Ring {
                 break;
             }
             match kind {
-                SAMPLE if bytes >= 32 => {
+                SAMPLE if bytes >= 40 => {
                     let (who, address, cpu) = (self.read(at + 8), self.read(at + 16), self.read(at + 24));
+                    let access = Access::decoded(self.read(at + 32));
                     each(Sample {
                         process: who as u32,
                         thread: (who >> 32) as u32,
                         cpu: cpu as u32,
                         address: address as usize,
+                        access,
                     });
                 }
                 LOST if bytes >= 24 => lost += self.read(at + 16),
@@ -156,10 +261,40 @@ mod tests {
     use crate::memory::{Area, Size};
 
     #[test]
+    fn what_a_processor_tells_of_an_access_is_read() {
+        let of = |operation: u64, levels: u64, number: u64, remote: u64| {
+            let access = Access::decoded(operation | levels << 5 | number << 33 | remote << 37);
+            (access.write, access.missed)
+        };
+        // As PEBS tells it: L1, L3, local memory, another socket's cache; a store to memory.
+        assert_eq!(of(2, 0x0a, 1, 0), (Some(false), Some(false)));
+        assert_eq!(of(2, 0x42, 3, 0), (Some(false), Some(false)));
+        assert_eq!(of(2, 0x82, 0xd, 0), (Some(false), Some(true)));
+        assert_eq!(of(2, 0x802, 0xb, 1), (Some(false), Some(true)));
+        assert_eq!(of(4, 0x82, 0, 0), (Some(true), Some(true)));
+        // As IBS does: levels alone, or the number alone.
+        assert_eq!(of(2, 0x202, 0, 0), (Some(false), Some(true)));
+        assert_eq!(of(2, 0, 0xb, 0), (Some(false), Some(false)));
+        assert_eq!(of(2, 0, 9, 0), (Some(false), Some(true)));
+        // Nothing is known of it: no access to memory, uncached.
+        assert_eq!(of(1, 1, 0xf, 0), (None, None));
+        assert_eq!(of(2, 0x2002, 8, 0), (Some(false), None));
+    }
+
+    #[test]
+    fn a_processor_that_samples_nothing_is_found_out() {
+        let none = Event {
+            kind: u32::MAX,
+            ..Event::PAGE_FAULTS
+        };
+        assert!(Sampler::open(&none, &[0]).is_err());
+    }
+
+    #[test]
     fn a_fault_is_told_with_who_and_where_and_what_is_too_much_is_lost_and_counted() {
         let pinned = crate::affinity::pin_here().unwrap();
         let cpu = pinned.cpu() as u32;
-        let mut sampler = match Sampler::page_faults(&[cpu]) {
+        let mut sampler = match Sampler::open(&Event::PAGE_FAULTS, &[cpu]) {
             Ok(sampler) => sampler,
             Err(error) => return skips::not_here(format_args!("page faults cannot be sampled: {error}")),
         };
@@ -170,6 +305,8 @@ mod tests {
             let lost = sampler.take(|sample| {
                 if area.span().contains(sample.address) {
                     assert_eq!((sample.process, sample.thread, sample.cpu), (me.0, me.1, cpu));
+                    // The kernel says of a fault that it knows neither.
+                    assert_eq!((sample.access.write, sample.access.missed), (None, None));
                     found.push((sample.address - area.start()) / PAGE);
                 }
             });
@@ -184,7 +321,7 @@ mod tests {
         let area = Area::map(40_000 * PAGE, Size::Small).unwrap();
         (0..40_000).for_each(|page| area.set_word(page, 0, 1));
         let (found, _) = mine(&mut sampler, &area);
-        assert!(found.len() > 20_000 && found.len() < 40_000, "{}", found.len());
+        assert!(found.len() > 15_000 && found.len() < 40_000, "{}", found.len());
         assert!(found.windows(2).all(|pair| pair[0] < pair[1]));
         // That some were lost is said with the next one that finds room.
         let last = Area::map(PAGE, Size::Small).unwrap();

@@ -6,11 +6,12 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::fs::{FlockOperation, MemfdFlags, SealFlags};
 
 use crate::memory::{PAGE, populate};
 use crate::move_pages::{Pages, nodes_of};
@@ -32,7 +33,18 @@ impl SharedPages {
                 "shared pages are whole pages",
             ));
         }
-        let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        SharedPages::sealed(name, bytes, MemfdFlags::empty())
+    }
+
+    /// The same for pages that may be mapped to be executed. Pre: as of [`SharedPages::create`].
+    pub fn executable(name: &str, bytes: usize) -> io::Result<SharedPages> {
+        // Before Linux 6.3 every memfd is.
+        SharedPages::sealed(name, bytes, MemfdFlags::EXEC)
+            .or_else(|_| SharedPages::sealed(name, bytes, MemfdFlags::empty()))
+    }
+
+    fn sealed(name: &str, bytes: usize, more: MemfdFlags) -> io::Result<SharedPages> {
+        let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | more)?;
         rustix::fs::ftruncate(&file, bytes as u64)?;
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         Ok(SharedPages { file, bytes })
@@ -49,6 +61,35 @@ impl SharedPages {
         }
         let bytes = usize::try_from(rustix::fs::fstat(&file)?.st_size).map_err(|_| no())?;
         Ok(SharedPages { file, bytes })
+    }
+
+    /// Where other processes of this user find them, as long as this process has them.
+    pub fn path(&self) -> PathBuf {
+        use std::os::fd::AsRawFd;
+        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into()
+    }
+
+    /// What another process has at this path ([`SharedPages::path`]).
+    pub fn at(path: &Path) -> io::Result<SharedPages> {
+        let file = std::fs::File::options().read(true).write(true).open(path)?;
+        SharedPages::given(file.into())
+    }
+
+    /// Waits until no other process that came by [`SharedPages::at`] has the lock; not for ever.
+    ///
+    /// Errors: TimedOut.
+    pub fn lock(&self, most: Duration) -> io::Result<PagesLock<'_>> {
+        const NAP: Duration = Duration::from_millis(1);
+        let begun = std::time::Instant::now();
+        loop {
+            match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(PagesLock(self)),
+                Err(rustix::io::Errno::WOULDBLOCK) if begun.elapsed() < most => std::thread::sleep(NAP),
+                Err(rustix::io::Errno::WOULDBLOCK) => return Err(io::ErrorKind::TimedOut.into()),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     pub fn descriptor(&self) -> BorrowedFd<'_> {
@@ -103,6 +144,16 @@ impl SharedPages {
             }
         }
         Ok(())
+    }
+}
+
+/// The lock, held. Who dies with it loses it.
+#[derive(Debug)]
+pub struct PagesLock<'a>(&'a SharedPages);
+
+impl Drop for PagesLock<'_> {
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.0.file, FlockOperation::Unlock);
     }
 }
 

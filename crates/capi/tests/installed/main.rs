@@ -2,6 +2,7 @@
 //! plainly, under AddressSanitizer and under Valgrind.
 
 mod prefix;
+mod python;
 mod replicated;
 mod slots;
 
@@ -36,6 +37,8 @@ fn everything_is_where_it_should_be() {
         "share/man/man3/domicile_phase.3",
         "share/man/man3/domicile_replicated.3",
         "share/man/man3/domicile_replicated_write.3",
+        "share/man/man3/domicile_shared_replicas.3",
+        "share/man/man3/domicile_shared_replicas_attach.3",
         "share/man/man3/domicile_slots.3",
         "share/man/man3/domicile_data_set_allocate.3",
         "share/man/man3/ulcc.3",

@@ -63,6 +63,26 @@ static void one_thread(void)
     CHECK(domicile_replicated_reader_destroy(reader) == DOMICILE_OK);
 }
 
+static void a_copy_is_kept(void)
+{
+    domicile_replicated *data = make_data("replicated", 11);
+    domicile_replicated_kept *kept = NULL;
+    CHECK(domicile_replicated_keep(data, &kept) == DOMICILE_OK && kept != NULL);
+    const char *before = domicile_replicated_kept_start(kept);
+    CHECK(domicile_replicated_write(data, 0, "R", 1) == DOMICILE_OK);
+    CHECK(domicile_replicated_collapse(data) == DOMICILE_OK);
+    CHECK(strcmp(before, "replicated") == 0);
+    domicile_replicated_kept *after = NULL;
+    CHECK(domicile_replicated_keep(data, &after) == DOMICILE_OK);
+    CHECK(strcmp(domicile_replicated_kept_start(after), "Replicated") == 0);
+    CHECK(domicile_replicated_destroy(data) == DOMICILE_OK);
+    CHECK(strcmp(before, "replicated") == 0 && strcmp(domicile_replicated_kept_start(after), "Replicated") == 0);
+    CHECK(domicile_replicated_kept_destroy(kept) == DOMICILE_OK);
+    CHECK(domicile_replicated_kept_destroy(after) == DOMICILE_OK);
+    CHECK(domicile_replicated_keep(NULL, &kept) == DOMICILE_NULL && kept == NULL);
+    CHECK(domicile_replicated_kept_start(NULL) == NULL && domicile_replicated_kept_destroy(NULL) == DOMICILE_OK);
+}
+
 static void what_it_is(void)
 {
     static const char contents[5000];
@@ -181,6 +201,7 @@ static void many_threads(void)
 int main(void)
 {
     one_thread();
+    a_copy_is_kept();
     what_it_is();
     what_is_refused();
     many_threads();

@@ -9,6 +9,7 @@ use policy::Name;
 use policy::slots::Plan;
 
 use super::machine::load;
+use super::sweep;
 use crate::failure::Failure;
 use crate::suggested;
 
@@ -36,6 +37,9 @@ pub struct Model {
     pub policies: Vec<String>,
 
     /// Set a parameter of a policy, as in random.seed=7; can be repeated
+    ///
+    /// With `domicile simulate --fast` also to several values, each a run of its own: migrate.trigger=16,64 or, from, to and step,
+    /// migrate.trigger=16..128..16. Of several such parameters all combinations are run.
     #[arg(long = "set", value_name = "POLICY.PARAM=VALUE")]
     pub sets: Vec<String>,
 
@@ -102,13 +106,30 @@ impl Model {
 
     /// The policies asked for, or those given; all names and parameters are right.
     pub fn policies(&self, default: Vec<String>) -> Result<Vec<sim::PolicySpec>, Failure> {
+        let several = |(_, swept): &(_, Vec<String>)| !swept.is_empty();
+        let runs = self.runs(default)?;
+        if runs.iter().any(several) {
+            return Err(Failure::usage(
+                "`--set` has several values for a parameter, which is for `domicile simulate --fast`; give one value",
+            ));
+        }
+        Ok(runs.into_iter().map(|(spec, _)| spec).collect())
+    }
+
+    /// The same with each combination of the values that are given for parameters, and what tells each run from the others.
+    pub fn runs(&self, default: Vec<String>) -> Result<Vec<(sim::PolicySpec, Vec<String>)>, Failure> {
         let names = if self.policies.is_empty() {
             default
         } else {
             self.policies.clone()
         };
-        for name in &names {
-            policy::build(&name.parse()?, &self.sets)?;
+        let mut settings = Vec::new();
+        for name in names.iter().cloned() {
+            let parsed = name.parse()?;
+            for setting in sweep::settings(&name, &self.sets)? {
+                policy::build(&parsed, &setting.sets)?;
+                settings.push((name.clone(), setting));
+            }
         }
         for set in &self.sets {
             let policy = set.split('.').next().unwrap_or_default();
@@ -124,12 +145,15 @@ impl Model {
             ));
         }
         let plan = self.plan()?;
-        let spec = |name: String| sim::PolicySpec {
-            plan: plan.clone().filter(|_| gives_slots(&name)),
-            name,
-            sets: self.sets.clone(),
+        let run = |(name, setting): (String, sweep::Setting)| {
+            let spec = sim::PolicySpec {
+                plan: plan.clone().filter(|_| gives_slots(&name)),
+                name,
+                sets: setting.sets,
+            };
+            (spec, setting.swept)
         };
-        Ok(names.into_iter().map(spec).collect())
+        Ok(settings.into_iter().map(run).collect())
     }
 
     /// The plan of cache slots that was given.

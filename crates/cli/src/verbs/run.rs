@@ -2,6 +2,7 @@
 //! loops in frames of the colors that suit them; or with its pages following it between memory nodes.
 
 mod arrays;
+mod copies;
 mod follow;
 mod named;
 mod outcome;
@@ -52,7 +53,9 @@ const MOST_BYTES: u64 = 1 << 20;
 ///
 /// On a machine with several memory nodes `--policy migrate` moves pages to the node that uses them, while the program runs
 /// and without a change to it. `replicate` and `migrate-replicate` decide over copies, too; Linux has no transparent copies,
-/// so that those are counted and not made.
+/// so that those are counted and not made. What can be copied is: under these policies the program's text, and what else of its
+/// files is never written, come from a copy on the node that each process begins on (`--text`). Data of which a program asks for
+/// its node's copy (domicile_replicated_create(3)) is told of as well. The report says which of these ran and what they cost.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  domicile run --slots cg.toml -- ./cg\n  \
                   domicile run --slots cg.toml --report cg.json --json -- ./cg\n  \
@@ -96,6 +99,11 @@ pub struct Run {
     #[arg(long)]
     children: bool,
 
+    /// Whether the program's text comes from a copy on the node that it begins on: yes or no [default: yes with replicate and
+    /// migrate-replicate]
+    #[arg(long, value_name = "yes|no", requires = "policy", hide_possible_values = true, value_parser = ["yes", "no"])]
+    text: Option<String>,
+
     #[command(flatten)]
     watching: Watching,
 
@@ -108,6 +116,9 @@ impl Run {
     pub fn run(&self, console: &mut Console) -> Done {
         match self.policy.as_deref() {
             Some(policy) if moving().contains(&policy) => return self.follow(console, policy),
+            policy if self.text.is_some() => {
+                copies::are_wanted(self.text.as_deref(), policy.unwrap_or_default())?;
+            }
             _ if !self.watching.is_unused() => {
                 return Err(Failure::usage(format!(
                     "--set, --interval, --source and --observations are for pages that move between nodes: add `--policy` with \

@@ -114,7 +114,11 @@ impl Simulate {
         let machine = self.model.machine(HOST)?;
         let top = self.top(console.json())?;
         let default = if self.fast { "first-touch" } else { "page-coloring" };
-        let policies = self.model.policies(vec![default.to_string()])?;
+        let default = vec![default.to_string()];
+        let (policies, swept): (Vec<_>, Vec<_>) = match self.fast {
+            true => self.model.runs(default)?.into_iter().unzip(),
+            false => (self.model.policies(default)?, Vec::new()),
+        };
         let hinted = |policy: &sim::PolicySpec| has(&policy.name, CDPC);
         if self.explain_hints.is_some() && !policies.iter().any(hinted) {
             return Err(Failure::usage(
@@ -171,7 +175,10 @@ impl Simulate {
             console::note(format_args!("note: {basis}"));
         }
         if self.fast {
-            let outcomes = self.replayed(&opened, &config)?;
+            let mut outcomes = self.replayed(&opened, &config)?;
+            for (outcome, swept) in outcomes.iter_mut().zip(swept) {
+                outcome.settings = swept;
+            }
             self.print(&outcomes, top, console)?;
             return Ok(ExitCode::SUCCESS);
         }

@@ -30,8 +30,8 @@ pub struct Watching {
     #[arg(long, value_name = "TIME", value_parser = interval)]
     interval: Option<Duration>,
 
-    /// Where it is known from which pages are touched: hardware, damon, idle-pages, write-faults or soft-dirty [default: the first of them
-    /// that works here]
+    /// Where it is known from which pages are touched: hardware, damon, hint-faults, write-faults or soft-dirty [default: the first of
+    /// them that works here]
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
 
@@ -94,7 +94,9 @@ impl Watching {
 pub fn failure(error: HomesError) -> Failure {
     match error {
         HomesError::Policy(error) => error.into(),
-        HomesError::Still(..) | HomesError::Colors(_) | HomesError::UnknownSource(..) => Failure::usage(error),
+        HomesError::Still(..) | HomesError::Colors(_) | HomesError::Prices(_) | HomesError::UnknownSource(..) => {
+            Failure::usage(error)
+        }
         error => Failure::work(error),
     }
 }

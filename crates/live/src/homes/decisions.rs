@@ -188,6 +188,17 @@ mod tests {
         assert!(why("first-touch", &[]).contains("moves nothing while a program runs"));
         assert!(why("migrate+bin-hopping", &[]).contains("chooses colors, too"));
         assert!(why("migrate", &["migrate.trigger=0"]).contains("migrate.trigger"));
+        // What cannot be honoured is refused, and not passed over; 0 asks for nothing.
+        for name in moving() {
+            for set in ["gain=100", "adapt=10"] {
+                let refused = why(name, &[&format!("{name}.{set}")]);
+                assert!(
+                    refused.contains("`gain` and `adapt`") && refused.contains(name),
+                    "{refused}"
+                );
+            }
+            assert!(new(name, &[&format!("{name}.gain=0"), &format!("{name}.adapt=0")]).is_ok());
+        }
         let counted = new("migrate", &["migrate.count=tlb-misses"]).unwrap();
         assert_eq!(counted.level, MissLevel::Tlb);
     }

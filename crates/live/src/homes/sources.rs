@@ -8,7 +8,9 @@
 //! |---|---|---|
 //! | [`hardware`] | a sampled access that the last cache did not serve | known |
 //! | [`damon`] | a sampling interval in which the kernel found a region accessed, for each page of the region | not known |
+//! | [`taken`] | the first touch of a page that was taken out for a while | of the thread |
 //! | [`idle`] | a look that found that the page was accessed since the look before | not known |
+//! | [`hints`] | the first touch of a page since the kernel's own balancing closed it | known |
 //! | [`faults`] | the first write to a page since the look before; reads are not seen | known |
 //! | [`dirty`] | a look that found that the page was written since the look before; reads are not seen | not known |
 //!
@@ -19,9 +21,12 @@
 pub mod damon;
 pub mod dirty;
 pub mod faults;
+mod gathered;
 pub mod hardware;
+pub mod hints;
 pub mod idle;
 mod rests;
+pub mod taken;
 
 use std::time::Duration;
 
@@ -93,29 +98,40 @@ pub trait Source: Send {
 pub type Probed = Result<Box<dyn Source>, String>;
 
 /// The names of all sources, the best first.
-pub const NAMES: [&str; 5] = [hardware::NAME, damon::NAME, idle::NAME, faults::NAME, dirty::NAME];
+pub const NAMES: [&str; 7] = [
+    hardware::NAME,
+    damon::NAME,
+    taken::NAME,
+    idle::NAME,
+    hints::NAME,
+    faults::NAME,
+    dirty::NAME,
+];
 
 fn probe(root: &Root, name: &str, interval: Duration) -> Probed {
     match name {
         hardware::NAME => hardware::probe(root),
         damon::NAME => damon::probe(root, interval),
+        taken::NAME => taken::probe(),
         idle::NAME => idle::probe(root),
+        hints::NAME => hints::probe(root),
         faults::NAME => faults::probe(root),
         _ => dirty::probe(),
     }
 }
 
-/// The source that is used, and why those before it are not.
+/// The source that is used, and why the others are not: each of them was probed.
 pub struct Choice {
     pub source: Box<dyn Source>,
     pub others: Vec<(String, String)>,
 }
 
-/// The best source that works here, or the one that is asked for.
+/// The best source that works here, or the one that is asked for; then the others are not probed.
 ///
 /// Errors: none works; the reason of each is in the error.
 pub fn choose(root: &Root, asked: Option<&str>, interval: Duration) -> Result<Choice, HomesError> {
     let mut others = Vec::new();
+    let mut found: Option<Box<dyn Source>> = None;
     if let Some(asked) = asked
         && !NAMES.contains(&asked)
     {
@@ -126,10 +142,19 @@ pub fn choose(root: &Root, asked: Option<&str>, interval: Duration) -> Result<Ch
             others.push((name.to_string(), "another one was asked for".to_string()));
             continue;
         }
-        match probe(root, name, interval) {
-            Ok(source) => return Ok(Choice { source, others }),
-            Err(why) => others.push((name.to_string(), why)),
+        match (probe(root, name, interval), &found) {
+            (Err(why), _) => others.push((name.to_string(), why)),
+            (Ok(_), Some(better)) => {
+                others.push((
+                    name.to_string(),
+                    format!("it works, too, and {} tells more", better.name()),
+                ));
+            }
+            (Ok(source), None) => found = Some(source),
         }
     }
-    Err(HomesError::NoSource(others))
+    match found {
+        Some(source) => Ok(Choice { source, others }),
+        None => Err(HomesError::NoSource(others)),
+    }
 }

@@ -4,7 +4,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 pub const PAGE: usize = 4096;
@@ -88,6 +88,7 @@ fn inside() {
     }
     let mapped = Mapped::default();
     let mut workers: Vec<Arc<AtomicBool>> = Vec::new();
+    let mut churned: Option<Arc<AtomicU64>> = None;
     for line in std::io::stdin().lines() {
         let line = line.unwrap();
         let mut words = line.split(' ');
@@ -102,6 +103,10 @@ fn inside() {
                 workers.push(work(&mapped, cpu));
                 "uses".to_string()
             }
+            ("read", &[cpu]) => {
+                read(&mapped, cpu);
+                "reads".to_string()
+            }
             ("also", &[cpu]) => {
                 workers.push(work(&mapped, cpu));
                 "uses".to_string()
@@ -115,6 +120,16 @@ fn inside() {
                 workers.push(work(&Mapped::default(), cpu));
                 "spins".to_string()
             }
+            ("churn", &[cpu]) => {
+                let turns = Arc::new(AtomicU64::new(0));
+                churned = Some(turns.clone());
+                churn(cpu, turns);
+                "churns".to_string()
+            }
+            ("churned", &[]) => {
+                let turns = churned.as_ref().map_or(0, |turns| turns.load(Ordering::Relaxed));
+                turns.to_string()
+            }
             ("bind", &[node]) => bind(&mapped, node),
             ("fill", &[node, room, spare]) => fill(node, room, spare),
             ("unmap", &[pages]) => unmap(&mapped, pages),
@@ -126,18 +141,20 @@ fn inside() {
     }
 }
 
-fn pin(cpu: usize) {
-    // SAFETY: a set of cpus is numbers, all of which may be zero; the call reads it and concerns this thread alone.
+/// Has a thread run on one cpu; 0 is the calling one.
+pub fn pin(thread: u32, cpu: u32) {
+    let cpu = cpu as usize;
+    // SAFETY: a set of cpus is numbers, all of which may be zero; the call reads it and says where a thread may run.
     let pinned = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of_val(&set), &raw const set)
+        libc::sched_setaffinity(thread as libc::pid_t, size_of_val(&set), &raw const set)
     };
     assert_eq!(pinned, 0, "cpu {cpu}");
 }
 
 fn map(mapped: &Mapped, cpu: usize, pages: usize) -> usize {
-    pin(cpu);
+    pin(0, cpu as u32);
     let (all, kind) = (
         libc::PROT_READ | libc::PROT_WRITE,
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
@@ -169,7 +186,7 @@ fn work(mapped: &Mapped, cpu: usize) -> Arc<AtomicBool> {
     let (mapped, on) = (mapped.clone(), goes_on.clone());
     let (started, starts) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        pin(cpu);
+        pin(0, cpu as u32);
         started.send(()).unwrap();
         while on.load(Ordering::Relaxed) {
             let mapped = mapped.lock().unwrap();
@@ -183,6 +200,50 @@ fn work(mapped: &Mapped, cpu: usize) -> Arc<AtomicBool> {
     });
     starts.recv().unwrap();
     goes_on
+}
+
+/// Reads a word of each page again and again, and writes none.
+fn read(mapped: &Mapped, cpu: usize) {
+    let mapped = mapped.lock().unwrap().clone();
+    std::thread::spawn(move || {
+        pin(0, cpu as u32);
+        loop {
+            for page in mapped
+                .iter()
+                .flat_map(|&(start, pages)| (0..pages).map(move |page| start + page * PAGE))
+            {
+                // SAFETY: an aligned word of memory that was mapped here and stays.
+                unsafe { (page as *const u64).read_volatile() };
+            }
+            std::thread::yield_now();
+        }
+    });
+}
+
+/// Maps, writes, forks, looks whether it reads what it wrote, and unmaps, again and again; each turn is counted.
+fn churn(cpu: usize, turns: Arc<AtomicU64>) {
+    const PAGES: usize = 64;
+    std::thread::spawn(move || {
+        pin(0, cpu as u32);
+        loop {
+            let area = sys::memory::Area::map(PAGES * PAGE, sys::memory::Size::Small).unwrap();
+            let turn = turns.load(Ordering::Relaxed);
+            (0..PAGES).for_each(|page| area.set_word(page, 0, turn + page as u64));
+            // SAFETY: the child ends at once.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                // SAFETY: as above.
+                unsafe { libc::_exit(0) };
+            }
+            // SAFETY: the child is ours.
+            unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+            if (0..PAGES).any(|page| area.word(page, 0) != turn + page as u64) {
+                // Something was lost.
+                std::process::abort();
+            }
+            turns.store(turn + 1, Ordering::Relaxed);
+        }
+    });
 }
 
 /// Holds memory of a node and does not use it, up to so many pages and until the node has only the spare ones free: what

@@ -4,6 +4,8 @@
 //! by the test itself, which has the process do so, or by the sources of information that the kernel has.
 
 mod child;
+mod group;
+mod limits;
 
 use std::collections::HashMap;
 use std::io::{BufReader, BufWriter};
@@ -222,59 +224,6 @@ fn memory_that_the_program_bound_stays_where_it_is() {
 }
 
 #[test]
-fn nothing_is_put_where_a_cpuset_forbids_it() {
-    let Some(machine) = Machine::new() else { return };
-    let Some(group) = Group::new() else { return };
-    let mut program = Program::start();
-    let start = program.map(machine.cpus[0], PAGES);
-    group.write("cpuset.mems", &machine.nodes[0].to_string());
-    group.write("cgroup.procs", &program.id().to_string());
-    program.use_on(machine.cpus[1]);
-    let mut host = told(&program, start, PAGES);
-    for _ in 0..3 {
-        host.interval(&mut || false).unwrap();
-    }
-    assert_eq!(on_node(&program, start, PAGES, machine.nodes[0]), PAGES);
-    // Once it is allowed, they come.
-    group.write("cpuset.mems", &format!("{},{}", machine.nodes[0], machine.nodes[1]));
-    host = until(host, 20, || on_node(&program, start, PAGES, machine.nodes[1]) == PAGES);
-    let report = host.report().unwrap();
-    assert!(failed(&report, "cpuset") >= PAGES as u64, "{report:?}");
-    program.kill();
-}
-
-/// A control group of our own, with the controller of nodes.
-struct Group(std::path::PathBuf);
-
-impl Group {
-    fn new() -> Option<Group> {
-        let all = std::path::Path::new("/sys/fs/cgroup");
-        let group = all.join(format!("domicile-test-{}", std::process::id()));
-        let made = std::fs::write(all.join("cgroup.subtree_control"), "+cpuset")
-            .and_then(|()| std::fs::create_dir(&group))
-            .map(|()| group.join("cpuset.mems").exists());
-        match made {
-            Ok(true) => Some(Group(group)),
-            other => {
-                let _ = std::fs::remove_dir(&group);
-                skips::not_here(format_args!("no control group with a cpuset of its own: {other:?}"));
-                None
-            }
-        }
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.0.join(name), text).unwrap();
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir(&self.0);
-    }
-}
-
-#[test]
 fn a_program_that_unmaps_in_the_middle_keeps_the_rest_near() {
     let Some(machine) = Machine::new() else { return };
     let mut program = Program::start();
@@ -321,34 +270,6 @@ fn a_program_that_ends_in_the_middle_is_left() {
     host.run(|| false).unwrap();
     let report = host.report().unwrap();
     assert_eq!(report.processes[0].ended.as_deref(), Some("it has ended"));
-}
-
-#[test]
-fn a_node_that_is_full_takes_no_more_and_nothing_is_lost() {
-    // More than the kernel keeps for itself on a node of 256 MB (min_free_kbytes: up to 5% of the memory, 3300 pages).
-    const SPARE: u64 = 5000;
-    const MORE: usize = 8000;
-    let Some(machine) = Machine::new() else { return };
-    let free = |node| sys::nodes::free_bytes(&Root::default(), node).unwrap() / PAGE as u64;
-    let room = free(machine.nodes[1]);
-    if room > 1 << 18 || free(machine.nodes[0]) < 2 * MORE as u64 {
-        return skips::not_here("the nodes are too large to be filled, or too small for the test");
-    }
-    let mut program = Program::start();
-    let start = program.map(machine.cpus[0], MORE);
-    let mut other = Program::start();
-    other.say(&format!("fill {} {room} {SPARE}", machine.nodes[1]));
-    program.use_on(machine.cpus[1]);
-    let mut host = told(&program, start, MORE);
-    for _ in 0..20 {
-        host.interval(&mut || false).unwrap();
-    }
-    let report = host.report().unwrap();
-    assert!(failed(&report, "ENOMEM") > 0, "{report:?}");
-    // Every page is somewhere, and the program goes on.
-    let there = |node| on_node(&program, start, MORE, node);
-    assert_eq!(there(machine.nodes[0]) + there(machine.nodes[1]), MORE);
-    program.use_on(machine.cpus[0]);
 }
 
 #[test]
@@ -469,6 +390,34 @@ fn each_thread_has_its_pages_near_where_faults_tell_whose_they_are() {
     });
     assert_eq!(on_node(&program, mine, PAGES, machine.nodes[0]), PAGES);
     let report = host.report().unwrap();
+    assert_eq!(report.samples.shared, 0, "{report:?}");
+}
+
+#[test]
+fn faults_of_hints_find_who_reads() {
+    let Some(machine) = Machine::new() else { return };
+    if std::fs::write(BALANCING, "1").is_err() {
+        return skips::not_here("the kernel has no balancing of its own");
+    }
+    let mut program = Program::start();
+    let start = program.map(machine.cpus[0], PAGES);
+    program.say(&format!("read {}", machine.cpus[1]));
+    let whom = Whom::Processes(vec![program.id()]);
+    let mut host = match prepare(config(), Some("hint-faults")) {
+        Ok(prepared) => prepared.watch(whom, None).unwrap(),
+        Err(error) => return skips::not_here(error),
+    };
+    // The kernel begins to close pages when the process has run for a second, and it moves them, too.
+    host = until(host, 300, || {
+        on_node(&program, start, PAGES, machine.nodes[1]) >= PAGES / 2
+    });
+    for _ in 0..5 {
+        host.interval(&mut || false).unwrap();
+    }
+    std::fs::write(BALANCING, "0").unwrap();
+    let report = host.report().unwrap();
+    // Nothing was written, and each count is of the one cpu that it came from.
+    assert!(report.samples.local + report.samples.remote > 0, "{report:?}");
     assert_eq!(report.samples.shared, 0, "{report:?}");
 }
 

@@ -51,6 +51,12 @@ const REPLICATED: u32 = 1 << 16;
 const COUNTED: u32 = 1 << 17;
 const HEARD: u32 = 1 << 18;
 
+/// Whether an interval comes after that of a page's counts.
+#[inline(always)]
+fn begins(interval: u64, counted: u32) -> bool {
+    (interval as u32).wrapping_sub(counted).cast_signed() > 0
+}
+
 /// One page's.
 pub struct OfPage<'a> {
     nodes: &'a [u32],
@@ -87,7 +93,7 @@ impl Counters {
         let words = &mut self.words[at * self.stride..(at + 1) * self.stride];
         let (head, misses) = words.split_at_mut(HEAD);
         let misses = &mut misses[..self.nodes.len()];
-        if (interval as u32).wrapping_sub(head[INTERVAL]).cast_signed() > 0 {
+        if begins(interval, head[INTERVAL]) {
             head[INTERVAL] = interval as u32;
             (head[WRITES], head[MOVES]) = (0, 0);
             misses.fill(0);
@@ -99,6 +105,24 @@ impl Counters {
             rest: &mut self.rest[at],
             interval,
         }
+    }
+
+    /// Counts a miss of a page of which nothing is to be looked up, as of an interval, and returns the misses of its cpu by now.
+    /// That is nearly every miss; of any other nothing is counted.
+    #[inline(always)]
+    pub fn count_plain(&mut self, miss: &Miss, interval: u64) -> Option<u32> {
+        let at = miss.index as usize * self.stride;
+        let words = self.words.get_mut(at..at + self.stride)?;
+        let (head, misses) = words.split_first_chunk_mut::<HEAD>()?;
+        let misses = misses.get_mut(miss.cpu as usize)?;
+        let begins = begins(interval, head[INTERVAL]);
+        if begins || head[HOME] & (REPLICATED | COUNTED | HEARD) != HEARD {
+            return None;
+        }
+        head[HOME] = HEARD | miss.served_by;
+        head[WRITES] = head[WRITES].saturating_add(miss.write.into());
+        *misses = misses.saturating_add(1);
+        Some(*misses)
     }
 
     #[cold]

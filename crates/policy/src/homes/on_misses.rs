@@ -16,7 +16,7 @@ use crate::homes::tree::{Decision, Seen, Thresholds, decide};
 use crate::homes::worth::Worth;
 use crate::page::Page;
 use crate::seam::{
-    Action, Interest, Miss, MissLevel, Observation, Placement, Policy, Pressure, Prices, Touch, Touched, World,
+    Action, Interest, Miss, MissAt, MissLevel, Observation, Placement, Policy, Pressure, Prices, Touch, Touched, World,
 };
 use crate::settings::Settings;
 
@@ -42,14 +42,37 @@ pub struct OnMisses {
     interval_begin_ns: u64,
     /// Hot pages that wait, by cpu.
     waiting: Vec<Batch>,
+    /// When each cpu is to be interrupted; [`NEVER`] while no page waits for it.
+    due_ns: Vec<u64>,
+    /// The multiples of the trigger.
+    judged: Multiples,
 }
 
-#[derive(Clone, Default)]
-struct Batch {
-    /// By name and by the world's number.
-    pages: Vec<(Page, u32)>,
-    /// When the first of them came.
-    since_ns: u64,
+const NEVER: u64 = u64::MAX;
+
+/// By name and by the world's number.
+type Batch = Vec<(Page, u32)>;
+
+/// Tells multiples of a number without a division, which takes longer than all the rest of a miss (Lemire, Kaser and Kurz,
+/// "Faster Remainder by Direct Computation", 2019).
+#[derive(Clone, Copy)]
+struct Multiples {
+    of: u32,
+    /// 2^64 / `of`, rounded up, modulo 2^64.
+    inverse: u64,
+}
+
+impl Multiples {
+    /// `of`: at least 1.
+    fn new(of: u32) -> Multiples {
+        let inverse = (u64::MAX / u64::from(of)).wrapping_add(1);
+        Multiples { of, inverse }
+    }
+
+    #[inline(always)]
+    fn has(self, number: u32) -> bool {
+        self.inverse.wrapping_mul(number.into()) <= self.inverse.wrapping_sub(1)
+    }
 }
 
 impl OnMisses {
@@ -93,59 +116,94 @@ impl OnMisses {
             interval: 0,
             interval_begin_ns: 0,
             waiting: Vec::new(),
+            due_ns: Vec::new(),
+            judged: Multiples::new(thresholds.trigger),
         }
     }
 
     /// The reset interval of this moment.
+    #[inline(always)]
     fn interval(&mut self, now_ns: u64) -> u64 {
         // Nearly always that of the moment before: a division takes longer than all the rest.
         if now_ns.wrapping_sub(self.interval_begin_ns) >= self.reset_ns {
-            self.interval_begin_ns = now_ns - now_ns % self.reset_ns;
-            self.interval = now_ns / self.reset_ns;
-            let cpus = self.waiting.len();
-            self.feedback
-                .begins(self.interval, self.reset_ns, cpus, &mut self.thresholds);
+            self.look_for_interval(now_ns);
         }
         self.interval
     }
 
+    #[cold]
+    fn look_for_interval(&mut self, now_ns: u64) {
+        self.interval_begin_ns = now_ns - now_ns % self.reset_ns;
+        self.interval = now_ns / self.reset_ns;
+        let cpus = self.waiting.len();
+        self.feedback
+            .begins(self.interval, self.reset_ns, cpus, &mut self.thresholds);
+        if self.judged.of != self.thresholds.trigger {
+            self.judged = Multiples::new(self.thresholds.trigger);
+        }
+    }
+
     /// What is counted by cpu gets its room when the world is first seen.
+    #[inline(always)]
     fn meet(&mut self, world: &World) {
         if self.waiting.is_empty() {
-            self.waiting = vec![Batch::default(); world.cpus as usize];
-            self.pages = Counters::new((0..world.cpus).map(|cpu| world.node_of(cpu)).collect());
+            self.make_room(world);
         }
     }
 
-    #[inline]
-    fn missed(&mut self, miss: &Miss, world: &World) {
-        let (interval, here) = (self.interval(world.now_ns), self.pages.node_of(miss.cpu));
-        let misses = self.pages.of(miss.index, interval).count(miss, here);
-        // A page that stays is judged again after as many misses more.
-        let trigger = self.thresholds.trigger;
-        if miss.served_by != here && misses >= trigger && misses.is_multiple_of(trigger) {
-            let batch = &mut self.waiting[miss.cpu as usize];
-            if batch.pages.is_empty() {
-                batch.since_ns = world.now_ns;
-            }
-            if !batch.pages.iter().any(|&(page, _)| page == miss.page) {
-                batch.pages.push((miss.page, miss.index));
-            }
+    #[cold]
+    fn make_room(&mut self, world: &World) {
+        self.waiting = vec![Batch::default(); world.cpus as usize];
+        self.due_ns = vec![NEVER; world.cpus as usize];
+        self.pages = Counters::new((0..world.cpus).map(|cpu| world.node_of(cpu)).collect());
+    }
+
+    /// Returns whether the cpu is to be interrupted.
+    #[inline(always)]
+    fn missed(&mut self, miss: &Miss, now_ns: u64) -> bool {
+        let (interval, here) = (self.interval(now_ns), self.pages.node_of(miss.cpu));
+        let misses = match self.pages.count_plain(miss, interval) {
+            Some(misses) => misses,
+            None => self.look_closer(miss, interval, here),
+        };
+        // A page that stays is judged again after as many misses more. Both are looked at: each by itself is hard to foresee.
+        if (miss.served_by != here) & self.judged.has(misses) {
+            self.wait(miss, now_ns);
+        }
+        self.is_due(miss.cpu, now_ns)
+    }
+
+    #[inline(never)]
+    fn look_closer(&mut self, miss: &Miss, interval: u64, here: u32) -> u32 {
+        self.pages.of(miss.index, interval).count(miss, here)
+    }
+
+    /// A hot page waits for others.
+    #[inline(never)]
+    fn wait(&mut self, miss: &Miss, now_ns: u64) {
+        let cpu = miss.cpu as usize;
+        let waiting = &mut self.waiting[cpu];
+        if waiting.is_empty() {
+            self.due_ns[cpu] = now_ns.saturating_add(self.wait_ns);
+        }
+        if !waiting.iter().any(|&(page, _)| page == miss.page) {
+            waiting.push((miss.page, miss.index));
+        }
+        if waiting.len() >= self.batch {
+            self.due_ns[cpu] = 0;
         }
     }
 
-    /// Interrupts a cpu, if enough pages wait for it, or one for long enough.
-    #[inline]
+    /// Whether enough pages wait for a cpu, or one for long enough.
+    #[inline(always)]
+    fn is_due(&self, cpu: u32, now_ns: u64) -> bool {
+        now_ns >= self.due_ns[cpu as usize]
+    }
+
+    #[inline(never)]
     fn interrupt(&mut self, cpu: u32, world: &World, actions: &mut Vec<Action>) {
-        let batch = &mut self.waiting[cpu as usize];
-        if batch.pages.is_empty() {
-            return;
-        }
-        let waits = world.now_ns.saturating_sub(batch.since_ns) < self.wait_ns;
-        if waits && batch.pages.len() < self.batch {
-            return;
-        }
-        for (page, index) in std::mem::take(&mut batch.pages) {
+        self.due_ns[cpu as usize] = NEVER;
+        for (page, index) in std::mem::take(&mut self.waiting[cpu as usize]) {
             self.decide(page, index, cpu, world, actions);
         }
     }
@@ -229,14 +287,29 @@ impl Policy for OnMisses {
         self.meet(world);
         match observation {
             Observation::Miss(miss) if miss.level == self.level => {
-                self.missed(miss, world);
-                self.interrupt(miss.cpu, world, actions);
+                if self.missed(miss, world.now_ns) {
+                    self.interrupt(miss.cpu, world, actions);
+                }
             }
-            Observation::Tick(tick) => self.interrupt(tick.cpu, world, actions),
+            Observation::Tick(tick) if self.is_due(tick.cpu, world.now_ns) => self.interrupt(tick.cpu, world, actions),
             Observation::ReplicaWritten(touched) => self.written(touched, world, actions),
             Observation::Pressure(pressure) => self.reclaim(pressure, world, actions),
             _ => {}
         }
+    }
+
+    fn observe_misses(&mut self, misses: &[MissAt], world: &mut World, actions: &mut Vec<Action>) -> usize {
+        self.meet(world);
+        for (heard, MissAt { now_ns, miss }) in (1..).zip(misses) {
+            if miss.level == self.level && self.missed(miss, *now_ns) {
+                world.now_ns = *now_ns;
+                self.interrupt(miss.cpu, world, actions);
+                if !actions.is_empty() {
+                    return heard;
+                }
+            }
+        }
+        misses.len()
     }
 
     fn wants_prices(&self) -> bool {
@@ -246,5 +319,20 @@ impl Policy for OnMisses {
     fn take_prices(&mut self, prices: &Arc<Prices>) {
         self.worth.take(prices);
         self.feedback.take(prices);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn multiples_are_told_as_a_division_would() {
+        for of in (1..300).chain([1000, 65_535, 65_536, 1 << 31, u32::MAX - 1, u32::MAX]) {
+            let multiples = Multiples::new(of);
+            for number in (1..2000).chain((u32::MAX - 2000)..=u32::MAX) {
+                assert_eq!(multiples.has(number), number.is_multiple_of(of), "{number} of {of}");
+            }
+        }
     }
 }

@@ -13,6 +13,11 @@ use sys::shared_pages::{SharedPages, SharedWords};
 use sys::{Root, mappings, tasks};
 
 use crate::Error;
+use words::{
+    ACKNOWLEDGED, ADDRESS, COUNT, EPOCH, FILLED, GENERATION, KIND, LENGTH, LOCK, NAMESPACE, NODE_OF, PID, WRITES, place,
+};
+
+mod words;
 
 /// Bytes of control; copies begin behind them.
 pub const BYTES: usize = 2 * PAGE;
@@ -24,29 +29,9 @@ pub const PROCESSES: usize = 256;
 const MAGIC: u32 = 0x646d_7231;
 /// The epoch of the beginning. Odd ones are replicated, and 0 is none.
 const FIRST: u32 = 2;
-/// How long a process may take before anybody asks whether it is still there.
-const PATIENCE: Duration = Duration::from_millis(10);
-
-/// Places of words.
-const KIND: usize = 0;
-const EPOCH: usize = 1;
-const LOCK: usize = 2;
-const WRITES: usize = 3;
-const LENGTH: usize = 4;
-const ADDRESS: usize = 6;
-const NAMESPACE: usize = 8;
-const COUNT: usize = 9;
-const NODE_OF: usize = 64;
-const FILLED: usize = NODE_OF + COPIES;
-const SLOTS: usize = 256;
-const OF_SLOT: usize = 4;
-const PID: usize = 0;
-const ACKNOWLEDGED: usize = 1;
-const GENERATION: usize = 2;
 
 /// A copy whose node nobody knows or wished for.
 const ANYWHERE: u32 = u32::MAX;
-
 pub struct Control {
     words: SharedWords,
     /// The name of the memory in `/proc/PID/maps`.
@@ -195,6 +180,11 @@ impl Control {
         self.words.wake(place(slot, ACKNOWLEDGED));
     }
 
+    /// Waits for a word of another process, but no longer than until it may be asked whether that is still there.
+    fn wait_for_another(&self, word: usize, known: u32) {
+        self.words.wait(word, known, Duration::from_millis(10));
+    }
+
     /// Waits until every process that is attached and alive has acknowledged the epoch.
     pub fn wait_for_all(&self, epoch: u32) {
         for slot in 0..PROCESSES {
@@ -208,7 +198,7 @@ impl Control {
                     self.clear(slot, pid);
                     continue;
                 }
-                self.words.wait(place(slot, ACKNOWLEDGED), known, PATIENCE);
+                self.wait_for_another(place(slot, ACKNOWLEDGED), known);
                 waited = true;
             }
         }
@@ -224,7 +214,7 @@ impl Control {
             let Err(holder) = lock.compare_exchange(0, mine, SeqCst, SeqCst) else {
                 return Locked(self, mine);
             };
-            self.words.wait(LOCK, holder, PATIENCE);
+            self.wait_for_another(LOCK, holder);
             let of = (holder & 0x3ff) as usize;
             let gone = of >= PROCESSES || self.key(of) != holder || self.is_gone(of);
             if gone && lock.compare_exchange(holder, mine, SeqCst, SeqCst).is_ok() {
@@ -293,10 +283,6 @@ impl Control {
         self.set(at, value as u32);
         self.set(at + 1, (value >> 32) as u32);
     }
-}
-
-fn place(slot: usize, word: usize) -> usize {
-    SLOTS + slot * OF_SLOT + word
 }
 
 /// The PID namespace of this process, as a number.

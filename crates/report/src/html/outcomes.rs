@@ -37,7 +37,7 @@ pub fn body(outcomes: &[Outcome]) -> Html {
             for outcome in outcomes {
                 let of = &outcome.time_ns;
                 html.inside("tr", "", |html| {
-                    html.text("td", "name", &outcome.policy);
+                    html.text("td", "name", &outcome.name());
                     html.inside("td", "wide", |html| {
                         let part = if slowest > 0 {
                             of.wall as f64 / slowest as f64
@@ -81,7 +81,7 @@ pub fn body(outcomes: &[Outcome]) -> Html {
             for outcome in outcomes {
                 for cache in outcome.caches.iter().filter(|cache| cache.accesses > 0) {
                     html.inside("tr", "", |html| {
-                        html.text("td", "name", &outcome.policy);
+                        html.text("td", "name", &outcome.name());
                         html.text("td", "", &cache.name);
                         html.number(&count(cache.accesses));
                         html.number(&count(cache.misses));

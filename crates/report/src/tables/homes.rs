@@ -65,8 +65,7 @@ fn touches(structure: &RemoteStructure) -> Option<String> {
         .any(|of| of.reason == RemoteReason::FirstTouch && 4 * of.remote >= structure.remote);
     let touches = structure.first_touches.iter().map(|touch| {
         format!(
-            "{} (thread {} on node {}): {} pages",
-            touch.source,
+            "{touch} (thread {} on node {}): {} pages",
             touch.thread,
             touch.node,
             count(touch.pages)

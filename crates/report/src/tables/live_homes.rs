@@ -1,6 +1,6 @@
 //! What became of pages that follow their users.
 
-use results::{HomesInterval, HomesProcess, LiveHomes, count, percent};
+use results::{HomesInterval, HomesProcess, HomesReplication, LiveHomes, ReplicationMode, bytes, count, percent};
 
 use crate::table::Table;
 
@@ -37,6 +37,7 @@ pub fn live_homes(report: &LiveHomes) -> Table {
             ),
         ));
     }
+    facts.extend(report.replication.iter().map(|copies| ("replicas", replicated(copies))));
     facts.push(("local", local(report)));
     facts.extend(passed_over(report).map(|over| ("passed over", over)));
     facts.push(("own time", time(report)));
@@ -80,6 +81,35 @@ fn moved(report: &LiveHomes) -> String {
         count(moves.moved),
         count(moves.asked)
     )
+}
+
+/// Which way of replication ran, and what it cost.
+fn replicated(copies: &HomesReplication) -> String {
+    let (name, users) = match copies.mode {
+        ReplicationMode::Text => ("program text", many(copies.users, "process", "processes")),
+        ReplicationMode::Handles => ("handles", format!("{} replicated data", count(copies.users))),
+        ReplicationMode::Mappings => ("shared mappings", format!("{} replicated data", count(copies.users))),
+    };
+    let why = copies.why.as_deref();
+    if copies.users == 0 {
+        return format!("{name}: none{}", why.map_or(String::new(), |why| format!("; {why}")));
+    }
+    let mut said = format!("{name}: copies for {users} took {} of memory", bytes(copies.bytes));
+    if copies.mode != ReplicationMode::Text {
+        said += " at most";
+    }
+    let nodes = copies.nodes.iter();
+    let nodes: Vec<String> = nodes
+        .map(|on| format!("{} on node {}", bytes(on.bytes), on.node))
+        .collect();
+    if !nodes.is_empty() {
+        said += &format!(" ({})", nodes.join(", "));
+    }
+    if copies.left_bytes > 0 {
+        said += &format!("; {} stayed where they were", bytes(copies.left_bytes));
+        said += &why.map_or(String::new(), |why| format!(": {why}"));
+    }
+    said
 }
 
 /// Of the first and the last interval in which something was touched.
@@ -136,7 +166,7 @@ fn time(report: &LiveHomes) -> String {
 
 #[cfg(test)]
 mod tests {
-    use results::{HomesFailed, HomesMoves, HomesSamples, SourceNotUsed};
+    use results::{HomesCopies, HomesFailed, HomesMoves, HomesSamples, SourceNotUsed};
 
     use super::*;
 
@@ -175,6 +205,29 @@ mod tests {
             kernel_ns: Some(2_000_000),
             wall_ns: 100_000_000,
             processes: vec![HomesProcess::default(); 10],
+            replication: vec![
+                HomesReplication {
+                    users: 2,
+                    bytes: 3 << 20,
+                    nodes: vec![HomesCopies {
+                        node: 1,
+                        bytes: 3 << 20,
+                    }],
+                    left_bytes: 4096,
+                    why: Some("node 1 is full".to_string()),
+                    ..HomesReplication::default()
+                },
+                HomesReplication {
+                    mode: ReplicationMode::Handles,
+                    users: 5,
+                    bytes: 1 << 20,
+                    ..HomesReplication::default()
+                },
+                HomesReplication {
+                    why: Some("no run-time".to_string()),
+                    ..HomesReplication::default()
+                },
+            ],
             ..LiveHomes::default()
         };
         let text = live_homes(&report).facts(11);
@@ -186,6 +239,10 @@ mod tests {
             "stayed      1 page: busy\n",
             "copies      3 pages were to be copied",
             "Linux has no transparent replicas\n",
+            "replicas    program text: copies for 2 processes took 3.00 MB of memory (3.00 MB on node 1); 4.00 KB stayed where they were: \
+             node 1 is full\n",
+            "replicas    handles: copies for 5 replicated data took 1.00 MB of memory at most\n",
+            "replicas    program text: none; no run-time\n",
             "25.0% of counts in the first interval, 90.0% in the last\n",
             "7 counts are of several nodes each",
             "1.0% of a cpu for 0.1 s; threads of the kernel that watched 2.0%\n",

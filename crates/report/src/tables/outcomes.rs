@@ -13,11 +13,11 @@ pub fn own(outcome: &Outcome, top: Top) -> Vec<Table> {
     }
     let structures = outcome.structures.as_deref();
     if let Some(structures) = structures.filter(|structures| !structures.is_empty()) {
-        let title = format!("Data structures under {}", outcome.policy);
+        let title = format!("Data structures under {}", outcome.name());
         tables.push(split::structures(title, structures, outcome.stall_ns(), top));
     }
     if let Some(lines) = outcome.source_lines.as_deref().filter(|lines| !lines.is_empty()) {
-        let title = format!("Lines of the source under {}", outcome.policy);
+        let title = format!("Lines of the source under {}", outcome.name());
         tables.push(split::source_lines(title, lines, outcome.stall_ns(), top));
     }
     if let Some(pages) = outcome.pages.as_deref().filter(|pages| !pages.is_empty()) {
@@ -55,7 +55,7 @@ pub fn times(outcomes: &[Outcome]) -> Table {
     }
     let mut table = Table::new("Time", columns);
     for outcome in outcomes {
-        let mut row = vec![Cell::name(&outcome.policy)];
+        let mut row = vec![Cell::name(&outcome.name())];
         row.extend(parts.iter().map(|(_, of)| Cell::time(of(outcome))));
         if nodes {
             row.push(Cell::share(outcome.memory.local_percent / 100.0));
@@ -83,7 +83,7 @@ pub fn misses(outcomes: &[Outcome]) -> Table {
         let caches = outcome.caches.iter().filter(|cache| cache.accesses > 0);
         for (at, cache) in caches.enumerate() {
             table.row([
-                Cell::name(&outcome.policy).again(at > 0),
+                Cell::name(&outcome.name()).again(at > 0),
                 cache.name.as_str().into(),
                 Cell::count(cache.accesses),
                 Cell::count(cache.misses),
@@ -94,7 +94,7 @@ pub fn misses(outcomes: &[Outcome]) -> Table {
         }
         if let (Some(accesses @ 1..), Some(misses)) = (outcome.tlb.accesses, outcome.tlb.misses) {
             table.row([
-                Cell::name(&outcome.policy).again(true),
+                Cell::name(&outcome.name()).again(true),
                 "TLB".into(),
                 Cell::count(accesses),
                 Cell::count(misses),

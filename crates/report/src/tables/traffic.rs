@@ -22,7 +22,7 @@ pub fn waiting(outcomes: &[Outcome]) -> Option<Table> {
     columns.extend(shown.iter().map(|&part| Column::new(Role::Time, names[part].0)));
     let mut table = Table::new("Waiting, by kind of miss", columns);
     for (outcome, parts) in &known {
-        let mut row = vec![Cell::name(&outcome.policy)];
+        let mut row = vec![Cell::name(&outcome.name())];
         row.extend(
             shown
                 .iter()
@@ -50,7 +50,7 @@ pub fn bus(outcomes: &[Outcome]) -> Option<Table> {
         .filter_map(|outcome| Some((outcome, outcome.bus.as_ref()?)));
     for (outcome, bus) in known.filter(|(_, bus)| bus.occupancy_percent > 0.0) {
         table.row([
-            Cell::name(&outcome.policy),
+            Cell::name(&outcome.name()),
             Cell::share(bus.occupancy_percent / 100.0),
             Cell::time(bus.data),
             Cell::time(bus.writebacks),
@@ -79,7 +79,7 @@ pub fn prefetches(outcomes: &[Outcome]) -> Option<Table> {
         .filter_map(|outcome| Some((outcome, outcome.prefetch.as_ref()?)));
     for (outcome, prefetch) in known.filter(|(_, prefetch)| prefetch.issued > 0) {
         table.row([
-            Cell::name(&outcome.policy),
+            Cell::name(&outcome.name()),
             Cell::count(prefetch.issued),
             Cell::count(prefetch.dropped_tlb + prefetch.dropped_unmapped),
             Cell::count(prefetch.already_present),

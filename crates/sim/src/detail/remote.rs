@@ -30,6 +30,8 @@ struct Touch {
     thread: u32,
     space: u32,
     site: u32,
+    /// Where the program's own code called that of the site, if that is a library's.
+    caller: Option<u32>,
     node: u32,
 }
 
@@ -79,8 +81,15 @@ impl Remote {
         self.data.clear();
     }
 
-    /// A miss of a cpu on `node` was served by `home`. `quiet`: it is not counted.
-    pub fn reached(&mut self, a: &Access, structure: StructureId, node: u32, home: u32, quiet: bool) {
+    /// A miss of a cpu on `node` was served by `home`. `caller`: who called a library that makes it; `quiet`: it is not counted.
+    pub fn reached(
+        &mut self,
+        a: &Access,
+        structure: StructureId,
+        caller: impl Fn() -> Option<u32>,
+        [node, home]: [u32; 2],
+        quiet: bool,
+    ) {
         let number = a.page as usize;
         if number >= self.pages.len() {
             self.pages.resize(number + 1, PageUse::default());
@@ -93,6 +102,7 @@ impl Remote {
                 thread: a.who.thread,
                 space: a.who.space,
                 site: a.pc_site,
+                caller: caller(),
                 node,
             }
         });
@@ -173,28 +183,34 @@ impl Remote {
     }
 
     fn first_touches(&self, sum: &Sum, code: &Code) -> Vec<FirstToucher> {
-        let mut by: HashMap<(Spot, u32, u32), (u64, u64)> = HashMap::new();
+        let mut by: HashMap<(Spot, Option<String>, u32, u32), (u64, u64)> = HashMap::new();
         for (&page, &remote) in sum.pages.iter().filter(|(_, remote)| **remote > 0) {
             if let Some(first) = self.pages[page as usize].first {
-                let of = by
-                    .entry((code.spot(first.space, first.site), first.thread, first.node))
-                    .or_default();
+                let spot = code.spot(first.space, first.site);
+                let (spot, through) = match first.caller {
+                    Some(caller) => (code.spot(first.space, caller), Some(spot.function)),
+                    None => (spot, None),
+                };
+                let of = by.entry((spot, through, first.thread, first.node)).or_default();
                 of.0 += 1;
                 of.1 += remote;
             }
         }
         let mut touches: Vec<FirstToucher> = by
             .into_iter()
-            .map(|((spot, thread, node), (pages, remote))| FirstToucher {
+            .map(|((spot, through, thread, node), (pages, remote))| FirstToucher {
                 source: spot.in_short(),
                 function: spot.function,
+                through,
                 thread,
                 node,
                 pages,
                 remote,
             })
             .collect();
-        touches.sort_by(|a, b| (b.remote, a.thread, &a.source).cmp(&(a.remote, b.thread, &b.source)));
+        touches.sort_by(|a, b| {
+            (b.remote, a.thread, &a.source, &a.through).cmp(&(a.remote, b.thread, &b.source, &b.through))
+        });
         touches.truncate(MOST_TOUCHES);
         touches
     }

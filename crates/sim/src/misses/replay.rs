@@ -13,6 +13,8 @@ use crate::homes;
 use crate::memory::Memory;
 use crate::simulate::pool;
 
+mod together;
+
 use super::record::best_homes;
 use super::stream::{Miss, MissStream};
 
@@ -37,9 +39,7 @@ pub fn replay_with(
     policy: Box<dyn Policy>,
 ) -> Result<Outcome, SimError> {
     let mut host = host(stream, config, name, policy)?;
-    for &miss in &stream.misses {
-        host.miss(stream, miss)?;
-    }
+    host.run(stream, &stream.misses)?;
     host.place_until(stream, stream.pages.len())?;
     Ok(host.outcome(stream, name))
 }
@@ -50,13 +50,13 @@ pub fn waits_from(stream: &MissStream, config: &Config, from: usize) -> Result<V
     let one = |spec: &PolicySpec| {
         let policy = policy::build(&spec.name.parse()?, &spec.sets)?;
         let mut host = host(stream, config, &spec.name, policy)?;
-        for (number, &miss) in stream.misses.iter().enumerate() {
-            if number == from {
-                host.served.fill(0);
-                host.overhead_ns.fill(0.0);
-            }
-            host.miss(stream, miss)?;
+        let (before, after) = stream.misses.split_at(from.min(stream.misses.len()));
+        host.run(stream, before)?;
+        if !after.is_empty() {
+            host.served.fill(0);
+            host.overhead_ns.fill(0.0);
         }
+        host.run(stream, after)?;
         let time = host.outcome(stream, &spec.name).time_ns;
         Ok(time.local_stall + time.remote_stall + time.policy_overhead)
     };
@@ -212,16 +212,21 @@ impl Host {
             };
             self.observe(stream, cpu, Observation::Miss(observed), page);
         }
-        while let Some(node) = self.pressed.pop() {
-            let free_frames = self.world.free_frames[node as usize];
-            self.observe(stream, cpu, Observation::Pressure(Pressure { node, free_frames }), page);
-        }
+        self.tell_of_pressure(stream, cpu, page);
         if miss.now_ns() >= self.next_tick_ns[cpu] {
             let tick = self.interest.tick_ns;
             self.next_tick_ns[cpu] = (miss.now_ns() / tick + 1) * tick;
             self.observe(stream, cpu, Observation::Tick(Tick { cpu: cpu as u32 }), page);
         }
         Ok(())
+    }
+
+    #[inline]
+    fn tell_of_pressure(&mut self, stream: &MissStream, cpu: usize, page: usize) {
+        while let Some(node) = self.pressed.pop() {
+            let free_frames = self.world.free_frames[node as usize];
+            self.observe(stream, cpu, Observation::Pressure(Pressure { node, free_frames }), page);
+        }
     }
 
     /// The node whose copy cpus of a node use.
@@ -286,6 +291,12 @@ impl Host {
 
     fn observe(&mut self, stream: &MissStream, cpu: usize, observation: Observation, page: usize) {
         self.policy.observe(&observation, &self.world, &mut self.actions);
+        self.act(stream, cpu, page);
+    }
+
+    /// What the policy wants done when a page is missed on.
+    #[inline]
+    fn act(&mut self, stream: &MissStream, cpu: usize, page: usize) {
         if self.actions.is_empty() {
             return;
         }

@@ -1,6 +1,7 @@
 //! One program through both simulators, and how their answers are compared.
 
 use machine::Machine;
+use proptest::prelude::*;
 use results::ProgramChange;
 use serde_json::Value;
 
@@ -87,6 +88,34 @@ fn compare(at: &str, model: &Value, engine: &Value, found: &mut Vec<String>) {
         (Value::Number(a), Value::Number(b)) if a.as_f64() == b.as_f64() => {}
         _ => found.push(format!("{at}: the model says {model}, the engine {engine}")),
     }
+}
+
+/// The outcome that both come to; `None` if the machine has too few page frames, on which they must agree as well.
+pub fn agree(
+    machine: &Machine,
+    program: &Program,
+    policy: &str,
+    setup: &Setup,
+) -> Result<Option<Value>, TestCaseError> {
+    let model = model(machine, program, policy, setup);
+    let outcome = engine::simulate(machine, program, &[policy], setup).map(|mut outcomes| outcomes.remove(0));
+    let (Some(model), Ok(outcome)) = (&model, &outcome) else {
+        prop_assert_eq!(
+            model.is_none(),
+            outcome.is_err(),
+            "one of them ran out of page frames: {:?}",
+            outcome
+        );
+        return Ok(None);
+    };
+    let different = differences(model, outcome);
+    prop_assert!(
+        different.is_empty(),
+        "{:?}{}",
+        setup,
+        report(machine, program, policy, &different)
+    );
+    Ok(Some(outcome.clone()))
 }
 
 /// The answer of both, which is the same.

@@ -7,7 +7,6 @@ use proptest::sample::{Index, select};
 use trace::{Allocation, Event};
 
 use crate::both::{self, Setup};
-use crate::engine;
 use crate::exactness::cases;
 use crate::machines::machines;
 use crate::programs::programs;
@@ -144,14 +143,7 @@ proptest! {
         }
         let setup = Setup { recorded, classes, sets: &sets, ..Setup::default() };
         for policy in ["cdpc", "round-robin+cdpc"] {
-            let model = both::model(&machine, &program, policy, &setup);
-            let outcome = engine::simulate(&machine, &program, &[policy], &setup);
-            let (Some(model), Ok(outcome)) = (&model, &outcome) else {
-                prop_assert_eq!(model.is_none(), outcome.is_err(), "{:?}", outcome);
-                continue;
-            };
-            let different = both::differences(model, &outcome[0]);
-            prop_assert!(different.is_empty(), "{}", both::report(&machine, &program, policy, &different));
+            both::agree(&machine, &program, policy, &setup)?;
         }
     }
 }
@@ -225,13 +217,6 @@ proptest! {
         let has_phase = program.items.iter().any(|(_, item)| matches!(item, Item::Event(Event::Phase { .. })));
         let from_phase = (part && has_phase).then_some("next");
         let setup = Setup { from_phase, ..Setup::default() };
-        let model = both::model(&machine, &program, "cdpc", &setup);
-        let outcome = engine::simulate(&machine, &program, &["cdpc"], &setup);
-        let (Some(model), Ok(outcome)) = (&model, &outcome) else {
-            prop_assert_eq!(model.is_none(), outcome.is_err(), "{:?}", outcome);
-            return Ok(());
-        };
-        let different = both::differences(model, &outcome[0]);
-        prop_assert!(different.is_empty(), "{}", both::report(&machine, &program, "cdpc", &different));
+        both::agree(&machine, &program, "cdpc", &setup)?;
     }
 }

@@ -234,14 +234,7 @@ proptest! {
         let sets: Vec<String> = confine.then(|| "slots.rest=confine".to_string()).into_iter().collect();
         let setup = Setup { recorded, classes, sets: &sets, ..Setup::default() };
         for policy in POLICIES {
-            let model = both::model(&machine, &program, policy, &setup);
-            let outcome = engine::simulate(&machine, &program, &[policy], &setup);
-            let (Some(model), Ok(outcome)) = (&model, &outcome) else {
-                prop_assert_eq!(model.is_none(), outcome.is_err(), "one of them ran out of page frames");
-                continue;
-            };
-            let different = both::differences(model, &outcome[0]);
-            prop_assert!(different.is_empty(), "{}", both::report(&machine, &program, policy, &different));
+            both::agree(&machine, &program, policy, &setup)?;
         }
     }
 }

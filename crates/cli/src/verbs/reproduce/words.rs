@@ -138,17 +138,7 @@ mod tests {
     /// A paper that nobody wrote: it is registered here, and nowhere else is a word changed for it.
     const INVENTED: Source = Source {
         name: "invented26",
-        about: r#"
-            authors = "Nobody"
-            title = "Caches That Are Not"
-            year = 2026
-            machine = "simos-r4400"
-            options = ["size", "cache"]
-            drawn = ["figure1"]
-            full = "everything twice"
-            note = "Nothing of invented26 is true."
-            examples = ["figure1 --plot it.svg"]
-        "#,
+        about: include_str!("invented26.toml"),
         items: &[("table1", ""), ("figure1", "")],
     };
 

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
+use capture::Folder;
 use live::homes::{HomesError, Whom};
 use results::LiveHomes;
 use sys::supervise::Supervisor;
 
+use super::copies::{self, Copies};
 use super::{Run, started};
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -29,6 +31,7 @@ impl Run {
                 "policy `{policy}` moves pages between nodes and gives them no colors: leave out --align and --force-colors"
             )));
         }
+        let text = copies::are_wanted(self.text.as_deref(), policy)?;
         // A report that cannot be written is refused before a program runs for hours.
         let place = self.report_file()?;
         let (prepared, log) = self.watching.prepare(policy, None, self.overwrite)?;
@@ -37,6 +40,9 @@ impl Run {
         watching::announce(prepared.source());
         let mut command = Command::new(program);
         command.args(arguments);
+        let folder = Folder::make(started::FOLDER)
+            .map_err(|error| Failure::work(format!("cannot make a folder for temporary files (TMPDIR): {error}")))?;
+        let copies = Copies::prepare(&mut command, text, self.children, folder.path());
         let ended = Arc::new(AtomicBool::new(false));
         let stop = ended.clone();
         let family = self.children;
@@ -61,6 +67,7 @@ impl Run {
         match beside.map(JoinHandle::join) {
             Some(Ok(Ok((mut report, done)))) => {
                 report.exit_code = Some(code);
+                report.replication = copies.report();
                 if let Err(error) = done {
                     console::note(format_args!("note: {error}"));
                 }

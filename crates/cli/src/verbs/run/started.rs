@@ -18,7 +18,7 @@ use crate::failure::Failure;
 /// The run-time, where `DOMICILE_PRELOAD` does not name it.
 const NAME: &str = "libdomicile_preload.so";
 /// What the folders are called by which this process and the run-time speak.
-const FOLDER: &str = "run";
+pub const FOLDER: &str = "run";
 const ENVIRONMENT: &str = "DOMICILE_PRELOAD";
 /// Beside the executable: after `make install`, and in the folder that cargo builds in.
 const PLACES: [&str; 2] = ["../lib/domicile", "."];
@@ -78,13 +78,9 @@ impl Start<'_> {
         instructions.write(&path).map_err(Failure::work)?;
 
         let mut command = Command::new(self.command);
-        let preload = match before {
-            Some(before) => format!("{}:{before}", library.display()),
-            None => library.display().to_string(),
-        };
         command
             .args(self.arguments)
-            .env("LD_PRELOAD", preload)
+            .env("LD_PRELOAD", preloads(&library, before.as_deref()))
             .env(protocol::ENVIRONMENT, &path);
         if let Some(forced) = &self.forced {
             command.env(live::discovery::VARIABLE, forced);
@@ -112,8 +108,16 @@ impl Start<'_> {
     }
 }
 
+/// The library before those that are loaded anyway.
+pub fn preloads(library: &Path, before: Option<&str>) -> String {
+    match before {
+        Some(before) => format!("{}:{before}", library.display()),
+        None => library.display().to_string(),
+    }
+}
+
 /// The run-time's file.
-fn runtime() -> Result<PathBuf, Failure> {
+pub fn runtime() -> Result<PathBuf, Failure> {
     if let Some(path) = std::env::var_os(ENVIRONMENT).filter(|path| !path.is_empty()) {
         return std::path::absolute(&path)
             .ok()
@@ -133,7 +137,7 @@ fn runtime() -> Result<PathBuf, Failure> {
 }
 
 /// `LD_PRELOAD` is a list of files between spaces or colons: other paths go by a link.
-fn preloadable(path: PathBuf, folder: &Path) -> Result<PathBuf, Failure> {
+pub fn preloadable(path: PathBuf, folder: &Path) -> Result<PathBuf, Failure> {
     if !path.to_string_lossy().contains([' ', ':', '\u{fffd}', '$']) {
         return Ok(path);
     }

@@ -48,6 +48,7 @@ impl<L: Linux> Host<L> {
             kernel_balancing: self.balancing,
             processes: self.processes,
             moves: self.tally.moves(self.moving),
+            replication: Vec::new(),
             samples: self.tally.samples.clone(),
             intervals: self.tally.intervals().to_vec(),
             own_ns: nanos(self.linux.own_time().saturating_sub(self.own_begun)),

@@ -11,9 +11,10 @@
 use sys::frames::Pagemap;
 use sys::mappings;
 use sys::memory::PAGE;
-use sys::{Problem, Root, SysError, soft_dirty};
+use sys::soft_dirty;
 
 use super::rests::Rests;
+pub use super::rests::works;
 use super::{Lost, Probed, Scale, Source, Touched};
 
 pub const NAME: &str = "soft-dirty";
@@ -28,18 +29,6 @@ pub fn probe() -> Probed {
         return Ok(Box::new(Dirty::default()));
     }
     Err("the kernel does not keep them (CONFIG_MEM_SOFT_DIRTY)".to_string())
-}
-
-/// Whether the bits may be used to tell writes from reads, beside another source.
-pub fn works() -> Result<bool, String> {
-    soft_dirty::works().map_err(|error| error.to_string())
-}
-
-pub(super) fn lost(error: &SysError) -> Lost {
-    match error.problem {
-        Problem::Absent => Lost::Gone,
-        _ => Lost::Refused(error.to_string()),
-    }
 }
 
 impl Source for Dirty {
@@ -60,9 +49,7 @@ impl Source for Dirty {
     }
 
     fn begin(&mut self, process: u32) -> Result<(), Lost> {
-        soft_dirty::clear(&Root::default(), process).map_err(|error| lost(&error))?;
-        self.rests.begin(process);
-        Ok(())
+        self.rests.begin(process)
     }
 
     fn look(&mut self, process: u32) -> Result<Vec<Touched>, Lost> {
@@ -94,9 +81,8 @@ impl Source for Dirty {
             });
             scanned.map_err(gone)?;
         }
-        soft_dirty::clear(&Root::default(), process).map_err(|error| lost(&error))?;
         let pages = found.iter().map(|touched| (touched.span.bytes / PAGE) as u64).sum();
-        self.rests.found(process, pages);
+        self.rests.found(process, pages)?;
         Ok(found)
     }
 

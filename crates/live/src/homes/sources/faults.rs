@@ -8,57 +8,30 @@
 //!
 //! **What it costs.** As [`super::dirty`], and every page fault of every process on the machine is sampled: CAP_PERFMON.
 
-use std::collections::HashMap;
-
-use sys::cpus::cpus;
+use sys::Root;
 use sys::memory::{PAGE, Span};
-use sys::samples::Sampler;
-use sys::{Root, soft_dirty};
+use sys::samples::{Event, Sample};
 
-use super::dirty::{lost, works};
-use super::rests::Rests;
+use super::gathered::Gathered;
+use super::rests::{Rests, works};
 use super::{Lost, Probed, Scale, Source, Touched};
 
 pub const NAME: &str = "write-faults";
 
-/// Faults of a process that are kept until it is looked at.
-const MOST: usize = 1 << 20;
-
 struct Faults {
-    sampler: Sampler,
+    gathered: Gathered,
     rests: Rests,
-    /// By process: page, thread and cpu.
-    pending: HashMap<u32, Vec<(usize, u32, u32)>>,
-    missed: u64,
 }
 
 pub fn probe(root: &Root) -> Probed {
     if !works()? {
         return Err("the kernel keeps no soft-dirty bits (CONFIG_MEM_SOFT_DIRTY)".to_string());
     }
-    let online = cpus(root).map_err(|error| error.to_string())?.online;
-    let sampler = Sampler::page_faults(&online).map_err(|error| {
-        format!("page faults cannot be sampled: {error} (CAP_PERFMON, or kernel.perf_event_paranoid=-1)")
-    })?;
+    let gathered = Gathered::begin(root, &Event::PAGE_FAULTS);
     Ok(Box::new(Faults {
-        sampler,
+        gathered: gathered.map_err(|why| format!("page faults cannot be sampled: {why}"))?,
         rests: Rests::default(),
-        pending: HashMap::new(),
-        missed: 0,
     }))
-}
-
-impl Faults {
-    fn gather(&mut self) {
-        let pending = &mut self.pending;
-        self.missed += self.sampler.take(|sample| {
-            if let Some(faults) = pending.get_mut(&sample.process)
-                && faults.len() < MOST
-            {
-                faults.push((sample.address / PAGE, sample.thread, sample.cpu));
-            }
-        });
-    }
 }
 
 impl Source for Faults {
@@ -79,43 +52,38 @@ impl Source for Faults {
     }
 
     fn begin(&mut self, process: u32) -> Result<(), Lost> {
-        soft_dirty::clear(&Root::default(), process).map_err(|error| lost(&error))?;
-        self.rests.begin(process);
-        self.pending.insert(process, Vec::new());
+        self.rests.begin(process)?;
+        self.gathered.watch(process);
         Ok(())
     }
 
     fn look(&mut self, process: u32) -> Result<Vec<Touched>, Lost> {
-        self.gather();
-        let Some(faults) = self.pending.get_mut(&process) else {
+        self.gathered.gather();
+        if !self.rests.is_watched(process) {
             return Err(Lost::Gone);
-        };
+        }
         let Some(counts) = self.rests.look(process) else {
             return Ok(Vec::new());
         };
-        let faults = std::mem::take(faults);
-        soft_dirty::clear(&Root::default(), process).map_err(|error| lost(&error))?;
-        self.rests.found(process, faults.len() as u64);
-        Ok(touched(faults, counts))
+        let faults = self.gathered.take(process)?;
+        self.rests.found(process, faults.len() as u64)?;
+        Ok(touched(&faults, counts))
     }
 
     fn end(&mut self, process: u32) {
         self.rests.end(process);
-        self.pending.remove(&process);
+        self.gathered.leave(process);
     }
 
     fn notes(&self) -> Vec<String> {
-        match self.missed {
-            0 => Vec::new(),
-            missed => vec![format!(
-                "{missed} page faults of the machine were not seen: the rings were full"
-            )],
-        }
+        self.gathered.notes("page faults")
     }
 }
 
 /// Pages that lie side by side and have the same writer are one span; of several writers of a page the first one counts.
-fn touched(mut faults: Vec<(usize, u32, u32)>, counts: u32) -> Vec<Touched> {
+fn touched(samples: &[Sample], counts: u32) -> Vec<Touched> {
+    let fault = |sample: &Sample| (sample.address / PAGE, sample.thread, sample.cpu);
+    let mut faults: Vec<_> = samples.iter().map(fault).collect();
     // Stable: the first fault of a page stays before the others.
     faults.sort_by_key(|(page, ..)| *page);
     faults.dedup_by_key(|(page, ..)| *page);
@@ -140,14 +108,24 @@ fn touched(mut faults: Vec<(usize, u32, u32)>, counts: u32) -> Vec<Touched> {
 
 #[cfg(test)]
 mod tests {
+    use sys::samples::Access;
+
     use super::*;
 
     #[test]
     fn pages_of_one_writer_are_one_span_and_the_first_writer_counts() {
-        let found = touched(
-            vec![(7, 1, 0), (5, 1, 0), (6, 1, 0), (6, 2, 3), (8, 2, 3), (10, 2, 3)],
-            2,
-        );
+        let sample = |(page, thread, cpu)| Sample {
+            process: 1,
+            thread,
+            cpu,
+            address: page * PAGE + 8,
+            access: Access {
+                write: None,
+                missed: None,
+            },
+        };
+        let faults = [(7, 1, 0), (5, 1, 0), (6, 1, 0), (6, 2, 3), (8, 2, 3), (10, 2, 3)];
+        let found = touched(&faults.map(sample), 2);
         let spans: Vec<_> = found
             .iter()
             .map(|touched| (touched.span.start / PAGE, touched.span.bytes / PAGE, touched.by))

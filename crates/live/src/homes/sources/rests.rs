@@ -1,6 +1,11 @@
-//! How seldom bits are cleared where many pages are written: each page that is written after that costs its process a fault.
+//! The soft-dirty bits of processes that are watched: cleared when that begins and at looks, the more seldom where many pages are
+//! written, since each page that is written after that costs its process a fault.
 
 use std::collections::HashMap;
+
+use sys::{Problem, Root, SysError, soft_dirty};
+
+use super::Lost;
 
 /// Faults of a process in an interval, about: a look that found more pages written is followed by intervals without one.
 const FAULTS: u64 = 65_536;
@@ -12,7 +17,14 @@ const LONGEST: u32 = 8;
 pub struct Rests(HashMap<u32, (u32, u32)>);
 
 impl Rests {
-    pub fn begin(&mut self, process: u32) {
+    /// Begins to watch a process: what it writes from now on is seen.
+    pub fn begin(&mut self, process: u32) -> Result<(), Lost> {
+        clear(process)?;
+        self.is_new(process);
+        Ok(())
+    }
+
+    fn is_new(&mut self, process: u32) {
         self.0.insert(process, (0, 0));
     }
 
@@ -34,11 +46,29 @@ impl Rests {
         Some(*before + 1)
     }
 
-    /// The look found so many pages written.
-    pub fn found(&mut self, process: u32, pages: u64) {
+    /// Ends a look that found so many pages written: what is written from now on is seen by the next one.
+    pub fn found(&mut self, process: u32, pages: u64) -> Result<(), Lost> {
+        clear(process)?;
+        self.rest(process, pages);
+        Ok(())
+    }
+
+    fn rest(&mut self, process: u32, pages: u64) {
         let rest = u32::try_from(pages / FAULTS).unwrap_or(u32::MAX).min(LONGEST - 1);
         self.0.insert(process, (rest, rest));
     }
+}
+
+fn clear(process: u32) -> Result<(), Lost> {
+    soft_dirty::clear(&Root::default(), process).map_err(|error: SysError| match error.problem {
+        Problem::Absent => Lost::Gone,
+        _ => Lost::Refused(error.to_string()),
+    })
+}
+
+/// Whether the kernel keeps the bits; an error where that cannot be found out.
+pub fn works() -> Result<bool, String> {
+    soft_dirty::works().map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -49,13 +79,13 @@ mod tests {
     fn who_writes_much_is_looked_at_seldom_and_each_look_counts_for_more() {
         let mut rests = Rests::default();
         assert_eq!(rests.look(5), None);
-        rests.begin(5);
+        rests.is_new(5);
         assert_eq!(rests.look(5), Some(1));
-        rests.found(5, FAULTS - 1);
+        rests.rest(5, FAULTS - 1);
         assert_eq!(rests.look(5), Some(1));
-        rests.found(5, 2 * FAULTS);
+        rests.rest(5, 2 * FAULTS);
         assert_eq!([rests.look(5), rests.look(5), rests.look(5)], [None, None, Some(3)]);
-        rests.found(5, u64::MAX);
+        rests.rest(5, u64::MAX);
         let looks: Vec<_> = (0..8).map(|_| rests.look(5)).collect();
         assert_eq!((looks[6], looks[7]), (None, Some(8)));
         rests.end(5);

@@ -13,13 +13,13 @@ fn held(claim: &str, runs: [Run; 3]) -> bool {
     traces.check(&[]).unwrap();
     let mut replayed = Replayed::default();
     for (bar, run) in traces.bars.iter().zip(runs) {
-        replayed.runs.insert(super::super::streams::key(bar, 350), Ok(run));
+        replayed.runs.insert(crate::traces::streams::key(bar, 350), Ok(run));
     }
     let stand = Stand {
         traces: &traces,
         replayed: Rc::new(replayed),
     };
-    of_workload(&traces.claims[0], &stand).unwrap().0
+    stand.holds(&traces.claims[0].kind).unwrap().0
 }
 
 fn run(local: u64, stall: u64, overhead: u64) -> Run {
@@ -72,4 +72,15 @@ fn local_shares_are_near_on_both_sides_or_on_one() {
     assert!(held(&claim("same-local"), runs(74, 76)) && !held(&claim("same-local"), runs(79, 76)));
     assert!(held(&claim("gentle"), runs(79, 76)) && !held(&claim("gentle"), runs(73, 76)));
     assert!(inconsistent(&[true, false]) && !inconsistent(&[false, false]) && !inconsistent(&[true]));
+}
+
+#[test]
+fn a_claim_with_a_field_that_no_such_claim_has_is_refused() {
+    let claim = |more: &str| {
+        let text = format!("says = \"it\"\nkind = \"flat\"\nbars = []\npoints = 1.0\n{more}");
+        toml::from_str::<Claim>(&text)
+    };
+    assert!(claim("workloads = []").is_ok());
+    let error = claim("pionts = 2.0").unwrap_err().to_string();
+    assert!(error.contains("pionts"), "{error}");
 }

@@ -1,0 +1,52 @@
+//! A control group for a program under test.
+
+/// A control group of our own, with the controllers of nodes and of memory.
+pub struct Group(std::path::PathBuf);
+
+impl Group {
+    pub fn new() -> Option<Group> {
+        let all = std::path::Path::new("/sys/fs/cgroup");
+        let group = all.join(format!("domicile-test-{}", std::process::id()));
+        let made = std::fs::write(all.join("cgroup.subtree_control"), "+cpuset +memory")
+            .and_then(|()| std::fs::create_dir(&group))
+            .map(|()| group.join("cpuset.mems").exists() && group.join("memory.max").exists());
+        match made {
+            Ok(true) => Some(Group(group)),
+            other => {
+                let _ = std::fs::remove_dir(&group);
+                skips::not_here(format_args!(
+                    "no control group with a cpuset and a memory limit of its own: {other:?}"
+                ));
+                None
+            }
+        }
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        self.try_write(name, text).unwrap();
+    }
+
+    pub fn try_write(&self, name: &str, text: &str) -> std::io::Result<()> {
+        std::fs::write(self.0.join(name), text)
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.0.join(name)).unwrap()
+    }
+
+    /// A number of a file, behind a word: of `oom_kill 0` in `memory.events`.
+    pub fn number(&self, name: &str, word: &str) -> u64 {
+        let text = self.read(name);
+        let line = text.lines().find_map(|line| line.strip_prefix(word));
+        line.unwrap_or_else(|| panic!("no {word} in {text}"))
+            .trim()
+            .parse()
+            .unwrap()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}

@@ -1,0 +1,137 @@
+//! Claims about policies: their runs and local shares in each workload.
+
+use std::rc::Rc;
+
+use super::{Claim, Conclusion, Kind, listed};
+use crate::reproduce::Reproduction;
+use crate::traces::streams::{Replayed, Run};
+use crate::traces::{Bar, Traces};
+
+/// Percent of a run's time, or points of a local share, that are nothing.
+const NOTHING: f64 = 0.05;
+
+/// The bars of an item over one workload's stream.
+struct Stand<'a> {
+    traces: &'a Traces,
+    replayed: Rc<Replayed>,
+}
+
+impl Stand<'_> {
+    fn run(&self, name: &str) -> Option<&Run> {
+        self.replayed.run(self.traces, self.traces.bar(name)?).ok()
+    }
+
+    /// In percent of the first bar's.
+    fn normal(&self, name: &str) -> Option<f64> {
+        let baseline: &Bar = self.traces.baseline()?;
+        let whole = self.replayed.run(self.traces, baseline).ok()?.time();
+        Some(100.0 * self.run(name)?.time() as f64 / whole as f64)
+    }
+
+    fn local(&self, name: &str) -> Option<f64> {
+        Some(self.run(name)?.local_percent())
+    }
+
+    fn named(&self, names: &[String], value: impl Fn(&str) -> Option<f64>) -> Option<Vec<f64>> {
+        names.iter().map(|name| value(name)).collect()
+    }
+
+    /// Whether a claim holds in this workload, with its figures; nothing where a bar is missing.
+    fn holds(&self, kind: &Kind) -> Option<(bool, String)> {
+        Some(match kind {
+            Kind::Faster { of, others } | Kind::Unbeaten { of, others, .. } => {
+                let ours = self.normal(of)?;
+                let theirs = self.named(others, |name| self.normal(name))?;
+                let best = theirs.iter().copied().fold(f64::MAX, f64::min);
+                let held = match kind {
+                    Kind::Unbeaten { points, .. } => ours <= best + points,
+                    _ => ours < best - NOTHING,
+                };
+                (held, format!("{of} {ours:.1}; {}", listed(others, &theirs)))
+            }
+            Kind::Flat { bars, points } => {
+                let runs = self.named(bars, |name| self.normal(name))?;
+                let most = runs.iter().copied().fold(f64::MIN, f64::max);
+                let least = runs.iter().copied().fold(f64::MAX, f64::min);
+                (most - least <= *points, listed(bars, &runs))
+            }
+            Kind::Trade { bars } => {
+                let stalls = self.named(bars, |name| Some(self.run(name)?.stall() as f64 / 1e6))?;
+                let overheads = self.named(bars, |name| Some(self.run(name)?.overhead as f64 / 1e6))?;
+                let held = stalls.is_sorted() && overheads.iter().rev().is_sorted();
+                let (stalls, overheads) = (listed(bars, &stalls), listed(bars, &overheads));
+                (held, format!("stall in ms: {stalls}; overhead: {overheads}"))
+            }
+            Kind::SameLocal { of, over, points }
+            | Kind::Gentle { of, over, points }
+            | Kind::Inconsistent { of, over, points } => {
+                let (ours, theirs) = (self.local(of)?, self.local(over)?);
+                let held = match kind {
+                    Kind::SameLocal { .. } => (ours - theirs).abs() <= *points,
+                    _ => theirs - ours <= *points,
+                };
+                (held, format!("local: {of} {ours:.1}, {over} {theirs:.1} percent"))
+            }
+            Kind::GainsMore { .. } | Kind::Falls { .. } | Kind::Apart { .. } => return None,
+        })
+    }
+}
+
+/// Whether a measure is inconsistent: it fell short in some workloads, and not in others.
+fn inconsistent(each: &[bool]) -> bool {
+    each.contains(&true) && each.contains(&false)
+}
+
+impl Reproduction<'_> {
+    /// What can be said of a claim about bars: of each workload by itself, or of all together.
+    pub(super) fn of_bars(&mut self, traces: &Traces, claim: &Claim, wanted: &[&String]) -> Vec<Conclusion> {
+        let workloads = claim.workloads.iter().filter(|name| wanted.contains(name));
+        let each = workloads.filter_map(|name| {
+            let (held, text) = match &claim.kind {
+                Kind::GainsMore { of, over, than } => self.gains_more(traces, name, of, over, than),
+                kind => self.stand(name, traces)?.holds(kind),
+            }?;
+            Some((held, format!("{name}: {text}")))
+        });
+        let (each, texts): (Vec<bool>, Vec<String>) = each.unzip();
+        let said = |held, text: &str| Conclusion {
+            held,
+            text: format!("{}: {text}", claim.says),
+        };
+        match claim.kind {
+            Kind::Inconsistent { .. } if each.len() < 2 => Vec::new(),
+            Kind::Inconsistent { .. } => vec![said(inconsistent(&each), &texts.join("; "))],
+            _ => each
+                .into_iter()
+                .zip(&texts)
+                .map(|(held, text)| said(held, text))
+                .collect(),
+        }
+    }
+
+    fn stand<'a>(&mut self, workload: &str, traces: &'a Traces) -> Option<Stand<'a>> {
+        let replayed = self.replayed(workload, &traces.machine).ok()?;
+        Some(Stand { traces, replayed })
+    }
+
+    /// Whether a bar gains more over another here than in another item.
+    fn gains_more(
+        &mut self,
+        here: &Traces,
+        workload: &str,
+        of: &str,
+        over: &str,
+        than: &str,
+    ) -> Option<(bool, String)> {
+        let there = self.paper.items.iter().find(|item| item.name == than)?.traces.clone()?;
+        let mut gain = |traces: &Traces| {
+            let stand = self.stand(workload, traces)?;
+            Some(stand.normal(over)? - stand.normal(of)?)
+        };
+        let (here, there) = (gain(here)?, gain(&there)?);
+        Some((here > there, format!("{here:.1} points, in {than} {there:.1}")))
+    }
+}
+
+#[cfg(test)]
+mod tests;
