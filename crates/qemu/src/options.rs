@@ -1,4 +1,4 @@
-//! What the plugin is told: `-plugin libdomicile_qemu.so,trace=FILE,report=FILE,from=marker,references=N`.
+//! What the plugin is told: `-plugin libdomicile_qemu.so,trace=FILE,report=FILE,from=marker,references=N,check=on`.
 
 use std::path::PathBuf;
 
@@ -11,13 +11,17 @@ pub struct Options {
     pub from_marker: bool,
     /// References after which recording ends; `None`: with the machine, or at a marker.
     pub references: Option<u64>,
+    /// Whether QEMU is asked for every physical address, and differences are counted.
+    pub check: bool,
     /// What runs in the guest, for people.
     pub program: String,
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
-    #[error("`{0}` is no option: trace=FILE, report=FILE, from=start|marker, references=N, program=WORDS")]
+    #[error(
+        "`{0}` is no option: trace=FILE, report=FILE, from=start|marker, references=N, check=on|off, program=WORDS"
+    )]
     Unknown(String),
     #[error("{option}: found `{found}`; allowed: {allowed}")]
     Value {
@@ -50,6 +54,13 @@ impl Options {
                         _ => return Err(refused("from", "start, marker")),
                     }
                 }
+                "check" => {
+                    options.check = match value {
+                        "on" => true,
+                        "off" => false,
+                        _ => return Err(refused("check", "on, off")),
+                    }
+                }
                 "references" => {
                     let number = value.parse().ok().filter(|number| *number > 0);
                     options.references = Some(number.ok_or_else(|| refused("references", "a number from 1"))?);
@@ -71,8 +82,8 @@ mod tests {
     #[test]
     fn options_are_read_and_wrong_ones_named() {
         let read = |words: &str| Options::read(words.split(','));
-        let all = read("trace=a.dtr,report=r,from=marker,references=9,program=make -j4").unwrap();
-        assert_eq!((all.from_marker, all.references), (true, Some(9)));
+        let all = read("trace=a.dtr,report=r,from=marker,references=9,check=on,program=make -j4").unwrap();
+        assert_eq!((all.from_marker, all.references, all.check), (true, Some(9), true));
         assert_eq!(all.program, "make -j4");
         assert_eq!(read("report=r"), Err(OptionError::NoTrace));
         assert_eq!(
@@ -85,6 +96,7 @@ mod tests {
                 .to_string()
                 .contains("a number from 1")
         );
+        assert!(read("trace=a,check=yes").unwrap_err().to_string().contains("on, off"));
         assert!(
             read("trace=a,from=now")
                 .unwrap_err()

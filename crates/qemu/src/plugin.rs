@@ -10,11 +10,11 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use rustc_hash::FxHashMap;
-
+use crate::frames::{self, Frames};
 use crate::marker::{self, Marker};
 use crate::options::Options;
-use crate::scribe::{BATCH, Instructions, Record, Scribe};
+use crate::places::{Place, Places};
+use crate::scribe::{BATCH, Batch, Counts, Scribe};
 
 type Id = u64;
 type MemInfo = u32;
@@ -84,11 +84,13 @@ const CPUS: usize = 256;
 /// What a cpu has recorded and the scribe has not got yet.
 #[derive(Default)]
 struct Cpu {
-    records: Vec<Record>,
-    /// Instructions that it had carried out at its last record.
+    batch: Batch,
+    frames: Frames,
+    /// Instructions that it had carried out at its last reference.
     instructions: u64,
     devices: u64,
     nowhere: u64,
+    wrong: u64,
 }
 
 struct Cell(UnsafeCell<Cpu>);
@@ -100,13 +102,12 @@ struct Plugin {
     cpus: Vec<Cell>,
     /// Instructions that each cpu has begun blocks with.
     begun: Counter,
-    instructions: Instructions,
-    /// Numbers of instructions, by program counter.
-    numbers: Mutex<FxHashMap<u64, u32>>,
+    places: Places,
     scribe: Mutex<Option<Scribe>>,
     /// What cpus have handed to the scribe.
     handed: AtomicU64,
     most: u64,
+    check: bool,
     options: Options,
 }
 
@@ -115,17 +116,6 @@ static RECORDING: AtomicBool = AtomicBool::new(false);
 
 fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What a callback of a reference is given in the place of a pointer: which instruction it is, how many come after it in
-/// its block.
-fn packed(number: u32, after: usize) -> *mut c_void {
-    (usize::try_from(number).unwrap_or(0) << 16 | after.min(0xffff)) as *mut c_void
-}
-
-fn unpacked(data: *mut c_void) -> (u32, u64) {
-    let data = data as usize;
-    ((data >> 16) as u32, (data & 0xffff) as u64)
 }
 
 /// QEMU's only way in: 0, or the reason why not is printed.
@@ -157,19 +147,19 @@ pub unsafe extern "C" fn qemu_plugin_install(
 
 fn install(id: Id, words: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let options = Options::read(words.iter().map(String::as_str))?;
-    let instructions = Instructions::default();
-    let scribe = Scribe::start(&options, instructions.clone())?;
+    let places = Places::default();
+    let scribe = Scribe::start(&options, places.clone())?;
     // SAFETY: QEMU is installing the plugin, when scoreboards may be made.
     let score = unsafe { qemu_plugin_scoreboard_new(size_of::<u64>()) };
     RECORDING.store(!options.from_marker, Ordering::Relaxed);
     let plugin = Plugin {
         cpus: (0..CPUS).map(|_| Cell(UnsafeCell::default())).collect(),
         begun: Counter { score, offset: 0 },
-        instructions,
-        numbers: Mutex::default(),
+        places,
         scribe: Mutex::new(Some(scribe)),
         handed: AtomicU64::new(0),
         most: options.references.unwrap_or(u64::MAX),
+        check: options.check,
         options,
     };
     if PLUGIN.set(plugin).is_err() {
@@ -209,17 +199,27 @@ extern "C" fn translated(_id: Id, block: *mut Block) {
             // SAFETY: as above.
             unsafe { qemu_plugin_register_vcpu_insn_exec_cb(instruction, marked, NO_REGISTERS, word) };
         }
-        let number = *lock(&plugin.numbers)
-            .entry(pc)
-            .or_insert_with(|| plugin.instructions.push(pc));
-        let data = packed(number, count - 1 - at);
-        // SAFETY: as above.
+        if frames::may_change(&bytes[..read.min(bytes.len())]) {
+            // SAFETY: as above.
+            unsafe { qemu_plugin_register_vcpu_insn_exec_cb(instruction, moved, NO_REGISTERS, std::ptr::null_mut()) };
+        }
+        let data = std::ptr::from_ref(plugin.places.place(pc, (count - 1 - at) as u32));
+        let data = data.cast_mut().cast();
+        // SAFETY: as above; the place stays for ever.
         unsafe { qemu_plugin_register_vcpu_mem_cb(instruction, referenced, NO_REGISTERS, READS_AND_WRITES, data) };
     }
 }
 
 extern "C" fn marked(_cpu: c_uint, word: *mut c_void) {
     RECORDING.store(!word.is_null(), Ordering::Relaxed);
+}
+
+/// Pages may lie elsewhere from now on.
+extern "C" fn moved(cpu: c_uint, _data: *mut c_void) {
+    if let Some(cell) = PLUGIN.get().and_then(|plugin| plugin.cpus.get(cpu as usize)) {
+        // SAFETY: this is the cpu's only callback under way.
+        unsafe { (*cell.0.get()).frames.forget() };
+    }
 }
 
 extern "C" fn referenced(cpu: c_uint, info: MemInfo, address: u64, data: *mut c_void) {
@@ -232,73 +232,94 @@ extern "C" fn referenced(cpu: c_uint, info: MemInfo, address: u64, data: *mut c_
     };
     // SAFETY: this is the cpu's only callback under way.
     let of = unsafe { &mut *cell.0.get() };
+    // SAFETY: it is the place that the callback was registered with, and stays for ever.
+    let place = unsafe { &*data.cast::<Place>() };
+    let physical = match of.frames.get(address) {
+        Some(physical) if !plugin.check => physical,
+        known => match asked(of, info, address, known) {
+            Some(physical) => physical,
+            None => return,
+        },
+    };
+    // SAFETY: the counter was made at the beginning, and QEMU knows the cpu.
+    let begun = unsafe { qemu_plugin_u64_get(plugin.begun, cpu) };
+    let done = begun.saturating_sub(u64::from(place.after));
+    // The first reference of a window comes after all that was not recorded.
+    let instructions = done.saturating_sub(of.instructions).min(u64::from(u16::MAX));
+    of.instructions = done;
+    // SAFETY: what QEMU has handed to this callback.
+    let (write, size_bits) = unsafe { (qemu_plugin_mem_is_store(info), qemu_plugin_mem_size_shift(info)) };
+    let site = place.site(info).unwrap_or_else(|| {
+        let site = plugin.places.number(place.pc, write, size_bits);
+        place.learn(info, site);
+        site
+    });
+    of.batch
+        .add(physical, site, write, size_bits, instructions, place.is_kernel());
+    if of.batch.refs.len() >= BATCH {
+        hand_over(plugin, cpu, of);
+    }
+}
+
+/// The physical address, as QEMU says; `None`: there is none in memory.
+#[cold]
+fn asked(of: &mut Cpu, info: MemInfo, address: u64, known: Option<u64>) -> Option<u64> {
     // SAFETY: QEMU answers this within a callback of a reference, and the answer is there until it returns.
     let (physical, is_device) = unsafe {
         let found = qemu_plugin_get_hwaddr(info, address);
         if found.is_null() {
             of.nowhere += 1;
-            return;
+            of.wrong += u64::from(known.is_some());
+            return None;
         }
         (qemu_plugin_hwaddr_phys_addr(found), qemu_plugin_hwaddr_is_io(found))
     };
+    of.wrong += u64::from(known.is_some_and(|known| is_device || known != physical));
     if is_device {
         of.devices += 1;
-        return;
+        return None;
     }
-    let (number, after) = unpacked(data);
-    // SAFETY: the counter was made at the beginning, and QEMU knows the cpu.
-    let begun = unsafe { qemu_plugin_u64_get(plugin.begun, cpu) };
-    let done = begun.saturating_sub(after);
-    let instructions = done.saturating_sub(of.instructions);
-    of.instructions = done;
-    // SAFETY: what QEMU has handed to this callback.
-    let (write, size_bits) = unsafe { (qemu_plugin_mem_is_store(info), qemu_plugin_mem_size_shift(info) as u8) };
-    of.records.push(Record {
-        address: physical,
-        instruction: number,
-        // The first record of a window comes after all that was not recorded.
-        instructions: instructions.min(u64::from(u16::MAX)) as u16,
-        write,
-        size_bits,
-    });
-    if of.records.len() >= BATCH {
-        hand_over(plugin, cpu, of);
-    }
+    of.frames.put(address, physical);
+    Some(physical)
 }
 
 /// Gives the scribe what a cpu has; recording ends where that is all that is wanted.
 fn hand_over(plugin: &Plugin, cpu: u32, of: &mut Cpu) {
-    let mut records = std::mem::replace(&mut of.records, Vec::with_capacity(BATCH));
-    let before = plugin.handed.fetch_add(records.len() as u64, Ordering::Relaxed);
+    let before = plugin.handed.fetch_add(of.batch.refs.len() as u64, Ordering::Relaxed);
+    of.batch.sites = plugin.places.sites();
     let room = plugin.most.saturating_sub(before);
-    if (records.len() as u64) >= room {
-        records.truncate(usize::try_from(room).unwrap_or(usize::MAX));
+    if of.batch.refs.len() as u64 >= room {
+        of.batch
+            .truncate(usize::try_from(room).unwrap_or(usize::MAX), &plugin.places);
         RECORDING.store(false, Ordering::Relaxed);
     }
     if let Some(scribe) = &*lock(&plugin.scribe) {
-        scribe.take(cpu, records);
+        of.batch = scribe.take(cpu, std::mem::take(&mut of.batch));
     }
 }
 
 extern "C" fn ended(_id: Id, _data: *mut c_void) {
     RECORDING.store(false, Ordering::Relaxed);
     let Some(plugin) = PLUGIN.get() else { return };
-    let (mut devices, mut nowhere) = (0, 0);
+    let mut counts = Counts::default();
     for (cpu, cell) in (0..).zip(&plugin.cpus) {
         // SAFETY: the machine has stopped: no cpu runs.
         let of = unsafe { &mut *cell.0.get() };
-        if !of.records.is_empty() {
+        if !of.batch.refs.is_empty() {
             hand_over(plugin, cpu, of);
         }
-        devices += of.devices;
-        nowhere += of.nowhere;
+        counts.devices += of.devices;
+        counts.nowhere += of.nowhere;
+        if plugin.check {
+            *counts.wrong.get_or_insert(0) += of.wrong;
+        }
     }
     let Some(scribe) = lock(&plugin.scribe).take() else {
         return;
     };
     match scribe.end() {
         Ok(written) => {
-            let report = written.report(devices, nowhere);
+            let report = written.report(&counts);
             let told = plugin.options.report.as_ref().map(|path| fs::write(path, &report));
             if let Some(Err(error)) = told {
                 eprintln!("libdomicile_qemu: the report cannot be written: {error}");

@@ -1,65 +1,85 @@
-//! What cpus recorded becomes references of a trace, on a thread of its own.
+//! What cpus recorded goes into a trace, on a thread of its own.
 
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use trace::{Event, Header, Op, Process, Ref, Site, SiteId, Thread, ThreadId, TraceError, Writer};
+use trace::{Event, Header, Op, Process, Ref, Thread, ThreadId, TraceError, Writer};
 
 use crate::options::Options;
+use crate::places::Places;
 
-/// Records of a buffer: a megabyte of them.
-pub const BATCH: usize = 1 << 16;
-/// Buffers that may wait for the scribe; then cpus wait.
+/// References of a batch: a megabyte of them, a chunk of the trace.
+pub const BATCH: usize = trace::limits::CHUNK_REFS;
+/// Batches that may wait for the scribe; then cpus wait.
 const WAITING: usize = 32;
-/// Sizes of references are powers of two, up to 2^7 bytes.
-const SIZES: usize = 8;
-/// Kinds of references of an instruction: reads and writes of each size.
-const KINDS: usize = 2 * SIZES;
 
-/// A reference, as a cpu records it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Record {
-    /// Physical.
-    pub address: u64,
-    /// The instruction's number.
-    pub instruction: u32,
-    /// Instructions since the reference before.
-    pub instructions: u16,
-    pub write: bool,
-    /// The size is two to the power of this.
-    pub size_bits: u8,
+/// What a cpu has recorded since it last handed over.
+#[derive(Default)]
+pub struct Batch {
+    pub refs: Vec<Ref>,
+    /// Instructions that a reference has no room for: before which one, and how many.
+    pub work: Vec<(u32, u64)>,
+    /// How many of the references are the kernel's.
+    pub kernel: u64,
+    pub instructions: u64,
+    /// How many sites there are. No more go into the trace with it, so that a run that is the same gives the same bytes.
+    pub sites: usize,
+}
+
+impl Batch {
+    /// Adds a reference that comes after so many instructions, its own included.
+    #[inline(always)]
+    pub fn add(&mut self, address: u64, site: u32, write: bool, size_bits: u32, instructions: u64, is_kernel: bool) {
+        let most = u64::from(u8::MAX);
+        if instructions > most {
+            self.work.push((self.refs.len() as u32, instructions - most));
+        }
+        self.refs.push(Ref {
+            addr: address,
+            site,
+            insns: instructions.min(most) as u8,
+            op: if write { Op::Write } else { Op::Read },
+            size: 1 << size_bits.min(7),
+        });
+        self.kernel += u64::from(is_kernel);
+        self.instructions += instructions;
+    }
+
+    /// Leaves the first ones.
+    pub fn truncate(&mut self, most: usize, places: &Places) {
+        if most >= self.refs.len() {
+            return;
+        }
+        self.refs.truncate(most);
+        self.work.retain(|(at, _)| (*at as usize) < most);
+        let sites = places.between(0, self.sites);
+        let is_kernel = |r: &&Ref| sites.get(r.site as usize).is_some_and(|site| site.pc >> 63 == 1);
+        self.kernel = self.refs.iter().filter(is_kernel).count() as u64;
+        let beyond: u64 = self.work.iter().map(|(_, instructions)| instructions).sum();
+        self.instructions = beyond + self.refs.iter().map(|r| u64::from(r.insns)).sum::<u64>();
+    }
+
+    fn clear(&mut self) {
+        self.refs.clear();
+        self.work.clear();
+        (self.kernel, self.instructions) = (0, 0);
+    }
 }
 
 enum Message {
-    Records(u32, Vec<Record>),
+    Batch(u32, Batch),
     End,
-}
-
-/// The program counters of instructions, by their numbers.
-#[derive(Clone, Default)]
-pub struct Instructions(Arc<RwLock<Vec<u64>>>);
-
-impl Instructions {
-    pub fn push(&self, pc: u64) -> u32 {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        all.push(pc);
-        all.len() as u32 - 1
-    }
-
-    /// Those from a number on.
-    fn since(&self, number: usize) -> Vec<u64> {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        all.get(number..).map_or_else(Vec::new, <[u64]>::to_vec)
-    }
 }
 
 /// The way to the scribe.
 pub struct Scribe {
     to: SyncSender<Message>,
+    /// Empty batches, to be used again: new memory would cost its page faults.
+    back: Mutex<Receiver<Batch>>,
     thread: JoinHandle<Result<Written, TraceError>>,
 }
 
@@ -75,15 +95,28 @@ pub struct Written {
     pub took: Duration,
 }
 
+/// What cpus count beside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// References to devices, and such without a physical address: left out.
+    pub devices: u64,
+    pub nowhere: u64,
+    /// Physical addresses that QEMU says otherwise of; `None` where it was not asked.
+    pub wrong: Option<u64>,
+}
+
 impl Written {
-    /// JSON, with what cpus left out: references to devices, and such without a physical address.
-    pub fn report(&self, devices: u64, nowhere: u64) -> String {
+    /// JSON, with what cpus left out or counted.
+    pub fn report(&self, counts: &Counts) -> String {
         let mut text = String::from("{\n");
         let _ = writeln!(text, "  \"references\": {},", self.references);
         let _ = writeln!(text, "  \"kernel_references\": {},", self.kernel);
         let _ = writeln!(text, "  \"instructions\": {},", self.instructions);
-        let _ = writeln!(text, "  \"device_references\": {devices},");
-        let _ = writeln!(text, "  \"references_without_address\": {nowhere},");
+        let _ = writeln!(text, "  \"device_references\": {},", counts.devices);
+        let _ = writeln!(text, "  \"references_without_address\": {},", counts.nowhere);
+        if let Some(wrong) = counts.wrong {
+            let _ = writeln!(text, "  \"wrong_addresses\": {wrong},");
+        }
         let _ = writeln!(text, "  \"bytes\": {},", self.bytes);
         let _ = writeln!(text, "  \"seconds\": {:.3}", self.took.as_secs_f64());
         text + "}\n"
@@ -91,22 +124,29 @@ impl Written {
 }
 
 impl Scribe {
-    pub fn start(options: &Options, instructions: Instructions) -> Result<Scribe, TraceError> {
+    pub fn start(options: &Options, places: Places) -> Result<Scribe, TraceError> {
         let writer = Writer::create(&options.trace, &header(options))?;
         let (to, from) = sync_channel(WAITING);
-        let book = Book::new(writer, instructions);
+        let (give_back, back) = sync_channel(WAITING);
+        let book = Book::new(writer, places);
         let thread = std::thread::Builder::new().name("scribe".to_string());
-        let thread = thread.spawn(move || write_all(book, &from));
+        let thread = thread.spawn(move || write_all(book, &from, &give_back));
         let thread = thread.map_err(|source| TraceError::Open {
             path: options.trace.clone(),
             source,
         })?;
-        Ok(Scribe { to, thread })
+        let back = Mutex::new(back);
+        Ok(Scribe { to, back, thread })
     }
 
-    /// Takes a cpu's records. Where the scribe has failed they are lost, which [`Scribe::end`] says.
-    pub fn take(&self, cpu: u32, records: Vec<Record>) {
-        let _ = self.to.send(Message::Records(cpu, records));
+    /// Takes a cpu's references, and gives room for more. Where the scribe has failed they are lost, which [`Scribe::end`] says.
+    pub fn take(&self, cpu: u32, batch: Batch) -> Batch {
+        let _ = self.to.send(Message::Batch(cpu, batch));
+        let back = self.back.lock().unwrap_or_else(PoisonError::into_inner);
+        back.try_recv().unwrap_or_else(|_| Batch {
+            refs: Vec::with_capacity(BATCH),
+            ..Batch::default()
+        })
     }
 
     pub fn end(self) -> Result<Written, TraceError> {
@@ -131,12 +171,15 @@ fn header(options: &Options) -> Header {
     }
 }
 
-fn write_all(mut book: Book, from: &Receiver<Message>) -> Result<Written, TraceError> {
+fn write_all(mut book: Book, from: &Receiver<Message>, back: &SyncSender<Batch>) -> Result<Written, TraceError> {
     let mut begun = None;
     // The receiver goes where a write fails: who sends does not wait then.
-    while let Ok(Message::Records(cpu, records)) = from.recv() {
+    while let Ok(Message::Batch(cpu, mut batch)) = from.recv() {
         begun.get_or_insert_with(Instant::now);
-        book.write(cpu, &records)?;
+        book.write(cpu, &batch)?;
+        batch.clear();
+        // Where enough of them wait it is freed.
+        let _ = back.try_send(batch);
     }
     let mut written = book.end()?;
     written.took = begun.map_or(Duration::ZERO, |begun| begun.elapsed());
@@ -146,32 +189,27 @@ fn write_all(mut book: Book, from: &Receiver<Message>) -> Result<Written, TraceE
 /// The trace that is written.
 struct Book {
     writer: Writer,
-    instructions: Instructions,
+    places: Places,
+    /// Sites that the writer has.
+    sites: usize,
     /// By cpu.
     threads: Vec<Option<ThreadId>>,
     process: u32,
-    /// By instruction and kind: the site plus one.
-    sites: Vec<SiteId>,
-    /// Program counters by instruction, as far as they were asked for.
-    pcs: Vec<u64>,
-    refs: Vec<Ref>,
     written: Written,
 }
 
 impl Book {
-    fn new(mut writer: Writer, instructions: Instructions) -> Book {
+    fn new(mut writer: Writer, places: Places) -> Book {
         let process = writer.process(Process {
             program: "machine".to_string(),
             ..Process::default()
         });
         Book {
             writer,
-            instructions,
+            places,
+            sites: 0,
             threads: Vec::new(),
             process,
-            sites: Vec::new(),
-            pcs: Vec::new(),
-            refs: Vec::with_capacity(BATCH),
             written: Written::default(),
         }
     }
@@ -194,56 +232,23 @@ impl Book {
         thread
     }
 
-    fn site(&mut self, record: &Record) -> SiteId {
-        let kind = usize::from(record.write) * SIZES + usize::from(record.size_bits).min(SIZES - 1);
-        let at = record.instruction as usize * KINDS + kind;
-        if at >= self.sites.len() {
-            self.sites.resize(at + KINDS, 0);
-        }
-        if self.sites[at] == 0 {
-            let (op, size) = shape(record);
-            let pc = self.pcs.get(record.instruction as usize).copied().unwrap_or(0);
-            self.sites[at] = self.writer.site(Site { pc, op, size }) + 1;
-        }
-        self.sites[at] - 1
-    }
-
-    fn write(&mut self, cpu: u32, records: &[Record]) -> Result<(), TraceError> {
+    fn write(&mut self, cpu: u32, batch: &Batch) -> Result<(), TraceError> {
         let thread = self.thread(cpu);
-        // Whoever recorded an instruction had given it a number before.
-        self.pcs.extend(self.instructions.since(self.pcs.len()));
-        for record in records {
-            let mut instructions = u64::from(record.instructions);
-            self.written.instructions += instructions;
-            if instructions > u64::from(u8::MAX) {
-                let refs = std::mem::take(&mut self.refs);
-                self.writer.refs(thread, &refs)?;
-                self.refs = refs;
-                self.refs.clear();
-                let most = u64::from(u8::MAX);
-                self.writer.event(
-                    thread,
-                    Event::Work {
-                        instructions: instructions - most,
-                    },
-                )?;
-                instructions = most;
-            }
-            let site = self.site(record);
-            let (op, size) = shape(record);
-            let pc = self.pcs.get(record.instruction as usize);
-            self.written.kernel += u64::from(pc.is_some_and(|pc| pc >> 63 == 1));
-            self.refs.push(Ref {
-                addr: record.address,
-                site,
-                insns: instructions as u8,
-                op,
-                size,
-            });
+        // Whoever recorded a reference had given its site a number before. The writer gives the same ones: each site is new.
+        for site in self.places.between(self.sites, batch.sites) {
+            self.writer.site(site);
+            self.sites += 1;
         }
-        self.writer.refs(thread, &self.refs)?;
-        self.refs.clear();
-        self.written.references += records.len() as u64;
+        let mut from = 0;
+        for &(at, instructions) in &batch.work {
+            self.writer.refs(thread, &batch.refs[from..at as usize])?;
+            self.writer.event(thread, Event::Work { instructions })?;
+            from = at as usize;
+        }
+        self.writer.refs(thread, &batch.refs[from..])?;
+        self.written.references += batch.refs.len() as u64;
+        self.written.kernel += batch.kernel;
+        self.written.instructions += batch.instructions;
         Ok(())
     }
 
@@ -251,11 +256,6 @@ impl Book {
         let bytes = self.writer.finish()?.bytes;
         Ok(Written { bytes, ..self.written })
     }
-}
-
-fn shape(record: &Record) -> (Op, u16) {
-    let op = if record.write { Op::Write } else { Op::Read };
-    (op, 1 << record.size_bits.min(SIZES as u8 - 1))
 }
 
 #[cfg(test)]
@@ -269,32 +269,28 @@ mod tests {
             trace: folder.path().join("t.dtr"),
             ..Options::default()
         };
-        let instructions = Instructions::default();
-        let [user, kernel] = [0x40_1000, 0xffff_ffff_8100_0000].map(|pc| instructions.push(pc));
-        let scribe = Scribe::start(&options, instructions.clone()).unwrap();
-        let record = |address, instruction, count, write, size_bits| Record {
-            address,
-            instruction,
-            instructions: count,
-            write,
-            size_bits,
-        };
-        let later = instructions.push(0x40_2000);
-        scribe.take(
-            0,
-            vec![record(0x1000, user, 3, false, 3), record(0x2000, kernel, 1000, true, 2)],
-        );
-        scribe.take(
-            1,
-            vec![record(0x1008, user, 1, true, 3), record(0x3000, later, 2, false, 0)],
-        );
+        let places = Places::default();
+        let [user, kernel] = [0x40_1000, 0xffff_ffff_8100_0000];
+        let scribe = Scribe::start(&options, places.clone()).unwrap();
+        let mut batch = Batch::default();
+        batch.add(0x1000, places.number(user, false, 3), false, 3, 3, false);
+        batch.add(0x2000, places.number(kernel, true, 2), true, 2, 70_000, true);
+        batch.sites = places.sites();
+        let mut batch = scribe.take(0, batch);
+        batch.add(0x1008, places.number(user, true, 3), true, 3, 1, false);
+        batch.add(0x3000, places.number(0x40_2000, false, 0), false, 0, 2, false);
+        batch.sites = places.sites();
+        scribe.take(1, batch);
         let written = scribe.end().unwrap();
-        assert_eq!((written.references, written.kernel, written.instructions), (4, 1, 1006));
+        assert_eq!(
+            (written.references, written.kernel, written.instructions),
+            (4, 1, 70_006)
+        );
         assert!(written.bytes > 0);
 
         let trace = trace::Trace::open(&options.trace).unwrap();
         assert_eq!((trace.references(), trace.threads().len()), (4, 2));
-        assert_eq!(trace.instructions(), Some(1006));
+        assert_eq!(trace.instructions(), Some(70_006));
         let pcs: Vec<(u64, Op, u16)> = trace.sites().iter().map(|site| (site.pc, site.op, site.size)).collect();
         assert_eq!(pcs.len(), 4);
         assert!(pcs.contains(&(0xffff_ffff_8100_0000, Op::Write, 4)) && pcs.contains(&(0x40_2000, Op::Read, 1)));
@@ -306,6 +302,41 @@ mod tests {
             trace: "/nonexistent/t.dtr".into(),
             ..Options::default()
         };
-        assert!(Scribe::start(&options, Instructions::default()).is_err());
+        assert!(Scribe::start(&options, Places::default()).is_err());
+    }
+
+    #[test]
+    fn of_a_batch_that_is_cut_what_is_left_counts() {
+        let places = Places::default();
+        let (user, kernel) = (places.number(0x40_1000, false, 3), places.number(1 << 63, false, 3));
+        let mut batch = Batch::default();
+        batch.add(0x1000, kernel, false, 3, 300, true);
+        batch.add(0x1008, user, false, 3, 2, false);
+        batch.add(0x1010, kernel, false, 3, 400, true);
+        batch.sites = places.sites();
+        batch.truncate(3, &places);
+        assert_eq!((batch.refs.len(), batch.kernel, batch.instructions), (3, 2, 702));
+        batch.truncate(2, &places);
+        assert_eq!((batch.refs.len(), batch.kernel, batch.instructions), (2, 1, 302));
+        assert_eq!(batch.work, [(0, 45)]);
+    }
+
+    #[test]
+    fn the_report_says_what_was_asked_for() {
+        let counts = Counts {
+            devices: 3,
+            nowhere: 1,
+            wrong: None,
+        };
+        let written = Written {
+            references: 9,
+            ..Written::default()
+        };
+        assert!(!written.report(&counts).contains("wrong_addresses"));
+        let checked = Counts {
+            wrong: Some(0),
+            ..counts
+        };
+        assert!(written.report(&checked).contains("\"wrong_addresses\": 0,"));
     }
 }
