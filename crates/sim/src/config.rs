@@ -135,6 +135,9 @@ pub struct Config {
     pub detail_for: Option<usize>,
     /// Nanoseconds that a thread runs before another of its cpu gets its turn.
     pub slice_ns: u64,
+    /// After so many nanoseconds, and again and again, each thread goes to the next cpu, as if the system moved all of
+    /// them; `None`: threads stay. Only by the clocks.
+    pub move_threads_ns: Option<u64>,
     /// Nanoseconds that the code of a barrier takes of each thread that comes to it, and the end of a team of its master.
     pub barrier_ns: f64,
     /// What is counted; `None`: all of the run.
@@ -148,7 +151,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Seed 1, by the clocks, with classes, totals and totals by cpu, slices of 10 ms, barriers
+    /// Seed 1, by the clocks, with classes, totals and totals by cpu, slices of 10 ms, threads that stay, barriers
     /// that cost nothing, all of the run, the costs
     /// of [`VERGHESE96`], all cpus of the host.
     pub fn new(machine: Machine, policies: Vec<PolicySpec>) -> Config {
@@ -162,6 +165,7 @@ impl Config {
             detail: Detail::default(),
             detail_for: None,
             slice_ns: 10_000_000,
+            move_threads_ns: None,
             barrier_ns: 0.0,
             window: None,
             costs: VERGHESE96,

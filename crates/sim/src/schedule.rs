@@ -9,7 +9,7 @@ use trace::{Event, Timed};
 
 use crate::changes::Changes;
 use crate::clock::{Units, units};
-use crate::config::Config;
+use crate::config::{Config, Order};
 use crate::counted::{Aside, Counting};
 use crate::engine::Engine;
 use crate::error::SimError;
@@ -35,6 +35,8 @@ enum State {
 struct Thread {
     space: u32,
     cpu: u32,
+    /// When it goes to another cpu.
+    moves_at: Units,
     state: State,
     /// What it waits for, or did last.
     hold: Hold,
@@ -76,6 +78,8 @@ pub struct Schedule<'a> {
     counting: Counting,
     meeting: Meeting,
     slice: Units,
+    /// After how long threads go to the next cpu, again and again.
+    moving: Option<Units>,
     /// Cpus that some thread is on, or was moved to.
     used: Vec<bool>,
     done: u64,
@@ -102,11 +106,15 @@ impl<'a> Schedule<'a> {
             }
         }
         let slice = config.slice_ns.saturating_mul(1 << 20) as Units;
+        // Recorded order has no time that all cpus share.
+        let moving = config.move_threads_ns.filter(|_| config.order == Order::Clock);
+        let moving = moving.map(|ns| (ns.max(1).saturating_mul(1 << 20)) as Units);
         let cpus = engine.layout.cpus;
         let threads = input.threads().to_vec();
         let thread = |(number, about): (usize, &crate::input::ThreadAbout)| Thread {
             space: about.space,
             cpu: number as u32 % cpus,
+            moves_at: moving.unwrap_or(Units::MAX),
             state: if about.spawned { State::Waiting } else { State::Ready },
             hold: Hold::Other,
             batch: Batch::default(),
@@ -132,7 +140,10 @@ impl<'a> Schedule<'a> {
             engine,
             input,
             slice: slice.max(1),
-            used: (0..cpus as usize).map(|cpu| cpu < threads.len()).collect(),
+            moving,
+            used: (0..cpus as usize)
+                .map(|cpu| cpu < threads.len() || moving.is_some())
+                .collect(),
             done: 0,
             progress,
         }
@@ -211,7 +222,11 @@ impl<'a> Schedule<'a> {
                         self.move_threads();
                         self.look_at_clocks();
                     }
-                    self.slice(cpu);
+                    if self.move_on(cpu, number) {
+                        self.look_at_clocks();
+                    } else {
+                        self.slice(cpu);
+                    }
                     self.clocks[cpu] = match self.turns[cpu].running {
                         Some(_) => self.engine.cpus[cpu].clock,
                         None => Units::MAX,
@@ -272,7 +287,9 @@ impl<'a> Schedule<'a> {
                 return Ok(());
             }
         }
-        self.slice(cpu);
+        if !self.move_on(cpu, number) {
+            self.slice(cpu);
+        }
         Ok(())
     }
 
@@ -283,8 +300,8 @@ impl<'a> Schedule<'a> {
         number: u32,
         bound: Units,
     ) -> Result<(), SimError> {
-        let bound = bound.min(self.turns[cpu].slice_end);
         let thread = &mut self.threads[number as usize];
+        let bound = bound.min(self.turns[cpu].slice_end).min(thread.moves_at);
         let who = Who {
             cpu: cpu as u32,
             thread: number,

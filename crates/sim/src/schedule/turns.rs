@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::{Schedule, State};
 use crate::clock::Units;
-use crate::waits::Mark;
+use crate::waits::{Hold, Mark};
 
 /// The turns of one cpu's threads.
 #[derive(Default)]
@@ -102,6 +102,31 @@ impl Schedule<'_> {
             self.ready(number, now);
             self.put_on(from);
         }
+    }
+
+    /// After an item of a thread: where threads move and its time has come, it goes to the cpu where it is to be by now.
+    /// Returns whether it left this one.
+    pub(super) fn move_on(&mut self, cpu: usize, number: u32) -> bool {
+        let Some(every) = self.moving else { return false };
+        let now = self.engine.cpus[cpu].clock;
+        let thread = &mut self.threads[number as usize];
+        if now < thread.moves_at || self.turns[cpu].running != Some(number) {
+            return false;
+        }
+        let times = now / every;
+        thread.moves_at = every.saturating_mul(times.saturating_add(1));
+        let cpus = self.turns.len() as Units;
+        let to = ((Units::from(number) + times) % cpus) as u32;
+        if to as usize == cpu {
+            return false;
+        }
+        thread.cpu = to;
+        // A cpu that waits for it waits for no lock and no barrier.
+        thread.hold = Hold::Other;
+        self.turns[cpu].running = None;
+        self.ready(number, now);
+        self.put_on(cpu);
+        true
     }
 
     /// Nobody can go on: those who wait at the first place of a window do so all the same, or, where nobody waits at one, the

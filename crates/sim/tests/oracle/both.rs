@@ -18,6 +18,8 @@ pub struct Setup<'a> {
     /// The order of the trace instead of that of the clocks.
     pub recorded: bool,
     pub slice_ns: u64,
+    /// After how long threads go to the next cpu.
+    pub move_threads_ns: Option<u64>,
     /// What the code of a barrier takes.
     pub barrier_ns: u32,
     /// Phases between which is counted.
@@ -35,6 +37,7 @@ impl Default for Setup<'_> {
             classes: true,
             recorded: false,
             slice_ns: 10_000_000,
+            move_threads_ns: None,
             barrier_ns: 0,
             from_phase: None,
             to_phase: None,
@@ -50,6 +53,7 @@ impl Setup<'_> {
             classes: self.classes,
             recorded: self.recorded,
             slice_ns: self.slice_ns,
+            move_threads_ns: self.move_threads_ns,
             barrier_ns: self.barrier_ns.into(),
             from_phase: self.from_phase.map(String::from),
             to_phase: self.to_phase.map(String::from),

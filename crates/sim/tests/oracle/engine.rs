@@ -94,6 +94,7 @@ fn config(machine: &Machine, policies: &[&str], setup: &Setup) -> Config {
         classes: setup.classes,
         changes: setup.changes.to_vec(),
         slice_ns: setup.slice_ns,
+        move_threads_ns: setup.move_threads_ns,
         barrier_ns: setup.barrier_ns.into(),
         window: (setup.from_phase.is_some() || setup.to_phase.is_some()).then(|| Window {
             from_phase: setup.from_phase.map(String::from),

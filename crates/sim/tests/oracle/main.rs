@@ -18,6 +18,7 @@ mod hints;
 mod homes;
 mod kernel_balancing;
 mod machines;
+mod moving_threads;
 mod overlap;
 mod peers;
 mod prefetch;

@@ -56,6 +56,8 @@ pub struct Choices {
     /// The order of the trace instead of that of the clocks.
     pub recorded: bool,
     pub slice_ns: u64,
+    /// After how long threads go to the next cpu.
+    pub move_threads_ns: Option<u64>,
     /// What the code of a barrier takes.
     pub barrier_ns: u64,
     /// Phases between which is counted.
@@ -72,6 +74,7 @@ impl Default for Choices {
             classes: true,
             recorded: false,
             slice_ns: 10_000_000,
+            move_threads_ns: None,
             barrier_ns: 0,
             from_phase: None,
             to_phase: None,
@@ -150,6 +153,8 @@ pub struct Model<'a> {
     changes: Changes,
     clocks_period: u64,
     cut: u64,
+    /// Whether threads go from cpu to cpu.
+    moving: bool,
     cpus: Vec<CpuResult>,
     moments: Moments,
     /// Pages moved to another node, copied and collapsed.
@@ -179,6 +184,7 @@ pub fn simulate(
         moved: 0,
         copied: 0,
         collapsed: 0,
+        moving: choices.move_threads_ns.is_some() && !choices.recorded,
         machine,
         program,
         hierarchy: Hierarchy::new(
@@ -200,7 +206,13 @@ pub fn simulate(
         cut: innermost.map(|cache| cache.line_bytes).min().unwrap_or(64).into(),
         cpus: vec![CpuResult::default(); machine.cpus as usize],
     };
-    let mut schedule = Schedule::new(program, machine.cpus, choices.slice_ns << 20, choices.barrier_ns << 20);
+    let mut schedule = Schedule::new(
+        program,
+        machine.cpus,
+        choices.slice_ns << 20,
+        choices.move_threads_ns.map(|ns| ns << 20),
+        choices.barrier_ns << 20,
+    );
     let mut counting = choices.from_phase.is_none();
     // Whether the window ends with an item.
     let mut passes = |model: &mut Model,
@@ -277,7 +289,10 @@ pub fn simulate(
 impl Model<'_> {
     /// Cpus that run a thread.
     fn active(&self) -> usize {
-        self.program.spaces.len().min(self.cpus.len())
+        match self.moving {
+            true => self.cpus.len(),
+            false => self.program.spaces.len().min(self.cpus.len()),
+        }
     }
 
     /// What was counted so far is nothing.

@@ -51,6 +51,11 @@ struct Lock {
 pub struct Schedule {
     pub cpus: Vec<Cpu>,
     slice: u64,
+    /// After how long threads go to the next cpu, and where each is.
+    moving: Option<u64>,
+    places: Vec<usize>,
+    /// How often each was looked at whether it is to go.
+    times: Vec<u64>,
     states: Vec<State>,
     left: Vec<VecDeque<Item>>,
     /// Threads in the order in which they came to a barrier.
@@ -109,7 +114,7 @@ impl Teams {
 }
 
 impl Schedule {
-    pub fn new(program: &Program, cpus: u32, slice: u64, barrier: u64) -> Schedule {
+    pub fn new(program: &Program, cpus: u32, slice: u64, moving: Option<u64>, barrier: u64) -> Schedule {
         let threads = program.spaces.len();
         let mut left = vec![VecDeque::new(); threads];
         let mut spawned = HashSet::new();
@@ -122,6 +127,9 @@ impl Schedule {
         let mut schedule = Schedule {
             cpus: vec![Cpu::default(); cpus as usize],
             slice,
+            moving,
+            places: (0..threads).map(|thread| thread % cpus as usize).collect(),
+            times: vec![0; threads],
             states: Vec::new(),
             left,
             barriers: HashMap::new(),
@@ -144,8 +152,7 @@ impl Schedule {
     }
 
     fn cpu_of(&mut self, thread: u32) -> &mut Cpu {
-        let cpus = self.cpus.len();
-        &mut self.cpus[thread as usize % cpus]
+        &mut self.cpus[self.places[thread as usize]]
     }
 
     /// The cpu and thread whose turn it is, and its next item; `None` for the item at the end of its stream.
@@ -177,6 +184,9 @@ impl Schedule {
             Some(Item::Ref { .. }) => None,
             Some(Item::Event(event)) => self.event(thread, event, now).or(place.map(Hold::Place)),
         };
+        if hold.is_none() && self.moves(cpu, thread, now) {
+            return;
+        }
         let cpu = &mut self.cpus[cpu];
         if let Some(hold) = hold {
             self.states[thread as usize] = State::Held(hold);
@@ -186,6 +196,22 @@ impl Schedule {
             cpu.ready.rotate_left(1);
             cpu.slice_began = now;
         }
+    }
+
+    /// Whether a thread goes to another cpu now; it stands at the end of the queue there.
+    fn moves(&mut self, cpu: usize, thread: u32, now: u64) -> bool {
+        let Some(moving) = self.moving else { return false };
+        let times = now / moving;
+        let before = std::mem::replace(&mut self.times[thread as usize], times);
+        let to = (thread as usize + times as usize) % self.cpus.len();
+        if times == before || to == cpu {
+            return false;
+        }
+        self.cpus[cpu].ready.pop_front();
+        self.cpus[cpu].slice_began = now;
+        self.places[thread as usize] = to;
+        self.ready(thread, now);
+        true
     }
 
     fn event(&mut self, thread: u32, event: &Event, now: u64) -> Option<Hold> {
@@ -362,7 +388,7 @@ impl Schedule {
                 State::Held(hold) => Some(hold),
                 _ => None,
             };
-            self.waited(thread as usize % self.cpus.len(), hold, now);
+            self.waited(self.places[thread as usize], hold, now);
             let cpu = self.cpu_of(thread);
             cpu.slice_began = cpu.clock;
         }

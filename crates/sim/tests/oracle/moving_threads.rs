@@ -1,0 +1,71 @@
+//! Threads that go from cpu to cpu: a case worked out by hand, and random programs in both simulators.
+
+use machine::Machine;
+use proptest::prelude::*;
+
+use crate::both::{self, Setup};
+use crate::exactness::cases;
+use crate::machines::machines;
+use crate::programs::programs;
+use crate::reference::Program;
+
+/// Two cpus on two nodes, a cache of one line each: of lines by turns every one misses.
+fn two_nodes() -> Machine {
+    let text = "name = \"two-nodes\"\nclock_mhz = 1000\npage_bytes = 4096\ncpus = 2\n\
+                [[cache]]\nname = \"L1\"\nlevel = 1\nkind = \"unified\"\nbytes = 64\nways = 1\nline_bytes = 64\n\
+                cpus_per_instance = 1\nindex = \"physical\"\nhit_ns = 0.0\n\
+                [memory]\nnodes = 2\nlocal_ns = 99.0\nremote_ns = 999.0\ndirty_remote_ns = 999.0\n";
+    machine::from_toml(text, "two-nodes.toml").expect("the machine is valid")
+}
+
+/// An instruction and a miss are 100 ns at home and 1000 ns away. With 1 us the thread is at home for ten references, then
+/// away for one, at home again at 2 us for ten, and so on.
+#[test]
+fn a_thread_leaves_its_memory_and_comes_back() {
+    let mut program = Program::new(1);
+    for line in 0..33 {
+        program.read(0, line % 64 * 64);
+    }
+    let setup = |move_threads_ns| Setup {
+        move_threads_ns,
+        ..Setup::default()
+    };
+    let stays = both::run_with(&two_nodes(), &program, "first-touch", &setup(None));
+    stays.memory("local", 33);
+    let moves = both::run_with(&two_nodes(), &program, "first-touch", &setup(Some(1000)));
+    moves.memory("local", 30);
+    moves.memory("remote", 3);
+    moves.time("wall", 30 * 100 + 3 * 1000);
+    // The cpu that the thread is not on waits.
+    moves.time("imbalance", 30 * 100 + 3 * 1000);
+}
+
+proptest! {
+    #![proptest_config(cases(120))]
+
+    /// Count for count and nanosecond for nanosecond: the events, slices and policies as without it.
+    #[test]
+    fn both_simulators_agree_on_threads_that_move(
+        machine in machines(vec![1, 2, 3, 4, 6]),
+        program in programs(8, 500),
+        every in 1..5000u64,
+        slice_ns in 1..20_000u64,
+        barrier_ns in 0..200u32,
+        recorded in prop::bool::weighted(0.1),
+        classes: bool,
+    ) {
+        let sets = ["trigger=3", "hold=1", "batch=1", "reset=1000"].map(|set| format!("migrate-replicate.{set}"));
+        let setup = Setup {
+            move_threads_ns: Some(every),
+            slice_ns,
+            barrier_ns,
+            recorded,
+            classes,
+            sets: &sets,
+            ..Setup::default()
+        };
+        for policy in ["first-touch", "migrate-replicate"] {
+            both::agree(&machine, &program, policy, &setup)?;
+        }
+    }
+}
