@@ -59,9 +59,9 @@ pub struct Simulate {
     #[arg(long)]
     fast: bool,
 
-    /// With `--fast`: after so long, and again and again, each thread goes to the next cpu, as if the system moved all of
+    /// After so long of simulated time, and again and again, each thread goes to the next cpu, as if the system moved all of
     /// them: seconds, or such as 100ms
-    #[arg(long, value_name = "TIME", value_parser = quantities::duration, requires = "fast")]
+    #[arg(long, value_name = "TIME", value_parser = quantities::duration)]
     move_threads: Option<Duration>,
 
     /// What each page takes that a policy moves, copies or collapses, the same for all three: nanoseconds, or such as 350us
@@ -158,6 +158,15 @@ impl Simulate {
         let mut config = self.model.config(machine, policies, detail)?;
         config.classes = !self.no_classes;
         config.changes.clone_from(&self.changes);
+        if let Some(every) = self.move_threads {
+            if config.order == sim::Order::Recorded {
+                return Err(Failure::usage(
+                    "`--move-threads` goes by the simulated clocks, which `--order recorded` does not follow; leave one of them out",
+                ));
+            }
+            // A stream of misses is recorded where threads stay, and they are moved afterwards.
+            config.move_threads_ns = (!self.fast).then(|| nanoseconds(every));
+        }
         if let Some(ns) = self.page_ns {
             let ns = f64::from(ns);
             config.costs = sim::Costs {
@@ -277,8 +286,7 @@ impl Simulate {
             ));
         }
         if let Some(interval) = self.move_threads {
-            let ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
-            stream.move_threads(config.machine.cpus, ns);
+            stream.move_threads(config.machine.cpus, nanoseconds(interval));
         }
         sim::misses::replay(&stream, config).map_err(|error| failure(&self.trace, error))
     }
@@ -294,6 +302,10 @@ impl Simulate {
         }
         console.flush()
     }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Runs all policies, with progress.

@@ -24,6 +24,7 @@ const WINDOW: Setup = Setup {
     seed: 1,
     classes: true,
     recorded: false,
+    move_threads_ns: None,
     slice_ns: 10_000_000,
     barrier_ns: 0,
     from_phase: Some("compute"),
