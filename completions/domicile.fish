@@ -191,7 +191,7 @@ line\t'A line of the source, and which data it waits for'
 page\t''"
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l top -d 'Print so many rows of each list of data structures, lines, arrays or pages, or `all` [default: those that make a difference]' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l change -d 'Simulate the program with a change of its data, without changing the program; can be repeated' -r
-complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l move-threads -d 'With `--fast`: after so long, and again and again, each thread goes to the next cpu, as if the system moved all of them: seconds, or such as 100ms' -r
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l move-threads -d 'After so long of simulated time, and again and again, each thread goes to the next cpu, as if the system moved all of them: seconds, or such as 100ms' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l page-ns -d 'What each page takes that a policy moves, copies or collapses, the same for all three: nanoseconds, or such as 350us' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l explain-hints -d 'Write the hints of policy `cdpc` to this file (JSON): arrays, uniform access segments and sets, the coloring order' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l page-map -d 'Write a page access map to this file (JSON): which cpus touch each page, its array, its color under each policy, and its place in the coloring order' -r -F
