@@ -54,7 +54,7 @@ pub struct Schedule {
     /// After how long threads go to the next cpu, and where each is.
     moving: Option<u64>,
     places: Vec<usize>,
-    /// How often each was looked at whether it is to go.
+    /// How often each has gone.
     times: Vec<u64>,
     states: Vec<State>,
     left: Vec<VecDeque<Item>>,
@@ -202,9 +202,13 @@ impl Schedule {
     fn moves(&mut self, cpu: usize, thread: u32, now: u64) -> bool {
         let Some(moving) = self.moving else { return false };
         let times = now / moving;
-        let before = std::mem::replace(&mut self.times[thread as usize], times);
+        // The clock of the cpu that it came to may be behind that of the one it left.
+        if times <= self.times[thread as usize] {
+            return false;
+        }
+        self.times[thread as usize] = times;
         let to = (thread as usize + times as usize) % self.cpus.len();
-        if times == before || to == cpu {
+        if to == cpu {
             return false;
         }
         self.cpus[cpu].ready.pop_front();
