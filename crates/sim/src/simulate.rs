@@ -394,7 +394,7 @@ fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> R
     match &mut engine.dynamic {
         Some(dynamic) => dynamic.set_threads(threads as u32),
         // A thread that stays where it is shares nothing, on any machine: nobody else has a line to agree on.
-        None => engine.coherent &= threads > 1,
+        None => engine.coherent &= threads > 1 || config.move_threads_ns.is_some(),
     }
     let changes = Changes::new(config, &input.names().tables, 1 << engine.layout.block_bits)?;
     if changes.as_ref().is_some_and(|changes| changes.has_huge_pages()) {
