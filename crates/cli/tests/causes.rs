@@ -390,7 +390,8 @@ fn pages_that_a_library_touches_first_are_named_with_the_line_that_calls_it() {
         let structure = &advice["homes"]["structures"][0];
         assert_eq!(structure["reasons"][0]["reason"], "first-touch", "{structure:#}");
         let touch = &structure["first_touches"][0];
-        assert_eq!(touch["source"], if lines { &of.place } else { "clear" }, "{touch:#}");
+        let source = if lines { of.place.as_str() } else { "clear" };
+        assert!(text(&touch["source"]).starts_with(source), "{touch:#}");
         assert!(text(&touch["through"]).contains("memset"), "{touch:#}");
     }
 }

@@ -106,13 +106,14 @@ impl<V> Switch<V> {
         self.barriers == Barriers::Everybody
     }
 
-    /// Has a look at the contents, while nobody else writes. A thread that is making new ones sees those that they are made of.
+    /// Has a look at the contents, while nobody else writes. A thread that is making new ones sees those that they are made of,
+    /// and one that is inside a region does not wait for writers, which may wait for it.
     pub fn look<R>(&self, look: impl FnOnce(&V) -> R) -> R {
         // In a child of fork nobody writes; the thread that does is this one where it has the lock already.
-        let waits = self.is_here() && !self.is_writing();
+        let waits = self.is_here() && !self.is_writing() && !self.is_inside();
         let _alone = waits.then(|| self.alone());
         // SAFETY: only writers free contents. The only one is the caller: it has the lock, or is in `make` of `replace`, before
-        // anything is freed; or there is none.
+        // anything is freed; or there is none; or it waits, before it frees them, for the region that the caller is inside.
         look(unsafe { &*self.current.load(Acquire) })
     }
 
@@ -125,6 +126,10 @@ impl<V> Switch<V> {
     pub fn replace<E>(&self, make: impl FnOnce(&V) -> Result<V, E>) -> Result<(), Unchanged<E>> {
         if self.is_writing() {
             return Err(Unchanged::Writing);
+        }
+        // Before the lock is asked for: who has it may wait for this thread's region.
+        if self.is_inside() {
+            return Err(Unchanged::Inside);
         }
         let mut alone = self.alone();
         // Where barriers have been forbidden since, nothing has been done yet.

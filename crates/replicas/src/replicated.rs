@@ -112,8 +112,8 @@ impl<T: Pod + Send + Sync> Replicated<T> {
         self.replace(|old| old.replicated(&self.nodes))
     }
 
-    /// How it stands: which mode, which copies, what they cost, and why a node has none. It waits for writers; within
-    /// [`Replicated::update`] it says how it stood before.
+    /// How it stands: which mode, which copies, what they cost, and why a node has none. It waits for writers, but not
+    /// inside a region; within [`Replicated::update`] it says how it stood before.
     pub fn state(&self) -> State {
         let pay = self.switch.readers_pay();
         self.switch.look(|copies| copies.state(&self.nodes, pay))

@@ -265,3 +265,27 @@ fn a_child_of_fork_waits_for_no_thread_that_it_does_not_have() {
         done.store(true, Relaxed);
     });
 }
+
+/// A writer that waits for a region has the lock of writers: nobody inside that region may wait for the lock.
+#[test]
+fn nobody_inside_a_region_waits_for_the_writer_that_waits_for_it() {
+    let data = Replicated::new(&[1u32; 100]).unwrap();
+    let mut reader = data.reader();
+    let region = reader.enter();
+    std::thread::scope(|threads| {
+        let writer = threads.spawn(|| data.write(0, &[2]));
+        // From here on the writer waits for the region.
+        while data.keep()[0] != 2 {
+            std::thread::yield_now();
+        }
+        assert!(matches!(data.write(0, &[3]), Err(Error::Inside)));
+        assert!(matches!(data.collapse(), Err(Error::Inside)));
+        assert!(matches!(data.replicate(), Err(Error::Inside)));
+        assert!(!data.state().copies.is_empty());
+        assert!(!writer.is_finished());
+        assert_eq!(region[0], 1);
+        drop(region);
+        writer.join().unwrap().unwrap();
+    });
+    assert_eq!(data.reader().enter()[0], 2);
+}
