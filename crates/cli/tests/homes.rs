@@ -241,10 +241,97 @@ fn what_misses_cannot_say_is_refused() {
             "policy `cdpc` chooses no homes of pages",
         ),
         (&["--page-map", "map"], "`--page-map` needs the whole simulation"),
+        // Misses before a window would be counted with those of it.
+        (
+            &["--from-phase", "compute"],
+            "`--from-phase` needs the whole simulation",
+        ),
+        (&["--to-phase", "write"], "`--to-phase` needs the whole simulation"),
     ] {
         let mut arguments = vec!["simulate", trace.as_str(), "--machine", "flash-cc-numa", "--fast"];
         arguments.extend(more);
         let (_, said) = output(&arguments, 2);
         assert!(said.contains(expected), "{said}");
     }
+}
+
+#[test]
+fn weights_that_no_page_can_follow_are_refused() {
+    let room = Room::new();
+    let trace = room.trace("homes", "0 r 1000 4\n");
+    let of = |weights: &str| {
+        let set = format!("interleave.weights={weights}");
+        let arguments = [
+            "simulate",
+            trace.as_str(),
+            "--machine",
+            "flash-cc-numa",
+            "--policy",
+            "interleave",
+            "--set",
+            &set,
+        ];
+        output(&arguments, 2).1
+    };
+    let said = of("0:0:0:0:0:0:0:0:5");
+    assert!(
+        said.contains("weights of more nodes than flash-cc-numa has: 8"),
+        "{said}"
+    );
+    let said = of("0:0");
+    assert!(
+        said.contains("allowed is one of weights of which one is above 0"),
+        "{said}"
+    );
+}
+
+/// What was lost of a trace is said of both simulations.
+#[test]
+fn half_a_trace_is_not_taken_for_a_whole_one() {
+    let room = Room::new();
+    let trace = room.trace("homes", &program());
+    let bytes = std::fs::read(&trace).unwrap();
+    std::fs::write(&trace, &bytes[..bytes.len() * 2 / 3]).unwrap();
+    for more in [&[][..], &["--fast"]] {
+        let arguments = [
+            &[
+                "simulate",
+                trace.as_str(),
+                "--machine",
+                "flash-cc-numa",
+                "--policy",
+                "first-touch",
+            ],
+            more,
+        ]
+        .concat();
+        let (_, said) = output(&arguments, 0);
+        assert!(said.contains("the trace ends early"), "{more:?}: {said}");
+    }
+}
+
+/// Threads that go from node to node leave their pages behind, in both simulations.
+#[test]
+fn threads_that_move_leave_their_pages() {
+    let room = Room::new();
+    let trace = room.trace("homes", &program());
+    let always = [
+        "simulate",
+        trace.as_str(),
+        "--machine",
+        "flash-cc-numa",
+        "--policy",
+        "first-touch",
+        "--json",
+    ];
+    let local = |more: &[&str]| counts(&json(&[&always[..], more].concat())[0])[0];
+    let stay = local(&[]);
+    assert!(stay >= OWN);
+    for fast in [&[][..], &["--fast"]] {
+        let moving = local(&[fast, &["--move-threads", "10us"]].concat());
+        assert!(moving < stay / 2, "{fast:?}: {moving} of {stay}");
+    }
+    let refused = [&always[..], &["--move-threads", "10us", "--order", "recorded"]].concat();
+    let (_, said) = output(&refused, 2);
+    assert!(said.contains("goes by the simulated clocks"), "{said}");
 }

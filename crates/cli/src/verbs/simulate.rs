@@ -159,7 +159,7 @@ impl Simulate {
         config.classes = !self.no_classes;
         config.changes.clone_from(&self.changes);
         if let Some(every) = self.move_threads {
-            if config.order == sim::Order::Recorded {
+            if config.order == sim::Order::Recorded && !self.fast {
                 return Err(Failure::usage(
                     "`--move-threads` goes by the simulated clocks, which `--order recorded` does not follow; leave one of them out",
                 ));
