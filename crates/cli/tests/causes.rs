@@ -452,7 +452,8 @@ fn data_on_other_nodes_is_named_with_the_line_that_touched_it_first() {
     );
 
     // Text has the same, and a machine with one node has none of it.
-    let (text, _) = output(&["advise", "--machine", "flash-cc-numa", &of.trace], 0);
+    let result = room.path("advice.json");
+    let (text, _) = output(&["advise", "--machine", "flash-cc-numa", "-o", &result, &of.trace], 0);
     assert!(
         text.contains("Data on other nodes") && text.contains("What would bring it near"),
         "{text}"
