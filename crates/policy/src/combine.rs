@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::best_homes::BestHomes;
 use crate::cdpc::{PageColors, Wanted};
-use crate::seam::{Action, Interest, MissAt, Observation, Placement, Policy, Prices, Touch, World, one_by_one};
+use crate::seam::{Accessed, Action, Interest, MissAt, Observation, Placement, Policy, Prices, Touch, World, one_by_one};
 
 /// Each part decides what it has an opinion on, the first part that has one prevails; each sees
 /// every observation that any part asked for, if it asked for one at all.
@@ -57,6 +57,12 @@ impl Policy for Combined {
         }
     }
 
+    fn observe_accessed(&mut self, accessed: &[Accessed], world: &World, actions: &mut Vec<Action>) {
+        for &part in &self.observing {
+            self.parts[part].observe_accessed(accessed, world, actions);
+        }
+    }
+
     fn hints_wanted(&self) -> Option<Wanted> {
         self.parts.iter().find_map(|part| part.hints_wanted())
     }
@@ -89,5 +95,9 @@ impl Policy for Combined {
 
     fn slots(&self) -> Option<results::Slots> {
         self.parts.iter().find_map(|part| part.slots())
+    }
+
+    fn regions(&self) -> Option<results::Regions> {
+        self.parts.iter().find_map(|part| part.regions())
     }
 }

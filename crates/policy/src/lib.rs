@@ -14,11 +14,13 @@ mod best_homes;
 pub mod cdpc;
 mod color;
 mod combine;
+mod domains;
 mod homes;
 mod name;
 pub mod order;
 mod page;
 mod random;
+pub mod regions;
 mod registry;
 mod seam;
 mod settings;
@@ -27,12 +29,13 @@ mod work;
 
 pub use best_homes::{BestHomes, FORETOLD};
 pub use combine::Combined;
+pub use domains::Domains;
 pub use name::{Name, build, work_order};
 pub use page::Page;
 pub use random::Random;
 pub use registry::{entry, registry};
 pub use seam::{
-    Action, Cost, Interest, Miss, MissAt, MissLevel, Observation, Placement, Policy, Pressure, Prices, SlotWord, Tick,
+    Accessed, Action, Cost, Interest, Miss, MissAt, MissLevel, Nature, Observation, Placement, Policy, Pressure, Prices, SlotWord, Tick,
     Touch, Touched, World,
 };
 pub use settings::{Entry, Kind, Param, PolicyError, Range, Settings};

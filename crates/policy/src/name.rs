@@ -57,6 +57,7 @@ impl FromStr for Name {
                     Kind::Color => "a page's color",
                     Kind::Home => "a page's home",
                     Kind::Order => "the order of work",
+                    Kind::Threads => "where threads run",
                 };
                 return Err(PolicyError::SameKind {
                     name: name.to_string(),

@@ -5,7 +5,7 @@
 
 use crate::order::HINTS_MAX;
 use crate::settings::{Entry, Kind, Param, Range, WEIGHTS};
-use crate::{color, homes, work};
+use crate::{color, homes, regions, work};
 
 const ANY: Range = Range {
     least: 0,
@@ -214,6 +214,14 @@ const REGISTRY: &[Entry] = &[
         source: "Philbin96, sections 2 and 3",
         params: ORDER,
         build: work::build,
+    },
+    Entry {
+        name: "regions",
+        kind: Kind::Threads,
+        summary: "pages that are used together get a cache, and threads run where the cache of what they touch is",
+        source: "Lee12, sections 3 and 4",
+        params: regions::params::PARAMS,
+        build: regions::scheduler::build,
     },
 ];
 

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::best_homes::BestHomes;
 use crate::cdpc::{PageColors, Wanted};
+use crate::domains::Domains;
 use crate::page::Page;
 use crate::slots::{Caches, Kind};
 
@@ -32,6 +33,10 @@ pub struct World {
     /// The outermost caches, in the way that cache slots see them. Color `c` of [`World::colors`] is color
     /// `c mod caches.colors` of these. `None` where placement does not decide what competes in them.
     pub caches: Option<Caches>,
+    /// The outermost caches of which there are several, for policies that run threads where their data is cached.
+    pub domains: Option<Arc<Domains>>,
+    /// Threads that run on each cpu or wait for their turn on it; kept up for policies that hear of touches, else empty.
+    pub runnable: Vec<u32>,
 }
 
 impl World {
@@ -72,12 +77,16 @@ pub struct Interest {
     /// What a touch of a closed page takes, in ns, where the policy is of a system of which that is known; 0: as the world has
     /// it ([`Cost::touch_fault_ns`]).
     pub touch_fault_ns: u64,
+    /// What moving a thread takes, likewise ([`Cost::move_thread_ns`]).
+    pub move_thread_ns: u64,
     /// A tick each so many nanoseconds of each cpu's clock; 0: none.
     pub tick_ns: u64,
     /// Memory pressure: reported when a node's free frames fall below this; 0: never.
     pub pressure_frames: u64,
     /// What is said of cache slots: by the program, or by a plan for it.
     pub slots: bool,
+    /// Which pages were accessed, each so many nanoseconds ([`Policy::observe_accessed`]); 0: never.
+    pub accessed_ns: u64,
 }
 
 impl Interest {
@@ -87,9 +96,11 @@ impl Interest {
         tlb_misses: 0,
         touches: false,
         touch_fault_ns: 0,
+        move_thread_ns: 0,
         tick_ns: 0,
         pressure_frames: 0,
         slots: false,
+        accessed_ns: 0,
     };
 
     /// Both policies' wishes: the finer sampling, the shorter tick, the earlier warning, the longer fault.
@@ -105,9 +116,11 @@ impl Interest {
             tlb_misses: finer(self.tlb_misses.into(), other.tlb_misses.into()) as u32,
             touches: self.touches || other.touches,
             touch_fault_ns: self.touch_fault_ns.max(other.touch_fault_ns),
+            move_thread_ns: self.move_thread_ns.max(other.move_thread_ns),
             tick_ns: finer(self.tick_ns, other.tick_ns),
             pressure_frames: self.pressure_frames.max(other.pressure_frames),
             slots: self.slots || other.slots,
+            accessed_ns: finer(self.accessed_ns, other.accessed_ns),
         }
     }
 }
@@ -142,6 +155,26 @@ pub struct MissAt {
     pub miss: Miss,
 }
 
+/// What a page holds, as far as its use says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Nature {
+    #[default]
+    Data,
+    /// It was touched to be executed.
+    Code,
+    /// It is of a thread's stack.
+    Stack,
+}
+
+/// A page that was accessed since it was looked last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accessed {
+    pub page: Page,
+    /// As in [`Miss`].
+    pub index: u32,
+    pub nature: Nature,
+}
+
 /// A touch of a closed page, before it is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touched {
@@ -151,6 +184,7 @@ pub struct Touched {
     pub thread: u32,
     pub cpu: u32,
     pub write: bool,
+    pub nature: Nature,
 }
 
 /// A period has passed on a cpu.
@@ -292,6 +326,10 @@ pub trait Policy: Send {
         })
     }
 
+    /// The pages that were accessed since the last such moment, by their numbers in the world. `world.now_ns` is the clock of the
+    /// cpu that came to the moment first.
+    fn observe_accessed(&mut self, _accessed: &[Accessed], _world: &World, _actions: &mut Vec<Action>) {}
+
     /// The hints that [`Policy::take_hints`] is to be given. `None`: the policy takes no hints. Asked once, before the run.
     fn hints_wanted(&self) -> Option<Wanted> {
         None
@@ -318,6 +356,11 @@ pub trait Policy: Send {
 
     /// What became of cache slots, where the policy gives them colors. Asked after the run.
     fn slots(&self) -> Option<results::Slots> {
+        None
+    }
+
+    /// What region scheduling found and did, where the policy does it. Asked after the run.
+    fn regions(&self) -> Option<results::Regions> {
         None
     }
 }

@@ -14,6 +14,8 @@ pub enum Kind {
     Home,
     /// In which order work items run.
     Order,
+    /// Where threads run.
+    Threads,
 }
 
 /// The values a parameter may take, both ends included.

@@ -5,17 +5,19 @@ use std::fs;
 use std::path::Path;
 
 /// As ARCHITECTURE.md has them.
-const ROOMS: [&str; 14] = [
+const ROOMS: [&str; 16] = [
     "page",
     "best_homes",
     "random",
     "slots",
     "order",
     "cdpc",
+    "domains",
     "seam",
     "settings",
     "work",
     "homes",
+    "regions",
     "color",
     "combine",
     "registry",

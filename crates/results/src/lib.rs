@@ -24,6 +24,7 @@ mod outcome;
 mod placed;
 mod program_change;
 mod recorded;
+mod regions;
 pub mod run;
 mod saved;
 #[cfg(feature = "schema")]
@@ -52,5 +53,6 @@ pub use outcome::{Bus, Cpu, CpuMemory, HintCounts, Memory, Outcome, Prefetches, 
 pub use placed::{Cdpc, Slots};
 pub use program_change::{Field, NotAChange, ProgramChange};
 pub use recorded::{Imported, Recorded};
+pub use regions::{Region, Regions, RegionsMoment, RegionsProcess, RegionsVerdict};
 pub use saved::{SCHEMA, Saved, TOOL, Version, saved};
 pub use windows::{CountedWindow, Estimate, Windows};

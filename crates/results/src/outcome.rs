@@ -7,6 +7,7 @@ use crate::detail::{Collision, Page, SourceLine, Structure, Thread};
 use crate::lenient::ns;
 use crate::placed::{Cdpc, Slots};
 use crate::program_change::ProgramChange;
+use crate::regions::Regions;
 use crate::windows::Windows;
 
 /// One run: a trace on a machine under a policy.
@@ -50,6 +51,9 @@ pub struct Outcome {
     /// What became of cache slots; absent where policy `slots` is no part of the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<Slots>,
+    /// What region scheduling found and did; absent where policy `regions` is no part of the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub regions: Option<Regions>,
     /// The hints of policy `cdpc`, and what came of them; absent where it is no part of the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cdpc: Option<Cdpc>,

@@ -1,15 +1,19 @@
 //! A policy at work while the program runs: what is reported to it, and how its actions are carried out.
 
+mod accessed;
+
 use std::collections::HashMap;
 
 use machine::Machine;
 use policy::{Action, Interest, Miss, MissLevel, Observation, Page, Placement, Pressure, Tick, Touched};
+use trace::Op;
 
 use crate::cache::WATCH;
 use crate::clock::{Units, units, whole_ns};
 use crate::engine::Engine;
 use crate::error::SimError;
 use crate::pieces::{Access, Who};
+use accessed::{Looks, UNSEEN};
 
 /// What is kept for a policy that acts.
 pub struct Dynamic {
@@ -18,12 +22,15 @@ pub struct Dynamic {
     touches: bool,
     /// What a touch of a closed page takes, where the policy says so.
     touch_fault_ns: u64,
+    /// The same of moving a thread.
+    move_thread_ns: u64,
     tick: Units,
     next_tick: Vec<Units>,
     /// The first copy of each page.
     homes: Vec<u32>,
-    /// Bits [`CLOSED`] and [`REPLICATED`] of each page.
+    /// Bits [`CLOSED`] and [`REPLICATED`] of each page, and those of [`accessed`].
     flags: Vec<u8>,
+    pub looks: Looks,
     closed: HashMap<u32, u128>,
     /// Copies of replicated pages beyond the first.
     replicas: HashMap<u32, Vec<u32>>,
@@ -70,10 +77,12 @@ impl Dynamic {
             },
             touches: interest.touches,
             touch_fault_ns: interest.touch_fault_ns,
+            move_thread_ns: interest.move_thread_ns,
             tick,
             next_tick: vec![if tick == 0 { Units::MAX } else { tick }; machine.cpus as usize],
             homes: Vec::new(),
             flags: Vec::new(),
+            looks: Looks::new(interest.accessed_ns),
             closed: HashMap::new(),
             replicas: HashMap::new(),
             free_copies: Vec::new(),
@@ -87,10 +96,11 @@ impl Dynamic {
         self.threads = threads;
     }
 
-    pub fn new_page(&mut self, page: u32, copy: u32) {
+    pub fn new_page(&mut self, page: u32, named: Page, copy: u32) {
         debug_assert_eq!(page as usize, self.homes.len());
         self.homes.push(copy);
-        self.flags.push(0);
+        let flags = self.met(page, named.space, named.number);
+        self.flags.push(flags);
     }
 }
 
@@ -110,10 +120,16 @@ impl Engine {
     }
 
     /// Before a piece: closed pages report, writes collapse replicas. Returns the copy to use.
-    pub fn before(&mut self, who: Who, page: u32, write: bool) -> Result<u32, SimError> {
-        let Some(dynamic) = &self.dynamic else { return Ok(page) };
-        if dynamic.flags[page as usize] != 0 {
-            self.before_touch(who, page, write)?;
+    pub fn before(&mut self, who: Who, page: u32, op: Op) -> Result<u32, SimError> {
+        let Some(dynamic) = &mut self.dynamic else { return Ok(page) };
+        if op == Op::Fetch {
+            dynamic.executed(page);
+        }
+        if dynamic.flags[page as usize] & UNSEEN != 0 {
+            dynamic.seen(page);
+        }
+        if dynamic.flags[page as usize] & (CLOSED | REPLICATED) != 0 {
+            self.before_touch(who, page, matches!(op, Op::Write | Op::Modify))?;
         }
         Ok(self.copy_for(page, self.cpus[who.cpu as usize].node))
     }
@@ -126,6 +142,7 @@ impl Engine {
             thread: who.thread,
             cpu: who.cpu,
             write,
+            nature: dynamic.nature(page),
         };
         let closed = dynamic.closed.get(&page).copied().unwrap_or(0);
         if closed >> who.cpu & 1 == 1 {
@@ -175,7 +192,8 @@ impl Engine {
         };
         let tlb = tlb_missed && dynamic.tlb_misses.take();
         let cache = served.is_some() && dynamic.cache_misses.take();
-        let ticks = self.cpus[a.who.cpu as usize].clock >= dynamic.next_tick[a.who.cpu as usize];
+        let clock = self.cpus[a.who.cpu as usize].clock;
+        let ticks = clock >= dynamic.next_tick[a.who.cpu as usize] || dynamic.looks.is_due(clock);
         if !(tlb || cache || ticks) && self.homes.pressed.is_empty() {
             return Ok(());
         }
@@ -201,6 +219,7 @@ impl Engine {
             let free_frames = self.homes.frames.free(node);
             self.observe(a.who.cpu, Observation::Pressure(Pressure { node, free_frames }))?;
         }
+        self.look(a.who.cpu)?;
         self.tick(a.who.cpu)
     }
 
@@ -282,7 +301,11 @@ impl Engine {
         if !known || to >= self.layout.cpus {
             return;
         }
-        self.charge(cpu, self.costs.move_thread_ns);
+        let takes = match self.dynamic.as_ref().map_or(0, |dynamic| dynamic.move_thread_ns) {
+            0 => self.costs.move_thread_ns,
+            ns => ns as f64,
+        };
+        self.charge(cpu, takes);
         let now = self.cpus[cpu as usize].clock;
         if let Some(dynamic) = &mut self.dynamic {
             dynamic.moves.push((thread, to, now));

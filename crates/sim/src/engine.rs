@@ -242,7 +242,7 @@ impl Engine {
         let frame = self.homes.place(&touch, self.table.len())?;
         let copy = self.new_copy(page, frame)?;
         if let Some(dynamic) = &mut self.dynamic {
-            dynamic.new_page(page, copy);
+            dynamic.new_page(page, self.table.page(page), copy);
         }
         Ok(())
     }

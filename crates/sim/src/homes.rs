@@ -7,6 +7,7 @@ use policy::{Interest, Page, Placement, Policy, Touch, World};
 
 use crate::cdpc::RunHints;
 use crate::counts::PageCounts;
+use crate::domains::domains;
 use crate::error::SimError;
 use crate::frames::{Frames, colors};
 
@@ -111,6 +112,8 @@ pub fn world(machine: &Machine, frames: &Frames) -> World {
         free_frames: (0..machine.memory.all_nodes()).map(|node| frames.free(node)).collect(),
         now_ns: 0,
         caches: crate::slots::caches(machine),
+        domains: domains(machine).map(Arc::new),
+        runnable: vec![0; machine.cpus as usize],
     }
 }
 

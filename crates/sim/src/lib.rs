@@ -18,6 +18,7 @@ mod curves;
 mod detail;
 mod directory;
 mod distance;
+mod domains;
 mod dynamic;
 mod engine;
 mod error;

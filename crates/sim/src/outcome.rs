@@ -105,6 +105,7 @@ pub fn simulated(tally: &Tally, policy: &str, config: &Config, used: &[bool]) ->
             false => Vec::new(),
         },
         slots: tally.homes.policy.slots(),
+        regions: tally.homes.policy.regions(),
         cdpc: tally.homes.cdpc(),
         ..Outcome::default()
     };

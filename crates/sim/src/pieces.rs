@@ -188,7 +188,7 @@ impl Engine {
             self.first_touch(who, page, write)?;
         }
         let copy = match self.dynamic.is_some() {
-            true => self.before(who, page, write)?,
+            true => self.before(who, page, r.op)?,
             false => page,
         };
         let offset = from & ((1 << page_bits) - 1);

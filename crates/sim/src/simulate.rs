@@ -392,7 +392,12 @@ fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> R
     engine.detail = Detail::new(config, &engine.layout, &input.names());
     let threads = input.threads().len();
     match &mut engine.dynamic {
-        Some(dynamic) => dynamic.set_threads(threads as u32),
+        Some(dynamic) => {
+            dynamic.set_threads(threads as u32);
+            dynamic
+                .looks
+                .set_stacks(input.names().tables.threads, config.machine.page_bytes);
+        }
         // A thread that stays where it is shares nothing, on any machine: nobody else has a line to agree on.
         None => engine.coherent &= threads > 1 || config.move_threads_ns.is_some(),
     }

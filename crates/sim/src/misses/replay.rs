@@ -1,7 +1,7 @@
 //! A policy over a stream of misses: a host that keeps of each page where it is and nothing else.
 
 use machine::Machine;
-use policy::{Action, Interest, MissLevel, Observation, Policy, Pressure, Tick, Touch, Touched, World};
+use policy::{Action, Interest, MissLevel, Nature, Observation, Policy, Pressure, Tick, Touch, Touched, World};
 use rayon::prelude::*;
 use results::{Cpu, CpuMemory, Outcome};
 
@@ -316,6 +316,7 @@ impl Host {
             thread: miss.thread(),
             cpu: miss.cpu(),
             write: true,
+            nature: Nature::Data,
         };
         self.observe(stream, cpu, Observation::ReplicaWritten(touched), page);
         self.collapse(cpu, page, Some(self.nodes[cpu].into()), self.costs.collapse_ns);

@@ -49,6 +49,7 @@ impl Schedule<'_> {
     pub(super) fn enqueue(&mut self, number: u32) {
         let cpu = self.threads[number as usize].cpu as usize;
         self.turns[cpu].queue.push_back(number);
+        self.count_runnable(cpu);
     }
 
     /// The first in the queue gets the cpu, if it has nothing to run.
@@ -63,6 +64,13 @@ impl Schedule<'_> {
         if turns.running.is_none() {
             turns.idle = self.teams.mark(clock);
         }
+        self.count_runnable(cpu);
+    }
+
+    /// Policies see how many threads a cpu has.
+    fn count_runnable(&mut self, cpu: usize) {
+        let turns = &self.turns[cpu];
+        self.engine.homes.world.runnable[cpu] = turns.queue.len() as u32 + u32::from(turns.running.is_some());
     }
 
     /// After an item: a thread that has used up its slice makes room for the next.

@@ -1,0 +1,18 @@
+//! Regions: pages that a program uses together get a cache, and threads run where the cache of their region is
+//! (Lee12: Lee and Schwan, "Region Scheduling", ASPLOS 2012).
+//!
+//! From the lowest up: [`partition`] says which page is in which region, and of what kind a region is; [`phase`] finds regions by the
+//! touches of a short while; [`working_set`] says how much of a region is in use; [`balance`] gives regions caches;
+//! [`conditions`] say whether that pays; [`scheduler`] is the policy, which does all of it in turn.
+
+pub mod balance;
+mod closing;
+pub mod conditions;
+mod deciding;
+pub(crate) mod params;
+pub mod partition;
+pub mod phase;
+mod report;
+pub(crate) mod scheduler;
+mod switches;
+pub mod working_set;

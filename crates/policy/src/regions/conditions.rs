@@ -1,0 +1,47 @@
+//! Whether it pays to spread a program's regions over several caches (Lee12, section 3.1, conditions 1 to 3).
+
+/// The bounds of a machine, as `memlat` finds them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Condition 1: the mean time between entering a region and leaving it.
+    pub stay_least_ns: u64,
+    pub stay_most_ns: u64,
+    /// Condition 2: per mille of one cache that the working set must exceed.
+    pub one_cache: u64,
+    /// Condition 3: per mille of all caches together that it must not exceed.
+    pub all_caches: u64,
+}
+
+/// What is known of a program when it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Regions that could be given caches.
+    pub regions: usize,
+    /// The mean time in a region; `None`: none was left yet.
+    pub stay_ns: Option<u64>,
+    pub working_set: u64,
+    pub cache_bytes: u64,
+    pub caches: u32,
+}
+
+pub use results::RegionsVerdict as Verdict;
+
+/// Whether the regions of a program should be spread over caches, or why not.
+pub fn judge(known: &Known, bounds: &Bounds) -> Verdict {
+    let Some(stay) = known.stay_ns.filter(|_| known.regions >= 2) else {
+        return Verdict::NoRegions;
+    };
+    let per_mille = |of: u64, share: u64| u128::from(of) * u128::from(share) / 1000;
+    let working_set = u128::from(known.working_set);
+    if working_set <= per_mille(known.cache_bytes, bounds.one_cache) {
+        Verdict::FitsOneCache
+    } else if working_set > per_mille(known.cache_bytes, bounds.all_caches) * u128::from(known.caches) {
+        Verdict::FitsNoCaches
+    } else if stay < bounds.stay_least_ns {
+        Verdict::StaysTooShort
+    } else if stay > bounds.stay_most_ns {
+        Verdict::StaysTooLong
+    } else {
+        Verdict::Pays
+    }
+}

@@ -1,0 +1,191 @@
+//! What follows from a regioning phase: who gets which cache (Lee12, table 2, step 4).
+
+use super::balance::{Item, balance, partition};
+use super::conditions::{Known, judge};
+use super::params::Division;
+use super::partition::{Kind, RegionId};
+use super::phase::Phase;
+use super::scheduler::Regions;
+use crate::seam::{Action, World};
+use results::{RegionsMoment, RegionsVerdict};
+
+/// What gets a cache.
+enum Of {
+    Region(RegionId),
+    Space(u32),
+}
+
+impl Regions {
+    pub(super) fn decide(&mut self, phase: &Phase, world: &World, actions: &mut Vec<Action>) {
+        self.switches.begin_anew();
+        let (caches, cache_bytes) = (self.domains.count(), self.domains.bytes);
+        let numbers: Vec<u32> = self.spaces.keys().copied().collect();
+        let working_sets: Vec<u64> = numbers
+            .iter()
+            .map(|&space| self.space_bytes(space, world.page_bytes))
+            .collect();
+        let preferred = match self.rules.division {
+            Division::Preferred(space) => numbers.iter().position(|&number| number == space),
+            _ => None,
+        };
+        let allowed = match self.rules.division {
+            Division::None => vec![(0..caches).collect(); numbers.len()],
+            _ => partition(&working_sets, preferred, caches, cache_bytes),
+        };
+        let mut taken = vec![0; caches as usize];
+        // Those that are bound to few caches come first, then the larger ones.
+        let mut order: Vec<usize> = (0..numbers.len()).collect();
+        order.sort_by_key(|&at| (allowed[at].len(), std::cmp::Reverse(working_sets[at]), at));
+        let mut given = Vec::new();
+        for at in order {
+            let space = numbers[at];
+            self.judge_space(space, working_sets[at], allowed[at].len() as u32, phase);
+            let (of, items) = self.items(space, working_sets[at], world.page_bytes);
+            for (of, (item, cache)) in of
+                .into_iter()
+                .zip(items.iter().zip(balance(&items, &allowed[at], &taken)))
+            {
+                taken[cache as usize] += item.bytes;
+                given.push((of, cache));
+            }
+        }
+        let alone = numbers.len() < 2;
+        for (of, cache) in given {
+            match of {
+                Of::Region(region) => self.partition.set_kind(region, Kind::Local(cache)),
+                Of::Space(_) if alone => {}
+                Of::Space(space) => self.put_space(space, cache, actions),
+            }
+        }
+        self.had.clear();
+        self.note(world, taken);
+    }
+
+    /// The bytes in use of all regions of an address space but global ones, which every cache has.
+    pub(super) fn space_bytes(&self, space: u32, page_bytes: u64) -> u64 {
+        let regions = self.partition.regions();
+        regions
+            .filter(|(_, region)| region.space == space && region.kind != Kind::Global)
+            .map(|(number, _)| self.working_set(number, page_bytes))
+            .sum()
+    }
+
+    fn judge_space(&mut self, number: u32, working_set: u64, caches: u32, phase: &Phase) {
+        let regions = self.partition.regions();
+        let mine = |region: &super::partition::Region| region.space == number && region.pages.len() > 1;
+        let regions = regions
+            .filter(|(_, region)| mine(region) && region.kind != Kind::Global)
+            .count();
+        let seen = phase.seen.stay_ns.checked_div(phase.seen.changes);
+        let Some(space) = self.spaces.get_mut(&number) else {
+            return;
+        };
+        if space.rests > 0 {
+            space.rests -= 1;
+            return;
+        }
+        // Switches say it better than a phase, where there are some.
+        if !space.spread || space.stay_ns.is_none() {
+            space.stay_ns = seen.or(space.stay_ns);
+        }
+        let known = Known {
+            regions,
+            stay_ns: space.stay_ns,
+            working_set,
+            cache_bytes: self.domains.bytes,
+            caches,
+        };
+        space.verdict = judge(&known, &self.rules.bounds);
+        space.spread = space.verdict == RegionsVerdict::Pays;
+    }
+
+    /// What of an address space gets caches: its regions, or all of it.
+    fn items(&mut self, number: u32, working_set: u64, page_bytes: u64) -> (Vec<Of>, Vec<Item>) {
+        let Some(space) = self.spaces.get(&number) else {
+            return (Vec::new(), Vec::new());
+        };
+        let (spread, cache) = (space.spread, space.cache);
+        let regions: Vec<(RegionId, Option<u32>)> = self
+            .partition
+            .regions()
+            .filter(|(_, region)| region.space == number && region.pages.len() > 1 && region.kind != Kind::Global)
+            .map(|(number, region)| match region.kind {
+                Kind::Local(cache) => (number, Some(cache)),
+                _ => (number, region.pages.iter().find_map(|page| self.had.get(page)).copied()),
+            })
+            .collect();
+        if !spread {
+            for (region, _) in regions {
+                self.partition.set_kind(region, Kind::Regular);
+            }
+            let item = Item {
+                bytes: working_set,
+                now: cache,
+            };
+            return (vec![Of::Space(number)], vec![item]);
+        }
+        regions
+            .into_iter()
+            .map(|(region, now)| {
+                let bytes = self.working_set(region, page_bytes);
+                (Of::Region(region), Item { bytes, now })
+            })
+            .unzip()
+    }
+
+    /// All threads of an address space go to the cpus of a cache, where it has enough of them.
+    fn put_space(&mut self, number: u32, cache: u32, actions: &mut Vec<Action>) {
+        let cpus: Vec<u32> = self.domains.cpus(cache).collect();
+        let loads: Vec<usize> = cpus
+            .iter()
+            .map(|&cpu| {
+                let others = self.spaces.iter().filter(|(other, _)| **other != number);
+                others
+                    .map(|(_, space)| space.threads.values().filter(|&&on| on == cpu).count())
+                    .sum()
+            })
+            .collect();
+        let Some(space) = self.spaces.get_mut(&number) else {
+            return;
+        };
+        if space.threads.len() > cpus.len() {
+            space.cache = None;
+            return;
+        }
+        space.cache = Some(cache);
+        let mut loads: Vec<(usize, u32)> = loads.into_iter().zip(cpus.iter().copied()).collect();
+        for load in &mut loads {
+            load.0 += space.threads.values().filter(|&&on| on == load.1).count();
+        }
+        for (&thread, on) in &mut space.threads {
+            if cpus.contains(on) {
+                continue;
+            }
+            let Some(least) = loads.iter_mut().min() else { return };
+            least.0 += 1;
+            *on = least.1;
+            actions.push(Action::MoveThread { thread, cpu: least.1 });
+        }
+    }
+
+    /// How things are after this phase.
+    fn note(&mut self, world: &World, load_bytes: Vec<u64>) {
+        let mut moment = RegionsMoment {
+            at_ns: world.now_ns,
+            regions: vec![0; load_bytes.len()],
+            load_bytes,
+            switches: self.switches.total,
+            merges: self.counts.merges,
+            ..RegionsMoment::default()
+        };
+        for (_, region) in self.partition.regions() {
+            match region.kind {
+                Kind::Local(cache) => moment.regions[cache as usize] += 1,
+                Kind::Regular => moment.regular += 1,
+                Kind::Seed => moment.seeds += 1,
+                Kind::Global => moment.global_pages += region.pages.len() as u64,
+            }
+        }
+        self.moments.push(moment);
+    }
+}

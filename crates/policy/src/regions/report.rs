@@ -1,0 +1,76 @@
+//! What the policy has found and done, for whoever reports it.
+
+use super::partition::{Kind, RegionId};
+use super::scheduler::Regions;
+
+/// Addresses that are reported of a region.
+const ADDRESSES: usize = 16;
+
+impl Regions {
+    pub(super) fn report(&self) -> results::Regions {
+        let page_bytes = self.page_bytes;
+        let mut regions: Vec<results::Region> = Vec::new();
+        let (mut seeds, mut global_pages) = (0, 0);
+        for (number, region) in self.partition.regions() {
+            match region.kind {
+                Kind::Seed => seeds += 1,
+                Kind::Global => global_pages += region.pages.len() as u64,
+                Kind::Regular | Kind::Local(_) => {}
+            }
+            if region.kind != Kind::Seed {
+                regions.push(self.report_region(number));
+            }
+        }
+        regions.sort_by_key(|region| (region.process, std::cmp::Reverse(region.pages), region.addresses.clone()));
+        let processes = self.spaces.iter().map(|(&process, space)| results::RegionsProcess {
+            process,
+            verdict: space.verdict,
+            working_set_bytes: self.space_bytes(process, page_bytes),
+            stay_ns: space.stay_ns,
+            cache: space.cache,
+        });
+        results::Regions {
+            cache: self.domains.name.clone(),
+            caches: self.domains.count(),
+            cache_bytes: self.domains.bytes,
+            phases: self.counts.phases,
+            touches: self.counts.touches,
+            merges: self.counts.merges,
+            torn_down: self.counts.torn_down,
+            excluded: self.switches.excluded,
+            switches: self.switches.total,
+            opened: self.counts.opened,
+            given_up: self.counts.given_up,
+            seeds,
+            global_pages,
+            processes: processes.collect(),
+            regions,
+            moments: self.moments.clone(),
+        }
+    }
+
+    fn report_region(&self, number: RegionId) -> results::Region {
+        let region = self.partition.region(number);
+        let pages = region.pages.iter().filter_map(|&page| self.partition.page(page));
+        let mut addresses: Vec<u64> = pages.map(|page| page.number * self.page_bytes).collect();
+        addresses.sort_unstable();
+        addresses.truncate(ADDRESSES);
+        results::Region {
+            process: region.space,
+            kind: match region.kind {
+                Kind::Seed => "seed",
+                Kind::Regular => "regular",
+                Kind::Local(_) => "local",
+                Kind::Global => "global",
+            }
+            .to_string(),
+            cache: match region.kind {
+                Kind::Local(cache) => Some(cache),
+                _ => None,
+            },
+            pages: region.pages.len() as u64,
+            working_set_bytes: self.working_set(number, self.page_bytes),
+            addresses,
+        }
+    }
+}

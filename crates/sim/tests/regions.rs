@@ -1,0 +1,169 @@
+//! Policy `regions` over programs whose regions are known: two that take turns, none, and several processes.
+#![forbid(unsafe_code)]
+
+use machine::Machine;
+use results::{Outcome, RegionsVerdict};
+use sim::{Config, Item, PolicySpec, Streams};
+use trace::{Op, Ref};
+
+const PAGE: u64 = 4096;
+
+/// Two caches of 512 KiB, one for each of two cpus; a hit costs 4 ns, memory 100.
+fn machine(cpus: u32) -> Machine {
+    let text = format!(
+        "name = \"two-caches\"\nclock_mhz = 1000\npage_bytes = 4096\ncpus = {cpus}\n\
+         [[cache]]\nname = \"L2\"\nlevel = 1\nkind = \"unified\"\nbytes = 524288\nways = 16\nline_bytes = 64\n\
+         cpus_per_instance = {}\nindex = \"physical\"\nhit_ns = 4.0\n[memory]\nlocal_ns = 100.0\n",
+        cpus / 2
+    );
+    machine::from_toml(&text, "two-caches.toml").expect("the machine is valid")
+}
+
+/// Random numbers that are the same each time (xorshift64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+/// `memlat` (Lee12, section 3.1): random reads in each of `regions` regions of `pages` pages in turn, `stay` at a time.
+fn memlat(regions: u64, pages: u64, stay: u64, references: u64, hub: bool) -> Vec<Item> {
+    let mut random = Random(88172645463325252);
+    let read = |addr| {
+        Item::Ref(Ref {
+            addr,
+            site: 0,
+            insns: 1,
+            op: Op::Read,
+            size: 8,
+        })
+    };
+    let base = |region: u64| 0x1000_0000 + region * 0x1000_0000;
+    (0..references)
+        .map(|at| match hub && at % 16 == 0 {
+            // A page that is used wherever the program is.
+            true => read(base(regions)),
+            false => read(base(at / stay % regions) + random.below(pages * PAGE / 8) * 8),
+        })
+        .collect()
+}
+
+fn simulate(machine: &Machine, streams: &Streams, policy: &str, sets: &[&str]) -> Outcome {
+    // Time is cut a thousand times finer than the paper's: a phase of 2 ms in 20, looks each 2 ms.
+    let short = ["period=20000", "share=100", "scan=2000"];
+    let sets = short.iter().chain(sets).map(|set| format!("regions.{set}")).collect();
+    let spec = PolicySpec {
+        sets,
+        ..PolicySpec::new(policy)
+    };
+    let config = Config::new(machine.clone(), vec![spec]);
+    let runs = sim::simulate_refs(streams, &config).expect("the run succeeds");
+    runs.into_iter().next().expect("one policy").outcome
+}
+
+/// The largest regions of process 0, in pages, with the region of the address space that they lie in.
+fn found(outcome: &Outcome) -> Vec<(u64, u64)> {
+    let regions = &outcome.regions.as_ref().expect("regions are reported").regions;
+    let mut found: Vec<(u64, u64)> = regions
+        .iter()
+        .filter(|region| region.kind == "local")
+        .map(|region| (region.addresses[0] >> 28, region.pages))
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+const STAY: u64 = 12_000;
+
+/// Two regions of 100 pages, together larger than one cache: they are found, each gets a cache, and what they then miss is
+/// what they missed first.
+#[test]
+fn two_regions_are_found_and_each_gets_a_cache() {
+    let machine = machine(2);
+    let streams = Streams::new(vec![memlat(2, 100, STAY, 12_000_000, false)]);
+    let ordinary = simulate(&machine, &streams, "first-touch", &[]);
+    let regions = simulate(&machine, &streams, "regions", &[]);
+    let report = regions.regions.as_ref().unwrap();
+    assert_eq!(report.processes[0].verdict, RegionsVerdict::Pays, "{report:?}");
+    assert!(report.phases >= 3, "{report:?}");
+    // Within 5% of pages in ten phases.
+    let found = found(&regions);
+    assert_eq!(found.len(), 2, "{report:?}");
+    for (at, (region, pages)) in found.iter().enumerate() {
+        assert_eq!(*region, 1 + at as u64);
+        assert!((95..=100).contains(pages), "{found:?}");
+    }
+    let caches: Vec<Option<u32>> = report.regions.iter().map(|region| region.cache).collect();
+    assert!(caches.contains(&Some(0)) && caches.contains(&Some(1)), "{report:?}");
+    assert!(report.switches > 100, "{report:?}");
+    let [before, after] = [&ordinary, &regions].map(|outcome| outcome.caches[0].misses);
+    assert!(after * 2 < before, "{before} misses become {after}");
+    assert!(regions.time_ns.wall < ordinary.time_ns.wall);
+}
+
+/// A page that is used in both does not make one region of them.
+#[test]
+fn a_page_that_is_used_everywhere_ties_no_regions_together() {
+    let machine = machine(2);
+    let streams = Streams::new(vec![memlat(2, 100, STAY, 8_000_000, true)]);
+    let outcome = simulate(&machine, &streams, "regions", &[]);
+    let report = outcome.regions.as_ref().unwrap();
+    assert_eq!(report.processes[0].verdict, RegionsVerdict::Pays, "{report:?}");
+    assert!(report.global_pages >= 1, "{report:?}");
+    let found = found(&outcome);
+    assert_eq!(found.len(), 2, "{report:?}");
+    assert!(found.iter().all(|(_, pages)| *pages >= 90), "{found:?}");
+}
+
+/// One region, however large, is left alone.
+#[test]
+fn a_program_without_regions_is_left_alone() {
+    let machine = machine(2);
+    let streams = Streams::new(vec![memlat(1, 200, STAY, 6_000_000, false)]);
+    let outcome = simulate(&machine, &streams, "regions", &[]);
+    let report = outcome.regions.as_ref().unwrap();
+    assert_eq!(report.processes[0].verdict, RegionsVerdict::NoRegions, "{report:?}");
+    assert_eq!(report.switches, 0, "{report:?}");
+}
+
+/// Condition 2, condition 3, and condition 1 at its lower end.
+#[test]
+fn regions_that_would_not_gain_are_left_alone() {
+    let machine = machine(2);
+    let verdict = |pages, stay, sets: &[&str]| {
+        let streams = Streams::new(vec![memlat(2, pages, stay, 8_000_000, false)]);
+        let outcome = simulate(&machine, &streams, "regions", sets);
+        let report = outcome.regions.expect("regions are reported");
+        (report.processes[0].verdict, report.switches)
+    };
+    assert_eq!(verdict(50, STAY, &[]), (RegionsVerdict::FitsOneCache, 0));
+    assert_eq!(verdict(160, STAY, &[]), (RegionsVerdict::FitsNoCaches, 0));
+    // Regions that change within `idle` are one.
+    assert_eq!(verdict(100, 100, &[]), (RegionsVerdict::NoRegions, 0));
+    assert_eq!(verdict(100, STAY, &["period=10000000"]), (RegionsVerdict::NotYet, 0));
+    assert_eq!(verdict(100, STAY, &["stay-most=30"]).0, RegionsVerdict::StaysTooLong);
+}
+
+/// Two processes that fill a cache each and two small ones, on two caches of two cpus: each cache gets one of either
+/// (section 5.2).
+#[test]
+fn large_processes_are_paired_with_small_ones() {
+    let machine = machine(4);
+    let pages = [110, 110, 4, 4];
+    let threads = pages.iter().map(|&pages| memlat(1, pages, STAY, 1_500_000, false));
+    let mut streams = Streams::new(threads.collect());
+    streams.spaces = vec![0, 1, 2, 3];
+    let ordinary = simulate(&machine, &streams, "first-touch", &[]);
+    let regions = simulate(&machine, &streams, "regions", &[]);
+    let report = regions.regions.as_ref().unwrap();
+    let caches: Vec<Option<u32>> = report.processes.iter().map(|process| process.cache).collect();
+    assert_ne!(caches[0], caches[1], "{report:?}");
+    assert_ne!(caches[2], caches[3], "{report:?}");
+    let [before, after] = [&ordinary, &regions].map(|outcome| outcome.caches[0].misses);
+    assert!(after < before / 2, "{before} misses become {after}");
+}
