@@ -39,7 +39,7 @@ pub struct RegionsProcess {
     pub cache: Option<u32>,
 }
 
-/// A region at the end of the run.
+/// A region when the last phase ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]

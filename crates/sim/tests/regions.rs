@@ -90,7 +90,7 @@ fn two_regions_are_found_and_each_gets_a_cache() {
     let regions = simulate(&machine, &streams, "regions", &[]);
     let report = regions.regions.as_ref().unwrap();
     assert_eq!(report.processes[0].verdict, RegionsVerdict::Pays, "{report:?}");
-    assert!(report.phases >= 3, "{report:?}");
+    assert!(report.phases >= 2, "{report:?}");
     // Within 5% of pages in ten phases.
     let found = found(&regions);
     assert_eq!(found.len(), 2, "{report:?}");
@@ -155,7 +155,7 @@ fn regions_that_would_not_gain_are_left_alone() {
 fn large_processes_are_paired_with_small_ones() {
     let machine = machine(4);
     let pages = [110, 110, 4, 4];
-    let threads = pages.iter().map(|&pages| memlat(1, pages, STAY, 1_500_000, false));
+    let threads = pages.iter().map(|&pages| memlat(1, pages, STAY, 6_000_000, false));
     let mut streams = Streams::new(threads.collect());
     streams.spaces = vec![0, 1, 2, 3];
     let ordinary = simulate(&machine, &streams, "first-touch", &[]);

@@ -43,6 +43,8 @@ impl Dealing {
                     free_frames: vec![u64::MAX],
                     now_ns: 0,
                     caches: None,
+                    domains: None,
+                    runnable: Vec::new(),
                 },
             },
         };

@@ -63,6 +63,8 @@ impl Layout {
             free_frames: vec![u64::MAX; self.nodes.len()],
             now_ns: 0,
             caches: None,
+            domains: None,
+            runnable: Vec::new(),
         }
     }
 

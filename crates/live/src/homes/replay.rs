@@ -93,6 +93,8 @@ fn begin(entry: &Entry) -> Result<Decisions, ReplayError> {
         free_frames: vec![u64::MAX; nodes as usize],
         now_ns: 0,
         caches: None,
+        domains: None,
+        runnable: Vec::new(),
     };
     let name = begins.policy.parse().map_err(HomesError::from)?;
     Ok(Decisions::new(name, begins.settings.clone(), world)?)

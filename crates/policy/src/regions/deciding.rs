@@ -187,5 +187,6 @@ impl Regions {
             }
         }
         self.moments.push(moment);
+        self.latest = self.regions_now();
     }
 }

@@ -9,19 +9,7 @@ const ADDRESSES: usize = 16;
 impl Regions {
     pub(super) fn report(&self) -> results::Regions {
         let page_bytes = self.page_bytes;
-        let mut regions: Vec<results::Region> = Vec::new();
-        let (mut seeds, mut global_pages) = (0, 0);
-        for (number, region) in self.partition.regions() {
-            match region.kind {
-                Kind::Seed => seeds += 1,
-                Kind::Global => global_pages += region.pages.len() as u64,
-                Kind::Regular | Kind::Local(_) => {}
-            }
-            if region.kind != Kind::Seed {
-                regions.push(self.report_region(number));
-            }
-        }
-        regions.sort_by_key(|region| (region.process, std::cmp::Reverse(region.pages), region.addresses.clone()));
+        let last = self.moments.last();
         let processes = self.spaces.iter().map(|(&process, space)| results::RegionsProcess {
             process,
             verdict: space.verdict,
@@ -41,12 +29,23 @@ impl Regions {
             switches: self.switches.total,
             opened: self.counts.opened,
             given_up: self.counts.given_up,
-            seeds,
-            global_pages,
+            seeds: last.map_or(0, |moment| moment.seeds),
+            global_pages: last.map_or(0, |moment| moment.global_pages),
             processes: processes.collect(),
-            regions,
+            regions: self.latest.clone(),
             moments: self.moments.clone(),
         }
+    }
+
+    /// All regions but seeds, the largest of each process first.
+    pub(super) fn regions_now(&self) -> Vec<results::Region> {
+        let known = self.partition.regions().filter(|(_, region)| region.kind != Kind::Seed);
+        let mut regions: Vec<results::Region> = known.map(|(number, _)| self.report_region(number)).collect();
+        regions.sort_by(|a, b| {
+            let key = |region: &results::Region| (region.process, std::cmp::Reverse(region.pages));
+            key(a).cmp(&key(b)).then_with(|| a.addresses.cmp(&b.addresses))
+        });
+        regions
     }
 
     fn report_region(&self, number: RegionId) -> results::Region {

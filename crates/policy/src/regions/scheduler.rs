@@ -74,6 +74,8 @@ pub struct Regions {
     torn: Option<u32>,
     pub(super) counts: Counts,
     pub(super) moments: Vec<RegionsMoment>,
+    /// The regions as they were when the last phase ended: in a phase they are being found anew.
+    pub(super) latest: Vec<results::Region>,
     /// Caches of regions that were torn down, by page, until the pages are in regions again.
     pub(super) had: HashMap<u32, u32>,
 }
@@ -101,6 +103,7 @@ impl Regions {
             torn: None,
             counts: Counts::default(),
             moments: Vec::new(),
+            latest: Vec::new(),
             had: HashMap::new(),
         }
     }
@@ -294,8 +297,10 @@ impl Regions {
 }
 
 impl Policy for Regions {
-    /// Where frames are is not its matter.
-    fn place(&mut self, _touch: &Touch, _world: &World) -> Placement {
+    /// Where frames are is not its matter, but who runs where is.
+    fn place(&mut self, touch: &Touch, _world: &World) -> Placement {
+        let space = self.spaces.entry(touch.page.space).or_default();
+        space.threads.insert(touch.thread, touch.cpu);
         Placement::default()
     }
 

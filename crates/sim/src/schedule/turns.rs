@@ -101,9 +101,14 @@ impl Schedule<'_> {
             if thread.state != State::Ready {
                 continue;
             }
+            // A cpu that waits for it waits for no lock and no barrier.
+            thread.hold = Hold::Other;
+            let mut now = now;
             let turns = &mut self.turns[from];
             if turns.running == Some(number) {
                 turns.running = None;
+                // It ends what it does first.
+                now = now.max(self.engine.cpus[from].clock);
             } else {
                 turns.queue.retain(|&other| other != number);
             }

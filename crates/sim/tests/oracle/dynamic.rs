@@ -252,7 +252,7 @@ proptest! {
         recorded: bool,
         classes: bool,
     ) {
-        let interest = Interest { cache_misses, tlb_misses, touches, touch_fault_ns: 0, tick_ns, pressure_frames, slots: false };
+        let interest = Interest { cache_misses, tlb_misses, touches, tick_ns, pressure_frames, ..Interest::NONE };
         let policy = Restless { random, interest, pages: Vec::new(), threads: program.spaces.len() as u32 };
         let setup = Setup { recorded, classes, slice_ns: 300, ..Setup::default() };
         let run = || engine::simulate_policy(&machine, &program, Box::new(policy.clone()), &setup, sim::Detail::default());

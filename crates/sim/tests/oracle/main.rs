@@ -25,6 +25,7 @@ mod prefetch;
 mod presets;
 mod programs;
 mod pycachesim;
+mod regions;
 mod settled;
 mod slots;
 mod software_prefetch;

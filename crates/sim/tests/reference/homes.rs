@@ -1,6 +1,10 @@
 //! Policies that act while the program runs: what they hear, and what becomes of pages and their copies.
 
-use policy::{Action, Interest, Miss, MissLevel, Observation, Page, Placement, Pressure, Tick, Touched};
+use std::collections::{BTreeSet, HashSet};
+
+use policy::{
+    Accessed, Action, Interest, Miss, MissLevel, Nature, Observation, Page, Placement, Pressure, Tick, Touched,
+};
 
 use super::{Model, units};
 
@@ -14,6 +18,13 @@ pub struct Moments {
     next_tick: Vec<u64>,
     /// Pages in the order in which they were heard of, which numbers them.
     heard: Vec<Page>,
+    /// The multiple of the interval between looks at what was accessed that no clock has reached, in units.
+    next_look: u64,
+    /// Pages touched since the last look, and pages ever executed, by their numbers.
+    accessed: BTreeSet<u32>,
+    executed: HashSet<u32>,
+    /// Threads to be moved: thread, cpu, and when.
+    pub moves: Vec<(u32, u32, u64)>,
 }
 
 impl Moments {
@@ -24,6 +35,17 @@ impl Moments {
             tlb_misses: 0,
             next_tick: vec![interest.tick_ns << 20; cpus as usize],
             heard: Vec::new(),
+            next_look: interest.accessed_ns << 20,
+            accessed: BTreeSet::new(),
+            executed: HashSet::new(),
+            moves: Vec::new(),
+        }
+    }
+
+    fn nature(&self, index: u32) -> Nature {
+        match self.executed.contains(&index) {
+            true => Nature::Code,
+            false => Nature::Data,
         }
     }
 
@@ -63,12 +85,18 @@ impl Model<'_> {
         if !self.acts() {
             return 0;
         }
+        let index = self.moments.index(piece.page);
+        self.moments.accessed.insert(index);
+        if piece.fetch {
+            self.moments.executed.insert(index);
+        }
         let touched = Touched {
             page: piece.page,
-            index: self.moments.index(piece.page),
+            index,
             thread: piece.thread,
             cpu: piece.cpu as u32,
             write: piece.write,
+            nature: self.moments.nature(index),
         };
         let mut took = 0;
         if self.pages.is_closed(piece.page, piece.cpu as u32) {
@@ -128,6 +156,21 @@ impl Model<'_> {
             let pressure = Observation::Pressure(Pressure { node, free_frames });
             took += self.observe(piece.cpu, &pressure, clock + took);
         }
+        let look = interest.accessed_ns << 20;
+        if look > 0 && clock + took >= self.moments.next_look {
+            self.moments.next_look = ((clock + took) / look + 1) * look;
+            let accessed: Vec<Accessed> = std::mem::take(&mut self.moments.accessed)
+                .into_iter()
+                .map(|index| Accessed {
+                    page: self.moments.heard[index as usize],
+                    index,
+                    nature: self.moments.nature(index),
+                })
+                .collect();
+            let now_ns = (clock + took) >> 20;
+            let actions = self.pages.observe_accessed(&accessed, now_ns);
+            took += self.act(piece.cpu, actions, clock + took);
+        }
         let tick = interest.tick_ns << 20;
         if tick > 0 && clock + took >= self.moments.next_tick[piece.cpu] {
             self.moments.next_tick[piece.cpu] = ((clock + took) / tick + 1) * tick;
@@ -139,9 +182,14 @@ impl Model<'_> {
 
     /// The policy hears of something; how long what it wants takes the cpu.
     pub fn observe(&mut self, cpu: usize, observation: &Observation, clock: u64) -> u64 {
+        let actions = self.pages.observe(observation, clock >> 20);
+        self.act(cpu, actions, clock)
+    }
+
+    fn act(&mut self, cpu: usize, actions: Vec<Action>, clock: u64) -> u64 {
         let costs = &sim::VERGHESE96;
         let mut took = 0;
-        for action in self.pages.observe(observation, clock >> 20) {
+        for action in actions {
             let ns = match action {
                 Action::Move { page, to } => self.move_page(page, to),
                 Action::Copy { page, node } => self.pages.copy(page, node).then(|| {
@@ -161,7 +209,16 @@ impl Model<'_> {
                     self.pages.open(page, cpus);
                     None
                 }
-                other => panic!("the model does not know of {other:?}"),
+                Action::MoveThread { thread, cpu: to } => {
+                    let known = (thread as usize) < self.program.spaces.len() && to < self.machine.cpus;
+                    let own = self.moments.interest.move_thread_ns;
+                    let costs = if own > 0 { own as f64 } else { costs.move_thread_ns };
+                    known.then(|| {
+                        let at = clock + took + units(costs);
+                        self.moments.moves.push((thread, to, at));
+                        costs
+                    })
+                }
             };
             took += ns.map_or(0, |ns| self.charge(cpu, ns));
         }

@@ -153,8 +153,6 @@ pub struct Model<'a> {
     changes: Changes,
     clocks_period: u64,
     cut: u64,
-    /// Whether threads go from cpu to cpu.
-    moving: bool,
     cpus: Vec<CpuResult>,
     moments: Moments,
     /// Pages moved to another node, copied and collapsed.
@@ -184,7 +182,6 @@ pub fn simulate(
         moved: 0,
         copied: 0,
         collapsed: 0,
-        moving: choices.move_threads_ns.is_some() && !choices.recorded,
         machine,
         program,
         hierarchy: Hierarchy::new(
@@ -210,7 +207,7 @@ pub fn simulate(
         program,
         machine.cpus,
         choices.slice_ns << 20,
-        choices.move_threads_ns.map(|ns| ns << 20),
+        choices.move_threads_ns.filter(|_| !choices.recorded).map(|ns| ns << 20),
         choices.barrier_ns << 20,
     );
     let mut counting = choices.from_phase.is_none();
@@ -253,7 +250,9 @@ pub fn simulate(
                 break;
             };
             let mut place = None;
+            let mut moved = false;
             if let Some(item) = &item {
+                model.pages.runnable = schedule.runnable();
                 schedule.cpus[cpu].clock += model.carry_out(cpu, thread, item, schedule.cpus[cpu].clock)?;
                 if let Item::Event(event) = item {
                     let cost = schedule.cost(event);
@@ -264,8 +263,15 @@ pub fn simulate(
                     break;
                 }
                 place = windows.comes(&mut model, &mut schedule, cpu, thread, item);
+                if matches!(item, Item::Ref { .. }) {
+                    for (other, to, at) in std::mem::take(&mut model.moments.moves) {
+                        moved |= schedule.move_thread(other, to as usize, at) && other == thread;
+                    }
+                }
             }
-            schedule.after(cpu, thread, item.as_ref(), place);
+            if !moved {
+                schedule.after(cpu, thread, item.as_ref(), place);
+            }
             if item.is_none() {
                 windows.meet(&mut model, &mut schedule, cpu, None);
             }
@@ -287,14 +293,6 @@ pub fn simulate(
 }
 
 impl Model<'_> {
-    /// Cpus that run a thread.
-    fn active(&self) -> usize {
-        match self.moving {
-            true => self.cpus.len(),
-            false => self.program.spaces.len().min(self.cpus.len()),
-        }
-    }
-
     /// What was counted so far is nothing.
     fn count_anew(&mut self) {
         self.cpus.fill(CpuResult::default());
@@ -474,7 +472,6 @@ impl Model<'_> {
 
     /// What was counted since counting began; cpus have waited for the last.
     fn counted(&mut self, schedule: &Schedule) -> Counted {
-        let active = self.active();
         for instance in &mut self.hierarchy.instances {
             instance.end();
         }
@@ -487,7 +484,7 @@ impl Model<'_> {
             cpu.tlb = self.tlbs.get(number).map_or((0, 0), |tlb| (tlb.accesses, tlb.misses));
             let served = self.hierarchy.memory.served[number];
             (cpu.local, cpu.remote) = (served.local, served.remote);
-            if number < active {
+            if schedule.used[number] {
                 let run = &schedule.cpus[number];
                 cpu.time.imbalance = run.imbalance;
                 cpu.time.sequential = run.sequential;
@@ -504,8 +501,8 @@ impl Model<'_> {
             ran: schedule
                 .cpus
                 .iter()
-                .take(active)
-                .map(|cpu| cpu.clock - cpu.begin)
+                .zip(&schedule.used)
+                .map(|(cpu, used)| if *used { cpu.clock - cpu.begin } else { 0 })
                 .collect(),
             occupied: self.hierarchy.memory.occupied,
         }
@@ -514,7 +511,7 @@ impl Model<'_> {
     fn finish(self, windows: Windows) -> Outcome {
         let mut all = Counted {
             cpus: self.cpus.iter().map(|_| CpuResult::nothing(self.machine)).collect(),
-            ran: vec![0; self.active()],
+            ran: vec![0; self.cpus.len()],
             occupied: [0; 3],
         };
         for window in &windows.ended {

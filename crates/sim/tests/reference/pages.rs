@@ -1,10 +1,11 @@
 //! The page table and the page frames of each node.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use machine::{Index, Machine};
+use machine::{Index, Kind, Machine};
 use policy::cdpc::PageColors;
-use policy::{Action, Observation, Page, Placement, Policy, Touch, World};
+use policy::{Accessed, Action, Domains, Observation, Page, Placement, Policy, Touch, World};
 
 pub struct Pages {
     page_bytes: u64,
@@ -14,6 +15,9 @@ pub struct Pages {
     cpu_nodes: u64,
     cpus: u32,
     caches: Option<policy::slots::Caches>,
+    domains: Option<Arc<Domains>>,
+    /// Threads that run on each cpu or wait there, as policies see it.
+    pub runnable: Vec<u32>,
     /// Of each node: its frames, or 0.
     limits: Vec<u64>,
     /// Of each node: as many as there are numbers for.
@@ -60,6 +64,8 @@ impl Pages {
             cpu_nodes: u64::from(machine.memory.nodes),
             cpus: machine.cpus,
             caches: super::slots::caches(machine),
+            domains: domains(machine),
+            runnable: vec![0; machine.cpus as usize],
             limits: limits(machine),
             frames_per_node: frames.iter().copied().max().unwrap_or(0),
             frames,
@@ -236,7 +242,16 @@ impl Pages {
             free_frames: (0..self.nodes).map(|node| self.free(node)).collect(),
             now_ns,
             caches: self.caches.clone(),
+            domains: self.domains.clone(),
+            runnable: self.runnable.clone(),
         }
+    }
+
+    /// What the policy answers to which pages were accessed.
+    pub fn observe_accessed(&mut self, accessed: &[Accessed], now_ns: u64) -> Vec<Action> {
+        let (world, mut actions) = (self.world(now_ns), Vec::new());
+        self.policy.observe_accessed(accessed, &world, &mut actions);
+        actions
     }
 
     /// What the policy answers to something that happened.
@@ -301,6 +316,24 @@ impl Pages {
         let start = node * self.frames_per_node;
         start..start + self.frames[node as usize]
     }
+}
+
+/// The caches of the highest level that not all cpus share, if there are such.
+fn domains(machine: &Machine) -> Option<Arc<Domains>> {
+    let mut outermost: Option<&machine::Cache> = None;
+    for cache in &machine.caches {
+        let several = cache.kind != Kind::Instruction && cache.cpus_per_instance < machine.cpus;
+        if several && outermost.is_none_or(|known| cache.level >= known.level) {
+            outermost = Some(cache);
+        }
+    }
+    outermost.map(|cache| {
+        Arc::new(Domains {
+            name: cache.name.clone(),
+            bytes: cache.bytes,
+            of_cpu: (0..machine.cpus).map(|cpu| cpu / cache.cpus_per_instance).collect(),
+        })
+    })
 }
 
 /// After how many frames the sets of all physically indexed caches repeat.

@@ -67,6 +67,8 @@ pub struct Schedule {
     waits: Vec<(usize, u64, u64)>,
     /// What the code of a barrier takes.
     barrier: u64,
+    /// Cpus that some thread is on, or was moved to.
+    pub used: Vec<bool>,
 }
 
 /// When masters were alone, and when they were ending a team.
@@ -138,6 +140,7 @@ impl Schedule {
             teams: Teams::default(),
             waits: Vec::new(),
             barrier,
+            used: (0..cpus as usize).map(|cpu| cpu < threads || moving.is_some()).collect(),
         };
         for thread in 0..threads as u32 {
             let held = spawned.contains(&thread);
@@ -196,6 +199,24 @@ impl Schedule {
             cpu.ready.rotate_left(1);
             cpu.slice_began = now;
         }
+    }
+
+    /// The policy moves a thread; where that is on its cpu, it ends what it does first. Whether that is so.
+    pub fn move_thread(&mut self, thread: u32, to: usize, asked: u64) -> bool {
+        let from = std::mem::replace(&mut self.places[thread as usize], to);
+        self.used[to] = true;
+        if self.states[thread as usize] != State::Ready {
+            return false;
+        }
+        let cpu = &mut self.cpus[from];
+        let runs = cpu.ready.front() == Some(&thread);
+        let now = if runs { asked.max(cpu.clock) } else { asked };
+        cpu.ready.retain(|other| *other != thread);
+        if runs {
+            cpu.slice_began = cpu.clock;
+        }
+        self.ready(thread, now);
+        runs
     }
 
     /// Whether a thread goes to another cpu now; it stands at the end of the queue there.
@@ -290,10 +311,13 @@ impl Schedule {
         }
     }
 
-    /// The run is over: the first `used` cpus wait for the last of all.
-    pub fn end(&mut self, used: usize) {
+    /// The run is over: the cpus that were used wait for the last of all.
+    pub fn end(&mut self) {
         let wall = self.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(0);
-        for cpu in 0..used {
+        for cpu in 0..self.cpus.len() {
+            if !self.used[cpu] {
+                continue;
+            }
             if self.cpus[cpu].ready.is_empty() {
                 self.waited(cpu, None, wall);
             } else {
@@ -311,9 +335,10 @@ impl Schedule {
 
     /// The run is over, and the clocks have nothing to do with each other: each waits until it has run as long as the
     /// one that ran longest.
-    pub fn at_one_moment(&mut self, used: usize) {
+    pub fn at_one_moment(&mut self) {
         let longest = self.cpus.iter().map(|cpu| cpu.clock - cpu.begin).max().unwrap_or(0);
-        for cpu in &mut self.cpus[..used] {
+        let used = self.cpus.iter_mut().zip(&self.used).filter(|(_, used)| **used);
+        for (cpu, _) in used {
             let wait = longest - (cpu.clock - cpu.begin);
             cpu.clock += wait;
             cpu.imbalance += wait;
@@ -356,6 +381,11 @@ impl Schedule {
     /// Whether a thread has started, and not ended.
     pub fn lives(&self, thread: u32) -> bool {
         !matches!(self.states[thread as usize], State::Ended | State::Held(Hold::Spawn))
+    }
+
+    /// Threads that run on each cpu or wait for their turn.
+    pub fn runnable(&self) -> Vec<u32> {
+        self.cpus.iter().map(|cpu| cpu.ready.len() as u32).collect()
     }
 
     pub fn nobody_runs(&self) -> bool {
