@@ -76,7 +76,7 @@ truth:
 
 PAPERS = $(patsubst papers/%/paper.toml,%,$(wildcard papers/*/paper.toml))
 # The workloads that a paper is about; `make traces` knows more.
-TRACED = engineering raytrace splash database
+TRACED = engineering raytrace splash database pmake-whole
 
 reproduce:
 	@setup/debian reproduce

@@ -25,6 +25,9 @@ pub const HOT: [u64; 9] = [1, 2, 5, 10, 15, 20, 30, 50, 100];
 /// Where `make traces` puts them, in the source tree that this was built from.
 const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../build/traces");
 
+/// What the recorder of whole systems says of its traces (crates/qemu).
+const WHOLE: &str = "capture qemu";
+
 /// What came of one stream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Replayed {
@@ -39,6 +42,8 @@ pub struct Replayed {
     pub hot: [Vec<f64>; 2],
     /// Whether instructions are among the references.
     pub fetches: bool,
+    /// Whether the trace is of a whole system: its threads are cpus, which a kernel gives to processes.
+    pub whole: bool,
 }
 
 /// What a stream is made of.
@@ -170,13 +175,14 @@ impl Replayed {
     pub fn described(&self, workload: &str) -> String {
         let kinds = &self.kinds;
         let moved = match self.moved_ms {
+            _ if self.whole => "a whole system, whose kernel moved processes itself".to_string(),
             Some(ms) => format!("each thread goes to the next cpu every {ms} ms"),
             None => "threads stay on their cpus".to_string(),
         };
-        let fetches = if self.fetches {
-            ""
-        } else {
-            "; recorded without instructions (make traces TRACES_FLAGS=--fetches)"
+        let fetches = match (self.fetches, self.whole) {
+            (true, _) => "",
+            (false, true) => "; without instructions",
+            (false, false) => "; recorded without instructions (make traces TRACES_FLAGS=--fetches)",
         };
         format!(
             "{workload}: {:.0} million references, {:.0} thousand misses; {moved}{fetches}",
@@ -265,6 +271,7 @@ impl Reproduction<'_> {
         let kinds = Kinds::of(&stream, &config.machine);
         let mut replayed = Replayed {
             fetches: kinds.fetch_misses > 0,
+            whole: trace.header().origin == WHOLE,
             kinds,
             moved_ms,
             runs: BTreeMap::new(),
