@@ -1,6 +1,6 @@
 //! What policies were given and what came of it, in a line for people.
 
-use results::{Cdpc, Slots, bytes, count};
+use results::{Cdpc, Regions, RegionsProcess, RegionsVerdict, Slots, bytes, count, nanoseconds};
 
 /// A number of things: `1 page`, `3 pages`.
 pub fn many(number: u64, what: &str) -> String {
@@ -72,4 +72,60 @@ pub fn cdpc_in_words(cdpc: &Cdpc) -> String {
         );
     }
     text
+}
+
+/// What regions were found, and what became of them.
+pub fn regions_in_words(regions: &Regions) -> String {
+    if regions.caches < 2 {
+        return "regions: the machine has one outermost cache for all its cpus; there is nothing to choose".to_string();
+    }
+    let verdicts = regions.processes.iter().map(|process| {
+        let known = regions.regions.iter().filter(|region| region.process == process.process);
+        let known: Vec<_> = known.filter(|region| region.kind != "global").collect();
+        let stay = match process.stay_ns {
+            Some(ns) => format!(", each used for {} at a time", nanoseconds(ns as f64)),
+            None => String::new(),
+        };
+        format!(
+            "process {}: {} ({} in use{stay}): {}",
+            process.process,
+            many(known.len() as u64, "region"),
+            bytes(process.working_set_bytes),
+            verdict(process, regions)
+        )
+    });
+    let verdicts: Vec<String> = verdicts.collect();
+    format!(
+        "regions: {} of {} ({}); {}, {} of a thread to the cache of what it touched, {} instead. {}",
+        many(regions.caches.into(), "cache"),
+        bytes(regions.cache_bytes),
+        regions.cache,
+        many(regions.phases, "regioning phase"),
+        many(regions.switches, "move"),
+        match regions.opened {
+            1 => "1 region opened".to_string(),
+            opened => format!("{} regions opened", count(opened)),
+        },
+        verdicts.join("; ")
+    )
+}
+
+fn verdict(process: &RegionsProcess, regions: &Regions) -> String {
+    match (process.verdict, process.cache) {
+        (RegionsVerdict::Pays, _) => "spread over the caches".to_string(),
+        (verdict, cache) => {
+            let why = match verdict {
+                RegionsVerdict::Pays | RegionsVerdict::NotYet => "the run was too short for a regioning phase",
+                RegionsVerdict::NoRegions => "no two regions that take turns",
+                RegionsVerdict::StaysTooShort => "they change too often for a thread to follow",
+                RegionsVerdict::StaysTooLong => "they change too seldom to matter",
+                RegionsVerdict::FitsOneCache => "all of it fits into one cache",
+                RegionsVerdict::FitsNoCaches => "all caches together are too small for it",
+            };
+            match cache {
+                Some(cache) if regions.processes.len() > 1 => format!("{why}; all of it was given cache {cache}"),
+                _ => format!("{why}; ordinary scheduling"),
+            }
+        }
+    }
 }

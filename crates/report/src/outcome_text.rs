@@ -27,7 +27,8 @@ pub fn outcomes(outcomes: &[Outcome], width: usize, top: Top) -> String {
     for outcome in outcomes {
         let slots = outcome.slots.as_ref().map(advise::slots_in_words);
         let cdpc = outcome.cdpc.as_ref().map(advise::cdpc_in_words);
-        for words in slots.into_iter().chain(cdpc) {
+        let regions = outcome.regions.as_ref().map(advise::regions_in_words);
+        for words in slots.into_iter().chain(cdpc).chain(regions) {
             text += &format!("\n{}", heading(&format!("Under {}", outcome.policy)));
             text += &paragraph("", &words, width, PLAIN);
         }

@@ -19,6 +19,7 @@ pub fn policies(entries: &[Entry]) -> Table {
             Kind::Color => "color",
             Kind::Home => "home",
             Kind::Order => "order",
+            Kind::Threads => "threads",
         };
         table.row([
             Cell::name(entry.name),
