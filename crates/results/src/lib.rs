@@ -26,6 +26,7 @@ mod program_change;
 mod recorded;
 pub mod run;
 mod saved;
+mod sharing;
 #[cfg(feature = "schema")]
 pub mod schema;
 mod windows;
@@ -53,4 +54,7 @@ pub use placed::{Cdpc, Slots};
 pub use program_change::{Field, NotAChange, ProgramChange};
 pub use recorded::{Imported, Recorded};
 pub use saved::{SCHEMA, Saved, TOOL, Version, saved};
+pub use sharing::{
+    SharedStructure, SharingAdvice, SharingEdge, SharingGraph, SharingGroup, SharingThread, ThreadPlacement,
+};
 pub use windows::{CountedWindow, Estimate, Windows};

@@ -13,6 +13,7 @@ mod lines;
 mod remote;
 mod report;
 mod rows;
+mod together;
 
 use trace::{Dependence, Event, Op, Site};
 
@@ -31,6 +32,7 @@ use clashes::{Clashes, NO_PAIR};
 use lines::Lines;
 use remote::Remote;
 use rows::Rows;
+use together::{Together, Touch};
 
 /// What a run's input knows by name.
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,6 +71,7 @@ pub struct Detail {
     curves: Option<Box<Curves>>,
     causes: Option<Causes>,
     remote: Option<Box<Remote>>,
+    together: Option<Box<Together>>,
     /// Beside `remote`, whose first touches it names.
     callers: Option<Callers>,
     references: Vec<u64>,
@@ -78,7 +81,7 @@ pub struct Detail {
 
 impl Detail {
     /// `None` where nothing is wanted that this counts.
-    pub fn new(config: &Config, layout: &Layout, names: &Names) -> Option<Box<Detail>> {
+    pub fn new(config: &Config, layout: &Layout, names: &Names, threads: usize) -> Option<Box<Detail>> {
         let wanted = config.detail;
         let rows = |wanted: bool| wanted.then(|| Rows::new(layout.caches.len()));
         // Without classes nobody knows which misses are false sharing.
@@ -111,6 +114,9 @@ impl Detail {
                 remote: wanted
                     .remote
                     .then(|| Box::new(Remote::new(config.machine.memory.nodes))),
+                together: wanted
+                    .sharing
+                    .then(|| Box::new(Together::new(threads, layout))),
                 callers: wanted.remote.then(|| Callers::new(names)),
                 references: Vec::new(),
                 quiet: false,
@@ -138,6 +144,9 @@ impl Detail {
         }
         if let Some(remote) = &mut self.remote {
             remote.restart();
+        }
+        if let Some(together) = &mut self.together {
+            together.restart();
         }
     }
 
@@ -258,6 +267,27 @@ impl Engine {
             && let Some(callers) = &mut detail.callers
         {
             callers.passed(who.thread, site);
+        }
+    }
+
+    /// A thread touches a piece of data. `address` is where it lies.
+    #[inline(always)]
+    pub fn detail_touched(&mut self, who: Who, page: u32, address: u64, op: Op) {
+        let moved = self.moved;
+        let Some(detail) = &mut self.detail else { return };
+        if let Some(together) = &mut detail.together
+            && op != Op::Fetch
+            && !detail.quiet
+        {
+            let touch = Touch {
+                space: who.space,
+                thread: who.thread,
+                page,
+                named: address.wrapping_sub(moved),
+                address,
+                write: matches!(op, Op::Write | Op::Modify),
+            };
+            together.touched(&touch, &mut detail.structures);
         }
     }
 
