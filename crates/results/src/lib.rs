@@ -26,9 +26,9 @@ mod program_change;
 mod recorded;
 pub mod run;
 mod saved;
-mod sharing;
 #[cfg(feature = "schema")]
 pub mod schema;
+mod sharing;
 mod windows;
 
 pub use advice::{Advice, CacheFacts, Facts, MachineFacts, Share};

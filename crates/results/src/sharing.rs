@@ -30,6 +30,8 @@ pub struct SharingThread {
     pub number: u64,
     pub name: String,
     pub process: u32,
+    /// The program that its process ran.
+    pub program: String,
     /// Bytes of the lines that it touched.
     pub bytes: u64,
     /// Of these, those that another thread touched, too.

@@ -143,7 +143,7 @@ pub struct Config {
     /// them; `None`: threads stay. Only by the clocks.
     pub move_threads_ns: Option<u64>,
     /// The first cpu of each thread, by its number in the trace; threads beyond take the cpus in their order, as all do
-    /// where this is `None`.
+    /// where this is `None`. Policies that are told before the run who uses what (`cdpc`, `slots`) are told the latter.
     pub placement: Option<Vec<u32>>,
     /// Nanoseconds that the code of a barrier takes of each thread that comes to it, and the end of a team of its master.
     pub barrier_ns: f64,

@@ -114,9 +114,7 @@ impl Detail {
                 remote: wanted
                     .remote
                     .then(|| Box::new(Remote::new(config.machine.memory.nodes))),
-                together: wanted
-                    .sharing
-                    .then(|| Box::new(Together::new(threads, layout))),
+                together: wanted.sharing.then(|| Box::new(Together::new(threads, layout))),
                 callers: wanted.remote.then(|| Callers::new(names)),
                 references: Vec::new(),
                 quiet: false,

@@ -84,7 +84,10 @@ impl Together {
         if let Some(of) = self.lines.get(at..at + 3 * words) {
             let has = of[2 * words + word] & bit != 0;
             // Alone with it, who wrote it before may write it without anybody hearing of it.
-            let alone = || of[2 * words + word] == bit && (words == 1 || of[2 * words..].iter().filter(|set| **set != 0).count() == 1);
+            let alone = || {
+                of[2 * words + word] == bit
+                    && (words == 1 || of[2 * words..].iter().filter(|set| **set != 0).count() == 1)
+            };
             if has && (!touch.write || (of[words + word] & bit != 0 && alone())) {
                 return;
             }
@@ -132,7 +135,9 @@ impl Together {
         let mut classes: HashMap<(&[u64], StructureId), u64> = HashMap::new();
         for of in self.lines.chunks_exact(3 * words + 1) {
             if of[..words].iter().any(|set| *set != 0) {
-                *classes.entry((&of[..2 * words], (of[3 * words] >> 32) as StructureId)).or_default() += 1;
+                *classes
+                    .entry((&of[..2 * words], (of[3 * words] >> 32) as StructureId))
+                    .or_default() += 1;
             }
         }
         let line_bytes = 1u64 << self.line_bits;
@@ -158,7 +163,12 @@ impl Together {
             }
         }
         for (&(a, b, structure), &misses) in &self.misses {
-            edges.entry((a, b)).or_default().structures.entry(structure).or_default()[1] += misses;
+            edges
+                .entry((a, b))
+                .or_default()
+                .structures
+                .entry(structure)
+                .or_default()[1] += misses;
         }
         let mut edges: Vec<SharingEdge> = edges
             .into_iter()
@@ -179,11 +189,14 @@ impl Together {
 
 fn about(thread: u32, names: &Names) -> SharingThread {
     let known = names.tables.threads.get(thread as usize);
+    let process = known.map_or(0, |known| known.process);
+    let program = names.tables.processes.get(process as usize);
     SharingThread {
         thread,
         number: known.map_or(u64::from(thread), |known| known.number),
         name: known.map_or_else(String::new, |known| known.name.clone()),
-        process: known.map_or(0, |known| known.process),
+        process,
+        program: program.map_or_else(String::new, |process| process.program.clone()),
         ..SharingThread::default()
     }
 }

@@ -16,7 +16,9 @@ impl ThreadSet {
     }
 
     pub fn has(&self, thread: u32) -> bool {
-        self.0.get(thread as usize / 64).is_some_and(|word| word >> (thread % 64) & 1 != 0)
+        self.0
+            .get(thread as usize / 64)
+            .is_some_and(|word| word >> (thread % 64) & 1 != 0)
     }
 
     /// Adds a thread; one that is not told apart from others is in no set.

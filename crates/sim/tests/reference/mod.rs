@@ -58,6 +58,8 @@ pub struct Choices {
     pub slice_ns: u64,
     /// After how long threads go to the next cpu.
     pub move_threads_ns: Option<u64>,
+    /// The first cpu of each thread; threads beyond take the cpus in their order.
+    pub placement: Option<Vec<u32>>,
     /// What the code of a barrier takes.
     pub barrier_ns: u64,
     /// Phases between which is counted.
@@ -75,6 +77,7 @@ impl Default for Choices {
             recorded: false,
             slice_ns: 10_000_000,
             move_threads_ns: None,
+            placement: None,
             barrier_ns: 0,
             from_phase: None,
             to_phase: None,
@@ -153,6 +156,8 @@ pub struct Model<'a> {
     changes: Changes,
     clocks_period: u64,
     cut: u64,
+    /// Where each thread begins.
+    first_cpus: Vec<usize>,
     /// Whether threads go from cpu to cpu.
     moving: bool,
     cpus: Vec<CpuResult>,
@@ -161,6 +166,13 @@ pub struct Model<'a> {
     moved: u64,
     copied: u64,
     collapsed: u64,
+}
+
+fn first_cpus(machine: &Machine, program: &Program, choices: &Choices) -> Vec<usize> {
+    let placed = choices.placement.as_deref().unwrap_or_default();
+    let first = |thread: usize| placed.get(thread).map_or(thread, |cpu| *cpu as usize);
+    let threads = 0..program.spaces.len();
+    threads.map(|thread| first(thread) % machine.cpus as usize).collect()
 }
 
 /// Simulates a program on a machine under one policy.
@@ -184,6 +196,7 @@ pub fn simulate(
         moved: 0,
         copied: 0,
         collapsed: 0,
+        first_cpus: first_cpus(machine, program, choices),
         moving: choices.move_threads_ns.is_some() && !choices.recorded,
         machine,
         program,
@@ -209,6 +222,7 @@ pub fn simulate(
     let mut schedule = Schedule::new(
         program,
         machine.cpus,
+        model.first_cpus.clone(),
         choices.slice_ns << 20,
         choices.move_threads_ns.map(|ns| ns << 20),
         choices.barrier_ns << 20,
@@ -237,7 +251,7 @@ pub fn simulate(
     let mut windows = Windows::of(program);
     if choices.recorded {
         for (thread, item) in &program.items {
-            let cpu = (*thread % machine.cpus) as usize;
+            let cpu = model.first_cpus[*thread as usize];
             schedule.cpus[cpu].clock += model.carry_out(cpu, *thread, item, schedule.cpus[cpu].clock)?;
             if passes(&mut model, &mut schedule, &mut windows, cpu, item, false) {
                 break;
@@ -288,11 +302,10 @@ pub fn simulate(
 
 impl Model<'_> {
     /// Cpus that run a thread.
-    fn active(&self) -> usize {
-        match self.moving {
-            true => self.cpus.len(),
-            false => self.program.spaces.len().min(self.cpus.len()),
-        }
+    fn active(&self) -> Vec<usize> {
+        (0..self.cpus.len())
+            .filter(|cpu| self.moving || self.first_cpus.contains(cpu))
+            .collect()
     }
 
     /// What was counted so far is nothing.
@@ -487,7 +500,7 @@ impl Model<'_> {
             cpu.tlb = self.tlbs.get(number).map_or((0, 0), |tlb| (tlb.accesses, tlb.misses));
             let served = self.hierarchy.memory.served[number];
             (cpu.local, cpu.remote) = (served.local, served.remote);
-            if number < active {
+            if active.contains(&number) {
                 let run = &schedule.cpus[number];
                 cpu.time.imbalance = run.imbalance;
                 cpu.time.sequential = run.sequential;
@@ -501,11 +514,9 @@ impl Model<'_> {
         }
         Counted {
             cpus,
-            ran: schedule
-                .cpus
+            ran: active
                 .iter()
-                .take(active)
-                .map(|cpu| cpu.clock - cpu.begin)
+                .map(|&cpu| schedule.cpus[cpu].clock - schedule.cpus[cpu].begin)
                 .collect(),
             occupied: self.hierarchy.memory.occupied,
         }
@@ -514,7 +525,7 @@ impl Model<'_> {
     fn finish(self, windows: Windows) -> Outcome {
         let mut all = Counted {
             cpus: self.cpus.iter().map(|_| CpuResult::nothing(self.machine)).collect(),
-            ran: vec![0; self.active()],
+            ran: vec![0; self.active().len()],
             occupied: [0; 3],
         };
         for window in &windows.ended {

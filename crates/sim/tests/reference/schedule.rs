@@ -114,7 +114,14 @@ impl Teams {
 }
 
 impl Schedule {
-    pub fn new(program: &Program, cpus: u32, slice: u64, moving: Option<u64>, barrier: u64) -> Schedule {
+    pub fn new(
+        program: &Program,
+        cpus: u32,
+        places: Vec<usize>,
+        slice: u64,
+        moving: Option<u64>,
+        barrier: u64,
+    ) -> Schedule {
         let threads = program.spaces.len();
         let mut left = vec![VecDeque::new(); threads];
         let mut spawned = HashSet::new();
@@ -128,7 +135,7 @@ impl Schedule {
             cpus: vec![Cpu::default(); cpus as usize],
             slice,
             moving,
-            places: (0..threads).map(|thread| thread % cpus as usize).collect(),
+            places,
             times: vec![0; threads],
             states: Vec::new(),
             left,
@@ -290,10 +297,10 @@ impl Schedule {
         }
     }
 
-    /// The run is over: the first `used` cpus wait for the last of all.
-    pub fn end(&mut self, used: usize) {
+    /// The run is over: these cpus wait for the last of all.
+    pub fn end(&mut self, used: &[usize]) {
         let wall = self.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(0);
-        for cpu in 0..used {
+        for &cpu in used {
             if self.cpus[cpu].ready.is_empty() {
                 self.waited(cpu, None, wall);
             } else {
@@ -311,9 +318,10 @@ impl Schedule {
 
     /// The run is over, and the clocks have nothing to do with each other: each waits until it has run as long as the
     /// one that ran longest.
-    pub fn at_one_moment(&mut self, used: usize) {
+    pub fn at_one_moment(&mut self, used: &[usize]) {
         let longest = self.cpus.iter().map(|cpu| cpu.clock - cpu.begin).max().unwrap_or(0);
-        for cpu in &mut self.cpus[..used] {
+        for &cpu in used {
+            let cpu = &mut self.cpus[cpu];
             let wait = longest - (cpu.clock - cpu.begin);
             cpu.clock += wait;
             cpu.imbalance += wait;

@@ -117,8 +117,8 @@ impl Windows {
     pub fn end(&mut self, model: &mut Model, schedule: &mut Schedule, waits: bool) {
         self.counts = false;
         match waits {
-            true => schedule.end(model.active()),
-            false => schedule.at_one_moment(model.active()),
+            true => schedule.end(&model.active()),
+            false => schedule.at_one_moment(&model.active()),
         }
         let counted = model.counted(schedule);
         self.ended.push(counted);
