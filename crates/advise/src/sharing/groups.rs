@@ -7,7 +7,7 @@
 //!
 //! - they have more threads than a cache's part of them;
 //! - each fits a cache, and both together do not;
-//! - their average is less than half of what the threads within one of them share on average: another group, that both
+//! - their average is less than a third of what the threads within one of them share on average: another group, that both
 //!   happen to know;
 //! - their average is less than a hundredth of the most that two threads share.
 //!
@@ -19,7 +19,7 @@ use sim::{Sharing, ThreadSet};
 /// Of the most that two threads share; less is chance.
 const CHANCE: f64 = 0.01;
 /// Of what threads of a group share; less is another group.
-const OTHERS: f64 = 0.5;
+const OTHERS: f64 = 1.0 / 3.0;
 
 struct Group {
     threads: Vec<u32>,

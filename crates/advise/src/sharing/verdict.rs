@@ -31,7 +31,9 @@ pub fn of(advice: &SharingAdvice) -> String {
     match best.name.as_str() {
         GROUPED => {
             let packed: Vec<&SharingGroup> = advice.groups.iter().filter(|group| group.threads.len() > 1).collect();
-            let named: Vec<String> = packed.iter().take(NAMED).map(|group| threads(&group.threads)).collect();
+            let mut named: Vec<&SharingGroup> = packed.iter().take(NAMED).copied().collect();
+            named.sort_by_key(|group| group.threads[0]);
+            let named: Vec<String> = named.iter().map(|group| threads(&group.threads)).collect();
             let more = match packed.len().saturating_sub(NAMED) {
                 0 => String::new(),
                 more => format!(", and {more} more groups"),
