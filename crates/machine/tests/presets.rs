@@ -287,7 +287,12 @@ fn chiplet_machines_have_their_complexes() {
         let machine = load(name).unwrap();
         let cache = machine.divided_cache().unwrap();
         assert_eq!(
-            (cache.name.as_str(), cache.cpus_per_instance, cache.bytes, machine.cpus / cache.cpus_per_instance),
+            (
+                cache.name.as_str(),
+                cache.cpus_per_instance,
+                cache.bytes,
+                machine.cpus / cache.cpus_per_instance
+            ),
             (divided, cpus, bytes, count),
             "{name}"
         );
