@@ -28,9 +28,7 @@ const MACHINE: &str = "name = \"four-caches\"\nclock_mhz = 1000\npage_bytes = 40
 
 /// The trace and the machine.
 fn files(room: &Room) -> [String; 2] {
-    let text = room.file("groups.txt", &program());
-    let trace = room.path("groups.trace");
-    output(&["import", "--format", "text", &text, "--output", &trace], 0);
+    let trace = room.trace("groups.trace", &program());
     [trace, room.file("four-caches.toml", MACHINE)]
 }
 
