@@ -75,6 +75,8 @@ pub struct Detail {
     /// Beside `remote`, whose first touches it names.
     callers: Option<Callers>,
     references: Vec<u64>,
+    /// Nobody but `together` looks: who is served by whom is not asked.
+    touches_only: bool,
     /// What happens is not counted: it warms caches.
     pub quiet: bool,
 }
@@ -117,6 +119,13 @@ impl Detail {
                 together: wanted.sharing.then(|| Box::new(Together::new(threads, layout))),
                 callers: wanted.remote.then(|| Callers::new(names)),
                 references: Vec::new(),
+                touches_only: {
+                    let others = config::Detail {
+                        sharing: false,
+                        ..wanted
+                    };
+                    !others.is_close()
+                },
                 quiet: false,
             })
         })
@@ -253,7 +262,10 @@ impl Detail {
 /// The key of a miss whose class is not decided yet.
 #[inline(always)]
 pub fn waiting(detail: &mut Option<Box<Detail>>, a: &Access) -> Option<Key> {
-    detail.as_mut().map(|detail| detail.shared_key(a))
+    detail.as_mut().map(|detail| match detail.touches_only {
+        true => Key::default(),
+        false => detail.shared_key(a),
+    })
 }
 
 /// What the engine reports. Each does nothing where no detail is wanted.
@@ -293,7 +305,9 @@ impl Engine {
     /// is. `place`: its first and last byte; `now`: its cpu's clock before.
     #[inline(always)]
     pub fn detail_served(&mut self, who: Who, op: Op, place: [u64; 2], tlb_missed: bool, now: Units) -> bool {
-        let Some(detail) = &mut self.detail else { return true };
+        let Some(detail) = self.detail.as_mut().filter(|detail| !detail.touches_only) else {
+            return true;
+        };
         if tlb_missed || self.cpus[who.cpu as usize].clock != now {
             return false;
         }
@@ -320,7 +334,7 @@ impl Engine {
     /// A piece missed in a kind of cache; `class` is `None` where classes are off.
     #[inline(always)]
     pub fn detail_missed(&mut self, a: &Access, kind: u16, class: Option<Class>) {
-        if let Some(detail) = &mut self.detail {
+        if let Some(detail) = self.detail.as_mut().filter(|detail| !detail.touches_only) {
             let key = match class {
                 Some(Class::FalseSharing) => detail.shared_key(a),
                 _ => detail.key(a),
@@ -347,7 +361,7 @@ impl Engine {
 
     /// A sharing miss has its class at last. `counts`: index of the counts that it belongs to.
     pub fn detail_decided(&mut self, key: Key, counts: u32, class: Class) {
-        if let Some(detail) = &mut self.detail {
+        if let Some(detail) = self.detail.as_mut().filter(|detail| !detail.touches_only) {
             detail.miss(key, counts as usize % self.layout.caches.len(), Some(class));
         }
     }
@@ -355,7 +369,11 @@ impl Engine {
     /// A piece is done: what its cpu waited for it.
     #[inline(always)]
     pub fn detail_done(&mut self, a: &Access, tlb_missed: bool) {
-        if self.detail.as_ref().is_none_or(|detail| detail.quiet) {
+        if self
+            .detail
+            .as_ref()
+            .is_none_or(|detail| detail.quiet || detail.touches_only)
+        {
             return;
         }
         let stall = self.waited_for(a);
