@@ -220,14 +220,14 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__advise)
-            opts="-o -q -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --from --duration --window --windows --windows-seed --warm --skip --fetches --prefetches --no-pcs --no-children --output --write-slots --annotate --budget --exact --keep --top --force --salvage --json --quiet --no-progress --help"
+            opts="-o -q -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --from --duration --window --windows --windows-seed --warm --skip --fetches --prefetches --no-pcs --no-children --output --write-slots --write-placement --placement-form --annotate --budget --exact --keep --top --force --salvage --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --machine)
-                    COMPREPLY=($(compgen -W "sgi-power-indigo2-r8000 sgi-indigo2-impact-r10000 simos-r4400 simos-r4400-2way simos-r4400-4mb alphaserver-8400 flash-cc-numa flash-cc-now clovertown-x5355 clovertown-x5365 westmere-x5660 zen3-milan icelake-sp zen4-genoa zen4-genoa-cxl sapphire-rapids sapphire-rapids-snc4 cascade-lake-4s graviton4 host" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "sgi-power-indigo2-r8000 sgi-indigo2-impact-r10000 simos-r4400 simos-r4400-2way simos-r4400-4mb alphaserver-8400 flash-cc-numa flash-cc-now clovertown-x5355 clovertown-x5365 westmere-x5660 zen3-milan icelake-sp zen4-genoa zen5-turin zen4-genoa-cxl sapphire-rapids sapphire-rapids-snc4 granite-rapids cascade-lake-4s graviton4 host" -- "${cur}"))
                     return 0
                     ;;
                 --policy)
@@ -304,6 +304,14 @@ _domicile() {
                     ;;
                 --write-slots)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --write-placement)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --placement-form)
+                    COMPREPLY=($(compgen -W "taskset cpuset systemd scx-layered" -- "${cur}"))
                     return 0
                     ;;
                 --annotate)
@@ -962,7 +970,7 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__machine__subcmd__show)
-            opts="-q -h --json --quiet --no-progress --help sgi-power-indigo2-r8000 sgi-indigo2-impact-r10000 simos-r4400 simos-r4400-2way simos-r4400-4mb alphaserver-8400 flash-cc-numa flash-cc-now clovertown-x5355 clovertown-x5365 westmere-x5660 zen3-milan icelake-sp zen4-genoa zen4-genoa-cxl sapphire-rapids sapphire-rapids-snc4 cascade-lake-4s graviton4 host"
+            opts="-q -h --json --quiet --no-progress --help sgi-power-indigo2-r8000 sgi-indigo2-impact-r10000 simos-r4400 simos-r4400-2way simos-r4400-4mb alphaserver-8400 flash-cc-numa flash-cc-now clovertown-x5355 clovertown-x5365 westmere-x5660 zen3-milan icelake-sp zen4-genoa zen5-turin zen4-genoa-cxl sapphire-rapids sapphire-rapids-snc4 granite-rapids cascade-lake-4s graviton4 host"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1250,14 +1258,14 @@ _domicile() {
             return 0
             ;;
         domicile__subcmd__simulate)
-            opts="-q -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --by --top --change --fast --move-threads --page-ns --no-classes --explain-hints --page-map --force --salvage --json --quiet --no-progress --help"
+            opts="-q -h --machine --policy --set --slots --cpus --seed --order --from-phase --to-phase --barrier-ns --by --top --change --fast --move-threads --place-threads --page-ns --no-classes --explain-hints --page-map --force --salvage --json --quiet --no-progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --machine)
-                    COMPREPLY=($(compgen -W "sgi-power-indigo2-r8000 sgi-indigo2-impact-r10000 simos-r4400 simos-r4400-2way simos-r4400-4mb alphaserver-8400 flash-cc-numa flash-cc-now clovertown-x5355 clovertown-x5365 westmere-x5660 zen3-milan icelake-sp zen4-genoa zen4-genoa-cxl sapphire-rapids sapphire-rapids-snc4 cascade-lake-4s graviton4 host" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "sgi-power-indigo2-r8000 sgi-indigo2-impact-r10000 simos-r4400 simos-r4400-2way simos-r4400-4mb alphaserver-8400 flash-cc-numa flash-cc-now clovertown-x5355 clovertown-x5365 westmere-x5660 zen3-milan icelake-sp zen4-genoa zen5-turin zen4-genoa-cxl sapphire-rapids sapphire-rapids-snc4 granite-rapids cascade-lake-4s graviton4 host" -- "${cur}"))
                     return 0
                     ;;
                 --policy)
@@ -1309,6 +1317,10 @@ _domicile() {
                     return 0
                     ;;
                 --move-threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --place-threads)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

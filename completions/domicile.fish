@@ -156,9 +156,11 @@ westmere-x5660\t''
 zen3-milan\t''
 icelake-sp\t''
 zen4-genoa\t''
+zen5-turin\t''
 zen4-genoa-cxl\t''
 sapphire-rapids\t''
 sapphire-rapids-snc4\t''
+granite-rapids\t''
 cascade-lake-4s\t''
 graviton4\t''
 host\t''"
@@ -192,6 +194,7 @@ page\t''"
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l top -d 'Print so many rows of each list of data structures, lines, arrays or pages, or `all` [default: those that make a difference]' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l change -d 'Simulate the program with a change of its data, without changing the program; can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l move-threads -d 'After so long of simulated time, and again and again, each thread goes to the next cpu, as if the system moved all of them: seconds, or such as 100ms' -r
+complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l place-threads -d 'The first cpu of each thread, in the order of the trace; threads beyond take the cpus in their order' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l page-ns -d 'What each page takes that a policy moves, copies or collapses, the same for all three: nanoseconds, or such as 350us' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l explain-hints -d 'Write the hints of policy `cdpc` to this file (JSON): arrays, uniform access segments and sets, the coloring order' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l page-map -d 'Write a page access map to this file (JSON): which cpus touch each page, its array, its color under each policy, and its place in the coloring order' -r -F
@@ -217,9 +220,11 @@ westmere-x5660\t''
 zen3-milan\t''
 icelake-sp\t''
 zen4-genoa\t''
+zen5-turin\t''
 zen4-genoa-cxl\t''
 sapphire-rapids\t''
 sapphire-rapids-snc4\t''
+granite-rapids\t''
 cascade-lake-4s\t''
 graviton4\t''
 host\t''"
@@ -255,6 +260,11 @@ complete -c domicile -n "__fish_domicile_using_subcommand advise" -l warm -d 'Be
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l skip -d 'Pass over the first N references' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -s o -l output -d 'Where to write the full result (JSON) [default: domicile-advice.json, or domicile-advice-2.json where that exists, and so on; none with --json]' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l write-slots -d 'Write the partition by cache slots that gains most, if any gains, for `domicile run --slots` and for `--slots`' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l write-placement -d 'Write which threads belong under which cache, where that makes a difference, for a scheduler to take. A name that ends in .sh is for taskset, .cpuset for control groups, .slice for systemd, .json for scx_layered' -r -F
+complete -c domicile -n "__fish_domicile_using_subcommand advise" -l placement-form -d 'What `--write-placement` writes, whatever the file is called' -r -f -a "taskset\t'A shell script that calls taskset for each thread'
+cpuset\t'A shell script that makes threaded control groups with cpusets'
+systemd\t'Slices with AllowedCPUs, for whole processes'
+scx-layered\t'Layers of the scheduler scx_layered'"
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l annotate -d 'Write the source with what each line waits for and misses, as far as the program has line information and the files are here' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l budget -d 'Take about so long in all (60s, 5m): half of it for recording from main (or --from), after which the program is ended, and half for simulating what fits, windows spread over what was recorded' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l keep -d 'Keep the recorded trace in this file' -r -F

@@ -11,7 +11,7 @@ use crate::causes::{causes, gains};
 use crate::names::{ORDER, SLOTS, candidates, has_part};
 use crate::settings::{Policies, Settings};
 use crate::slots::Partition;
-use crate::{cdpc, cdpc_in_words, facts, homes, samples, shares, slots_in_words, verdict, work};
+use crate::{cdpc, cdpc_in_words, facts, homes, samples, shares, sharing, slots_in_words, verdict, work};
 
 /// Structures and collisions that an advice names.
 const MOST: usize = 10;
@@ -82,6 +82,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
         curves: plan.all,
         causes: true,
         remote: plan.all && machine.memory.all_nodes() > 1,
+        sharing: plan.all && trace.threads().len() > 1 && machine.divided_cache().is_some(),
         ..Detail::default()
     };
     let mut config = settings.config(machine, plan.policies, detail);
@@ -90,6 +91,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     let curves = runs.iter_mut().find_map(|run| run.curves.take());
     let evidence = runs.iter_mut().find_map(|run| run.evidence.take());
     let remote = runs.iter_mut().find_map(|run| run.remote.take());
+    let shared = runs.iter_mut().find_map(|run| run.sharing.take());
     let samples = samples::in_words(evidence.as_ref(), curves.as_ref());
     let mut outcomes: Vec<Outcome> = runs.into_iter().map(|run: Simulated| run.outcome).collect();
     let slots = match curves {
@@ -130,6 +132,10 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     if let Some((structures, base)) = remote.zip(advice.base()) {
         let found = homes::advice(trace, settings, &config, base, &advice.policies, structures)?;
         advice.homes = found;
+    }
+    if let Some((shared, base)) = shared.zip(advice.base()) {
+        let found = sharing::advice(trace, settings, &config, base, &shared)?;
+        advice.sharing = found;
     }
     advice.verdict = verdict::verdict(&advice);
     advice.program.clone_from(&trace.header().program);

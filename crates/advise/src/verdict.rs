@@ -40,6 +40,12 @@ pub fn verdict(advice: &Advice) -> String {
     if let Some(homes) = &advice.homes {
         text.push(homes.verdict.clone());
     }
+    if let Some(sharing) = &advice.sharing {
+        match crate::sharing::matters(sharing) {
+            true => text.push(sharing.verdict.clone()),
+            false => noes.push(("other caches for the threads", &sharing.verdict)),
+        }
+    }
     if let Some(work) = &advice.work {
         text.push(work.verdict.clone());
     }

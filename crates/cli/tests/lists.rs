@@ -31,6 +31,8 @@ fn all_machines_of_the_design_are_listed_and_shown() {
         "zen4-genoa-cxl",
         "sapphire-rapids",
         "sapphire-rapids-snc4",
+        "zen5-turin",
+        "granite-rapids",
         "cascade-lake-4s",
         "graviton4",
     ] {

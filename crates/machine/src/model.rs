@@ -27,6 +27,17 @@ pub struct Machine {
     pub core: Option<Core>,
 }
 
+impl Machine {
+    /// The outermost cache for data of which there are several, each for several cpus: where it matters which threads are
+    /// under the same one.
+    pub fn divided_cache(&self) -> Option<&Cache> {
+        let divides = |cache: &&Cache| {
+            cache.kind != Kind::Instruction && cache.cpus_per_instance > 1 && cache.cpus_per_instance < self.cpus
+        };
+        self.caches.iter().filter(divides).max_by_key(|cache| cache.level)
+    }
+}
+
 /// A processor that overlaps: it goes on past a load that has not come, as far as these figures let it.
 ///
 /// They are what reorder buffers, line fill buffers and store buffers hold (Intel and AMD publish them), or what

@@ -41,9 +41,11 @@ presets! {
     "zen3-milan": "2 sockets of EPYC 7763, 128 cores, 32 MB L3 for each eight (2021)",
     "icelake-sp": "2 sockets of Xeon Platinum 8358, 64 cores, 48 MB sliced L3 for each 32 (2021)",
     "zen4-genoa": "2 sockets of EPYC 9554, 128 cores, 32 MB L3 for each eight (2022)",
+    "zen5-turin": "2 sockets of EPYC 9575F, 128 cores, 32 MB L3 for each eight (2024)",
     "zen4-genoa-cxl": "zen4-genoa with a CXL memory expander, a node without cpus (2022)",
     "sapphire-rapids": "2 sockets of Xeon Platinum 8468, 96 cores, 105 MB sliced L3 for each 48 (2023)",
     "sapphire-rapids-snc4": "sapphire-rapids with sub-NUMA clustering: 8 nodes of 12 cores (2023)",
+    "granite-rapids": "1 socket of Xeon 6972P with sub-NUMA clustering: 3 nodes of 32 cores, 160 MB L3 each (2024)",
     "cascade-lake-4s": "4 sockets of Xeon Platinum 8280, 112 cores, 38.5 MB sliced L3 for each 28 (2019)",
     "graviton4": "2 sockets of AWS Graviton4, 64 of 96 cores each, 36 MB L3 for each socket (2024)",
 }

@@ -31,9 +31,11 @@ fn every_preset_loads_under_its_own_name() {
         "zen3-milan",
         "icelake-sp",
         "zen4-genoa",
+        "zen5-turin",
         "zen4-genoa-cxl",
         "sapphire-rapids",
         "sapphire-rapids-snc4",
+        "granite-rapids",
         "cascade-lake-4s",
         "graviton4",
     ];
@@ -266,5 +268,36 @@ fn colors_keep_their_promise_whatever_the_slice() {
                 "{name}: frames 12345 and {frame} meet"
             );
         }
+    }
+}
+
+/// Which cache is divided among cpus, and how many there are: what a placement of threads chooses among.
+#[test]
+fn chiplet_machines_have_their_complexes() {
+    for (name, divided, cpus, bytes, count) in [
+        ("zen3-milan", "L3", 8, 32 << 20, 16),
+        ("zen4-genoa", "L3", 8, 32 << 20, 16),
+        ("zen5-turin", "L3", 8, 32 << 20, 16),
+        ("sapphire-rapids", "L3", 48, 105 << 20, 2),
+        ("sapphire-rapids-snc4", "L3", 12, (105 << 20) / 4, 8),
+        ("granite-rapids", "L3", 32, 160 << 20, 3),
+        ("graviton4", "L3", 64, 36 << 20, 2),
+        ("clovertown-x5355", "L2", 2, 4 << 20, 4),
+    ] {
+        let machine = load(name).unwrap();
+        let cache = machine.divided_cache().unwrap();
+        assert_eq!(
+            (
+                cache.name.as_str(),
+                cache.cpus_per_instance,
+                cache.bytes,
+                machine.cpus / cache.cpus_per_instance
+            ),
+            (divided, cpus, bytes, count),
+            "{name}"
+        );
+    }
+    for name in ["simos-r4400", "flash-cc-numa", "sgi-power-indigo2-r8000"] {
+        assert_eq!(load(name).unwrap().divided_cache(), None, "{name}");
     }
 }

@@ -8,6 +8,7 @@ mod homes;
 mod lists;
 mod live_homes;
 mod outcomes;
+mod sharing;
 mod split;
 mod traffic;
 
@@ -92,6 +93,17 @@ pub fn of_advice(advice: &Advice, top: Top) -> Vec<Table> {
         }
         if !homes.remedies.is_empty() {
             tables.push(homes::remedies(homes));
+        }
+    }
+    if let Some(sharing) = advice
+        .sharing
+        .as_ref()
+        .filter(|sharing| !sharing.graph.edges.is_empty())
+    {
+        tables.push(sharing::edges(sharing, top));
+        if sharing::matters(sharing) {
+            tables.push(sharing::groups(sharing, top));
+            tables.push(sharing::placements(sharing));
         }
     }
     tables.push(advice::policies(advice));

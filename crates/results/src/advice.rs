@@ -8,6 +8,7 @@ use crate::gains::{CdpcAdvice, SlotAdvice, WorkAdvice};
 use crate::homes_advice::HomesAdvice;
 use crate::lenient::{named_ns, ns};
 use crate::outcome::Outcome;
+use crate::sharing::SharingAdvice;
 
 /// What `advise --json` prints: the whole result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -43,6 +44,9 @@ pub struct Advice {
     /// Which data is remote and why, and what would bring it near; absent where there is one node, or somebody named policies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub homes: Option<HomesAdvice>,
+    /// Which threads share data, and under which caches they belong; absent where there is one thread, or one cache for all cpus.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sharing: Option<SharingAdvice>,
     /// How the outermost cache could be partitioned; absent where that was not looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<SlotAdvice>,

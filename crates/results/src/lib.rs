@@ -29,6 +29,7 @@ pub mod run;
 mod saved;
 #[cfg(feature = "schema")]
 pub mod schema;
+mod sharing;
 mod windows;
 
 pub use advice::{Advice, CacheFacts, Facts, MachineFacts, Share};
@@ -55,4 +56,7 @@ pub use program_change::{Field, NotAChange, ProgramChange};
 pub use recorded::{Imported, Recorded};
 pub use regions::{Region, Regions, RegionsMoment, RegionsProcess, RegionsVerdict};
 pub use saved::{SCHEMA, Saved, TOOL, Version, saved};
+pub use sharing::{
+    SharedStructure, SharingAdvice, SharingEdge, SharingGraph, SharingGroup, SharingThread, ThreadPlacement,
+};
 pub use windows::{CountedWindow, Estimate, Windows};

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use machine::{Cache, Index, Kind, Machine, Memory, Replacement, Tlb, Write};
-use sim::{Config, PolicySpec};
+use sim::{Config, Detail, PolicySpec};
 use trace::synthetic::{Kind as Stream, Stream as Refs};
 use trace::{Header, Process, Thread, Trace, Writer};
 
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         let path = |name: &str| folder.join(format!("{}-{name}.trace", stream.name()));
         let mut plain = None;
-        for (name, cpus, apart, classes, policies) in CASES {
+        for (name, cpus, apart, classes, policies, graph) in CASES {
             if case.as_ref().is_some_and(|case| case != name) {
                 continue;
             }
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             if !file.exists() {
                 write(&file, stream, cpus, millions * 1_000_000, apart)?;
             }
-            let seconds = seconds(&Trace::open(&file)?, &machine(cpus as u32), classes, policies)?;
+            let seconds = seconds(&Trace::open(&file)?, &machine(cpus as u32), classes, policies, graph)?;
             let one = *plain.get_or_insert(seconds);
             println!(
                 "{:8} {name:14} {:8.1} million references a second, {:5.2} of the first",
@@ -59,19 +59,31 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Name, cpus, whether each thread has data of its own, classes, policies.
-const CASES: [(&str, u64, bool, bool, usize); 5] = [
-    ("plain", 1, false, false, 1),
-    ("eight", 1, false, false, 8),
-    ("classes", 1, false, true, 1),
-    ("four-own", 4, true, true, 1),
-    ("four-shared", 4, false, true, 1),
+/// Name, cpus, whether each thread has data of its own, classes, policies, whether the graph of who shares what is made.
+const CASES: [(&str, u64, bool, bool, usize, bool); 7] = [
+    ("plain", 1, false, false, 1, false),
+    ("eight", 1, false, false, 8, false),
+    ("classes", 1, false, true, 1, false),
+    ("four-own", 4, true, true, 1, false),
+    ("four-shared", 4, false, true, 1, false),
+    ("own-graph", 4, true, true, 1, true),
+    ("shared-graph", 4, false, true, 1, true),
 ];
 
-fn seconds(trace: &Trace, machine: &Machine, classes: bool, policies: usize) -> Result<f64, sim::SimError> {
+fn seconds(
+    trace: &Trace,
+    machine: &Machine,
+    classes: bool,
+    policies: usize,
+    graph: bool,
+) -> Result<f64, sim::SimError> {
     let specs = POLICIES[..policies].iter().map(|name| PolicySpec::new(name)).collect();
     let config = Config {
         classes,
+        detail: Detail {
+            sharing: graph,
+            ..Detail::default()
+        },
         ..Config::new(machine.clone(), specs)
     };
     let start = Instant::now();

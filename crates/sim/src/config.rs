@@ -58,6 +58,8 @@ pub struct Detail {
     pub causes: bool,
     /// Which data's misses go to other nodes' memory, and why (machines with several nodes).
     pub remote: bool,
+    /// Which threads share which lines, and how often one needs what another has.
+    pub sharing: bool,
     /// Curves and causes from everything that the run does, where long runs are else looked at by samples.
     pub exact: bool,
     /// The totals cpu by cpu (machines with several cpus).
@@ -78,6 +80,7 @@ impl Detail {
             || self.curves
             || self.causes
             || self.remote
+            || self.sharing
     }
 
     /// The part that comes with the totals.
@@ -101,6 +104,7 @@ impl Default for Detail {
             curves: false,
             causes: false,
             remote: false,
+            sharing: false,
             exact: false,
             per_cpu: true,
             placements: false,
@@ -138,6 +142,9 @@ pub struct Config {
     /// After so many nanoseconds, and again and again, each thread goes to the next cpu, as if the system moved all of
     /// them; `None`: threads stay. Only by the clocks.
     pub move_threads_ns: Option<u64>,
+    /// The first cpu of each thread, by its number in the trace; threads beyond take the cpus in their order, as all do
+    /// where this is `None`. Policies that are told before the run who uses what (`cdpc`, `slots`) are told the latter.
+    pub placement: Option<Vec<u32>>,
     /// Nanoseconds that the code of a barrier takes of each thread that comes to it, and the end of a team of its master.
     pub barrier_ns: f64,
     /// What is counted; `None`: all of the run.
@@ -151,6 +158,12 @@ pub struct Config {
 }
 
 impl Config {
+    /// The cpu that a thread begins on.
+    pub fn first_cpu(&self, thread: u32) -> u32 {
+        let placed = self.placement.as_ref().and_then(|placed| placed.get(thread as usize));
+        placed.copied().unwrap_or(thread) % self.machine.cpus
+    }
+
     /// Seed 1, by the clocks, with classes, totals and totals by cpu, slices of 10 ms, threads that stay, barriers
     /// that cost nothing, all of the run, the costs
     /// of [`VERGHESE96`], all cpus of the host.
@@ -166,6 +179,7 @@ impl Config {
             detail_for: None,
             slice_ns: 10_000_000,
             move_threads_ns: None,
+            placement: None,
             barrier_ns: 0.0,
             window: None,
             costs: VERGHESE96,

@@ -13,6 +13,7 @@ mod lines;
 mod remote;
 mod report;
 mod rows;
+mod together;
 
 use trace::{Dependence, Event, Op, Site};
 
@@ -31,6 +32,7 @@ use clashes::{Clashes, NO_PAIR};
 use lines::Lines;
 use remote::Remote;
 use rows::Rows;
+use together::{Together, Touch};
 
 /// What a run's input knows by name.
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,16 +71,19 @@ pub struct Detail {
     curves: Option<Box<Curves>>,
     causes: Option<Causes>,
     remote: Option<Box<Remote>>,
+    together: Option<Box<Together>>,
     /// Beside `remote`, whose first touches it names.
     callers: Option<Callers>,
     references: Vec<u64>,
+    /// Nobody but `together` looks: who is served by whom is not asked.
+    touches_only: bool,
     /// What happens is not counted: it warms caches.
     pub quiet: bool,
 }
 
 impl Detail {
     /// `None` where nothing is wanted that this counts.
-    pub fn new(config: &Config, layout: &Layout, names: &Names) -> Option<Box<Detail>> {
+    pub fn new(config: &Config, layout: &Layout, names: &Names, threads: usize) -> Option<Box<Detail>> {
         let wanted = config.detail;
         let rows = |wanted: bool| wanted.then(|| Rows::new(layout.caches.len()));
         // Without classes nobody knows which misses are false sharing.
@@ -111,8 +116,16 @@ impl Detail {
                 remote: wanted
                     .remote
                     .then(|| Box::new(Remote::new(config.machine.memory.nodes))),
+                together: wanted.sharing.then(|| Box::new(Together::new(threads, layout))),
                 callers: wanted.remote.then(|| Callers::new(names)),
                 references: Vec::new(),
+                touches_only: {
+                    let others = config::Detail {
+                        sharing: false,
+                        ..wanted
+                    };
+                    !others.is_close()
+                },
                 quiet: false,
             })
         })
@@ -138,6 +151,9 @@ impl Detail {
         }
         if let Some(remote) = &mut self.remote {
             remote.restart();
+        }
+        if let Some(together) = &mut self.together {
+            together.restart();
         }
     }
 
@@ -246,7 +262,10 @@ impl Detail {
 /// The key of a miss whose class is not decided yet.
 #[inline(always)]
 pub fn waiting(detail: &mut Option<Box<Detail>>, a: &Access) -> Option<Key> {
-    detail.as_mut().map(|detail| detail.shared_key(a))
+    detail.as_mut().map(|detail| match detail.touches_only {
+        true => Key::default(),
+        false => detail.shared_key(a),
+    })
 }
 
 /// What the engine reports. Each does nothing where no detail is wanted.
@@ -261,11 +280,34 @@ impl Engine {
         }
     }
 
+    /// A thread touches a piece of data. `address` is where it lies.
+    #[inline(always)]
+    pub fn detail_touched(&mut self, who: Who, page: u32, address: u64, op: Op) {
+        let moved = self.moved;
+        let Some(detail) = &mut self.detail else { return };
+        if let Some(together) = &mut detail.together
+            && op != Op::Fetch
+            && !detail.quiet
+        {
+            let touch = Touch {
+                space: who.space,
+                thread: who.thread,
+                page,
+                named: address.wrapping_sub(moved),
+                address,
+                write: matches!(op, Op::Write | Op::Modify),
+            };
+            together.touched(&touch, &mut detail.structures);
+        }
+    }
+
     /// A piece was served by its first cache, and nobody else has to know of it. Whether that is all: where no detail is wanted, it
     /// is. `place`: its first and last byte; `now`: its cpu's clock before.
     #[inline(always)]
     pub fn detail_served(&mut self, who: Who, op: Op, place: [u64; 2], tlb_missed: bool, now: Units) -> bool {
-        let Some(detail) = &mut self.detail else { return true };
+        let Some(detail) = self.detail.as_mut().filter(|detail| !detail.touches_only) else {
+            return true;
+        };
         if tlb_missed || self.cpus[who.cpu as usize].clock != now {
             return false;
         }
@@ -292,7 +334,7 @@ impl Engine {
     /// A piece missed in a kind of cache; `class` is `None` where classes are off.
     #[inline(always)]
     pub fn detail_missed(&mut self, a: &Access, kind: u16, class: Option<Class>) {
-        if let Some(detail) = &mut self.detail {
+        if let Some(detail) = self.detail.as_mut().filter(|detail| !detail.touches_only) {
             let key = match class {
                 Some(Class::FalseSharing) => detail.shared_key(a),
                 _ => detail.key(a),
@@ -319,7 +361,7 @@ impl Engine {
 
     /// A sharing miss has its class at last. `counts`: index of the counts that it belongs to.
     pub fn detail_decided(&mut self, key: Key, counts: u32, class: Class) {
-        if let Some(detail) = &mut self.detail {
+        if let Some(detail) = self.detail.as_mut().filter(|detail| !detail.touches_only) {
             detail.miss(key, counts as usize % self.layout.caches.len(), Some(class));
         }
     }
@@ -327,7 +369,11 @@ impl Engine {
     /// A piece is done: what its cpu waited for it.
     #[inline(always)]
     pub fn detail_done(&mut self, a: &Access, tlb_missed: bool) {
-        if self.detail.as_ref().is_none_or(|detail| detail.quiet) {
+        if self
+            .detail
+            .as_ref()
+            .is_none_or(|detail| detail.quiet || detail.touches_only)
+        {
             return;
         }
         let stall = self.waited_for(a);

@@ -64,6 +64,6 @@ pub use curves::{CURVE_PAGES, CurveOutcome, CurvesOutcome};
 pub use engine::Traits;
 pub use error::SimError;
 pub use input::{Item, Run, Streams};
-pub use outcome::Simulated;
+pub use outcome::{Sharing, Simulated, ThreadSet};
 pub use simulate::{Named, Progress, page_map, page_map_of_refs, simulate, simulate_refs, simulate_with};
 pub use slots::caches as slot_caches;

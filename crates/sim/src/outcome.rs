@@ -1,6 +1,7 @@
 //! What a simulation found: a [`results::Outcome`] for each policy, and what is looked at further but not reported.
 
 mod stall;
+mod threads;
 mod traffic;
 
 use std::sync::Arc;
@@ -21,6 +22,8 @@ use crate::homes::Homes;
 use crate::layout::{Layout, Shape};
 use crate::memory::Memory;
 
+pub use threads::{Sharing, ThreadSet};
+
 /// A policy's run: what is reported of it, and what others can go on from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Simulated {
@@ -35,6 +38,8 @@ pub struct Simulated {
     pub evidence: Option<Evidence>,
     /// The data structures with misses that went to other nodes, where asked for.
     pub remote: Option<Vec<RemoteStructure>>,
+    /// Which threads share which lines, where asked for.
+    pub sharing: Option<Sharing>,
 }
 
 /// What a run has counted.
@@ -116,6 +121,7 @@ pub fn simulated(tally: &Tally, policy: &str, config: &Config, used: &[bool]) ->
         curves: None,
         evidence: None,
         remote: None,
+        sharing: None,
     }
 }
 

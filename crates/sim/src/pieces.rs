@@ -183,6 +183,7 @@ impl Engine {
                 }
             }
         }
+        self.detail_touched(who, page, from, r.op);
         let write = matches!(r.op, Op::Write | Op::Modify);
         if first {
             self.first_touch(who, page, write)?;

@@ -113,7 +113,7 @@ impl<'a> Schedule<'a> {
         let threads = input.threads().to_vec();
         let thread = |(number, about): (usize, &crate::input::ThreadAbout)| Thread {
             space: about.space,
-            cpu: number as u32 % cpus,
+            cpu: config.first_cpu(number as u32),
             moves_at: moving.unwrap_or(Units::MAX),
             state: if about.spawned { State::Waiting } else { State::Ready },
             hold: Hold::Other,
@@ -125,6 +125,10 @@ impl<'a> Schedule<'a> {
             warmed: 0,
             walks: 0,
         };
+        let mut used = vec![moving.is_some(); cpus as usize];
+        for number in 0..threads.len() as u32 {
+            used[config.first_cpu(number) as usize] = true;
+        }
         Schedule {
             changes,
             held: Held::new(threads.len()).filter(|_| input.repeats()),
@@ -141,9 +145,7 @@ impl<'a> Schedule<'a> {
             input,
             slice: slice.max(1),
             moving,
-            used: (0..cpus as usize)
-                .map(|cpu| cpu < threads.len() || moving.is_some())
-                .collect(),
+            used,
             done: 0,
             progress,
         }

@@ -389,8 +389,8 @@ fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> R
     engine.homes.hints = one.hints;
     engine.homes.placements = config.detail.placements.then(Vec::new);
     engine.begin_slots(one.plan, &input.names())?;
-    engine.detail = Detail::new(config, &engine.layout, &input.names());
     let threads = input.threads().len();
+    engine.detail = Detail::new(config, &engine.layout, &input.names(), threads);
     match &mut engine.dynamic {
         Some(dynamic) => {
             dynamic.set_threads(threads as u32);

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use ::advise::{Policies, Settings};
-use clap::{ArgGroup, Args};
+use ::advise::{PlacementForm, Policies, Settings};
+use clap::{ArgGroup, Args, ValueEnum};
 use machine::Machine;
 use report::Top;
 use results::{Advice, saved};
@@ -61,6 +61,15 @@ pub struct Advise {
     #[arg(long, value_name = "FILE")]
     write_slots: Option<PathBuf>,
 
+    /// Write which threads belong under which cache, where that makes a difference, for a scheduler to take. A name that ends in .sh
+    /// is for taskset, .cpuset for control groups, .slice for systemd, .json for scx_layered
+    #[arg(long, value_name = "FILE")]
+    write_placement: Option<PathBuf>,
+
+    /// What `--write-placement` writes, whatever the file is called
+    #[arg(long, value_name = "FORM", requires = "write_placement")]
+    placement_form: Option<Form>,
+
     /// Write the source with what each line waits for and misses, as far as the program has line information and the files are
     /// here
     #[arg(long, value_name = "FILE")]
@@ -95,6 +104,40 @@ pub struct Advise {
     command: Vec<OsString>,
 }
 
+/// What takes a placement of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// A shell script that calls taskset for each thread
+    Taskset,
+    /// A shell script that makes threaded control groups with cpusets
+    Cpuset,
+    /// Slices with AllowedCPUs, for whole processes
+    Systemd,
+    /// Layers of the scheduler scx_layered
+    ScxLayered,
+}
+
+impl Form {
+    fn of(path: &Path) -> Option<Form> {
+        match path.extension()?.to_str()? {
+            "sh" => Some(Form::Taskset),
+            "cpuset" => Some(Form::Cpuset),
+            "slice" => Some(Form::Systemd),
+            "json" => Some(Form::ScxLayered),
+            _ => None,
+        }
+    }
+
+    fn written(self) -> PlacementForm {
+        match self {
+            Form::Taskset => PlacementForm::Taskset,
+            Form::Cpuset => PlacementForm::Cpuset,
+            Form::Systemd => PlacementForm::Systemd,
+            Form::ScxLayered => PlacementForm::ScxLayered,
+        }
+    }
+}
+
 impl Advise {
     pub fn run(&self, console: &mut Console) -> Done {
         let machine = self.model.machine(HOST)?;
@@ -114,13 +157,15 @@ impl Advise {
             ));
         }
 
+        let form = self.form(&machine)?;
+
         if let (Some(file), Some(option)) = (&self.trace, self.recording.given()) {
             return Err(Failure::usage(format!(
                 "`{option}` chooses what is recorded, and {} is recorded already: leave it out, or record again",
                 file.display()
             )));
         }
-        let places = self.places(top, console.json())?;
+        let places = self.places(form, top, console.json())?;
 
         let mut notes = Vec::new();
         let mut recording = None;
@@ -145,13 +190,41 @@ impl Advise {
         }
     }
 
+    /// What a placement is written for; what is wrong with asking for one is said before a program is run.
+    fn form(&self, machine: &Machine) -> Result<Option<PlacementForm>, Failure> {
+        let Some(file) = &self.write_placement else {
+            return Ok(None);
+        };
+        if !self.model.policies.is_empty() {
+            return Err(Failure::usage(
+                "`--write-placement` goes without `--policy`: threads are placed, and compared, where all policies are simulated",
+            ));
+        }
+        if machine.divided_cache().is_none() {
+            return Err(Failure::usage(format!(
+                "`--write-placement` needs a machine with several caches that each serve several cpus, and {} has none; see \
+                 `domicile machine list`",
+                machine.name
+            )));
+        }
+        match self.placement_form.or_else(|| Form::of(file)) {
+            Some(form) => Ok(Some(form.written())),
+            None => Err(Failure::usage(format!(
+                "what to write to {} is not known by its name: add `--placement-form taskset`, `cpuset`, `systemd` or \
+                 `scx-layered`, or let the name end in .sh, .cpuset, .slice or .json",
+                file.display()
+            ))),
+        }
+    }
+
     /// Where results go. What cannot be written is refused before a program is run.
-    fn places(&self, top: Top, json: bool) -> Result<Places, Failure> {
+    fn places(&self, form: Option<PlacementForm>, top: Top, json: bool) -> Result<Places, Failure> {
         let what = "the full result";
         apart(&[
             ("the trace", self.trace.as_deref()),
             ("`--output`", self.output.as_deref()),
             ("`--write-slots`", self.write_slots.as_deref()),
+            ("`--write-placement`", self.write_placement.as_deref()),
             ("`--annotate`", self.annotate.as_deref()),
             ("`--keep`", self.keep.as_deref()),
             ("`--slots`", self.model.slots.as_deref()),
@@ -165,12 +238,17 @@ impl Advise {
         let slots = slots.map(|file| self.overwrite.destination(file, "the plan of cache slots"));
         let annotated = self.annotate.as_ref();
         let annotated = annotated.map(|file| self.overwrite.destination(file, "the annotated source"));
+        let placement = self.write_placement.as_ref().zip(form).map(|(file, form)| {
+            let place = self.overwrite.destination(file, "the placement of threads");
+            place.map(|place| (place, form))
+        });
         if let Some(file) = &self.keep {
             self.overwrite.allows(file, "the trace")?;
         }
         Ok(Places {
             result,
             slots: slots.transpose()?,
+            placement: placement.transpose()?,
             annotated: annotated.transpose()?,
             top,
         })
@@ -297,6 +375,25 @@ impl Advise {
             };
             advice.notes.push(format!("{name} was not written: {why}"));
         }
+        if let Some((place, form)) = places.placement {
+            let name = place.path().display().to_string();
+            let text = match &advice.sharing {
+                None => Err("one thread ran, and it shares nothing".to_string()),
+                Some(sharing) if !::advise::placement_matters(sharing) => {
+                    Err("it makes less than 1% of difference under which caches the threads run".to_string())
+                }
+                Some(sharing) => ::advise::placement_text(sharing, form),
+            };
+            let done = text.and_then(|text| match wrote(place.write_text(&text)) {
+                true => Ok(()),
+                false => Err("it could not be written".to_string()),
+            });
+            match (done, &mut advice.sharing) {
+                (Ok(()), Some(sharing)) => sharing.written = Some(name),
+                (Err(why), _) => advice.notes.push(format!("{name} was not written: {why}")),
+                _ => {}
+            }
+        }
         if let Some(place) = places.annotated {
             let name = place.path().display().to_string();
             match report::annotated(&advice, source) {
@@ -352,6 +449,7 @@ fn source(path: &str) -> Result<String, String> {
 struct Places {
     result: Option<Destination>,
     slots: Option<Destination>,
+    placement: Option<(Destination, PlacementForm)>,
     annotated: Option<Destination>,
     top: Top,
 }

@@ -64,6 +64,10 @@ pub struct Simulate {
     #[arg(long, value_name = "TIME", value_parser = quantities::duration)]
     move_threads: Option<Duration>,
 
+    /// The first cpu of each thread, in the order of the trace; threads beyond take the cpus in their order
+    #[arg(long, value_name = "CPUS", value_delimiter = ',', conflicts_with = "fast")]
+    place_threads: Vec<u32>,
+
     /// What each page takes that a policy moves, copies or collapses, the same for all three: nanoseconds, or such as 350us
     #[arg(long, value_name = "NS", value_parser = quantities::nanoseconds)]
     page_ns: Option<u32>,
@@ -91,6 +95,8 @@ pub struct Simulate {
 
 /// The policy that places pages by hints.
 const CDPC: &str = "cdpc";
+/// The policy that is told who uses which data.
+const SLOTS: &str = "slots";
 
 /// Pages that `--by page` finds at least, those with the largest stall.
 const PAGES: usize = 100;
@@ -167,6 +173,9 @@ impl Simulate {
             // A stream of misses is recorded where threads stay, and they are moved afterwards.
             config.move_threads_ns = (!self.fast).then(|| nanoseconds(every));
         }
+        if !self.place_threads.is_empty() {
+            config.placement = Some(self.placed(&config)?);
+        }
         if let Some(ns) = self.page_ns {
             let ns = f64::from(ns);
             config.costs = sim::Costs {
@@ -205,6 +214,26 @@ impl Simulate {
             write(place, &saved(&map))?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// The cpus that threads are placed on.
+    fn placed(&self, config: &sim::Config) -> Result<Vec<u32>, Failure> {
+        let machine = &config.machine;
+        if let Some(cpu) = self.place_threads.iter().find(|cpu| **cpu >= machine.cpus) {
+            return Err(Failure::usage(format!(
+                "`--place-threads` names cpu {cpu}, and {} has cpus 0 to {}",
+                machine.name,
+                machine.cpus - 1
+            )));
+        }
+        let told = |policy: &&sim::PolicySpec| has(&policy.name, CDPC) || has(&policy.name, SLOTS);
+        if let Some(policy) = config.policies.iter().find(told) {
+            return Err(Failure::usage(format!(
+                "`--place-threads` goes without policy `{}`, which is told before the run on which cpus the threads are: in their order",
+                policy.name
+            )));
+        }
+        Ok(self.place_threads.clone())
     }
 
     fn name_missing(&self, trace: &::trace::Trace) {

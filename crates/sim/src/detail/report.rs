@@ -10,7 +10,7 @@ use super::{Detail, Names};
 use crate::clock::{Units, whole_ns};
 use crate::counts::CLASSES;
 use crate::layout::Layout;
-use crate::outcome::Simulated;
+use crate::outcome::{Sharing, Simulated};
 use crate::pages::PageTable;
 use crate::structures::base;
 
@@ -73,6 +73,10 @@ impl Detail {
             outcome.false_sharing = Some(self.collisions(&code, names));
         }
         run.remote = self.remote.take().map(|remote| remote.report(&self.structures, &code));
+        run.sharing = self.together.take().map(|together| {
+            let (graph, sets) = together.report(&self.structures, names);
+            Sharing { graph, sets }
+        });
         if let Some(lines) = &self.lines {
             if self.wanted.source_lines > 0 {
                 outcome.source_lines = Some(lines.ranked(self.wanted.source_lines, &code, &self.structures, caches));

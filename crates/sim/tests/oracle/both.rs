@@ -20,6 +20,8 @@ pub struct Setup<'a> {
     pub slice_ns: u64,
     /// After how long threads go to the next cpu.
     pub move_threads_ns: Option<u64>,
+    /// The first cpu of each thread.
+    pub placement: Option<&'a [u32]>,
     /// What the code of a barrier takes.
     pub barrier_ns: u32,
     /// Phases between which is counted.
@@ -38,6 +40,7 @@ impl Default for Setup<'_> {
             recorded: false,
             slice_ns: 10_000_000,
             move_threads_ns: None,
+            placement: None,
             barrier_ns: 0,
             from_phase: None,
             to_phase: None,
@@ -54,6 +57,7 @@ impl Setup<'_> {
             recorded: self.recorded,
             slice_ns: self.slice_ns,
             move_threads_ns: self.move_threads_ns,
+            placement: self.placement.map(<[u32]>::to_vec),
             barrier_ns: self.barrier_ns.into(),
             from_phase: self.from_phase.map(String::from),
             to_phase: self.to_phase.map(String::from),

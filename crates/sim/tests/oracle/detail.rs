@@ -35,6 +35,7 @@ pub const ALL: Detail = Detail {
     curves: true,
     causes: true,
     remote: true,
+    sharing: true,
     exact: true,
 };
 

@@ -35,6 +35,20 @@ pub fn simulate_closely(
     json(sim::simulate_refs(&streams(program), &config))
 }
 
+/// Which threads share which lines, under `first-touch`.
+pub fn sharing(machine: &Machine, program: &Program, setup: &Setup) -> Result<sim::Sharing, String> {
+    let config = Config {
+        detail: Detail {
+            sharing: true,
+            ..Detail::default()
+        },
+        ..config(machine, &["first-touch"], setup)
+    };
+    let runs = sim::simulate_refs(&streams(program), &config).map_err(|error| error.to_string())?;
+    let sharing = runs.into_iter().find_map(|run| run.sharing);
+    sharing.ok_or_else(|| "there is no graph".to_string())
+}
+
 /// The same with a policy that no registry knows.
 pub fn simulate_policy(
     machine: &Machine,
@@ -95,6 +109,7 @@ fn config(machine: &Machine, policies: &[&str], setup: &Setup) -> Config {
         changes: setup.changes.to_vec(),
         slice_ns: setup.slice_ns,
         move_threads_ns: setup.move_threads_ns,
+        placement: setup.placement.map(<[u32]>::to_vec),
         barrier_ns: setup.barrier_ns.into(),
         window: (setup.from_phase.is_some() || setup.to_phase.is_some()).then(|| Window {
             from_phase: setup.from_phase.map(String::from),

@@ -30,6 +30,7 @@ mod settled;
 mod slots;
 mod software_prefetch;
 mod textbook;
+mod together;
 mod waits;
 mod warmed;
 mod windows;

@@ -72,4 +72,32 @@ proptest! {
             both::agree(&machine, &program, policy, &setup)?;
         }
     }
+
+    /// Threads that begin on other cpus than those of their order; several may begin on one, and cpus may have none.
+    #[test]
+    fn both_simulators_agree_on_threads_that_are_placed(
+        machine in machines(vec![2, 3, 4, 6]),
+        program in programs(8, 500),
+        placement in prop::collection::vec(0..8u32, 0..6),
+        moving in prop::option::weighted(0.2, 1..5000u64),
+        slice_ns in 1..20_000u64,
+        recorded in prop::bool::weighted(0.2),
+        classes: bool,
+    ) {
+        let sets = ["trigger=3", "hold=1", "batch=1", "reset=1000"].map(|set| format!("migrate-replicate.{set}"));
+        let mut program = program;
+        program.items.retain(|(_, item)| !matches!(item, Item::Event(Event::TeamBegin { .. } | Event::TeamEnd { .. })));
+        let setup = Setup {
+            placement: Some(&placement),
+            move_threads_ns: moving,
+            slice_ns,
+            recorded,
+            classes,
+            sets: &sets,
+            ..Setup::default()
+        };
+        for policy in ["first-touch", "migrate-replicate"] {
+            both::agree(&machine, &program, policy, &setup)?;
+        }
+    }
 }

@@ -25,6 +25,7 @@ const WINDOW: Setup = Setup {
     classes: true,
     recorded: false,
     move_threads_ns: None,
+    placement: None,
     slice_ns: 10_000_000,
     barrier_ns: 0,
     from_phase: Some("compute"),

@@ -58,6 +58,8 @@ pub struct Choices {
     pub slice_ns: u64,
     /// After how long threads go to the next cpu.
     pub move_threads_ns: Option<u64>,
+    /// The first cpu of each thread; threads beyond take the cpus in their order.
+    pub placement: Option<Vec<u32>>,
     /// What the code of a barrier takes.
     pub barrier_ns: u64,
     /// Phases between which is counted.
@@ -75,6 +77,7 @@ impl Default for Choices {
             recorded: false,
             slice_ns: 10_000_000,
             move_threads_ns: None,
+            placement: None,
             barrier_ns: 0,
             from_phase: None,
             to_phase: None,
@@ -161,6 +164,13 @@ pub struct Model<'a> {
     collapsed: u64,
 }
 
+fn first_cpus(machine: &Machine, program: &Program, choices: &Choices) -> Vec<usize> {
+    let placed = choices.placement.as_deref().unwrap_or_default();
+    let first = |thread: usize| placed.get(thread).map_or(thread, |cpu| *cpu as usize);
+    let threads = 0..program.spaces.len();
+    threads.map(|thread| first(thread) % machine.cpus as usize).collect()
+}
+
 /// Simulates a program on a machine under one policy.
 pub fn simulate(
     machine: &Machine,
@@ -203,9 +213,11 @@ pub fn simulate(
         cut: innermost.map(|cache| cache.line_bytes).min().unwrap_or(64).into(),
         cpus: vec![CpuResult::default(); machine.cpus as usize],
     };
+    let first_cpus = first_cpus(machine, program, choices);
     let mut schedule = Schedule::new(
         program,
         machine.cpus,
+        first_cpus.clone(),
         choices.slice_ns << 20,
         choices.move_threads_ns.filter(|_| !choices.recorded).map(|ns| ns << 20),
         choices.barrier_ns << 20,
@@ -234,7 +246,7 @@ pub fn simulate(
     let mut windows = Windows::of(program);
     if choices.recorded {
         for (thread, item) in &program.items {
-            let cpu = (*thread % machine.cpus) as usize;
+            let cpu = first_cpus[*thread as usize];
             schedule.cpus[cpu].clock += model.carry_out(cpu, *thread, item, schedule.cpus[cpu].clock)?;
             if passes(&mut model, &mut schedule, &mut windows, cpu, item, false) {
                 break;

@@ -116,7 +116,14 @@ impl Teams {
 }
 
 impl Schedule {
-    pub fn new(program: &Program, cpus: u32, slice: u64, moving: Option<u64>, barrier: u64) -> Schedule {
+    pub fn new(
+        program: &Program,
+        cpus: u32,
+        places: Vec<usize>,
+        slice: u64,
+        moving: Option<u64>,
+        barrier: u64,
+    ) -> Schedule {
         let threads = program.spaces.len();
         let mut left = vec![VecDeque::new(); threads];
         let mut spawned = HashSet::new();
@@ -130,7 +137,10 @@ impl Schedule {
             cpus: vec![Cpu::default(); cpus as usize],
             slice,
             moving,
-            places: (0..threads).map(|thread| thread % cpus as usize).collect(),
+            used: (0..cpus as usize)
+                .map(|cpu| places.contains(&cpu) || moving.is_some())
+                .collect(),
+            places,
             times: vec![0; threads],
             states: Vec::new(),
             left,
@@ -140,7 +150,6 @@ impl Schedule {
             teams: Teams::default(),
             waits: Vec::new(),
             barrier,
-            used: (0..cpus as usize).map(|cpu| cpu < threads || moving.is_some()).collect(),
         };
         for thread in 0..threads as u32 {
             let held = spawned.contains(&thread);

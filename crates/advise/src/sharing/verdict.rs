@@ -1,0 +1,90 @@
+//! Who belongs under which cache, in words.
+
+use results::{SharingAdvice, SharingGroup, percent};
+
+use super::{GROUPED, IN_ORDER, SPREAD, matters};
+use crate::words::{NOTHING, list, saved};
+
+/// Groups that are named; the others are in the tables.
+const NAMED: usize = 4;
+/// Data that is named.
+const DATA: usize = 3;
+
+pub fn of(advice: &SharingAdvice) -> String {
+    let cache = &advice.cache;
+    let Some(best) = advice.placements.first().filter(|_| matters(advice)) else {
+        return format!("Under which {cache} the threads run makes no difference.");
+    };
+    let against = |name: &str| {
+        let other = advice.placement(name)?;
+        let gain = saved(other.wall_ns, best.wall_ns);
+        let known = match name {
+            IN_ORDER => "than on the cpus in their order",
+            GROUPED => "than with those that share data together",
+            _ => "than spread over all of them",
+        };
+        (gain >= NOTHING).then(|| format!("{} less time {known}", percent(gain)))
+    };
+    let gains: Vec<String> = [IN_ORDER, GROUPED, SPREAD].into_iter().filter_map(against).collect();
+    let gains = list(&gains);
+    let data = shared_data(advice);
+    match best.name.as_str() {
+        GROUPED => {
+            let packed: Vec<&SharingGroup> = advice.groups.iter().filter(|group| group.threads.len() > 1).collect();
+            let mut named: Vec<&SharingGroup> = packed.iter().take(NAMED).copied().collect();
+            named.sort_by_key(|group| group.threads[0]);
+            let named: Vec<String> = named.iter().map(|group| threads(&group.threads)).collect();
+            let more = match packed.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(", and {more} more groups"),
+            };
+            match packed.len() {
+                0 => format!("Spread the threads, each under an {cache} of its own: {gains}."),
+                1 => format!(
+                    "Pack threads {} under one {cache}, and spread all others: {gains}.{data}",
+                    named[0]
+                ),
+                _ => format!(
+                    "Pack threads {}{more} each under one {cache}, and spread these groups: {gains}.{data}",
+                    list(&named)
+                ),
+            }
+        }
+        SPREAD => format!("Spread the threads over all {cache} caches: {gains}."),
+        _ => format!("Pack the threads under as few {cache} caches as they fit: {gains}.{data}"),
+    }
+}
+
+/// `0-3 and 8`, as ranges.
+pub fn threads(of: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &thread in of {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == thread => *last = thread,
+            _ => ranges.push((thread, thread)),
+        }
+    }
+    let range = |(first, last): &(u32, u32)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    ranges.iter().map(range).collect::<Vec<_>>().join(",")
+}
+
+/// The data with most misses of sharing.
+fn shared_data(advice: &SharingAdvice) -> String {
+    let mut misses: Vec<(&str, u64)> = Vec::new();
+    for structure in advice.graph.edges.iter().flat_map(|edge| &edge.structures) {
+        match misses.iter_mut().find(|(name, _)| *name == structure.name) {
+            Some((_, known)) => *known += structure.misses,
+            None => misses.push((&structure.name, structure.misses)),
+        }
+    }
+    misses.retain(|(_, misses)| *misses > 0);
+    misses.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+    let names: Vec<String> = misses.iter().take(DATA).map(|(name, _)| name.to_string()).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(" They share {}.", list(&names)),
+    }
+}
