@@ -80,7 +80,10 @@ pub fn regions_in_words(regions: &Regions) -> String {
         return "regions: the machine has one outermost cache for all its cpus; there is nothing to choose".to_string();
     }
     let verdicts = regions.processes.iter().map(|process| {
-        let known = regions.regions.iter().filter(|region| region.process == process.process);
+        let known = regions
+            .regions
+            .iter()
+            .filter(|region| region.process == process.process);
         let known: Vec<_> = known.filter(|region| region.kind != "global").collect();
         let stay = match process.stay_ns {
             Some(ns) => format!(", each used for {} at a time", nanoseconds(ns as f64)),

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::best_homes::BestHomes;
 use crate::cdpc::{PageColors, Wanted};
-use crate::seam::{Accessed, Action, Interest, MissAt, Observation, Placement, Policy, Prices, Touch, World, one_by_one};
+use crate::seam::{
+    Accessed, Action, Interest, MissAt, Observation, Placement, Policy, Prices, Touch, World, one_by_one,
+};
 
 /// Each part decides what it has an opinion on, the first part that has one prevails; each sees
 /// every observation that any part asked for, if it asked for one at all.

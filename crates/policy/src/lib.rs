@@ -35,8 +35,8 @@ pub use page::Page;
 pub use random::Random;
 pub use registry::{entry, registry};
 pub use seam::{
-    Accessed, Action, Cost, Interest, Miss, MissAt, MissLevel, Nature, Observation, Placement, Policy, Pressure, Prices, SlotWord, Tick,
-    Touch, Touched, World,
+    Accessed, Action, Cost, Interest, Miss, MissAt, MissLevel, Nature, Observation, Placement, Policy, Pressure,
+    Prices, SlotWord, Tick, Touch, Touched, World,
 };
 pub use settings::{Entry, Kind, Param, PolicyError, Range, Settings};
 pub use work::WorkOrder;

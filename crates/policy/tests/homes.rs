@@ -31,6 +31,7 @@ impl Scene {
             thread: cpu,
             cpu,
             write,
+            nature: Default::default(),
         }))
     }
 }

@@ -25,6 +25,8 @@ impl Scene {
                 free_frames: vec![100; 2],
                 now_ns: 0,
                 caches: None,
+                domains: None,
+                runnable: Vec::new(),
             },
         }
     }
@@ -71,6 +73,7 @@ impl Scene {
             thread,
             cpu,
             write: false,
+            nature: Default::default(),
         }));
         let opened = Action::Open {
             page: page(number),

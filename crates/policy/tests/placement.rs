@@ -17,6 +17,8 @@ fn world() -> World {
         free_frames: vec![u64::MAX; 4],
         now_ns: 0,
         caches: None,
+        domains: None,
+        runnable: Vec::new(),
     }
 }
 

@@ -168,6 +168,7 @@ fn collapses_are_of_the_share() {
         thread: 0,
         cpu: 0,
         write: true,
+        nature: Default::default(),
     }));
     // 30 us of 3 ms are 1 percent, which is allowed.
     assert_eq!(trigger_in(&mut scene, 1), 16);

@@ -121,7 +121,9 @@ impl Engine {
 
     /// Before a piece: closed pages report, writes collapse replicas. Returns the copy to use.
     pub fn before(&mut self, who: Who, page: u32, op: Op) -> Result<u32, SimError> {
-        let Some(dynamic) = &mut self.dynamic else { return Ok(page) };
+        let Some(dynamic) = &mut self.dynamic else {
+            return Ok(page);
+        };
         if op == Op::Fetch {
             dynamic.executed(page);
         }

@@ -87,7 +87,13 @@ pub const PARAMS: &[Param] = &[
         1,
         2000,
     ),
-    param("fault", "what a touch of a closed page takes (ours: as for `kernel-balancing`)", "ns", 0, 1500),
+    param(
+        "fault",
+        "what a touch of a closed page takes (ours: as for `kernel-balancing`)",
+        "ns",
+        0,
+        1500,
+    ),
     param(
         "switch",
         "what it takes in all to move a thread to the cache of what it touched (section 5.1: 15.86 us on Clovertown, 6.357 us on Westmere)",

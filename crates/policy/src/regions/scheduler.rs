@@ -9,9 +9,7 @@ use super::phase::{Phase, TouchAt};
 use super::switches::Switches;
 use super::working_set::{History, SCANS, bytes, histogram};
 use crate::domains::Domains;
-use crate::seam::{
-    Accessed, Action, Interest, Nature, Observation, Placement, Policy, Touch, Touched, World,
-};
+use crate::seam::{Accessed, Action, Interest, Nature, Observation, Placement, Policy, Touch, Touched, World};
 use crate::settings::{PolicyError, Settings};
 use results::{RegionsMoment, RegionsVerdict};
 
@@ -251,7 +249,11 @@ impl Regions {
         self.counts.phases += 1;
         let rest_ns = self.rules.period_ns - self.rules.phase_ns.min(self.rules.period_ns);
         // A thread that goes from cpu to cpu has no more phases than one that stays.
-        let threads = self.spaces.values().map(|space| space.threads.len() as u64).sum::<u64>();
+        let threads = self
+            .spaces
+            .values()
+            .map(|space| space.threads.len() as u64)
+            .sum::<u64>();
         let next_ns = world.now_ns + rest_ns / threads.max(1);
         for next in &mut self.next_phase_ns {
             *next = (*next).max(next_ns);

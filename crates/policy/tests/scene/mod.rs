@@ -22,6 +22,8 @@ impl Scene {
                 free_frames: vec![100; cpus as usize],
                 now_ns: 0,
                 caches: None,
+                domains: None,
+                runnable: Vec::new(),
             },
         }
     }

@@ -46,7 +46,11 @@ impl Looks {
             };
             let first = !seen.contains(&thread.process);
             seen.push(thread.process);
-            let low = if first { low.min(high.saturating_sub(GROWTH)) } else { low };
+            let low = if first {
+                low.min(high.saturating_sub(GROWTH))
+            } else {
+                low
+            };
             self.stacks
                 .push((thread.process, low / page_bytes, (high - 1) / page_bytes));
         }
@@ -64,7 +68,11 @@ impl Dynamic {
             self.looks.pages.push(page);
         }
         let on_stack = |&(of, first, last): &(u32, u64, u64)| of == space && (first..=last).contains(&number);
-        if self.looks.stacks.iter().any(on_stack) { STACK } else { 0 }
+        if self.looks.stacks.iter().any(on_stack) {
+            STACK
+        } else {
+            0
+        }
     }
 
     /// A page is touched, for the first time since the last look.
@@ -91,7 +99,9 @@ impl Engine {
     /// The policy looks which pages were accessed, where it is time.
     pub fn look(&mut self, cpu: u32) -> Result<(), SimError> {
         let clock = self.cpus[cpu as usize].clock;
-        let Some(dynamic) = &mut self.dynamic else { return Ok(()) };
+        let Some(dynamic) = &mut self.dynamic else {
+            return Ok(());
+        };
         if !dynamic.looks.is_due(clock) {
             return Ok(());
         }
