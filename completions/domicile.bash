@@ -231,7 +231,7 @@ _domicile() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "page-coloring bin-hopping random cdpc slots first-touch round-robin interleave post-facto kernel-balancing migrate replicate migrate-replicate order" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "page-coloring bin-hopping random cdpc slots first-touch round-robin interleave post-facto kernel-balancing migrate replicate migrate-replicate order regions" -- "${cur}"))
                     return 0
                     ;;
                 --set)
@@ -1269,7 +1269,7 @@ _domicile() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "page-coloring bin-hopping random cdpc slots first-touch round-robin interleave post-facto kernel-balancing migrate replicate migrate-replicate order" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "page-coloring bin-hopping random cdpc slots first-touch round-robin interleave post-facto kernel-balancing migrate replicate migrate-replicate order regions" -- "${cur}"))
                     return 0
                     ;;
                 --set)

@@ -177,7 +177,8 @@ kernel-balancing\t''
 migrate\t''
 replicate\t''
 migrate-replicate\t''
-order\t''"
+order\t''
+regions\t''"
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l set -d 'Set a parameter of a policy, as in random.seed=7; can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l slots -d 'A plan of cache slots (TOML, as `advise --write-slots` writes it) for policy `slots`, in the place of what the program itself says of slots' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand simulate" -l cpus -d 'Give the machine this many cpus' -r
@@ -241,7 +242,8 @@ kernel-balancing\t''
 migrate\t''
 replicate\t''
 migrate-replicate\t''
-order\t''"
+order\t''
+regions\t''"
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l set -d 'Set a parameter of a policy, as in random.seed=7; can be repeated' -r
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l slots -d 'A plan of cache slots (TOML, as `advise --write-slots` writes it) for policy `slots`, in the place of what the program itself says of slots' -r -F
 complete -c domicile -n "__fish_domicile_using_subcommand advise" -l cpus -d 'Give the machine this many cpus' -r

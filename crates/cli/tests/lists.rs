@@ -94,6 +94,8 @@ fn policies_are_listed_with_their_parameters() {
         ".trigger",
         "cache-misses, tlb-misses",
         ".seed",
+        "regions",
+        ".share",
         "order",
         ".tour",
         "first-fork, nearest, hilbert",
