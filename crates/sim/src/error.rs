@@ -55,6 +55,11 @@ pub enum SimError {
          simulate it without `--fast`"
     )]
     NoTouches { policy: String },
+    #[error(
+        "policy `{policy}` moves threads from cpu to cpu, whose clocks have nothing to do with each other in recorded order; simulate it \
+         by the clocks, without `--order recorded`"
+    )]
+    NoCommonTime { policy: String },
     #[error("the host's threads cannot be started: {0}")]
     Host(String),
     #[error(transparent)]

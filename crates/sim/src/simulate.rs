@@ -293,6 +293,15 @@ fn side_by_side(
     mut policies: Vec<Candidate>,
     progress: Progress,
 ) -> Result<Vec<Simulated>, SimError> {
+    let moves_threads = |one: &&Candidate| one.policy.interest().move_thread_ns > 0;
+    if let Some(one) = policies
+        .iter()
+        .find(moves_threads)
+        .filter(|_| config.order == Order::Recorded)
+    {
+        let policy = one.name.clone();
+        return Err(SimError::NoCommonTime { policy });
+    }
     foretell(open, config, &mut policies)?;
     let prices = Memory::prices(&config.machine, config.costs);
     for one in &mut policies {

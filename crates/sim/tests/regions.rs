@@ -167,3 +167,15 @@ fn large_processes_are_paired_with_small_ones() {
     let [before, after] = [&ordinary, &regions].map(|outcome| outcome.caches[0].misses);
     assert!(after < before / 2, "{before} misses become {after}");
 }
+
+/// Recorded order has no time in which a thread could be moved.
+#[test]
+fn recorded_order_is_refused() {
+    let streams = Streams::new(vec![memlat(2, 100, STAY, 1000, false)]);
+    let config = Config {
+        order: sim::Order::Recorded,
+        ..Config::new(machine(2), vec![PolicySpec::new("regions")])
+    };
+    let error = sim::simulate_refs(&streams, &config).err().expect("the run is refused");
+    assert!(error.to_string().contains("without `--order recorded`"), "{error}");
+}

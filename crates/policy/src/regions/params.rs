@@ -3,16 +3,19 @@
 use super::conditions::Bounds;
 use crate::settings::{Param, Range, Settings};
 
+/// A day in us.
+const DAY: u64 = 86_400_000_000;
+
 const fn param(name: &'static str, summary: &'static str, unit: &'static str, least: u64, default: u64) -> Param {
+    within(name, summary, unit, Range { least, most: DAY }, default)
+}
+
+const fn within(name: &'static str, summary: &'static str, unit: &'static str, range: Range, default: u64) -> Param {
     Param {
         name,
         summary,
         unit,
-        // A day in us.
-        range: Range {
-            least,
-            most: 86_400_000_000,
-        },
+        range,
         default,
         names: &[],
     }
@@ -29,11 +32,11 @@ pub const PARAMS: &[Param] = &[
         1,
         1_000_000,
     ),
-    param(
+    within(
         "share",
         "per mille of that time that the phase takes (section 3.2: 1%)",
         "per mille",
-        1,
+        Range { least: 1, most: 1000 },
         10,
     ),
     param(
@@ -143,7 +146,7 @@ impl Rules {
             ns => ns,
         };
         let period_ns = ns("period");
-        let share = u128::from(settings.integer("share").min(1000));
+        let share = u128::from(settings.integer("share"));
         let switch_ns = settings.integer("switch");
         let stay_least_ns = or("stay-least", switch_ns.saturating_mul(4));
         Rules {
