@@ -293,10 +293,10 @@ fn side_by_side(
     mut policies: Vec<Candidate>,
     progress: Progress,
 ) -> Result<Vec<Simulated>, SimError> {
-    let moves_threads = |one: &&Candidate| one.policy.interest().move_thread_ns > 0;
+    let follows_regions = |one: &&Candidate| one.policy.interest().accessed_ns > 0;
     if let Some(one) = policies
         .iter()
-        .find(moves_threads)
+        .find(follows_regions)
         .filter(|_| config.order == Order::Recorded)
     {
         let policy = one.name.clone();
