@@ -176,6 +176,6 @@ fn recorded_order_is_refused() {
         order: sim::Order::Recorded,
         ..Config::new(machine(2), vec![PolicySpec::new("regions")])
     };
-    let error = sim::simulate_refs(&streams, &config).err().expect("the run is refused");
+    let error = sim::simulate_refs(&streams, &config).expect_err("the run is refused");
     assert!(error.to_string().contains("without `--order recorded`"), "{error}");
 }
