@@ -8,7 +8,7 @@
  *   READS    in all
  *
  * Each region is one cycle of pointers through all its lines in random order: a read waits for the one before. Prints the
- * nanoseconds for each read, and a sum that depends on all of them.
+ * nanoseconds for each read, and the sum of the lines, counted from their region's first, at which stays ended.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -77,13 +77,13 @@ int main(int argc, char **argv)
     uint64_t bytes = number(argv[1], "BYTES"), regions = number(argv[2], "REGIONS");
     uint64_t stay = number(argv[3], "STAY"), reads = number(argv[4], "READS");
     uint64_t lines = (bytes + 4095) / 4096 * (4096 / LINE);
-    struct line **at = malloc(regions * sizeof *at);
-    if (!at) {
+    struct line **first = malloc(regions * sizeof *first), **at = malloc(regions * sizeof *at);
+    if (!first || !at) {
         fprintf(stderr, "memlat: there is no memory for %llu regions\n", (unsigned long long)regions);
         return 1;
     }
     for (uint64_t i = 0; i < regions; i++)
-        at[i] = region(lines);
+        first[i] = at[i] = region(lines);
 
     struct timespec begin, end;
     uint64_t sum = 0, left = reads;
@@ -94,11 +94,11 @@ int main(int argc, char **argv)
         for (uint64_t i = 0; i < now; i++)
             line = line->next;
         at[turn % regions] = line;
-        sum += (uintptr_t)line / LINE;
+        sum += line - first[turn % regions];
         left -= now;
     }
     clock_gettime(CLOCK_MONOTONIC, &end);
     double ns = (end.tv_sec - begin.tv_sec) * 1e9 + (end.tv_nsec - begin.tv_nsec);
-    printf("%.2f ns a read (sum %llx)\n", ns / reads, (unsigned long long)sum);
+    printf("%.2f ns a read, sum %llu\n", ns / reads, (unsigned long long)sum);
     return 0;
 }
