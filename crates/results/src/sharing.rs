@@ -108,7 +108,6 @@ pub struct SharingAdvice {
     pub cache: String,
     pub cache_bytes: u64,
     pub cpus_per_cache: u32,
-    #[serde(flatten)]
     pub graph: SharingGraph,
     /// Those with most misses first; threads that belong to nobody are groups of one.
     pub groups: Vec<SharingGroup>,
