@@ -300,8 +300,11 @@ fn memory_that_went_away_under_a_known_loop_is_reported() {
     drop(gone);
     hear(&mut coloring, described);
     let outcome = coloring.outcome(true);
-    assert_eq!(outcome.report.left_out, [unmapped(16)]);
-    assert_eq!(outcome.report.out_of_sight, 16);
+    // A test beside this one may have mapped a page there by now: then there are other reasons, too.
+    let left_out = &outcome.report.left_out;
+    assert!(left_out.iter().any(|one| one.why == unmapped(16).why), "{left_out:?}");
+    assert_eq!(left_out.iter().map(|one| one.pages).sum::<u64>(), 16, "{left_out:?}");
+    assert!((15..=16).contains(&outcome.report.out_of_sight), "{left_out:?}");
 }
 
 #[test]
