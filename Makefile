@@ -7,11 +7,13 @@ CARGO_FLAGS ?= --locked
 # The tests that were skipped, a line each.
 SKIPPED = $(CURDIR)/build/skipped
 
-.PHONY: help demo test test-numa bench truth reproduce traces docs book install build tool lint miri sanitize clean
+.PHONY: help demo check test test-long test-numa bench truth reproduce traces docs book install build tool lint miri sanitize clean
 
 help:
 	@echo 'make demo              see it work: records sqlite3 joining two tables and prints the advice'
-	@echo 'make test              the whole suite (lint, unit, end-to-end, oracles)'
+	@echo 'make check             in minutes: format, clippy, and the quick tests of what changed and of what depends on it'
+	@echo 'make test              the whole suite (lint, unit, end-to-end, oracles); ends with the seconds of each stage'
+	@echo 'make test-long         the suite with all cases of all properties, all runs of the workloads, fuzzing, sanitizers, Miri'
 	@echo 'make test-numa         of these, what needs several NUMA nodes: in guests of QEMU'
 	@echo 'make bench             speed, side by side with other tools, as ratios (long)'
 	@echo 'make truth             pairs of programs before and after a change, measured and predicted (long)'
@@ -42,21 +44,22 @@ lint:
 	@if $(CARGO) clippy --version >/dev/null 2>&1; then $(CARGO) clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings; \
 	 else echo 'skipped: cargo clippy is not installed (rustup component add clippy)'; fi
 
+check:
+	@setup/suite check
+
+# What cannot run here says so, and is counted. As root nothing may be lacking that root may have (crates/harness).
+# What is skipped for lack of nodes runs in the suite's guests, and leaves the list.
 test:
 	@setup/debian test
-	@$(MAKE) --no-print-directory tool
-	@$(MAKE) --no-print-directory lint
-	@crates/sim/tests/oracles/pycachesim.sh
-	$(MAKE) --no-print-directory -C compiler check
-	$(MAKE) --no-print-directory -C workloads check
-	@# What cannot run here says so, and is counted. As root nothing may be lacking that root may have (crates/skips).
 	@mkdir -p $(dir $(SKIPPED)) && rm -f $(SKIPPED)
-	DOMICILE_PEERS=required DOMICILE_SKIPPED=$(SKIPPED) $(CARGO) test $(CARGO_FLAGS) --workspace || { setup/skipped $(SKIPPED); exit 1; }
-	$(CARGO) test $(CARGO_FLAGS) -p domicile-threads --features loom --lib
-	$(CARGO) test $(CARGO_FLAGS) -p domicile-replicas --features loom --lib
-	@# What was skipped above for lack of nodes runs here, and leaves the list.
-	DOMICILE_PEERS=required DOMICILE_SKIPPED=$(SKIPPED) $(MAKE) --no-print-directory test-numa || { setup/skipped $(SKIPPED); exit 1; }
-	@setup/skipped $(SKIPPED)
+	@DOMICILE_PEERS=required DOMICILE_SKIPPED=$(SKIPPED) CARGO="$(CARGO)" CARGO_FLAGS="$(CARGO_FLAGS)" setup/suite test; \
+	  status=$$?; setup/skipped $(SKIPPED); exit $$status
+
+test-long:
+	@setup/debian test
+	@mkdir -p $(dir $(SKIPPED)) && rm -f $(SKIPPED)
+	@DOMICILE_PEERS=required DOMICILE_SKIPPED=$(SKIPPED) CARGO="$(CARGO)" CARGO_FLAGS="$(CARGO_FLAGS)" setup/suite long; \
+	  status=$$?; setup/skipped $(SKIPPED); exit $$status
 
 # What needs several NUMA nodes, in guests that have them.
 test-numa:

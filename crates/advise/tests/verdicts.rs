@@ -1,6 +1,6 @@
 //! What the numbers come to: where the time goes, which policy is best, and the sentences that sum it up.
 
-mod invented;
+use crate::invented;
 
 use advise::advice_of;
 use invented::{advice, facts, machine, ordered, outcome, work};

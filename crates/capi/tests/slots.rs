@@ -117,7 +117,7 @@ fn threads_call_while_others_end_what_they_call_about() {
         Ok(slots) => assert_eq!(domicile_slots_close(slots), DOMICILE_OK),
         Err(error) => {
             assert_eq!(error, DOMICILE_UNAVAILABLE);
-            return skips::not_allowed(message());
+            return harness::not_allowed(message());
         }
     }
     let shared: [AtomicUsize; 3] = std::array::from_fn(|_| AtomicUsize::new(0));

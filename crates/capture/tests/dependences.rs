@@ -1,7 +1,7 @@
 //! Where addresses come from: seen in the program's data flow, and written into the trace.
 #![forbid(unsafe_code)]
 
-mod workshop;
+use crate::workshop;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! What Valgrind makes different is said: threads that spin, and limits that are refused.
 #![forbid(unsafe_code)]
 
-mod workshop;
+use crate::workshop;
 
 use capture::Exit;
 use workshop::{Bench, compile};

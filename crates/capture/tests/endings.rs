@@ -1,7 +1,7 @@
 //! However the program ends, its output and exit code are its own and the trace can be read.
 #![forbid(unsafe_code)]
 
-mod workshop;
+use crate::workshop;
 
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -1,7 +1,7 @@
 //! What was written before a process is killed is in the recording: once, and all of it.
 #![forbid(unsafe_code)]
 
-mod workshop;
+use crate::workshop;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

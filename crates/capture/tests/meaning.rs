@@ -1,7 +1,7 @@
 //! What gives references their meaning: names, phases, windows, and who waited for whom.
 #![forbid(unsafe_code)]
 
-mod workshop;
+use crate::workshop;
 
 use trace::{Allocation, Event, Op};
 use workshop::{compile, events, record, stream, threads, touches};

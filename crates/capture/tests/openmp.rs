@@ -1,7 +1,7 @@
 //! OpenMP by gcc, clang and flang: who waited for whom, and that waiting leaves no references.
 #![forbid(unsafe_code)]
 
-mod workshop;
+use crate::workshop;
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;

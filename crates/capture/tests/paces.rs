@@ -1,7 +1,7 @@
 //! How long instructions take where nothing misses, found by playing samples of the run.
 #![forbid(unsafe_code)]
 
-mod workshop;
+use crate::workshop;
 
 use std::collections::BTreeMap;
 

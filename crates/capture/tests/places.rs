@@ -2,7 +2,7 @@
 //! where nothing can be written.
 #![forbid(unsafe_code)]
 
-mod workshop;
+use crate::workshop;
 
 use std::process::Command;
 
@@ -65,7 +65,7 @@ fn places_that_cannot_be_written_are_refused_before_the_program_runs() {
     ];
     let recorder = recorder(&folder.join("unused")).0;
     let ordinary = || {
-        let mut command = if skips::root() {
+        let mut command = if harness::root() {
             let mut command = Command::new("setpriv");
             command
                 .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
@@ -82,7 +82,7 @@ fn places_that_cannot_be_written_are_refused_before_the_program_runs() {
         .output()
         .is_ok_and(|tried| tried.status.code() == Some(2));
     if !reached {
-        skips::not_here("an ordinary user cannot reach the programs of this folder");
+        harness::not_here("an ordinary user cannot reach the programs of this folder");
         places.truncate(4);
     }
     for (place, wanted) in places {

@@ -1,7 +1,7 @@
 //! Software prefetches: recorded where asked for, with exactly their addresses.
 #![forbid(unsafe_code)]
 
-mod workshop;
+use crate::workshop;
 
 use capture::Exit;
 use trace::{Op, Trace};

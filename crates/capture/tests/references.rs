@@ -1,7 +1,7 @@
 //! What is recorded is what the program did, reference for reference.
 #![forbid(unsafe_code)]
 
-mod workshop;
+use crate::workshop;
 
 use std::process::Command;
 

@@ -1,6 +1,6 @@
 //! `advise` and `report`: from a trace or a real program to advice.
 
-mod house;
+use crate::house;
 
 use house::{Room, domicile, json, output};
 use serde_json::Value;

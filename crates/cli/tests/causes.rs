@@ -1,7 +1,7 @@
 //! Small programs, each with one defect: `advise` names the structure, the line and the cause, and says what to do. A
 //! program without one gets no change proposed.
 
-mod house;
+use crate::house;
 
 use std::fs;
 use std::path::Path;
@@ -396,11 +396,24 @@ fn pages_that_a_library_touches_first_are_named_with_the_line_that_calls_it() {
     }
 }
 
+/// flash-cc-numa with a second level of 128 KiB and as many ways as it has pages. Which frames a page gets, and so the order
+/// in which the recording touched pages, no longer decides which pages collide; a round's 192 KiB never fit.
+fn without_collisions(room: &Room) -> String {
+    let preset = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines/flash-cc-numa.toml");
+    let text = fs::read_to_string(preset).unwrap();
+    let (first, second) = text.split_once("name = \"L2\"").unwrap();
+    let second = second
+        .replacen("524288", "131072", 1)
+        .replacen("ways = 2", "ways = 32", 1);
+    room.file("cc-numa.toml", &format!("{first}name = \"L2\"{second}"))
+}
+
 #[test]
 fn data_on_other_nodes_is_named_with_the_line_that_touched_it_first() {
     let room = Room::new();
     let of = recorded(&room, "nodes.c", &[]);
-    let advice = advice(&of, "flash-cc-numa");
+    let machine = without_collisions(&room);
+    let advice = advice(&of, &machine);
     let homes = &advice["homes"];
     assert!(homes["remote_share"].as_f64().unwrap() > 0.2, "{homes}");
     let structures = homes["structures"].as_array().unwrap();
@@ -426,24 +439,24 @@ fn data_on_other_nodes_is_named_with_the_line_that_touched_it_first() {
         found.unwrap_or_else(|| panic!("{policy}: {homes}"))
     };
     let local = |of: &Value| of["local_percent"].as_f64().unwrap();
-    let best = remedy("post-facto+random");
+    let best = remedy("post-facto");
     assert!(local(best) > homes["local_percent"].as_f64().unwrap() + 10.0, "{best}");
     assert!(best["how"].as_str().unwrap().contains(&of.place), "{best}");
     assert!(
-        remedy("interleave+random")["how"]
+        remedy("interleave")["how"]
             .as_str()
             .unwrap()
             .contains("numactl --interleave=all")
     );
     assert!(
-        remedy("kernel-balancing+random")["how"]
+        remedy("kernel-balancing")["how"]
             .as_str()
             .unwrap()
             .contains("kernel.numa_balancing")
     );
-    assert!(remedy("migrate+random")["later_gain"].is_number());
+    assert!(remedy("migrate")["later_gain"].is_number());
     // On one node all memory is local.
-    assert_eq!(local(remedy("first-touch+random")), 100.0);
+    assert_eq!(local(remedy("first-touch")), 100.0);
     assert!(
         advice["verdict"]
             .as_str()
@@ -453,7 +466,7 @@ fn data_on_other_nodes_is_named_with_the_line_that_touched_it_first() {
 
     // Text has the same, and a machine with one node has none of it.
     let result = room.path("advice.json");
-    let (text, _) = output(&["advise", "--machine", "flash-cc-numa", "-o", &result, &of.trace], 0);
+    let (text, _) = output(&["advise", "--machine", &machine, "-o", &result, &of.trace], 0);
     assert!(
         text.contains("Data on other nodes") && text.contains("What would bring it near"),
         "{text}"

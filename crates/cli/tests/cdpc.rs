@@ -1,6 +1,6 @@
 //! Policy `cdpc` from end to end: a trace of a parallel program, with and without what its compiler would say.
 
-mod house;
+use crate::house;
 
 use house::sweep::{LINE, PAGE, PAGES, ROUNDS, THREADS, record, summary};
 use house::{Room, json, output};

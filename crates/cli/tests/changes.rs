@@ -1,6 +1,6 @@
 //! `simulate --change`: the change of a program in simulation is that program, really written so.
 
-mod house;
+use crate::house;
 
 use std::process::Command;
 

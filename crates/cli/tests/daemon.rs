@@ -1,6 +1,6 @@
 //! The verb `daemon` from start to end. As root it serves; as anybody else it says what it needs.
 
-mod house;
+use crate::house;
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -72,7 +72,7 @@ fn what_belongs_to_homes_is_refused_without_them_and_the_other_way_round() {
 #[test]
 fn a_machine_with_one_node_has_nowhere_to_move_pages_to() {
     if sys::nodes::nodes(&sys::Root::default()).is_ok_and(|nodes| nodes.len() > 1) {
-        return skips::not_here("the machine has several memory nodes");
+        return harness::not_here("the machine has several memory nodes");
     }
     let room = Room::new();
     let (mine, log) = (std::process::id().to_string(), room.path("log"));
@@ -158,7 +158,7 @@ fn it_serves_until_a_signal_stops_it() {
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
         assert_eq!(done.status.code(), Some(1));
         assert!(said.contains("CAP_SYS_ADMIN"), "{said}");
-        return skips::not_allowed("frames are shown to root only");
+        return harness::not_allowed("frames are shown to root only");
     }
     let mut state = [0; 64];
     let bytes = notify.recv(&mut state).unwrap();
@@ -234,7 +234,7 @@ impl Drop for Served {
 /// None where frames cannot be seen, and so there can be no daemon.
 fn serve(log: Stdio) -> Option<Served> {
     if !sys::frames::Pagemap::own_numbers_visible() {
-        skips::not_allowed("frames are shown to root only");
+        harness::not_allowed("frames are shown to root only");
         return None;
     }
     // TMPDIR may be too long a path for a socket.

@@ -1,6 +1,6 @@
 //! `advise` on a program whose threads fight over a line: the advice says who, where, and over what.
 
-mod house;
+use crate::house;
 
 use std::path::Path;
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! Files that results go to: refused in time, whole or not there, and nothing that was waited for is lost.
 
-mod house;
+use crate::house;
 
 use std::fs;
 use std::io::Read;

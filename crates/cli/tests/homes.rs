@@ -1,6 +1,6 @@
 //! `simulate` under policies that move pages: a made-up program whose misses and moves can be worked out by hand.
 
-mod house;
+use crate::house;
 
 use house::{Room, json, output};
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! Verbs that list what there is: machines, policies, completions, manual pages.
 
-mod house;
+use crate::house;
 
 use house::{Room, domicile, json, output};
 

@@ -1,6 +1,6 @@
 //! Policy `order` from end to end: a C program with marks is recorded, simulated and advised.
 
-mod house;
+use crate::house;
 
 use std::path::Path;
 use std::process::Command;

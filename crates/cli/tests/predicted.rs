@@ -1,9 +1,8 @@
 //! What the compiler says that each thread touches, against what each thread is recorded to touch: no page more, no page less.
 #![forbid(unsafe_code)]
 
-mod house;
-#[path = "house/library.rs"]
-mod library;
+use crate::house;
+use crate::house::library;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -21,12 +20,12 @@ const ARRAYS: [&str; 6] = ["from", "to", "ring", "dealt", "columns", "table"];
 fn compiled(room: &Room) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     if !root.join("build/compiler/libdomicile_compiler.so").exists() {
-        skips::not_installed("the compiler's passes are not built (make -C compiler)");
+        harness::not_installed("the compiler's passes are not built (make -C compiler)");
         return None;
     }
-    let target = library::built("domicile-capi");
+    let built = library::built("libdomicile.so");
     for name in ["libdomicile.so", "libdomicile.so.0"] {
-        std::fs::copy(target.join("libdomicile.so"), room.folder().join(name)).unwrap();
+        std::fs::copy(&built, room.folder().join(name)).unwrap();
     }
     let program = room.folder().join("partitions");
     let mut compiler = Command::new(root.join("compiler/bin/domicile-cc"));

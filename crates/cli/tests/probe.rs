@@ -1,6 +1,6 @@
 //! `probe` and `doctor`: whatever the machine, they come to a conclusion and say why.
 
-mod house;
+use crate::house;
 
 use assert_cmd::Command;
 use house::{Room, domicile, output};

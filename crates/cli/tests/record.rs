@@ -1,6 +1,6 @@
 //! `record` on real programs, through Valgrind.
 
-mod house;
+use crate::house;
 
 use std::process::Command;
 

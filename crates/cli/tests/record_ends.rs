@@ -1,6 +1,6 @@
 //! However a recording ends: signals are the program's, so is the status, and nothing is left behind.
 
-mod house;
+use crate::house;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -158,8 +158,8 @@ fn where_nothing_can_be_written_that_is_said_and_the_program_not_begun() {
 /// On a disk that is full in the middle.
 #[test]
 fn the_status_is_the_programs_where_half_could_be_written() {
-    if !skips::root() {
-        return skips::not_allowed("a small file system can be mounted by root alone");
+    if !harness::root() {
+        return harness::not_allowed("a small file system can be mounted by root alone");
     }
     let room = Room::new();
     let disk = room.path("disk");
@@ -189,8 +189,8 @@ fn the_status_is_the_programs_where_half_could_be_written() {
 /// The disk is full when names of processes, stacks or functions come, and not references.
 #[test]
 fn what_was_written_is_kept_where_the_tables_do_not_fit() {
-    if !skips::root() {
-        return skips::not_allowed("a small file system can be mounted by root alone");
+    if !harness::root() {
+        return harness::not_allowed("a small file system can be mounted by root alone");
     }
     let room = Room::new();
     let source = room.file(

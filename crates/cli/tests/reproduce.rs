@@ -1,6 +1,6 @@
 //! `reproduce` on programs that only say that they are the papers'.
 
-mod house;
+use crate::house;
 
 use std::fs;
 

@@ -1,6 +1,6 @@
 //! `reproduce bugnion96` on a small program that only says that it is the paper's.
 
-mod house;
+use crate::house;
 
 use std::fs;
 use std::path::Path;

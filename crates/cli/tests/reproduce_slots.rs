@@ -1,6 +1,6 @@
 //! `reproduce ding11` on programs that only say that they are the paper's.
 
-mod house;
+use crate::house;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -14,7 +14,7 @@
 
 #[path = "saved/compare.rs"]
 mod compare;
-mod house;
+use crate::house;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! `advise` says which threads belong under one cache, and writes it; `simulate` places threads by hand.
 
-mod house;
+use crate::house;
 
 use house::{Room, json, output};
 

@@ -1,6 +1,6 @@
 //! `simulate`: traces whose misses can be worked out by hand.
 
-mod house;
+use crate::house;
 
 use house::{Room, json, output};
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! Policy `slots` from end to end: a C program is recorded, a partition proposed, written, and simulated again.
 
-mod house;
+use crate::house;
 
 use std::path::Path;
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! Traces: imported, described, printed; unreadable and damaged ones.
 
-mod house;
+use crate::house;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

@@ -1,6 +1,6 @@
 //! `truth/run`: the pairs before and after a known change, on sizes that take no time.
 
-mod house;
+use crate::house;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -21,7 +21,7 @@ fn printed(output: &Output) -> String {
 
 /// Whether there is what a small pair needs.
 fn can_run() -> bool {
-    skips::tool("python3") && skips::tool("gcc") && skips::tool("valgrind")
+    harness::tool("python3") && harness::tool("gcc") && harness::tool("valgrind")
 }
 
 /// A list of pairs of `walk.c`: the last argument of each side is the size of the matrix.
@@ -40,7 +40,7 @@ fn pairs(room: &Room, sizes: &[(&str, u32, u32)]) -> PathBuf {
 
 #[test]
 fn the_pairs_are_many_and_half_of_them_held_back() {
-    if !skips::tool("python3") {
+    if !harness::tool("python3") {
         return;
     }
     let counted = |set: &str| {

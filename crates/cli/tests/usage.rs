@@ -1,6 +1,6 @@
 //! Wrong command lines: exit code 2, and a message that says what would be right.
 
-mod house;
+use crate::house;
 
 use house::{Room, output};
 

@@ -1,6 +1,6 @@
 //! Windows of a long run, warmed, against the whole of it: their own interval holds the truth in 19 of 20 seeds.
 
-mod house;
+use crate::house;
 
 use std::path::Path;
 use std::process::Command;

@@ -30,7 +30,7 @@ fn start() -> Option<Application> {
     match Application::start(start) {
         Ok(application) => Some(application),
         Err(error) => {
-            skips::not_allowed(error);
+            harness::not_allowed(error);
             None
         }
     }

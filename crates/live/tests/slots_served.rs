@@ -2,9 +2,7 @@
 //!
 //! They need root, as the daemon does.
 
-#[allow(dead_code)]
-#[path = "daemon/house.rs"]
-mod house;
+use crate::daemon::house;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -33,7 +31,7 @@ impl Program {
         words.push(house::program().as_os_str());
         let mut child = Command::new(words[0])
             .args(&words[1..])
-            .args(["program", "--exact", "--nocapture", "--test-threads=1"])
+            .args(["slots_served::program", "--exact", "--nocapture", "--test-threads=1"])
             .env("TEST_PROGRAM", "1")
             .env("DOMICILE_SOCKET", &daemon.socket)
             .envs(environment.iter().copied())

@@ -241,7 +241,7 @@ fn any_segments(most_cpus: u32) -> impl Strategy<Value = (Vec<Segment>, Machine)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(ProptestConfig::with_cases(harness::cases(3000)))]
 
     #[test]
     fn parts_in_a_row_are_colored_evenly_and_without_conflicts((loops, machine) in program(false)) {

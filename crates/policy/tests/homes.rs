@@ -1,6 +1,6 @@
 //! Policies that choose homes by misses, moment by moment: what is counted, what waits, what is forgotten.
 
-mod scene;
+use crate::scene;
 
 use policy::{Action, Interest, Miss, MissLevel, Observation, Page, Placement, Pressure, Tick, Touch, Touched};
 

@@ -325,7 +325,7 @@ fn run(colors: u32, caches: usize, steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(harness::cases(2000)))]
 
     #[test]
     fn refused_if_and_only_if_impossible(colors in 1u32..9, caches in 1usize..4, steps in prop::collection::vec(step(), 1..40)) {

@@ -118,7 +118,7 @@ fn a_loop() -> impl Strategy<Value = Loop> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(harness::cases(2000)))]
 
     #[test]
     fn a_thread_touches_the_pages_of_its_bytes(a_loop in a_loop(), page in prop_oneof![Just(1u64), Just(8), Just(16), Just(64)]) {

@@ -221,7 +221,7 @@ fn program() -> impl Strategy<Value = Vec<Loop>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(harness::cases(400)))]
 
     #[test]
     fn what_is_chosen_is_never_predicted_to_be_clearly_worse_than_a_static_policy(loops in program(), ways in 1u32..4) {

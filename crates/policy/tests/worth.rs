@@ -1,6 +1,6 @@
 //! Policies that move or copy a page only where that pays, and a trigger that adapts.
 
-mod scene;
+use crate::scene;
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ const A: Page = Page { space: 0, number: 1 };
 impl Scene {
     /// Three cpus on three nodes. A miss takes 300 ns on the own node, 1300 on the next, 2300 between nodes 0 and 2. A move takes
     /// 100 us, a copy 50 us, a collapse 30 us. Pages are judged at every tenth miss.
-    fn new(sets: &[&str]) -> Scene {
+    fn priced(sets: &[&str]) -> Scene {
         let sets = [&["batch=1", "trigger=10", "hold=2"], sets].concat();
         let mut scene = Scene::of(3, "migrate-replicate", &sets);
         scene.policy.take_prices(&Arc::new(Prices {
@@ -55,29 +55,29 @@ fn copy(node: u32) -> Action {
 fn a_page_moves_when_its_misses_would_have_saved_the_move() {
     // The paper's rule: at the trigger, wherever the page is.
     for cpu in [1, 2] {
-        assert_eq!(Scene::new(&[]).until(cpu), Some((10, to(cpu))));
+        assert_eq!(Scene::priced(&[]).until(cpu), Some((10, to(cpu))));
     }
     // A move of 100 us: 100 misses that each save 1 us, 50 that save 2.
-    assert_eq!(Scene::new(&["gain=100"]).until(1), Some((100, to(1))));
-    assert_eq!(Scene::new(&["gain=100"]).until(2), Some((50, to(2))));
+    assert_eq!(Scene::priced(&["gain=100"]).until(1), Some((100, to(1))));
+    assert_eq!(Scene::priced(&["gain=100"]).until(2), Some((50, to(2))));
     // Half of it is enough, or twice as much is asked for.
-    assert_eq!(Scene::new(&["gain=50"]).until(1), Some((50, to(1))));
-    assert_eq!(Scene::new(&["gain=200"]).until(1), Some((200, to(1))));
+    assert_eq!(Scene::priced(&["gain=50"]).until(1), Some((50, to(1))));
+    assert_eq!(Scene::priced(&["gain=200"]).until(1), Some((200, to(1))));
     // One in ten misses: each stands for ten, and the trigger is one counted miss.
-    assert_eq!(Scene::new(&["gain=100", "sample=10"]).until(1), Some((10, to(1))));
+    assert_eq!(Scene::priced(&["gain=100", "sample=10"]).until(1), Some((10, to(1))));
 }
 
 #[test]
 fn what_others_lose_by_a_move_counts_against_it() {
     // The page's own cpu had two misses, which is not more than the hold: 2 us more are needed.
-    let mut scene = Scene::new(&["gain=100"]);
+    let mut scene = Scene::priced(&["gain=100"]);
     (0..2).for_each(|_| assert_eq!(scene.miss(A, 0, 0, false), []));
     assert_eq!(scene.until(1), Some((110, to(1))));
     // Who is far from both nodes is nearer to the new one.
-    let mut scene = Scene::new(&["gain=100"]);
+    let mut scene = Scene::priced(&["gain=100"]);
     (0..9).for_each(|_| assert_eq!(scene.miss(A, 2, 0, false), []));
     assert_eq!(scene.until(1), Some((100, to(1))));
-    let mut scene = Scene::new(&["gain=100", "trigger=12"]);
+    let mut scene = Scene::priced(&["gain=100", "trigger=12"]);
     (0..11).for_each(|_| assert_eq!(scene.miss(A, 2, 0, false), []));
     // 96 us of its own and 11 us of the other cpu's.
     assert_eq!(scene.until(1), Some((96, to(1))));
@@ -86,7 +86,7 @@ fn what_others_lose_by_a_move_counts_against_it() {
 #[test]
 fn a_page_is_copied_when_that_pays_a_collapse_included() {
     let shared = |writes: u32, sets: &[&str]| {
-        let mut scene = Scene::new(sets);
+        let mut scene = Scene::priced(sets);
         (0..3).for_each(|_| assert_eq!(scene.miss(A, 0, 0, false), []));
         (0..writes).for_each(|_| assert_eq!(scene.miss(A, 0, 0, true), []));
         scene.until(1)
@@ -100,13 +100,13 @@ fn a_page_is_copied_when_that_pays_a_collapse_included() {
 
 #[test]
 fn nothing_pays_where_prices_are_not_known() {
-    let mut scene = Scene::new(&[]);
+    let mut scene = Scene::priced(&[]);
     let sets = ["batch=1", "trigger=10", "gain=1"].map(|set| format!("migrate-replicate.{set}"));
     scene.policy = policy::build(&"migrate-replicate".parse().unwrap(), &sets).unwrap();
     assert!(scene.policy.wants_prices());
     assert_eq!(scene.until(1), None);
-    assert!(!Scene::new(&[]).policy.wants_prices());
-    assert!(Scene::new(&["adapt=1"]).policy.wants_prices());
+    assert!(!Scene::priced(&[]).policy.wants_prices());
+    assert!(Scene::priced(&["adapt=1"]).policy.wants_prices());
 }
 
 /// How many misses on a page that was not heard of before move it, in the interval of 1 ms that begins.
@@ -123,19 +123,19 @@ fn trigger_in(scene: &mut Scene, interval: u64) -> usize {
 #[test]
 fn the_trigger_falls_while_there_is_room_and_rises_when_moves_take_too_much() {
     // A move of 100 us in 3 ms of three cpus is 3.3 percent. Of 20 percent that leaves room: halved thrice, to the eighth.
-    let mut scene = Scene::new(&["reset=1000", "trigger=16", "adapt=20"]);
+    let mut scene = Scene::priced(&["reset=1000", "trigger=16", "adapt=20"]);
     let triggers: Vec<_> = (0..6).map(|interval| trigger_in(&mut scene, interval)).collect();
     assert_eq!(triggers, [16, 8, 4, 2, 2, 2]);
     // Of 4 percent it is neither too much nor less than a quarter.
-    let mut scene = Scene::new(&["reset=1000", "trigger=16", "adapt=4"]);
+    let mut scene = Scene::priced(&["reset=1000", "trigger=16", "adapt=4"]);
     let triggers: Vec<_> = (0..4).map(|interval| trigger_in(&mut scene, interval)).collect();
     assert_eq!(triggers, [16; 4]);
     // Of 3 percent it is too much: doubled, up to sixteen times.
-    let mut scene = Scene::new(&["reset=1000", "trigger=16", "adapt=3"]);
+    let mut scene = Scene::priced(&["reset=1000", "trigger=16", "adapt=3"]);
     let triggers: Vec<_> = (0..6).map(|interval| trigger_in(&mut scene, interval)).collect();
     assert_eq!(triggers, [16, 32, 64, 128, 256, 256]);
     // Without it the trigger stays.
-    let mut scene = Scene::new(&["reset=1000", "trigger=16"]);
+    let mut scene = Scene::priced(&["reset=1000", "trigger=16"]);
     let triggers: Vec<_> = (0..3).map(|interval| trigger_in(&mut scene, interval)).collect();
     assert_eq!(triggers, [16; 3]);
 }
@@ -144,7 +144,7 @@ fn the_trigger_falls_while_there_is_room_and_rises_when_moves_take_too_much() {
 fn the_trigger_rises_when_cpus_contend() {
     // Two moves at one moment of two cpus, far below the share of all time that they may take.
     let contend = |second: u32| {
-        let mut scene = Scene::new(&["reset=1000", "trigger=16", "adapt=100"]);
+        let mut scene = Scene::priced(&["reset=1000", "trigger=16", "adapt=100"]);
         for (number, cpu) in [(1, 1), (2, second), (3, 1), (4, second)] {
             let page = Page { space: 0, number };
             (0..15).for_each(|_| assert_eq!(scene.miss(page, cpu, 0, false), []));
@@ -160,7 +160,7 @@ fn the_trigger_rises_when_cpus_contend() {
 /// Collapses cost too.
 #[test]
 fn collapses_are_of_the_share() {
-    let mut scene = Scene::new(&["reset=1000", "trigger=16", "adapt=1"]);
+    let mut scene = Scene::priced(&["reset=1000", "trigger=16", "adapt=1"]);
     scene.miss(A, 0, 0, false);
     scene.see(Observation::ReplicaWritten(Touched {
         page: A,

@@ -367,7 +367,7 @@ mod tests {
         // SAFETY: mappings that were made for this.
         let first = unsafe { store.take(&[one]) }.unwrap();
         if let Some(why) = first.why {
-            return skips::not_here(why);
+            return harness::not_here(why);
         }
         // Another process has it by its path.
         let again = TextCopies::open(&store.path()).unwrap();

@@ -112,7 +112,7 @@ fn replicas_come_and_go_and_cost_what_is_said() {
     let shared = Shared::new();
     let state = shared.data.state().unwrap();
     if state.copies.len() == 1 {
-        return skips::not_here(format_args!("no replica may be put on a node: {state}"));
+        return harness::not_here(format_args!("no replica may be put on a node: {state}"));
     }
     assert_eq!(
         (state.mode, state.copies.len(), state.bytes),

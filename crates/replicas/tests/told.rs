@@ -1,15 +1,25 @@
 //! What replicated data takes is told to the command that asked for it.
 
+use std::path::Path;
+
 use replicas::{Replicated, SharedReplicas, TOLD, Taken, TextCopies, Way};
 
 const BYTES: usize = 3 * 4096;
 
-/// By itself in this program: where the store is is looked for once.
+/// In a process of its own: the store is looked for once, and the environment names it.
 #[test]
 fn what_copies_take_is_told_to_the_store() {
-    let store = TextCopies::create().unwrap();
-    // SAFETY: no other thread reads the environment.
-    unsafe { std::env::set_var(TOLD, store.path()) };
+    let store = match std::env::var_os(TOLD) {
+        Some(path) => TextCopies::open(Path::new(&path)).unwrap(),
+        None => TextCopies::create().unwrap(),
+    };
+    let path = store.path();
+    if !harness::alone(
+        "told::what_copies_take_is_told_to_the_store",
+        &[(TOLD, path.as_os_str())],
+    ) {
+        return;
+    }
     assert_eq!(store.taken(Way::Handles).unwrap(), Taken::default());
     let data = Replicated::new(&[1u8; BYTES]).unwrap();
     let memory = data.state().memory();

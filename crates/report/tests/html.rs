@@ -1,7 +1,6 @@
 //! Each kind of result's tables as HTML: a parser reads them, and they have the cells that the text has, with exact numbers.
 
-#[path = "../../advise/tests/invented/mod.rs"]
-mod invented;
+use crate::invented;
 
 use anstream::adapter::strip_str;
 use invented::{advice, ordered, outcome, work};

@@ -1,7 +1,6 @@
 //! What people see: an advice with everything in it, and simulated runs side by side.
 
-#[path = "../../advise/tests/invented/mod.rs"]
-mod invented;
+use crate::invented;
 
 use anstream::adapter::strip_str;
 use invented::{advice, ordered, outcome, work};

@@ -197,7 +197,7 @@ fn is_marked(lines: &[Line]) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: harness::cases(120), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn work_put_in_order_is_work_written_in_that_order(

@@ -227,7 +227,7 @@ mod tests {
         };
         let before = now();
         let Some(brisk) = brisk() else {
-            return skips::not_here("the scheduler has no turns to choose");
+            return harness::not_here("the scheduler has no turns to choose");
         };
         let (policy, nice, runtime) = now();
         assert_eq!((policy, nice), (before.0, before.1));

@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn barriers_come_once_they_were_announced() {
         if let Err(error) = super::announce() {
-            return skips::not_here(format_args!("no barriers in other threads: {error}"));
+            return harness::not_here(format_args!("no barriers in other threads: {error}"));
         }
         super::announce().unwrap();
         super::in_all_threads().unwrap();

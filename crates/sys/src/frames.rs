@@ -350,7 +350,7 @@ mod tests {
         let entries = Pagemap::own().unwrap().entries(area.span()).unwrap();
         let mut frames: Vec<u64> = entries.iter().filter_map(|entry| entry.frame()).collect();
         let (Ok(flags), 600) = (Flags::open(), frames.len()) else {
-            return skips::not_allowed("frames and their flags are shown to root only");
+            return harness::not_allowed("frames and their flags are shown to root only");
         };
         frames.sort_unstable();
         assert_eq!(flags.anonymous(&frames).unwrap(), frames);
@@ -378,7 +378,7 @@ mod tests {
         });
         if let Err(error) = seen {
             assert_eq!(error.raw_os_error(), Some(libc::ENOTTY));
-            return skips::not_in_this_kernel((6, 7), "the kernel cannot scan a page map");
+            return harness::not_in_this_kernel((6, 7), "the kernel cannot scan a page map");
         }
         let pages: Vec<usize> = found.iter().map(|page| (page - area.start()) / PAGE).collect();
         assert_eq!(pages, (8..16).chain([40]).collect::<Vec<_>>());
@@ -390,7 +390,7 @@ mod tests {
         area.set_word(600, 0, 1);
         let huge = match Pagemap::own().unwrap().huge(area.span()) {
             Ok(huge) => huge,
-            Err(error) => return skips::not_in_this_kernel((6, 7), format_args!("PAGEMAP_SCAN: {error}")),
+            Err(error) => return harness::not_in_this_kernel((6, 7), format_args!("PAGEMAP_SCAN: {error}")),
         };
         assert!(huge[..512].iter().all(|huge| !huge));
         // All of it or nothing, as the kernel had a huge page at hand or not.

@@ -25,12 +25,12 @@ mod tests {
     #[test]
     fn a_page_lies_on_a_node_that_there_is() {
         let Ok(nodes) = crate::nodes::nodes(&crate::Root::default()) else {
-            return skips::not_here("the kernel shows no nodes");
+            return harness::not_here("the kernel shows no nodes");
         };
         match of_a_new_page() {
             Ok(home) => assert!(nodes.iter().any(|node| node.number == home), "{home}"),
             // As a container may.
-            Err(error) => skips::not_here(format_args!("where a page lies may not be asked: {error}")),
+            Err(error) => harness::not_here(format_args!("where a page lies may not be asked: {error}")),
         }
     }
 }

@@ -165,7 +165,7 @@ mod tests {
         memory.as_mut_slice()[PAGE] = 7;
         match memory.nodes() {
             Ok(nodes) => assert!(nodes.len() == 2 && nodes.iter().all(Result::is_ok), "{nodes:?}"),
-            Err(error) => skips::not_here(format_args!("where a page lies may not be asked: {error}")),
+            Err(error) => harness::not_here(format_args!("where a page lies may not be asked: {error}")),
         }
         let sealed = memory.seal().unwrap();
         assert_eq!(sealed.as_slice()[PAGE], 7);
@@ -175,16 +175,16 @@ mod tests {
     #[test]
     fn on_the_node_that_was_asked_for() {
         let Ok(nodes) = crate::nodes::nodes(&crate::Root::default()) else {
-            return skips::not_here("the kernel shows no nodes");
+            return harness::not_here("the kernel shows no nodes");
         };
         let node = nodes[0].number;
         let memory = match NearMemory::map(3 * PAGE, Some(node)) {
             Ok(memory) => memory,
-            Err(error) => return skips::not_here(format_args!("no node may be asked for: {error}")),
+            Err(error) => return harness::not_here(format_args!("no node may be asked for: {error}")),
         };
         match memory.nodes() {
             Ok(nodes) => assert!(nodes.iter().all(|&on| on == Ok(node)), "{nodes:?}"),
-            Err(error) => skips::not_here(format_args!("where a page lies may not be asked: {error}")),
+            Err(error) => harness::not_here(format_args!("where a page lies may not be asked: {error}")),
         }
         let nowhere = NearMemory::map(PAGE, Some(1000)).unwrap_err();
         assert_eq!(nowhere.raw_os_error(), Some(libc::EINVAL));

@@ -110,7 +110,7 @@ mod tests {
         let area = crate::memory::Area::map(4 * crate::memory::PAGE, crate::memory::Size::Small).unwrap();
         (0..4).for_each(|page| area.set_word(page, 0, 1));
         let Ok(found) = of(&Root::default(), std::process::id()) else {
-            return skips::not_here("the kernel has no NUMA");
+            return harness::not_here("the kernel has no NUMA");
         };
         let mine = found
             .iter()

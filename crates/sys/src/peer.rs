@@ -134,7 +134,7 @@ mod tests {
             .stdin(Stdio::piped())
             .spawn();
         let Ok(mut child) = child else {
-            return skips::not_installed("there is no python3");
+            return harness::not_installed("there is no python3");
         };
         let (far, _) = listener.accept().unwrap();
         let who = Identity::of(&far).unwrap();

@@ -133,7 +133,7 @@ mod tests {
                 // More waiting than there is time.
                 assert!(Alarm::set(Duration::from_secs(3), Duration::from_secs(2)).is_err());
             }
-            Err(error) => skips::not_here(format_args!("no alarm of pressure (/proc/pressure/memory): {error}")),
+            Err(error) => harness::not_here(format_args!("no alarm of pressure (/proc/pressure/memory): {error}")),
         }
     }
 }

@@ -296,7 +296,7 @@ mod tests {
         let cpu = pinned.cpu() as u32;
         let mut sampler = match Sampler::open(&Event::PAGE_FAULTS, &[cpu]) {
             Ok(sampler) => sampler,
-            Err(error) => return skips::not_here(format_args!("page faults cannot be sampled: {error}")),
+            Err(error) => return harness::not_here(format_args!("page faults cannot be sampled: {error}")),
         };
         let area = Area::map(64 * PAGE, Size::Small).unwrap();
         let me = (std::process::id(), crate::affinity::this_thread());

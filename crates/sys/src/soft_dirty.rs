@@ -71,8 +71,8 @@ mod tests {
     fn what_was_written_since_is_found_in_either_way() {
         match works() {
             Ok(true) => {}
-            Ok(false) => return skips::not_here("the kernel keeps no soft-dirty bits"),
-            Err(error) => return skips::not_here(error),
+            Ok(false) => return harness::not_here("the kernel keeps no soft-dirty bits"),
+            Err(error) => return harness::not_here(error),
         }
         let area = Area::map(64 * PAGE, Size::Small).unwrap();
         (0..64).for_each(|page| area.set_word(page, 0, 1));

@@ -123,7 +123,7 @@ fn a_panic_leaves_those_that_wait_pending() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 48 }))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { harness::cases(48) }))]
 
     /// Any edges: those that would close a cycle are refused, exactly; the rest is respected, on any number of workers.
     #[test]

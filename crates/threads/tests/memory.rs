@@ -13,7 +13,7 @@ fn running_out_of_memory_loses_no_thread() {
     let output = Command::new("sh")
         .args([
             "-c",
-            r#"ulimit -v 400000 && exec "$0" --exact with_little_memory --ignored --nocapture --test-threads=1"#,
+            r#"ulimit -v 400000 && exec "$0" --exact memory::with_little_memory --ignored --nocapture --test-threads=1"#,
         ])
         .arg(itself)
         .output()

@@ -165,7 +165,7 @@ fn hints() -> impl Strategy<Value = (usize, Vec<Vec<u64>>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(harness::cases(64)))]
 
     /// A run is a permutation of the forks; bins hold exactly the hints of their block, in fork order, and are not
     /// interrupted; bins follow the tour.

@@ -1,6 +1,6 @@
 //! What a file may ask of whoever reads it: work and memory have bounds in its length, whatever it says.
 
-mod memory;
+use crate::memory;
 
 use memory::Shared;
 use trace::{Batch, Header, Op, Options, Process, Ref, Site, Thread, ThreadId, Trace, TraceError, Writer};

@@ -42,7 +42,7 @@ fn a_killed_writer_leaves_what_it_wrote() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("killed.dtr");
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_killed_writer_leaves_what_it_wrote"])
+        .args(["--exact", "crash::a_killed_writer_leaves_what_it_wrote"])
         .env(FILE, &path)
         .stdout(Stdio::null())
         .spawn()

@@ -1,7 +1,7 @@
 //! Whatever happens to a file, reading it ends: with what is whole, or with an error that says
 //! where. Never in a panic, never in wrong data, never in memory that the file merely claims.
 
-mod memory;
+use crate::memory;
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -329,7 +329,7 @@ fn absurd_sizes_are_refused_before_anything_is_allocated() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(harness::cases(300)))]
 
     #[test]
     fn noise_never_panics(noise in proptest::collection::vec(any::<u8>(), 0..400), from in 0usize..2000) {

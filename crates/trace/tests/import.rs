@@ -1,6 +1,6 @@
 //! Each importer against small inputs whose records are known.
 
-mod memory;
+use crate::memory;
 
 use memory::Shared;
 use trace::import::{self, Format};
@@ -426,7 +426,7 @@ fn real_lackey_output_is_counted_right() {
         .arg("/bin/true")
         .status();
     if !ran.is_ok_and(|status| status.success()) {
-        return skips::not_installed("valgrind is not installed or cannot run here");
+        return harness::not_installed("valgrind is not installed or cannot run here");
     }
     let text = std::fs::read_to_string(&log).unwrap();
     let lines = |start: &str| text.lines().filter(|l| l.starts_with(start)).count() as u64;

@@ -1,6 +1,6 @@
 //! What is written is what is read, whatever it is.
 
-mod memory;
+use crate::memory;
 
 use memory::Shared;
 use proptest::collection::vec;
@@ -137,7 +137,7 @@ fn read(trace: &Trace, thread: u32, ahead: bool) -> Content {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(harness::cases(96)))]
 
     #[test]
     fn everything_comes_back(

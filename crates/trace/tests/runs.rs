@@ -1,6 +1,6 @@
 //! References written as runs of bodies come back as if they had been written one by one.
 
-mod memory;
+use crate::memory;
 
 use memory::Shared;
 use trace::{Batch, Body, Event, Header, Op, Options, Process, Ref, Site, Thread, Trace, TraceError, Writer};

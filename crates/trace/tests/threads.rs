@@ -1,6 +1,6 @@
 //! Traces may be written and read on any thread, and by several at once.
 
-mod memory;
+use crate::memory;
 
 use memory::Shared;
 use trace::{Batch, Header, Options, Process, Ref, Thread, ThreadStream, Trace, Writer};

@@ -1,5 +1,4 @@
 //! Results as a simulation could have left them, and an advice from them. The tests of `report` draw it, too.
-#![allow(dead_code)]
 
 use advise::advice_of;
 use results::{Advice, Facts, Outcome};

@@ -196,7 +196,7 @@ mod tests {
         match super::super::application::open(&attributes) {
             Ok(opened) => Some(opened),
             Err(failure) => {
-                skips::not_allowed(failure.message.to_string_lossy());
+                harness::not_allowed(failure.message.to_string_lossy());
                 None
             }
         }

@@ -66,7 +66,7 @@ impl Prefix {
     /// A program in C++17, by one of these compilers.
     pub fn cxx17(&self, compilers: &[&'static str], source: &str, how: How) -> Option<PathBuf> {
         let strict = ["-std=c++17", "-Wall", "-Wextra", "-pedantic", "-Werror", "-pthread"];
-        let compiler = compilers.iter().find(|compiler| skips::is_there(compiler));
+        let compiler = compilers.iter().find(|compiler| harness::is_there(compiler));
         self.compile(compiler.unwrap_or(&compilers[0]), &strict, source, how)
     }
 
@@ -163,14 +163,22 @@ pub fn programs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs")
 }
 
-/// `make install` of the library.
+/// `make install` of the library as `setup/tests` built it with this test program; nothing is built here.
 pub fn install(settings: &[String]) {
+    let program = std::env::current_exe().expect("the test program has a name");
+    let built = program.ancestors().nth(2).expect("it lies in deps/");
+    assert!(
+        built.join("libdomicile.so").exists(),
+        "{} has no libdomicile.so: setup/tests builds it before the tests",
+        built.display()
+    );
     let mut make = Command::new("make");
     make.arg("-f")
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Makefile"));
     make.arg("install")
         .args(settings)
-        .arg(format!("CARGO={}", env!("CARGO")));
+        .arg("CARGO=:")
+        .arg(format!("BUILT={}", built.display()));
     // These are of the make that runs the tests, and not meant for this one.
     make.env_remove("MAKEFLAGS")
         .env_remove("MAKELEVEL")
@@ -181,7 +189,7 @@ pub fn install(settings: &[String]) {
 
 /// Whether a tool is missing, which is said.
 pub fn missing(tool: &str) -> bool {
-    !skips::tool(tool)
+    !harness::tool(tool)
 }
 
 pub fn output(command: &mut Command) -> Outcome {

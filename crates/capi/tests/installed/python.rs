@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::prefix::{Prefix, output};
+use crate::installed::prefix::{Prefix, output};
 
 #[test]
 fn arrays_in_python() {
@@ -14,7 +14,7 @@ fn arrays_in_python() {
     };
     // The first one in PATH may be another than Debian's, which has Debian's NumPy.
     let Some(python) = ["python3", "/usr/bin/python3"].into_iter().find(has_numpy) else {
-        skips::not_installed("python3 with NumPy");
+        harness::not_installed("python3 with NumPy");
         return;
     };
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");

@@ -1,6 +1,6 @@
 //! Replicated data in C.
 
-use crate::prefix::{How, Prefix};
+use crate::installed::prefix::{How, Prefix};
 
 #[test]
 fn replicated_data_in_c() {

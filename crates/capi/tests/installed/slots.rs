@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::prefix::{How, Outcome, Prefix, missing, output};
+use crate::installed::prefix::{How, Outcome, Prefix, missing, output};
 
 /// 16 colors by the lowest bits of a frame's number, 64 KiB of cache each; no daemon.
 pub const FORCED: [(&str, &str); 2] = [
@@ -17,7 +17,7 @@ fn huge_pages() -> bool {
     let enabled = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     let there = enabled.is_ok_and(|enabled| !enabled.contains("[never]"));
     if !there {
-        skips::not_here("transparent huge pages are off");
+        harness::not_here("transparent huge pages are off");
     }
     there
 }
@@ -25,7 +25,7 @@ fn huge_pages() -> bool {
 /// As a user without privileges, where the tests are root's; none otherwise.
 fn as_nobody(program: &Path) -> Option<Outcome> {
     // What an ordinary user runs is that already.
-    if !skips::root() || missing("setpriv") || !huge_pages() {
+    if !harness::root() || missing("setpriv") || !huge_pages() {
         return None;
     }
     let mut command = Command::new("setpriv");

@@ -1,5 +1,4 @@
 //! What the tests of recording share: compiling small programs, recording them, reading the traces.
-#![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -58,7 +57,7 @@ pub fn compile_by(compiler: &str, source: &str, flags: &[&str]) -> Option<Bench>
         .status();
     match compiled {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            skips::not_installed(format_args!("there is no {compiler}"));
+            harness::not_installed(format_args!("there is no {compiler}"));
             None
         }
         compiled => {

@@ -1,23 +1,15 @@
-//! Shared libraries of other packages, which cargo builds for no test by itself.
+//! Shared libraries of other packages. `setup/tests` builds them before the tests run, by one command with the test
+//! programs: `cargo build --workspace --lib --bins --tests --example record`.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-/// The folder with the shared library of a package: cargo builds none for tests by itself.
-pub fn built(package: &str) -> PathBuf {
-    {
-        let command = Path::new(env!("CARGO_BIN_EXE_domicile"));
-        let folder = command.parent().unwrap();
-        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-        cargo.args(["build", "--locked", "--quiet", "-p", package]);
-        if folder.ends_with("release") {
-            cargo.arg("--release");
-        }
-        cargo
-            .arg("--target-dir")
-            .arg(folder.parent().unwrap())
-            .current_dir(env!("CARGO_MANIFEST_DIR"));
-        assert!(cargo.status().unwrap().success(), "{package} cannot be built");
-        folder.to_path_buf()
-    }
+/// A shared library of the workspace, by the name of its file.
+pub fn built(name: &str) -> PathBuf {
+    let library = Path::new(env!("CARGO_BIN_EXE_domicile")).with_file_name(name);
+    assert!(
+        library.is_file(),
+        "{} is not there: setup/tests builds it before the tests",
+        library.display()
+    );
+    library
 }

@@ -1,6 +1,6 @@
 //! The command under test, and a folder for its files.
-#![allow(dead_code, reason = "each test program uses a part")]
 
+pub mod library;
 pub mod sweep;
 
 use std::fs;

@@ -1,5 +1,4 @@
 //! The trace of a parallel program, with and without what its compiler would say of it.
-#![allow(dead_code, reason = "each test program uses a part")]
 
 use serde_json::{Value, json as object};
 use trace::{Event, Header, Op, Process, Ref, Site, Symbol, Thread, Writer};

@@ -1,6 +1,6 @@
 //! Arrays, static and allocated: each in its slot, with the sums of a run without a plan.
 
-use crate::workshop::{Workshop, plainly};
+use crate::run::workshop::{Workshop, plainly};
 
 const PLAN: &str = r#"
 [[slot]]
@@ -108,7 +108,7 @@ fn an_ordinary_user_has_slots_too_or_the_report_says_why_not() {
         .status
         .success()
     {
-        return skips::not_allowed("setpriv cannot make us somebody else");
+        return harness::not_allowed("setpriv cannot make us somebody else");
     }
     let run = shop.run_by(&by, PLAN, &[], &[program]);
     run.is_as(&plainly(&[program]));

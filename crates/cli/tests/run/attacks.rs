@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::workshop::{Run, Workshop, plainly};
+use crate::run::workshop::{Run, Workshop, plainly};
 
 const SLOT: &str = "[[slot]]\nname = \"a\"\nbytes = \"256 KiB\"\nkind = \"private\"\n";
 const GRAB: &str = "[[data]]\nsite = \"heap: grab\"\nslot = \"a\"\n";
@@ -153,7 +153,7 @@ fn a_sparse_block_stays_sparse_where_memory_is_short() {
     };
     let program = program.to_str().unwrap();
     let Some(group) = Group::with(512 << 20) else {
-        return skips::not_here("no memory group can be made");
+        return harness::not_here("no memory group can be made");
     };
     let enter = format!("echo $$ > {}/cgroup.procs; exec \"$@\"", group.0.display());
     for arguments in [&["4000"][..], &["4000", "again"]] {

@@ -1,6 +1,6 @@
 //! `--align`: large blocks of the heap begin on lines, each at another place of a page, and are blocks like any other.
 
-use crate::workshop::{Run, Workshop, plainly};
+use crate::run::workshop::{Run, Workshop, plainly};
 
 fn places(run: &Run, line: usize) -> Vec<u32> {
     let printed = run.printed();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::workshop::Workshop;
+use crate::run::workshop::Workshop;
 
 /// `domicile daemon`, which dies with the test.
 struct Daemon {
@@ -22,7 +22,7 @@ impl Daemon {
     /// Ready to serve; none (counted) where this user may not run one.
     fn start() -> Option<Daemon> {
         if !sys::frames::Pagemap::own_numbers_visible() {
-            skips::not_allowed("frame numbers are hidden: there is no daemon");
+            harness::not_allowed("frame numbers are hidden: there is no daemon");
             return None;
         }
         // TMPDIR may be too long a path for a socket.

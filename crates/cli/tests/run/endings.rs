@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sys::signals::send;
 
-use crate::workshop::Workshop;
+use crate::run::workshop::Workshop;
 
 /// A run that goes on, and what the program prints.
 struct Going {

@@ -1,6 +1,6 @@
 //! The heap under stress, in C++, over forks, and in programs of Debian.
 
-use crate::workshop::{Workshop, plainly};
+use crate::run::workshop::{Workshop, plainly};
 
 const SLOT: &str = "[[slot]]\nname = \"a\"\nbytes = \"256 KiB\"\nkind = \"private\"\n";
 
@@ -93,7 +93,7 @@ fn programs_of_debian_are_unharmed() {
         create index i on t(b); select count(*), sum(t.a) from t join t u on t.b = u.a;";
     let sqlite = ["sqlite3", ":memory:", query];
     if std::process::Command::new("sqlite3").arg("--version").output().is_err() {
-        return skips::not_installed("there is no sqlite3");
+        return harness::not_installed("there is no sqlite3");
     }
     let run = shop.run(&plan(&["heap: libsqlite3.so.0"]), &[], &sqlite);
     run.is_as(&plainly(&sqlite));

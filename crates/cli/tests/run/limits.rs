@@ -1,6 +1,6 @@
 //! Programs whose address space cannot grow: they end as they would by themselves, and what could not be colored is reported.
 
-use crate::workshop::{Workshop, plainly};
+use crate::run::workshop::{Workshop, plainly};
 
 const FLAGS: [&str; 1] = ["-O1"];
 

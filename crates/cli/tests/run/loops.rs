@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use policy::cdpc::{self, Access, Communication, Direction, Loop, Machine, Schedule, Summary};
 use serde_json::Value;
 
-use crate::workshop::{Run, Workshop, plainly};
+use crate::run::workshop::{Run, Workshop, plainly};
 
 const ROW: u64 = 513 * 8;
 const BYTES: u64 = 300 * ROW;

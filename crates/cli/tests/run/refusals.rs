@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::workshop::{Workshop, plainly};
+use crate::run::workshop::{Workshop, plainly};
 
 const SLOT: &str = "[[slot]]\nname = \"a\"\nbytes = \"256 KiB\"\nkind = \"private\"\n";
 

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::library::built;
+use crate::house::library::built;
 
 /// 16 colors of 64 KiB, whatever this machine is.
 pub const COLORS: &str = "12:4:65536";
@@ -14,7 +14,7 @@ pub const COLORS: &str = "12:4:65536";
 /// The run-time, built.
 fn runtime() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| built("domicile-preload").join("libdomicile_preload.so"))
+    BUILT.get_or_init(|| built("libdomicile_preload.so"))
 }
 
 /// A folder for programs and plans; anybody may read it.
@@ -57,7 +57,7 @@ impl Workshop {
             .arg(folder.join(source));
         match command.status() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                skips::not_installed(format_args!("there is no {compiler}"));
+                harness::not_installed(format_args!("there is no {compiler}"));
                 None
             }
             status => {
@@ -70,7 +70,7 @@ impl Workshop {
     /// The same, linked with the library, which is put beside it.
     pub fn linked(&self, source: &str, flags: &[&str]) -> Option<PathBuf> {
         static BUILT: OnceLock<PathBuf> = OnceLock::new();
-        let library = BUILT.get_or_init(|| built("domicile-capi").join("libdomicile.so"));
+        let library = BUILT.get_or_init(|| built("libdomicile.so"));
         for name in ["libdomicile.so", "libdomicile.so.0"] {
             // It may be there from the program before.
             let _ = std::fs::copy(library, self.path(name));

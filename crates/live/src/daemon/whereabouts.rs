@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn frames_are_found_in_the_users_processes_and_in_no_others() {
         if !Pagemap::own_numbers_visible() {
-            return skips::not_allowed("frames are shown to root only");
+            return harness::not_allowed("frames are shown to root only");
         }
         let area = Area::map(50 * PAGE, Size::Small).unwrap();
         (0..50).for_each(|page| area.set_word(page, 0, 1));

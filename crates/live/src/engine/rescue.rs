@@ -103,11 +103,11 @@ mod tests {
         let faults = match Faults::open(true) {
             Ok(faults) if faults.features().moves() => faults,
             Ok(_) => {
-                skips::not_in_this_kernel((6, 8), "this kernel has no UFFDIO_MOVE");
+                harness::not_in_this_kernel((6, 8), "this kernel has no UFFDIO_MOVE");
                 return None;
             }
             Err(error) => {
-                skips::not_allowed(error);
+                harness::not_allowed(error);
                 return None;
             }
         };

@@ -178,18 +178,18 @@ mod tests {
             source: Source::Forced,
         };
         if !sys::frames::Pagemap::own_numbers_visible() {
-            skips::not_allowed("seeing frame numbers");
+            harness::not_allowed("seeing frame numbers");
             return None;
         }
         let pool = match Pool::open(colors, Knowledge::Pagemap, Placing::Move, 32 << 20, 1 << 30) {
             Ok(pool) => pool,
             Err(error) => {
-                skips::not_allowed(error);
+                harness::not_allowed(error);
                 return None;
             }
         };
         if !pool.faults.as_ref().is_some_and(|faults| faults.features().moves()) {
-            skips::not_in_this_kernel((6, 8), "this kernel has no UFFDIO_MOVE");
+            harness::not_in_this_kernel((6, 8), "this kernel has no UFFDIO_MOVE");
             return None;
         }
         Some(pool)

@@ -4,7 +4,7 @@ use live::PAGE_BYTES;
 use live::daemon::{ClientError, wire::Refusal};
 use policy::slots::Kind;
 
-use crate::house::*;
+use crate::daemon::house::*;
 
 const ROUNDS: u64 = 200;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use live::daemon::ClientError;
 use policy::slots::Kind;
 
-use crate::house::*;
+use crate::daemon::house::*;
 
 #[test]
 fn thousands_of_short_lived_clients_leave_nothing_behind() {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use policy::slots::{ColorSet, Kind};
 
-use crate::house::*;
+use crate::daemon::house::*;
 use live::Pages;
 
 fn want(pages: usize) -> Vec<u16> {

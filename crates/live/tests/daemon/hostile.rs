@@ -5,7 +5,7 @@ use live::daemon::wire::{
     Answer, LOOK_PAGES, MESSAGE_BYTES, Refusal, Request, Run, TAKE_PAGES, UNKNOWN, VERSION, Want,
 };
 
-use crate::house::*;
+use crate::daemon::house::*;
 
 /// A small generator: which numbers does not matter, but that they are the same each time.
 struct Numbers(u64);

@@ -136,7 +136,7 @@ pub fn privileged() -> bool {
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let said = start(&folder.path().join("s"), &Wish::default(), &[]).err().unwrap();
     assert!(said.contains("CAP_SYS_ADMIN"), "{said}");
-    skips::not_allowed(format_args!("frames are shown to root only; the daemon said: {said}"));
+    harness::not_allowed(format_args!("frames are shown to root only; the daemon said: {said}"));
     false
 }
 
@@ -147,7 +147,7 @@ pub fn program() -> &'static Path {
         let folder = tempfile::tempdir_in("/tmp").unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let path = folder.path().join("daemon-test");
-        std::fs::copy(std::env::current_exe().unwrap(), &path).unwrap();
+        harness::copy_program(&std::env::current_exe().unwrap(), &path);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         (folder, path)
     });
@@ -156,7 +156,7 @@ pub fn program() -> &'static Path {
 
 /// The command that plays a part, as some user.
 pub fn command(part: &str, before: &[&str]) -> Command {
-    command_of("house::part", part, before)
+    command_of("daemon::house::part", part, before)
 }
 
 /// The same for a part that another test knows.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use live::daemon::Client;
 
-use crate::house::*;
+use crate::daemon::house::*;
 
 const PAGES: u32 = 512;
 
@@ -81,7 +81,7 @@ fn a_child_that_has_its_parents_frames_is_charged_for_them() {
     });
     let mut watcher = daemon.client_of_full();
     for looks in [true, false] {
-        let mut heir = command_of("inherited::part", "heir", &stranger().before());
+        let mut heir = command_of("daemon::inherited::part", "heir", &stranger().before());
         heir.env("TEST_SOCKET", &daemon.socket);
         if looks {
             heir.env("TEST_LOOKS", "yes");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use live::daemon::wire::{Answer, Refusal};
 use live::daemon::{Client, ClientError};
 
-use crate::house::*;
+use crate::daemon::house::*;
 
 /// A process of a user that takes so many frames and holds them; what it was answered.
 fn grabber(daemon: &Daemon, user: &Stranger, pages: usize) -> (Running, String) {

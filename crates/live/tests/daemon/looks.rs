@@ -11,7 +11,7 @@ use live::daemon::wire::{Answer, LOOK_PAGES, Refusal, Request, Run, VERSION};
 use live::daemon::{Client, ClientError};
 use sys::packet::{Peer, wait};
 
-use crate::house::*;
+use crate::daemon::house::*;
 
 /// Threads that change one large mapping all the time: who wants to read the page map waits behind them.
 const THREADS: usize = 48;
@@ -110,7 +110,7 @@ fn who_locks_its_address_space_stops_nobody_else() {
         ..Wish::default()
     });
     let mut good = daemon.client_of_full();
-    let mut locker = command_of("looks::part", "locker", &stranger().before());
+    let mut locker = command_of("daemon::looks::part", "locker", &stranger().before());
     locker.env("TEST_SOCKET", &daemon.socket);
     let mut locker = Running::new(locker);
     assert_eq!(locker.line().as_deref(), Some("ready"));
@@ -159,7 +159,7 @@ fn a_client_that_is_stopped_is_answered_when_it_goes_on() {
     }
     let daemon = Daemon::new(Wish::default());
     let mut good = daemon.client_of_full();
-    let mut part = command_of("looks::part", "stopped", &stranger().before());
+    let mut part = command_of("daemon::looks::part", "stopped", &stranger().before());
     part.env("TEST_SOCKET", &daemon.socket);
     let mut part = Running::new(part);
     assert_eq!(part.line().as_deref(), Some("asked"));

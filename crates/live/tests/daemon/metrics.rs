@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
-use crate::house::*;
+use crate::daemon::house::*;
 
 fn daemon() -> (Daemon, tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir_in("/tmp").unwrap();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::house::*;
+use crate::daemon::house::*;
 
 const LIMIT: u64 = 128 * MIB;
 
@@ -52,7 +52,7 @@ fn the_stock_is_what_the_control_group_has_room_for() {
         return;
     }
     let Some(group) = Group::new() else {
-        return skips::not_here("no control group with a limit of memory can be made");
+        return harness::not_here("no control group with a limit of memory can be made");
     };
     let daemon = Daemon::new(Wish {
         stock: 512 * MIB,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use live::{Engine, Error, Others, PAGE_BYTES, Pages, Why, Wish};
 
-use crate::memory::{ColorOwn, Memory, engine, protect, running, set};
+use crate::engine::memory::{ColorOwn, Memory, engine, protect, running, set};
 
 const MIB: usize = 1 << 20;
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use live::{Engine, Others, PAGE_BYTES, Why, Wish};
 
-use crate::memory::{ColorOwn, Memory, engine, running, set};
+use crate::engine::memory::{ColorOwn, Memory, engine, running, set};
 
 const MIB: usize = 1 << 20;
 
@@ -200,7 +200,7 @@ fn fixed_buffers_of_io_uring_stay_where_they_are() {
     // SAFETY: the structure has room for what the kernel writes.
     let ring = unsafe { libc::syscall(libc::SYS_io_uring_setup, 4, params.as_mut_ptr()) };
     let Some(ring) = descriptor(ring) else {
-        return skips::not_here(format!("io_uring: {}", std::io::Error::last_os_error()));
+        return harness::not_here(format!("io_uring: {}", std::io::Error::last_os_error()));
     };
     let memory = Memory::alone(MIB / 4);
     memory.number();
@@ -244,7 +244,7 @@ fn the_memory_of_an_express_data_path_stays_where_it_is() {
     // SAFETY: takes numbers alone.
     let socket = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW, 0) };
     let Some(socket) = descriptor(socket.into()) else {
-        return skips::not_here(format!("AF_XDP: {}", std::io::Error::last_os_error()));
+        return harness::not_here(format!("AF_XDP: {}", std::io::Error::last_os_error()));
     };
     let memory = Memory::alone(MIB / 4);
     memory.number();

@@ -3,7 +3,7 @@
 use live::{Config, Lock, Others, Wish};
 use sys::mappings;
 
-use crate::memory::{ColorOwn, Memory, colors, open, set};
+use crate::engine::memory::{ColorOwn, Memory, colors, open, set};
 
 const MIB: usize = 1 << 20;
 
@@ -77,7 +77,7 @@ fn what_is_locked_on_fault_stays_so() {
     // SAFETY: locks the test's own memory as it is touched.
     let locked = unsafe { libc::mlock2(memory.start as *const _, memory.bytes, libc::MLOCK_ONFAULT as _) };
     if locked != 0 {
-        return skips::not_allowed("this user may not lock a mebibyte");
+        return harness::not_allowed("this user may not lock a mebibyte");
     }
     memory.number();
     let done = engine.color_own(memory.pages(), &Wish::Set(set(&[5])), Others::Absent);

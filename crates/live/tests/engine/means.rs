@@ -2,7 +2,7 @@
 
 use live::{Config, Error, Knowledge, Others, Placing, Supply, Wish};
 
-use crate::memory::{ColorOwn, Memory, assert_colored, config, open, set};
+use crate::engine::memory::{ColorOwn, Memory, assert_colored, config, open, set};
 
 const MIB: usize = 1 << 20;
 

@@ -146,9 +146,9 @@ pub fn open(config: Config) -> Option<Engine> {
             let text = error.to_string();
             assert!(text.len() > 40, "a refusal says what to do: {text}");
             match () {
-                () if moves => skips::not_in_this_kernel(MOVES, text),
-                () if huge && !huge_pages() => skips::not_here(text),
-                () => skips::not_allowed(text),
+                () if moves => harness::not_in_this_kernel(MOVES, text),
+                () if huge && !huge_pages() => harness::not_here(text),
+                () => harness::not_allowed(text),
             }
             None
         }
@@ -168,7 +168,7 @@ fn huge_pages() -> bool {
 pub fn running(engine: &Engine) -> bool {
     let running = engine.means().running;
     if !running {
-        skips::not_in_this_kernel(MOVES, engine.means().reasons.join("; "));
+        harness::not_in_this_kernel(MOVES, engine.means().reasons.join("; "));
     }
     running
 }

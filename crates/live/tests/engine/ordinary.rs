@@ -1,4 +1,4 @@
-//! The tests of this program once more as an ordinary user.
+//! The tests of the engine and of forks once more as an ordinary user.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -9,39 +9,28 @@ const SECOND: &str = "DOMICILE_TEST_ORDINARY_USER";
 #[test]
 fn all_of_this_as_an_ordinary_user() {
     // What an ordinary user runs is that already.
-    if !skips::root() || std::env::var_os(SECOND).is_some() {
+    if !harness::root() || std::env::var_os(SECOND).is_some() {
         return;
     }
     // Where an ordinary user may read it.
     let directory = tempfile::tempdir().unwrap();
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let binary = directory.path().join("again");
-    std::fs::copy(std::env::current_exe().unwrap(), &binary).unwrap();
+    harness::copy_program(&std::env::current_exe().unwrap(), &binary);
     std::fs::set_permissions(&binary, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let mut run = None;
-    for _ in 0..20 {
-        let tried = Command::new("setpriv")
-            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-            .arg(&binary)
-            .arg("--test-threads=2")
-            .env(SECOND, "1")
-            // Root may what is skipped here, and has run it.
-            .env_remove("DOMICILE_SKIPPED")
-            .current_dir("/")
-            .output();
-        let Ok(tried) = tried else {
-            skips::not_installed("there is no setpriv");
-            return;
-        };
-        // Another test's child may still hold the copy open as it was written.
-        let busy = String::from_utf8_lossy(&tried.stderr).contains("Text file busy");
-        run = Some(tried);
-        if !busy {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
-    let run = run.unwrap();
+    let run = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&binary)
+        .args(["--test-threads=2", "engine::", "forks::"])
+        .env(SECOND, "1")
+        // Root may what is skipped here, and has run it.
+        .env_remove("DOMICILE_SKIPPED")
+        .current_dir("/")
+        .output();
+    let Ok(run) = run else {
+        harness::not_installed("there is no setpriv");
+        return;
+    };
     let text = String::from_utf8_lossy(&run.stdout);
     let errors = String::from_utf8_lossy(&run.stderr);
     assert!(run.status.success(), "{text}\n{errors}");

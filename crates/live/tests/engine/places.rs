@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use live::{Error, Others, PAGE_BYTES, Pages, Wish};
 use sys::mappings;
 
-use crate::memory::{ColorOwn, Memory, assert_colored, config, engine, open, protect, set};
+use crate::engine::memory::{ColorOwn, Memory, assert_colored, config, engine, open, protect, set};
 
 const MIB: usize = 1 << 20;
 
@@ -64,14 +64,14 @@ fn hints_color_the_pages_they_name_and_no_other() {
     let Some(mut engine) = engine() else { return };
     let memory = Memory::alone(MIB);
     memory.number();
-    let before = crate::memory::frames(memory.pages());
+    let before = crate::engine::memory::frames(memory.pages());
     let hints: Vec<(usize, u16)> = (0..256).step_by(3).map(|page| (page, (page % 16) as u16)).collect();
     let done = engine
         .color_own(memory.pages(), &Wish::Hints(hints.clone()), Others::Absent)
         .unwrap();
     assert!(done.complete() && done.pages == hints.len(), "{done:?}");
     memory.assert_numbered();
-    if let (Some(before), Some(after)) = (before, crate::memory::frames(memory.pages())) {
+    if let (Some(before), Some(after)) = (before, crate::engine::memory::frames(memory.pages())) {
         for page in 0..256 {
             match hints.iter().find(|hint| hint.0 == page) {
                 Some(hint) => assert_eq!(after[page] % 16, u64::from(hint.1)),
@@ -88,11 +88,11 @@ fn pages_that_are_right_stay_and_nothing_is_done_twice() {
     memory.number();
     let wish = Wish::Set(set(&[1, 2]));
     engine.color_own(memory.pages(), &wish, Others::Absent).unwrap();
-    let before = crate::memory::frames(memory.pages());
+    let before = crate::engine::memory::frames(memory.pages());
     let done = engine.color_own(memory.pages(), &wish, Others::Absent).unwrap();
     if before.is_some() {
         assert_eq!((done.kept, done.exchanged), (256, 0));
-        assert_eq!(before, crate::memory::frames(memory.pages()));
+        assert_eq!(before, crate::engine::memory::frames(memory.pages()));
         let census = engine.census(memory.pages(), &set(&[1, 2])).unwrap();
         assert_eq!((census.right, census.wrong, census.unknown), (256, 0, 0));
         assert_eq!((census.by_color[1] + census.by_color[2], census.pages), (256, 256));
@@ -320,7 +320,7 @@ fn a_range_of_another_userfaultfd_is_refused() {
     let Some(mut engine) = engine() else { return };
     let other = match sys::faults::Faults::open(false) {
         Ok(other) => other,
-        Err(error) => return skips::not_allowed(format_args!("userfaultfd: {error}")),
+        Err(error) => return harness::not_allowed(format_args!("userfaultfd: {error}")),
     };
     let memory = Memory::alone(MIB);
     memory.number();

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use live::{Others, PAGE_BYTES, Why, Wish};
 
-use crate::memory::{ColorOwn, Memory, engine, set};
+use crate::engine::memory::{ColorOwn, Memory, engine, set};
 
 const MIB: usize = 1 << 20;
 
@@ -35,7 +35,7 @@ impl Drop for Ended {
 fn a_threads_descriptor_stays_where_it_is() {
     let Some(mut engine) = engine() else { return };
     if !engine.means().running {
-        skips::not_in_this_kernel((6, 8), "ranges in use cannot be colored");
+        harness::not_in_this_kernel((6, 8), "ranges in use cannot be colored");
         return;
     }
     let memory = Memory::alone(MIB);
@@ -58,7 +58,8 @@ fn a_threads_descriptor_stays_where_it_is() {
     // Ends it after a failure too: its stack goes with the memory.
     let ended = Ended(thread);
     let at = DESCRIPTOR.load(Ordering::SeqCst);
-    let its_frame = || crate::memory::frames(memory.pages()).map(|frames| frames[(at - memory.start) / PAGE_BYTES]);
+    let its_frame =
+        || crate::engine::memory::frames(memory.pages()).map(|frames| frames[(at - memory.start) / PAGE_BYTES]);
     let first = its_frame();
     for color in 0..4 {
         let done = engine

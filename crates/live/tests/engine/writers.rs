@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use live::{Engine, Others, PAGE_BYTES, Wish};
 
-use crate::memory::{ColorOwn, Memory, assert_colored, engine, running, set};
+use crate::engine::memory::{ColorOwn, Memory, assert_colored, engine, running, set};
 
 const MIB: usize = 1 << 20;
 

@@ -14,7 +14,7 @@ impl Group {
             Ok(true) => Some(Group(group)),
             other => {
                 let _ = std::fs::remove_dir(&group);
-                skips::not_here(format_args!(
+                harness::not_here(format_args!(
                     "no control group with a cpuset and a memory limit of its own: {other:?}"
                 ));
                 None

@@ -19,7 +19,7 @@ fn a_node_that_is_full_takes_no_more_and_nothing_is_lost() {
     let free = |node| sys::nodes::free_bytes(&Root::default(), node).unwrap() / PAGE as u64;
     let room = free(machine.nodes[1]);
     if room > 1 << 18 || free(machine.nodes[0]) < 2 * MORE as u64 {
-        return skips::not_here("the nodes are too large to be filled, or too small for the test");
+        return harness::not_here("the nodes are too large to be filled, or too small for the test");
     }
     let mut program = Program::start();
     let start = program.map(machine.cpus[0], MORE);
@@ -105,7 +105,7 @@ fn a_limit_below_what_a_program_has_leaves_every_page_somewhere_and_is_no_end_of
 fn the_kernels_own_balancing_is_told_of() {
     let Some(_machine) = Machine::new() else { return };
     if !std::path::Path::new(BALANCING).exists() {
-        return skips::not_here("the kernel has no balancing of its own");
+        return harness::not_here("the kernel has no balancing of its own");
     }
     // It is off, and as it was again when the machine is dropped.
     for (mode, on) in [("1", true), ("0", false)] {
@@ -117,7 +117,7 @@ fn the_kernels_own_balancing_is_told_of() {
         };
         let prepared = match prepare(short, None) {
             Ok(prepared) => prepared,
-            Err(error) => return skips::not_here(error),
+            Err(error) => return harness::not_here(error),
         };
         let mut host = prepared.watch(Whom::Processes(vec![program.id()]), None).unwrap();
         host.run(|| false).unwrap();

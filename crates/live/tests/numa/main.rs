@@ -68,13 +68,13 @@ impl Machine {
             .filter(|node| !node.cpus.is_empty() && node.memory_bytes.is_some_and(|bytes| bytes > 0))
             .collect();
         let [first, second, ..] = with_cpus.as_slice() else {
-            skips::not_here("the machine has one memory node");
+            harness::not_here("the machine has one memory node");
             return None;
         };
         let still = match Still::new() {
             Ok(still) => still,
             Err(error) => {
-                skips::not_allowed(format_args!(
+                harness::not_allowed(format_args!(
                     "the kernel's own balancing cannot be switched off: {error}"
                 ));
                 return None;
@@ -295,15 +295,15 @@ fn another_users_program_is_refused_with_the_reason() {
         return;
     }
     let Some(machine) = Machine::new() else { return };
-    if !skips::root() {
-        return skips::not_allowed("another user's name is root's to take");
+    if !harness::root() {
+        return harness::not_allowed("another user's name is root's to take");
     }
     let mut program = Program::start();
     program.use_on(machine.cpus[1]);
     // Where a copy of this program may be run by anybody.
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("numa");
-    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    harness::copy_program(&std::env::current_exe().unwrap(), &copy);
     for path in [folder.path(), &copy] {
         use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -340,7 +340,7 @@ fn by_source(name: &str, pages: usize) {
             let to = BufWriter::new(log.reopen().unwrap());
             prepared.watch(whom, Some(Box::new(to))).unwrap()
         }
-        Err(error) => return skips::not_here(error),
+        Err(error) => return harness::not_here(error),
     };
     // A region ends where it does: most is enough, and the rest is as much as the regions are off.
     let most = pages * 9 / 10;
@@ -383,7 +383,7 @@ fn each_thread_has_its_pages_near_where_faults_tell_whose_they_are() {
     program.say(&format!("only {}", machine.cpus[1]));
     let mut host = match prepare(config(), Some("write-faults")) {
         Ok(prepared) => prepared.watch(Whom::Processes(vec![program.id()]), None).unwrap(),
-        Err(error) => return skips::not_here(error),
+        Err(error) => return harness::not_here(error),
     };
     host = until(host, 150, || {
         on_node(&program, others, PAGES, machine.nodes[1]) == PAGES
@@ -397,7 +397,7 @@ fn each_thread_has_its_pages_near_where_faults_tell_whose_they_are() {
 fn faults_of_hints_find_who_reads() {
     let Some(machine) = Machine::new() else { return };
     if std::fs::write(BALANCING, "1").is_err() {
-        return skips::not_here("the kernel has no balancing of its own");
+        return harness::not_here("the kernel has no balancing of its own");
     }
     let mut program = Program::start();
     let start = program.map(machine.cpus[0], PAGES);
@@ -405,7 +405,7 @@ fn faults_of_hints_find_who_reads() {
     let whom = Whom::Processes(vec![program.id()]);
     let mut host = match prepare(config(), Some("hint-faults")) {
         Ok(prepared) => prepared.watch(whom, None).unwrap(),
-        Err(error) => return skips::not_here(error),
+        Err(error) => return harness::not_here(error),
     };
     // The kernel begins to close pages when the process has run for a second, and it moves them, too.
     host = until(host, 300, || {

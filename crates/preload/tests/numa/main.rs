@@ -194,7 +194,7 @@ fn works(state: &TextState) -> bool {
         return true;
     };
     if state.copies.is_empty() {
-        skips::not_here(why);
+        harness::not_here(why);
         return false;
     }
     panic!("{state:?}");
@@ -271,7 +271,7 @@ fn what_a_program_starts_is_concerned_where_that_is_asked_for() {
     let alone = run(Some(false));
     let state = store.state().unwrap();
     if state.processes.is_empty() {
-        return skips::not_here("sh is linked statically, and loads no run-time");
+        return harness::not_here("sh is linked statically, and loads no run-time");
     }
     if !works(&state) {
         return;

@@ -30,7 +30,7 @@ fn machine() -> Option<(Vec<NodeReading>, MutexGuard<'static, ()>)> {
     let found = nodes::nodes(&Root::default()).unwrap_or_default();
     let with_cpus: Vec<NodeReading> = found.into_iter().filter(|node| !node.cpus.is_empty()).collect();
     if with_cpus.len() < 2 {
-        skips::not_here("this machine has one node with cpus, and copies on several are tested");
+        harness::not_here("this machine has one node with cpus, and copies on several are tested");
         return None;
     }
     Some((with_cpus, ALONE.lock().unwrap_or_else(PoisonError::into_inner)))

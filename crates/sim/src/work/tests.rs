@@ -259,7 +259,7 @@ fn items() -> impl Strategy<Value = Vec<Item>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: harness::cases(150), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whichever way the segments come, the streams are the same.
     #[test]

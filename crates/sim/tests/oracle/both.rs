@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use results::ProgramChange;
 use serde_json::Value;
 
-use crate::engine;
+use crate::oracle::engine;
 use crate::reference::{self, Choices, Program};
 
 /// What is chosen beyond machine, program and policy.

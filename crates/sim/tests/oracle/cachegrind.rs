@@ -17,8 +17,8 @@ use machine::Machine;
 use serde_json::Value;
 use trace::import::Format;
 
-use crate::engine;
-use crate::peers;
+use crate::oracle::engine;
+use crate::oracle::peers;
 
 const LINE: u64 = 64;
 
@@ -157,11 +157,11 @@ fn count(outcome: &Value, cache: &str, field: &str) -> u64 {
 }
 
 fn compare(name: &str, program: &[&str], geometry: &Geometry) {
-    if !skips::tool("valgrind") {
+    if !harness::tool("valgrind") {
         return;
     }
     if !Path::new(program[0]).exists() {
-        return skips::not_installed(format_args!("{name}: {} is not installed", program[0]));
+        return harness::not_installed(format_args!("{name}: {} is not installed", program[0]));
     }
     let folder = tempfile::tempdir().expect("a folder for the run");
     fs::write(folder.path().join("input"), input()).expect("the input is written");

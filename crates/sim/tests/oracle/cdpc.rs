@@ -4,8 +4,8 @@ use machine::Machine;
 use policy::cdpc::{Access, Communication, Direction, Loop, Schedule, Summary};
 use trace::{Allocation, Event};
 
-use crate::both::{self, Setup};
-use crate::engine;
+use crate::oracle::both::{self, Setup};
+use crate::oracle::engine;
 use crate::reference::{Item, Program};
 
 const PAGE: u64 = 4096;

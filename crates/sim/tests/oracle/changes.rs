@@ -7,13 +7,13 @@ use proptest::sample::select;
 use results::{Field, ProgramChange};
 use trace::{Allocation, Array, Event, Op};
 
-use crate::both::{self, Setup};
-use crate::engine;
-use crate::exactness::cases;
-use crate::machines::{asking_machines, machines, overlapping_machines, prefetching_machines};
+use crate::oracle::both::{self, Setup};
+use crate::oracle::engine;
+use crate::oracle::exactness::cases;
+use crate::oracle::machines::{asking_machines, machines, overlapping_machines, prefetching_machines};
+use crate::oracle::textbook;
 use crate::reference::changes::BLOCKS;
 use crate::reference::{Item, Program};
-use crate::textbook;
 
 const GRID: (u64, u64) = (0x50_0010, 6144);
 const SMALL: (u64, u64) = (0x60_0ff0, 96);

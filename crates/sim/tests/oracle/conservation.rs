@@ -5,10 +5,10 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use serde_json::Value;
 
-use crate::both::Setup;
-use crate::engine;
-use crate::machines::machines;
-use crate::programs::programs;
+use crate::oracle::both::Setup;
+use crate::oracle::engine;
+use crate::oracle::machines::machines;
+use crate::oracle::programs::programs;
 use crate::reference::Program;
 
 const CLASSES: [&str; 5] = ["cold", "capacity", "conflict", "true_sharing", "false_sharing"];
@@ -31,10 +31,9 @@ fn number(object: &Value, field: &str) -> f64 {
         .unwrap_or_else(|| panic!("`{field}` is missing in {object}"))
 }
 
-pub fn cases(default: u32) -> ProptestConfig {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok());
+pub fn cases(full: u32) -> ProptestConfig {
     ProptestConfig {
-        cases: cases.unwrap_or(default),
+        cases: harness::cases(full),
         failure_persistence: None,
         ..ProptestConfig::default()
     }

@@ -6,11 +6,11 @@ use proptest::test_runner::TestCaseResult;
 use serde_json::Value;
 use sim::Detail;
 
-use crate::both::Setup;
-use crate::conservation::cases;
-use crate::engine;
-use crate::machines::machines;
-use crate::programs::programs;
+use crate::oracle::both::Setup;
+use crate::oracle::conservation::cases;
+use crate::oracle::engine;
+use crate::oracle::machines::machines;
+use crate::oracle::programs::programs;
 use crate::reference::Program;
 
 const PARTS: [&str; 5] = ["threads", "structures", "pages", "source_lines", "false_sharing"];

@@ -6,12 +6,12 @@ use policy::{Action, Interest, Miss, Observation, Page, Placement, Policy, Touch
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::both::Setup;
-use crate::conservation;
-use crate::detail;
-use crate::engine;
-use crate::machines::machines;
-use crate::programs::programs;
+use crate::oracle::both::Setup;
+use crate::oracle::conservation;
+use crate::oracle::detail;
+use crate::oracle::engine;
+use crate::oracle::machines::machines;
+use crate::oracle::programs::programs;
 use crate::reference::Program;
 use crate::reference::random::SplitMix64;
 

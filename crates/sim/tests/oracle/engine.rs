@@ -9,7 +9,7 @@ use serde_json::Value;
 use sim::{Config, Detail, Order, PolicySpec, Run, SimError, Streams, Traits, Window};
 use trace::{Header, Process, Ref, Site, Thread, Trace, TraceError, Writer};
 
-use crate::both::Setup;
+use crate::oracle::both::Setup;
 use crate::reference::{Item, Program};
 
 /// One JSON object for each policy.

@@ -6,10 +6,10 @@ use machine::Machine;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 
-use crate::both::{self, Setup};
-use crate::engine;
-use crate::machines::machines;
-use crate::programs::programs;
+use crate::oracle::both::{self, Setup};
+use crate::oracle::engine;
+use crate::oracle::machines::machines;
+use crate::oracle::programs::programs;
 use crate::reference::Program;
 
 /// All placement policies, alone and combined, with and without parameters.
@@ -23,10 +23,9 @@ const POLICIES: [&str; 7] = [
     "first-touch+random",
 ];
 
-pub fn cases(default: u32) -> ProptestConfig {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok());
+pub fn cases(full: u32) -> ProptestConfig {
     ProptestConfig {
-        cases: cases.unwrap_or(default),
+        cases: harness::cases(full),
         max_shrink_iters: 20_000,
         failure_persistence: None,
         ..ProptestConfig::default()

@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use trace::{Allocation, Event};
 
-use crate::both::{self, Setup};
-use crate::exactness::cases;
-use crate::machines::machines;
-use crate::programs::programs;
+use crate::oracle::both::{self, Setup};
+use crate::oracle::exactness::cases;
+use crate::oracle::machines::machines;
+use crate::oracle::programs::programs;
 use crate::reference::{Item, Program};
 
 fn access() -> impl Strategy<Value = Access> {

@@ -5,12 +5,12 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use crate::both::{self, Agreed, Setup};
-use crate::conservation;
-use crate::engine;
-use crate::exactness::cases;
-use crate::machines::machines;
-use crate::programs::programs;
+use crate::oracle::both::{self, Agreed, Setup};
+use crate::oracle::conservation;
+use crate::oracle::engine;
+use crate::oracle::exactness::cases;
+use crate::oracle::machines::machines;
+use crate::oracle::programs::programs;
 use crate::reference::Program;
 
 const PAGE: u64 = 4096;

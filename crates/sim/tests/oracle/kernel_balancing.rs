@@ -6,14 +6,14 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use trace::Event;
 
-use crate::both::{self, Agreed, Setup};
-use crate::conservation;
-use crate::engine;
-use crate::exactness::cases;
-use crate::machines::{asking_machines, machines, prefetching_machines};
-use crate::programs::programs;
+use crate::oracle::both::{self, Agreed, Setup};
+use crate::oracle::conservation;
+use crate::oracle::engine;
+use crate::oracle::exactness::cases;
+use crate::oracle::machines::{asking_machines, machines, prefetching_machines};
+use crate::oracle::programs::programs;
+use crate::oracle::textbook;
 use crate::reference::Program;
-use crate::textbook;
 
 const POLICY: &str = "kernel-balancing";
 const PAGE: u64 = 4096;

@@ -4,10 +4,10 @@ use machine::Machine;
 use proptest::prelude::*;
 use trace::Event;
 
-use crate::both::{self, Setup};
-use crate::exactness::cases;
-use crate::machines::machines;
-use crate::programs::programs;
+use crate::oracle::both::{self, Setup};
+use crate::oracle::exactness::cases;
+use crate::oracle::machines::machines;
+use crate::oracle::programs::programs;
 use crate::reference::{Item, Program};
 
 /// Two cpus on two nodes, a cache of one line each: of lines by turns every one misses.

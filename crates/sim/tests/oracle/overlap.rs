@@ -8,14 +8,14 @@ use proptest::sample::select;
 use sim::Detail;
 use trace::{Dependence, Event, Op, Pace};
 
-use crate::both::{self, Agreed, Setup};
-use crate::conservation;
-use crate::engine;
-use crate::exactness::{agree, cases};
-use crate::machines::overlapping_machines;
-use crate::programs::programs;
+use crate::oracle::both::{self, Agreed, Setup};
+use crate::oracle::conservation;
+use crate::oracle::engine;
+use crate::oracle::exactness::{agree, cases};
+use crate::oracle::machines::overlapping_machines;
+use crate::oracle::programs::programs;
+use crate::oracle::textbook;
 use crate::reference::Program;
-use crate::textbook;
 
 const LINE: u64 = 64;
 

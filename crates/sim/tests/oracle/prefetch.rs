@@ -8,12 +8,12 @@ use proptest::sample::select;
 use sim::Detail;
 use trace::Op;
 
-use crate::both::{self, Agreed, Setup};
-use crate::engine;
-use crate::exactness::{agree, cases};
-use crate::machines::prefetching_machines;
+use crate::oracle::both::{self, Agreed, Setup};
+use crate::oracle::engine;
+use crate::oracle::exactness::{agree, cases};
+use crate::oracle::machines::prefetching_machines;
+use crate::oracle::textbook;
 use crate::reference::Program;
-use crate::textbook;
 
 const PAGE: u64 = 4096;
 const LINE: u64 = 64;

@@ -2,8 +2,8 @@
 
 use trace::{Event, Op};
 
-use crate::both::{self, Setup};
-use crate::engine;
+use crate::oracle::both::{self, Setup};
+use crate::oracle::engine;
 use crate::reference::Program;
 use crate::reference::random::SplitMix64;
 

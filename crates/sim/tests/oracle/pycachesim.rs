@@ -9,9 +9,9 @@ use std::process::Command;
 
 use machine::Machine;
 
-use crate::both::Setup;
-use crate::engine;
-use crate::peers;
+use crate::oracle::both::Setup;
+use crate::oracle::engine;
+use crate::oracle::peers;
 use crate::reference::Program;
 use crate::reference::random::SplitMix64;
 
@@ -53,7 +53,7 @@ fn loads(seed: u64, count: u64, bytes: u64) -> Program {
 fn compare(levels: Levels, program: &Program) {
     let test = format!("pycachesim on {levels:?}");
     let Some(python) = peers::python_with_pycachesim() else {
-        return skips::not_installed(format_args!(
+        return harness::not_installed(format_args!(
             "{test}: pycachesim is not installed (crates/sim/tests/oracles/pycachesim.sh installs it)"
         ));
     };

@@ -6,11 +6,11 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use trace::Event;
 
-use crate::both::{self, Setup};
-use crate::engine;
-use crate::exactness::cases;
-use crate::machines::machines;
-use crate::programs::programs;
+use crate::oracle::both::{self, Setup};
+use crate::oracle::engine;
+use crate::oracle::exactness::cases;
+use crate::oracle::machines::machines;
+use crate::oracle::programs::programs;
 use crate::reference::random::SplitMix64;
 use crate::reference::{Item, Program};
 

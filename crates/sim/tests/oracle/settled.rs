@@ -2,7 +2,7 @@
 
 use trace::Op;
 
-use crate::both::{self, Agreed};
+use crate::oracle::both::{self, Agreed};
 use crate::reference::Program;
 
 fn run(caches: &str, program: &Program) -> Agreed {

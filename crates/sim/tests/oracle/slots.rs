@@ -6,13 +6,13 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use trace::Event;
 
-use crate::both::{self, Setup};
-use crate::engine;
-use crate::exactness::cases;
-use crate::machines::machines;
-use crate::programs::programs;
+use crate::oracle::both::{self, Setup};
+use crate::oracle::engine;
+use crate::oracle::exactness::cases;
+use crate::oracle::machines::machines;
+use crate::oracle::programs::programs;
+use crate::oracle::textbook;
 use crate::reference::{Item, Program};
-use crate::textbook;
 
 const PAGE: u64 = 4096;
 const LINES: u64 = PAGE / 64;

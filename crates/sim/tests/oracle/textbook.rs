@@ -3,7 +3,7 @@
 use machine::{Cache, Index, Kind, Machine, Memory, Replacement, Tlb, Write};
 use trace::{Event, Op};
 
-use crate::both::{self, Setup};
+use crate::oracle::both::{self, Setup};
 use crate::reference::Program;
 
 /// A direct-mapped data cache of `lines` lines of 64 bytes that costs nothing, and memory at 100 ns.

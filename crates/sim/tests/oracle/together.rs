@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use trace::Op;
 
-use crate::both::Setup;
-use crate::engine;
-use crate::exactness::cases;
-use crate::machines::machines;
-use crate::programs::programs;
+use crate::oracle::both::Setup;
+use crate::oracle::engine;
+use crate::oracle::exactness::cases;
+use crate::oracle::machines::machines;
+use crate::oracle::programs::programs;
 use crate::reference::{Item, Program};
 
 /// Bytes, of these written, and misses, by the two threads.

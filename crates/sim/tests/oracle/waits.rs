@@ -4,12 +4,12 @@ use machine::Machine;
 use proptest::prelude::*;
 use trace::Event;
 
-use crate::both::{self, Agreed, Setup};
-use crate::exactness::{agree, cases};
-use crate::machines::machines;
-use crate::programs::programs;
+use crate::oracle::both::{self, Agreed, Setup};
+use crate::oracle::exactness::{agree, cases};
+use crate::oracle::machines::machines;
+use crate::oracle::programs::programs;
+use crate::oracle::textbook;
 use crate::reference::Program;
-use crate::textbook;
 
 const TEAM: u64 = 9;
 

@@ -5,13 +5,13 @@ use proptest::sample::Index;
 use sim::Detail;
 use trace::Event;
 
-use crate::both::{self, Setup};
-use crate::engine;
-use crate::exactness::{agree, cases};
-use crate::machines::{asking_machines, machines, prefetching_machines};
-use crate::programs::programs;
+use crate::oracle::both::{self, Setup};
+use crate::oracle::engine;
+use crate::oracle::exactness::{agree, cases};
+use crate::oracle::machines::{asking_machines, machines, prefetching_machines};
+use crate::oracle::programs::programs;
+use crate::oracle::textbook;
 use crate::reference::{Item, Program};
-use crate::textbook;
 
 fn window(program: &mut Program, index: u32) {
     program.event(0, Event::Window { index });

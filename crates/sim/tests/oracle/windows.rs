@@ -6,14 +6,14 @@ use proptest::sample::Index;
 use sim::Detail;
 use trace::Event;
 
-use crate::both::{self, Agreed, Setup};
-use crate::conservation;
-use crate::engine;
-use crate::exactness::{agree, cases};
-use crate::machines::{asking_machines, machines, prefetching_machines};
-use crate::programs::programs;
+use crate::oracle::both::{self, Agreed, Setup};
+use crate::oracle::conservation;
+use crate::oracle::engine;
+use crate::oracle::exactness::{agree, cases};
+use crate::oracle::machines::{asking_machines, machines, prefetching_machines};
+use crate::oracle::programs::programs;
+use crate::oracle::textbook;
 use crate::reference::{Item, Program};
-use crate::textbook;
 
 fn enter(program: &mut Program, thread: u32, name: &str) {
     program.event(thread, Event::Phase { name: name.to_string() });

@@ -3,7 +3,6 @@
 //! Caches are sets of ways with time stamps, coherence looks through all of them, word sets are
 //! sets of words. It shares no code with the engine; only placement policies are the real ones,
 //! since they are inputs to both.
-#![allow(dead_code)] // Each test file uses its part.
 
 pub mod cdpc;
 pub mod changes;

@@ -37,14 +37,6 @@ impl Counts {
 }
 
 impl Outcome {
-    pub fn cache(&self, kind: usize) -> Counts {
-        let mut sum = Counts::default();
-        for cpu in &self.cpus {
-            sum.add(&cpu.caches[kind]);
-        }
-        sum
-    }
-
     /// The fields of the JSON object that both simulators fill; classes only where they are on.
     pub fn json(&self, machine: &Machine, classes: bool) -> Value {
         let mut all = sum(&self.cpus, machine, classes);

@@ -5,8 +5,8 @@ use crate::memory::Size;
 fn open(wait_for_events: bool, since: (u32, u32), has: impl Fn(Features) -> bool) -> Option<Faults> {
     match Faults::open(wait_for_events) {
         Ok(faults) if has(faults.features()) => return Some(faults),
-        Ok(faults) => skips::not_in_this_kernel(since, format_args!("userfaultfd has {:?}", faults.features())),
-        Err(error) => skips::not_allowed(format_args!("userfaultfd: {error}")),
+        Ok(faults) => harness::not_in_this_kernel(since, format_args!("userfaultfd has {:?}", faults.features())),
+        Err(error) => harness::not_allowed(format_args!("userfaultfd: {error}")),
     }
     None
 }
@@ -161,7 +161,7 @@ fn what_is_absent_in_a_child_is_copied_there() {
         return;
     };
     if !faults.hears_forks() {
-        skips::not_allowed("userfaultfd does not report forks");
+        harness::not_allowed("userfaultfd does not report forks");
         return;
     }
     let (theirs, mut area) = areas(4);

@@ -19,7 +19,7 @@ struct Made {
 #[track_caller]
 fn made() -> Option<Made> {
     let Ok(text) = std::env::var("DOMICILE_GUEST") else {
-        skips::not_here("this is no guest of guest/run, of whose nodes something is known");
+        harness::not_here("this is no guest of guest/run, of whose nodes something is known");
         return None;
     };
     let guest: Value = serde_json::from_str(&text).unwrap();

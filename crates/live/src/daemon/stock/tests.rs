@@ -15,7 +15,7 @@ fn stock(bits: u32, target: usize) -> Option<Stock> {
         Ok(stock) => Some(stock),
         Err(error) => {
             assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{error}");
-            skips::not_allowed("frames are shown to root only");
+            harness::not_allowed("frames are shown to root only");
             None
         }
     }

@@ -297,7 +297,7 @@ mod tests {
     fn records_of_the_kernel_become_what_is_told() {
         let mut source = match Hardware::begin(&Root::default(), &Event::PAGE_FAULTS, "page faults") {
             Ok(source) => source,
-            Err(why) => return skips::not_allowed(why),
+            Err(why) => return harness::not_allowed(why),
         };
         let me = std::process::id();
         assert!(matches!(source.look(me), Err(Lost::Gone)));

@@ -173,7 +173,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(300))]
+        #![proptest_config(ProptestConfig::with_cases(harness::cases(300)))]
 
         #[test]
         fn together_comes_to_the_same_as_one_by_one(

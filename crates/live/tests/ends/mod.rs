@@ -1,50 +1,14 @@
 //! Threads that have their stacks in the range, end, and color it themselves. What goes wrong here is a hang, so each
 //! test runs in a process of its own that is given a limit of time.
 
-#[allow(dead_code)]
-#[path = "../engine/memory.rs"]
-mod memory;
-
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use live::{Engine, Others, PAGE_BYTES, Pages, Wish};
 
-use memory::{ColorOwn, Memory, engine, running, set};
+use crate::engine::memory::{ColorOwn, Memory, engine, running, set};
 
 const MIB: usize = 1 << 20;
-/// Far more than a test takes on a machine that is busy with other things.
-const LIMIT: Duration = Duration::from_secs(120);
-const INSIDE: &str = "DOMICILE_TEST_INSIDE";
-
-/// Runs a test of this file again, in a process of its own; whether this is that process.
-fn inside(test: &str) -> bool {
-    if std::env::var_os(INSIDE).is_some() {
-        return true;
-    }
-    let own = std::env::current_exe().unwrap();
-    let mut child = Command::new(own)
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .env(INSIDE, "1")
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap();
-    let begun = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        if begun.elapsed() > LIMIT {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            panic!("{test} hangs");
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    };
-    assert!(status.success(), "{test}: {status}");
-    false
-}
 
 /// An engine for ranges in use, where there is one.
 fn moving() -> Option<Engine> {
@@ -120,7 +84,7 @@ fn recolored_during(engine: &mut Engine, range: Pages, work: impl FnOnce(&Atomic
 
 #[test]
 fn a_thread_that_ends_on_a_stack_in_the_range_is_joined() {
-    if !inside("a_thread_that_ends_on_a_stack_in_the_range_is_joined") {
+    if !harness::alone("ends::a_thread_that_ends_on_a_stack_in_the_range_is_joined", &[]) {
         return;
     }
     let Some(mut engine) = moving() else { return };
@@ -179,7 +143,11 @@ extern "C" fn color_own_stack(_: *mut libc::c_void) -> *mut libc::c_void {
 
 #[test]
 fn a_thread_colors_the_range_that_holds_its_own_stack_and_descriptor() {
-    if !inside("a_thread_colors_the_range_that_holds_its_own_stack_and_descriptor") || moving().is_none() {
+    if !harness::alone(
+        "ends::a_thread_colors_the_range_that_holds_its_own_stack_and_descriptor",
+        &[],
+    ) || moving().is_none()
+    {
         return;
     }
     let stack = Memory::alone(4 * MIB);
@@ -206,7 +174,7 @@ extern "C" fn die_with_it(_: *mut libc::c_void) -> *mut libc::c_void {
 
 #[test]
 fn a_robust_mutex_in_the_range_tells_that_its_owner_died() {
-    if !inside("a_robust_mutex_in_the_range_tells_that_its_owner_died") {
+    if !harness::alone("ends::a_robust_mutex_in_the_range_tells_that_its_owner_died", &[]) {
         return;
     }
     let Some(mut engine) = moving() else { return };

@@ -1,24 +1,17 @@
-//! The program maps something else where a range is being colored, and writes there at once. In a process of its own,
-//! and one test after the other: a place that is not mapped for a moment is anybody's.
+//! The program maps something else where a range is being colored, and writes there at once. Each test has a process of
+//! its own: a place that is not mapped for a moment is anybody's.
 
-#[allow(dead_code)]
-#[path = "../engine/memory.rs"]
-mod memory;
-
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use live::{Engine, Error, Knowledge, Others, PAGE_BYTES, Pages, Supply, Why, Wish};
 
-use memory::{ColorOwn, Memory, config, engine, open, set};
+use crate::engine::memory::{ColorOwn, Memory, config, engine, open, set};
 
 const MIB: usize = 1 << 20;
 /// Words of a page.
 const WORDS: usize = 512;
-
-/// The tests of this file run one after the other.
-static ONE: Mutex<()> = Mutex::new(());
 
 struct Finally<'a>(&'a AtomicBool);
 
@@ -35,7 +28,7 @@ fn running() -> Option<Engine> {
 
 fn can_run(engine: &Engine) -> bool {
     if !engine.means().running {
-        skips::not_in_this_kernel((6, 8), "ranges in use cannot be colored");
+        harness::not_in_this_kernel((6, 8), "ranges in use cannot be colored");
     }
     engine.means().running
 }
@@ -127,7 +120,9 @@ impl Supply for Meanwhile {
 /// The hole is there when the range is registered, and mapped when its pages are taken.
 #[test]
 fn unmapped_and_mapped_again_at_the_same_place() {
-    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if !harness::alone("anew::unmapped_and_mapped_again_at_the_same_place", &[]) {
+        return;
+    }
     let (asked, answered) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let mut config = config(4);
     config.supply = Some(Box::new(Meanwhile {
@@ -178,7 +173,9 @@ fn unmapped_and_mapped_again_at_the_same_place() {
 
 #[test]
 fn another_mapping_moved_over_it() {
-    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if !harness::alone("anew::another_mapping_moved_over_it", &[]) {
+        return;
+    }
     let Some(mut engine) = running() else { return };
     let memory = Memory::alone(2 * MIB);
     memory.number();
@@ -224,7 +221,9 @@ fn another_mapping_moved_over_it() {
 /// once for each new mapping, and no more.
 #[test]
 fn mapped_anew_while_another_thread_writes_there() {
-    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if !harness::alone("anew::mapped_anew_while_another_thread_writes_there", &[]) {
+        return;
+    }
     let mut config = config(4);
     // Every second page, all at once: hundreds of system calls, any of which may meet the new mapping.
     config.batch = usize::MAX;

@@ -1,20 +1,11 @@
-//! Forks before, during and after; exec. In a process of their own, and one after the other: after a
-//! fork, pages that are written get other frames, those of other tests too.
-
-#[allow(dead_code)]
-#[path = "../engine/memory.rs"]
-mod memory;
-#[path = "../engine/ordinary.rs"]
-mod ordinary;
+//! Forks before, during and after; exec. Each test has a process of its own: after a fork, pages that are written get
+//! other frames, those of other tests too.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use live::{Others, Why, Wish};
 
-use memory::{ColorOwn, Memory, assert_colored, engine, running, set};
-
-/// The tests of this file run one after the other.
-static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+use crate::engine::memory::{ColorOwn, Memory, assert_colored, engine, running, set};
 
 const MIB: usize = 1 << 20;
 
@@ -32,12 +23,10 @@ extern "C" fn empty_and_write() {
     }
 }
 
-/// The tests' turn; the handler above comes before the engine's, and so runs after it.
-fn one() -> std::sync::MutexGuard<'static, ()> {
-    static HANDLER: std::sync::Once = std::sync::Once::new();
+/// Installs the handler above. It comes before the engine's, and so runs after it.
+fn before_each_fork() {
     // SAFETY: the handler is a function for good.
-    HANDLER.call_once(|| assert_eq!(unsafe { libc::pthread_atfork(Some(empty_and_write), None, None) }, 0));
-    ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    assert_eq!(unsafe { libc::pthread_atfork(Some(empty_and_write), None, None) }, 0);
 }
 
 /// Runs something in a child; whether it returned true there.
@@ -71,7 +60,10 @@ fn numbered(memory: &Memory) -> bool {
 
 #[test]
 fn a_child_that_lives_meanwhile_keeps_its_own_content() {
-    let _one = one();
+    if !harness::alone("forks::a_child_that_lives_meanwhile_keeps_its_own_content", &[]) {
+        return;
+    }
+    before_each_fork();
     let Some(mut engine) = engine() else { return };
     let memory = Memory::alone(2 * MIB);
     memory.number();
@@ -97,7 +89,13 @@ fn a_child_that_lives_meanwhile_keeps_its_own_content() {
 
 #[test]
 fn a_child_made_afterwards_writes_for_itself_and_its_engine_works() {
-    let _one = one();
+    if !harness::alone(
+        "forks::a_child_made_afterwards_writes_for_itself_and_its_engine_works",
+        &[],
+    ) {
+        return;
+    }
+    before_each_fork();
     let Some(mut engine) = engine() else { return };
     let memory = Memory::alone(MIB);
     memory.number();
@@ -135,7 +133,10 @@ fn a_child_made_afterwards_writes_for_itself_and_its_engine_works() {
 
 #[test]
 fn children_made_in_the_middle_have_all_content() {
-    let _one = one();
+    if !harness::alone("forks::children_made_in_the_middle_have_all_content", &[]) {
+        return;
+    }
+    before_each_fork();
     let Some(mut engine) = engine() else { return };
     if !running(&engine) {
         return;
@@ -172,7 +173,13 @@ fn children_made_in_the_middle_have_all_content() {
 
 #[test]
 fn a_fork_that_waits_for_the_range_itself_does_not_wait_for_ever() {
-    let _one = one();
+    if !harness::alone(
+        "forks::a_fork_that_waits_for_the_range_itself_does_not_wait_for_ever",
+        &[],
+    ) {
+        return;
+    }
+    before_each_fork();
     let Some(mut engine) = engine() else { return };
     if !running(&engine) {
         return;
@@ -219,7 +226,10 @@ fn a_fork_that_waits_for_the_range_itself_does_not_wait_for_ever() {
 
 #[test]
 fn programs_can_be_started_in_the_middle() {
-    let _one = one();
+    if !harness::alone("forks::programs_can_be_started_in_the_middle", &[]) {
+        return;
+    }
+    before_each_fork();
     let Some(mut engine) = engine() else { return };
     if !running(&engine) {
         return;
@@ -301,14 +311,17 @@ impl Way {
 /// Children by calls that no handler sees look at every page, and so do their own children.
 #[test]
 fn children_by_whatever_call_have_all_content() {
-    let _one = one();
+    if !harness::alone("forks::children_by_whatever_call_have_all_content", &[]) {
+        return;
+    }
+    before_each_fork();
     let Some(mut engine) = engine() else { return };
     if !engine.means().running {
-        skips::not_in_this_kernel((6, 8), "ranges in use cannot be colored");
+        harness::not_in_this_kernel((6, 8), "ranges in use cannot be colored");
         return;
     }
     if !engine.means().forks {
-        skips::not_allowed("userfaultfd does not report forks to this user");
+        harness::not_allowed("userfaultfd does not report forks to this user");
         return;
     }
     let memory = Memory::alone(2 * MIB);
@@ -367,10 +380,13 @@ fn children_by_whatever_call_have_all_content() {
 /// `vfork` and threads share the memory: who touches a page in flight waits like any other.
 #[test]
 fn what_shares_the_memory_waits() {
-    let _one = one();
+    if !harness::alone("forks::what_shares_the_memory_waits", &[]) {
+        return;
+    }
+    before_each_fork();
     let Some(mut engine) = engine() else { return };
     if !engine.means().running {
-        skips::not_in_this_kernel((6, 8), "ranges in use cannot be colored");
+        harness::not_in_this_kernel((6, 8), "ranges in use cannot be colored");
         return;
     }
     let memory = Memory::alone(MIB);

@@ -1,13 +1,13 @@
 //! The engine on real memory, with every means that works for this user; what does not work must be
 //! refused clearly. Run as root, the whole suite is run once more as an ordinary user.
 
-mod memory;
+pub mod memory;
 
 mod changes;
 mod held;
 mod locks;
 mod means;
-mod ordinary;
+pub mod ordinary;
 mod places;
 mod threads;
 mod writers;

@@ -6,7 +6,7 @@ mod children;
 mod deaths;
 mod handing;
 mod hostile;
-mod house;
+pub mod house;
 mod inherited;
 mod limits;
 mod looks;

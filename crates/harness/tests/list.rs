@@ -59,6 +59,6 @@ fn what_is_lacking_is_said_by_the_test_that_lacks_it() {
 #[test]
 #[ignore = "the test above runs it"]
 fn a_test_without_its_tool() {
-    assert!(skips::tool("sh"));
-    assert!(!skips::tool("domicile-none-such"));
+    assert!(harness::tool("sh"));
+    assert!(!harness::tool("domicile-none-such"));
 }

@@ -12,7 +12,6 @@
 //! Where it is no failure the skip is counted: a line `program::test`, tab, reason goes to the file that `DOMICILE_SKIPPED` names,
 //! which `make test` sums up at its end (`setup/skipped`). Root in a container may lack what root may elsewhere: `DOMICILE_PEERS=optional` turns every
 //! failure into a skip.
-#![forbid(unsafe_code)]
 
 use std::fmt::Display;
 use std::io::Write;
@@ -128,6 +127,11 @@ fn verdict(lack: Lack, here: &Here) -> Result<(), String> {
 fn name(program: &Path, thread: Option<&str>) -> String {
     let stem = program.file_stem().unwrap_or_default().to_string_lossy();
     let program = stem.rsplit_once('-').map_or(&*stem, |(name, _)| name);
+    // All crates have a program of this name, so it is called by its crate.
+    let package = std::env::var("CARGO_PKG_NAME")
+        .ok()
+        .filter(|_| program == "integration");
+    let program = package.as_deref().unwrap_or(program);
     format!("{program}::{}", thread.unwrap_or("a thread of it"))
 }
 

@@ -1,25 +1,19 @@
-//! What needs a process of its own, one test after the other: counting all mappings; and moving a
-//! range elsewhere, since what is mapped next takes the place that was left.
+//! Tests that need a process of their own: they count all mappings, or move a range elsewhere, since the next mapping
+//! takes the place that was left.
 
-#[allow(dead_code)]
-#[path = "../engine/memory.rs"]
-mod memory;
-
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use live::{Error, Lock, Others, Placing, Why, Wish};
 
-use memory::{ColorOwn, Memory, assert_colored, config, engine, open, running, set};
+use crate::engine::memory::{ColorOwn, Memory, assert_colored, config, engine, open, running, set};
 
 const MIB: usize = 1 << 20;
 
-/// The tests of this file run one after the other.
-static ONE: Mutex<()> = Mutex::new(());
-
 #[test]
 fn moving_elsewhere_takes_the_content_along() {
-    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if !harness::alone("alone::moving_elsewhere_takes_the_content_along", &[]) {
+        return;
+    }
     let Some(mut engine) = engine() else { return };
     if !running(&engine) {
         return;
@@ -68,13 +62,15 @@ fn moving_elsewhere_takes_the_content_along() {
 
 #[test]
 fn the_process_has_no_more_mappings_than_before() {
-    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if !harness::alone("alone::the_process_has_no_more_mappings_than_before", &[]) {
+        return;
+    }
     for (reserve_bytes, lock) in [(0, Lock::Never), (0, Lock::Free), (8 << 20, Lock::Free)] {
         let mut config = config(5);
         (config.reserve_bytes, config.lock) = (reserve_bytes, lock);
         let Some(mut engine) = open(config) else { return };
         if engine.means().placing != Some(Placing::Move) {
-            skips::not_in_this_kernel((6, 8), engine.means().reasons.join("; "));
+            harness::not_in_this_kernel((6, 8), engine.means().reasons.join("; "));
             return;
         }
         let (touched, untouched) = (Memory::alone(8 * MIB), Memory::alone(8 * MIB));
@@ -158,15 +154,20 @@ fn obey_the_limit() {
 #[test]
 fn where_all_future_memory_is_locked_pages_are_colored_all_the_same() {
     const PAGES: usize = 2 * MIB / live::PAGE_BYTES;
-    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if !skips::root() {
-        return skips::not_allowed("this user may not lock 64 MiB");
+    if !harness::alone(
+        "alone::where_all_future_memory_is_locked_pages_are_colored_all_the_same",
+        &[],
+    ) {
+        return;
+    }
+    if !harness::root() {
+        return harness::not_allowed("this user may not lock 64 MiB");
     }
     std::thread::spawn(|| {
         obey_the_limit();
         // Less than the areas that frames are collected in.
         let _future = Future::begin(8 << 20);
-        let Some(mut engine) = open(live::Config::new(memory::colors(4))) else {
+        let Some(mut engine) = open(live::Config::new(crate::engine::memory::colors(4))) else {
             return;
         };
         let memory = Memory::alone(2 * MIB);

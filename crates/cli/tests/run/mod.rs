@@ -7,8 +7,6 @@ mod blocks;
 mod daemon;
 mod endings;
 mod heap;
-#[path = "../house/library.rs"]
-mod library;
 mod limits;
 mod loops;
 mod refusals;

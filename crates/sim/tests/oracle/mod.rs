@@ -2,9 +2,6 @@
 //! other people's simulators on real programs.
 #![forbid(unsafe_code)]
 
-#[path = "../reference/mod.rs"]
-mod reference;
-
 mod both;
 mod cachegrind;
 mod cdpc;

@@ -1,0 +1,13 @@
+//! All integration tests of this crate, in one program: what they share compiles once.
+
+mod dependences;
+mod differences;
+mod endings;
+mod killed;
+mod meaning;
+mod openmp;
+mod paces;
+mod places;
+mod prefetches;
+mod references;
+mod workshop;

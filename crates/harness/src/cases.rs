@@ -1,0 +1,42 @@
+//! How many cases a property is tried with.
+
+/// Of `full` cases the part that the suite at hand tries.
+///
+/// `PROPTEST_CASES` is taken as it is; with `DOMICILE_CASES=all` (`make test-long`) it is all of them; else an eighth, but
+/// not fewer than 16 unless `full` is.
+pub fn cases(full: u32) -> u32 {
+    let number = std::env::var("PROPTEST_CASES").ok();
+    let all = std::env::var("DOMICILE_CASES").is_ok_and(|which| which == "all");
+    part(full, number.as_deref(), all)
+}
+
+fn part(full: u32, number: Option<&str>, all: bool) -> u32 {
+    match number {
+        Some(number) => number
+            .parse()
+            .unwrap_or_else(|_| panic!("PROPTEST_CASES={number} is no number")),
+        None if all => full,
+        None => (full / 8).max(full.min(16)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::part;
+
+    #[test]
+    fn the_short_suite_takes_an_eighth_and_the_environment_has_the_last_word() {
+        assert_eq!(
+            [part(400, None, false), part(64, None, false), part(3, None, false)],
+            [50, 16, 3]
+        );
+        assert_eq!(part(400, None, true), 400);
+        assert_eq!([part(400, Some("7"), true), part(3, Some("1000"), false)], [7, 1000]);
+    }
+
+    #[test]
+    #[should_panic(expected = "PROPTEST_CASES=many is no number")]
+    fn a_number_that_is_none_is_refused() {
+        part(400, Some("many"), false);
+    }
+}

@@ -1,0 +1,13 @@
+//! What the tests of all crates share: skips that are counted ([`skips`]), the number of cases of a property ([`cases`]),
+//! and processes of their own ([`alone`]).
+#![forbid(unsafe_code)]
+
+mod alone;
+mod cases;
+mod copies;
+pub mod skips;
+
+pub use alone::alone;
+pub use cases::cases;
+pub use copies::copy_program;
+pub use skips::{is_there, not_allowed, not_here, not_in_this_kernel, not_installed, root, tool};

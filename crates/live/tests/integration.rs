@@ -1,0 +1,10 @@
+//! All integration tests of this crate, in one program: what they share compiles once.
+
+mod alone;
+mod anew;
+mod daemon;
+mod ends;
+mod engine;
+mod forks;
+mod slots;
+mod slots_served;

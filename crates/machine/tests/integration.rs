@@ -1,0 +1,7 @@
+//! All integration tests of this crate, in one program: what they share compiles once.
+
+mod format;
+mod host;
+mod prefetch;
+mod presets;
+mod shapes;

@@ -1,0 +1,16 @@
+//! All integration tests of this crate, in one program: what they share compiles once.
+
+mod figure4;
+mod hints;
+mod homes;
+mod kernel_balancing;
+mod order;
+mod placement;
+mod plans;
+mod regions;
+mod scene;
+mod slots;
+mod slots_model;
+mod touched;
+mod weigh;
+mod worth;

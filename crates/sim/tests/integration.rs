@@ -1,0 +1,10 @@
+//! All integration tests of this crate, in one program: what they share compiles once.
+
+mod detail;
+mod misses;
+mod oracle;
+mod order;
+mod reference;
+mod regions;
+mod samples;
+mod slots;

@@ -1,0 +1,7 @@
+//! All integration tests of this crate, in one program: what they share compiles once.
+
+mod dependencies;
+mod inside;
+mod memory;
+mod order;
+mod stress;
