@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use machine::Machine;
-use policy::Name;
 use policy::slots::Plan;
+use policy::{Kind, Name};
 
 use super::machine::load;
 use super::sweep;
@@ -186,11 +186,15 @@ impl Model {
 /// Weights of nodes that the machine does not have would be passed over.
 fn weights_fit(machine: &Machine, policies: &[sim::PolicySpec]) -> Result<(), Failure> {
     let nodes = machine.memory.all_nodes() as usize;
-    let weights = policies.iter().flat_map(|policy| &policy.sets);
-    let mut weights = weights.filter_map(|set| set.strip_prefix("interleave.weights="));
-    match weights.find(|weights| weights.split(':').count() > nodes) {
-        Some(weights) => Err(Failure::usage(format!(
-            "`interleave.weights={weights}` has weights of more nodes than {} has: {nodes}",
+    let too_many = |policy: &sim::PolicySpec| {
+        let home = policy.name.of(Kind::Home).filter(|home| home.traits.interleaves)?;
+        let weights = format!("{}.weights=", home.name);
+        let mut sets = policy.sets.iter().filter(|set| set.starts_with(&weights));
+        sets.find(|set| set.split(':').count() > nodes).cloned()
+    };
+    match policies.iter().find_map(too_many) {
+        Some(set) => Err(Failure::usage(format!(
+            "`{set}` has weights of more nodes than {} has: {nodes}",
             machine.name
         ))),
         None => Ok(()),
