@@ -3,12 +3,13 @@
 use std::cmp::Reverse;
 
 use machine::Machine;
+use policy::{Kind, Name};
 use results::{Advice, Collision, Facts, Outcome, SourceLine, Structure};
 use sim::{Detail, PolicySpec, SimError, Simulated};
 use trace::Trace;
 
 use crate::causes::{causes, gains};
-use crate::names::{ORDER, SLOTS, candidates, has_part};
+use crate::names::{candidates, outcome_of};
 use crate::settings::{Policies, Settings};
 use crate::slots::Partition;
 use crate::{cdpc, cdpc_in_words, facts, homes, samples, shares, sharing, slots_in_words, verdict, work};
@@ -33,7 +34,7 @@ const UNMARKED: &str = "the trace has no marked work items, so what another orde
 /// What is simulated of a trace, and for which of the policies it is reported closely.
 pub struct Plan {
     pub policies: Vec<PolicySpec>,
-    pub baseline: String,
+    pub baseline: Name,
     /// Where all that can make a difference is looked at, and not what somebody named.
     pub all: bool,
     pub marked: bool,
@@ -46,8 +47,8 @@ impl Plan {
         let (usual, policies, all) = match &settings.policies {
             Policies::All { sets, plan } => {
                 let candidates = candidates(machine, marked, of_slots(plan.is_some())?);
-                let spec = |name: String| PolicySpec {
-                    plan: plan.clone().filter(|_| has_part(&name, SLOTS)),
+                let spec = |name: Name| PolicySpec {
+                    plan: plan.clone().filter(|_| name.is(|traits| traits.slots)),
                     name,
                     sets: sets.clone(),
                 };
@@ -61,11 +62,11 @@ impl Plan {
         };
         // Where what a usual kernel does is not among them, the first that does not order work stands for it.
         let named = |name: &&PolicySpec| name.name == usual;
-        let plain = |name: &&PolicySpec| !has_part(&name.name, ORDER);
+        let plain = |name: &&PolicySpec| name.name.of(Kind::Order).is_none();
         let baseline = policies.iter().find(named).or(policies.iter().find(plain));
         let baseline = baseline.or(policies.first()).map(|policy| policy.name.clone());
         Ok(Plan {
-            baseline: baseline.unwrap_or_default(),
+            baseline: baseline.unwrap_or(usual),
             policies,
             all,
             marked,
@@ -122,7 +123,8 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     notes.extend(samples);
     let cdpc_of = outcomes.iter().find_map(|outcome| outcome.cdpc.as_ref());
     notes.extend(cdpc_of.filter(|cdpc| cdpc.malformed_summaries > 0).map(cdpc_in_words));
-    let mut advice = advice_of(machine, facts, &plan.baseline, outcomes, notes);
+    let names: Vec<Name> = config.policies.iter().map(|policy| policy.name.clone()).collect();
+    let mut advice = advice_of(machine, facts, &plan.baseline, &names, outcomes, notes);
     advice.slots = slots;
     if let Some((evidence, base)) = evidence.zip(advice.base()) {
         let mut found = causes(&evidence, machine, base);
@@ -143,18 +145,17 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     Ok(advice)
 }
 
-/// An advice from outcomes that are there already; `baseline` is the policy of one of them.
+/// An advice from outcomes that are there already; `baseline` is the policy of one of them, `names` are what was simulated.
 pub fn advice_of(
     machine: &Machine,
     trace: Facts,
-    baseline: &str,
+    baseline: &Name,
+    names: &[Name],
     mut policies: Vec<Outcome>,
     notes: Vec<String>,
 ) -> Advice {
     policies.sort_by_key(|outcome| outcome.time_ns.wall);
-    let base = policies
-        .iter()
-        .find(|outcome| outcome.policy == baseline)
+    let base = outcome_of(&policies, baseline)
         .or(policies.iter().find(|outcome| outcome.order.is_none()))
         .or(policies.first());
     let mut structures = base.map_or_else(Vec::new, worst_structures);
@@ -172,8 +173,8 @@ pub fn advice_of(
         false_sharing,
         machine: facts::of_machine(machine),
         trace,
-        work: work::advice(&policies),
-        cdpc: base.and_then(|base| cdpc::advice(&policies, base)),
+        work: work::advice(&policies, names),
+        cdpc: base.and_then(|base| cdpc::advice(&policies, base, baseline)),
         policies,
         notes,
         ..Advice::default()

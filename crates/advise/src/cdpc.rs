@@ -2,28 +2,23 @@
 
 use std::cmp::Reverse;
 
+use policy::{Kind, Name};
 use results::{Cache, CdpcAdvice, CdpcArray, CdpcRival, Change, Outcome, Structure, count, percent, time};
 
-use crate::names::with_colors;
+use crate::names::outcome_of;
 use crate::words::{NOTHING, list, saved};
 
 /// An array with a smaller part of the conflicts is not named.
 const FEW: f64 = 0.01;
-/// What policies that it is compared with do to pages' colors.
-const RIVALS: [&str; 2] = ["page-coloring", "bin-hopping"];
-
-/// Where one of the policies is the baseline with its colors by hints, and there are hints.
-pub fn advice(policies: &[Outcome], base: &Outcome) -> Option<CdpcAdvice> {
-    let of_base = |color: &str| with_colors(&base.policy, color);
-    let hinted = |outcome: &&Outcome| outcome.cdpc.is_some() && outcome.policy == of_base("cdpc");
-    let hinted = policies.iter().find(hinted)?;
+/// Where one of the policies is the baseline, called `name`, with its colors by hints, and there are hints.
+pub fn advice(policies: &[Outcome], base: &Outcome, name: &Name) -> Option<CdpcAdvice> {
+    let recolored = |color: &Name| outcome_of(policies, &name.recolored(color));
+    let hinted = recolored(&Name::first(&[Kind::Color], |traits| traits.hints))?;
     let hints = hinted.cdpc.clone().filter(|hints| hints.pages > 0)?;
     let outer = outermost(hinted);
-    let mut rivals: Vec<CdpcRival> = RIVALS
-        .iter()
-        .filter_map(|color| policies.iter().find(|outcome| outcome.policy == of_base(color)))
-        .map(|rival| against(rival, hinted))
-        .collect();
+    let rivals = policy::registry().iter().filter(|entry| entry.traits.weighed);
+    let rivals = rivals.filter_map(|entry| recolored(&entry.into()));
+    let mut rivals: Vec<CdpcRival> = rivals.map(|rival| against(rival, hinted)).collect();
     if base.policy != hinted.policy && rivals.iter().all(|rival| rival.policy != base.policy) {
         rivals.push(against(base, hinted));
     }
@@ -192,7 +187,7 @@ mod tests {
             .zip(walls)
             .map(|(name, wall)| outcome(name, wall, capacity, if name.ends_with("cdpc") { 0 } else { conflict }))
             .collect();
-        advice(&policies, &policies[2]).unwrap()
+        advice(&policies, &policies[2], &names[2].parse().unwrap()).unwrap()
     }
 
     #[test]
@@ -240,9 +235,10 @@ mod tests {
     #[test]
     fn without_hints_there_is_no_advice() {
         let plain = outcome("random", 1.0, 1, 1);
-        assert_eq!(advice(std::slice::from_ref(&plain), &plain), None);
+        let name = "random".parse().unwrap();
+        assert_eq!(advice(std::slice::from_ref(&plain), &plain, &name), None);
         let mut empty = outcome("cdpc", 1.0, 1, 1);
         empty.cdpc.as_mut().unwrap().pages = 0;
-        assert_eq!(advice(&[plain.clone(), empty], &plain), None);
+        assert_eq!(advice(&[plain.clone(), empty], &plain, &name), None);
     }
 }

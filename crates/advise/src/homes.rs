@@ -9,11 +9,11 @@ mod remedies;
 mod verdict;
 
 use machine::Machine;
+use policy::Kind;
 use results::{HomesAdvice, Outcome, RemoteStructure};
 use sim::{Config, SimError};
 use trace::Trace;
 
-use crate::names::home_of;
 use crate::settings::Settings;
 use crate::words::NOTHING;
 use remedies::Remedies;
@@ -27,9 +27,10 @@ pub fn advice(
     outcomes: &[Outcome],
     structures: Vec<RemoteStructure>,
 ) -> Result<Option<HomesAdvice>, SimError> {
-    if config.machine.memory.all_nodes() < 2 || home_of(&base.policy).is_none() {
+    let name = config.detailed().map(|policy| &policy.name);
+    let Some(name) = name.filter(|name| name.of(Kind::Home).is_some() && config.machine.memory.all_nodes() > 1) else {
         return Ok(None);
-    }
+    };
     let mut advice = HomesAdvice {
         against: base.policy.clone(),
         remote_share: part(base.time_ns.remote_stall, base.time_ns.worked()),
@@ -43,6 +44,7 @@ pub fn advice(
             settings,
             config,
             base,
+            name,
             outcomes,
             structures: &advice.structures,
         };

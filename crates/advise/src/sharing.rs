@@ -89,9 +89,8 @@ pub fn matters(advice: &SharingAdvice) -> bool {
 
 /// How long the run takes with threads on these cpus.
 fn wall(trace: &Trace, settings: &Settings, config: &Config, base: &Outcome, cpus: &[u32]) -> Result<u64, SimError> {
-    let policy = config.policies.iter().find(|policy| policy.name == base.policy);
     let placed = Config {
-        policies: policy.into_iter().cloned().collect(),
+        policies: config.detailed().into_iter().cloned().collect(),
         detail: Detail::default(),
         detail_for: None,
         classes: false,

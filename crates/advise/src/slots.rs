@@ -8,12 +8,13 @@ use std::sync::Arc;
 use machine::Machine;
 
 use policy::slots::{Measured, Nothing, Part, Plan, Proposal, Role, Site, Symbol, What, propose};
+use policy::{Kind, Name};
 use results::{Change, Outcome, SlotAdvice, SlotData, StructureKind, bytes, count, percent, time};
 use sim::structures::Description;
 use sim::{Config, CurveOutcome, CurvesOutcome, Detail, PolicySpec, SimError, Simulated};
 use trace::Trace;
 
-use crate::names::{SLOTS, candidates, with_colors};
+use crate::names::{candidates, outcome_of};
 use crate::settings::{Policies, Settings};
 use crate::words::{NOTHING, list, saved};
 
@@ -25,7 +26,7 @@ pub struct Partition<'a> {
     trace: &'a Trace,
     settings: &'a Settings<'a>,
     config: &'a Config,
-    baseline: &'a str,
+    baseline: &'a Name,
     wall: u64,
 }
 
@@ -41,10 +42,10 @@ impl<'a> Partition<'a> {
         trace: &'a Trace,
         settings: &'a Settings<'a>,
         config: &'a Config,
-        baseline: &'a str,
+        baseline: &'a Name,
         outcomes: &[Outcome],
     ) -> Partition<'a> {
-        let base = outcomes.iter().find(|outcome| outcome.policy == baseline);
+        let base = outcome_of(outcomes, baseline);
         Partition {
             trace,
             settings,
@@ -120,8 +121,9 @@ impl<'a> Partition<'a> {
 
     /// Simulates the proposals; the one that takes least time, the first among those that are as good.
     fn best(&self, proposals: Vec<Proposal>) -> Result<Option<Tried>, SimError> {
+        let slots = Name::first(&[Kind::Color], |traits| traits.slots);
         let spec = |proposal: &Proposal| PolicySpec {
-            name: with_colors(self.baseline, SLOTS),
+            name: self.baseline.recolored(&slots),
             sets: self.sets(),
             plan: Some(Arc::new(proposal.plan.clone())),
         };
@@ -250,13 +252,15 @@ pub fn partition(trace: &Trace, machine: &Machine, settings: &Settings) -> Resul
     }
     let policies = match &settings.policies {
         Policies::All { sets, .. } => vec![PolicySpec {
-            name: candidates(machine, false, false).baseline.to_string(),
+            name: candidates(machine, false, false).baseline,
             sets: sets.clone(),
             plan: None,
         }],
         Policies::These(policies) => policies.iter().take(1).cloned().collect(),
     };
-    let baseline = policies.first().map_or_else(String::new, |policy| policy.name.clone());
+    let Some(baseline) = policies.first().map(|policy| policy.name.clone()) else {
+        return Ok(None);
+    };
     let detail = Detail {
         curves: true,
         ..Detail::default()

@@ -1,19 +1,19 @@
 //! What running the marked work in another order gains, and why.
 
+use policy::Name;
 use results::{
     CLASSES, Cache, CacheChange, Change, Outcome, Work, WorkAdvice, bytes, count, nanoseconds, percent, time,
 };
 
-use crate::names::without_order;
+use crate::names::{outcome_of, without_order};
 use crate::words::{NOTHING, saved};
 
 /// The first of the policies that orders work and has another among them that differs in nothing else.
-pub fn advice(policies: &[Outcome]) -> Option<WorkAdvice> {
+pub fn advice(policies: &[Outcome], names: &[Name]) -> Option<WorkAdvice> {
     policies.iter().find_map(|new| {
         let work = new.order.as_ref()?;
-        let old = policies
-            .iter()
-            .find(|old| old.order.is_none() && without_order(&new.policy) == old.policy)?;
+        let name = names.iter().find(|name| name.to_string() == new.policy)?;
+        let old = outcome_of(policies, &without_order(name)).filter(|old| old.order.is_none())?;
         Some(of(work, new, old))
     })
 }

@@ -3,7 +3,7 @@
 use crate::invented;
 
 use advise::advice_of;
-use invented::{advice, facts, machine, ordered, outcome, work};
+use invented::{advice, facts, machine, ordered, outcome, random, work};
 use results::Outcome;
 use serde_json::Value;
 
@@ -53,7 +53,15 @@ fn the_verdict_blames_the_layout_where_threads_fight_over_lines() {
         let (falsely, truly) = (part(falsely), part(truly));
         let last = outcome.caches.last_mut().unwrap();
         (last.stall_ns.false_sharing, last.stall_ns.true_sharing) = (falsely, truly);
-        advice_of(&machine("simos-r4400"), facts(), "random", vec![outcome], Vec::new()).verdict
+        advice_of(
+            &machine("simos-r4400"),
+            facts(),
+            &random(),
+            &[],
+            vec![outcome],
+            Vec::new(),
+        )
+        .verdict
     };
     let accident = verdict(0.4, 0.1);
     assert!(
@@ -73,15 +81,24 @@ fn the_verdict_says_what_is_gained_or_why_nothing_is() {
          `first-touch+random`."
     );
     let same = |machine_name: &str, outcome: Outcome| {
-        let baseline = outcome.policy.clone();
-        advice_of(&machine(machine_name), facts(), &baseline, vec![outcome], Vec::new()).verdict
+        let baseline = outcome.policy.parse().unwrap();
+        advice_of(
+            &machine(machine_name),
+            facts(),
+            &baseline,
+            &[],
+            vec![outcome],
+            Vec::new(),
+        )
+        .verdict
     };
     let mut one_color = machine("simos-r4400");
     one_color.caches.retain(|cache| cache.level == 1);
     let verdict = advice_of(
         &one_color,
         facts(),
-        "random",
+        &random(),
+        &[],
         vec![outcome("random", 0, 0.0)],
         Vec::new(),
     )
@@ -126,7 +143,15 @@ fn a_program_that_hardly_waits_is_called_that_first() {
         (time.busy, time.total) = (1000 - waits, 1000);
         (time.cache_stall, time.local_stall, time.remote_stall, time.tlb_stall) = (waits, 0, 0, 0);
         (time.imbalance, time.sequential, time.synchronization) = (0, 0, 0);
-        advice_of(&machine("simos-r4400"), facts(), "random", vec![outcome], Vec::new()).verdict
+        advice_of(
+            &machine("simos-r4400"),
+            facts(),
+            &random(),
+            &[],
+            vec![outcome],
+            Vec::new(),
+        )
+        .verdict
     };
     let says =
         "Of the time that cpus work they wait for memory for 4.0%: nothing that is changed about memory gains more.";
@@ -137,7 +162,7 @@ fn a_program_that_hardly_waits_is_called_that_first() {
 #[test]
 fn a_worse_policy_is_warned_of() {
     let outcomes = vec![outcome("random", 500, 1.0e6), outcome("bin-hopping", 900, 9.0e6)];
-    let advice = advice_of(&machine("simos-r4400"), facts(), "random", outcomes, Vec::new());
+    let advice = advice_of(&machine("simos-r4400"), facts(), &random(), &[], outcomes, Vec::new());
     assert_eq!(
         advice.verdict,
         "`random`, the usual placement, is as good as any here; `bin-hopping` would cost 22.2% more time."

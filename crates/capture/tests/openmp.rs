@@ -165,7 +165,7 @@ fn machine(cpus: u32) -> Machine {
 /// On a machine with a cpu for each thread they run side by side: what thread 0 does alone is what the others wait
 /// for.
 fn regions_are_simulated(trace: &Trace, size: u32, others: u64) {
-    let config = Config::new(machine(size), vec![PolicySpec::new("page-coloring")]);
+    let config = Config::new(machine(size), vec![PolicySpec::new("page-coloring".parse().unwrap())]);
     let outcome = sim::simulate(trace, &config, &|_| {}).unwrap().remove(0);
     let time = &outcome.outcome.time_ns;
     // Two references and two more instructions at least, at 400 MHz, in and between the regions; nobody else works.
@@ -263,7 +263,7 @@ fn teams_of_flang_are_seen() {
                 assert!(refs.len() < to_fields * 3 + 20_000, "{} of {to_fields}", refs.len());
             }
         }
-        let config = Config::new(machine(size), vec![PolicySpec::new("page-coloring")]);
+        let config = Config::new(machine(size), vec![PolicySpec::new("page-coloring".parse().unwrap())]);
         let time = sim::simulate(&trace, &config, &|_| {})
             .unwrap()
             .remove(0)

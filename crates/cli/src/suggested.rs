@@ -2,8 +2,9 @@
 
 use std::ffi::OsStr;
 
-use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::{Arg, Command, Error};
+use policy::Name;
 
 /// Any text; these are suggested.
 #[derive(Clone)]
@@ -20,6 +21,11 @@ pub fn machines() -> Suggested {
 /// Policies by name; any of them can be joined to others.
 pub fn policies() -> Suggested {
     Suggested(|| policy::registry().iter().map(|entry| entry.name).collect())
+}
+
+/// One of these policies.
+pub fn policy(names: impl IntoIterator<Item = &'static str>) -> impl TypedValueParser<Value = Name> {
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Name>())
 }
 
 impl TypedValueParser for Suggested {

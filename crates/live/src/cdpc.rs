@@ -30,6 +30,7 @@ mod wanted;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
+use policy::Name;
 use policy::cdpc::{Added, Loop, NamedChoice, Program, Room};
 
 use crate::daemon::Client;
@@ -37,7 +38,7 @@ use crate::discovery::ColorsFrom;
 use crate::{Colors, Config, Engine, Error, Others, PAGE_BYTES};
 use budget::Budget;
 use dealing::Dealing;
-pub use dealing::{POLICIES, UnknownPolicy};
+pub use dealing::{UnknownPolicy, policies};
 pub use outcome::{Moment, Outcome};
 
 /// Reasons that are kept of one kind.
@@ -106,10 +107,10 @@ impl Fresh {
 
 impl Coloring {
     /// Finds what moves pages. Frames come from the daemon where it runs and has the same colors, else from the process's
-    /// own pool. The policy is one of [`POLICIES`].
+    /// own pool. The policy is one of [`policies`].
     ///
     /// Errors: [`Error::Unavailable`] for another policy, and those of [`ColorsFrom::decide`] and [`Engine::open`].
-    pub fn open(policy: &str, colors: ColorsFrom) -> Result<Coloring, Error> {
+    pub fn open(policy: &Name, colors: ColorsFrom) -> Result<Coloring, Error> {
         let daemon = Client::find();
         let served = || Some(daemon.as_ref().ok()?.colors().clone());
         let colors = colors.decide(served)?;
@@ -128,8 +129,8 @@ impl Coloring {
 
     /// With an engine for these colors, which has no supply.
     ///
-    /// Errors: [`Error::Unavailable`] for a policy that is none of [`POLICIES`].
-    pub fn with(policy: &str, colors: Colors, engine: Engine) -> Result<Coloring, Error> {
+    /// Errors: [`Error::Unavailable`] for a policy that is none of [`policies`].
+    pub fn with(policy: &Name, colors: Colors, engine: Engine) -> Result<Coloring, Error> {
         let (policy, dealing) = Dealing::named(policy, &colors).map_err(|why| Error::Unavailable {
             what: "coloring by described loops".into(),
             why: why.to_string(),

@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use live::cdpc::{Coloring, POLICIES};
+use live::cdpc::{Coloring, policies};
 use live::{Colors, Config, Engine, Others, PAGE_BYTES, Source};
 use policy::cdpc::{Access, Communication, Direction, Loop, Schedule, Summary};
 use sys::memory::{Area, Size};
@@ -72,7 +72,7 @@ fn sweep(place: &str, arrays: &[(usize, usize)], threads: u32, columns: bool) ->
 
 #[test]
 fn no_more_is_taken_than_was_said_before() {
-    for policy in POLICIES {
+    for policy in policies().map(|entry| entry.name) {
         for (pages, threads) in [(4, 1), (512, 4), (6_000, 16), (30_000, 4)] {
             let colors = Colors {
                 first_bit: 12,
@@ -82,7 +82,7 @@ fn no_more_is_taken_than_was_said_before() {
                 source: Source::Forced,
             };
             let engine = Engine::open(Config::new(colors.clone())).unwrap();
-            let mut coloring = Coloring::with(policy, colors, engine).unwrap();
+            let mut coloring = Coloring::with(&policy.parse().unwrap(), colors, engine).unwrap();
             let memory = Area::map(2 * pages * PAGE_BYTES, Size::Small).unwrap();
             let arrays = [(memory.start(), pages), (memory.start() + pages * PAGE_BYTES, pages)];
             let check = |what: &str, said: usize, taken: usize| {

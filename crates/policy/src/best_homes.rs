@@ -4,9 +4,6 @@ use std::collections::HashMap;
 
 use crate::page::Page;
 
-/// The policy that asks for them: it knows beforehand where misses will come from, which nobody does.
-pub const FORETOLD: &str = "post-facto";
-
 /// The node whose cpus miss most, of each page that is missed on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BestHomes(HashMap<Page, u32>);

@@ -27,7 +27,7 @@ mod settings;
 pub mod slots;
 mod work;
 
-pub use best_homes::{BestHomes, FORETOLD};
+pub use best_homes::BestHomes;
 pub use combine::Combined;
 pub use domains::Domains;
 pub use name::{Name, build, work_order};
@@ -38,5 +38,5 @@ pub use seam::{
     Accessed, Action, Cost, Interest, Miss, MissAt, MissLevel, Nature, Observation, Placement, Policy, Pressure,
     Prices, SlotWord, Tick, Touch, Touched, World,
 };
-pub use settings::{Entry, Kind, Param, PolicyError, Range, Settings};
+pub use settings::{Entry, Kind, Later, Param, PolicyError, Range, Settings, Traits};
 pub use work::WorkOrder;

@@ -3,27 +3,55 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::combine::Combined;
 use crate::registry::{entry, registry};
 use crate::seam::Policy;
-use crate::settings::{Entry, Kind, PolicyError, Settings, join, split};
+use crate::settings::{Entry, Kind, PolicyError, Settings, Traits, join, split};
 use crate::work::WorkOrder;
 
 /// One policy, or several with `+` between them, at most one of each kind: `first-touch+cdpc`.
 ///
 /// It is shown as it was written.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Name {
     parts: Vec<&'static Entry>,
 }
 
 impl Name {
+    /// Of each of the kinds the first policy in the registry that is so.
+    pub fn first(kinds: &[Kind], is: impl Fn(&Traits) -> bool) -> Name {
+        let of = |kind: &Kind| registry().iter().find(|entry| entry.kind == *kind && is(&entry.traits));
+        let parts = kinds.iter().filter_map(of).collect();
+        Name { parts }
+    }
+
+    /// What decides over a kind where no part of a name does.
+    pub fn default_of(kind: Kind) -> Name {
+        Name::first(&[kind], |traits| traits.default)
+    }
+
     /// The policy of a kind, if the name has one.
     pub fn of(&self, kind: Kind) -> Option<&'static Entry> {
         self.parts.iter().copied().find(|part| part.kind == kind)
     }
 
-    /// Whether a policy is a part of the name.
+    /// The policy, where it is one alone.
+    pub fn alone(&self) -> Option<&'static Entry> {
+        match self.parts[..] {
+            [part] => Some(part),
+            _ => None,
+        }
+    }
+
+    /// Whether a part of the name is so.
+    pub fn is(&self, so: impl Fn(&Traits) -> bool) -> bool {
+        self.parts.iter().any(|part| so(&part.traits))
+    }
+
+    /// Whether the policy that a setting `policy.parameter=value` speaks of is a part of the name.
     pub fn has(&self, policy: &str) -> bool {
         self.parts.iter().any(|part| part.name == policy)
     }
@@ -34,14 +62,30 @@ impl Name {
         (!parts.is_empty()).then_some(Name { parts })
     }
 
-    /// The same homes, with the colors of another policy; the work is left in its own order.
-    ///
-    /// Errors: as for a name that has this policy.
-    pub fn recolored(&self, color: &str) -> Result<Name, PolicyError> {
-        match self.of(Kind::Home) {
-            Some(home) => format!("{}+{color}", home.name).parse(),
-            None => color.parse(),
+    /// The name with the parts of another, each in the place of the one of its kind; where there is none, a home goes in front
+    /// and the others come last.
+    pub fn with(&self, other: &Name) -> Name {
+        let mut parts = self.parts.clone();
+        for new in &other.parts {
+            match parts.iter_mut().find(|part| part.kind == new.kind) {
+                Some(part) => *part = new,
+                None if new.kind == Kind::Home => parts.insert(0, new),
+                None => parts.push(new),
+            }
         }
+        Name { parts }
+    }
+
+    /// The same homes, with the colors of another policy; the work is left in its own order.
+    pub fn recolored(&self, color: &Name) -> Name {
+        let parts = self.of(Kind::Home).into_iter().collect();
+        Name { parts }.with(color)
+    }
+}
+
+impl From<&'static Entry> for Name {
+    fn from(entry: &'static Entry) -> Name {
+        Name { parts: vec![entry] }
     }
 }
 
@@ -76,22 +120,23 @@ impl fmt::Display for Name {
     }
 }
 
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Name, D::Error> {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
+}
+
 impl fmt::Debug for Name {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "{:?}", self.to_string())
     }
 }
-
-impl PartialEq for Name {
-    fn eq(&self, other: &Name) -> bool {
-        self.parts
-            .iter()
-            .map(|part| part.name)
-            .eq(other.parts.iter().map(|part| part.name))
-    }
-}
-
-impl Eq for Name {}
 
 /// Builds the policy that a name stands for.
 ///
@@ -101,9 +146,9 @@ impl Eq for Name {}
 /// first touch, colors by page coloring.
 pub fn build(name: &Name, sets: &[String]) -> Result<Box<dyn Policy>, PolicyError> {
     let mut entries = name.parts.clone();
-    for (kind, default) in [(Kind::Home, "first-touch"), (Kind::Color, "page-coloring")] {
+    for kind in [Kind::Home, Kind::Color] {
         if name.of(kind).is_none() {
-            entries.extend(entry(default));
+            entries.extend(Name::default_of(kind).parts);
         }
     }
     let parts = entries
@@ -179,13 +224,32 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_left_out_and_colors_replaced() {
-        let name: Name = "first-touch+cdpc+order".parse().unwrap();
+    fn parts_are_left_out_added_and_replaced() {
+        let of = |text: &str| text.parse::<Name>().unwrap();
+        let (name, order, slots) = (of("first-touch+cdpc+order"), of("order"), of("slots"));
         assert_eq!(name.without(Kind::Order).unwrap().to_string(), "first-touch+cdpc");
-        let order: Name = "order".parse().unwrap();
         assert_eq!(order.without(Kind::Order), None);
-        assert_eq!(name.recolored("slots").unwrap().to_string(), "first-touch+slots");
-        assert_eq!(order.recolored("slots").unwrap().to_string(), "slots");
-        assert!(name.recolored("round-robin").is_err());
+        assert_eq!(name.recolored(&slots).to_string(), "first-touch+slots");
+        assert_eq!(order.recolored(&slots).to_string(), "slots");
+        assert_eq!(
+            name.with(&of("interleave+random")).to_string(),
+            "interleave+random+order"
+        );
+        assert_eq!(
+            order.with(&of("random+interleave")).to_string(),
+            "interleave+order+random"
+        );
+    }
+
+    #[test]
+    fn names_are_made_of_what_the_registry_says() {
+        let linux = Name::first(&[Kind::Home, Kind::Color], |traits| traits.linux);
+        assert_eq!(linux.to_string(), "first-touch+random");
+        assert!(linux.alone().is_none());
+        assert_eq!(
+            Name::default_of(Kind::Color).alone().map(|entry| entry.name),
+            Some("page-coloring")
+        );
+        assert!(linux.is(|traits| traits.linux) && !linux.is(|traits| traits.hints));
     }
 }

@@ -4,7 +4,7 @@
 //! the sweeps and the documentation learn of it from this table.
 
 use crate::order::HINTS_MAX;
-use crate::settings::{Entry, Kind, Param, Range, WEIGHTS};
+use crate::settings::{Entry, Kind, Later, Param, Range, Traits, WEIGHTS};
 use crate::{color, homes, regions, work};
 
 const ANY: Range = Range {
@@ -26,6 +26,11 @@ const REGISTRY: &[Entry] = &[
             default: 0,
             names: &[],
         }],
+        traits: Traits {
+            default: true,
+            weighed: true,
+            ..Traits::NONE
+        },
         build: color::page_coloring::build,
     },
     Entry {
@@ -51,6 +56,10 @@ const REGISTRY: &[Entry] = &[
                 names: &[],
             },
         ],
+        traits: Traits {
+            weighed: true,
+            ..Traits::NONE
+        },
         build: color::bin_hopping::build,
     },
     Entry {
@@ -66,6 +75,10 @@ const REGISTRY: &[Entry] = &[
             default: 1,
             names: &[],
         }],
+        traits: Traits {
+            linux: true,
+            ..Traits::NONE
+        },
         build: color::random::build,
     },
     Entry {
@@ -102,6 +115,10 @@ const REGISTRY: &[Entry] = &[
                 names: color::directed::REST,
             },
         ],
+        traits: Traits {
+            hints: true,
+            ..Traits::NONE
+        },
         build: color::directed::build,
     },
     Entry {
@@ -127,6 +144,10 @@ const REGISTRY: &[Entry] = &[
                 names: color::slots::REST,
             },
         ],
+        traits: Traits {
+            slots: true,
+            ..Traits::NONE
+        },
         build: color::slots::build,
     },
     Entry {
@@ -135,6 +156,11 @@ const REGISTRY: &[Entry] = &[
         summary: "a page lives on the node of the cpu that touches it first",
         source: "Verghese96, section 6",
         params: &[],
+        traits: Traits {
+            default: true,
+            linux: true,
+            ..Traits::NONE
+        },
         build: homes::first_touch::build,
     },
     Entry {
@@ -150,6 +176,7 @@ const REGISTRY: &[Entry] = &[
             default: 0,
             names: &[],
         }],
+        traits: Traits::NONE,
         build: homes::round_robin::build,
     },
     Entry {
@@ -165,14 +192,22 @@ const REGISTRY: &[Entry] = &[
             default: 0,
             names: &[],
         }],
+        traits: Traits {
+            interleaves: true,
+            ..Traits::NONE
+        },
         build: homes::interleave::build,
     },
     Entry {
-        name: crate::best_homes::FORETOLD,
+        name: "post-facto",
         kind: Kind::Home,
         summary: "a page lives where most of its misses will come from: the best that placing it once can do",
         source: "Verghese96, section 6.2.1",
         params: &[],
+        traits: Traits {
+            later: Later::Foretold,
+            ..Traits::NONE
+        },
         build: homes::post_facto::build,
     },
     Entry {
@@ -181,6 +216,10 @@ const REGISTRY: &[Entry] = &[
         summary: "a page moves to the node of a cpu that twice in a row is the first to touch it after it was unmapped",
         source: "Linux, kernel/sched/fair.c (sysctl kernel.numa_balancing)",
         params: homes::kernel_balancing::PARAMS,
+        traits: Traits {
+            later: Later::Balanced,
+            ..Traits::NONE
+        },
         build: homes::kernel_balancing::build,
     },
     Entry {
@@ -189,6 +228,10 @@ const REGISTRY: &[Entry] = &[
         summary: "a hot page that one cpu uses moves to its node; shared pages stay",
         source: "Verghese96, section 6.2.1",
         params: homes::params::MIGRATE,
+        traits: Traits {
+            later: Later::Moves,
+            ..Traits::NONE
+        },
         build: homes::migrate::build,
     },
     Entry {
@@ -197,6 +240,10 @@ const REGISTRY: &[Entry] = &[
         summary: "a hot page that several cpus read gets a copy on each of their nodes, until it is written",
         source: "Verghese96, section 6.2.1",
         params: homes::params::REPLICATE,
+        traits: Traits {
+            later: Later::Copied,
+            ..Traits::NONE
+        },
         build: homes::replicate::build,
     },
     Entry {
@@ -205,6 +252,10 @@ const REGISTRY: &[Entry] = &[
         summary: "hot pages move if one cpu uses them, and are copied if several read them",
         source: "Verghese96, Figure 3.1 and section 6.1",
         params: homes::params::MIGRATE_REPLICATE,
+        traits: Traits {
+            later: Later::MovesOrCopied,
+            ..Traits::NONE
+        },
         build: homes::migrate_replicate::build,
     },
     Entry {
@@ -213,6 +264,7 @@ const REGISTRY: &[Entry] = &[
         summary: "marked work items with hints in the same block of memory run one after another",
         source: "Philbin96, sections 2 and 3",
         params: ORDER,
+        traits: Traits::NONE,
         build: work::build,
     },
     Entry {
@@ -221,6 +273,7 @@ const REGISTRY: &[Entry] = &[
         summary: "pages that are used together get a cache, and threads run where the cache of what they touch is",
         source: "Lee12, sections 3 and 4",
         params: regions::params::PARAMS,
+        traits: Traits::NONE,
         build: regions::scheduler::build,
     },
 ];
@@ -293,4 +346,41 @@ pub fn registry() -> &'static [Entry] {
 /// The entry of a name that stands for one policy (not a combination).
 pub fn entry(name: &str) -> Option<&'static Entry> {
     REGISTRY.iter().find(|entry| entry.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cdpc::Choice;
+    use crate::settings::Settings;
+
+    #[test]
+    fn traits_are_those_of_the_policies_that_are_built() {
+        for entry in registry() {
+            let built = (entry.build)(&Settings::of(entry, &[]).unwrap()).unwrap();
+            let (traits, interest, name) = (entry.traits, built.interest(), entry.name);
+            assert_eq!(traits.hints, built.hints_wanted().is_some(), "{name}");
+            assert_eq!(traits.slots, interest.slots, "{name}");
+            let later = traits.later;
+            assert_eq!(later == Later::Foretold, built.wants_best_homes(), "{name}");
+            let misses = interest.cache_misses > 0 || interest.tlb_misses > 0;
+            assert_eq!(later.on_misses(), misses, "{name}");
+            let touches = entry.kind == Kind::Home && interest.touches;
+            assert_eq!(later == Later::Balanced, touches, "{name}");
+            let choices = [Choice::ByAddress, Choice::ByTouch].map(Choice::policy);
+            assert_eq!(traits.weighed, choices.contains(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn of_colors_and_homes_one_is_the_default_and_one_is_linuxs() {
+        let names = |is: fn(&Traits) -> bool| {
+            let entries = registry().iter().filter(|entry| is(&entry.traits));
+            entries.map(|entry| (entry.kind, entry.name)).collect::<Vec<_>>()
+        };
+        let default = names(|traits| traits.default);
+        assert_eq!(default, [(Kind::Color, "page-coloring"), (Kind::Home, "first-touch")]);
+        let linux = names(|traits| traits.linux);
+        assert_eq!(linux, [(Kind::Color, "random"), (Kind::Home, "first-touch")]);
+    }
 }

@@ -1,6 +1,7 @@
 //! What a policy declares of itself, and the values that its parameters got.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 
 use serde::Serialize;
 
@@ -46,7 +47,85 @@ pub struct Entry {
     pub source: &'static str,
     pub params: &'static [Param],
     #[serde(skip)]
+    pub traits: Traits,
+    #[serde(skip)]
     pub(crate) build: fn(&Settings) -> Result<Box<dyn Policy>, PolicyError>,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Entry {}
+
+impl Hash for Entry {
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        self.name.hash(to);
+    }
+}
+
+/// What others want to know of a policy that they have not built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traits {
+    /// It decides where no part of a name does.
+    pub default: bool,
+    /// It stands for what Linux does by itself.
+    pub linux: bool,
+    /// It colors pages by hints, which are computed before the run.
+    pub hints: bool,
+    /// Hints are weighed against it.
+    pub weighed: bool,
+    /// It is told of cache slots.
+    pub slots: bool,
+    /// `numactl --interleave` does the same.
+    pub interleaves: bool,
+    pub later: Later,
+}
+
+impl Traits {
+    pub(crate) const NONE: Traits = Traits {
+        default: false,
+        linux: false,
+        hints: false,
+        weighed: false,
+        slots: false,
+        interleaves: false,
+        later: Later::Stays,
+    };
+}
+
+/// What becomes of a page once it has a home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Later {
+    Stays,
+    /// It stays, too: the policy knew beforehand where misses would come from, which nobody does.
+    Foretold,
+    /// It moves by the touches that the kernel sees.
+    Balanced,
+    /// It moves by its misses.
+    Moves,
+    /// It is copied by its misses.
+    Copied,
+    MovesOrCopied,
+}
+
+impl Later {
+    /// Whether the policy copies pages.
+    pub fn copies(self) -> bool {
+        matches!(self, Later::Copied | Later::MovesOrCopied)
+    }
+
+    /// Whether the policy hears of misses.
+    pub fn on_misses(self) -> bool {
+        self == Later::Moves || self.copies()
+    }
+
+    /// Whether a page has one home throughout that a program can give it.
+    pub fn stays(self) -> bool {
+        self == Later::Stays
+    }
 }
 
 /// What is wrong with a policy's name or its parameters.

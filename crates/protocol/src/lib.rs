@@ -13,6 +13,7 @@ mod text;
 use std::path::{Path, PathBuf};
 
 use machine::Colors;
+use policy::Name;
 use policy::slots::{Memory, Plan};
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +63,7 @@ pub struct Instructions {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Directed {
     /// `cdpc`, or one of those that it is compared with.
-    pub policy: String,
+    pub policy: Name,
     /// How large blocks of the heap are aligned and kept apart, if they are.
     pub align: Option<Alignment>,
 }
@@ -231,7 +232,7 @@ mod tests {
             }],
             passed: Vec::new(),
             directed: Some(Directed {
-                policy: "cdpc".into(),
+                policy: "cdpc".parse().unwrap(),
                 align: Some(Alignment::default()),
             }),
         }

@@ -12,6 +12,7 @@ mod draw;
 mod pages;
 
 use machine::Machine;
+use policy::Name;
 use serde::Deserialize;
 
 use crate::error::ReproduceError;
@@ -29,7 +30,7 @@ pub struct Grid {
     /// Which of them are run unless all are asked for.
     pub usual: Usual,
     /// What is simulated of each cell; more than the bars need where another item needs it too, so that both find it.
-    pub policies: Vec<String>,
+    pub policies: Vec<Name>,
     #[serde(rename = "machine")]
     pub machines: Vec<Variant>,
     #[serde(rename = "bar")]
@@ -81,7 +82,15 @@ pub struct Bar {
     pub name: String,
     /// The program's build.
     pub version: String,
-    pub policy: String,
+    pub policy: Name,
+}
+
+impl Grid {
+    /// The policies' names, in their order.
+    pub(crate) fn policies_in_words(&self) -> String {
+        let names: Vec<String> = self.policies.iter().map(Name::to_string).collect();
+        names.join(" ")
+    }
 }
 
 /// How much faster one bar is than another.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use machine::Machine;
+use policy::{Kind, Name};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -173,7 +174,10 @@ impl Recording<'_> {
     fn simulate_once(&self, file: &Path) -> Result<Counts, ReproduceError> {
         // The same program without the recorder: what it says of its threads, in seconds.
         let said = self.program.run()?;
-        let config = sim::Config::new(self.machine.clone(), vec![sim::PolicySpec::new("page-coloring")]);
+        let config = sim::Config::new(
+            self.machine.clone(),
+            vec![sim::PolicySpec::new(Name::default_of(Kind::Color))],
+        );
         let runs = self.simulate(file, &config)?;
         let run = runs
             .first()

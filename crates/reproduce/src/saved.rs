@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use policy::{Kind, Name};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ReproduceError;
@@ -15,8 +16,6 @@ use crate::programs::{Build, Program, Programs};
 use crate::record::Recording;
 use crate::reproduce::{Reproduction, Section};
 
-/// The two policies, the baseline first.
-const POLICIES: [&str; 2] = ["random", "slots"];
 /// Data structures that a note names.
 const NAMED: usize = 8;
 
@@ -167,7 +166,8 @@ impl Reproduction<'_> {
             prefetches: false,
             watch: self.watch,
         };
-        let both = recording.kept(&POLICIES.join(" "), |trace| simulate(&recording, trace));
+        let names = policies().map(|name| name.to_string()).join(" ");
+        let both = recording.kept(&names, |trace| simulate(&recording, trace));
         (both.map_err(|error| error.to_string()), program.line())
     }
 
@@ -188,8 +188,16 @@ impl Reproduction<'_> {
     }
 }
 
+/// The two policies, the baseline first.
+fn policies() -> [Name; 2] {
+    [
+        Name::first(&[Kind::Color], |traits| traits.linux),
+        Name::first(&[Kind::Color], |traits| traits.slots),
+    ]
+}
+
 fn simulate(recording: &Recording, trace: &Path) -> Result<Saved, ReproduceError> {
-    let mut config = sim::Config::new(recording.machine.clone(), POLICIES.map(sim::PolicySpec::new).to_vec());
+    let mut config = sim::Config::new(recording.machine.clone(), policies().map(sim::PolicySpec::new).to_vec());
     // Misses are counted by structure; classes would take several times as long.
     config.classes = false;
     config.detail.structures = true;

@@ -10,6 +10,7 @@ mod streams;
 
 use std::rc::Rc;
 
+use policy::Name;
 use serde::Deserialize;
 
 use crate::error::ReproduceError;
@@ -46,7 +47,7 @@ pub struct Traces {
 #[serde(deny_unknown_fields)]
 pub struct Bar {
     pub name: String,
-    pub policy: String,
+    pub policy: Name,
     /// Parameters of the policy, `trigger=64`.
     #[serde(default)]
     pub set: Vec<String>,

@@ -70,7 +70,10 @@ fn main() {
         for (policy, rates) in policies.into_iter().zip(&mut rates) {
             let config = Config {
                 threads: Some(1),
-                ..Config::new(machine.clone(), vec![PolicySpec::new(policy)])
+                ..Config::new(
+                    machine.clone(),
+                    vec![PolicySpec::new(policy.parse().expect("a policy"))],
+                )
             };
             let start = on_cpu_ns();
             let outcome = replay(&stream, &config).expect("it runs").remove(0);
@@ -84,7 +87,7 @@ fn main() {
     }
     let swept = (1..=settings).map(|trigger| PolicySpec {
         sets: vec![format!("migrate-replicate.trigger={}", trigger * 4)],
-        ..PolicySpec::new("migrate-replicate")
+        ..PolicySpec::new("migrate-replicate".parse().expect("a policy"))
     });
     let config = Config::new(machine, swept.collect());
     let (start, used) = (Instant::now(), processor_seconds());

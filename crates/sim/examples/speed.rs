@@ -77,7 +77,10 @@ fn seconds(
     policies: usize,
     graph: bool,
 ) -> Result<f64, sim::SimError> {
-    let specs = POLICIES[..policies].iter().map(|name| PolicySpec::new(name)).collect();
+    let specs = POLICIES[..policies]
+        .iter()
+        .map(|name| PolicySpec::new(name.parse().expect("a policy")))
+        .collect();
     let config = Config {
         classes,
         detail: Detail {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use machine::Machine;
+use policy::Name;
 use policy::slots::Plan;
 use results::ProgramChange;
 
@@ -12,7 +13,7 @@ pub use policy::Cost as Costs;
 /// A policy by name, as in [`policy::build`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicySpec {
-    pub name: String,
+    pub name: Name,
     /// Parameters, `policy.parameter=value`.
     pub sets: Vec<String>,
     /// What is said to policy `slots`, in the place of what the program says.
@@ -20,9 +21,9 @@ pub struct PolicySpec {
 }
 
 impl PolicySpec {
-    pub fn new(name: &str) -> Self {
+    pub fn new(name: Name) -> Self {
         PolicySpec {
-            name: name.to_string(),
+            name,
             sets: Vec::new(),
             plan: None,
         }
@@ -162,6 +163,11 @@ impl Config {
     pub fn first_cpu(&self, thread: u32) -> u32 {
         let placed = self.placement.as_ref().and_then(|placed| placed.get(thread as usize));
         placed.copied().unwrap_or(thread) % self.machine.cpus
+    }
+
+    /// The policy that is looked at closely, where it is one alone.
+    pub fn detailed(&self) -> Option<&PolicySpec> {
+        self.policies.get(self.detail_for?)
     }
 
     /// Seed 1, by the clocks, with classes, totals and totals by cpu, slices of 10 ms, threads that stay, barriers

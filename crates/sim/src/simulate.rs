@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use policy::cdpc::Wanted;
 use policy::slots::Plan;
-use policy::{Interest, Policy, WorkOrder};
+use policy::{Interest, Kind, Name, Policy, WorkOrder};
 use rayon::prelude::*;
 use trace::Trace;
 
@@ -70,6 +70,8 @@ pub type Named = (String, Box<dyn Policy>);
 /// A policy to simulate.
 pub struct Candidate {
     pub name: String,
+    /// The same as the registry has it; a policy that was made by hand has none.
+    known: Option<Name>,
     pub policy: Box<dyn Policy>,
     plan: Option<Arc<Plan>>,
     /// The hints that it was handed, where it takes any.
@@ -78,15 +80,16 @@ pub struct Candidate {
 
 impl Candidate {
     /// Hands the policy the hints that it wants.
-    fn new(name: &str, mut policy: Box<dyn Policy>, plan: Option<Arc<Plan>>, prepared: &Prepared) -> Candidate {
+    fn new((name, mut policy): Named, prepared: &Prepared) -> Candidate {
         let hints = policy.hints_wanted().and_then(|wanted| prepared.get(wanted)).cloned();
         if let Some(hints) = &hints {
             policy.take_hints(&hints.colors);
         }
         Candidate {
-            name: name.to_string(),
+            name,
+            known: None,
             policy,
-            plan,
+            plan: None,
             hints,
         }
     }
@@ -94,8 +97,12 @@ impl Candidate {
 
 fn built(config: &Config, hints: &Prepared) -> Result<Vec<Candidate>, SimError> {
     let build = |spec: &PolicySpec| {
-        let policy = policy::build(&spec.name.parse()?, &spec.sets)?;
-        Ok(Candidate::new(&spec.name, policy, spec.plan.clone(), hints))
+        let policy = policy::build(&spec.name, &spec.sets)?;
+        Ok(Candidate {
+            known: Some(spec.name.clone()),
+            plan: spec.plan.clone(),
+            ..Candidate::new((spec.name.to_string(), policy), hints)
+        })
     };
     config.policies.iter().map(build).collect()
 }
@@ -103,7 +110,7 @@ fn built(config: &Config, hints: &Prepared) -> Result<Vec<Candidate>, SimError> 
 /// The hints that the policies of `config` want.
 fn prepared(config: &Config, material: &dyn Material) -> Result<Prepared, SimError> {
     let wanted = config.policies.iter().map(|spec| {
-        let policy = policy::build(&spec.name.parse()?, &spec.sets)?;
+        let policy = policy::build(&spec.name, &spec.sets)?;
         Ok(policy.hints_wanted())
     });
     let wanted: Vec<Option<Wanted>> = wanted.collect::<Result<_, SimError>>()?;
@@ -178,7 +185,7 @@ fn by_order_of_work<P: Send>(
 ) -> Result<Vec<Simulated>, SimError> {
     let mut groups: Vec<(Option<WorkOrder>, Vec<usize>)> = Vec::new();
     for (place, spec) in config.policies.iter().enumerate() {
-        let order = policy::work_order(&spec.name.parse()?, &spec.sets)?;
+        let order = policy::work_order(&spec.name, &spec.sets)?;
         match groups.iter_mut().find(|(known, _)| *known == order) {
             Some((_, places)) => places.push(place),
             None => groups.push((order, vec![place])),
@@ -229,8 +236,8 @@ fn with_work(mut runs: Vec<Simulated>, work: &results::Work) -> Vec<Simulated> {
 pub fn simulate_with(streams: &Streams, config: &Config, policies: Vec<Named>) -> Result<Vec<Simulated>, SimError> {
     let wanted = policies.iter().filter_map(|(_, policy)| policy.hints_wanted());
     let hints = Prepared::new(wanted, config, streams)?;
-    let candidate = |(name, policy): Named| Candidate::new(&name, policy, None, &hints);
-    in_memory(streams, config, policies.into_iter().map(candidate).collect())
+    let candidates = policies.into_iter().map(|named| Candidate::new(named, &hints));
+    in_memory(streams, config, candidates.collect())
 }
 
 fn in_memory(streams: &Streams, config: &Config, policies: Vec<Candidate>) -> Result<Vec<Simulated>, SimError> {
@@ -244,7 +251,7 @@ type Open<'a, 'b> = &'a (dyn Fn() -> Result<Box<dyn Input + 'b>, SimError> + Syn
 pub fn simulate_trace_with(
     trace: &Trace,
     config: &Config,
-    (name, policy): Named,
+    named: Named,
     progress: Progress,
 ) -> Result<Simulated, SimError> {
     if let Some(window) = &config.window {
@@ -252,7 +259,7 @@ pub fn simulate_trace_with(
     }
     let spawned = trace.spawned()?;
     let open = || Ok(Box::new(TraceInput::new(trace, &spawned)) as Box<dyn Input>);
-    let candidate = Candidate::new(&name, policy, None, &Prepared::default());
+    let candidate = Candidate::new(named, &Prepared::default());
     let mut runs = side_by_side(&open, config, vec![candidate], progress)?;
     Ok(runs.remove(0))
 }
@@ -260,19 +267,16 @@ pub fn simulate_trace_with(
 /// Tells the policies that want to know where the misses of each page come from: those of a run under first touch, with the
 /// colors that the policy gives.
 fn foretell(open: Open, config: &Config, policies: &mut [Candidate]) -> Result<(), SimError> {
-    let mut known: HashMap<String, Arc<policy::BestHomes>> = HashMap::new();
+    let first_touch = Name::default_of(Kind::Home);
+    let mut known: HashMap<Name, Arc<policy::BestHomes>> = HashMap::new();
     for one in policies.iter_mut().filter(|one| one.policy.wants_best_homes()) {
-        let as_now = one.name.replace(policy::FORETOLD, misses::FIRST_TOUCH);
-        // A policy that was made by hand has any name.
-        let as_now = match policy::build(&as_now.parse()?, &[]) {
-            Ok(_) => as_now,
-            Err(_) => misses::FIRST_TOUCH.to_string(),
-        };
+        let with_first_touch = |name: &Name| name.with(&first_touch);
+        let as_now = one.known.as_ref().map_or_else(|| first_touch.clone(), with_first_touch);
         let best = match known.get(&as_now) {
             Some(best) => best.clone(),
             None => {
                 let scribe = Scribe::default();
-                let listener = Candidate::new(&as_now, scribe.policy_of(&as_now)?, None, &Prepared::default());
+                let listener = Candidate::new((as_now.to_string(), scribe.policy(&as_now)?), &Prepared::default());
                 let run = one_run(open, &misses::plain(config), listener, &|_| {})?;
                 let stream = scribe.stream(run.outcome);
                 let best = Arc::new(misses::best_homes(&stream, &config.machine));

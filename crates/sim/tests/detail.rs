@@ -99,7 +99,7 @@ fn outcome(cpus: u32, detail: Detail, classes: bool) -> Value {
         detail,
         classes,
         order: sim::Order::Recorded,
-        ..Config::new(machine(cpus), vec![PolicySpec::new("page-coloring")])
+        ..Config::new(machine(cpus), vec![PolicySpec::new("page-coloring".parse().unwrap())])
     };
     let outcomes = sim::simulate(&trace(), &config, &|_| {}).expect("it runs");
     serde_json::to_value(&outcomes[0].outcome).expect("it is JSON")

@@ -76,7 +76,7 @@ fn program(seed: u64) -> Trace {
 fn config(machine: Machine, sets: &[&str]) -> Config {
     let spec = |name: &str| PolicySpec {
         sets: sets.iter().map(|set| set.to_string()).collect(),
-        ..PolicySpec::new(name)
+        ..PolicySpec::new(name.parse().unwrap())
     };
     Config {
         order: Order::Recorded,

@@ -86,7 +86,7 @@ local_ns = 100.0
 
 fn run(trace: &Trace, policies: &[&str], sets: &[String], machine: Machine) -> Result<Vec<Outcome>, SimError> {
     let spec = |name: &&str| PolicySpec {
-        name: name.to_string(),
+        name: name.parse().unwrap(),
         sets: sets.to_vec(),
         plan: None,
     };
@@ -311,7 +311,7 @@ fn detail_stays_with_its_policy() {
         .collect();
     let trace = import(&text(&lines));
     let policies = ["order", "page-coloring", "random", "random+order"]
-        .map(PolicySpec::new)
+        .map(|name| PolicySpec::new(name.parse().unwrap()))
         .to_vec();
     let mut config = Config::new(machine(1), policies);
     config.detail.structures = true;

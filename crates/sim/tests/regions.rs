@@ -59,7 +59,7 @@ fn simulate(machine: &Machine, streams: &Streams, policy: &str, sets: &[&str]) -
     let sets = short.iter().chain(sets).map(|set| format!("regions.{set}")).collect();
     let spec = PolicySpec {
         sets,
-        ..PolicySpec::new(policy)
+        ..PolicySpec::new(policy.parse().unwrap())
     };
     let config = Config::new(machine.clone(), vec![spec]);
     let runs = sim::simulate_refs(streams, &config).expect("the run succeeds");
@@ -174,7 +174,7 @@ fn recorded_order_is_refused() {
     let streams = Streams::new(vec![memlat(2, 100, STAY, 1000, false)]);
     let config = Config {
         order: sim::Order::Recorded,
-        ..Config::new(machine(2), vec![PolicySpec::new("regions")])
+        ..Config::new(machine(2), vec![PolicySpec::new("regions".parse().unwrap())])
     };
     let error = sim::simulate_refs(&streams, &config).expect_err("the run is refused");
     assert!(error.to_string().contains("without `--order recorded`"), "{error}");

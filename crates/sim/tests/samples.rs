@@ -69,7 +69,7 @@ fn evidence(trace: &Trace, exact: bool) -> Evidence {
         },
         ..Config::new(
             machine.with_cpus(1).expect("one"),
-            vec![PolicySpec::new("page-coloring")],
+            vec![PolicySpec::new("page-coloring".parse().unwrap())],
         )
     };
     let mut runs = sim::simulate(trace, &config, &|_| {}).expect("it runs");

@@ -123,7 +123,7 @@ fn simulate(plan: Option<&str>, detail: Detail) -> Result<Simulated, String> {
     let plan = plan.map(|text| Plan::read(text, "plan.toml").map(Arc::new)).transpose();
     let spec = PolicySpec {
         plan: plan.map_err(|error| error.to_string())?,
-        ..PolicySpec::new("slots")
+        ..PolicySpec::new("slots".parse().unwrap())
     };
     let config = Config {
         detail,

@@ -21,7 +21,7 @@ pub fn gains(
     base: &Outcome,
     causes: &mut [Cause],
 ) -> Result<(), SimError> {
-    let Some(policy) = config.policies.iter().find(|policy| policy.name == base.policy) else {
+    let Some(policy) = config.detailed() else {
         return Ok(());
     };
     let mut known: Vec<(Vec<ProgramChange>, Option<f64>)> = Vec::new();

@@ -5,6 +5,7 @@
 //! as moving it does (rent or buy: at most twice what the best choice in hindsight costs).
 
 use machine::Machine;
+use policy::Name;
 use results::{Outcome, time};
 use sim::Costs;
 
@@ -36,8 +37,8 @@ fn interval_ns(wall: u64, usual: u64) -> u64 {
     usual.min((wall / INTERVALS).max(1000))
 }
 
-/// For `migrate` and `migrate-replicate`.
-pub fn moving(policy: &str, machine: &Machine, costs: &Costs, base: &Outcome) -> Pace {
+/// For policies that move pages, or move and copy them.
+pub fn moving(policy: &Name, machine: &Machine, costs: &Costs, base: &Outcome) -> Pace {
     let (trigger, reset) = (trigger(machine, costs), interval_ns(base.time_ns.wall, RESET_NS));
     Pace {
         sets: vec![
@@ -51,24 +52,24 @@ pub fn moving(policy: &str, machine: &Machine, costs: &Costs, base: &Outcome) ->
     }
 }
 
-/// For `replicate`, as a program does it that hands data over: copies are made soon, once, and stay, whoever wrote before.
-pub fn handed_over(machine: &Machine, costs: &Costs, base: &Outcome) -> Pace {
+/// For policies that copy pages, as a program does it that hands data over: copies are made soon, once, and stay, whoever wrote before.
+pub fn handed_over(policy: &Name, machine: &Machine, costs: &Costs, base: &Outcome) -> Pace {
     let reset = base.time_ns.wall.saturating_mul(2).max(RESET_NS);
     let trigger = trigger(machine, costs);
     Pace {
         sets: vec![
-            format!("replicate.trigger={trigger}"),
-            format!("replicate.reset={}", reset / 1000),
-            format!("replicate.writes={}", u32::MAX),
-            "replicate.hold=1".to_string(),
-            "replicate.batch=1".to_string(),
+            format!("{policy}.trigger={trigger}"),
+            format!("{policy}.reset={}", reset / 1000),
+            format!("{policy}.writes={}", u32::MAX),
+            format!("{policy}.hold=1"),
+            format!("{policy}.batch=1"),
         ],
         said: format!("simulated with a copy of each page after {trigger} misses of a node"),
     }
 }
 
 /// For the kernel's balancing.
-pub fn balancing(base: &Outcome) -> Pace {
+pub fn balancing(policy: &Name, base: &Outcome) -> Pace {
     const SWITCH: &str = "sysctl -w kernel.numa_balancing=1";
     let wall = base.time_ns.wall;
     if wall >= INTERVALS * SCAN_NS {
@@ -78,7 +79,7 @@ pub fn balancing(base: &Outcome) -> Pace {
         };
     }
     let scan = interval_ns(wall, SCAN_NS) / 1000;
-    let set = |name: &str, value: u64| format!("kernel-balancing.{name}={value}");
+    let set = |name: &str, value: u64| format!("{policy}.{name}={value}");
     Pace {
         sets: vec![
             set("delay", scan),
@@ -110,7 +111,8 @@ mod tests {
     fn a_page_moves_when_it_has_cost_as_much_as_a_move() {
         let mut machine = machine::load("cascade-lake-4s").unwrap();
         (machine.memory.local_ns, machine.memory.remote_ns) = (80.0, 180.0);
-        let paced = |machine: &Machine, wall| moving("migrate", machine, &sim::LINUX, &run(wall)).sets;
+        let migrate = "migrate".parse().unwrap();
+        let paced = |machine: &Machine, wall| moving(&migrate, machine, &sim::LINUX, &run(wall)).sets;
         assert_eq!(paced(&machine, 8_000_000), ["migrate.trigger=46", "migrate.reset=1000"]);
         // Never later than in the paper, and in a long run as often.
         machine.memory.remote_ns = 81.0;
@@ -124,9 +126,10 @@ mod tests {
 
     #[test]
     fn the_kernel_scans_a_long_run_as_it_does() {
-        assert!(balancing(&run(8_000_000_000)).sets.is_empty());
+        let balanced = "kernel-balancing".parse().unwrap();
+        assert!(balancing(&balanced, &run(8_000_000_000)).sets.is_empty());
         assert!(
-            balancing(&run(80_000_000))
+            balancing(&balanced, &run(80_000_000))
                 .sets
                 .contains(&"kernel-balancing.scan-min=10000".to_string())
         );

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use machine::Machine;
-use policy::FORETOLD;
+use policy::{Kind, Later, Name};
 use results::{HomesRemedy, Outcome, RemoteReason, RemoteStructure, StructureKind};
 use sim::{Config, Detail, LINUX, PolicySpec, SimError, misses};
 use trace::Trace;
 
 use super::pace::{self, Pace};
-use crate::names::{home_of, with_home};
+use crate::names::outcome_of;
 use crate::settings::Settings;
 use crate::words::saved;
 
@@ -18,8 +18,9 @@ pub struct Remedies<'a> {
     pub trace: &'a Trace,
     pub settings: &'a Settings<'a>,
     pub config: &'a Config,
-    /// What happens today, and what else was simulated.
+    /// What happens today, under which policy, and what else was simulated.
     pub base: &'a Outcome,
+    pub name: &'a Name,
     pub outcomes: &'a [Outcome],
     /// The data that is remote.
     pub structures: &'a [RemoteStructure],
@@ -33,19 +34,27 @@ impl Remedies<'_> {
             sets: Vec::new(),
             said: String::new(),
         };
-        let paces = [
-            (FORETOLD, plain),
-            ("migrate", pace::moving("migrate", machine, &LINUX, base)),
-            ("replicate", pace::handed_over(machine, &LINUX, base)),
-            (
-                "migrate-replicate",
-                pace::moving("migrate-replicate", machine, &LINUX, base),
-            ),
-            ("kernel-balancing", pace::balancing(base)),
+        let home = |later: Later| Name::first(&[Kind::Home], |traits| traits.later == later);
+        let paced = |later: Later| {
+            let pace = match later {
+                Later::Stays | Later::Foretold => plain.clone(),
+                Later::Moves | Later::MovesOrCopied => pace::moving(&home(later), machine, &LINUX, base),
+                Later::Copied => pace::handed_over(&home(later), machine, &LINUX, base),
+                Later::Balanced => pace::balancing(&home(later), base),
+            };
+            (later, pace)
+        };
+        let asked = [
+            Later::Foretold,
+            Later::Moves,
+            Later::Copied,
+            Later::MovesOrCopied,
+            Later::Balanced,
         ];
-        let spec = |(home, pace): &(&str, Pace)| PolicySpec {
+        let paces = asked.map(paced);
+        let spec = |(later, pace): &(Later, Pace)| PolicySpec {
             sets: pace.sets.clone(),
-            ..PolicySpec::new(&with_home(&base.policy, home))
+            ..PolicySpec::new(self.name.with(&home(*later)))
         };
         let further = Config {
             policies: paces.iter().map(spec).collect(),
@@ -56,16 +65,23 @@ impl Remedies<'_> {
             ..self.config.clone()
         };
         let runs = self.settings.simulate(self.trace, &further)?;
-        let interleaved = with_home(&base.policy, "interleave");
+        let interleaved = self.name.with(&Name::first(&[Kind::Home], |traits| traits.interleaves));
         let later = self.later(&further, &interleaved)?;
         let mut all = Vec::new();
-        for (run, (home, pace)) in runs.iter().zip(&paces) {
-            let (name, how) = self.words(home, pace, &run.outcome);
-            all.push(remedy(base, &run.outcome, name, how, &pace.sets));
+        for ((run, spec), (home, pace)) in runs.iter().zip(&further.policies).zip(&paces) {
+            let (name, how) = self.words(*home, pace, &run.outcome);
+            let later_gain = later.get(&spec.name).copied();
+            all.push(HomesRemedy {
+                later_gain,
+                ..remedy(base, &run.outcome, name, how, &pace.sets)
+            });
         }
-        if let Some(outcome) = self.outcomes.iter().find(|outcome| outcome.policy == interleaved) {
+        if let Some(outcome) = outcome_of(self.outcomes, &interleaved) {
             let how = "numactl --interleave=all PROGRAM".to_string();
-            all.push(remedy(base, outcome, "pages in turn over all nodes", how, &[]));
+            all.push(HomesRemedy {
+                later_gain: later.get(&interleaved).copied(),
+                ..remedy(base, outcome, "pages in turn over all nodes", how, &[])
+            });
         }
         if let Some(outcome) = self.bound(&further)? {
             let how = format!(
@@ -74,18 +90,12 @@ impl Remedies<'_> {
             );
             all.push(remedy(base, &outcome, "the whole program on one node", how, &[]));
         }
-        for remedy in all
-            .iter_mut()
-            .filter(|remedy| remedy.name != "the whole program on one node")
-        {
-            remedy.later_gain = later.get(&remedy.policy).copied();
-        }
         all.sort_by_key(|remedy| remedy.wall_ns);
         Ok(all)
     }
 
     /// What a remedy is called, and how it is had.
-    fn words(&self, home: &str, pace: &Pace, outcome: &Outcome) -> (&'static str, String) {
+    fn words(&self, home: Later, pace: &Pace, outcome: &Outcome) -> (&'static str, String) {
         const HANDLES: &str = "domicile_replicated_create()";
         const RUN: &str = "domicile run --policy migrate -- PROGRAM";
         let said = &pace.said;
@@ -93,33 +103,33 @@ impl Remedies<'_> {
         // A copy that is written at once has only moved a page.
         let written = 2 * memory.collapses > memory.replications;
         match home {
-            FORETOLD => ("each page where it is used most", touch_there(self.structures)),
-            "migrate" => ("move pages", format!("{RUN}; {said}")),
-            "replicate" if written => (
+            Later::Foretold => ("each page where it is used most", touch_there(self.structures)),
+            Later::Moves => ("move pages", format!("{RUN}; {said}")),
+            Later::Copied if written => (
                 "copies of what is read by several nodes",
                 format!(
                     "nothing to do: {} of {} copies were written and given up again, so that pages only moved",
                     memory.collapses, memory.replications
                 ),
             ),
-            "replicate" => (
+            Later::Copied => (
                 "copies of what is read by several nodes",
                 format!(
                     "in the program: data that is handed over with {HANDLES} of domicile.h has a copy on each node; {said}"
                 ),
             ),
-            "migrate-replicate" => (
+            Later::MovesOrCopied => (
                 "move pages and copy them",
                 format!(
                     "{RUN} moves pages; copies are made only of what the program hands over with {HANDLES}; {said}"
                 ),
             ),
-            _ => ("the kernel's balancing", said.clone()),
+            Later::Balanced | Later::Stays => ("the kernel's balancing", said.clone()),
         }
     }
 
     /// By policy, the part of the time of the second half of the misses that it saves over first touch.
-    fn later(&self, further: &Config, interleaved: &str) -> Result<HashMap<String, f64>, SimError> {
+    fn later(&self, further: &Config, interleaved: &Name) -> Result<HashMap<Name, f64>, SimError> {
         let stream = misses::record(self.trace, further, &|_| {})?;
         let half = stream.misses.len() / 2;
         let (Some(middle), Some(last)) = (stream.misses.get(half), stream.misses.last()) else {
@@ -129,8 +139,9 @@ impl Remedies<'_> {
         let asked = further
             .policies
             .iter()
-            .filter(|spec| home_of(&spec.name).as_deref() != Some("kernel-balancing"));
-        let mut policies = vec![PolicySpec::new(misses::FIRST_TOUCH), PolicySpec::new(interleaved)];
+            .filter(|spec| !spec.name.is(|traits| traits.later == Later::Balanced));
+        let first_touch = Name::default_of(Kind::Home);
+        let mut policies = vec![PolicySpec::new(first_touch), PolicySpec::new(interleaved.clone())];
         policies.extend(asked.cloned());
         let config = Config {
             policies,
@@ -164,7 +175,7 @@ impl Remedies<'_> {
             return Ok(None);
         }
         let config = Config {
-            policies: vec![PolicySpec::new(&self.base.policy)],
+            policies: vec![PolicySpec::new(self.name.clone())],
             machine: node,
             ..config.clone()
         };

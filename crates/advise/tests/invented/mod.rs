@@ -1,6 +1,7 @@
 //! Results as a simulation could have left them, and an advice from them. The tests of `report` draw it, too.
 
 use advise::advice_of;
+use policy::Name;
 use results::{Advice, Facts, Outcome};
 use serde_json::{Value, json};
 
@@ -67,6 +68,10 @@ pub fn facts() -> Facts {
     }
 }
 
+pub fn random() -> Name {
+    "random".parse().unwrap()
+}
+
 pub fn machine(name: &str) -> machine::Machine {
     machine::load(name).unwrap()
 }
@@ -81,7 +86,8 @@ pub fn advice() -> Advice {
     let mut advice = advice_of(
         &machine("flash-cc-numa"),
         facts(),
-        "first-touch+random",
+        &"first-touch+random".parse().unwrap(),
+        &[],
         outcomes,
         notes,
     );
@@ -104,7 +110,8 @@ pub fn ordered(work: Value, wall: f64, capacity: u64) -> Advice {
         .find(|preset| preset.name == "simos-r4400")
         .unwrap();
     let machine = machine::from_toml(machine.text, machine.name).unwrap();
-    advice_of(&machine, facts(), "random", vec![new, plain], Vec::new())
+    let names = [random(), "random+order".parse().unwrap()];
+    advice_of(&machine, facts(), &names[0], &names, vec![new, plain], Vec::new())
 }
 
 /// What policy `order` found and did.

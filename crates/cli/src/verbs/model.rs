@@ -5,26 +5,13 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use machine::Machine;
-use policy::Name;
 use policy::slots::Plan;
+use policy::{Kind, Name};
 
 use super::machine::load;
 use super::sweep;
 use crate::failure::Failure;
 use crate::suggested;
-
-/// Whether a policy, or a part of it, gives cache slots their colors.
-pub fn gives_slots(name: &str) -> bool {
-    has(name, SLOTS)
-}
-
-/// Whether a policy is a part of what a name stands for.
-pub fn has(name: &str, policy: &str) -> bool {
-    name.parse::<Name>().is_ok_and(|name| name.has(policy))
-}
-
-/// The policy of cache slots.
-pub const SLOTS: &str = "slots";
 
 #[derive(Args)]
 pub struct Model {
@@ -105,7 +92,7 @@ impl Model {
     }
 
     /// The policies asked for, or those given; all names and parameters are right.
-    pub fn policies(&self, default: Vec<String>) -> Result<Vec<sim::PolicySpec>, Failure> {
+    pub fn policies(&self, default: Vec<Name>) -> Result<Vec<sim::PolicySpec>, Failure> {
         let several = |(_, swept): &(_, Vec<String>)| !swept.is_empty();
         let runs = self.runs(default)?;
         if runs.iter().any(several) {
@@ -117,35 +104,38 @@ impl Model {
     }
 
     /// The same with each combination of the values that are given for parameters, and what tells each run from the others.
-    pub fn runs(&self, default: Vec<String>) -> Result<Vec<(sim::PolicySpec, Vec<String>)>, Failure> {
-        let names = if self.policies.is_empty() {
-            default
-        } else {
-            self.policies.clone()
+    pub fn runs(&self, default: Vec<Name>) -> Result<Vec<(sim::PolicySpec, Vec<String>)>, Failure> {
+        let names = match self.policies.is_empty() {
+            true => default,
+            false => self
+                .policies
+                .iter()
+                .map(|name| name.parse())
+                .collect::<Result<_, _>>()?,
         };
         let mut settings = Vec::new();
         for name in &names {
-            let parsed = name.parse()?;
             for setting in sweep::settings(name, &self.sets)? {
-                policy::build(&parsed, &setting.sets)?;
+                policy::build(name, &setting.sets)?;
                 settings.push((name.clone(), setting));
             }
         }
         for set in &self.sets {
             let policy = set.split('.').next().unwrap_or_default();
-            if !names.iter().any(|name| has(name, policy)) {
+            if !names.iter().any(|name| name.has(policy)) {
                 return Err(Failure::usage(format!(
                     "`--set {set}` sets a parameter of `{policy}`, which is not simulated here; add `--policy {policy}`"
                 )));
             }
         }
-        if self.slots.is_some() && !names.iter().any(|name| gives_slots(name)) {
+        let gives_slots = |name: &Name| name.is(|traits| traits.slots);
+        if self.slots.is_some() && !names.iter().any(gives_slots) {
             return Err(Failure::usage(
                 "`--slots` is a plan for policy `slots`, which is not simulated here; add `--policy slots`",
             ));
         }
         let plan = self.plan()?;
-        let run = |(name, setting): (String, sweep::Setting)| {
+        let run = |(name, setting): (Name, sweep::Setting)| {
             let spec = sim::PolicySpec {
                 plan: plan.clone().filter(|_| gives_slots(&name)),
                 name,
@@ -196,11 +186,15 @@ impl Model {
 /// Weights of nodes that the machine does not have would be passed over.
 fn weights_fit(machine: &Machine, policies: &[sim::PolicySpec]) -> Result<(), Failure> {
     let nodes = machine.memory.all_nodes() as usize;
-    let weights = policies.iter().flat_map(|policy| &policy.sets);
-    let mut weights = weights.filter_map(|set| set.strip_prefix("interleave.weights="));
-    match weights.find(|weights| weights.split(':').count() > nodes) {
-        Some(weights) => Err(Failure::usage(format!(
-            "`interleave.weights={weights}` has weights of more nodes than {} has: {nodes}",
+    let too_many = |policy: &sim::PolicySpec| {
+        let home = policy.name.of(Kind::Home).filter(|home| home.traits.interleaves)?;
+        let weights = format!("{}.weights=", home.name);
+        let mut sets = policy.sets.iter().filter(|set| set.starts_with(&weights));
+        sets.find(|set| set.split(':').count() > nodes).cloned()
+    };
+    match policies.iter().find_map(too_many) {
+        Some(set) => Err(Failure::usage(format!(
+            "`{set}` has weights of more nodes than {} has: {nodes}",
             machine.name
         ))),
         None => Ok(()),

@@ -15,12 +15,11 @@ use std::process::ExitCode;
 
 use capture::locate::Program;
 use clap::Args;
-use clap::builder::PossibleValuesParser;
-use live::cdpc::POLICIES;
 use live::daemon::Client;
 use live::discovery::ColorsFrom;
 use live::homes::moving;
 use live::{Colors, Source};
+use policy::Name;
 use policy::slots::Plan;
 use protocol::Alignment;
 
@@ -29,6 +28,7 @@ use super::watching::Watching;
 use crate::console::{self, Console};
 use crate::destination::{Destination, Overwrite, apart};
 use crate::failure::Failure;
+use crate::suggested;
 
 /// Larger plans are not read.
 const MOST_BYTES: u64 = 1 << 20;
@@ -70,8 +70,8 @@ pub struct Run {
     /// Color the arrays of parallel loops: cdpc by the five steps of compiler-directed page coloring, or as one of the next two
     /// where that is predicted to be better; page-coloring by address; bin-hopping in turn as the loops come to the pages; random.
     /// Or move pages between memory nodes: migrate, replicate, migrate-replicate
-    #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = names())]
-    policy: Option<String>,
+    #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = suggested::policy(names()))]
+    policy: Option<Name>,
 
     /// Whether large blocks of the heap begin on lines of the on-chip cache, at different places in it: yes, no, or
     /// the bytes of a line and of a way [default: what DOMICILE_ALIGN says, else yes]
@@ -114,10 +114,10 @@ pub struct Run {
 
 impl Run {
     pub fn run(&self, console: &mut Console) -> Done {
-        match self.policy.as_deref() {
-            Some(policy) if moving().contains(&policy) => return self.follow(console, policy),
+        match &self.policy {
+            Some(policy) if policy.is(|traits| traits.later.on_misses()) => return self.follow(console, policy),
             policy if self.text.is_some() => {
-                copies::are_wanted(self.text.as_deref(), policy.unwrap_or_default())?;
+                copies::are_wanted(self.text.as_deref(), policy.as_ref())?;
             }
             _ if !self.watching.is_unused() => {
                 return Err(Failure::usage(format!(
@@ -255,8 +255,8 @@ fn json(report: &impl serde::Serialize) -> Result<String, Failure> {
     Ok(line.map_err(|error| Failure::work(format!("cannot print JSON: {error}")))? + "\n")
 }
 
-fn names() -> PossibleValuesParser {
-    PossibleValuesParser::new(POLICIES.into_iter().chain(moving()))
+fn names() -> impl Iterator<Item = &'static str> {
+    live::cdpc::policies().map(|entry| entry.name).chain(moving())
 }
 
 /// The plan in a file.

@@ -5,11 +5,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use policy::{Kind, Name};
 use report::Top;
 use results::{ExplainedHints, ProgramChange, saved};
 use serde::Serialize;
 
-use super::model::{HOST, Model, has};
+use super::model::{HOST, Model};
 use super::{Done, trace};
 use crate::console::{self, Console};
 use crate::destination::{Destination, Overwrite, apart};
@@ -93,11 +94,6 @@ pub struct Simulate {
     salvage: bool,
 }
 
-/// The policy that places pages by hints.
-const CDPC: &str = "cdpc";
-/// The policy that is told who uses which data.
-const SLOTS: &str = "slots";
-
 /// Pages that `--by page` finds at least, those with the largest stall.
 const PAGES: usize = 100;
 
@@ -119,13 +115,12 @@ impl Simulate {
         }
         let machine = self.model.machine(HOST)?;
         let top = self.top(console.json())?;
-        let default = if self.fast { "first-touch" } else { "page-coloring" };
-        let default = vec![default.to_string()];
+        let default = vec![Name::default_of(if self.fast { Kind::Home } else { Kind::Color })];
         let (policies, swept): (Vec<_>, Vec<_>) = match self.fast {
             true => self.model.runs(default)?.into_iter().unzip(),
             false => (self.model.policies(default)?, Vec::new()),
         };
-        let hinted = |policy: &sim::PolicySpec| has(&policy.name, CDPC);
+        let hinted = |policy: &sim::PolicySpec| policy.name.is(|traits| traits.hints);
         if self.explain_hints.is_some() && !policies.iter().any(hinted) {
             return Err(Failure::usage(
                 "`--explain-hints` is of policy `cdpc`, which is not simulated here; add `--policy cdpc`",
@@ -226,7 +221,7 @@ impl Simulate {
                 machine.cpus - 1
             )));
         }
-        let told = |policy: &&sim::PolicySpec| has(&policy.name, CDPC) || has(&policy.name, SLOTS);
+        let told = |policy: &&sim::PolicySpec| policy.name.is(|traits| traits.hints || traits.slots);
         if let Some(policy) = config.policies.iter().find(told) {
             return Err(Failure::usage(format!(
                 "`--place-threads` goes without policy `{}`, which is told before the run on which cpus the threads are: in their order",
@@ -282,8 +277,7 @@ impl Simulate {
             )));
         }
         for policy in policies {
-            let name: policy::Name = policy.name.parse()?;
-            let other = [policy::Kind::Color, policy::Kind::Order].map(|kind| name.of(kind));
+            let other = [Kind::Color, Kind::Order].map(|kind| policy.name.of(kind));
             if let Some(other) = other.into_iter().flatten().next() {
                 return Err(Failure::usage(format!(
                     "policy `{}` chooses no homes of pages, and misses do not depend on anything else with `--fast`; leave it or \

@@ -1,6 +1,7 @@
 //! Several values for parameters of policies: `migrate.trigger=16,64` or `migrate.trigger=16..128..16`, and the runs that follow.
 
-use super::model::has;
+use policy::Name;
+
 use crate::failure::Failure;
 
 /// A run of a policy.
@@ -16,7 +17,7 @@ pub struct Setting {
 const MOST: usize = 10_000;
 
 /// Every combination of the values that are given for a policy, in their order, the last parameter changing fastest.
-pub fn settings(policy: &str, sets: &[String]) -> Result<Vec<Setting>, Failure> {
+pub fn settings(policy: &Name, sets: &[String]) -> Result<Vec<Setting>, Failure> {
     let mut all = vec![Setting::default()];
     for set in sets {
         let values = values(set)?;
@@ -25,7 +26,7 @@ pub fn settings(policy: &str, sets: &[String]) -> Result<Vec<Setting>, Failure> 
             continue;
         }
         let (part, _) = set.split_once('.').unwrap_or((set, ""));
-        if !has(policy, part) {
+        if !policy.has(part) {
             continue;
         }
         if all.len() * values.len() > MOST {
@@ -88,7 +89,7 @@ mod tests {
 
     fn swept(policy: &str, sets: &[&str]) -> Vec<String> {
         let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
-        let settings = settings(policy, &sets).unwrap_or_else(|_| panic!("{sets:?}"));
+        let settings = settings(&policy.parse().unwrap(), &sets).unwrap_or_else(|_| panic!("{sets:?}"));
         settings.iter().map(|setting| setting.swept.join(" ")).collect()
     }
 
@@ -127,7 +128,7 @@ mod tests {
     #[test]
     fn a_run_has_what_was_set_once_and_its_own() {
         let sets = ["migrate.batch=5".to_string(), "migrate.trigger=16,64".to_string()];
-        let all = settings("migrate", &sets).unwrap_or_else(|_| panic!("settings"));
+        let all = settings(&"migrate".parse().unwrap(), &sets).unwrap_or_else(|_| panic!("settings"));
         assert_eq!(all[1].sets, ["migrate.batch=5", "migrate.trigger=64"]);
     }
 
@@ -140,9 +141,12 @@ mod tests {
             "migrate.trigger=1..x..1",
             "migrate.trigger=1..1e9..1",
         ] {
-            assert!(settings("migrate", &[set.to_string()]).is_err(), "{set}");
+            assert!(
+                settings(&"migrate".parse().unwrap(), &[set.to_string()]).is_err(),
+                "{set}"
+            );
         }
         let sets = ["trigger", "hold"].map(|param| format!("migrate.{param}=1..1000..1"));
-        assert!(settings("migrate", &sets).is_err());
+        assert!(settings(&"migrate".parse().unwrap(), &sets).is_err());
     }
 }

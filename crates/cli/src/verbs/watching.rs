@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use live::homes::{Config, HomesError, Prepared, prepare};
+use policy::Name;
 use results::LiveHomes;
 
 use crate::console;
@@ -71,11 +72,11 @@ impl Watching {
     /// Finds out by what is watched, and begins the file of observations.
     pub fn prepare(
         &self,
-        policy: &str,
+        policy: &Name,
         duration: Option<Duration>,
         overwrite: Overwrite,
     ) -> Result<(Prepared, Observations), Failure> {
-        let mut config = Config::new(policy.parse()?);
+        let mut config = Config::new(policy.clone());
         config.settings.clone_from(&self.sets);
         config.duration = duration;
         if let Some(interval) = self.interval {

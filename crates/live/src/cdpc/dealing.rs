@@ -1,12 +1,23 @@
 //! Who chooses the colors: one of the registry's policies.
 
 use policy::cdpc::{Loop, Malformed, first_touches};
-use policy::{Page, Policy, Touch, World};
+use policy::{Entry, Kind, Name, Page, Policy, Touch, World};
 
 use crate::{Colors, PAGE_BYTES};
 
-/// The policies that there are for the pages of described loops, by their names in the registry.
-pub const POLICIES: [&str; 4] = ["cdpc", "page-coloring", "bin-hopping", "random"];
+/// The policies that there are for the pages of described loops; the one by hints is first.
+pub fn policies() -> impl Iterator<Item = &'static Entry> {
+    let of = |hints: bool| {
+        policy::registry()
+            .iter()
+            .filter(move |entry| is_one(entry) && entry.traits.hints == hints)
+    };
+    of(true).chain(of(false))
+}
+
+fn is_one(entry: &Entry) -> bool {
+    entry.kind == Kind::Color && !entry.traits.slots
+}
 
 /// There is no such policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,11 +36,10 @@ pub(super) enum Dealing {
 
 impl Dealing {
     /// The policy of that name, and how it is called in the registry.
-    pub(super) fn named(name: &str, colors: &Colors) -> Result<(&'static str, Dealing), UnknownPolicy> {
+    pub(super) fn named(name: &Name, colors: &Colors) -> Result<(&'static str, Dealing), UnknownPolicy> {
         let unknown = || UnknownPolicy(name.to_string());
-        let known = POLICIES.into_iter().find(|known| *known == name).ok_or_else(unknown)?;
-        let parsed = known.parse().map_err(|_| unknown())?;
-        let policy = policy::build(&parsed, &[]).map_err(|_| unknown())?;
+        let known = name.alone().filter(|entry| is_one(entry)).ok_or_else(unknown)?;
+        let policy = policy::build(name, &[]).map_err(|_| unknown())?;
         let dealing = match policy.hints_wanted() {
             Some(wanted) => Dealing::Hints { weigh: wanted.weigh },
             None => Dealing::Touches {
@@ -48,7 +58,7 @@ impl Dealing {
                 },
             },
         };
-        Ok((known, dealing))
+        Ok((known.name, dealing))
     }
 }
 
@@ -80,7 +90,7 @@ mod tests {
     use super::*;
 
     fn dealt(name: &str, loops: &[Loop]) -> Vec<(u64, u16)> {
-        let Ok((_, Dealing::Touches { mut policy, world })) = Dealing::named(name, &colors()) else {
+        let Ok((_, Dealing::Touches { mut policy, world })) = Dealing::named(&name.parse().unwrap(), &colors()) else {
             panic!("{name} goes by touches");
         };
         let mut seen = HashSet::new();
@@ -89,15 +99,17 @@ mod tests {
 
     #[test]
     fn policies_are_known_by_their_names_in_the_registry() {
-        for name in POLICIES {
-            assert!(policy::entry(name).is_some_and(|entry| entry.kind == policy::Kind::Color));
-            assert_eq!(
-                Dealing::named(name, &colors()).ok().map(|dealing| dealing.0),
-                Some(name)
-            );
+        let names: Vec<_> = policies().map(|entry| entry.name).collect();
+        assert_eq!(names, ["cdpc", "page-coloring", "bin-hopping", "random"]);
+        for entry in policies() {
+            let dealing = Dealing::named(&entry.into(), &colors());
+            assert_eq!(dealing.ok().map(|dealing| dealing.0), Some(entry.name));
         }
-        for name in ["kernel", "slots", "first-touch+cdpc", ""] {
-            let why = Dealing::named(name, &colors()).err().unwrap().to_string();
+        for name in ["migrate", "slots", "first-touch+cdpc"] {
+            let why = Dealing::named(&name.parse().unwrap(), &colors())
+                .err()
+                .unwrap()
+                .to_string();
             assert!(why.contains("bin-hopping"), "{why}");
         }
     }

@@ -42,7 +42,7 @@ pub(super) fn colors() -> Colors {
 
 fn coloring(policy: &str) -> Coloring {
     let engine = Engine::open(Config::new(colors())).unwrap();
-    Coloring::with(policy, colors(), engine).unwrap()
+    Coloring::with(&policy.parse().unwrap(), colors(), engine).unwrap()
 }
 
 /// A loop over a test's own memory, or over addresses that are refused.
@@ -93,7 +93,7 @@ fn honoured(outcome: &Outcome) {
 
 #[test]
 fn what_was_said_before_main_is_colored_at_once() {
-    for policy in POLICIES {
+    for policy in policies().map(|entry| entry.name) {
         let memory = Memory::new(200);
         let mut coloring = coloring(policy);
         hear(
@@ -194,7 +194,7 @@ fn memory_that_is_gone_is_reported_and_does_no_harm() {
 
 #[test]
 fn a_loop_that_cannot_be_does_not_take_the_others_with_it() {
-    for policy in POLICIES {
+    for policy in policies().map(|entry| entry.name) {
         one_that_cannot_be(policy);
     }
 }
@@ -257,7 +257,7 @@ fn map_anew(memory: &Memory) {
 
 #[test]
 fn memory_that_is_mapped_anew_at_the_same_address_is_colored_again() {
-    for policy in POLICIES {
+    for policy in policies().map(|entry| entry.name) {
         for (again, filled) in [(true, false), (true, true), (false, false), (false, true)] {
             if filled && !sees_frames() {
                 continue;

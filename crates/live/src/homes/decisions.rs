@@ -141,14 +141,8 @@ impl Decisions {
 /// The policies that move pages while a program runs.
 pub fn moving() -> Vec<&'static str> {
     let homes = policy::registry().iter().filter(|entry| entry.kind == Kind::Home);
-    let moves = |name: &str| {
-        let built = name.parse().and_then(|name| policy::build(&name, &[]));
-        built.is_ok_and(|policy| {
-            let interest = policy.interest();
-            interest.cache_misses > 0 || interest.tlb_misses > 0
-        })
-    };
-    homes.map(|entry| entry.name).filter(|name| moves(name)).collect()
+    let moving = homes.filter(|entry| entry.traits.later.on_misses());
+    moving.map(|entry| entry.name).collect()
 }
 
 /// What an action asks of this world. No policy of homes asks for anything else.

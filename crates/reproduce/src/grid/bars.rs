@@ -93,7 +93,9 @@ impl Reproduction<'_> {
                     };
                     let of_policy = |cell: &Vec<Vec<Simulated>>| {
                         let all = cell.get(machine).into_iter().flatten();
-                        let found = all.into_iter().find(|simulated| simulated.policy == about.policy);
+                        let found = all
+                            .into_iter()
+                            .find(|simulated| simulated.policy == about.policy.to_string());
                         found
                             .cloned()
                             .ok_or_else(|| format!("{} was not simulated", about.policy))

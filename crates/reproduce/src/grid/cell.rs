@@ -218,7 +218,7 @@ impl Reproduction<'_> {
         let recording = self.recording(program, &what, prefetches);
         recording.kept_each(
             &machines,
-            &format!("grid {}", grid.policies.join(" ")),
+            &format!("grid {}", grid.policies_in_words()),
             |machine, trace| {
                 let runs = recording.simulate(trace, &config(grid, machine))?;
                 Ok(runs
@@ -245,9 +245,9 @@ impl Reproduction<'_> {
 /// A simulation of the steady phase under the grid's policies.
 pub(crate) fn config(grid: &Grid, machine: &Machine) -> sim::Config {
     // The paper's policy does not weigh before it decides.
-    let policy = |name: &String| sim::PolicySpec {
+    let policy = |name: &policy::Name| sim::PolicySpec {
         sets: vec!["cdpc.weigh=no".to_string()],
-        ..sim::PolicySpec::new(name)
+        ..sim::PolicySpec::new(name.clone())
     };
     let policies = grid.policies.iter().map(policy).collect();
     let mut config = sim::Config::new(machine.clone(), policies);

@@ -132,7 +132,7 @@ impl Reproduction<'_> {
                 let recording = self.recording(&team, &what, false);
                 let kept = recording.kept_each(
                     std::slice::from_ref(&machine),
-                    &format!("pages {}", grid.policies.join(" ")),
+                    &format!("pages {}", grid.policies_in_words()),
                     |machine, trace| {
                         let mut config = config(grid, machine);
                         config.detail.placements = true;

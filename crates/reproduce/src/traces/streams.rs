@@ -306,7 +306,7 @@ fn one(stream: &MissStream, config: &Config, bar: &Bar, page_us: u32, before: &R
     let mut config = config.clone();
     config.policies = vec![PolicySpec {
         sets: bar.set.iter().map(|set| format!("{}.{set}", bar.policy)).collect(),
-        ..PolicySpec::new(&bar.policy)
+        ..PolicySpec::new(bar.policy.clone())
     }];
     let page_ns = f64::from(page_us) * 1e3;
     (

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use policy::Name;
+use policy::{Kind, Name};
 use results::{Field, ProgramChange, StructureKind};
 
 use super::shape::Shape;
@@ -104,11 +104,10 @@ impl Plan {
 }
 
 /// These policies place data by the addresses that the program names, which are not those of changed data.
-fn refuse_policy(policy: &str) -> Result<(), SimError> {
-    let name: Name = policy.parse()?;
-    match ["cdpc", "slots"].into_iter().find(|part| name.has(part)) {
-        None => Ok(()),
-        Some(part) => Err(SimError::ChangesUnder { policy: part }),
+fn refuse_policy(name: &Name) -> Result<(), SimError> {
+    match name.of(Kind::Color) {
+        Some(part) if part.traits.hints || part.traits.slots => Err(SimError::ChangesUnder { policy: part.name }),
+        _ => Ok(()),
     }
 }
 
@@ -128,8 +127,8 @@ pub fn tile(config: &Config, structures: &Structures) -> Result<Option<(HashSet<
             return Err(refused("the work can be put in one order only".to_string()));
         }
         for spec in &config.policies {
-            if policy::work_order(&spec.name.parse()?, &spec.sets)?.is_some() {
-                return Err(SimError::ChangesUnder { policy: "order" });
+            if let Some(order) = spec.name.of(Kind::Order) {
+                return Err(SimError::ChangesUnder { policy: order.name });
             }
         }
         let candidates = candidates(structures);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use machine::Machine;
-use policy::{Action, BestHomes, Interest, MissLevel, Observation, Page, Placement, Policy, Touch, World};
+use policy::{Action, BestHomes, Interest, Kind, MissLevel, Name, Observation, Page, Placement, Policy, Touch, World};
 use trace::Trace;
 
 use crate::config::{Config, Detail};
@@ -15,9 +15,6 @@ use crate::input::Streams;
 use crate::simulate::{self, Progress};
 
 use super::stream::{FirstTouch, MissStream};
-
-/// The policy of the run.
-pub const FIRST_TOUCH: &str = "first-touch";
 
 /// Simulates a trace under first touch and writes down the misses of the outermost cache and of the TLB. Policies of
 /// `config`, and what it wants reported, do not matter.
@@ -35,7 +32,8 @@ pub fn record_refs(streams: &Streams, config: &Config) -> Result<MissStream, Sim
 }
 
 fn named(scribe: &Scribe) -> Result<simulate::Named, SimError> {
-    Ok((FIRST_TOUCH.to_string(), scribe.policy()?))
+    let first_touch = Name::default_of(Kind::Home);
+    Ok((first_touch.to_string(), scribe.policy(&first_touch)?))
 }
 
 /// Nothing but totals, cpu by cpu.
@@ -76,14 +74,10 @@ pub fn best_homes(stream: &MissStream, machine: &Machine) -> BestHomes {
 pub struct Scribe(Arc<Mutex<MissStream>>);
 
 impl Scribe {
-    /// First touch, which writes down what it hears.
-    pub fn policy(&self) -> Result<Box<dyn Policy>, SimError> {
-        self.policy_of(FIRST_TOUCH)
-    }
-
-    /// The same with the colors that another part of the name chooses. A part that wants hints goes without.
-    pub fn policy_of(&self, name: &str) -> Result<Box<dyn Policy>, SimError> {
-        let places = policy::build(&name.parse()?, &[])?;
+    /// First touch, with the colors that another part of the name chooses, which writes down what it hears. A part that wants
+    /// hints goes without.
+    pub fn policy(&self, name: &Name) -> Result<Box<dyn Policy>, SimError> {
+        let places = policy::build(name, &[])?;
         Ok(Box::new(Listener {
             scribe: self.clone(),
             places,

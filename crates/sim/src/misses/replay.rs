@@ -22,8 +22,8 @@ use super::stream::{Miss, MissStream};
 /// that of `config.machine`.
 pub fn replay(stream: &MissStream, config: &Config) -> Result<Vec<Outcome>, SimError> {
     let one = |spec: &PolicySpec| {
-        let policy = policy::build(&spec.name.parse()?, &spec.sets)?;
-        replay_with(stream, config, &spec.name, policy)
+        let policy = policy::build(&spec.name, &spec.sets)?;
+        replay_with(stream, config, &spec.name.to_string(), policy)
     };
     match config.threads {
         Some(1) => config.policies.iter().map(one).collect(),
@@ -48,8 +48,8 @@ pub fn replay_with(
 /// policy of `config` and with pages where the misses before have left them: what is left once a run has warmed up.
 pub fn waits_from(stream: &MissStream, config: &Config, from: usize) -> Result<Vec<u64>, SimError> {
     let one = |spec: &PolicySpec| {
-        let policy = policy::build(&spec.name.parse()?, &spec.sets)?;
-        let mut host = host(stream, config, &spec.name, policy)?;
+        let (name, policy) = (spec.name.to_string(), policy::build(&spec.name, &spec.sets)?);
+        let mut host = host(stream, config, &name, policy)?;
         let (before, after) = stream.misses.split_at(from.min(stream.misses.len()));
         host.run(stream, before)?;
         if !after.is_empty() {
@@ -57,7 +57,7 @@ pub fn waits_from(stream: &MissStream, config: &Config, from: usize) -> Result<V
             host.overhead_ns.fill(0.0);
         }
         host.run(stream, after)?;
-        let time = host.outcome(stream, &spec.name).time_ns;
+        let time = host.outcome(stream, &name).time_ns;
         Ok(time.local_stall + time.remote_stall + time.policy_overhead)
     };
     pool(config)?.install(|| config.policies.par_iter().map(one).collect())

@@ -61,7 +61,7 @@ fn json(outcomes: &[Simulated]) -> Vec<String> {
 
 /// The same run, split and whole.
 fn agree(machine: &Machine, streams: &Streams, order: Order, classes: bool) {
-    let policies = POLICIES.map(PolicySpec::new).to_vec();
+    let policies = POLICIES.map(|name| PolicySpec::new(name.parse().unwrap())).to_vec();
     let config = Config {
         order,
         classes,
@@ -160,7 +160,9 @@ impl Input for Counted<'_> {
 #[test]
 fn batches_that_are_given_up_change_nothing() {
     let streams = streams(40, 250_000);
-    let policies: Vec<PolicySpec> = ["page-coloring", "random"].map(PolicySpec::new).to_vec();
+    let policies: Vec<PolicySpec> = ["page-coloring", "random"]
+        .map(|name| PolicySpec::new(name.parse().unwrap()))
+        .to_vec();
     let mut alone = preset("simos-r4400").with_cpus(1).unwrap();
     alone.prefetch = None;
     alone.caches.iter_mut().for_each(|cache| {
@@ -205,7 +207,7 @@ fn batches_that_are_given_up_change_nothing() {
 fn the_hosts_threads_change_nothing() {
     let machine = preset("simos-r4400").with_cpus(4).unwrap();
     let streams = streams(6, 20_000);
-    let policies = POLICIES.map(PolicySpec::new).to_vec();
+    let policies = POLICIES.map(|name| PolicySpec::new(name.parse().unwrap())).to_vec();
     let run = |threads| {
         let config = Config {
             threads: Some(threads),

@@ -95,7 +95,7 @@ fn remote_adds_up(run: &sim::Simulated) {
 
 fn config(machine: &Machine, policies: &[&str], setup: &Setup) -> Config {
     let spec = |name: &&str| PolicySpec {
-        name: name.to_string(),
+        name: name.parse().unwrap(),
         sets: setup.sets.to_vec(),
         plan: None,
     };

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
 use live::homes::{Whom, moving};
+use policy::Name;
 use results::saved;
 use sys::service;
 use sys::signals::{self, Caught};
@@ -14,6 +14,7 @@ use sys::signals::{self, Caught};
 use crate::console::Console;
 use crate::destination::Overwrite;
 use crate::failure::Failure;
+use crate::suggested;
 use crate::verbs::Done;
 use crate::verbs::watching::{self, Watching};
 
@@ -37,8 +38,8 @@ pub struct Homes {
 
     /// The policy: migrate, or replicate or migrate-replicate, whose copies are counted and not made
     #[arg(long, value_name = "NAME", default_value = "migrate", requires = "homes", hide_possible_values = true,
-          value_parser = PossibleValuesParser::new(moving()))]
-    policy: String,
+          value_parser = suggested::policy(moving()))]
+    policy: Name,
 
     /// Stop after so long [default: when the processes have ended]
     #[arg(long, value_name = "TIME", requires = "homes", value_parser = quantities::duration)]

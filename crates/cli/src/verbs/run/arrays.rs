@@ -1,5 +1,6 @@
 //! What became of the arrays of parallel loops, for people; and what this machine's on-chip cache asks of blocks.
 
+use policy::cdpc::Choice;
 use protocol::{Alignment, CdpcReport, Chosen, Padded, Report, State, When};
 
 use super::outcome::time;
@@ -87,10 +88,11 @@ fn chosen(set: &Chosen) -> String {
     let others: Vec<String> = others
         .map(|brought| format!("{} under {}", report::count(brought.blocks), brought.policy))
         .collect();
-    let why = match set.policy.as_str() {
-        "cdpc" => "",
-        _ if blocks("cdpc") == Some(own) => ": hints would gain nothing",
-        _ if blocks("cdpc").is_some_and(|directed| directed < own) => ": one choice for all sets is better",
+    let hints = Choice::Directed.policy();
+    let why = match blocks(hints) {
+        _ if set.policy == hints => "",
+        Some(directed) if directed == own => ": hints would gain nothing",
+        Some(directed) if directed < own => ": one choice for all sets is better",
         _ => ": better than by hints",
     };
     format!(

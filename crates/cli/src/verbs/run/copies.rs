@@ -4,6 +4,7 @@
 use std::process::Command;
 
 use live::homes::moving;
+use policy::{Later, Name};
 use protocol::{TEXT_ENVIRONMENT, TextInstructions, VERSION};
 use replicas::{TextCopies, Way};
 use results::{HomesCopies, HomesReplication, ReplicationMode};
@@ -115,10 +116,11 @@ fn none(why: String) -> HomesReplication {
 }
 
 /// Whether text is copied under a policy: as was asked for, else where the policy makes copies.
-pub fn are_wanted(asked: Option<&str>, policy: &str) -> Result<bool, Failure> {
+pub fn are_wanted(asked: Option<&str>, policy: Option<&Name>) -> Result<bool, Failure> {
+    let is = |so: fn(Later) -> bool| policy.is_some_and(|policy| policy.is(|traits| so(traits.later)));
     match asked {
-        None => Ok(policy.contains("replicate")),
-        Some(asked) if moving().contains(&policy) => Ok(asked == "yes"),
+        None => Ok(is(Later::copies)),
+        Some(asked) if is(Later::on_misses) => Ok(asked == "yes"),
         Some(_) => Err(Failure::usage(format!(
             "--text is for policies that choose where memory is: add `--policy` with one of {}",
             moving().join(", ")

@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use capture::Folder;
 use live::homes::{HomesError, Whom};
+use policy::Name;
 use results::LiveHomes;
 use sys::supervise::Supervisor;
 
@@ -21,7 +22,7 @@ type Watched = Result<(LiveHomes, Result<(), HomesError>), HomesError>;
 
 impl Run {
     /// Runs the program and has its pages follow it.
-    pub fn follow(&self, console: &mut Console, policy: &str) -> Done {
+    pub fn follow(&self, console: &mut Console, policy: &Name) -> Done {
         let (program, arguments) = self
             .command
             .split_first()
@@ -31,7 +32,7 @@ impl Run {
                 "policy `{policy}` moves pages between nodes and gives them no colors: leave out --align and --force-colors"
             )));
         }
-        let text = copies::are_wanted(self.text.as_deref(), policy)?;
+        let text = copies::are_wanted(self.text.as_deref(), Some(policy))?;
         // A report that cannot be written is refused before a program runs for hours.
         let place = self.report_file()?;
         let (prepared, log) = self.watching.prepare(policy, None, self.overwrite)?;

@@ -193,11 +193,11 @@ mod tests {
             let known = wanted.iter().filter(|(param, _)| entry.params.iter().any(|known| known.name == *param));
             let spec = PolicySpec {
                 sets: known.map(|(param, value)| format!("{name}.{param}={value}")).collect(),
-                ..PolicySpec::new(name)
+                ..PolicySpec::new(name.parse().unwrap())
             };
             let config = Config::new(machine(frames), vec![spec.clone()]);
             let stream = stream(&misses);
-            let policy = || policy::build(&name.parse().unwrap(), &spec.sets).unwrap();
+            let policy = || policy::build(&spec.name, &spec.sets).unwrap();
             let mut together = host(&stream, &config, name, policy()).unwrap();
             let mut single = host(&stream, &config, name, policy()).unwrap();
             let ran = together.run(&stream, &stream.misses);
