@@ -19,7 +19,7 @@ help:
 	@echo 'make truth             pairs of programs before and after a change, measured and predicted (long)'
 	@echo 'make reproduce         the papers'\'' tables and figures, theirs beside ours (long)'
 	@echo 'make traces            records the server workloads of workloads/servers into build/traces (TRACES_FLAGS="--size book": larger)'
-	@echo 'make docs              man pages, completions, the documents of the crates, and the book'
+	@echo 'make docs              the documents of the crates, and the book'
 	@echo 'make book              the book alone, in build/book; fails on dead links'
 	@echo 'make miri              the unsafe parts under Miri (needs a nightly toolchain with it)'
 	@echo 'make sanitize          the library and its C programs under AddressSanitizer and ThreadSanitizer (the latter needs a nightly)'
@@ -96,7 +96,6 @@ traces:
 	@workloads/servers/record $(TRACES_FLAGS)
 
 docs: book
-	$(CARGO) run $(CARGO_FLAGS) -q -p xtask -- generate
 	$(CARGO) doc $(CARGO_FLAGS) --workspace --no-deps
 
 # Debian 12 has neither. Each lies below its version, so that another one is installed anew.
@@ -110,6 +109,7 @@ $(HYPERLINK)/bin/hyperlink:
 
 book:
 	@setup/debian docs
+	$(CARGO) run $(CARGO_FLAGS) -q -p xtask -- generate
 	@$(MAKE) --no-print-directory $(MDBOOK)/bin/mdbook $(HYPERLINK)/bin/hyperlink
 	@docs/render $(MDBOOK)/bin/mdbook $(HYPERLINK)/bin/hyperlink
 
@@ -128,10 +128,12 @@ install: build
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed 's|/usr/local/bin|$(PREFIX)/bin|' setup/systemd/domicile.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/domicile.service
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
-	install -Dm644 completions/domicile.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/domicile
-	install -Dm644 completions/_domicile $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_domicile
-	install -Dm644 completions/domicile.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/domicile.fish
+	target/release/domicile man $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
+	  $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	target/release/domicile completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/domicile
+	target/release/domicile completions zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_domicile
+	target/release/domicile completions fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/domicile.fish
 
 # Data races, aliasing, use after free: where memory is handled by hand, as far as Miri knows the calls; and the threads of a run.
 # Areas are known by the addresses of their pages, which strict provenance does not allow.

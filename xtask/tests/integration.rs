@@ -1,5 +1,5 @@
 //! All integration tests of this crate, in one program.
 
-mod drift;
+mod generated;
 mod layers;
 mod troubleshooting;

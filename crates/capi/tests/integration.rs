@@ -1,5 +1,5 @@
 //! All integration tests of this crate, in one program: what they share compiles once.
 
 mod from_rust;
-mod installed;
 mod slots;
+mod slow;

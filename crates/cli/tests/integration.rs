@@ -1,29 +1,22 @@
 //! All integration tests of this crate, in one program: what they share compiles once.
 
 mod advise;
-mod causes;
 mod cdpc;
 mod changes;
 mod daemon;
-mod detail;
-mod files;
 mod homes;
 mod house;
 mod lists;
 mod order;
-mod predicted;
 mod probe;
-mod record;
-mod record_ends;
 mod reproduce;
 mod reproduce_grid;
 mod reproduce_slots;
-mod run;
 mod saved;
 mod sharing;
 mod simulate;
 mod slots;
+mod slow;
 mod traces;
 mod truth;
 mod usage;
-mod windows;

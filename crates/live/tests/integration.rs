@@ -2,9 +2,9 @@
 
 mod alone;
 mod anew;
-mod daemon;
 mod ends;
 mod engine;
 mod forks;
 mod slots;
 mod slots_served;
+mod slow;

@@ -2,7 +2,7 @@
 //!
 //! They need root, as the daemon does.
 
-use crate::daemon::house;
+use crate::slow::daemon::house;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
