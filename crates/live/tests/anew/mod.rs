@@ -47,13 +47,7 @@ fn recolor_as(engine: &mut Engine, pages: Pages, over: &AtomicBool, wishes: &[Wi
         }
         match engine.color_own(pages, wish, Others::Running) {
             Ok(done) => {
-                // EEXIST: where a page was to come back, what was mapped anew was touched first; it stays.
-                let expected = |why| {
-                    matches!(
-                        why,
-                        Why::Changed | Why::Pinned | Why::Miscolored | Why::Kernel(libc::EEXIST)
-                    )
-                };
+                let expected = |why| matches!(why, Why::Changed | Why::Pinned | Why::Miscolored);
                 assert!(done.left.iter().all(|left| expected(left.why)), "{done:?}");
             }
             // There is a hole just now.
