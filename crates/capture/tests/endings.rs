@@ -5,7 +5,7 @@ use crate::workshop;
 
 use std::io::Write;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use capture::Exit;
 use trace::{Event, Op, Trace};
@@ -170,7 +170,12 @@ fn an_interrupted_recording_can_be_read() {
         .unwrap();
     // Until the program is at work, beyond its beginning, however slow the machine is.
     let under_way = || std::fs::metadata(unfinished(&path)).is_ok_and(|m| m.len() > 4096);
+    let begun = Instant::now();
     while !under_way() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(120),
+            "the program is never at work"
+        );
         assert_eq!(child.try_wait().unwrap(), None, "the program ended by itself");
         std::thread::sleep(Duration::from_millis(25));
     }

@@ -6,7 +6,7 @@ use crate::workshop;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sys::signals::send;
 use trace::{Op, Trace};
@@ -56,6 +56,15 @@ fn sleeps(pid: u32) -> bool {
         .is_some_and(|rest| rest.trim_start().starts_with('S'))
 }
 
+/// Waits for something that takes as long as it takes, on a machine that is busy.
+fn eventually(what: &str, pause: Duration, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "never: {what}");
+        std::thread::sleep(pause);
+    }
+}
+
 /// The recorder lags behind, so that the program waits for an empty slot when it is killed: the last full one is neither
 /// lost nor there twice.
 #[test]
@@ -65,10 +74,10 @@ fn a_process_killed_while_it_waits_is_recorded_once() {
     let (child, pid) = begin(&bench.program, &path);
     send(child.id(), SIGSTOP).unwrap();
     let mut asleep = 0;
-    while asleep < 20 {
+    eventually("the program waits for a slot", Duration::from_millis(10), || {
         asleep = if sleeps(pid) { asleep + 1 } else { 0 };
-        std::thread::sleep(Duration::from_millis(10));
-    }
+        asleep == 20
+    });
     send(pid, SIGKILL).unwrap();
     send(child.id(), SIGCONT).unwrap();
     // The slots that it had filled hold that many at least.
@@ -81,9 +90,9 @@ fn a_process_killed_at_work_is_recorded_up_to_there() {
     for round in 0..6 {
         let path = bench.folder.path().join(format!("{round}.dtr"));
         let (child, pid) = begin(&bench.program, &path);
-        while std::fs::metadata(unfinished(&path)).map_or(0, |m| m.len()) < 4096 {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        eventually("the program is at work", Duration::from_millis(5), || {
+            std::fs::metadata(unfinished(&path)).is_ok_and(|m| m.len() >= 4096)
+        });
         std::thread::sleep(Duration::from_micros(1700 * round));
         send(pid, SIGKILL).unwrap();
         assert!(in_turn(child, &path) > 4096);

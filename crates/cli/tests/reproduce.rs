@@ -88,7 +88,7 @@ fn counts_stand_beside_the_papers_and_are_kept() {
     assert_eq!(line(&again, "L2 misses", "Threaded")["value"], 5.0);
     let path = room.path("programs/count/sor-tiled");
     let script = fs::read_to_string(&path).unwrap();
-    fs::write(&path, script + ": more\n").unwrap();
+    harness::write_program(path.as_ref(), &(script + ": more\n"));
     let again = reproduce(&room, &folder, &["table7", "--keep-traces"]);
     assert_eq!(line(&again, "L2 misses", "Threaded")["value"], 5.0);
     assert_ne!(line(&again, "L2 misses", "Hand-tiled")["value"], 5.0);
@@ -152,7 +152,7 @@ fn what_is_missing_is_reported() {
 fn a_program_that_fails_is_reported() {
     let room = Room::new();
     let folder = programs(&room, &SOR);
-    room.file("programs/time/sor-tiled", "#!/bin/sh\nexit 3\n");
+    harness::write_program(room.path("programs/time/sor-tiled").as_ref(), "#!/bin/sh\nexit 3\n");
     let arguments = [
         "reproduce",
         "philbin96",

@@ -25,7 +25,7 @@ fn programs(room: &Room) -> String {
         .unwrap();
     assert!(compiled.success());
     for version in ["prefetch", "unaligned"] {
-        fs::copy(&first, folder.join(format!("tomcatv-{version}"))).unwrap();
+        harness::copy_program(&first, &folder.join(format!("tomcatv-{version}")));
     }
     room.path("programs")
 }

@@ -3,7 +3,6 @@
 use crate::house;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use house::{Room, domicile, output};
 use serde_json::Value;
@@ -17,8 +16,8 @@ fn programs(room: &Room, plain: f64, slots: f64) -> String {
                 "#!/bin/sh\necho '{{\"program\":\"lu\",\"version\":\"{version}\",\"n\":64,\"seconds\":{seconds},\
                  \"cpu_seconds\":9.0,\"checksum\":1.0,\"threads\":2}}'\n"
             );
-            let path = room.file(&format!("programs/{build}/lu-{version}"), &script);
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+            let path = room.folder().join("programs").join(build).join(format!("lu-{version}"));
+            harness::write_program(&path, &script);
         }
     }
     room.path("programs")

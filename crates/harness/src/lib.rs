@@ -1,5 +1,5 @@
 //! What the tests of all crates share: skips that are counted ([`skips`]), the number of cases of a property ([`cases`]),
-//! and processes of their own ([`alone`]).
+//! processes of their own ([`alone`]), and programs that a test makes ([`copy_program`], [`write_program`]).
 #![forbid(unsafe_code)]
 
 mod alone;
@@ -9,5 +9,5 @@ pub mod skips;
 
 pub use alone::alone;
 pub use cases::cases;
-pub use copies::copy_program;
+pub use copies::{copy_program, write_program};
 pub use skips::{is_there, not_allowed, not_here, not_in_this_kernel, not_installed, root, tool};

@@ -2,7 +2,6 @@
 //! timed, drawn and printed like the others.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use reproduce::{Keeping, Line, Options, Reproduction, Section, Source};
@@ -27,8 +26,7 @@ fn programs(folder: &Path) {
                  \"cpu_seconds\":{seconds},\"checksum\":1.0}}'\n"
             );
             let path = folder.join(build).join(format!("echo-{version}"));
-            fs::write(&path, script).unwrap();
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+            harness::write_program(&path, &script);
         }
     }
 }

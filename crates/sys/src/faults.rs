@@ -21,6 +21,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 mod events;
 mod held;
+mod transfer;
 
 use rustix::ioctl::{Opcode, opcode};
 
@@ -29,6 +30,7 @@ use crate::memory::{Area, PAGE, Span};
 
 pub use events::Event;
 pub use held::Void;
+use transfer::{Ours, Transfer, transfer};
 
 /// Whose accesses to missing pages wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,25 +130,12 @@ struct Register {
     ioctls: u64,
 }
 
-/// UFFDIO_MOVE and UFFDIO_COPY alike.
-#[repr(C)]
-struct Transfer {
-    to: u64,
-    from: u64,
-    bytes: u64,
-    mode: u64,
-    done: i64,
-}
-
 #[repr(C)]
 struct Zero {
     range: Range,
     mode: u64,
     done: i64,
 }
-
-/// EAGAIN is given up after that many times: the caller may have an event to read first.
-const PATIENCE: usize = 8;
 
 impl Faults {
     /// Opens one that makes kernel accesses wait too if this user may, by system call or device,
@@ -266,7 +255,8 @@ impl Faults {
     /// Takes pages of somebody's span out, with their frames, into absent pages of an area that is
     /// registered here. Their place is absent afterwards.
     ///
-    /// Post: the first `bytes` are out, all others where they were.
+    /// Pre: the area's pages are absent. (Where the kernel says that one is filled, those that are there count as taken
+    /// out just now.) Post: the first `bytes` are out, all others where they were.
     ///
     /// # Safety
     /// Nobody finds the place empty: until each page is put back, or its owner has given it up, the
@@ -274,34 +264,31 @@ impl Faults {
     /// or nobody touches it; no fork takes place; or else the owner needs the content no more.
     pub unsafe fn take(&self, from: Span, into: &mut Area, page: usize) -> Progress {
         let to = into.part(page, from.bytes / PAGE);
-        self.move_pages(to, from.start)
+        self.move_pages(to, from.start, Ours::Takes)
     }
 
     /// Puts pages of an area, with their frames, into absent pages of a span that is registered
     /// here, and wakes who waits for them. They are absent in the area afterwards.
     ///
-    /// Post: the first `bytes` are in, all others where they were.
+    /// Pre: the area has these pages. (Where the kernel says that a place is filled, those that are absent count as put
+    /// in just now.) Post: the first `bytes` are in, all others where they were.
     ///
     /// # Safety
     /// The pages' content is what the owner of the span expects there: what was taken out, or zeros
     /// where the pages were never touched, or emptied.
     pub unsafe fn put(&self, from: &mut Area, page: usize, to: Span) -> Progress {
         let from = from.part(page, to.bytes / PAGE);
-        self.move_pages(to, from.start)
+        self.move_pages(to, from.start, Ours::Gives)
     }
 
     /// Moves pages with their frames from one area to absent pages of another one, which is
     /// registered here.
     ///
-    /// Post: the first `bytes` are moved and absent where they were, all others as before.
+    /// Pre: as of [`take`](Faults::take). Post: the first `bytes` are moved and absent where they were, all others as
+    /// before.
     pub fn shift(&self, from: &mut Area, first: usize, into: &mut Area, page: usize, count: usize) -> Progress {
         let to = into.part(page, count);
-        self.move_pages(to, from.part(first, count).start)
-    }
-
-    fn move_pages(&self, to: Span, from: usize) -> Progress {
-        let request = opcode::read_write::<Transfer>(GROUP, 0x05);
-        self.transfer(request, to, from)
+        self.move_pages(to, from.part(first, count).start, Ours::Takes)
     }
 
     /// Fills absent pages of a span that is registered here with the content of an area's pages, in
@@ -312,45 +299,9 @@ impl Faults {
     pub unsafe fn copy(&self, from: &Area, page: usize, to: Span) -> Progress {
         let from = from.part(page, to.bytes / PAGE);
         let request = opcode::read_write::<Transfer>(GROUP, 0x03);
-        self.transfer(request, to, from.start)
-    }
-
-    fn transfer(&self, request: Opcode, to: Span, from: usize) -> Progress {
-        let mut bytes = 0;
-        let mut patience = PATIENCE;
-        loop {
-            let mut transfer = Transfer {
-                to: (to.start + bytes) as u64,
-                from: (from + bytes) as u64,
-                bytes: (to.bytes - bytes) as u64,
-                mode: 0,
-                done: 0,
-            };
-            // SAFETY: the structure is what UFFDIO_MOVE and UFFDIO_COPY want; the kernel checks the
-            // addresses and fills absent pages only. The callers were promised what the owners expect.
-            let asked = unsafe { self.ask(request, &mut transfer) };
-            bytes += usize::try_from(transfer.done).unwrap_or(0);
-            match asked {
-                Ok(()) => return Progress { bytes, stop: None },
-                Err(error) => match stop(&error) {
-                    // Part of it done, or not at all for now.
-                    Stop::Again if transfer.done > 0 => {}
-                    Stop::Again if patience > 0 => {
-                        patience -= 1;
-                        std::thread::yield_now();
-                    }
-                    other => {
-                        return Progress {
-                            bytes,
-                            stop: Some(other),
-                        };
-                    }
-                },
-            }
-            if bytes == to.bytes {
-                return Progress { bytes, stop: None };
-            }
-        }
+        // SAFETY: the structure is what UFFDIO_COPY wants; the kernel checks the addresses and fills absent pages
+        // only. The caller promised what the owner expects.
+        transfer(to, from.start, |transfer| unsafe { self.ask(request, transfer) }, |_| 0)
     }
 
     /// Fills absent pages of a span that is registered here with zeros, and wakes who waits.

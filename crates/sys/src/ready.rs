@@ -145,12 +145,12 @@ mod tests {
         ready.wait(Duration::ZERO, &mut names).unwrap();
         assert!(names.is_empty());
         (&pairs[1].1).write_all(b"x").unwrap();
-        ready.wait(Duration::from_secs(5), &mut names).unwrap();
+        ready.wait(Duration::from_secs(60), &mut names).unwrap();
         assert_eq!(names, [1]);
         ready.forget(&pairs[1].0).unwrap();
         assert!(Ready::room_for(8) >= 8);
         ready.change(&pairs[2].0, 7, Wanted::Write).unwrap();
-        ready.wait(Duration::from_secs(5), &mut names).unwrap();
+        ready.wait(Duration::from_secs(60), &mut names).unwrap();
         assert_eq!(names, [7]);
     }
 

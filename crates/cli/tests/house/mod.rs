@@ -4,7 +4,6 @@ pub mod library;
 pub mod sweep;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use assert_cmd::Command;
@@ -82,8 +81,8 @@ pub fn programs(room: &Room, programs: &[(&str, f64)]) -> String {
                 "#!/bin/sh\necho '{{\"program\":\"{program}\",\"version\":\"{version}\",\"n\":'$2',\"seconds\":9.0,\
                  \"cpu_seconds\":{seconds},\"checksum\":1.0,\"threads\":12,\"bins\":3}}'\n"
             );
-            let path = room.file(&format!("programs/{build}/{name}"), &script);
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+            let path = room.folder().join("programs").join(build).join(name);
+            harness::write_program(&path, &script);
         }
     }
     room.path("programs")

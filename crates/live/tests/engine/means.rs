@@ -89,6 +89,11 @@ fn remapping_stays_within_its_budget_of_mappings() {
     let Some(mut engine) = open(config) else { return };
     let memory = Memory::alone(4 * MIB);
     memory.number();
+    // What other tests have freed may be all of color 1: then few pages would need another frame.
+    if let Some(mut other) = open(forced(Some(Placing::Refill), None)) {
+        let color_2 = Wish::Set(set(&[2]));
+        other.color_own(memory.pages(), &color_2, Others::Absent).unwrap();
+    }
     let error = engine
         .color_own(memory.pages(), &Wish::Set(set(&[1])), Others::Absent)
         .unwrap_err();
@@ -147,6 +152,9 @@ fn pages_that_the_program_locked_keep_content_and_lock_when_they_are_filled_anew
     };
     let memory = Memory::alone(MIB);
     memory.number();
+    // What other tests have freed may be all of color 1: then no page would need another frame.
+    let color_2 = Wish::Set(set(&[2]));
+    engine.color_own(memory.pages(), &color_2, Others::Absent).unwrap();
     // Two mappings, of which the kernel refuses to empty the second after it has emptied the first.
     let half = sys::memory::Span::new(memory.start + MIB / 2, MIB / 4);
     sys::memory::lock(half).unwrap();

@@ -34,6 +34,12 @@ impl Memory {
         inner
     }
 
+    /// Its own mapping, whose parts stay free when they are unmapped: the kernel gives them to nobody.
+    pub fn far_below(bytes: usize) -> Memory {
+        let start = super::far_below::map(bytes);
+        Memory { start, bytes }
+    }
+
     pub fn mapped(bytes: usize, flags: i32, file: i32) -> Memory {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a fresh mapping overlaps nothing.

@@ -206,3 +206,132 @@ fn what_is_absent_in_a_child_is_copied_there() {
     assert!(whole, "the child missed content");
     assert!((0..4).all(|page| theirs.word(page, page) == 100 + page as u64));
 }
+
+const PAGES: usize = 8;
+
+/// A kernel that moves three pages, counts none and says that the fourth place is filled; `then` answers the second
+/// request.
+fn forgetful<'a>(
+    faults: &'a Faults,
+    then: impl Fn(&mut Transfer) -> io::Result<()> + 'a,
+) -> impl FnMut(&mut Transfer) -> io::Result<()> + 'a {
+    let mut requests = 0;
+    move |transfer| {
+        requests += 1;
+        if requests > 1 {
+            return then(transfer);
+        }
+        assert_eq!(transfer.bytes, (PAGES * PAGE) as u64);
+        transfer.bytes = 3 * PAGE as u64;
+        really(faults, transfer).unwrap();
+        transfer.done = -i64::from(libc::EEXIST);
+        Err(io::Error::from_raw_os_error(libc::EEXIST))
+    }
+}
+
+fn really(faults: &Faults, transfer: &mut Transfer) -> io::Result<()> {
+    // SAFETY: the structure is what UFFDIO_MOVE wants; both sides are the test's own.
+    unsafe { faults.ask(opcode::read_write::<Transfer>(GROUP, 0x05), transfer) }
+}
+
+fn refuses(number: i32) -> impl Fn(&mut Transfer) -> io::Result<()> {
+    move |transfer| {
+        transfer.done = -i64::from(number);
+        Err(io::Error::from_raw_os_error(number))
+    }
+}
+
+/// Pages with a number each, and an area for them; both are registered.
+fn numbered(faults: &Faults) -> (Area, Area) {
+    let (full, empty) = areas(PAGES);
+    (0..PAGES).for_each(|page| full.set_word(page, page, 100 + page as u64));
+    faults.register(full.span()).unwrap();
+    faults.register(empty.span()).unwrap();
+    (full, empty)
+}
+
+fn are_in(faults: &Faults, area: &Area, pages: usize) -> bool {
+    faults.unregister(area.span()).unwrap();
+    (0..pages).all(|page| area.word(page, page) == 100 + page as u64)
+}
+
+#[test]
+fn what_the_kernel_moved_and_did_not_count_is_counted() {
+    let Some(faults) = open(false, (6, 8), Features::moves) else {
+        return;
+    };
+    for ours in [Ours::Takes, Ours::Gives] {
+        let (from, to) = numbered(&faults);
+        let all = faults.move_by(
+            to.span(),
+            from.start(),
+            ours,
+            forgetful(&faults, |transfer| really(&faults, transfer)),
+        );
+        let expected = Progress {
+            bytes: PAGES * PAGE,
+            stop: None,
+        };
+        assert_eq!(all, expected, "{ours:?}");
+        assert!(are_in(&faults, &to, PAGES), "{ours:?}");
+
+        let (from, to) = numbered(&faults);
+        let some = faults.move_by(to.span(), from.start(), ours, forgetful(&faults, refuses(libc::EAGAIN)));
+        let expected = Progress {
+            bytes: 3 * PAGE,
+            stop: Some(Stop::Again),
+        };
+        assert_eq!(some, expected, "{ours:?}");
+        assert!(are_in(&faults, &to, 3), "{ours:?}");
+    }
+}
+
+#[test]
+fn where_a_place_is_really_filled_nothing_is_counted() {
+    let Some(faults) = open(false, (6, 8), Features::moves) else {
+        return;
+    };
+    let (mut from, to) = numbered(&faults);
+    faults.unregister(to.span()).unwrap();
+    to.set_word(3, 0, 1);
+    faults.register(to.span()).unwrap();
+    // SAFETY: both areas are the test's own, and nobody else touches them.
+    let put = unsafe { faults.put(&mut from, 0, to.span()) };
+    let expected = Progress {
+        bytes: 3 * PAGE,
+        stop: Some(Stop::Occupied),
+    };
+    assert_eq!(put, expected);
+}
+
+/// The kernel wakes nobody for a page that it does not count.
+#[test]
+fn who_waits_for_an_uncounted_page_is_woken() {
+    let Some(faults) = open(false, (6, 8), Features::moves) else {
+        return;
+    };
+    let (from, to) = numbered(&faults);
+    std::thread::scope(|scope| {
+        let (say, said) = std::sync::mpsc::channel();
+        let theirs = &to;
+        scope.spawn(move || say.send(theirs.word(1, 1)));
+        // The event of a waiter: it waits from then on.
+        let mut polled = [rustix::event::PollFd::new(&faults, rustix::event::PollFlags::IN)];
+        rustix::event::poll(&mut polled, None).unwrap();
+        let mut first = true;
+        let moved = faults.move_by(to.span(), from.start(), Ours::Gives, |transfer| {
+            if !std::mem::take(&mut first) {
+                return refuses(libc::EBUSY)(transfer);
+            }
+            // UFFDIO_MOVE_MODE_DONTWAKE
+            (transfer.bytes, transfer.mode) = (3 * PAGE as u64, 1);
+            really(&faults, transfer).unwrap();
+            refuses(libc::EEXIST)(transfer)
+        });
+        let woken = said.recv_timeout(std::time::Duration::from_secs(60));
+        // Whoever waits all the same goes on now.
+        faults.unregister(to.span()).unwrap();
+        assert_eq!((moved.bytes, moved.stop), (3 * PAGE, Some(Stop::Busy)));
+        assert_eq!(woken, Ok(101));
+    });
+}

@@ -79,8 +79,8 @@ fn programs_that_no_library_can_be_loaded_into() {
 #[test]
 fn a_script_stands_for_its_interpreter() {
     let shop = Workshop::new();
-    let script = shop.file("script", "#!/usr/bin/env sh\necho it ran\n");
-    plainly(&["chmod", "+x", script.to_str().unwrap()]);
+    let script = shop.path("script");
+    harness::write_program(&script, "#!/usr/bin/env sh\necho it ran\n");
     let run = shop.run(SLOT, &[], &[script.to_str().unwrap()]);
     assert_eq!(run.printed(), "it ran\n", "{}", run.said());
     assert!(

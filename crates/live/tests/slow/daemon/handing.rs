@@ -196,19 +196,33 @@ fn the_ledger_keeps_programs_apart() {
     third.close(claimed.slot).unwrap();
 }
 
+/// Where a process listens, for TCP.
+fn listens_at(process: u32) -> std::net::SocketAddrV4 {
+    let open = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+    let open: Vec<String> = open
+        .filter_map(|entry| Some(std::fs::read_link(entry.unwrap().path()).ok()?.display().to_string()))
+        .collect();
+    let sockets = std::fs::read_to_string(format!("/proc/{process}/net/tcp")).unwrap();
+    let port = sockets.lines().find_map(|line| {
+        // Number, here, there, state (0A listens), ..., the tenth is the inode.
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let listens = words[3] == "0A" && open.contains(&format!("socket:[{}]", words[9]));
+        listens.then(|| u16::from_str_radix(words[1].rsplit(':').next().unwrap(), 16).unwrap())
+    });
+    std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, port.expect("it listens"))
+}
+
 #[test]
 fn metrics_are_to_be_had_on_this_machine() {
     if !privileged() {
         return;
     }
-    let free = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
     let daemon = Daemon::new(Wish {
-        metrics: Some(free.to_string()),
+        metrics: Some("127.0.0.1:0".into()),
         ..Wish::default()
     });
+    // The kernel has chosen a port that is free.
+    let free = listens_at(daemon.process());
     let mut client = daemon.client();
     client.status().unwrap();
     use std::io::{Read, Write};

@@ -6,6 +6,7 @@ use live::daemon::wire::{Answer, Refusal};
 use live::daemon::{Client, ClientError};
 
 use crate::slow::daemon::house::*;
+use crate::slow::daemon::machines::machine;
 
 /// A process of a user that takes so many frames and holds them; what it was answered.
 fn grabber(daemon: &Daemon, user: &Stranger, pages: usize) -> (Running, String) {
@@ -169,28 +170,6 @@ fn connections_of_a_user_are_bounded() {
     assert!(said.contains("range"), "{said}");
     drop(clients);
     eventually("there is room again", || Client::connect(&daemon.socket).is_ok());
-}
-
-fn machine(folder: &std::path::Path, available_mib: u64, stalled: &str) {
-    let write = |name: &str, text: String| {
-        // Whole, or as it was: the daemon may read at any moment.
-        let fresh = folder.join("proc/fresh");
-        std::fs::write(&fresh, text).unwrap();
-        std::fs::rename(&fresh, folder.join("proc").join(name)).unwrap();
-    };
-    std::fs::create_dir_all(folder.join("proc/pressure")).unwrap();
-    write(
-        "meminfo",
-        format!(
-            "MemTotal: {} kB\nMemAvailable: {} kB\n",
-            4096 << 10,
-            available_mib << 10
-        ),
-    );
-    write(
-        "pressure/memory",
-        format!("some avg10={stalled} avg60=0.00 avg300=0.00 total=0\n"),
-    );
 }
 
 #[test]

@@ -10,5 +10,6 @@ pub mod house;
 mod inherited;
 mod limits;
 mod looks;
+pub mod machines;
 mod metrics;
 mod room;
