@@ -20,7 +20,7 @@ thread_local! {
 pub fn watch() {
     // The engine's own handlers first, so that they run behind ours: fork must not wait for pages in flight while who
     // moves them waits for the state.
-    drop(sys::forks::Flight::try_begin());
+    let _ = sys::forks::watch();
     // SAFETY: the handlers are functions of this library, which is never unloaded.
     unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
 }

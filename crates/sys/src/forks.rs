@@ -7,8 +7,8 @@
 //! A process made by `_Fork` or a bare `clone` system call does not wait. Where userfaultfd reports it
 //! ([`crate::faults::Event::Forked`]) its missing pages are copied there, else they are missing.
 
-use std::sync::Once;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Within one page, whose address [`place`] returns.
 #[repr(align(64))]
@@ -27,6 +27,29 @@ pub(crate) fn place() -> usize {
     &raw const COUNTS as usize
 }
 
+/// From now on `fork` waits for flights.
+///
+/// The C library holds the lock of its handlers from before a fork until after it, and the fork may wait meanwhile until
+/// its event is heard. Whoever hears it must not wait for that lock.
+///
+/// Pre: nothing is registered with a userfaultfd that reports forks and that this thread reads.
+///
+/// Errors: ENOMEM.
+pub fn watch() -> io::Result<()> {
+    // No `Once`: a child that is made while another thread is in it would wait for ever. Handlers that are there twice
+    // count twice, and take back as much.
+    static WATCHED: AtomicBool = AtomicBool::new(false);
+    if WATCHED.load(Ordering::SeqCst) {
+        return Ok(());
+    }
+    // SAFETY: the handlers are functions for good and touch nothing but two atomics.
+    match unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) } {
+        0 => WATCHED.store(true, Ordering::SeqCst),
+        error => return Err(io::Error::from_raw_os_error(error)),
+    }
+    Ok(())
+}
+
 /// While it lives no thread forks.
 #[must_use]
 pub struct Flight(());
@@ -38,13 +61,9 @@ impl Flight {
     /// for a change of its mappings to be heard. So whoever serves such waits goes on serving them before it
     /// tries again.
     ///
-    /// Pre: the flight is short (it keeps `fork` waiting), and whoever holds it does not fork.
+    /// Pre: [`watch`] was called. The flight is short (it keeps `fork` waiting), and whoever holds it does not fork. This
+    /// takes no lock.
     pub fn try_begin() -> Option<Flight> {
-        static HANDLERS: Once = Once::new();
-        // SAFETY: the handlers touch nothing but two atomics.
-        HANDLERS.call_once(|| unsafe {
-            libc::pthread_atfork(Some(before), Some(after), Some(in_child));
-        });
         COUNTS.flights.fetch_add(1, Ordering::SeqCst);
         let flight = Flight(());
         (COUNTS.forks.load(Ordering::SeqCst) == 0).then_some(flight)

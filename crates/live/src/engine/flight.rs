@@ -153,12 +153,16 @@ impl Exchange {
     ///
     /// Pre: `faults` reports events. Post, but for an error: [`pass`](Exchange::pass) may begin.
     pub fn register(&mut self, faults: Faults) -> io::Result<()> {
-        self.spare = faults.twin().ok();
+        let spare = faults.twin().ok();
         self.closed = false;
         faults.register(self.range)?;
-        faults.register(self.old.span())?;
+        let both = faults.register(self.old.span());
         self.faults = Some(faults);
-        Ok(())
+        self.spare = spare;
+        if both.is_err() {
+            self.unregister();
+        }
+        both
     }
 
     /// Exchanges all pages that are to do, so many at a time.
@@ -202,7 +206,9 @@ impl Exchange {
     }
 
     /// All that is registered, one by one: a child that was made meanwhile has the descriptor, too, and keeps alive
-    /// whatever goes with it alone.
+    /// whatever goes with it alone. For the same reason the descriptor is closed only when every fork that copied the
+    /// range was heard: closing ours does not wake a fork whose child has it, and it would wait for ever, with the
+    /// allocator's locks.
     fn unregister(&mut self) {
         let count = self.len();
         if let Some(faults) = self.faults.as_ref() {
@@ -214,7 +220,12 @@ impl Exchange {
             let moves = std::mem::take(&mut self.moves);
             let Some(faults) = self.faults.as_ref() else { break };
             if moves.iter().all(Option::is_none) {
-                break;
+                if self.settled() {
+                    break;
+                }
+                // A fork copied the range before it was unregistered, and has not said so yet.
+                std::thread::yield_now();
+                continue;
             }
             for (from, to) in moves.into_iter().flatten() {
                 self.unregister_grown(faults, Span::new(to, from.bytes));

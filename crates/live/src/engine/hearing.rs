@@ -161,6 +161,7 @@ impl Exchange {
             }
         }
         let _ = child.unregister(self.range);
+        let _ = child.unregister(self.old.span());
         for &(from, to) in self.moves.iter().flatten() {
             let _ = child.unregister(Span::new(to, from.bytes));
         }

@@ -16,6 +16,8 @@ impl Engine {
     /// configuration forces does not work.
     pub fn open(config: Config) -> Result<Engine, Error> {
         config.colors.check()?;
+        // Not in the first pass: a fork that is under way holds the lock of its handlers, and may wait for the engine.
+        sys::forks::watch().map_err(Error::system("registering handlers of fork"))?;
         let pagemap = Pagemap::own().map_err(Error::system("opening /proc/self/pagemap"))?;
         let visible = Pagemap::own_numbers_visible() && config.knowledge != Some(Knowledge::HugePages);
         let mut means = Means::default();

@@ -9,6 +9,11 @@ use crate::engine::memory::{ColorOwn, Memory, assert_colored, engine, running, s
 
 const MIB: usize = 1 << 20;
 
+unsafe extern "C" {
+    fn flockfile(stream: *mut libc::FILE);
+    fn funlockfile(stream: *mut libc::FILE);
+}
+
 /// Address of a page that each fork empties and writes before it goes on; 0 for none.
 static EMPTIED: AtomicUsize = AtomicUsize::new(0);
 
@@ -429,4 +434,52 @@ impl Drop for Finally<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
+}
+
+/// A fork that began before the first coloring holds the lock of the C library's handlers, and the engine hears it all
+/// the same. Here it is held up there: the flush of all streams has the lock that fork takes next, and waits for one.
+#[test]
+fn a_fork_that_is_under_way_is_heard_by_the_first_coloring() {
+    if !harness::alone("forks::a_fork_that_is_under_way_is_heard_by_the_first_coloring", &[]) {
+        return;
+    }
+    let Some(mut engine) = engine() else { return };
+    if !running(&engine) || !engine.means().forks {
+        return;
+    }
+    let memory = Memory::alone(2 * MIB);
+    memory.number();
+    let (held, let_go) = (AtomicBool::new(false), AtomicBool::new(false));
+    let pause = |milliseconds| std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // SAFETY: a stream of this thread's own, locked and unlocked once.
+            unsafe {
+                let stream = libc::tmpfile();
+                assert!(!stream.is_null());
+                flockfile(stream);
+                held.store(true, Ordering::SeqCst);
+                while !let_go.load(Ordering::SeqCst) {
+                    pause(1);
+                }
+                funlockfile(stream);
+            }
+        });
+        while !held.load(Ordering::SeqCst) {
+            pause(1);
+        }
+        // SAFETY: flushes all streams.
+        scope.spawn(|| unsafe { libc::fflush(std::ptr::null_mut()) });
+        pause(100);
+        let fork = scope.spawn(|| worked(child(|| numbered(&memory))));
+        pause(100);
+        scope.spawn(|| {
+            pause(300);
+            let_go.store(true, Ordering::SeqCst);
+        });
+        let done = engine.color_own(memory.pages(), &Wish::Set(set(&[1])), Others::Running);
+        assert!(done.is_ok(), "{done:?}");
+        assert!(fork.join().unwrap(), "the child missed content");
+    });
+    memory.assert_numbered();
 }

@@ -7,7 +7,7 @@ use super::MESSAGE_BYTES;
 pub enum Malformed {
     #[error("a message ends in the middle")]
     Short,
-    #[error("a message goes on behind its end")]
+    #[error("trailing bytes after the message")]
     Long,
     #[error("there is no message {0}")]
     Unknown(u8),
