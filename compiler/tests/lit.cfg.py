@@ -16,6 +16,9 @@ tests = os.path.dirname(__file__)
 oracle = os.path.join(build, "tests", "oracle.o")
 if os.path.isdir(os.path.join(tests, "..", "..", "workloads", "tomcatv")):
     config.available_features.add("workloads")
+# Those of the largest programs take half the time of all: they run with `make test-long`.
+if os.environ.get("DOMICILE_CASES") == "all":
+    config.available_features.add("long")
 config.substitutions += [
     ("%workload", f"env PLUGIN={plugin} ORACLE={oracle} {tests}/exact/workload"),
     ("%nests", f"env PLUGIN={plugin} ORACLE={oracle} {tests}/exact/nests"),

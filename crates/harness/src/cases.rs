@@ -6,8 +6,16 @@
 /// not fewer than 16 unless `full` is.
 pub fn cases(full: u32) -> u32 {
     let number = std::env::var("PROPTEST_CASES").ok();
-    let all = std::env::var("DOMICILE_CASES").is_ok_and(|which| which == "all");
-    part(full, number.as_deref(), all)
+    part(full, number.as_deref(), all())
+}
+
+/// `few` repetitions of something slow, and `full` of them with `DOMICILE_CASES=all`.
+pub fn repetitions(few: usize, full: usize) -> usize {
+    if all() { full } else { few }
+}
+
+fn all() -> bool {
+    std::env::var("DOMICILE_CASES").is_ok_and(|which| which == "all")
 }
 
 fn part(full: u32, number: Option<&str>, all: bool) -> u32 {

@@ -8,6 +8,6 @@ mod copies;
 pub mod skips;
 
 pub use alone::alone;
-pub use cases::cases;
+pub use cases::{cases, repetitions};
 pub use copies::{copy_program, write_program};
 pub use skips::{is_there, not_allowed, not_here, not_in_this_kernel, not_installed, root, tool};

@@ -250,20 +250,25 @@ impl Daemon {
         Client::connect(&self.socket).unwrap()
     }
 
-    /// A client of a daemon whose stock is full, or that is content with it: a round of collecting that memory
-    /// pressure or frames moved by the kernel cut short is not followed by another one above three quarters.
+    /// A client of a daemon whose stock is full, or that rests with at least half of each color: where the kernel has few
+    /// free frames of some color, it hands out again those that the daemon let go, and the rests double up to minutes.
     pub fn client_of_full(&self) -> Client {
         let mut client = self.client();
-        let (mut last, mut unchanged) = (Vec::new(), 0);
-        eventually("the stock is full", || {
+        let (mut stock, mut unchanged, begun) = (Vec::new(), 0, Instant::now());
+        loop {
             let each = client.status().unwrap().target / COLORS as u64;
-            let stock = client.stock().unwrap();
+            let last = std::mem::replace(&mut stock, client.stock().unwrap());
             let least = stock.iter().copied().min().unwrap_or(0);
             unchanged = if stock == last { unchanged + 1 } else { 0 };
-            last = stock;
-            least >= each || (least >= each - each / 4 && unchanged > 200)
-        });
-        client
+            if least >= each || (least >= each / 2 && unchanged > 200) {
+                return client;
+            }
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "of {each} frames each, the stock has {stock:?}"
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// kill -9, and another one at the same socket.
