@@ -140,7 +140,7 @@ install: build
 MIRI = $(CARGO) +nightly miri test $(CARGO_FLAGS)
 miri:
 	@if $(CARGO) +nightly miri --version >/dev/null 2>&1; then set -ex; \
-	  MIRIFLAGS=-Zmiri-strict-provenance $(MIRI) -p domicile-summaries --lib; \
+	  MIRIFLAGS=-Zmiri-strict-provenance $(MIRI) -p domicile-live --lib -- summaries::; \
 	  MIRIFLAGS=-Zmiri-strict-provenance $(MIRI) -p domicile-capi --lib --test from_rust --test slots; \
 	  MIRIFLAGS=-Zmiri-permissive-provenance $(MIRI) -p domicile-sys --lib -- arrays:: chase:: containers:: memory:: requests::; \
 	  MIRIFLAGS=-Zmiri-disable-isolation $(MIRI) -p domicile-threads --test dependencies --test inside --test stress; \

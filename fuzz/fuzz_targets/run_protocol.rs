@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use protocol::Instructions;
+use live::protocol::Instructions;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     static PLACE: OnceLock<std::path::PathBuf> = OnceLock::new();
@@ -11,9 +11,9 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let path = PLACE.get_or_init(name);
     std::fs::write(path, data).expect("there is room");
     let _ = Instructions::read(path);
-    let _ = protocol::read_slate(path);
+    let _ = live::protocol::read_slate(path);
     if let Ok(text) = std::str::from_utf8(data) {
-        let usual = protocol::Alignment::new(64, 4096).expect("powers of two");
-        let _ = protocol::Alignment::read(text, usual);
+        let usual = live::protocol::Alignment::new(64, 4096).expect("powers of two");
+        let _ = live::protocol::Alignment::read(text, usual);
     }
 });

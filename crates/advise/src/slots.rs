@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use machine::Machine;
 
-use policy::slots::{Measured, Nothing, Part, Plan, Proposal, Role, Site, Symbol, What, propose};
+use policy::slots::{Measured, Nothing, Part, Plan, Proposal, Role, What, propose};
 use policy::{Kind, Name};
+use results::site::{Site, Symbol};
 use results::{Change, Outcome, SlotAdvice, SlotData, StructureKind, bytes, count, percent, time};
 use sim::structures::Description;
 use sim::{Config, CurveOutcome, CurvesOutcome, Detail, PolicySpec, SimError, Simulated};

@@ -56,7 +56,7 @@ pub fn fit() -> Fit {
 /// What this process gets, measured: at most once between two boots, which takes about a second,
 /// and read from a file from then on.
 fn measured() -> Fit {
-    let measured = machine::measured::measured(machine::measured::Effort::Quick);
+    let measured = measured::measured(measured::Effort::Quick);
     if measured.cache_bytes == 0 {
         return reported();
     }

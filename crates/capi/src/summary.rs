@@ -8,7 +8,7 @@ mod recorder;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
-use summaries::domicile_loop;
+use live::summaries::domicile_loop;
 use sys::cancellation::Uncancelled;
 
 /// The call in the run-time of `domicile run`, which loads it into programs.
@@ -47,7 +47,7 @@ fn run() -> Option<Run> {
 /// Says how a parallel loop uses its arrays; see `domicile/summary.h`.
 ///
 /// # Safety
-/// As [`summaries::taken`] asks.
+/// As [`live::summaries::taken`] asks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn domicile_parallel_loop(from: *const domicile_loop) {
     let listeners = listeners();
@@ -60,7 +60,7 @@ pub unsafe extern "C-unwind" fn domicile_parallel_loop(from: *const domicile_loo
         // A panic ends here: the recording lacks a summary, the program is as it was.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: the caller's promise.
-            recorder::describe(unsafe { summaries::taken(from) });
+            recorder::describe(unsafe { live::summaries::taken(from) });
         }));
     }
 }

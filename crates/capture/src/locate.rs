@@ -12,7 +12,7 @@ mod sites;
 
 use std::path::{Path, PathBuf};
 
-use policy::slots::Symbol;
+use results::site::Symbol;
 
 pub use program::{Loaded, Program};
 pub use sites::Chain;

@@ -31,7 +31,7 @@ pub const OF_JSON: &str =
 fn rows(text: &str) -> Result<Top, String> {
     match text {
         "all" => Ok(Top::All),
-        number => match quantities::count(number).map(usize::try_from) {
+        number => match results::quantities::count(number).map(usize::try_from) {
             Ok(Ok(most @ 1..)) => Ok(Top::Rows(most)),
             _ => Err("write a number of rows, from 1 on, or `all`".to_string()),
         },

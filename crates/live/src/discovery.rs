@@ -4,7 +4,7 @@
 //! memory may be scattered by its host, and an index may be hashed. So without a validation there
 //! are no colors, and the error says why.
 
-use machine::measured::{self, Effort};
+use measured::{self, Effort};
 
 use crate::{Colors, Error};
 

@@ -9,7 +9,8 @@
 #![deny(unsafe_code)]
 
 // Unsafe code stands where pages are moved (`engine`, `pool`, `daemon::client`) and where a promise about
-// memory is made or handed on (`supply`, `cdpc`, a few files of `slots`); nowhere else.
+// memory is made or handed on (`supply`, `cdpc`, a few files of `slots`), and where a C ABI is read (`summaries`); nowhere
+// else.
 #[allow(unsafe_code)]
 pub mod cdpc;
 pub mod daemon;
@@ -21,8 +22,11 @@ pub mod homes;
 mod means;
 #[allow(unsafe_code)]
 mod pool;
+pub mod protocol;
 pub mod resctrl;
 pub mod slots;
+#[allow(unsafe_code)]
+pub mod summaries;
 #[allow(unsafe_code)]
 mod supply;
 

@@ -61,8 +61,8 @@ use toml::de::DeTable;
 
 use crate::check::{NODES_MAX, check};
 use crate::error::{Fault, MachineError, nearest};
+use crate::host::host;
 use crate::keys::{Keys, Lines, elements, integer};
-use crate::measured;
 use crate::model::{
     Cache, Core, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tier, Tlb, Write,
 };
@@ -71,14 +71,14 @@ use crate::presets::{preset, presets};
 /// Longest description that is read; the longest preset has a few kilobytes.
 const FILE_LIMIT: u64 = 1 << 20;
 
-/// The machine that `name_or_path` names: a preset, `host` for the machine that this runs on, or
-/// a file (with a `/` in its name, or ending in `.toml`).
+/// The machine that `name_or_path` names: a preset, `host` for the machine that this runs on as Linux describes it, or a file
+/// (with a `/` in its name, or ending in `.toml`). `measured::load` puts in what was measured of this machine.
 pub fn load(name_or_path: &str) -> Result<Machine, MachineError> {
     if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
         return from_file(Path::new(name_or_path));
     }
     if name_or_path == "host" {
-        return Ok(measured::here()?.machine);
+        return Ok(host(&sys::Root::default())?.machine);
     }
     match preset(name_or_path) {
         Some(preset) => from_toml(preset.text, &format!("machines/{}.toml", preset.name)),

@@ -89,7 +89,7 @@ impl Colors {
             return Err(not("not three numbers".to_string()));
         };
         let number = |text: &str, what: &str| {
-            let number = quantities::count(text);
+            let number = results::quantities::count(text);
             number.map_err(|_| not(format!("{what} {text:?} is no number")))
         };
         // What does not fit is out of every limit.
@@ -97,7 +97,8 @@ impl Colors {
         let colors = Colors {
             first_bit: small(number(first_bit, "the first bit")?),
             bits: small(number(bits, "the number of bits")?),
-            color_bytes: quantities::bytes(bytes).map_err(|wrong| not(format!("the bytes of a color: {wrong}")))?,
+            color_bytes: results::quantities::bytes(bytes)
+                .map_err(|wrong| not(format!("the bytes of a color: {wrong}")))?,
             cache: "forced".to_string(),
             source: ColorSource::Forced,
         };

@@ -12,7 +12,6 @@ pub mod format;
 mod frame_colors;
 mod host;
 mod keys;
-pub mod measured;
 mod model;
 mod presets;
 mod write;

@@ -225,8 +225,8 @@ fn number(policy: &str, param: &Param, value: &str) -> Result<u64, PolicyError> 
     let Range { least, most } = param.range;
     let named = param.names.iter().position(|known| *known == value);
     let read = match param.unit {
-        "bytes" => quantities::bytes(value),
-        _ => quantities::count(value),
+        "bytes" => results::quantities::bytes(value),
+        _ => results::quantities::count(value),
     };
     let number = named.map(|at| at as u64).or_else(|| read.ok());
     if let Some(number) = number.filter(|number| (least..=most).contains(number)) {

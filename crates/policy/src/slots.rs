@@ -18,7 +18,7 @@ mod used;
 
 pub use allocator::{Allocator, DataSet, Grant, OWNER_LIMIT, Owner, SetId, SlotId, Space};
 pub use caches::{Caches, InvalidCaches, Kind, Status};
-pub use plan::{Frame, Memory, PLAN_LIMIT, Place, Plan, PlanError, PlannedData, PlannedSlot, Site, Symbol, What};
+pub use plan::{PLAN_LIMIT, Plan, PlanError, PlannedData, PlannedSlot, What};
 pub use propose::{Measured, Nothing, Part, Proposal, Role, propose};
 pub use refused::{Free, Refused};
 pub use set::ColorSet;

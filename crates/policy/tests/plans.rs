@@ -1,7 +1,8 @@
 //! Plans of slots: what is read is what was written, and a mistake is reported where it is.
 
-use policy::slots::{Frame, Kind, Memory, Plan, PlannedData, PlannedSlot, Site, Symbol, What};
+use policy::slots::{Kind, Plan, PlannedData, PlannedSlot, What};
 use proptest::prelude::*;
+use results::site::{Frame, Memory, Site, Symbol};
 
 const CG: &str = r#"
 # NAS CG

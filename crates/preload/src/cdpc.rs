@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use live::cdpc::Coloring;
 use live::discovery::ColorsFrom;
+use live::protocol::{Alignment, CdpcReport, Directed, Report, State as Stage};
+use live::summaries::domicile_loop;
 use live::{Colors, Others, PAGE_BYTES};
 use policy::cdpc::Loop;
-use protocol::{Alignment, CdpcReport, Directed, Report, State as Stage};
-use summaries::domicile_loop;
 
 use crate::placing::{FORKS, Stay};
 use crate::start::anonymous;
@@ -141,20 +141,20 @@ pub fn before_main() {
 /// `domicile_parallel_loop`, as the library of that name hands it on.
 ///
 /// # Safety
-/// As [`summaries::taken`] asks.
+/// As [`live::summaries::taken`] asks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn domicile_run_parallel_loop(from: *const domicile_loop) {
     guarded(|| {
         let Some(mut state) = state() else { return };
         let Some(state) = state.as_mut() else { return };
         // SAFETY: the caller's promise.
-        let summaries = unsafe { summaries::count(from) };
+        let summaries = unsafe { live::summaries::count(from) };
         let Some(_held) = reserve::hold(DESCRIPTION + summaries as usize * SUMMARY) else {
             state.unheard += 1;
             return;
         };
         // SAFETY: the caller's promise.
-        match unsafe { summaries::taken(from) } {
+        match unsafe { live::summaries::taken(from) } {
             Ok(taken) => {
                 state.note_all(taken.passed_over.iter().map(ToString::to_string));
                 // SAFETY: the program says that the arrays are its own.

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use protocol::{DataReport, Report, Slate, State as Stage};
+use live::protocol::{DataReport, Report, Slate, State as Stage};
 
 use crate::placing::{self, FORKS, State, Stay};
 use crate::{aside, cdpc};

@@ -6,7 +6,7 @@
 use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
 
-use policy::slots::Memory;
+use results::site::Memory;
 
 use crate::{arena, next, padding, placing};
 

@@ -4,7 +4,7 @@ use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use protocol::Area;
+use live::protocol::Area;
 use replicas::Segment;
 use sys::memory::{PAGE, Span};
 
@@ -28,7 +28,7 @@ pub struct Loaded {
 pub struct Modules(Vec<Option<Loaded>>);
 
 impl Modules {
-    pub fn find(wanted: &[protocol::Module], notes: &mut Vec<String>) -> Modules {
+    pub fn find(wanted: &[live::protocol::Module], notes: &mut Vec<String>) -> Modules {
         let loaded = loaded();
         let found = wanted.iter().enumerate().map(|(number, module)| {
             let here = loaded.iter().find(|l| {
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn this_program_is_where_it_is() {
-        let wanted = [protocol::Module {
+        let wanted = [live::protocol::Module {
             path: std::env::current_exe().unwrap(),
             build_id: String::new(),
             passed: false,
@@ -216,7 +216,7 @@ mod tests {
         let own = (here - loaded.bias) as u64;
         assert_eq!(modules.place(&area(own, own + 8)), Some((here, here + 8)));
         assert_eq!(modules.place(&area(u64::MAX - 8, u64::MAX)), None);
-        let other = [protocol::Module {
+        let other = [live::protocol::Module {
             build_id: "00".to_string(),
             ..wanted[0].clone()
         }];

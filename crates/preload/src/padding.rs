@@ -9,7 +9,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use protocol::{Alignment, Padded};
+use live::protocol::{Alignment, Padded};
 
 use crate::{next, placing};
 

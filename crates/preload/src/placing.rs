@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use live::protocol::{Instructions, Share};
 use live::{PAGE_BYTES, Pages};
-use policy::slots::Memory;
-use protocol::{Instructions, Share};
+use results::site::Memory;
 use sys::cancellation::Uncancelled;
 
 use crate::blocks::{Blocks, Owned, Painter};
@@ -84,7 +84,7 @@ pub struct State {
 
 impl State {
     pub fn new(instructions: Instructions, data_sets: DataSets, blocks: Option<Blocks>) -> State {
-        let share = |target: &protocol::Target| Share {
+        let share = |target: &live::protocol::Target| Share {
             name: target.name.clone(),
             ..Share::default()
         };

@@ -7,8 +7,8 @@
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use policy::slots::Memory;
-use protocol::{Instructions, What};
+use live::protocol::{Instructions, What};
+use results::site::Memory;
 
 use crate::callers::{self, Frames};
 use crate::modules::Modules;
@@ -51,7 +51,8 @@ const KNOWN: usize = 1 << 12;
 
 impl Sites {
     pub fn new(instructions: &Instructions, modules: &Modules) -> Sites {
-        let place = |areas: &[protocol::Area]| ordered(areas.iter().filter_map(|area| modules.place(area)).collect());
+        let place =
+            |areas: &[live::protocol::Area]| ordered(areas.iter().filter_map(|area| modules.place(area)).collect());
         let sites: Vec<Site> = instructions
             .targets
             .iter()

@@ -4,9 +4,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Instant;
 
+use live::protocol::{Instructions, Report, State as Stage, What};
 use live::slots::Others;
 use live::{PAGE_BYTES, Pages};
-use protocol::{Instructions, Report, State as Stage, What};
 use sys::memory::Span;
 
 use crate::arena::Arena;
@@ -40,7 +40,7 @@ fn start() {
             true
         }
     };
-    let Some(path) = std::env::var_os(protocol::ENVIRONMENT) else {
+    let Some(path) = std::env::var_os(live::protocol::ENVIRONMENT) else {
         if !text {
             cdpc::align_alone();
         }
@@ -57,7 +57,7 @@ fn start() {
         return;
     }
     if !instructions.children {
-        leave_no_trace(&[protocol::ENVIRONMENT], instructions.preload_before.as_deref());
+        leave_no_trace(&[live::protocol::ENVIRONMENT], instructions.preload_before.as_deref());
     }
     if let Err(error) = end::prepare(&instructions.slate) {
         end::say(&format!(

@@ -1,6 +1,6 @@
 //! The program's text from a copy on its node: before `main`, for the program and the libraries that it begins with.
 
-use protocol::{TEXT_ENVIRONMENT, TextInstructions};
+use live::protocol::{TEXT_ENVIRONMENT, TextInstructions};
 use replicas::{Segment, TextCopies};
 use sys::mappings::{Kind, within};
 

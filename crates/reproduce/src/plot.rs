@@ -53,7 +53,7 @@ fn points<'s>(section: &'s Section, row: &str) -> Vec<Point<'s>> {
     let mut points: Vec<_> = lines
         .filter_map(|line| {
             Some((
-                quantities::bytes(&line.column).ok()? as f64,
+                results::quantities::bytes(&line.column).ok()? as f64,
                 line.value?,
                 line.column.as_str(),
             ))

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use machine::Machine;
-use machine::measured::{Effort, Measured, measured};
+use measured::{Effort, Measured, measured};
 
 use crate::error::ReproduceError;
 use crate::line::{Line, Place};
@@ -305,7 +305,7 @@ impl<'a> Reproduction<'a> {
         for row in &item.rows {
             let n = self.size(&row.job, cache);
             let ready = |column: &String| -> Result<Program, ReproduceError> {
-                let bytes = quantities::bytes(column).map_err(ReproduceError::Host)?;
+                let bytes = results::quantities::bytes(column).map_err(ReproduceError::Host)?;
                 let arguments = filled(
                     &row.job.arguments,
                     &[("n", n), ("block", bytes), ("plane", plane(cache))],

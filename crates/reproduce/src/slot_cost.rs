@@ -153,7 +153,7 @@ impl Reproduction<'_> {
         let sizes: Vec<u64> = item
             .columns
             .iter()
-            .filter_map(|column| quantities::bytes(column).ok())
+            .filter_map(|column| results::quantities::bytes(column).ok())
             .collect();
         let cost = measure(&sizes, rounds)?;
         let mut rows = |name: &str, unit: &str, value: &dyn Fn(u64) -> Ours| {

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod advice;
+pub mod allocators;
 mod cache;
 mod causes;
 mod daemon;
@@ -23,6 +24,7 @@ mod number;
 mod outcome;
 mod placed;
 mod program_change;
+pub mod quantities;
 mod recorded;
 mod regions;
 pub mod run;
@@ -30,6 +32,7 @@ mod saved;
 #[cfg(feature = "schema")]
 pub mod schema;
 mod sharing;
+pub mod site;
 mod windows;
 
 pub use advice::{Advice, CacheFacts, Facts, MachineFacts, Share};

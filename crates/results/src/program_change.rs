@@ -220,8 +220,8 @@ fn groups(text: &str) -> Result<Value, NotAChange> {
 fn number(key: &str, text: &str) -> Result<u64, NotAChange> {
     let text = text.trim();
     let read = match key {
-        "columns" => quantities::count(text),
-        _ => quantities::bytes(text),
+        "columns" => crate::quantities::count(text),
+        _ => crate::quantities::bytes(text),
     };
     read.map_err(|wrong| NotAChange(format!("`{key}={text}`: {wrong}")))
 }

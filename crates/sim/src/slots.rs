@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use machine::{Index, Kind as CacheKind, Machine};
-use policy::slots::{Caches, Frame, Kind, Memory, Plan};
+use policy::slots::{Caches, Kind, Plan};
 use policy::{Observation, SlotWord};
+use results::site::{Frame, Memory};
 use trace::{Allocation, Event, Module, StackId};
 
 use crate::detail::Names;

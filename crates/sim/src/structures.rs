@@ -18,8 +18,6 @@ use std::sync::Arc;
 use results::StructureKind;
 use trace::{Allocation, Array, Event, Location, Module, Process, Stack, Symbol, Thread};
 
-pub use sites::{base, is_library, is_passed_over};
-
 use blocks::{Blocks, Found, Span};
 use catalog::Catalog;
 

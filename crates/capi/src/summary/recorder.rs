@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use live::summaries::Taken;
 use policy::cdpc::{Loop, Malformed};
-use summaries::Taken;
 
 use crate::stderr;
 

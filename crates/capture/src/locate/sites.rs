@@ -1,6 +1,6 @@
-//! Allocation sites by the names that advice has for them, as [`policy::slots::Site`] takes them apart.
+//! Allocation sites by the names that advice has for them, as [`results::site::Site`] takes them apart.
 
-use policy::slots::{Place, Site};
+use results::site::{Place, Site, base};
 
 use super::code::{Code, Row};
 use super::{LocateError, Program, Range, near};
@@ -8,10 +8,6 @@ use super::{LocateError, Program, Range, near};
 /// The code of a site, from the inside out: each of the chain is on the call stack, and a call from the last gets the
 /// memory. Between the call and `malloc` is nothing but what is passed over.
 pub type Chain = Vec<Vec<Range>>;
-
-fn base(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
 
 /// `libx.so.1+0x12f0`: an address in a module.
 fn offset(function: &str) -> Option<(&str, u64)> {
@@ -177,7 +173,7 @@ mod tests {
     use std::ffi::OsStr;
     use std::process::Command;
 
-    use policy::slots::Symbol;
+    use results::site::Symbol;
 
     use super::*;
 

@@ -77,7 +77,7 @@ pub struct Advise {
 
     /// Take about so long in all (60s, 5m): half of it for recording from main (or --from), after which the program is ended,
     /// and half for simulating what fits, windows spread over what was recorded
-    #[arg(long, value_name = "TIME", value_parser = quantities::duration, conflicts_with_all = ["trace", "window", "windows", "duration"])]
+    #[arg(long, value_name = "TIME", value_parser = results::quantities::duration, conflicts_with_all = ["trace", "window", "windows", "duration"])]
     budget: Option<Duration>,
 
     /// Measure causes and reuse on all of a long run; else samples are enough, and their error is noted (counts and times

@@ -118,7 +118,7 @@ impl FromStr for Amount {
             let percent = percent.parse().ok().filter(|percent| (1..=100).contains(percent));
             return percent.map(Amount::Percent).ok_or_else(wrong);
         }
-        quantities::bytes(text).map(Amount::Bytes).map_err(|_| wrong())
+        results::quantities::bytes(text).map(Amount::Bytes).map_err(|_| wrong())
     }
 }
 

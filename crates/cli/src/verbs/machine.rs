@@ -66,7 +66,7 @@ fn show(name: &str, console: &mut Console) -> Result<(), Failure> {
 fn host(root: Option<&Path>, console: &mut Console) -> Result<(), Failure> {
     // What was measured is of this machine, not of a captured one.
     let report = match root {
-        None => ::machine::measured::here(),
+        None => ::measured::here(),
         Some(root) => ::machine::host(&sys::Root::new(root)),
     };
     let report = report.map_err(Failure::work)?;
@@ -106,7 +106,7 @@ fn trust(trust: Trust) -> &'static str {
 /// A machine by name or file. A name that does not exist is a wrong command line; a file that
 /// cannot be read or is not right is failed work.
 pub fn load(name: &str) -> Result<::machine::Machine, Failure> {
-    ::machine::load(name).map_err(|error| match error {
+    ::measured::load(name).map_err(|error| match error {
         MachineError::UnknownName { .. } => Failure::usage(error),
         _ => Failure::work(error),
     })

@@ -36,11 +36,11 @@ pub struct Model {
     pub slots: Option<PathBuf>,
 
     /// Give the machine this many cpus
-    #[arg(long, value_name = "N", value_parser = quantities::small_in(1..=u32::MAX))]
+    #[arg(long, value_name = "N", value_parser = results::quantities::small_in(1..=u32::MAX))]
     pub cpus: Option<u32>,
 
     /// Seed of everything that is random in the simulation
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = quantities::count)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = results::quantities::count)]
     pub seed: u64,
 
     /// How threads are replayed against each other
@@ -57,7 +57,7 @@ pub struct Model {
     pub to_phase: Option<String>,
 
     /// What the code of a barrier takes of each thread: nanoseconds, or such as 2us
-    #[arg(long, value_name = "NS", default_value_t = 0, value_parser = quantities::nanoseconds)]
+    #[arg(long, value_name = "NS", default_value_t = 0, value_parser = results::quantities::nanoseconds)]
     pub barrier_ns: u32,
 }
 
@@ -87,7 +87,7 @@ impl Model {
         if self.machine.as_deref().unwrap_or(default) != HOST {
             return Ok(None);
         }
-        let here = ::machine::measured::here().map_err(Failure::work)?;
+        let here = ::measured::here().map_err(Failure::work)?;
         Ok(Some(here.basis()))
     }
 

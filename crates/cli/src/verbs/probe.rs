@@ -6,8 +6,8 @@ mod tests;
 
 use std::process::ExitCode;
 
-use ::machine::measured::processor::{Processor, processor as cpu};
-use ::machine::measured::{
+use ::measured::processor::{Processor, processor as cpu};
+use ::measured::{
     self, ColorReport, ColorVerdict, Effect, Effort, Finding, FrameSource, LevelGot, Measured, Validated,
 };
 use anstyle::{AnsiColor, Style};

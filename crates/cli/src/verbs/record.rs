@@ -49,28 +49,28 @@ pub struct Recording {
 
     /// Record for so long (60s, 5m, 500ms), from where recording begins; then end the program by SIGTERM, and by SIGKILL where
     /// that has not ended it after 5 seconds. Programs are slower while they are recorded
-    #[arg(long, value_name = "TIME", value_parser = quantities::duration)]
+    #[arg(long, value_name = "TIME", value_parser = results::quantities::duration)]
     duration: Option<Duration>,
 
     /// Record only N references (of each window)
-    #[arg(long, value_name = "N", value_parser = quantities::count_in(1..=u64::MAX))]
+    #[arg(long, value_name = "N", value_parser = results::quantities::count_in(1..=u64::MAX))]
     window: Option<u64>,
 
     /// Record K windows, spread over the run
-    #[arg(long, value_name = "K", requires = "window", value_parser = quantities::small_in(1..=u32::MAX))]
+    #[arg(long, value_name = "K", requires = "window", value_parser = results::quantities::small_in(1..=u32::MAX))]
     windows: Option<u32>,
 
     /// Lay the windows elsewhere within the parts of the run that each stands for
-    #[arg(long, value_name = "SEED", requires = "window", value_parser = quantities::count)]
+    #[arg(long, value_name = "SEED", requires = "window", value_parser = results::quantities::count)]
     windows_seed: Option<u64>,
 
     /// Before each of several windows, warm caches and TLBs with so much of what the program touched last (2MiB); 0: leave them
     /// cold [default: 32 MiB; with advise, the machine's outermost cache]
-    #[arg(long, value_name = "BYTES", value_parser = quantities::bytes_in(0..=1 << 30))]
+    #[arg(long, value_name = "BYTES", value_parser = results::quantities::bytes_in(0..=1 << 30))]
     warm: Option<u64>,
 
     /// Pass over the first N references
-    #[arg(long, value_name = "N", value_parser = quantities::count)]
+    #[arg(long, value_name = "N", value_parser = results::quantities::count)]
     skip: Option<u64>,
 
     /// Record instruction fetches too

@@ -35,21 +35,21 @@ pub struct Reproduce {
     full: bool,
 
     /// Rounds of everything that is timed; medians are reported
-    #[arg(long, value_name = "N", value_parser = quantities::count_in(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = results::quantities::count_in(1..=1000))]
     rounds: Option<u64>,
 
     /// Choose sizes and blocks by a cache of this many bytes instead of the measured one
-    #[arg(long, value_name = "BYTES", value_parser = quantities::bytes_in(65_536..=1 << 40))]
+    #[arg(long, value_name = "BYTES", value_parser = results::quantities::bytes_in(65_536..=1 << 40))]
     cache: Option<u64>,
 
     /// Run the programs at this size instead of the paper's, to try things out
-    #[arg(long, value_name = "N", value_parser = quantities::count_in(1..=u64::MAX))]
+    #[arg(long, value_name = "N", value_parser = results::quantities::count_in(1..=u64::MAX))]
     size: Option<u64>,
 
     #[arg(long = "program", value_name = "NAME", help = words::program())]
     only: Vec<String>,
 
-    #[arg(long, value_name = "N", help = words::cpus(), value_parser = quantities::small_in(1..=16))]
+    #[arg(long, value_name = "N", help = words::cpus(), value_parser = results::quantities::small_in(1..=16))]
     cpus: Vec<u32>,
 
     /// Folder of the programs, with count/ and time/ in it [default: beside the command, or the source tree's]

@@ -18,10 +18,10 @@ use clap::Args;
 use live::daemon::Client;
 use live::discovery::ColorsFrom;
 use live::homes::moving;
+use live::protocol::Alignment;
 use live::{Colors, Source};
 use policy::Name;
 use policy::slots::Plan;
-use protocol::Alignment;
 
 use super::Done;
 use super::watching::Watching;
@@ -161,7 +161,10 @@ impl Run {
             colors: colors.clone(),
             forced,
             plan: plan.unwrap_or_default(),
-            directed: self.policy.clone().map(|policy| protocol::Directed { policy, align }),
+            directed: self
+                .policy
+                .clone()
+                .map(|policy| live::protocol::Directed { policy, align }),
         };
         let ended = start.run(&found, named)?;
         for note in &ended.notes {

@@ -62,7 +62,7 @@ pub struct Simulate {
 
     /// After so long of simulated time, and again and again, each thread goes to the next cpu, as if the system moved all of
     /// them: seconds, or such as 100ms
-    #[arg(long, value_name = "TIME", value_parser = quantities::duration)]
+    #[arg(long, value_name = "TIME", value_parser = results::quantities::duration)]
     move_threads: Option<Duration>,
 
     /// The first cpu of each thread, in the order of the trace; threads beyond take the cpus in their order
@@ -70,7 +70,7 @@ pub struct Simulate {
     place_threads: Vec<u32>,
 
     /// What each page takes that a policy moves, copies or collapses, the same for all three: nanoseconds, or such as 350us
-    #[arg(long, value_name = "NS", value_parser = quantities::nanoseconds)]
+    #[arg(long, value_name = "NS", value_parser = results::quantities::nanoseconds)]
     page_ns: Option<u32>,
 
     /// Leave out the classes of misses, which is faster

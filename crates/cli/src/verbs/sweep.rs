@@ -66,7 +66,7 @@ fn values(set: &str) -> Result<Vec<String>, Failure> {
 }
 
 fn range(set: &str, from: &str, to: &str, step: &str) -> Result<impl Iterator<Item = u64> + use<>, Failure> {
-    let number = |text: &str| quantities::count(text).map_err(|error| form(set, &error));
+    let number = |text: &str| results::quantities::count(text).map_err(|error| form(set, &error));
     let (from, to, step) = (number(from)?, number(to)?, number(step)?);
     if step == 0 || from > to {
         return Err(form(set, "a range goes up from FROM to TO in steps of 1 or more"));

@@ -27,7 +27,7 @@ pub enum Trace {
         #[command(flatten)]
         source: Source,
         /// Stop after so many references
-        #[arg(long, value_name = "N", value_parser = quantities::count)]
+        #[arg(long, value_name = "N", value_parser = results::quantities::count)]
         limit: Option<u64>,
     },
 }

@@ -52,7 +52,7 @@ fn created(path: &Path) -> Result<Box<dyn Write + Send>, Failure> {
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
-    let time = quantities::duration(text)?;
+    let time = results::quantities::duration(text)?;
     if INTERVALS.contains(&time) {
         return Ok(time);
     }

@@ -74,6 +74,25 @@ pub enum Trust {
 }
 
 impl HostReport {
+    /// What the figures of the machine rest on, in a sentence or two: for whoever reads times that were simulated on it.
+    pub fn basis(&self) -> String {
+        let about = |trust| {
+            let about: Vec<&str> = self.notes_of(trust).map(|note| note.about.as_str()).collect();
+            about.join(", ")
+        };
+        if self.notes_of(Trust::Measured).next().is_none() {
+            return "Linux reports the sizes of this machine's caches but not their latencies: those used are typical ones, so \
+                    times are estimates, while misses are counted; `domicile probe` measures them once, in some ten seconds, \
+                    and `domicile machine host` shows what is used"
+                .to_string();
+        }
+        format!(
+            "the machine is this one as `domicile probe` measured it ({}); assumed are {}; `domicile machine host` shows all of it",
+            about(Trust::Measured),
+            about(Trust::Assumed)
+        )
+    }
+
     /// The notes of one kind.
     pub fn notes_of(&self, trust: Trust) -> impl Iterator<Item = &Note> {
         self.notes.iter().filter(move |note| note.trust == trust)

@@ -44,13 +44,12 @@
 //! # Ok::<(), policy::slots::PlanError>(())
 //! ```
 
-mod names;
 mod read;
 mod write;
 
-pub use names::{Frame, Memory, Place, Site, Symbol};
 pub use read::PlanError;
 
+use results::site::{Frame, Memory, Site, Symbol, base};
 use serde::{Deserialize, Serialize};
 
 use super::Kind;
@@ -125,13 +124,8 @@ impl What {
         match self {
             What::Symbol { symbol, module: only } => {
                 symbol.name == name
-                    && only
-                        .as_deref()
-                        .is_none_or(|only| names::base(only) == names::base(module))
-                    && symbol
-                        .program
-                        .as_deref()
-                        .is_none_or(|program| program == names::base(module))
+                    && only.as_deref().is_none_or(|only| base(only) == base(module))
+                    && symbol.program.as_deref().is_none_or(|program| program == base(module))
             }
             What::Site { .. } => false,
         }

@@ -292,7 +292,7 @@ fn name(plan: &Plan, of: &Measured) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slots::Symbol;
+    use results::site::Symbol;
 
     fn caches() -> Caches {
         Caches {

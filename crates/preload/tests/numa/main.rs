@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 
-use protocol::{TEXT_ENVIRONMENT, TextInstructions, VERSION};
+use live::protocol::{TEXT_ENVIRONMENT, TextInstructions, VERSION};
 use replicas::{TextCopies, TextState};
 use sys::nodes::NodeReading;
 use sys::{Root, mappings, numa_maps};

@@ -8,7 +8,8 @@ use results::{Field, ProgramChange, StructureKind};
 use super::shape::Shape;
 use crate::config::Config;
 use crate::error::SimError;
-use crate::structures::{StructureId, Structures, base};
+use crate::structures::{StructureId, Structures};
+use results::site::base;
 
 /// What happens to one data structure.
 #[derive(Clone, Debug, Default)]

@@ -8,7 +8,8 @@ use std::collections::HashSet;
 use trace::{Location, Module};
 
 use super::Names;
-use crate::structures::{base, is_library};
+use results::allocators::is_library;
+use results::site::base;
 
 const NONE: u32 = u32::MAX;
 

@@ -6,7 +6,7 @@ use trace::{Location, Module, Op, Site};
 
 use super::Names;
 use crate::causes::{Addresses, Sources};
-use crate::structures::base;
+use results::site::base;
 
 /// A line of the source, else a function, else a place in a file of code.
 #[derive(Clone, PartialEq, Eq, Hash)]

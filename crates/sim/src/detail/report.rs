@@ -12,7 +12,7 @@ use crate::counts::CLASSES;
 use crate::layout::Layout;
 use crate::outcome::{Sharing, Simulated};
 use crate::pages::PageTable;
-use crate::structures::base;
+use results::site::base;
 
 impl Detail {
     /// Adds what was asked for to the outcome of a run that has ended.

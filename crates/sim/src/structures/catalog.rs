@@ -229,7 +229,7 @@ impl Catalog {
         for module in tables.modules {
             let key = (module.process, module.path.as_str());
             let structure = *seen.entry(key).or_insert_with(|| {
-                let name = format!("file: {}{}", sites::base(&module.path), suffix(module.process));
+                let name = format!("file: {}{}", results::site::base(&module.path), suffix(module.process));
                 let structure = self.add(module.start, 0, name, StructureKind::File);
                 self.structures[structure as usize].description.file = Some(module.path.clone());
                 structure
@@ -274,7 +274,7 @@ fn program_suffix(tables: &Tables, process: u32) -> String {
     let first = tables.processes.first().map(|first| first.program.as_str());
     match tables.processes.get(process as usize) {
         Some(process) if Some(process.program.as_str()) != first => {
-            format!(" [{}]", sites::base(&process.program))
+            format!(" [{}]", results::site::base(&process.program))
         }
         _ => String::new(),
     }

@@ -7,6 +7,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use results::allocators::{
+    MALLOCS, MAPPERS, is_allocator, is_allocator_library, is_go_runtime, is_library, is_replacement, is_wrapper, plain,
+};
+use results::site::base;
 use trace::{Location, Module, Stack};
 
 use super::Tables;
@@ -86,11 +90,6 @@ pub fn find_callers(tables: &Tables) -> Vec<Option<Site>> {
         Some(caller.as_ref().filter(|_| several).unwrap_or(site).clone())
     };
     sites.iter().zip(&callers).zip(tables.stacks).map(one).collect()
-}
-
-/// The last part of a path.
-pub fn base(path: &str) -> &str {
-    path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
 }
 
 struct Names<'a> {
@@ -340,97 +339,3 @@ impl<'a> Names<'a> {
 
 /// Where a program begins, which is the C library's code linked into it.
 const START: &str = "_start";
-
-/// What asks the kernel for memory.
-const MAPPERS: &[&str] = &["mmap", "mmap64", "mremap", "brk", "sbrk"];
-
-/// malloc and its family, and what it is made of.
-const MALLOCS: &[&str] = &[
-    "malloc",
-    "calloc",
-    "realloc",
-    "reallocarray",
-    "memalign",
-    "aligned_alloc",
-    "posix_memalign",
-    "valloc",
-    "pvalloc",
-    "strdup",
-    "strndup",
-    "int_malloc",
-    "int_realloc",
-    "int_memalign",
-    "sysmalloc",
-    "sysmalloc_mmap",
-    "glibc_morecore",
-    "tcache_init",
-    "minimal_malloc",
-];
-
-/// A function's name without what the C library puts in front of it.
-fn plain(function: &str) -> &str {
-    let plain = function.trim_start_matches("__GI_").trim_start_matches('_');
-    plain.strip_prefix("libc_").unwrap_or(plain)
-}
-
-/// Valgrind's names for what it puts in the place of malloc: `_vgr10010ZU_libcZdsoZa_malloc`.
-fn is_replacement(function: &str) -> bool {
-    function.starts_with("vgr") || function.starts_with("vgw") || function.starts_with("_vg")
-}
-
-/// malloc and its family, by the name of a function; and what C++ compilers inline into programs.
-fn is_allocator(function: &str) -> bool {
-    const INLINED: &[&str] = &["operator new", "_Zn", "std::", "__gnu_cxx::", "_ZNSt", "_ZN9__gnu_cxx"];
-    let plain = plain(function);
-    MALLOCS.contains(&plain)
-        || MAPPERS.contains(&plain)
-        || is_replacement(function)
-        || is_go_runtime(function)
-        || INLINED.iter().any(|start| function.starts_with(start))
-}
-
-/// Whether a function is of the part of Go's library that allocates: `runtime.newobject`, `runtime.growslice`.
-fn is_go_runtime(function: &str) -> bool {
-    function.starts_with("runtime.") || function.starts_with("internal/runtime/")
-}
-
-/// Libraries that take malloc's place, by the last part of their path.
-fn is_allocator_library(module: &str) -> bool {
-    [
-        "libjemalloc",
-        "libmimalloc",
-        "libtcmalloc",
-        "libtbbmalloc",
-        "libhoard",
-        "libsnmalloc",
-    ]
-    .iter()
-    .any(|library| module.starts_with(library))
-}
-
-/// Whether a site is looked for behind a function of this name: an allocator, or a wrapper of one.
-pub fn is_passed_over(function: &str) -> bool {
-    is_allocator(function) || is_wrapper(function)
-}
-
-/// A program's own wrapper of the allocator, by its name.
-fn is_wrapper(function: &str) -> bool {
-    function.to_ascii_lowercase().contains("alloc")
-}
-
-/// Whether a module, by the last part of its path, is the C or C++ library: never a site.
-pub fn is_library(module: &str) -> bool {
-    [
-        "libc.so",
-        "libc-2",
-        "ld-linux",
-        "ld-2",
-        "ld.so",
-        "libpthread",
-        "libstdc++",
-        "libgcc_s",
-        "vgpreload",
-    ]
-    .iter()
-    .any(|library| module.starts_with(library))
-}

@@ -42,7 +42,7 @@ pub struct Homes {
     policy: Name,
 
     /// Stop after so long [default: when the processes have ended]
-    #[arg(long, value_name = "TIME", requires = "homes", value_parser = quantities::duration)]
+    #[arg(long, value_name = "TIME", requires = "homes", value_parser = results::quantities::duration)]
     duration: Option<Duration>,
 
     #[command(flatten)]

@@ -76,7 +76,7 @@ fn judge_huge_pages(switches: Option<&HugePages>, tried: io::Result<u64>) -> Fac
 pub fn colors() -> Facility {
     judge_colors(
         discover(Unknown::Refuse),
-        machine::measured::kept_colors(machine::measured::Effort::Quick).is_some(),
+        measured::kept_colors(measured::Effort::Quick).is_some(),
     )
 }
 

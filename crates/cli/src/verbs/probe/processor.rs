@@ -1,6 +1,6 @@
 //! What the probe measured of a cpu that overlaps, as text.
 
-use ::machine::measured::processor::{Processor, Transfer};
+use ::measured::processor::{Processor, Transfer};
 use report::{Cell, Column, Exact, Role, Table};
 
 use super::{HEADING, load, loads, wrapped};

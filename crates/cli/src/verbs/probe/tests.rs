@@ -1,7 +1,7 @@
 //! What the probe prints.
 
-use ::machine::measured::processor::{Chains, Pace, Stream, Transfer};
-use ::machine::measured::{Bits, Point, Step, Times};
+use ::measured::processor::{Chains, Pace, Stream, Transfer};
+use ::measured::{Bits, Point, Step, Times};
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! What became of the arrays of parallel loops, for people; and what this machine's on-chip cache asks of blocks.
 
+use live::protocol::{Alignment, CdpcReport, Chosen, Padded, Report, State, When};
 use policy::cdpc::Choice;
-use protocol::{Alignment, CdpcReport, Chosen, Padded, Report, State, When};
 
 use super::outcome::time;
 

@@ -4,8 +4,8 @@
 use std::process::Command;
 
 use live::homes::moving;
+use live::protocol::{TEXT_ENVIRONMENT, TextInstructions, VERSION};
 use policy::{Later, Name};
-use protocol::{TEXT_ENVIRONMENT, TextInstructions, VERSION};
 use replicas::{TextCopies, Way};
 use results::{HomesCopies, HomesReplication, ReplicationMode};
 

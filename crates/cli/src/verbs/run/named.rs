@@ -1,8 +1,8 @@
 //! The data of a plan, found in the program's files.
 
 use capture::locate::{LocateError, Program, Range};
+use live::protocol::{Area, Module, Site, Target, What};
 use policy::slots::{Plan, What as Planned};
-use protocol::{Area, Module, Site, Target, What};
 
 use crate::failure::Failure;
 
@@ -84,7 +84,7 @@ impl Named {
             )));
         }
         if !sites.is_empty() {
-            let passed = program.passed(&sites, sim::structures::is_passed_over);
+            let passed = program.passed(&sites, results::allocators::is_passed_over);
             named.passed = passed.iter().map(area).collect();
         }
         Ok(named)
@@ -93,7 +93,7 @@ impl Named {
     fn symbol(
         &mut self,
         program: &Program,
-        symbol: &policy::slots::Symbol,
+        symbol: &results::site::Symbol,
         module: Option<&str>,
     ) -> Result<What, LocateError> {
         let found = program.data(symbol, module)?;
@@ -131,7 +131,7 @@ fn modules(program: &Program) -> Vec<Module> {
         Module {
             path: loaded.path.clone(),
             build_id: loaded.build_id().to_string(),
-            passed: name.is_some_and(|name| sim::structures::is_library(&name)),
+            passed: name.is_some_and(|name| results::allocators::is_library(&name)),
         }
     };
     program.modules.iter().map(module).collect()

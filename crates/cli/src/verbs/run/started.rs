@@ -8,8 +8,8 @@ use std::process::{Command, ExitStatus};
 use capture::Folder;
 use capture::locate::Program;
 use live::Colors;
+use live::protocol::{Directed, Instructions, Report, VERSION};
 use policy::slots::Plan;
-use protocol::{Directed, Instructions, Report, VERSION};
 use sys::supervise::Supervisor;
 
 use super::named::Named;
@@ -81,7 +81,7 @@ impl Start<'_> {
         command
             .args(self.arguments)
             .env("LD_PRELOAD", preloads(&library, before.as_deref()))
-            .env(protocol::ENVIRONMENT, &path);
+            .env(live::protocol::ENVIRONMENT, &path);
         if let Some(forced) = &self.forced {
             command.env(live::discovery::VARIABLE, forced);
         }
@@ -92,7 +92,7 @@ impl Start<'_> {
         match std::fs::read_dir(&slate) {
             Ok(entries) => {
                 for entry in entries.flatten() {
-                    match protocol::read_slate(&entry.path()) {
+                    match live::protocol::read_slate(&entry.path()) {
                         Ok(report) => reports.extend(report),
                         Err(error) => notes.push(error.to_string()),
                     }

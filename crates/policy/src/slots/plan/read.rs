@@ -290,7 +290,7 @@ impl Lines<'_> {
     fn bytes(&self, raw: &Spanned<RawBytes>, least: u64, key: impl Fn() -> String) -> Result<u64, PlanError> {
         let (bytes, found) = match raw.get_ref() {
             RawBytes::Number(number) => (u64::try_from(*number).ok(), number.to_string()),
-            RawBytes::Text(text) => (quantities::bytes(text).ok(), quoted(text)),
+            RawBytes::Text(text) => (results::quantities::bytes(text).ok(), quoted(text)),
         };
         bytes.filter(|&bytes| bytes >= least).ok_or_else(|| {
             let allowed = format!("a number of bytes from {least}, or a size such as \"256 KiB\" (B, KiB, MiB, GiB)");

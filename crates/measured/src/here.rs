@@ -1,0 +1,277 @@
+//! This machine as Linux describes it, with what was measured in the place of what is usual.
+//!
+//! [`here`] is what the name `host` stands for. It measures nothing itself: `domicile probe` does, and keeps its
+//! figures until the machine boots again.
+
+use super::processor::{self, Processor};
+use super::{Measured, Point};
+use machine::{Cache, Core, HostReport, Kind, Machine, MachineError, Note, Prefetch, Trust, host};
+
+/// This machine, with the figures that were kept since its last boot.
+///
+/// Errors: those of [`host()`].
+pub fn here() -> Result<HostReport, MachineError> {
+    let mut report = host(&sys::Root::default())?;
+    take(&mut report, super::kept().as_ref(), processor::kept().as_ref());
+    report.machine.check()?;
+    Ok(report)
+}
+
+/// Puts measured figures in the place of assumed ones, and notes each.
+/// The machine that `name_or_path` names, as [`machine::load`] reads it; `host` is [`here`].
+pub fn load(name_or_path: &str) -> Result<Machine, MachineError> {
+    match name_or_path {
+        "host" => Ok(here()?.machine),
+        _ => machine::load(name_or_path),
+    }
+}
+
+fn take(report: &mut HostReport, measured: Option<&Measured>, processor: Option<&Processor>) {
+    if let Some(measured) = measured {
+        take_caches(report, measured);
+        take_translation(report, measured);
+    }
+    if let Some(processor) = processor {
+        take_processor(report, processor);
+    }
+}
+
+/// A note that takes the place of those about the same.
+fn note_measured(report: &mut HostReport, about: &str, text: String) {
+    report.notes.retain(|note| note.about != about);
+    report.notes.push(Note {
+        trust: Trust::Measured,
+        about: about.to_string(),
+        text,
+    });
+}
+
+fn take_caches(report: &mut HostReport, measured: &Measured) {
+    let Some(first) = nearest_ns(measured, &report.machine) else {
+        return;
+    };
+    let levels = measured.levels(&report.machine);
+    let mut inside = 0;
+    let (mut sizes, mut said) = (Vec::new(), Vec::new());
+    for got in &levels {
+        let Some(at) = report.machine.caches.iter().position(|cache| cache.name == got.cache) else {
+            continue;
+        };
+        if got.got_bytes <= inside && at > 0 {
+            sizes.push(format!("{} gives this process nothing and is left out", got.cache));
+            report.machine.caches.remove(at);
+            continue;
+        }
+        let cache = &mut report.machine.caches[at];
+        // A hit in the nearest is what all other times are counted from.
+        cache.hit_ns = match inside {
+            0 => 0.0,
+            _ => tenths(served_ns(&measured.curve, inside, got.got_bytes).unwrap_or(got.ns) - first),
+        };
+        // The sizes that are tried are a half apart, so a little less is no finding.
+        if got.got_bytes < cache.bytes / 4 * 3 {
+            cut(cache, got.got_bytes);
+            sizes.push(format!(
+                "{} holds {} KiB of {}",
+                got.cache,
+                cache.bytes >> 10,
+                got.described_bytes >> 10
+            ));
+        }
+        said.push(format!("a hit in {} waits {} ns", got.cache, cache.hit_ns));
+        inside = cache.bytes;
+    }
+    if sizes.is_empty() {
+        sizes.push("as large as Linux reports".to_string());
+    }
+    note_measured(report, "cache.bytes", sizes.join("; "));
+    note_measured(report, "cache.hit_ns", said.join("; "));
+    let memory = &mut report.machine.memory;
+    let remote = memory.remote_ns / memory.local_ns;
+    let dirty = memory.dirty_remote_ns / memory.local_ns;
+    memory.local_ns = tenths(measured.memory_ns - first);
+    memory.remote_ns = tenths(memory.local_ns * remote);
+    memory.dirty_remote_ns = tenths(memory.local_ns * dirty);
+    let text = format!("{} ns beyond a hit in the first cache", memory.local_ns);
+    note_measured(report, "memory.local_ns", text);
+}
+
+fn take_translation(report: &mut HostReport, measured: &Measured) {
+    let page_bytes = report.machine.page_bytes;
+    let (Some(reach), Some(refill), Some(tlb)) = (
+        measured.tlb_reach_bytes,
+        measured.refill_ns,
+        report.machine.tlb.as_mut(),
+    ) else {
+        return;
+    };
+    tlb.entries = (reach / page_bytes).clamp(1, 1 << 20) as u32;
+    tlb.ways = if tlb.entries.is_multiple_of(TLB_WAYS) {
+        TLB_WAYS
+    } else {
+        tlb.entries
+    };
+    tlb.refill_ns = tenths(refill);
+    let text = format!(
+        "reaches {} KiB of small pages; beyond, translation adds {} ns to a load of another page",
+        reach >> 10,
+        tlb.refill_ns
+    );
+    note_measured(report, "tlb", text);
+}
+
+/// A walk in order that waits for each load is faster than memory by as many lines as are on their way ahead of it
+/// (Little's law). What is walked nearly as fast belongs to a stream. A walk that takes less for a page than memory for
+/// a line never waited at a page's beginning. The streams that are followed at a time are not measured.
+fn take_prefetcher(report: &mut HostReport, processor: &Processor) {
+    let Some(alone) = processor.chains.first().map(|chains| chains.ns) else {
+        return;
+    };
+    let in_order = processor.strides.first().map_or(alone, |point| point.ns);
+    let ahead = (alone / in_order.max(0.1)).round();
+    let page_bytes = report.machine.page_bytes;
+    let beyond_first = |cache: &&mut Cache| cache.level > 1 && cache.kind != Kind::Instruction;
+    let Some(cache) = report
+        .machine
+        .caches
+        .iter_mut()
+        .find(beyond_first)
+        .filter(|_| ahead >= 2.0)
+    else {
+        return;
+    };
+    let line = u64::from(cache.line_bytes);
+    let nearly_as_fast = |point: &&Point| point.bytes >= line && point.ns < 2.0 * in_order;
+    let longest = processor.strides.iter().take_while(nearly_as_fast).last();
+    let lines_of_a_page = page_bytes as f64 / line as f64;
+    let prefetch = Prefetch {
+        lines: ahead.min(64.0) as u32,
+        step: longest.map_or(1, |point| point.bytes / line).clamp(1, 64) as u32,
+        runs_on: in_order * lines_of_a_page < 1.5 * alone,
+        ..Prefetch::default()
+    };
+    cache.prefetch = Some(prefetch);
+    let text = format!(
+        "{} lines ahead of a walk in order, which waits {} ns for a line{}; steps of up to {} lines; {} streams at a time \
+         are assumed",
+        prefetch.lines,
+        tenths(in_order),
+        if prefetch.runs_on {
+            ", and not at a page's beginning"
+        } else {
+            ""
+        },
+        prefetch.step,
+        prefetch.streams
+    );
+    let about = format!("{}.prefetch", cache.name);
+    note_measured(report, &about, text);
+}
+
+fn take_processor(report: &mut HostReport, processor: &Processor) {
+    take_prefetcher(report, processor);
+    let machine = &mut report.machine;
+    machine.clock_mhz = processor.pace.clock_mhz.round();
+    machine.memory.bandwidth_gbps = tenths(processor.stream.all_cpus_gbps / f64::from(machine.memory.nodes));
+    // Where two cpus share no cache, a line that one of them wrote takes this long to the other.
+    let apart = processor.transfers.iter().find(|transfer| transfer.shares.is_none());
+    if let Some(apart) = apart {
+        machine.memory.dirty_remote_ns = tenths(apart.ns);
+    }
+    let clock = format!("{} MHz", machine.clock_mhz);
+    let bandwidth = format!(
+        "{} GB/s of each node, read by all cpus at once",
+        machine.memory.bandwidth_gbps
+    );
+    let dirty = apart.map(|apart| {
+        let [from, to] = apart.cpus;
+        format!("{} ns from cpu {from} to cpu {to}", tenths(apart.ns))
+    });
+    let lines = processor.lines_at_once().round().clamp(1.0, 256.0);
+    let pace = processor.pace.instructions_per_clock;
+    report.machine.core = Some(Core {
+        instructions_per_clock: tenths(pace.unwrap_or(USUAL_PACE)).clamp(0.1, 64.0),
+        window: processor.window.unwrap_or(USUAL_WINDOW),
+        outstanding: lines as u32,
+        store_buffer: USUAL_STORE_BUFFER,
+    });
+    note_measured(
+        report,
+        "core.outstanding",
+        format!("{lines} lines on their way at once, by chains of loads"),
+    );
+    if let Some(pace) = pace {
+        let text = format!("{} in short loops that wait for nothing", tenths(pace));
+        note_measured(report, "core.instructions_per_clock", text);
+    }
+    if let Some(window) = processor.window {
+        let text = format!("{window} instructions under way while a load waits for memory");
+        note_measured(report, "core.window", text);
+    }
+    report.notes.push(Note {
+        trust: Trust::Assumed,
+        about: "core".to_string(),
+        text: match processor.window {
+            Some(_) => format!("{USUAL_STORE_BUFFER} stores that wait, as server processors have had since 2015"),
+            None => format!(
+                "{USUAL_WINDOW} instructions under way and {USUAL_STORE_BUFFER} stores that wait, as server processors have \
+                 had since 2015"
+            ),
+        },
+    });
+    note_measured(report, "clock_mhz", clock);
+    note_measured(report, "memory.bandwidth_gbps", bandwidth);
+    if let Some(dirty) = dirty {
+        note_measured(report, "memory.dirty_remote_ns", dirty);
+    }
+}
+
+/// Instructions under way: Intel's Skylake has 224, AMD's Zen 224, later ones up to 512 (the manufacturers' optimization
+/// manuals).
+const USUAL_WINDOW: u32 = 224;
+
+/// Stores that wait: Skylake has 56, Zen 2 48 (likewise).
+const USUAL_STORE_BUFFER: u32 = 48;
+
+/// Instructions a clock where the loop that would show it is not written for this processor.
+const USUAL_PACE: f64 = 4.0;
+
+/// As many as second-level TLBs of x86 servers have had since 2015, of which 8 or 12 are usual.
+const TLB_WAYS: u32 = 8;
+
+/// The time of a load from the nearest cache for data.
+fn nearest_ns(measured: &Measured, machine: &Machine) -> Option<f64> {
+    let nearest = machine.caches.iter().find(|cache| cache.kind != Kind::Instruction)?;
+    let within = measured.curve.iter().filter(|point| point.bytes <= nearest.bytes);
+    within.map(|point| point.ns).min_by(f64::total_cmp)
+}
+
+/// The time of loads that a level serves: the middle one of the working sets that are twice what the levels before hold,
+/// or larger, and that it holds. None where no such size was tried.
+fn served_ns(curve: &[Point], inside: u64, holds: u64) -> Option<f64> {
+    let of_level = |point: &&Point| point.bytes >= 2 * inside && point.bytes <= holds;
+    let mut times: Vec<f64> = curve.iter().filter(of_level).map(|point| point.ns).collect();
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied()
+}
+
+/// Leaves a cache as much as it really holds: a part of its sets, halved as often as that takes, and of those a part of
+/// the ways. So pages keep their colors as far as the sets go.
+fn cut(cache: &mut Cache, bytes: u64) {
+    let halvings = (cache.bytes / bytes.max(1)).max(1).ilog2();
+    let slices = cache.hash.as_ref().map_or(1, |hash| hash.slices);
+    let way = u64::from(cache.line_bytes) * u64::from(slices);
+    let all_sets = cache.bytes / u64::from(cache.ways) / way;
+    let sets = (all_sets >> halvings).max(1);
+    let ways = (bytes / (sets * way)).clamp(1, u64::from(cache.ways));
+    cache.ways = ways as u32;
+    cache.bytes = ways * sets * way;
+}
+
+/// Tenths are as fine as timing gets.
+fn tenths(ns: f64) -> f64 {
+    (ns.max(0.0) * 10.0).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests;

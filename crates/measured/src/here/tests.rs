@@ -1,0 +1,188 @@
+//! A captured machine, with invented measurements of it.
+
+use super::super::processor::{Chains, Pace, Stream, Transfer};
+use super::*;
+
+const K: u64 = 1 << 10;
+const M: u64 = 1 << 20;
+
+/// What Linux would report of a server, with typical figures for the rest.
+fn described() -> HostReport {
+    let mut machine = machine::load("icelake-sp").unwrap();
+    machine.name = "host".into();
+    for cache in &mut machine.caches {
+        cache.hash = None;
+    }
+    let assumed = ["cache.hit_ns", "cache", "tlb", "memory.local_ns"];
+    HostReport {
+        processor: None,
+        cpu_numbers: (0..machine.cpus).collect(),
+        node_numbers: (0..machine.memory.nodes).collect(),
+        node_memory_bytes: Vec::new(),
+        online: String::new(),
+        possible: None,
+        present: None,
+        huge_pages: None,
+        notes: assumed
+            .map(|about| Note {
+                trust: Trust::Assumed,
+                about: about.into(),
+                text: String::new(),
+            })
+            .to_vec(),
+        machine,
+    }
+}
+
+fn measured(curve: &[(u64, f64)]) -> Measured {
+    let curve: Vec<Point> = curve.iter().map(|&(bytes, ns)| Point { bytes, ns }).collect();
+    Measured {
+        cache_bytes: 6 * M,
+        cache_ns: 12.0,
+        memory_ns: curve.last().unwrap().ns,
+        tlb_reach_bytes: Some(8 * M),
+        refill_ns: Some(19.44),
+        curve,
+        tlb_curve: Vec::new(),
+    }
+}
+
+fn processor() -> Processor {
+    Processor {
+        window: Some(320),
+        pace: Pace {
+            clock_mhz: 3520.4,
+            instructions_per_clock: Some(4.7),
+        },
+        chains: [(1, 80.0), (16, 10.0)]
+            .map(|(chains, ns)| Chains { chains, ns })
+            .to_vec(),
+        stream: Stream {
+            one_cpu_gbps: 20.0,
+            all_cpus_gbps: 40.0,
+        },
+        strides: vec![Point { bytes: 64, ns: 4.0 }],
+        transfers: vec![Transfer {
+            cpus: [0, 1],
+            shares: None,
+            ns: 55.0,
+        }],
+    }
+}
+
+fn cache<'a>(report: &'a HostReport, name: &str) -> &'a Cache {
+    report.machine.caches.iter().find(|cache| cache.name == name).unwrap()
+}
+
+#[test]
+fn measured_figures_take_the_place_of_usual_ones_and_are_named() {
+    let mut report = described();
+    let before = report.machine.clone();
+    let [l2, l3] = ["L2", "L3"].map(|name| cache(&report, name).bytes);
+    let curve = [
+        (16 * K, 1.0),
+        (32 * K, 1.2),
+        (l2 / 2, 3.0),
+        (l2, 3.4),
+        (2 * l2, 14.0),
+        (l3 / 8, 16.0),
+        (l3 / 5, 20.0),
+        (l3, 80.0),
+        (4 * l3, 101.0),
+    ];
+    take(&mut report, Some(&measured(&curve)), Some(&processor()));
+    report.machine.check().unwrap();
+    assert!(
+        cache(&report, "L2").hit_ns > 1.9 && cache(&report, "L2").hit_ns < 2.5,
+        "{:?}",
+        report.machine
+    );
+    assert_eq!(cache(&report, "L3").hit_ns, 15.0);
+    let held = cache(&report, "L3").bytes;
+    assert!(held <= l3 / 5 && held > l3 / 8, "{held} of {l3}");
+    let sets = |machine: &Machine, name| {
+        let cache = machine.caches.iter().find(|cache| cache.name == name).unwrap();
+        cache.bytes / u64::from(cache.ways)
+    };
+    assert_eq!(
+        sets(&before, "L3") / sets(&report.machine, "L3"),
+        4,
+        "halvings alone, so colors stay powers of two"
+    );
+    assert_eq!(report.machine.memory.local_ns, 100.0);
+    assert_eq!(report.machine.memory.dirty_remote_ns, 55.0);
+    assert_eq!(
+        report.machine.memory.bandwidth_gbps,
+        40.0 / f64::from(before.memory.nodes)
+    );
+    assert_eq!(report.machine.clock_mhz, 3520.0);
+    let tlb = report.machine.tlb.as_ref().unwrap();
+    assert_eq!((tlb.entries, tlb.refill_ns), (2048, 19.4));
+    let ahead = |name| cache(&report, name).prefetch.map(|prefetch| prefetch.lines);
+    assert_eq!(
+        (ahead("L2"), ahead("L3")),
+        (Some(20), None),
+        "80 ns alone, 4 ns in order"
+    );
+    let core = report.machine.core.unwrap();
+    assert_eq!((core.instructions_per_clock, core.outstanding), (4.7, 8));
+    let of = |trust| {
+        report
+            .notes_of(trust)
+            .map(|note| note.about.as_str())
+            .collect::<Vec<_>>()
+    };
+    for about in ["cache.bytes", "cache.hit_ns", "memory.local_ns", "tlb", "clock_mhz"] {
+        assert!(of(Trust::Measured).contains(&about), "{about}: {:?}", report.notes);
+        assert!(!of(Trust::Assumed).contains(&about), "{about}: {:?}", report.notes);
+    }
+    assert!(
+        report.basis().contains("as `domicile probe` measured it"),
+        "{}",
+        report.basis()
+    );
+}
+
+#[test]
+fn a_last_level_that_gives_nothing_is_left_out() {
+    let mut report = described();
+    let [l2, l3] = ["L2", "L3"].map(|name| cache(&report, name).bytes);
+    let curve = [(32 * K, 1.0), (l2, 4.0), (2 * l2, 95.0), (l3, 99.0), (4 * l3, 101.0)];
+    take(&mut report, Some(&measured(&curve)), None);
+    report.machine.check().unwrap();
+    assert!(
+        report.machine.caches.iter().all(|cache| cache.name != "L3"),
+        "{:?}",
+        report.machine
+    );
+    assert!(
+        report
+            .notes
+            .iter()
+            .any(|note| note.text.contains("L3 gives this process nothing"))
+    );
+}
+
+#[test]
+fn where_nothing_was_measured_the_probe_is_offered() {
+    let mut report = described();
+    let before = report.clone();
+    take(&mut report, None, None);
+    assert_eq!(report, before);
+    assert!(
+        report.basis().contains("`domicile probe` measures them"),
+        "{}",
+        report.basis()
+    );
+}
+
+#[test]
+fn the_host_is_the_machine_as_it_was_measured() {
+    let report = here().unwrap();
+    assert_eq!(load("host").unwrap(), report.machine);
+    // What was measured changes no number of cpus or nodes.
+    let described = host(&sys::Root::default()).unwrap();
+    assert_eq!(report.machine.cpus, described.machine.cpus);
+    assert_eq!(report.machine.memory.nodes, described.machine.memory.nodes);
+    assert_eq!(load("icelake-sp").unwrap(), machine::load("icelake-sp").unwrap());
+}

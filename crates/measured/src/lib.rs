@@ -1,0 +1,265 @@
+//! What this process really gets of the machine: the capacity of its last-level cache, the cost of
+//! a miss, the reach of its TLB, and the colors of its pages, measured by timing.
+//!
+//! What the kernel reports is the size of a cache, not the part that a guest or one of many
+//! tenants gets, so everything that sizes blocks of work by the cache asks here. [`measured`] is
+//! the one way in: it measures once and keeps the answer for this machine until its next boot.
+//!
+//! The method is that of lmbench's `lat_mem_rd` (McVoy and Staelin 1996): loads that each wait for
+//! the one before, over working sets of growing size ([`chase`]); the sizes at which the time of a
+//! load rises are the capacities ([`knee`]). Colors have a trial of their own ([`mod@colors`]).
+#![forbid(unsafe_code)]
+
+mod chase;
+mod colors;
+mod here;
+mod knee;
+pub mod processor;
+mod saved;
+
+use serde::{Deserialize, Serialize};
+
+use machine::host;
+use machine::{Cache, Kind, Machine};
+
+pub use here::{here, load};
+
+pub use colors::{
+    Bits, ColorReport, ColorVerdict, Effect, Finding, FrameSource, NotValidated, Step, Times, Translation, Validated,
+    color_report, colors, kept_colors,
+};
+
+/// One point of a curve: loads over a working set of so many bytes take so long each.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    pub bytes: u64,
+    /// Nanoseconds a load.
+    pub ns: f64,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The largest working set that the caches hold, in bytes.
+    pub cache_bytes: u64,
+    /// A load from the cache level behind the processor's private ones, in nanoseconds.
+    pub cache_ns: f64,
+    /// A load from memory, in nanoseconds: what a miss costs.
+    pub memory_ns: f64,
+    /// Bytes of pages over which translation costs no more than a load from the last cache; none
+    /// where that held for all that was looked at.
+    pub tlb_reach_bytes: Option<u64>,
+    /// What translation adds to a load of a page clearly beyond that, in nanoseconds.
+    pub refill_ns: Option<f64>,
+    /// Time over working set, every line of each page.
+    pub curve: Vec<Point>,
+    /// Time that the TLB adds, over bytes of pages of which one line each is used.
+    pub tlb_curve: Vec<Point>,
+}
+
+/// How much time a measurement may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// Few loads over few sizes: about a second.
+    Quick,
+    /// The median of several rounds over many sizes: some seconds.
+    Careful,
+}
+
+const NAME: &str = "measured.toml";
+
+/// The figures of this machine: those kept since its last boot, else measured now and kept in
+/// `$XDG_CACHE_HOME/domicile` (`~/.cache/domicile`) where that can be written.
+///
+/// Kept figures that were measured with less effort than asked for are measured again.
+pub fn measured(effort: Effort) -> Measured {
+    let machine = saved::Identity::of(&sys::Root::default());
+    let folder = saved::folder();
+    if let Some(kept) = folder
+        .as_ref()
+        .and_then(|folder| saved::load(folder, NAME, &machine, effort))
+    {
+        return kept;
+    }
+    let fresh = measure(effort);
+    if let Some(folder) = folder {
+        // A figure that cannot be kept is measured again the next time: nothing is lost but time.
+        let _ = saved::store(&folder, NAME, &machine, effort, &fresh);
+    }
+    fresh
+}
+
+/// The figures of this machine that were kept since its last boot; none where it was not measured.
+pub fn kept() -> Option<Measured> {
+    let folder = saved::folder()?;
+    saved::load(
+        &folder,
+        NAME,
+        &saved::Identity::of(&sys::Root::default()),
+        Effort::Quick,
+    )
+}
+
+/// Measures now, and keeps the figures instead of those that were kept.
+pub fn measured_afresh(effort: Effort) -> Measured {
+    let fresh = measure(effort);
+    if let Some(folder) = saved::folder() {
+        let _ = saved::store(
+            &folder,
+            NAME,
+            &saved::Identity::of(&sys::Root::default()),
+            effort,
+            &fresh,
+        );
+    }
+    fresh
+}
+
+/// What this process gets of one level of the caches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelGot {
+    pub cache: String,
+    pub level: u8,
+    /// Bytes that the machine is said to have here.
+    #[serde(rename = "told_bytes")]
+    pub described_bytes: u64,
+    /// Bytes of the largest working set that it held.
+    pub got_bytes: u64,
+    /// Nanoseconds a load that it serves.
+    pub ns: f64,
+}
+
+impl Measured {
+    /// What this process gets of each level of the caches of `machine`, the innermost first.
+    pub fn levels(&self, machine: &Machine) -> Vec<LevelGot> {
+        let mut caches: Vec<_> = machine
+            .caches
+            .iter()
+            .filter(|cache| cache.kind != Kind::Instruction)
+            .collect();
+        caches.sort_by_key(|cache| cache.level);
+        let described: Vec<u64> = caches.iter().map(|cache| cache.bytes).collect();
+        let got = knee::levels(&self.curve, &described);
+        let level = |(cache, knee): (&&Cache, knee::Knee)| LevelGot {
+            cache: cache.name.clone(),
+            level: cache.level,
+            described_bytes: cache.bytes,
+            got_bytes: knee.bytes,
+            ns: knee.inside_ns,
+        };
+        caches.iter().zip(got).map(level).collect()
+    }
+}
+
+/// Measures now, and keeps nothing.
+pub fn measure(effort: Effort) -> Measured {
+    let described = Described::of_this_machine();
+    let lines = |sizes: &[u64]| chase::lines(sizes, described.page_bytes, effort);
+    let mut curve = lines(&sizes(described.innermost, described.largest, effort));
+    // Where the last level ends is looked at more closely: most figures of a program hang on it.
+    curve.extend(lines(&knee::close_by(&curve, described.private, described.page_bytes)));
+    curve.sort_by_key(|point| point.bytes);
+    let capacity = knee::capacity(&curve, described.private);
+    let tlb_curve = chase::pages(described.page_bytes, effort);
+    let reach = knee::reach(&tlb_curve, capacity.inside_ns);
+    Measured {
+        cache_bytes: capacity.bytes,
+        cache_ns: capacity.inside_ns,
+        memory_ns: capacity.outside_ns,
+        tlb_reach_bytes: reach.map(|reach| reach.bytes),
+        refill_ns: reach.map(|reach| reach.outside_ns),
+        curve,
+        tlb_curve,
+    }
+}
+
+/// What Linux says of the caches: where to look.
+struct Described {
+    /// Bytes of the innermost data cache.
+    innermost: u64,
+    /// Bytes of the last cache before the last level.
+    private: u64,
+    /// Bytes of the last level.
+    largest: u64,
+    page_bytes: u64,
+}
+
+impl Described {
+    fn of_this_machine() -> Described {
+        let usual = Described {
+            innermost: 32 << 10,
+            private: 512 << 10,
+            largest: 32 << 20,
+            page_bytes: 4096,
+        };
+        let Ok(report) = host(&sys::Root::default()) else {
+            return usual;
+        };
+        let mut bytes: Vec<u64> = report
+            .machine
+            .caches
+            .iter()
+            .filter(|cache| cache.kind != Kind::Instruction)
+            .map(|cache| cache.bytes)
+            .collect();
+        bytes.sort_unstable();
+        let (Some(&innermost), Some(&largest)) = (bytes.first(), bytes.last()) else {
+            return usual;
+        };
+        Described {
+            innermost,
+            private: bytes[bytes.len().saturating_sub(2)],
+            largest,
+            page_bytes: report.machine.page_bytes,
+        }
+    }
+}
+
+/// Most memory that a measurement takes.
+const BYTES_MAX: u64 = 256 << 20;
+
+/// Working sets from the innermost cache to well beyond the last level.
+fn sizes(innermost: u64, largest: u64, effort: Effort) -> Vec<u64> {
+    let (beyond, halves) = match effort {
+        Effort::Quick => (2, 1),
+        Effort::Careful => (4, 2),
+    };
+    let most = (largest * beyond).clamp(16 << 20, BYTES_MAX);
+    let mut sizes = Vec::new();
+    let mut bytes = innermost.clamp(4 << 10, 1 << 20) / 2;
+    while bytes < most {
+        sizes.push(bytes);
+        if halves == 2 {
+            sizes.push(bytes + bytes / 2);
+        }
+        bytes *= 2;
+    }
+    sizes.retain(|&bytes| bytes < most);
+    sizes.push(most);
+    sizes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_span_the_caches() {
+        let sizes = sizes(32 << 10, 32 << 20, Effort::Careful);
+        assert_eq!(sizes.first(), Some(&(16 << 10)));
+        assert_eq!(sizes.last(), Some(&(128 << 20)));
+        assert!(sizes.is_sorted());
+        assert!(super::sizes(48 << 10, 1 << 40, Effort::Quick).last() <= Some(&BYTES_MAX));
+    }
+
+    #[test]
+    fn this_machine_gets_a_cache_within_what_was_looked_at() {
+        let measured = measure(Effort::Quick);
+        let (first, last) = (measured.curve[0], measured.curve[measured.curve.len() - 1]);
+        assert!(
+            (first.bytes..=last.bytes).contains(&measured.cache_bytes),
+            "{measured:?}"
+        );
+        assert!(measured.memory_ns > 0.0 && measured.cache_ns > 0.0, "{measured:?}");
+    }
+}

@@ -1,0 +1,94 @@
+//! Walks through memory in order: as fast as prefetchers and the memory's bandwidth allow.
+
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use sys::clock::thread_time;
+
+use super::chains::BYTES;
+use super::{Effort, median, rounds};
+use crate::Point;
+use crate::chase::{link, walk};
+
+/// How much memory can be read in a time, in gigabytes (10^9 bytes) a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stream {
+    /// By one cpu, which sums up what it reads.
+    pub one_cpu_gbps: f64,
+    /// By all of them at once.
+    pub all_cpus_gbps: f64,
+}
+
+/// Cpus that read at once at most: what a node gives is reached by fewer.
+const READERS_MAX: u32 = 32;
+
+/// Bytes of all readers together.
+const SHARED: u64 = 256 << 20;
+
+pub fn stream(cpus: u32, effort: Effort) -> Stream {
+    let one = of_readers(1, effort);
+    let readers = cpus.clamp(1, READERS_MAX);
+    Stream {
+        one_cpu_gbps: one,
+        all_cpus_gbps: if readers == 1 {
+            one
+        } else {
+            of_readers(readers, effort).max(one)
+        },
+    }
+}
+
+/// What so many threads read together.
+fn of_readers(readers: u32, effort: Effort) -> f64 {
+    let each = (SHARED / u64::from(readers)).min(BYTES) / 8;
+    let gate = Barrier::new(readers as usize);
+    let work = || {
+        let words = vec![1u64; each as usize];
+        let mut seen = Vec::new();
+        for _ in 0..rounds(effort) {
+            gate.wait();
+            let begin = Instant::now();
+            black_box(sum(&words));
+            seen.push(begin.elapsed().as_secs_f64());
+        }
+        // Whatever else the machine does only slows them.
+        seen.into_iter().fold(f64::INFINITY, f64::min)
+    };
+    let slowest = std::thread::scope(|scope| {
+        let started: Vec<_> = (0..readers).map(|_| scope.spawn(work)).collect();
+        let times = started.into_iter().filter_map(|thread| thread.join().ok());
+        times.fold(0.0, f64::max)
+    });
+    (each * 8 * u64::from(readers)) as f64 / slowest / 1e9
+}
+
+fn sum(words: &[u64]) -> u64 {
+    words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
+}
+
+/// Loads that each wait for the one before, each so many bytes further on: what a prefetcher makes of a stride.
+pub fn strides(effort: Effort) -> Vec<Point> {
+    let mut room = vec![0u32; (BYTES / 4) as usize];
+    let mut points = Vec::new();
+    for bits in 6..=13 {
+        let stride = 1u64 << bits;
+        let ring: Vec<u32> = (0..BYTES / stride).map(|at| (at * stride / 4) as u32).collect();
+        link(&mut room, &ring);
+        let loads = (ring.len() / (rounds(effort) + 1)) as u64;
+        let mut at = walk(&room, 0, loads);
+        let mut seen = Vec::new();
+        for _ in 0..rounds(effort) {
+            let begin = thread_time();
+            at = walk(&room, at, loads);
+            seen.push((thread_time() - begin).as_secs_f64() * 1e9 / loads as f64);
+        }
+        black_box(at);
+        points.push(Point {
+            bytes: stride,
+            ns: median(seen),
+        });
+    }
+    points
+}

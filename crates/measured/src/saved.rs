@@ -1,0 +1,155 @@
+//! Figures kept from one program to the next, until the machine boots again.
+
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::Effort;
+
+/// What figures belong to: another boot or another processor has others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    boot: String,
+    processor: String,
+    cpus: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct File<T> {
+    machine: Identity,
+    careful: bool,
+    measured: T,
+}
+
+impl Identity {
+    pub fn of(root: &sys::Root) -> Identity {
+        let processor = sys::cpuinfo::processor(root).unwrap_or_default();
+        Identity {
+            boot: root.text("proc/sys/kernel/random/boot_id").unwrap_or_default(),
+            processor: processor.model.unwrap_or_default(),
+            cpus: sys::cpus::cpus(root)
+                .map(|cpus| sys::cpus::list(&cpus.online))
+                .unwrap_or_default(),
+        }
+    }
+}
+
+/// `$XDG_CACHE_HOME/domicile`, else `~/.cache/domicile`; none for a user without a home.
+pub fn folder() -> Option<PathBuf> {
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(base.join("domicile"))
+}
+
+/// What is kept for this machine in the file `name`, if it was measured with at least that effort. A machine that
+/// does not report its boot keeps nothing, because its figures would never grow old.
+pub fn load<T: DeserializeOwned>(folder: &Path, name: &str, machine: &Identity, effort: Effort) -> Option<T> {
+    let text = std::fs::read_to_string(folder.join(name)).ok()?;
+    let file: File<T> = toml::from_str(&text).ok()?;
+    let fits = !machine.boot.is_empty() && file.machine == *machine && (file.careful || effort == Effort::Quick);
+    fits.then_some(file.measured)
+}
+
+/// Keeps figures; a reader sees the old file or the new one, never a part.
+pub fn store<T: Serialize>(
+    folder: &Path,
+    name: &str,
+    machine: &Identity,
+    effort: Effort,
+    measured: &T,
+) -> std::io::Result<()> {
+    let file = File {
+        machine: machine.clone(),
+        careful: effort == Effort::Careful,
+        measured,
+    };
+    let text = toml::to_string(&file).map_err(std::io::Error::other)?;
+    std::fs::create_dir_all(folder)?;
+    let beside = folder.join(format!("{name}.{}", std::process::id()));
+    std::fs::write(&beside, text)?;
+    std::fs::rename(&beside, folder.join(name)).inspect_err(|_| {
+        // The half that could not take its place must not stay behind.
+        let _ = std::fs::remove_file(&beside);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Measured, Point};
+
+    const NAME: &str = "measured.toml";
+
+    fn identity(boot: &str) -> Identity {
+        Identity {
+            boot: boot.into(),
+            processor: "p".into(),
+            cpus: "0-1".into(),
+        }
+    }
+
+    fn figures() -> Measured {
+        Measured {
+            cache_bytes: 4 << 20,
+            cache_ns: 12.0,
+            memory_ns: 90.5,
+            tlb_reach_bytes: None,
+            refill_ns: None,
+            curve: vec![Point { bytes: 1024, ns: 1.0 }],
+            tlb_curve: vec![],
+        }
+    }
+
+    #[test]
+    fn kept_until_the_next_boot() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().join("below");
+        assert_eq!(load::<Measured>(&at, NAME, &identity("a"), Effort::Quick), None);
+        store(&at, NAME, &identity("a"), Effort::Quick, &figures()).unwrap();
+        assert_eq!(
+            load::<Measured>(&at, NAME, &identity("a"), Effort::Quick),
+            Some(figures())
+        );
+        assert_eq!(
+            load::<Measured>(&at, NAME, &identity("b"), Effort::Quick),
+            None,
+            "another boot"
+        );
+        assert_eq!(
+            load::<Measured>(&at, NAME, &identity("a"), Effort::Careful),
+            None,
+            "less effort than asked for"
+        );
+        store(&at, NAME, &identity("a"), Effort::Careful, &figures()).unwrap();
+        assert_eq!(
+            load::<Measured>(&at, NAME, &identity("a"), Effort::Quick),
+            Some(figures())
+        );
+        assert_eq!(std::fs::read_dir(&at).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_spoiled_file_is_measured_again() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(NAME), "careful = maybe").unwrap();
+        assert_eq!(
+            load::<Measured>(folder.path(), NAME, &identity("a"), Effort::Quick),
+            None
+        );
+    }
+
+    #[test]
+    fn an_unknown_boot_keeps_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        store(folder.path(), NAME, &identity(""), Effort::Careful, &figures()).unwrap();
+        assert_eq!(
+            load::<Measured>(folder.path(), NAME, &identity(""), Effort::Quick),
+            None
+        );
+    }
+}
