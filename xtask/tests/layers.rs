@@ -66,7 +66,6 @@ const CIRCLES: [(&str, &[&str]); 5] = [
             "simulate",
             "slots",
             "software_prefetch",
-            "split",
             "steps",
             "tracing",
             "window",

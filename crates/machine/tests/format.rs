@@ -249,6 +249,11 @@ fn rules_about_several_keys() {
             "[cache.hash]\nslices = 4\nmasks = [0x20000]\n[memory]",
             "m.toml:27: cache[1].hash.masks: found 1 masks; allowed: 2",
         ),
+        (
+            "[memory]",
+            "[cache.hash]\nslices = 2\nmasks = [0x20000, 0x40000]\n[memory]",
+            "m.toml:27: cache[1].hash.masks: found 2 masks; allowed: 1",
+        ),
     ] {
         let result = from_toml(&SMALLEST.replacen(from, to, 1), "m.toml");
         match result {

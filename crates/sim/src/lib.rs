@@ -6,6 +6,7 @@
 
 mod back;
 mod cache;
+mod candidate;
 mod causes;
 mod cdpc;
 mod changes;
@@ -57,6 +58,7 @@ mod warm;
 mod window;
 mod work;
 
+pub use candidate::{Named, Progress};
 pub use causes::{Addresses, ElementField, Evidence, Place, Sampled, Step, StructureEvidence};
 pub use cdpc::RunHints;
 pub use config::{Config, Costs, Detail, LINUX, Order, PolicySpec, VERGHESE96, Window};
@@ -65,5 +67,5 @@ pub use engine::Traits;
 pub use error::SimError;
 pub use input::{Item, Run, Streams};
 pub use outcome::{Sharing, Simulated, ThreadSet};
-pub use simulate::{Named, Progress, page_map, page_map_of_refs, simulate, simulate_refs, simulate_with};
+pub use simulate::{page_map, page_map_of_refs, simulate, simulate_refs, simulate_with};
 pub use slots::caches as slot_caches;

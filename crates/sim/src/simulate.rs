@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use policy::cdpc::Wanted;
-use policy::slots::Plan;
-use policy::{Interest, Kind, Name, Policy, WorkOrder};
+use policy::{Interest, Kind, Name, WorkOrder};
 use rayon::prelude::*;
 use trace::Trace;
 
 use results::PageMap;
 
-use crate::cdpc::{self, Material, OfTrace, Prepared, RunHints};
+use crate::candidate::{Candidate, Named, Progress, pool};
+use crate::cdpc::{self, Material, OfTrace, Prepared};
 use crate::changes::{self, Changes, HugePages};
 use crate::config::{Config, Order, PolicySpec};
 use crate::counts::Class;
@@ -28,10 +28,6 @@ use crate::split;
 use crate::structures::Structures;
 use crate::tracing::TraceInput;
 use crate::work::{Reordered, ReorderedInput, Tile, reordered_streams, tiled_streams};
-
-/// Called now and then, from any thread, with the references carried out since it was called last
-/// (of all policies together).
-pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
 
 /// Simulates a trace; one run for each policy of `config`, in their order.
 pub fn simulate(trace: &Trace, config: &Config, progress: Progress) -> Result<Vec<Simulated>, SimError> {
@@ -62,37 +58,6 @@ pub fn simulate(trace: &Trace, config: &Config, progress: Progress) -> Result<Ve
             Ok(with_work(outcomes, reordered.outcome()))
         }
     })
-}
-
-/// A policy and the name to report it by.
-pub type Named = (String, Box<dyn Policy>);
-
-/// A policy to simulate.
-pub struct Candidate {
-    pub name: String,
-    /// The same as the registry has it; a policy that was made by hand has none.
-    known: Option<Name>,
-    pub policy: Box<dyn Policy>,
-    plan: Option<Arc<Plan>>,
-    /// The hints that it was handed, where it takes any.
-    pub hints: Option<Arc<RunHints>>,
-}
-
-impl Candidate {
-    /// Hands the policy the hints that it wants.
-    fn new((name, mut policy): Named, prepared: &Prepared) -> Candidate {
-        let hints = policy.hints_wanted().and_then(|wanted| prepared.get(wanted)).cloned();
-        if let Some(hints) = &hints {
-            policy.take_hints(&hints.colors);
-        }
-        Candidate {
-            name,
-            known: None,
-            policy,
-            plan: None,
-            hints,
-        }
-    }
 }
 
 fn built(config: &Config, hints: &Prepared) -> Result<Vec<Candidate>, SimError> {
@@ -388,12 +353,6 @@ fn whole(
         return policies.into_iter().map(one).collect();
     }
     pool(config)?.install(|| policies.into_par_iter().map(one).collect())
-}
-
-/// The host's threads that policies may use.
-pub fn pool(config: &Config) -> Result<rayon::ThreadPool, SimError> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(config.threads.unwrap_or(0));
-    pool.build().map_err(|error| SimError::Host(error.to_string()))
 }
 
 fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> Result<Simulated, SimError> {

@@ -8,13 +8,13 @@ use rayon::prelude::*;
 use trace::Event;
 
 use crate::back::Back;
+use crate::candidate::{Candidate, Progress, pool};
 use crate::config::{Config, Order};
 use crate::error::SimError;
 use crate::front::{Chunk, Front};
 use crate::held::Places;
 use crate::input::{Input, Run};
 use crate::outcome::Simulated;
-use crate::simulate::{Candidate, Progress, pool};
 
 /// References of one piece of the trace.
 const PIECE: usize = 1 << 14;

@@ -115,3 +115,17 @@ pub(super) fn unmapped(state: State, moved: bool) -> State {
 pub(super) fn moved(state: State) -> State {
     if state.waits() { State::Gone } else { state }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The search of `model` makes two changes. Here it takes three: a fork, a `mremap`, and a `madvise` where it went.
+    #[test]
+    fn a_page_that_moved_and_is_emptied_stays_in_a_child_that_was_made_before() {
+        assert_eq!(emptied(State::Taken, true), State::Cut);
+        assert_eq!(emptied(State::Taken, false), State::Gone);
+        assert_eq!(emptied(State::Todo, true), State::Gone);
+        assert_eq!(emptied(State::Cut, false), State::Cut);
+    }
+}

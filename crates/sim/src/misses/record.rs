@@ -7,12 +7,13 @@ use machine::Machine;
 use policy::{Action, BestHomes, Interest, Kind, MissLevel, Name, Observation, Page, Placement, Policy, Touch, World};
 use trace::Trace;
 
+use crate::candidate::{Named, Progress};
 use crate::config::{Config, Detail};
 use crate::error::SimError;
 use crate::frames::Frames;
 use crate::homes;
 use crate::input::Streams;
-use crate::simulate::{self, Progress};
+use crate::simulate;
 
 use super::stream::{FirstTouch, MissStream};
 
@@ -31,7 +32,7 @@ pub fn record_refs(streams: &Streams, config: &Config) -> Result<MissStream, Sim
     Ok(scribe.stream(runs.remove(0).outcome))
 }
 
-fn named(scribe: &Scribe) -> Result<simulate::Named, SimError> {
+fn named(scribe: &Scribe) -> Result<Named, SimError> {
     let first_touch = Name::default_of(Kind::Home);
     Ok((first_touch.to_string(), scribe.policy(&first_touch)?))
 }

@@ -5,13 +5,13 @@ use policy::{Action, Interest, MissLevel, Nature, Observation, Policy, Pressure,
 use rayon::prelude::*;
 use results::{Cpu, CpuMemory, Outcome};
 
+use crate::candidate::pool;
 use crate::clock::{Units, whole_ns};
 use crate::config::{Config, Costs, PolicySpec};
 use crate::error::SimError;
 use crate::frames::Frames;
 use crate::homes;
 use crate::memory::Memory;
-use crate::simulate::pool;
 
 mod together;
 

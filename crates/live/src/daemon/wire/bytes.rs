@@ -132,3 +132,28 @@ impl<'a> Reader<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_has_as_many_entries_as_allowed_and_not_one_more() {
+        let of = |entries: u32| [&[7][..], &entries.to_le_bytes(), &vec![b'x'; entries as usize]].concat();
+        for (entries, read) in [
+            (0, Ok("")),
+            (3, Ok("xxx")),
+            (4, Err(Malformed::List)),
+            (u32::MAX >> 8, Err(Malformed::List)),
+        ] {
+            let message = of(entries.min(MESSAGE_BYTES as u32 / 2));
+            let (_, mut from) = Reader::new(&message).unwrap();
+            assert_eq!(from.text(3), read.map(str::to_string), "{entries} entries");
+        }
+        // Trailing bytes after the list.
+        let message = [of(3), vec![0]].concat();
+        let (_, mut from) = Reader::new(&message).unwrap();
+        assert_eq!(from.text(3), Ok("xxx".to_string()));
+        assert_eq!(from.end(), Err(Malformed::Long));
+    }
+}
