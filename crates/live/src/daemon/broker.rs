@@ -111,7 +111,7 @@ impl Broker {
 
     /// The page of metrics.
     pub fn page(&self, now: Instant) -> String {
-        self.metrics.page(&Now {
+        self.metrics.page(Now {
             by_color: self.stock.by_color().collect(),
             target: self.stock.target() as u64,
             held: self.users.held(),

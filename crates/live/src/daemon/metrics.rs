@@ -1,8 +1,12 @@
 //! What the daemon counts, as Prometheus reads it (text format 0.0.4).
 
-use std::fmt::Write;
+use std::fmt;
 use std::time::Duration;
 
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, prometheus_text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
 use sys::pressure::Memory;
 
 use super::stock::Flow;
@@ -14,7 +18,7 @@ const BOUNDS: [u64; 10] = [10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000
 /// How requests ended: met, or refused for one of the reasons.
 const OUTCOMES: usize = 1 + Refusal::ALL.len();
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Metrics {
     requests: [[u64; OUTCOMES]; Request::NAMES.len()],
     latencies: [u64; BOUNDS.len() + 1],
@@ -61,44 +65,54 @@ impl Metrics {
     }
 
     /// The page that Prometheus reads.
-    pub fn page(&self, now: &Now) -> String {
-        let mut page = Page(String::with_capacity(8 << 10));
-        page.begin("domicile_frames", "gauge", "Frames at hand by color.");
+    pub fn page(&self, now: Now) -> String {
+        let mut registry = Registry::default();
+        let metrics = self.clone();
+        registry.register_collector(Box::new(Snapshot { metrics, now }));
+        let mut page = String::with_capacity(8 << 10);
+        // Writing to a string cannot fail.
+        let _ = prometheus_text::encode(&mut page, &registry);
+        page
+    }
+}
+
+/// All that is counted, at one moment.
+#[derive(Debug)]
+struct Snapshot {
+    metrics: Metrics,
+    now: Now,
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut page = Page(encoder);
+        self.frames(&mut page)?;
+        self.requests(&mut page)?;
+        self.connections(&mut page)
+    }
+}
+
+impl Snapshot {
+    fn frames(&self, page: &mut Page<'_>) -> fmt::Result {
+        let Snapshot { metrics, now } = self;
+        let mut by_color = page.gauges("domicile_frames", "Frames at hand by color.")?;
         for (color, frames) in now.by_color.iter().enumerate() {
-            page.number("domicile_frames", &[("color", &color.to_string())], *frames);
+            by_color.encode_family(&[("color", color)])?.encode_gauge(frames)?;
         }
-        page.single(
+        let most = "Frames that may be at hand while more of some color are collected.";
+        page.gauge(
             "domicile_frames_target",
-            "gauge",
             "Frames that there should be, over all colors.",
             now.target,
-        );
-        page.single(
-            "domicile_frames_most",
-            "gauge",
-            "Frames that may be at hand while more of some color are collected.",
-            now.most,
-        );
-        page.single("domicile_frames_held", "gauge", "Frames that clients hold.", now.held);
-        page.single(
-            "domicile_memory_bytes",
-            "gauge",
-            "Memory of the daemon itself, with all that it holds.",
-            now.own,
-        );
+        )?;
+        page.gauge("domicile_frames_most", most, now.most)?;
+        page.gauge("domicile_frames_held", "Frames that clients hold.", now.held)?;
+        let own = "Memory of the daemon itself, with all that it holds.";
+        page.gauge("domicile_memory_bytes", own, now.own)?;
         if let Some(room) = now.room {
-            page.single(
-                "domicile_memory_limit_bytes",
-                "gauge",
-                "Limit of the control group that leaves it least.",
-                room.total,
-            );
-            page.single(
-                "domicile_memory_left_bytes",
-                "gauge",
-                "What that limit leaves.",
-                room.available,
-            );
+            let limit = "Limit of the control group that leaves it least.";
+            page.gauge("domicile_memory_limit_bytes", limit, room.total)?;
+            page.gauge("domicile_memory_left_bytes", "What that limit leaves.", room.available)?;
         }
         let flow = &now.flow;
         let flows = [
@@ -111,125 +125,87 @@ impl Metrics {
         ];
         let help = "Frames that came from the kernel (collected) and from clients (taken_back), and that went to clients \
                     (released), to the kernel (let_go, given_up under pressure), or were moved by it (lost).";
-        page.begin("domicile_frames_total", "counter", help);
-        for (way, frames) in flows {
-            page.number("domicile_frames_total", &[("way", way)], frames);
-        }
-        page.begin(
-            "domicile_handed_frames_total",
-            "counter",
-            "Frames released for clients, by whether the client got them.",
-        );
-        page.number("domicile_handed_frames_total", &[("outcome", "hit")], self.hits);
-        page.number("domicile_handed_frames_total", &[("outcome", "miss")], self.misses);
-        page.single(
-            "domicile_freed_frames_unseen_total",
-            "counter",
-            "Frames freed by clients that went elsewhere.",
-            self.unseen,
-        );
-        page.begin("domicile_requests_total", "counter", "Requests by kind and outcome.");
-        for (name, outcomes) in Request::NAMES.iter().zip(&self.requests) {
-            let names = std::iter::once("ok").chain(Refusal::ALL.iter().map(|why| why.name()));
-            for (outcome, count) in names.zip(outcomes).filter(|(_, count)| **count > 0) {
-                page.number(
-                    "domicile_requests_total",
-                    &[("kind", name), ("outcome", outcome)],
-                    *count,
-                );
-            }
-        }
-        let quota: u64 = self
-            .requests
-            .iter()
-            .map(|outcomes| outcomes[Refusal::Quota as usize])
-            .sum();
-        page.single(
-            "domicile_quota_refusals_total",
-            "counter",
-            "Requests refused for the quota.",
-            quota,
-        );
-        self.latency(&mut page);
-        page.single(
-            "domicile_pressure_releases_total",
-            "counter",
-            "Times that frames were given up because memory was short.",
-            self.pressure,
-        );
-        page.single(
-            "domicile_looks_given_up_total",
-            "counter",
-            "Looks at clients' pages that were not done in time.",
-            self.given_up,
-        );
-        page.single("domicile_connections", "gauge", "Connections now.", now.clients);
-        page.begin(
-            "domicile_connections_total",
-            "counter",
-            "Connections by what became of them at first.",
-        );
-        page.number("domicile_connections_total", &[("outcome", "taken")], self.connections);
-        page.number(
-            "domicile_connections_total",
-            &[("outcome", "turned_away")],
-            self.turned_away,
-        );
-        page.single(
-            "domicile_malformed_total",
-            "counter",
-            "Connections closed because of what was not a message.",
-            self.malformed,
-        );
-        page.single(
-            "domicile_up_seconds",
-            "gauge",
-            "Seconds since the start.",
-            now.up.as_secs(),
-        );
-        page.0
+        page.counters("domicile_frames", help, "way", flows)?;
+        let help = "Frames released for clients, by whether the client got them.";
+        let handed = [("hit", metrics.hits), ("miss", metrics.misses)];
+        page.counters("domicile_handed_frames", help, "outcome", handed)?;
+        let unseen = "Frames freed by clients that went elsewhere.";
+        page.counter("domicile_freed_frames_unseen", unseen, metrics.unseen)?;
+        let pressure = "Times that frames were given up because memory was short.";
+        page.counter("domicile_pressure_releases", pressure, metrics.pressure)
     }
 
-    fn latency(&self, page: &mut Page) {
-        let name = "domicile_request_seconds";
-        page.begin(name, "histogram", "Time from reading a request to its answer.");
-        let mut count = 0;
-        for (bound, more) in BOUNDS.iter().zip(&self.latencies) {
-            count += more;
-            let bound = (*bound as f64 / 1e6).to_string();
-            page.number("domicile_request_seconds_bucket", &[("le", &bound)], count);
+    fn requests(&self, page: &mut Page<'_>) -> fmt::Result {
+        let requests = &self.metrics.requests;
+        let help = "Requests by kind and outcome.";
+        let mut by_kind = page
+            .0
+            .encode_descriptor("domicile_requests", help, None, MetricType::Counter)?;
+        for (name, outcomes) in Request::NAMES.iter().zip(requests) {
+            let names = std::iter::once("ok").chain(Refusal::ALL.iter().map(|why| why.name()));
+            for (outcome, count) in names.zip(outcomes).filter(|(_, count)| **count > 0) {
+                let labels = [("kind", *name), ("outcome", outcome)];
+                count_in(&mut by_kind.encode_family(&labels)?, *count)?;
+            }
         }
-        count += self.latencies[BOUNDS.len()];
-        page.number("domicile_request_seconds_bucket", &[("le", "+Inf")], count);
-        page.float("domicile_request_seconds_sum", self.latency_sum.as_secs_f64());
-        page.number("domicile_request_seconds_count", &[], count);
+        let quota = requests.iter().map(|outcomes| outcomes[Refusal::Quota as usize]).sum();
+        page.counter("domicile_quota_refusals", "Requests refused for the quota.", quota)?;
+        let bounds = BOUNDS.iter().map(|bound| *bound as f64 / 1e6).chain([f64::INFINITY]);
+        let buckets: Vec<(f64, u64)> = bounds.zip(self.metrics.latencies).collect();
+        let (count, sum) = (
+            self.metrics.latencies.iter().sum(),
+            self.metrics.latency_sum.as_secs_f64(),
+        );
+        let help = "Time from reading a request to its answer.";
+        page.0
+            .encode_descriptor("domicile_request_seconds", help, None, MetricType::Histogram)?
+            .encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
+        let given_up = "Looks at clients' pages that were not done in time.";
+        page.counter("domicile_looks_given_up", given_up, self.metrics.given_up)
+    }
+
+    fn connections(&self, page: &mut Page<'_>) -> fmt::Result {
+        let Snapshot { metrics, now } = self;
+        page.gauge("domicile_connections", "Connections now.", now.clients)?;
+        let help = "Connections by what became of them at first.";
+        let outcomes = [("taken", metrics.connections), ("turned_away", metrics.turned_away)];
+        page.counters("domicile_connections", help, "outcome", outcomes)?;
+        let malformed = "Connections closed because of what was not a message.";
+        page.counter("domicile_malformed", malformed, metrics.malformed)?;
+        page.gauge("domicile_up_seconds", "Seconds since the start.", now.up.as_secs())
     }
 }
 
-struct Page(String);
+/// Families of one kind each. The names of counters get their `_total` here.
+struct Page<'a>(DescriptorEncoder<'a>);
 
-impl Page {
-    fn begin(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+impl Page<'_> {
+    fn gauges<'s>(&'s mut self, name: &'s str, help: &str) -> Result<MetricEncoder<'s>, fmt::Error> {
+        self.0.encode_descriptor(name, help, None, MetricType::Gauge)
     }
 
-    fn single(&mut self, name: &str, kind: &str, help: &str, value: u64) {
-        self.begin(name, kind, help);
-        self.number(name, &[], value);
+    fn gauge(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        self.gauges(name, help)?.encode_gauge(&value)
     }
 
-    fn number(&mut self, name: &str, labels: &[(&str, &str)], value: u64) {
-        self.0 += name;
-        for (at, (label, value)) in labels.iter().enumerate() {
-            let _ = write!(self.0, "{}{label}=\"{value}\"", if at == 0 { '{' } else { ',' });
+    fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        count_in(
+            &mut self.0.encode_descriptor(name, help, None, MetricType::Counter)?,
+            value,
+        )
+    }
+
+    fn counters<const N: usize>(&mut self, name: &str, help: &str, label: &str, all: [(&str, u64); N]) -> fmt::Result {
+        let mut family = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (which, value) in all {
+            count_in(&mut family.encode_family(&[(label, which)])?, value)?;
         }
-        let _ = writeln!(self.0, "{} {value}", if labels.is_empty() { "" } else { "}" });
+        Ok(())
     }
+}
 
-    fn float(&mut self, name: &str, value: f64) {
-        let _ = writeln!(self.0, "{name} {value}");
-    }
+fn count_in(counter: &mut MetricEncoder<'_>, value: u64) -> fmt::Result {
+    counter.encode_counter::<NoLabelSet, _, f64>(&value, None)
 }
 
 #[cfg(test)]
@@ -243,7 +219,7 @@ mod tests {
         metrics.answered(1, None, Duration::from_micros(200));
         metrics.answered(1, Some(Refusal::Quota), Duration::from_secs(9));
         metrics.hits = 5;
-        let page = metrics.page(&Now {
+        let page = metrics.page(Now {
             by_color: vec![3, 4],
             target: 8,
             held: 1,
@@ -262,8 +238,8 @@ mod tests {
             "domicile_requests_total{kind=\"take\",outcome=\"ok\"} 2",
             "domicile_requests_total{kind=\"take\",outcome=\"quota\"} 1",
             "domicile_quota_refusals_total 1",
-            "domicile_request_seconds_bucket{le=\"0.00001\"} 0",
-            "domicile_request_seconds_bucket{le=\"0.00003\"} 1",
+            "domicile_request_seconds_bucket{le=\"1e-05\"} 0",
+            "domicile_request_seconds_bucket{le=\"3e-05\"} 1",
             "domicile_request_seconds_bucket{le=\"1\"} 2",
             "domicile_request_seconds_bucket{le=\"+Inf\"} 3",
             "domicile_request_seconds_count 3",

@@ -10,6 +10,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Instant;
 
+use prometheus_client::encoding::prometheus_text::CONTENT_TYPE;
+
 /// Longest request; what browsers and Prometheus send is a tenth of it.
 const REQUEST_BYTES: usize = 8192;
 
@@ -185,7 +187,7 @@ fn answer(asked: &[u8], whole: bool, page: impl FnOnce() -> String) -> Vec<u8> {
     let path = target.split('?').next().unwrap_or("");
     let (status, kind, body) = match (whole, method, path) {
         (false, ..) => ("431 Request Header Fields Too Large", "text/plain", "too long\n".into()),
-        (_, "GET" | "HEAD", "/metrics") => ("200 OK", "text/plain; version=0.0.4; charset=utf-8", page()),
+        (_, "GET" | "HEAD", "/metrics") => ("200 OK", CONTENT_TYPE, page()),
         (_, "GET" | "HEAD", _) => ("404 Not Found", "text/plain", "metrics are at /metrics\n".to_string()),
         _ => ("405 Method Not Allowed", "text/plain", "only GET\n".into()),
     };
