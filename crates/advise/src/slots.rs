@@ -1,4 +1,4 @@
-//! What a partition of the outermost cache would gain.
+//! The gain of a partition of the outermost cache.
 //!
 //! From the curves that the baseline's run left, [`policy::slots::propose()`] makes plans; each is simulated, and the one
 //! that gains most is reported. What is reported was simulated, not read off a curve.
@@ -22,7 +22,7 @@ use crate::words::{NOTHING, list, saved};
 /// A plan is preferred to those before it if it saves so much more of the time.
 const BETTER: f64 = 0.005;
 
-/// What the proposal is simulated from.
+/// The input of the proposal's simulation.
 pub struct Partition<'a> {
     trace: &'a Trace,
     settings: &'a Settings<'a>,

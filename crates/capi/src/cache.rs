@@ -21,7 +21,7 @@ impl Fit {
     }
 }
 
-/// What a machine has that says nothing of its caches.
+/// Assumed of a machine that says nothing of its caches.
 const USUAL: Fit = Fit {
     cache_bytes: 1 << 20,
     tlb_reach_bytes: None,
@@ -53,7 +53,7 @@ pub fn fit() -> Fit {
     }
 }
 
-/// What this process gets, measured: at most once between two boots, which takes about a second,
+/// The cache that this process gets, measured: at most once between two boots, which takes about a second,
 /// and read from a file from then on.
 fn measured() -> Fit {
     let measured = measured::measured(measured::Effort::Quick);

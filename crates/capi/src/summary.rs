@@ -16,7 +16,7 @@ type Run = unsafe extern "C-unwind" fn(*const domicile_loop);
 #[cfg(not(miri))]
 const RUN: &std::ffi::CStr = c"domicile_run_parallel_loop";
 
-/// Who wants to know.
+/// The listeners.
 #[derive(Clone, Copy)]
 struct Listeners {
     recorder: bool,

@@ -1,4 +1,4 @@
-//! What the tests of all crates share: skips that are counted ([`skips`]), the number of cases of a property ([`cases`]),
+//! Shared by the tests of all crates: skips that are counted ([`skips`]), the number of cases of a property ([`cases`]),
 //! processes of their own ([`alone`]), and programs that a test makes ([`copy_program`], [`write_program`]).
 #![forbid(unsafe_code)]
 

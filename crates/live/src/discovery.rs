@@ -12,7 +12,7 @@ use crate::{Colors, Error};
 /// BYTES are those of cache that one color stands for.
 pub const VARIABLE: &str = "DOMICILE_COLORS";
 
-/// What to do where nothing is known of this machine since its last boot.
+/// The action where nothing is known of this machine since its last boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
     /// Measure, about two seconds, and keep the outcome for the next time.
@@ -46,7 +46,7 @@ pub fn discover(unknown: Unknown) -> Result<Colors, Error> {
 /// Where the colors of somebody who uses them come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ColorsFrom {
-    /// What was validated since the last boot, or `DOMICILE_COLORS` forces; refused where neither is.
+    /// The colors that were validated since the last boot, or that `DOMICILE_COLORS` forces; refused where neither is.
     #[default]
     Found,
     /// The same, but measured now where nobody has measured yet (about two seconds).
@@ -84,7 +84,7 @@ fn refusal(why: &str) -> Error {
     }
 }
 
-/// What a value of the variable says.
+/// The meaning of a value of the variable.
 fn forced(value: &str) -> Result<Colors, Error> {
     let colors = match value.strip_prefix("force:") {
         Some(numbers) => Colors::forced(numbers).map_err(|not| not.to_string()),

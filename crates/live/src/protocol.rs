@@ -1,4 +1,4 @@
-//! What the command and the run-time inside a program say to each other.
+//! The conversation of the command with the run-time inside a program.
 //!
 //! `domicile run` reads the plan, decides the colors and finds the names in the program's files before it starts, and
 //! writes [`Instructions`]: addresses in files, nothing that needs debug information to be understood. The run-time,
@@ -39,7 +39,7 @@ pub struct Instructions {
     pub program: PathBuf,
     /// Its device and number of the file.
     pub program_file: (u64, u64),
-    /// What `LD_PRELOAD` was before; what is started by the program finds it so again.
+    /// The earlier value of `LD_PRELOAD`; programs that this one starts find it so again.
     pub preload_before: Option<String>,
     /// Whether programs that this one starts get the same instructions.
     pub children: bool,

@@ -1,4 +1,4 @@
-//! What a program says of its parallel loops, as it comes over the C ABI: `domicile/summary.h`, copied and checked.
+//! A program's description of its parallel loops, as it comes over the C ABI: `domicile/summary.h`, copied and checked.
 //!
 //! Two libraries take the same call: `libdomicile`, which the program is linked with, and the run-time of `domicile run`.
 //! [`taken`] is the one way in. Whatever a program passes that the header allows to be pointed to, the answer is a [`Loop`]
@@ -21,16 +21,16 @@ pub const MOST_SUMMARIES: u32 = 4096;
 /// Bytes of a name or place that are kept.
 const LONGEST_TEXT: usize = 200;
 
-/// A loop that can be, and what of it cannot.
+/// A loop, and the summaries of it that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// What can be used of the loop, as the program describes it.
+    /// The usable part of the loop, as the program describes it.
     pub described: Loop,
     /// Summaries that are not among those of `described`, and why not.
     pub passed_over: Vec<Malformed>,
 }
 
-/// Copies what a program says of a parallel loop.
+/// Copies a program's description of a parallel loop.
 ///
 /// `threads = 0` becomes what [`threads`] says, `bytes = 0` the bytes that the summary reaches within the mapping. A
 /// summary that cannot be is passed over; so is one whose array is not there (null), as of an array that was never

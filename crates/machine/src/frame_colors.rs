@@ -1,4 +1,4 @@
-//! What a color of page frames is on the machine that runs, who says so, and the limits of what may be said.
+//! The meaning of a color of page frames on the machine that runs, its source, and the limits of what may be claimed.
 //!
 //! Another matter than the colors that a description's caches have ([`Machine::colors`](crate::Machine::colors)): these are
 //! acted on, so that timing must have validated them, or a user must have forced them.
@@ -26,7 +26,7 @@ pub struct Colors {
     pub source: ColorSource,
 }
 
-/// Who says that these are the colors.
+/// The source of the colors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ColorSource {
@@ -48,7 +48,7 @@ impl Colors {
     pub const FIRST_BIT: u32 = 12;
     /// How many bits a color may have: its number is a `u16`.
     pub const BITS: RangeInclusive<u32> = 1..=16;
-    /// What one color may stand for: more than any cache has, and `color_bytes << bits` is still a number of bytes.
+    /// The most bytes of one color: more than any cache has, and `color_bytes << bits` is still a number of bytes.
     pub const COLOR_BYTES: RangeInclusive<u64> = 1..=1 << 32;
 
     /// Whether there can be such colors. This is the only place that says so.
@@ -92,7 +92,7 @@ impl Colors {
             let number = results::quantities::count(text);
             number.map_err(|_| not(format!("{what} {text:?} is no number")))
         };
-        // What does not fit is out of every limit.
+        // A number that does not fit is out of every limit.
         let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let colors = Colors {
             first_bit: small(number(first_bit, "the first bit")?),

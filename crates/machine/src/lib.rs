@@ -1,4 +1,4 @@
-//! What a machine is: caches, colors, TLBs, nodes and latencies.
+//! The description of a machine: caches, colors, TLBs, nodes and latencies.
 //!
 //! A [`Machine`] is read from a TOML description ([`load`], [`from_toml`]; the format is described
 //! in [`mod@format`]) or from Linux ([`host()`]); it is plain data. [`presets`] are the

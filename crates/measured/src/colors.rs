@@ -41,7 +41,7 @@ pub struct Validated {
     pub bits: u32,
     /// Bytes of cache that one color stands for, as measured.
     pub color_bytes: u64,
-    /// What all colors stand for together: `color_bytes << bits`.
+    /// The bytes of all colors together: `color_bytes << bits`.
     pub capacity_bytes: u64,
     /// How sure this is, from 0 to 1.
     pub confidence: f64,
@@ -80,7 +80,7 @@ pub struct ColorReport {
     pub translation: Option<Translation>,
     /// Whether this is a guest of a hypervisor.
     pub guest: bool,
-    /// What was found of each cache, the innermost first.
+    /// The findings about each cache, the innermost first.
     pub findings: Vec<Finding>,
     /// The colors to use ...
     pub validated: Option<Validated>,
@@ -104,7 +104,7 @@ pub fn colors(effort: Effort) -> Result<Validated, NotValidated> {
     color_report(effort, false).outcome()
 }
 
-/// What is kept since the last boot and was measured with at least that effort; measures nothing.
+/// The report that was kept since the last boot and measured with at least that effort; measures nothing.
 pub fn kept_colors(effort: Effort) -> Option<Result<Validated, NotValidated>> {
     let kept: ColorReport = saved::load(&saved::folder()?, NAME, &identity(), effort)?;
     Some(kept.outcome())

@@ -1,4 +1,4 @@
-//! What this process really gets of the machine: the capacity of its last-level cache, the cost of
+//! The part of the machine that this process really gets: the capacity of its last-level cache, the cost of
 //! a miss, the reach of its TLB, and the colors of its pages, measured by timing.
 //!
 //! What the kernel reports is the size of a cache, not the part that a guest or one of many
@@ -37,7 +37,7 @@ pub struct Point {
     pub ns: f64,
 }
 
-/// What was measured.
+/// The measured figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// The largest working set that the caches hold, in bytes.

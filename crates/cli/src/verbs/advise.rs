@@ -142,7 +142,7 @@ impl Advise {
     pub fn run(&self, console: &mut Console) -> Done {
         let machine = self.model.machine(HOST)?;
         let top = self.shown.top(console.json().then_some(OF_JSON))?;
-        // What is wrong on the command line is said before a program is run; of its work nothing is known yet.
+        // Faults of the command line are reported before a program is run.
         self.model
             .policies(::advise::policies(&machine, true, self.model.slots.is_some()))?;
 
@@ -190,7 +190,7 @@ impl Advise {
         }
     }
 
-    /// What a placement is written for; what is wrong with asking for one is said before a program is run.
+    /// The tool that a placement is written for. A wrong request is reported before a program is run.
     fn form(&self, machine: &Machine) -> Result<Option<PlacementForm>, Failure> {
         let Some(file) = &self.write_placement else {
             return Ok(None);
@@ -217,7 +217,7 @@ impl Advise {
         }
     }
 
-    /// Where results go. What cannot be written is refused before a program is run.
+    /// The files of the results. A file that cannot be written is refused before a program is run.
     fn places(&self, form: Option<PlacementForm>, top: Top, json: bool) -> Result<Places, Failure> {
         let what = "the full result";
         apart(&[
@@ -286,7 +286,7 @@ impl Advise {
                     sets: self.model.sets.clone(),
                     plan: policies.iter().find_map(|policy| policy.plan.clone()),
                 },
-                // Who names the policies gets those and no more.
+                // Policies that were named are the only ones.
                 false => Policies::These(policies),
             },
             seed: config.seed,
@@ -320,7 +320,7 @@ impl Advise {
         }
         notes.extend(self.recording.rests_on(&outcome, self.budget));
         notes.extend(outcome.notes);
-        // Who ends in good order when asked to, as servers do, was recorded whole.
+        // A program that ends in good order when asked to, as servers do, was recorded whole.
         let interrupted = outcome.interrupted.filter(|_| outcome.exit != capture::Exit::Code(0));
         if let Some(signal) = interrupted {
             notes.push(format!(
@@ -337,7 +337,7 @@ impl Advise {
         Ok(interrupted.and_then(|signal| u8::try_from(128 + signal).ok()))
     }
 
-    /// Who gives a program where a trace is wanted has forgotten the `--`.
+    /// A program in the place of a trace: the `--` was forgotten.
     fn was_a_program(&self, failure: Failure) -> Failure {
         match (failure, &self.trace) {
             (Failure::Work(text), Some(file)) => Failure::Work(format!(

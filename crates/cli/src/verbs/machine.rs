@@ -64,7 +64,7 @@ fn show(name: &str, console: &mut Console) -> Result<(), Failure> {
 }
 
 fn host(root: Option<&Path>, console: &mut Console) -> Result<(), Failure> {
-    // What was measured is of this machine, not of a captured one.
+    // Measured figures are of this machine, not of a captured one.
     let report = match root {
         None => ::measured::here(),
         Some(root) => ::machine::host(&sys::Root::new(root)),

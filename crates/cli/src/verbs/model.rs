@@ -82,7 +82,7 @@ impl Model {
         }
     }
 
-    /// What the figures of the machine asked for, or of `default`, rest on; none for a machine whose description says so.
+    /// The basis of the figures of the machine asked for, or of `default`; none for a machine whose description says so.
     pub fn basis(&self, default: &str) -> Result<Option<String>, Failure> {
         if self.machine.as_deref().unwrap_or(default) != HOST {
             return Ok(None);
@@ -159,7 +159,7 @@ impl Model {
         Ok(Some(Arc::new(plan)))
     }
 
-    /// What the simulator is to do, with everything counted that `detail` says.
+    /// The simulator's configuration, with everything counted that `detail` says.
     pub fn config(
         &self,
         machine: Machine,

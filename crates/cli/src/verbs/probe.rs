@@ -100,7 +100,7 @@ fn curve(measured: &Measured) -> Table {
     table
 }
 
-/// What this process gets of each cache.
+/// The part of each cache that this process gets.
 fn levels(outcome: &Outcome) -> Table {
     let mut table = Table::new(
         "What this process gets",
@@ -149,7 +149,7 @@ fn steps(finding: &Finding) -> Table {
     table
 }
 
-/// What flipping single bits does.
+/// The effect of flipping single bits.
 fn single_bits(finding: &Finding) -> Table {
     let mut table = Table::new(
         format!("Candidate bits of {}, each by itself", finding.cache),

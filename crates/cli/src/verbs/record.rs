@@ -95,7 +95,7 @@ const MAIN: &str = "main";
 const WINDOWS: u32 = 20;
 /// Shorter windows would be of caches that are still empty.
 const LEAST_WINDOW: u64 = 100_000;
-/// What caches are warmed with before a window: not so little that it is nothing, nor so much that it takes longer than the
+/// The warming of caches before a window: not so little that it is nothing, nor so much that it takes longer than the
 /// window.
 const LEAST_WARM: u64 = 1 << 20;
 const MOST_WARM: u64 = 256 << 20;
@@ -107,7 +107,7 @@ impl Record {
         no_stream(&self.output)?;
         self.overwrite.allows(&self.output, "the trace")?;
         let outcome = self.recording.record(&self.command, &self.output, false)?;
-        // Who was ended because the time was up did nothing wrong.
+        // A program that was ended because the time was up did nothing wrong.
         let code = if outcome.ended_by_us { 0 } else { outcome.exit.code() };
         let summary = &outcome.summary;
         if console.json() {
@@ -191,7 +191,7 @@ impl Recording {
         }
     }
 
-    /// What of the run an advice rests on, where it is not all that was to be recorded.
+    /// The part of the run that an advice rests on, where it is not all that was to be recorded.
     pub fn rests_on(&self, outcome: &capture::Outcome, budget: Option<Duration>) -> Option<String> {
         let (taken, all) = (outcome.summary.references, outcome.references_seen);
         // Of several windows that were warmed the verdict says it.
@@ -236,7 +236,7 @@ impl Recording {
     }
 }
 
-/// What the trace says of the machine that it was recorded on.
+/// The trace's description of the machine that it was recorded on.
 fn host_name() -> String {
     machine::load("host").map_or_else(|_| String::new(), |host| format!("{}, {} cpus", host.name, host.cpus))
 }

@@ -117,7 +117,7 @@ impl Reproduce {
             let section = match done {
                 Ok(section) => section,
                 Err(error) => {
-                    // What came out so far is printed all the same.
+                    // Earlier results are printed all the same.
                     failures.push(format!("{}: {error}", item.name));
                     break;
                 }

@@ -178,7 +178,7 @@ impl Run {
         Ok(ExitCode::from(u8::try_from(ended.code).unwrap_or(1)))
     }
 
-    /// What is wrong with them is reported before anything is looked at.
+    /// Faults in them are reported before anything is looked at.
     fn given_colors(&self) -> Result<Option<Colors>, Failure> {
         let Some(text) = &self.force_colors else {
             return Ok(None);
@@ -233,13 +233,13 @@ impl Run {
         self.put(console, report, &text, outcome::placed_nothing(outcome))
     }
 
-    /// Puts a report where it is wanted; `grave` if even who wants no notes wants it.
+    /// Puts a report where it is wanted; a `grave` one is printed even with --quiet.
     fn put(&self, console: &Console, place: Option<Destination>, text: &str, grave: bool) -> Result<(), Failure> {
         match (&self.report, place) {
             // A report that its file cannot take is not thrown away.
             (Some(_), Some(place)) => place.write_text(text).inspect_err(|_| console::say(text)),
             (Some(_), None) => console::print(text),
-            // Who wants no notes wants the one that there was nothing to tell of.
+            // JSON, and grave news, are printed even with --quiet.
             (None, _) if console.json() || grave => {
                 console::say(text);
                 Ok(())

@@ -198,7 +198,7 @@ impl Simulate {
         }
         let runs = simulate(&self.trace, &opened, &config)?;
         self.name_missing(&opened);
-        // What goes to files comes after what is printed: that is there whatever becomes of the files.
+        // Files are written after the output, which is then there even if a file fails.
         let outcomes: Vec<_> = runs.iter().map(|run| run.outcome.clone()).collect();
         self.print(&outcomes, top, console)?;
         if let Some(place) = hints_to {
@@ -261,7 +261,7 @@ impl Simulate {
         }
     }
 
-    /// What a stream of misses cannot say is refused.
+    /// Requests that a stream of misses cannot answer are refused.
     fn is_fast(&self, policies: &[sim::PolicySpec]) -> Result<(), Failure> {
         let refused = [
             (!self.by.is_empty(), "--by"),
@@ -339,7 +339,7 @@ fn simulate(file: &Path, trace: &::trace::Trace, config: &sim::Config) -> Result
     runs.map_err(|error| failure(file, error))
 }
 
-/// What went wrong with a trace.
+/// A fault of a trace.
 pub fn failure(file: &Path, error: sim::SimError) -> Failure {
     match error {
         sim::SimError::Policy(error) => error.into(),

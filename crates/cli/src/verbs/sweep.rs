@@ -49,7 +49,7 @@ pub fn settings(policy: &Name, sets: &[String]) -> Result<Vec<Setting>, Failure>
     Ok(all)
 }
 
-/// The values of a `--set`, each as one of its own. What is no list is left to the policy to judge.
+/// The values of a `--set`, each as one of its own. A value that is no list is left to the policy to judge.
 fn values(set: &str) -> Result<Vec<String>, Failure> {
     let Some((key, values)) = set.split_once('=') else {
         return Ok(vec![set.to_string()]);
@@ -117,7 +117,7 @@ mod tests {
                 "trigger=20 hold=1"
             ]
         );
-        // What is another policy's has no part in it, also where a part is meant.
+        // Another policy's parameter is left out, even where it belongs to a part of this one.
         assert_eq!(swept("migrate", &["replicate.trigger=1,2"]), [""]);
         assert_eq!(
             swept("migrate+page-coloring", &["migrate.trigger=1,2"]),

@@ -65,7 +65,7 @@ pub fn open_or_salvage(file: &Path, salvage: bool) -> Result<trace::Trace, Failu
     }
 }
 
-/// What of a trace that was read is missing, in words.
+/// The missing parts of a trace that was read, in words.
 pub fn missing(trace: &trace::Trace, salvage: bool) -> impl Iterator<Item = String> {
     trace.lost().into_iter().map(move |damage| match salvage {
         true => format!(

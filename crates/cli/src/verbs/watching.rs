@@ -91,7 +91,7 @@ impl Watching {
     }
 }
 
-/// What is wrong with the command line is the user's to change.
+/// A fault of the command line is the user's to change.
 pub fn failure(error: HomesError) -> Failure {
     match error {
         HomesError::Policy(error) => error.into(),

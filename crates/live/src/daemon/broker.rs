@@ -1,4 +1,4 @@
-//! What all connections share, and the requests that concern colors: the ledger.
+//! The state that all connections share, and the requests that concern colors: the ledger.
 //!
 //! The ledger says which application has which colors of the machine's shared caches. What is decided there is
 //! [`policy::slots`]'s business; here each connection is an application, and loses all it had when it ends.
@@ -33,7 +33,7 @@ pub struct Broker {
     pub takes_back: bool,
     /// While a client is probably at work on frames that were just released.
     pub calm: Calm,
-    /// What was given up under pressure, for the status.
+    /// Frames given up under pressure, for the status.
     pub pressure_frames: u64,
     /// Bytes that the daemon has itself, with all that it holds.
     pub own: u64,

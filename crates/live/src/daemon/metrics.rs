@@ -1,4 +1,4 @@
-//! What the daemon counts, as Prometheus reads it (text format 0.0.4).
+//! The daemon's counts, as Prometheus reads them (text format 0.0.4).
 
 use std::fmt;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub struct Metrics {
     pub given_up: u64,
 }
 
-/// What is counted elsewhere, at the moment of asking.
+/// Counted elsewhere, at the moment of asking.
 #[derive(Debug)]
 pub struct Now {
     pub by_color: Vec<u64>,

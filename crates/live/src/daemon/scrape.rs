@@ -128,7 +128,7 @@ pub struct Scrape {
     said: Option<(Vec<u8>, usize)>,
 }
 
-/// What is to be waited for.
+/// The next event to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     Read,

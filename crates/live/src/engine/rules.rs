@@ -1,9 +1,9 @@
-//! What a page becomes by what is done to it and by what is heard of it. Nothing here asks the kernel, so that the
+//! The next state of a page, after an action on it or a notice about it. Nothing here asks the kernel, so that the
 //! search through all orders of events (`model`) goes by the same rules as the engine.
 
 use sys::faults::Stop;
 
-/// What became of a page.
+/// The state of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum State {
     /// In the range, in its old frame.

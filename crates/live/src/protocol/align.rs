@@ -41,7 +41,7 @@ impl Alignment {
         })
     }
 
-    /// What a text asks for: `no` is `None`, `yes` is `usual`.
+    /// The alignment that a text asks for: `no` is `None`, `yes` is `usual`.
     pub fn read(text: &str, usual: Alignment) -> Result<Option<Alignment>, BadAlignment> {
         match text {
             "no" => Ok(None),

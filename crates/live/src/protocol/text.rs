@@ -1,4 +1,4 @@
-//! What `domicile run` asks of the run-time where the text of programs is to come from copies on their nodes.
+//! The request of `domicile run` to take the text of programs from copies on their nodes.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub struct TextInstructions {
     pub command: u32,
     /// Whether programs that this one starts do the same.
     pub children: bool,
-    /// What `LD_PRELOAD` was before; what is started by the program finds it so again.
+    /// The earlier value of `LD_PRELOAD`; programs that this one starts find it so again.
     pub preload_before: Option<String>,
 }
 

@@ -54,7 +54,7 @@ pub struct domicile_loop {
     pub summaries: *const domicile_summary,
 }
 
-// What `headers/domicile/summary.h` has; a program in C checks the same offsets from its side.
+// The offsets in `headers/domicile/summary.h`; a program in C checks the same offsets from its side.
 const _: () = {
     use std::mem::offset_of;
     assert!(size_of::<domicile_inner>() == 16);

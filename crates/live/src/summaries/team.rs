@@ -2,7 +2,7 @@
 
 use policy::cdpc::Loop;
 
-/// What OpenMP would give: its own word where it is in the program, else `OMP_NUM_THREADS`, else as many as this
+/// The number that OpenMP would give: its own word where it is in the program, else `OMP_NUM_THREADS`, else as many as this
 /// process has cpus. From 1 to [`Loop::THREADS`].
 pub fn threads() -> u32 {
     let given = openmp().or_else(|| variable(std::env::var("OMP_NUM_THREADS").ok()?.as_str()));

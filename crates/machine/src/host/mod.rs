@@ -35,7 +35,7 @@ pub struct HostReport {
     pub present: Option<String>,
     /// Transparent huge pages; none where the kernel has none or hides them.
     pub huge_pages: Option<HugePages>,
-    /// What was read, assumed, missing or simplified, in the order in which it was found.
+    /// The figures that were read, assumed, missing or simplified, in the order in which it was found.
     pub notes: Vec<Note>,
 }
 
@@ -74,7 +74,7 @@ pub enum Trust {
 }
 
 impl HostReport {
-    /// What the figures of the machine rest on, in a sentence or two: for whoever reads times that were simulated on it.
+    /// The basis of the machine's figures in a sentence or two, for readers of times that were simulated on it.
     pub fn basis(&self) -> String {
         let about = |trust| {
             let about: Vec<&str> = self.notes_of(trust).map(|note| note.about.as_str()).collect();
@@ -166,7 +166,7 @@ pub fn host(root: &sys::Root) -> Result<HostReport, MachineError> {
         caches,
         tlb: Some(assume::tlb(&mut notes)),
         memory: described.memory,
-        // What their prefetch instructions do is not simulated: they bring lines into the nearest cache.
+        // Their prefetch instructions are not simulated: they bring lines into the nearest cache.
         prefetch: None,
         core: None,
     };

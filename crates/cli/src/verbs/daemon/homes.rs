@@ -57,7 +57,7 @@ impl Homes {
         self.homes
     }
 
-    /// What belongs to `--homes` and was given without it.
+    /// Options of `--homes` that were given without it.
     pub fn refuse(&self) -> Result<(), Failure> {
         if self.watching.is_unused() && !self.overwrite.force {
             return Ok(());
@@ -78,7 +78,7 @@ impl Homes {
         let source = prepared.source();
         let mut host = prepared.watch(whom, log).map_err(watching::failure)?;
         watching::announce(source);
-        // Who starts no services has nobody to notify.
+        // Started by no service manager: nobody is to be notified.
         let _ = service::notify("READY=1");
         let done = host.run(|| {
             let mut came = std::iter::from_fn(|| signals.take());

@@ -1,4 +1,4 @@
-//! What the probe measured of a cpu that overlaps, as text.
+//! The probe's figures of a cpu that overlaps misses, as text.
 
 use ::measured::processor::{Processor, Transfer};
 use report::{Cell, Column, Exact, Role, Table};

@@ -1,4 +1,4 @@
-//! What the probe prints.
+//! The probe's output.
 
 use ::measured::processor::{Chains, Pace, Stream, Transfer};
 use ::measured::{Bits, Point, Step, Times};

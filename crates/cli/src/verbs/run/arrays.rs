@@ -1,4 +1,4 @@
-//! What became of the arrays of parallel loops, for people; and what this machine's on-chip cache asks of blocks.
+//! The fate of the arrays of parallel loops, for people; and what this machine's on-chip cache asks of blocks.
 
 use live::protocol::{Alignment, CdpcReport, Chosen, Padded, Report, State, When};
 use policy::cdpc::Choice;

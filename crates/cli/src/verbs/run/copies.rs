@@ -12,7 +12,7 @@ use results::{HomesCopies, HomesReplication, ReplicationMode};
 use super::started;
 use crate::failure::Failure;
 
-/// What is prepared before the program starts.
+/// Prepared before the program starts.
 pub struct Copies {
     store: Result<TextCopies, String>,
     /// Whether text is to be copied, and why it cannot be.
@@ -57,7 +57,7 @@ impl Copies {
         copies
     }
 
-    /// What became of it.
+    /// The outcome.
     pub fn report(&self) -> Vec<HomesReplication> {
         let store = match &self.store {
             Ok(store) => store,

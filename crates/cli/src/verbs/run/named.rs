@@ -9,7 +9,7 @@ use crate::failure::Failure;
 /// Data of one name that are too many to be one.
 const MOST_PLACES: usize = 64;
 
-/// What the run-time will look for.
+/// The names that the run-time will look for.
 pub struct Named {
     pub modules: Vec<Module>,
     pub targets: Vec<Target>,

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 
 /// The run-time, where `DOMICILE_PRELOAD` does not name it.
 const NAME: &str = "libdomicile_preload.so";
-/// What the folders are called by which this process and the run-time speak.
+/// The names of the folders by which this process and the run-time communicate.
 pub const FOLDER: &str = "run";
 const ENVIRONMENT: &str = "DOMICILE_PRELOAD";
 /// Beside the executable: after `make install`, and in the folder that cargo builds in.
@@ -41,7 +41,7 @@ pub struct Ended {
     pub code: i32,
     /// Of each process that is the program.
     pub reports: Vec<Report>,
-    /// What is wrong with other reports.
+    /// Faults of other reports.
     pub notes: Vec<String>,
 }
 

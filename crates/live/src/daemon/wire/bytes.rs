@@ -2,7 +2,7 @@
 
 use super::MESSAGE_BYTES;
 
-/// What is wrong with a message.
+/// A fault of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     #[error("a message ends in the middle")]

@@ -174,7 +174,7 @@ pub fn command_of(test: &str, part: &str, before: &[&str]) -> Command {
     command
 }
 
-/// What makes a command run as an ordinary user that no other test has: the frames of one who has ended are looked for
+/// Runs a command as an ordinary user that no other test has: the frames of one who has ended are looked for
 /// in all processes of that user, so tests of one user would charge each other's, and wait for each other.
 pub fn stranger() -> Stranger {
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -197,7 +197,7 @@ pub struct Stranger {
 }
 
 impl Stranger {
-    /// What stands before the program.
+    /// The words before the program.
     pub fn before(&self) -> [&str; 4] {
         self.words.each_ref().map(String::as_str)
     }
