@@ -18,6 +18,7 @@
 //! | `shared_replicas` | the same for processes, at the same address in each |
 //! | `fortran_slots` | the same for the module `domicile_slots` |
 //! | `summary`, `phase` | what a program says of its parallel loops and of its progress |
+//! | `mappings` | `mremap` and `move_pages`, which wait for pages on their way |
 //! | `handle`, `call` | a scheduler as C holds it, a thread as C sees it |
 //!
 //! The scheduler itself is the safe library `threads`, and what is in which bin is decided by
@@ -34,6 +35,7 @@ pub mod fortran;
 pub mod fortran_order;
 pub mod fortran_slots;
 mod handle;
+mod mappings;
 pub mod order;
 pub mod phase;
 mod plan;

@@ -14,6 +14,7 @@ mod keeping;
 mod model;
 mod open;
 mod outcome;
+mod owed;
 mod refill;
 mod remap;
 mod rescue;
@@ -137,9 +138,10 @@ impl Engine {
     /// - with [`Others::Running`], and only where [`Means::forks`] is false, no process is made from this one meanwhile by
     ///   anything that the C library's handlers of `fork` do not see: a bare `clone` system call, `_Fork`. (Its child
     ///   would find zeros in pages that were on their way. `vfork` and `posix_spawn` are harmless.)
-    /// - with [`Others::Running`] no thread ends meanwhile whose stack lies in the range and that was made after the call
-    ///   began, or by a bare `clone`: the kernel could not say that it has ended, and who joins it would wait for ever.
-    ///   Nor does one die with a robust mutex in the range that it locked after the call began;
+    /// - with [`Others::Running`] no thread ends meanwhile that was made by a bare `clone` and whose number the kernel clears
+    ///   in the range: whoever waits for that would wait for ever;
+    /// - with [`Others::Running`] `mremap` of pages of the range goes through [`sys::changes::change`]. One that does not may
+    ///   fail (EFAULT), with some of its pages moved;
     /// - a signal that arrives on an alternate signal stack of another thread (`sigaltstack`) waits for its page like any
     ///   system call: where those stacks are the kernel tells nobody else, so they are moved like other data;
     /// - nobody closes descriptors that are not his meanwhile (`closefrom`, `close_range`). Where it happens the call ends and

@@ -75,7 +75,12 @@ pub unsafe extern "C-unwind" fn syscall(
         step_aside();
     }
     // SAFETY: the program's own call.
-    unsafe { next::syscall(number, a, b, c, d, e, f) }
+    let call = || unsafe { next::syscall(number, a, b, c, d, e, f) };
+    match number {
+        // These would fail, in part, where they meet a page on its way.
+        libc::SYS_mremap | libc::SYS_move_pages => sys::changes::change(call),
+        _ => call(),
+    }
 }
 
 /// Of `linux/seccomp.h`: what that call does, as against what it answers.

@@ -423,6 +423,7 @@ pub unsafe extern "C-unwind" fn mremap(
     if placing::maps() {
         placing::unmapped(at, bytes);
     }
+    // It would fail in the middle where part of its pages is being colored.
     // SAFETY: the program's own call.
-    unsafe { next::mremap(at, bytes, wanted, flags, new) }
+    sys::changes::change(|| unsafe { next::mremap(at, bytes, wanted, flags, new) })
 }

@@ -58,7 +58,7 @@ pub fn of_all_threads() -> io::Result<Threads> {
 }
 
 /// The head of a thread's list of robust mutexes; 0 asks for this thread's own.
-fn robust_list(thread: libc::pid_t) -> Option<usize> {
+pub(crate) fn robust_list(thread: libc::pid_t) -> Option<usize> {
     let (mut head, mut bytes) = (0usize, 0usize);
     // SAFETY: both have room for what the kernel writes.
     let asked = unsafe { libc::syscall(libc::SYS_get_robust_list, thread, &raw mut head, &raw mut bytes) };
@@ -93,7 +93,7 @@ fn held(head: usize, held: &mut Vec<Span>) {
 }
 
 /// Words at an address that may be gone by now.
-fn read<const N: usize>(at: usize) -> Option<[usize; N]> {
+pub(crate) fn read<const N: usize>(at: usize) -> Option<[usize; N]> {
     let mut words = [0usize; N];
     let bytes = size_of_val(&words);
     let local = libc::iovec {

@@ -99,6 +99,7 @@ extern "C" fn after() {
 extern "C" fn in_child() {
     COUNTS.forks.store(0, Ordering::SeqCst);
     COUNTS.flights.store(0, Ordering::SeqCst);
+    crate::changes::in_child();
 }
 
 #[cfg(test)]

@@ -28,6 +28,11 @@ pub struct Kept {
 /// From which number on descriptors are kept: programs count on the numbers of the files that they open.
 static FROM: AtomicI32 = AtomicI32::new(0);
 
+/// Where it lies: it is read while pages are in flight.
+pub(crate) fn place() -> usize {
+    &raw const FROM as usize
+}
+
 /// From now on descriptors are kept from this number on, where the limit of open files allows.
 pub fn out_of_the_way(from: RawFd) {
     FROM.store(from, Ordering::Relaxed);

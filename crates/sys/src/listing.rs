@@ -16,22 +16,30 @@ use crate::kept::Kept;
 ///
 /// Errors: those of opening and reading it; EBADF where another thread has closed it meanwhile.
 pub fn numbers(folder: &Path) -> io::Result<Vec<u32>> {
-    each(folder, |_| ())
+    let mut numbers = Vec::new();
+    visit(folder, |number| numbers.push(number))?;
+    Ok(numbers)
+}
+
+/// The same one by one, without the heap.
+pub fn visit(folder: &Path, found: impl FnMut(u32)) -> io::Result<()> {
+    each(folder, |_| (), found)
 }
 
 /// `opened` is called between opening and reading.
-fn each(folder: &Path, opened: impl Fn(&Kept)) -> io::Result<Vec<u32>> {
+fn each(folder: &Path, opened: impl Fn(&Kept), mut found: impl FnMut(u32)) -> io::Result<()> {
     // A number that is another file's by now is not closed.
     let listed = Kept::new(File::open(folder)?.into())?;
     opened(&listed);
     let mut room = [MaybeUninit::uninit(); 4096];
     let mut entries = RawDir::new(&listed, &mut room);
-    let mut numbers = Vec::new();
     while let Some(entry) = entries.next() {
         let name = entry?;
-        numbers.extend(name.file_name().to_str().ok().and_then(|name| name.parse::<u32>().ok()));
+        if let Some(number) = name.file_name().to_str().ok().and_then(|name| name.parse().ok()) {
+            found(number);
+        }
     }
-    Ok(numbers)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -51,10 +59,11 @@ mod tests {
 
     #[test]
     fn a_folder_that_somebody_else_closed_is_an_error_and_no_end() {
-        let listed = each(Path::new("/proc/self/task"), |folder| {
+        let close = |folder: &Kept| {
             // SAFETY: the number is that of a `Kept`, which notices.
             assert_eq!(0, unsafe { libc::close(folder.as_raw_fd()) });
-        });
+        };
+        let listed = each(Path::new("/proc/self/task"), close, |_| ());
         assert_eq!(listed.unwrap_err().raw_os_error(), Some(libc::EBADF));
     }
 }

@@ -435,12 +435,14 @@ unsafe fn restore(area: &Area, page: usize, to: Span) -> io::Result<()> {
 }
 
 /// Places that this very thread cannot do without while it works with pages in flight: its stack,
-/// its own variables, and what [`crate::forks`] counts with.
-pub fn own_places() -> [usize; 3] {
+/// its own variables, what [`crate::forks`] and [`crate::changes`] count with, and what [`crate::kept`] reads.
+pub fn own_places() -> [usize; 5] {
     let here = 0u8;
     // SAFETY: the function only returns the address of this thread's errno.
     let errno = unsafe { libc::__errno_location() };
-    [&raw const here as usize, errno as usize, crate::forks::place()]
+    let counts = [crate::forks::place(), crate::changes::place(), crate::kept::place()];
+    let [forks, changes, kept] = counts;
+    [&raw const here as usize, errno as usize, forks, changes, kept]
 }
 
 #[cfg(test)]

@@ -280,6 +280,10 @@ pub unsafe extern "C" fn domicile_data_set_add(
 /// domicile_slots_message names it; make the data set of what lies around it. Pages that merely
 /// cannot be moved at the moment are left, and counted in done.
 ///
+/// While others run, mremap and move_pages wait for the end of a batch; the library stands in front of
+/// these two functions. As bare system calls they do not wait: mremap may then fail with EFAULT
+/// where part of its pages is being colored, with some of them moved, and move_pages may say ENOENT.
+///
 /// # Safety
 /// `done` is null or points to as many bytes as it says in `size`; nobody uses the data meanwhile
 /// if `others` says so.

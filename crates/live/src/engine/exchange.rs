@@ -1,5 +1,6 @@
 //! Exchanging the frames of pages that have content, by UFFDIO_MOVE.
 
+use sys::changes::Pass;
 use sys::faults::{Faults, Void};
 use sys::memory::{Area, Size};
 
@@ -12,6 +13,8 @@ use crate::{Error, PAGE_BYTES, Pages};
 
 /// How often pages are tried that the kernel was busy with, or shares since a fork.
 const ROUNDS: usize = 4;
+/// How often a change of the program's mappings that is under way is waited for, some milliseconds each time.
+const REFUSALS: usize = 50;
 /// Pages in flight at a time while nobody waits for them.
 const QUIET_BATCH: usize = 2048;
 
@@ -68,7 +71,13 @@ impl Engine {
             });
         }
         let mut unlocked = Vec::new();
-        for round in 0..ROUNDS {
+        let (mut round, mut refusals) = (0, 0);
+        while round < ROUNDS {
+            let Some(turn) = Pass::begin() else {
+                // A change of mappings that does not end may wait for something that takes as long as it likes.
+                refusals += 1;
+                if refusals < REFUSALS { continue } else { break }
+            };
             let faults = match self.another() {
                 Ok(faults) => faults,
                 // Some pages are done, and what was unlocked must be locked again.
@@ -82,7 +91,11 @@ impl Engine {
                 }
                 return Err(refused(piece, error));
             }
-            exchange.pass(batch);
+            exchange.pass(batch, &turn);
+            drop(turn);
+            if exchange.interrupted() {
+                continue;
+            }
             if round + 1 == ROUNDS || !exchange.unfinished() {
                 break;
             }
@@ -93,6 +106,7 @@ impl Engine {
             // something meanwhile this fails, and so will the next pass, page by page.
             let _ = sys::memory::populate(piece.span());
             exchange.retry();
+            round += 1;
         }
         self.relock(&unlocked);
         let seen = self.colors_of(piece)?;

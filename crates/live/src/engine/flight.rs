@@ -8,11 +8,13 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use sys::arrays::Array;
+use sys::changes::Pass;
 use sys::faults::{Faults, Stop, Void};
 use sys::forks::Flight;
 use sys::memory::{Area, PAGE, Span};
 use sys::signals::Held;
 
+use super::owed::Owed;
 use super::rules::{self, State};
 
 /// Pages that are looked at in one go, whether they are registered.
@@ -66,6 +68,8 @@ pub(super) struct Exchange {
     /// Where it is to be put: at home, but after a `mremap`.
     pub(super) target: Array<u64>,
     state: Array<u32>,
+    /// Words of threads that were seen in what was taken.
+    pub(super) owed: Owed,
     /// The longest that pages were in flight.
     longest: Duration,
 }
@@ -104,6 +108,7 @@ impl Exchange {
             home,
             target: Array::new(count),
             state,
+            owed: Owed::new(),
             longest: Duration::ZERO,
         }
     }
@@ -124,7 +129,10 @@ impl Exchange {
             Span::new(self.target.as_ptr() as usize, size_of_val(&*self.target)),
             Span::new(self.state.as_ptr() as usize, size_of_val(&*self.state)),
         ];
-        places.iter().any(|place| place.meets(range))
+        places
+            .into_iter()
+            .chain(self.owed.spans())
+            .any(|place| place.meets(range))
     }
 
     pub fn len(&self) -> usize {
@@ -133,6 +141,11 @@ impl Exchange {
 
     pub fn state(&self, at: usize) -> State {
         State::from_number(self.state[at])
+    }
+
+    /// Whether the last pass ended before it came to all pages.
+    pub fn interrupted(&self) -> bool {
+        (0..self.len()).any(|at| self.state(at) == State::Todo)
     }
 
     /// Whether a page is in a state that another pass may change.
@@ -165,10 +178,11 @@ impl Exchange {
         both
     }
 
-    /// Exchanges all pages that are to do, so many at a time.
+    /// Exchanges all pages that are to do, so many at a time. It ends before all are done where somebody waits for its end:
+    /// a [change](sys::changes) of the program's mappings, or who joins a thread that the kernel could not say to have ended.
     ///
-    /// Pre: [registered](Exchange::register). Post: no longer; no page is `Taken`.
-    pub fn pass(&mut self, batch: usize) {
+    /// Pre: [registered](Exchange::register). Post: no longer; no page is `Taken`, nothing is owed.
+    pub fn pass(&mut self, batch: usize, turn: &Pass) {
         let held = Held::begin();
         self.verify();
         let (mut at, count) = (0, self.len());
@@ -179,7 +193,8 @@ impl Exchange {
                 continue;
             }
             let end = at.saturating_add(batch.max(1)).min(count);
-            let flight = self.begin(at);
+            self.owed.look();
+            let Some(flight) = self.begin(at, turn) else { break };
             let start = Instant::now();
             let reached = self.take(at, end);
             self.copy(at, reached);
@@ -189,6 +204,11 @@ impl Exchange {
                 pauses = Pauses::default();
             }
             drop(flight);
+            for page in at..reached {
+                if self.state(page) == State::Done {
+                    self.owe(page);
+                }
+            }
             if self.closed {
                 // What was mapped since is not known to be registered.
                 self.retire(0, count, State::Again);
@@ -200,16 +220,26 @@ impl Exchange {
                 pauses.pause();
             }
             at = reached;
+            if turn.awaited() || self.owed.due() {
+                break;
+            }
         }
         self.unregister();
+        self.owed.settle();
         drop(held);
+    }
+
+    /// Notes which words of a page name threads. Its content, as it was when it was taken, is still in `old`.
+    pub(super) fn owe(&mut self, at: usize) {
+        let (old, place) = (&self.old, self.target[at] as usize);
+        self.owed.note(|word| old.word(at, word), place);
     }
 
     /// All that is registered, one by one: a child that was made meanwhile has the descriptor, too, and keeps alive
     /// whatever goes with it alone. For the same reason the descriptor is closed only when every fork that copied the
     /// range was heard: closing ours does not wake a fork whose child has it, and it would wait for ever, with the
     /// allocator's locks.
-    fn unregister(&mut self) {
+    pub(super) fn unregister(&mut self) {
         let count = self.len();
         if let Some(faults) = self.faults.as_ref() {
             let _ = faults.unregister(self.old.span());
@@ -301,13 +331,17 @@ impl Exchange {
     }
 
     /// A flight as soon as nobody forks. Who forks may wait for a lock (the allocator's, say) whose holder waits
-    /// for a page that was never used, or for its `munmap` to be heard: these are served meanwhile.
-    fn begin(&mut self, at: usize) -> Flight {
+    /// for a page that was never used, or for its `munmap` to be heard: these are served meanwhile. None where a holder may
+    /// wait for the end of the pass.
+    fn begin(&mut self, at: usize, turn: &Pass) -> Option<Flight> {
         loop {
             self.hear(at, at);
             if let Some(flight) = Flight::try_begin() {
                 self.emptied = [None; MOVES];
-                return flight;
+                return Some(flight);
+            }
+            if turn.awaited() {
+                return None;
             }
             std::thread::yield_now();
         }

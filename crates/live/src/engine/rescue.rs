@@ -17,6 +17,8 @@ impl Exchange {
     /// more, or the place is gone): brings the content back in whatever frame.
     pub(super) fn put_content(&mut self, start: usize, end: usize, at: usize) {
         let mut pauses = Pauses::default();
+        // The old page itself may be put in below, and `old` not be touched then.
+        self.owe(at);
         // Events may say that the page is wanted no more, or elsewhere.
         while self.state(at) == State::Taken {
             let Some(faults) = self.faults.as_ref() else { return };

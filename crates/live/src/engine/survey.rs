@@ -108,7 +108,7 @@ pub(super) fn survey(range: Pages) -> Result<Survey, Error> {
 }
 
 fn own() -> Vec<Span> {
-    let [here, variables, counts] = sys::memory::own_places();
+    let [here, places @ ..] = sys::memory::own_places();
     let page = |address: usize| Span::new(address / PAGE * PAGE, PAGE);
     let mut stack = Span::new(here.saturating_sub(STACK_BELOW), STACK_BELOW + STACK_ABOVE);
     // What lies beside the stack's mapping is no stack.
@@ -119,7 +119,8 @@ fn own() -> Vec<Span> {
         let (start, end) = (stack.start.max(mapping.span.start), stack.end().min(mapping.span.end()));
         stack = Span::new(start, end.saturating_sub(start));
     }
-    let mut own = vec![stack, page(variables), page(counts)];
+    let mut own = vec![stack];
+    own.extend(places.map(page));
     own.extend(sys::descriptors::of_this_thread());
     // The kernel does not wait for these when their threads end. Where `/proc` is not there nobody can color either.
     if let Ok(threads) = sys::descriptors::of_all_threads() {

@@ -171,3 +171,110 @@ fn locking_and_unlocking() {
     });
     memory.assert_numbered();
 }
+
+/// Calls that the kernel carries out page by page, upon pages that are on their way or about to be: none of them fails, and
+/// no page is lost.
+#[test]
+fn calls_that_go_page_by_page_do_not_fail() {
+    let Some(mut engine) = engine() else { return };
+    let memory = Memory::alone(2 * MIB);
+    memory.number();
+    let rounds = harness::repetitions(300, 20_000);
+    // A tenth of what an ordinary user may lock.
+    const PAGES: usize = 16;
+    let all = memory.bytes / PAGE_BYTES;
+    against(&mut engine, memory.pages(), || {
+        // SAFETY: a number of this process.
+        let process = unsafe { libc::syscall(libc::SYS_pidfd_open, std::process::id(), 0) };
+        assert!(process >= 0, "{}", std::io::Error::last_os_error());
+        for round in 0..rounds {
+            let first = round * 37 % (all - PAGES);
+            let start = memory.start + first * PAGE_BYTES;
+            let at = start as *mut libc::c_void;
+            let bytes = PAGES * PAGE_BYTES;
+            let read_only = libc::PROT_READ;
+            // SAFETY: the pages are the test's own and keep their content; they are written by nobody meanwhile.
+            let answers = unsafe {
+                [
+                    ("mprotect", libc::mprotect(at, bytes, read_only).into()),
+                    (
+                        "mprotect back",
+                        libc::mprotect(at, bytes, read_only | libc::PROT_WRITE).into(),
+                    ),
+                    ("mlock", libc::mlock(at, bytes).into()),
+                    ("munlock", libc::munlock(at, bytes).into()),
+                    ("madvise COLD", libc::madvise(at, bytes, libc::MADV_COLD).into()),
+                    (
+                        "madvise POPULATE_WRITE",
+                        libc::madvise(at, bytes, libc::MADV_POPULATE_WRITE).into(),
+                    ),
+                    ("process_madvise", {
+                        let part = libc::iovec {
+                            iov_base: at,
+                            iov_len: bytes,
+                        };
+                        let advised = libc::syscall(libc::SYS_process_madvise, process, &part, 1, libc::MADV_COLD, 0);
+                        if advised == bytes as i64 {
+                            0
+                        } else {
+                            advised - bytes as i64
+                        }
+                    }),
+                    ("move_pages", sys::changes::change(|| asked_for(start, PAGES))),
+                ]
+            };
+            for (call, answer) in answers {
+                let error = std::io::Error::last_os_error();
+                assert_eq!(answer, 0i64, "round {round}: {call}: {error}");
+            }
+        }
+        // SAFETY: opened above.
+        unsafe { libc::close(process as i32) };
+    });
+    memory.assert_numbered();
+}
+
+/// Asks for the nodes of pages; the first status that is none.
+fn asked_for(start: usize, pages: usize) -> i64 {
+    let places: Vec<usize> = (0..pages).map(|page| start + page * PAGE_BYTES).collect();
+    let mut nodes = vec![i32::MIN; pages];
+    // SAFETY: both arrays have as many entries as it says; without nodes to move to nothing is moved.
+    let asked = unsafe {
+        libc::syscall(
+            libc::SYS_move_pages,
+            0,
+            pages,
+            places.as_ptr(),
+            0,
+            nodes.as_mut_ptr(),
+            0,
+        )
+    };
+    nodes.into_iter().find(|&node| node < 0).map_or(asked, i64::from)
+}
+
+#[test]
+fn parts_that_go_away_and_come_back_by_mremap_are_whole() {
+    let Some(mut engine) = engine() else { return };
+    let (memory, beside) = (Memory::alone(MIB), Memory::alone(MIB));
+    memory.number();
+    let all = MIB / PAGE_BYTES;
+    let rounds = harness::repetitions(20_000, 200_000);
+    against(&mut engine, memory.pages(), || {
+        for round in 0..rounds {
+            let (first, count) = (round * 37 % (all - 16), 1 + round % 16);
+            let (from, to) = (memory.start + first * PAGE_BYTES, beside.start + first * PAGE_BYTES);
+            for (from, to) in [(from, to), (to, from)] {
+                let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
+                let bytes = count * PAGE_BYTES;
+                // SAFETY: both are the test's own memory, of which one has the content at a time.
+                let moved = sys::changes::change(|| unsafe {
+                    libc::mremap(from as *mut _, bytes, bytes, flags, to as *mut libc::c_void)
+                });
+                let error = std::io::Error::last_os_error();
+                assert_eq!(moved as usize, to, "round {round}: {error}");
+            }
+        }
+    });
+    memory.assert_numbered();
+}

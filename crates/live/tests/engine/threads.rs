@@ -8,6 +8,10 @@ use crate::engine::memory::{ColorOwn, Memory, engine, set};
 
 const MIB: usize = 1 << 20;
 
+unsafe extern "C" {
+    fn pthread_mutex_timedlock(mutex: *mut libc::pthread_mutex_t, until: *const libc::timespec) -> libc::c_int;
+}
+
 /// Where the thread's descriptor is; then 0, that it may end.
 static DESCRIPTOR: AtomicUsize = AtomicUsize::new(0);
 
@@ -73,4 +77,94 @@ fn a_threads_descriptor_stays_where_it_is() {
         assert_eq!(its_frame(), first, "the descriptor was moved");
     }
     drop(ended);
+}
+
+/// Locks the mutex that it is given, and ends without unlocking it.
+extern "C" fn die(mutex: *mut libc::c_void) -> *mut libc::c_void {
+    // SAFETY: it is initialised, and outlives the thread.
+    assert_eq!(unsafe { libc::pthread_mutex_lock(mutex.cast()) }, 0);
+    mutex
+}
+
+/// A time that only a wait for ever reaches.
+fn far() -> libc::timespec {
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
+    libc::timespec {
+        tv_sec: now.as_secs() as i64 + 60,
+        tv_nsec: 0,
+    }
+}
+
+#[test]
+fn threads_that_end_in_a_range_that_is_colored_are_joined_and_their_robust_mutexes_recovered() {
+    const STACK: usize = 256 << 10;
+    const THREADS: usize = 8;
+    let Some(mut engine) = engine() else { return };
+    if !engine.means().running {
+        harness::not_in_this_kernel((6, 8), "ranges in use cannot be colored");
+        return;
+    }
+    let rounds = harness::repetitions(200, 20_000);
+    let memory = Memory::alone(THREADS * STACK + PAGE_BYTES);
+    memory.number();
+    let (stacks, mutexes) = (memory.start, memory.start + THREADS * STACK);
+    let mutex = |at: usize| (mutexes + at * 64) as *mut libc::pthread_mutex_t;
+    // SAFETY: the last page of the memory is for the mutexes.
+    unsafe {
+        let mut kind = std::mem::zeroed();
+        libc::pthread_mutexattr_init(&mut kind);
+        libc::pthread_mutexattr_setrobust(&mut kind, libc::PTHREAD_MUTEX_ROBUST);
+        (0..THREADS).for_each(|at| assert_eq!(libc::pthread_mutex_init(mutex(at), &kind), 0));
+    }
+    std::thread::scope(|scope| {
+        let maker = scope.spawn(|| {
+            for round in 0..rounds {
+                let threads: Vec<libc::pthread_t> = (0..THREADS)
+                    .map(|at| {
+                        let mut thread = 0;
+                        // SAFETY: the stack is the thread's alone until it is joined.
+                        unsafe {
+                            let mut attributes = std::mem::zeroed();
+                            libc::pthread_attr_init(&mut attributes);
+                            let stack = (stacks + at * STACK) as *mut libc::c_void;
+                            assert_eq!(libc::pthread_attr_setstack(&mut attributes, stack, STACK), 0);
+                            let made = libc::pthread_create(&mut thread, &attributes, die, mutex(at).cast());
+                            assert_eq!(made, 0);
+                        }
+                        thread
+                    })
+                    .collect();
+                for (at, thread) in threads.into_iter().enumerate() {
+                    // SAFETY: our own thread and mutex.
+                    unsafe {
+                        let joined = libc::pthread_timedjoin_np(thread, std::ptr::null_mut(), &far());
+                        assert_eq!(joined, 0, "round {round}: a thread that has ended was not joined");
+                        let locked = pthread_mutex_timedlock(mutex(at), &far());
+                        assert_eq!(
+                            locked,
+                            libc::EOWNERDEAD,
+                            "round {round}: the mutex of a thread that has ended"
+                        );
+                        assert_eq!(libc::pthread_mutex_consistent(mutex(at)), 0);
+                        assert_eq!(libc::pthread_mutex_unlock(mutex(at)), 0);
+                    }
+                }
+            }
+        });
+        let mut exchanged = 0;
+        for color in [0, 1].into_iter().cycle() {
+            if maker.is_finished() {
+                break;
+            }
+            let wish = Wish::Set(set(&[color]));
+            exchanged += engine
+                .color_own(memory.pages(), &wish, Others::Running)
+                .unwrap()
+                .exchanged;
+        }
+        assert!(exchanged > 0);
+        maker.join().unwrap();
+    });
 }

@@ -67,9 +67,12 @@ fn nothing_but_our_names_leaves_the_shared_library() {
             .all(|name| names.contains(name)),
         "{names:?}"
     );
+    // It stands in front of these, which would fail where pages are on their way.
+    let in_front = ["mremap", "move_pages"];
+    let ours = |name: &str| ["th_", "ULCC_", "domicile_"].iter().any(|ours| name.starts_with(ours));
     let others: Vec<_> = names
         .iter()
-        .filter(|name| !["th_", "ULCC_", "domicile_"].iter().any(|ours| name.starts_with(ours)))
+        .filter(|name| !ours(name) && !in_front.contains(name))
         .collect();
     assert!(others.is_empty(), "{others:?}");
 }

@@ -1,0 +1,302 @@
+//! What the kernel writes into a process's memory when one of its threads ends: into words that name the thread.
+//!
+//! A thread of the C library has its number in its descriptor. The kernel clears it when the thread ends, and wakes who
+//! joins it. A robust mutex holds the number of the thread that has it locked. The kernel marks it as left by a dead
+//! owner, and wakes one who waits. It waits for no page meanwhile: where it cannot reach the word it neither writes nor wakes,
+//! for good.
+//!
+//! So whoever takes pages out looks for such words in what was taken ([`Layout::find`]), and makes up for the kernel's writes
+//! ([`Layout::settle`]) for the threads that have ended in between, and for its calls to wake ([`wake`]).
+//!
+//! Nothing here takes a lock or touches the heap.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::descriptors::read;
+use crate::memory::PAGE;
+
+/// A word that names a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word {
+    pub address: usize,
+    /// 0 where the kernel has written it already, and may not have woken who waits.
+    pub thread: u32,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Of its descriptor: the kernel clears it.
+    Descriptor,
+    /// Of a robust mutex that it has locked: the kernel marks it.
+    Mutex,
+}
+
+/// How far a thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Life {
+    /// The kernel's writes are still to come.
+    Runs,
+    /// It is ending: the kernel has made its writes, or is about to.
+    Ends,
+    /// There is none of that number: the kernel makes no more writes.
+    Ended,
+}
+
+/// Numbers of threads: no thread has one above these (`FUTEX_TID_MASK`).
+const NUMBER: u32 = 0x3fff_ffff;
+/// Somebody waits for the mutex.
+const WAITERS: u32 = 0x8000_0000;
+/// Its owner has ended.
+const OWNER_ENDED: u32 = 0x4000_0000;
+/// A line of the descriptor, which is aligned to it.
+const LINE: usize = 64;
+
+/// Where the C library's descriptor has the thread's number and the head of its list of robust mutexes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// From the number on to the head; both lie in one line.
+    head: usize,
+    /// The number's place in that line.
+    number: usize,
+    /// From the start of the descriptor on.
+    offset: usize,
+    /// From an entry of the list on to its futex, as the head says.
+    futex: u64,
+}
+
+impl Layout {
+    /// As this thread's own descriptor shows it. `None` for a C library whose descriptors are other ones.
+    pub fn of_this_library() -> Option<Layout> {
+        // SAFETY: returns this thread's descriptor, as a number.
+        let own = unsafe { libc::pthread_self() } as usize;
+        let head = crate::descriptors::robust_list(0)?;
+        let number = number_place().or_else(|| {
+            // SAFETY: returns a number.
+            let thread = unsafe { libc::gettid() }.cast_unsigned();
+            let line = head / LINE * LINE;
+            // SAFETY: the line is part of this thread's own descriptor, and any bits are a number.
+            let is = |at: &usize| unsafe { (*at as *const u32).read_volatile() } == thread;
+            (line..head).step_by(4).find(is)
+        })?;
+        let [_, futex] = read(head)?;
+        let fits = number < head && number / LINE == (head + 8) / LINE && own.is_multiple_of(LINE) && number > own;
+        fits.then_some(Layout {
+            head: head - number,
+            number: number % LINE,
+            offset: number - own,
+            futex: futex as u64,
+        })
+    }
+
+    /// Finds the words of a page that name a thread: `word` has the page's words, 0 to 511, and `address` is where the
+    /// program has the page.
+    ///
+    /// A robust mutex that lies in two pages is found only where the second has its list alone.
+    pub fn find(&self, word: impl Fn(usize) -> u64, address: usize, mut found: impl FnMut(Word)) {
+        let (futex, head) = ((self.number + self.head) / 8 + 1, (self.number + self.head) / 8);
+        let number = |word: u64, at: usize| (word >> (at % 8 * 8)) as u32;
+        for line in (0..PAGE / 8).step_by(LINE / 8) {
+            // A list of robust mutexes begins with an address: its own where it is empty.
+            if word(line + futex) == self.futex && word(line + head) != 0 {
+                let thread = number(word(line + self.number / 8), self.number);
+                if thread <= NUMBER {
+                    found(Word {
+                        address: address + line * 8 + self.number,
+                        thread,
+                        kind: Kind::Descriptor,
+                    });
+                }
+            }
+        }
+        // `pthread_mutex_t` of glibc: lock and count, owner and users, kind and spins.
+        const ROBUST: u32 = 0x10;
+        const KINDS: u32 = 0x3ff;
+        for at in 2..PAGE / 8 {
+            let kind = word(at) as u32;
+            if kind & ROBUST == 0 || kind & !KINDS != 0 {
+                continue;
+            }
+            let (lock, owner) = (word(at - 2) as u32, word(at - 1) as u32);
+            let thread = lock & NUMBER;
+            let left = lock & !WAITERS == OWNER_ENDED;
+            if left || thread != 0 && (owner == thread || owner == 0) {
+                found(Word {
+                    address: address + (at - 2) * 8,
+                    thread,
+                    kind: Kind::Mutex,
+                });
+            }
+        }
+    }
+
+    /// Whether a word is where it was found, and still names the thread. It asks the kernel.
+    pub fn names(&self, word: &Word) -> bool {
+        let Some(start) = word.address.checked_sub(self.offset) else {
+            return false;
+        };
+        let descriptor = || read::<3>(start).is_some_and(|[first, _, third]| first == start && third == start);
+        let now = number_at(word.address).is_some_and(|now| now & NUMBER == word.thread);
+        now && (word.kind == Kind::Mutex || !cfg!(target_arch = "x86_64") || descriptor())
+    }
+
+    /// Makes up for what the kernel has not written of a thread that has ended: the word, and the mutexes behind it in the
+    /// thread's list, which the kernel did not reach either.
+    ///
+    /// # Safety
+    /// The word is one that [`find`](Layout::find) found in the memory of this process, it
+    /// [names](Layout::names) its thread, and that has [ended](Life::Ended). Nothing of the memory is registered with a
+    /// userfaultfd that this thread serves.
+    pub unsafe fn settle(&self, word: &Word) {
+        let entry = match word.kind {
+            // SAFETY: as our caller promises; the head is in the same line.
+            Kind::Descriptor => word.address + self.head,
+            Kind::Mutex => (word.address as u64).wrapping_sub(self.futex) as usize,
+        };
+        if word.kind == Kind::Mutex {
+            // SAFETY: as our caller promises.
+            unsafe { mark(word.address, word.thread) };
+        } else if let Some([_, _, pending]) = read(entry)
+            && pending & !1 != 0
+        {
+            // SAFETY: what the thread was locking or unlocking as it ended.
+            unsafe { self.mark_entry(pending, word.thread) };
+        }
+        let mut at = entry;
+        // The kernel goes on as long (`ROBUST_LIST_LIMIT`).
+        for _ in 0..2048 {
+            let Some([next]) = read(at & !1) else { break };
+            if next & !1 == entry || next & !1 == 0 {
+                break;
+            }
+            // SAFETY: an entry of the list, as far as the word is the thread's.
+            if !unsafe { self.mark_entry(next, word.thread) } {
+                break;
+            }
+            at = next;
+        }
+        if word.kind == Kind::Descriptor {
+            // SAFETY: as our caller promises: nobody but the kernel would write it.
+            unsafe { write(word.address, 0) };
+            wake(word.address);
+        }
+    }
+
+    /// # Safety
+    /// As of [`mark`], for the futex of an entry.
+    unsafe fn mark_entry(&self, entry: usize, thread: u32) -> bool {
+        let futex = ((entry & !1) as u64).wrapping_add(self.futex) as usize;
+        // SAFETY: as our caller promises.
+        unsafe { mark(futex, thread) }
+    }
+}
+
+/// Marks a mutex whose owner has ended, and wakes who waits; whether it was that thread's.
+///
+/// # Safety
+/// It is a robust mutex, where it names that thread, and the thread has ended.
+unsafe fn mark(futex: usize, thread: u32) -> bool {
+    let Some(now) = number_at(futex).filter(|now| now & NUMBER == thread) else {
+        return false;
+    };
+    // Its owner alone could unlock it. Who begins to wait just now sets a bit, which may be lost: so all are woken, and look
+    // again.
+    // SAFETY: as our caller promises.
+    unsafe { write(futex, now & WAITERS | OWNER_ENDED) };
+    wake(futex);
+    true
+}
+
+/// Wakes who waits for a futex, as the kernel does when a thread ends. Who waits for something else looks again.
+///
+/// Pre: the page is there, or nothing is registered with a userfaultfd that this thread serves.
+pub fn wake(futex: usize) {
+    // A futex of one process has a queue of its own.
+    for private in [0, libc::FUTEX_PRIVATE_FLAG] {
+        // SAFETY: the kernel takes the address for the name of a queue.
+        unsafe { libc::syscall(libc::SYS_futex, futex, libc::FUTEX_WAKE | private, i32::MAX) };
+    }
+}
+
+/// A word of this process by way of the kernel: nothing where it is gone.
+fn number_at(address: usize) -> Option<u32> {
+    let mut number = 0u32;
+    let vector = |at: usize| libc::iovec {
+        iov_base: at as *mut _,
+        iov_len: 4,
+    };
+    let (ours, theirs) = (vector(&raw mut number as usize), vector(address));
+    // SAFETY: the kernel writes into `number` alone, and checks the other address.
+    let got = unsafe { libc::process_vm_readv(libc::getpid(), &ours, 1, &theirs, 1, 0) };
+    (got == 4).then_some(number)
+}
+
+/// # Safety
+/// The word may be changed.
+unsafe fn write(address: usize, number: u32) {
+    let vector = |at: usize| libc::iovec {
+        iov_base: at as *mut _,
+        iov_len: 4,
+    };
+    let (ours, theirs) = (vector(&raw const number as usize), vector(address));
+    // SAFETY: as our caller promises; the kernel checks the address.
+    unsafe { libc::process_vm_writev(libc::getpid(), &ours, 1, &theirs, 1, 0) };
+}
+
+/// Where the kernel clears this thread's number when it ends, where the kernel tells.
+fn number_place() -> Option<usize> {
+    const PR_GET_TID_ADDRESS: libc::c_int = 40;
+    let mut place = 0usize;
+    // SAFETY: the kernel writes an address into `place`.
+    let asked = unsafe { libc::prctl(PR_GET_TID_ADDRESS, &raw mut place) };
+    (asked == 0 && place != 0).then_some(place)
+}
+
+/// How far a thread of this process is.
+pub fn life(thread: u32) -> Life {
+    if crate::tasks::is_gone(thread) {
+        return Life::Ended;
+    }
+    // Where it cannot be read the thread has ended just now, or nobody may look: it is asked again.
+    let mut line = [0; 512];
+    stat(thread, &mut line).map_or(Life::Ends, |bytes| life_in(&line[..bytes]))
+}
+
+fn stat(thread: u32, line: &mut [u8]) -> io::Result<usize> {
+    let mut path = [0; 64];
+    let mut rest = &mut path[..];
+    write!(rest, "/proc/self/task/{thread}/stat")?;
+    let bytes = 64 - rest.len();
+    let file = File::open(OsStr::from_bytes(&path[..bytes]))?;
+    (&file).read(line)
+}
+
+/// From a line of `/proc/self/task/*/stat`.
+fn life_in(stat: &[u8]) -> Life {
+    const ENDING: u64 = 0x4;
+    // The name, which may hold anything, ends with the last parenthesis.
+    let after = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 1);
+    let mut fields = stat[after..]
+        .split(|&byte| byte == b' ')
+        .filter(|field| !field.is_empty());
+    let state = fields.next().unwrap_or_default();
+    if matches!(state, b"Z" | b"X") {
+        return Life::Ended;
+    }
+    let flags = fields.nth(5).unwrap_or_default();
+    let flags = flags
+        .iter()
+        .fold(0u64, |sum, digit| sum * 10 + u64::from(digit.wrapping_sub(b'0')));
+    if flags & ENDING == 0 { Life::Runs } else { Life::Ends }
+}
+
+/// Calls `found` with the number of each thread of this process.
+///
+/// Errors: those of reading `/proc/self/task`.
+pub fn threads(found: impl FnMut(u32)) -> io::Result<()> {
+    crate::listing::visit(Path::new("/proc/self/task"), found)
+}
