@@ -75,6 +75,7 @@ impl Plan {
 }
 
 pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<Advice, SimError> {
+    trace.header().gaps.as_ref().map_or(Ok(()), crate::gaps::refused)?;
     let plan = Plan::new(trace, machine, settings)?;
     let detail = Detail {
         structures: true,

@@ -2,7 +2,9 @@
 
 use machine::Machine;
 use results::{CacheFacts, Facts, MachineFacts, Outcome, Windows, count};
-use trace::{Chosen, Trace};
+use trace::{Chosen, Header, Trace};
+
+use crate::gaps;
 
 pub fn of_machine(machine: &Machine) -> MachineFacts {
     let cache = |cache: &machine::Cache| CacheFacts {
@@ -60,7 +62,14 @@ pub fn estimates(trace: &Trace, machine: &Machine, facts: &Facts, basis: Option<
             facts.threads, machine.cpus
         ));
     }
-    notes.extend(trace.header().chosen.as_ref().map(part));
+    notes.extend(limits(trace.header()));
+    notes
+}
+
+/// What of a run a trace does not hold.
+pub fn limits(header: &Header) -> Vec<String> {
+    let mut notes = header.gaps.as_ref().map_or_else(Vec::new, gaps::in_words);
+    notes.extend(header.chosen.as_ref().map(part));
     notes
 }
 
@@ -93,6 +102,19 @@ fn part(chosen: &Chosen) -> String {
             "the trace holds {} references of the run{after}: times are of that part",
             count(each)
         ),
+        None if chosen.warmed && chosen.windows > 1 => format!(
+            "the trace holds {} windows of the run{after}, each after what warms its caches: times are of the windows",
+            chosen.windows
+        ),
+        None if chosen.warmed => {
+            "the first part of the trace only warms caches, and was filtered: times and counts are of what comes after it".to_string()
+        }
+        None if chosen.windows > 1 => format!(
+            "the trace holds {} windows of the run{after}: times are of the windows, and the first touches in them may be none in \
+             the whole run",
+            chosen.windows
+        ),
+        None if after.is_empty() => "the trace holds a window of the run: times are of that part".to_string(),
         None => format!("the trace holds the run{after}: times are of that part"),
     }
 }

@@ -39,6 +39,7 @@ mod basis;
 mod causes;
 mod cdpc;
 mod facts;
+mod gaps;
 mod homes;
 mod names;
 mod samples;
@@ -55,6 +56,8 @@ use sim::SimError;
 use trace::Trace;
 
 pub use advice::{advice_of, worst_lines, worst_source_lines, worst_structures};
+pub use facts::limits;
+pub use gaps::in_words as gaps_in_words;
 pub use names::policies;
 pub use settings::{Policies, Progress, Settings};
 pub use sharing::{PlacementForm, matters as placement_matters, placement_text};
@@ -64,7 +67,7 @@ pub use work::class_in_words;
 
 /// What placing a program's pages, putting its work in order and partitioning the cache would gain, and where its time goes.
 ///
-/// Fails where the trace cannot be read, or a policy's name or parameter is wrong.
+/// Fails where the trace cannot be read, where it does not hold what advice rests on, or a policy's name or parameter is wrong.
 pub fn advise(trace: &Trace, machine: &machine::Machine, settings: &Settings) -> Result<Advice, SimError> {
     advice::advise(trace, machine, settings)
 }

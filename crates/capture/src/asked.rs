@@ -53,6 +53,7 @@ pub fn header(options: &Options, of_references: Option<u64>) -> Header {
             warmed: options.warms(),
             of_references,
         }),
+        ..Header::default()
     }
 }
 

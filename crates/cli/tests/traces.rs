@@ -168,3 +168,85 @@ fn a_reader_that_leaves_is_no_failure() {
     assert_eq!(ended.status.code(), Some(0));
     assert!(ended.stderr.is_empty(), "{}", String::from_utf8_lossy(&ended.stderr));
 }
+
+/// A file of drmemtrace: of this type, a thread that reads two lines over and over, with these records in the middle.
+fn drmemtrace(file_type: u64, data: bool, middle: &[(u16, u16, u64)]) -> Vec<u8> {
+    let entry = |(kind, size, value): (u16, u16, u64)| {
+        [&kind.to_le_bytes()[..], &size.to_le_bytes(), &value.to_le_bytes()].concat()
+    };
+    let load = |at: u64| {
+        let read = (0, 8, 0x10_0000 + at % 2 * 4096);
+        std::iter::once((10, 4, 0x1000)).chain(data.then_some(read))
+    };
+    let begin = [(25, 0, 7), (28, 9, file_type), (22, 8, 501), (24, 8, 500)];
+    let loads = |upto: u64| (0..upto).flat_map(load);
+    let all = begin.into_iter().chain(loads(100)).chain(middle.iter().copied());
+    let all = all.chain(loads(50)).chain([(23, 0, 501), (26, 0, 0)]);
+    all.flat_map(entry).collect()
+}
+
+/// Imports it from a folder; the trace, and what was said.
+fn drmemtrace_of(room: &Room, file: &[u8]) -> (String, String) {
+    let folder = room.path("app.dir/trace");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(format!("{folder}/app.501.trace"), file).unwrap();
+    let trace = room.path("app.dtr");
+    let import = ["import", "--format", "drmemtrace", &room.path("app.dir"), "-o", &trace];
+    let (_, said) = output(&import, 0);
+    (trace.clone(), said)
+}
+
+#[test]
+fn no_advice_is_given_on_what_a_filter_let_through() {
+    for (file_type, data, says) in [
+        (0x1c0, true, "filtered"),
+        (0x140, true, "filtered"),
+        (0x44, false, "instructions only"),
+    ] {
+        let room = Room::new();
+        let (trace, said) = drmemtrace_of(&room, &drmemtrace(file_type, data, &[]));
+        assert!(said.contains("note: ") && said.contains(says), "{said}");
+        let (info, _) = output(&["trace", "info", &trace], 0);
+        assert!(info.contains(says), "{info}");
+        let (_, said) = output(&["simulate", &trace, "--machine", "simos-r4400"], 0);
+        assert!(said.contains("note: ") && said.contains(says), "{said}");
+        let (told, said) = output(&["advise", &trace, "--machine", "simos-r4400", "--json"], 1);
+        assert!(told.is_empty(), "{told}");
+        assert!(
+            said.contains("app.dtr") && said.contains("no advice can be given on this trace") && said.contains(says),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn what_is_left_out_of_an_import_is_said_with_the_advice() {
+    let room = Room::new();
+    let kernel = [(28, 27, 1), (10, 4, 0x9000), (0, 8, 0x9000), (28, 28, 1), (77, 0, 0)];
+    let (trace, said) = drmemtrace_of(&room, &drmemtrace(0x1040, true, &kernel));
+    let advice = &json(&["advise", &trace, "--machine", "simos-r4400", "--json"])[0];
+    let notes = advice["notes"].to_string();
+    for says in [
+        "1 instructions and 1 references that the kernel made",
+        "record type 77 once",
+    ] {
+        assert!(said.contains(says), "{said}");
+        assert!(notes.contains(says), "{notes}");
+    }
+    assert_eq!(advice["trace"]["instructions"], 150);
+}
+
+#[test]
+fn the_filtered_part_of_an_import_warms_caches_and_does_not_count() {
+    let room = Room::new();
+    let (trace, said) = drmemtrace_of(&room, &drmemtrace(0x21c0, true, &[(28, 23, 0)]));
+    assert!(said.contains("only warms caches"), "{said}");
+    let outcome = &json(&["simulate", &trace, "--machine", "simos-r4400", "--json"])[0];
+    assert_eq!(outcome["references"], 100);
+    assert_eq!(outcome["windows"]["counted"][0]["references"], 100);
+    // All that is counted was touched before.
+    let caches = outcome["caches"].as_array().unwrap();
+    assert!(caches.iter().all(|cache| cache["cold"] == 0), "{outcome}");
+    let advice = &json(&["advise", &trace, "--machine", "simos-r4400", "--json"])[0];
+    assert!(advice["notes"].to_string().contains("only warms caches"), "{advice}");
+}

@@ -35,4 +35,7 @@ pub struct Imported {
     pub references: u64,
     /// Of the trace.
     pub bytes: u64,
+    /// What of the run the trace does not hold.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }

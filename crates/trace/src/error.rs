@@ -55,6 +55,10 @@ pub enum TraceError {
     #[error("cannot add to the trace: {0}")]
     Refused(String),
 
+    /// The trace is whole, but does not hold what was asked.
+    #[error("no advice can be given on this trace: {0}")]
+    Unfit(String),
+
     /// A file of another tool is not what its format demands.
     #[error("{format}, {at}: {what}")]
     Import {

@@ -209,6 +209,49 @@ pub struct Header {
     /// What was chosen of the run, where it was not all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<Chosen>,
+    /// What an importer knows to be missing of the part that was chosen, where something is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gaps: Option<Gaps>,
+}
+
+/// What another tool's recording, or its importer, left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Gaps {
+    /// Whether fetches are missing that a small cache of the recorder answered.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub filtered_fetches: bool,
+    /// The same for references of data.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub filtered_data: bool,
+    /// Whether the recorder recorded instruction fetches only.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_data: bool,
+    /// What the operating system's kernel did for the program, and the importer left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelPart>,
+    /// What the importer passed over because it does not know it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<Unknown>,
+    /// Names of files that lie among those of the trace and are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_files: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KernelPart {
+    pub instructions: u64,
+    /// Of data.
+    pub references: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Unknown {
+    /// Such as `record type 60`.
+    pub what: String,
+    pub count: u64,
 }
 
 /// The part of a run that a trace was to hold.

@@ -6,7 +6,7 @@ use memory::Shared;
 use trace::import::{self, Format};
 use trace::{Event, Header, Item, Op, Options, Trace, TraceError, Writer};
 
-fn import(format: Format, input: &[u8]) -> Result<Trace, TraceError> {
+pub fn import(format: Format, input: &[u8]) -> Result<Trace, TraceError> {
     let out = Shared::default();
     let mut writer = Writer::new(out.clone(), &Header::default(), Options::default())?;
     import::read(format, std::io::Cursor::new(input.to_vec()), "input", &mut writer)?;
@@ -15,7 +15,7 @@ fn import(format: Format, input: &[u8]) -> Result<Trace, TraceError> {
 }
 
 /// Items as short text: `thread:op addr size pc+insns`, or the event.
-fn items(trace: &Trace) -> Vec<String> {
+pub fn items(trace: &Trace) -> Vec<String> {
     let one = |item| match item {
         Item::Ref { thread, reference: r } => {
             let op = match r.op {
@@ -41,7 +41,7 @@ fn items(trace: &Trace) -> Vec<String> {
     trace.cat().map(|item| one(item.unwrap())).collect()
 }
 
-fn fails(format: Format, input: &[u8], says: &[&str]) {
+pub fn fails(format: Format, input: &[u8], says: &[&str]) {
     let error = match import(format, input) {
         Ok(_) => panic!("{:?} is accepted", input.escape_ascii().to_string()),
         Err(error) => error.to_string(),
@@ -226,167 +226,17 @@ fn din_is_read_as_dinero_does() {
     fails(Format::Din, b"0\n", &["hexadecimal"]);
 }
 
-/// A ChampSim record.
-fn instruction(pc: u64, writes: [u64; 2], reads: [u64; 4]) -> Vec<u8> {
-    let mut record = pc.to_le_bytes().to_vec();
-    record.extend_from_slice(&[0; 8]);
-    for addr in writes.into_iter().chain(reads) {
-        record.extend_from_slice(&addr.to_le_bytes());
-    }
-    assert_eq!(record.len(), 64);
-    record
-}
-
-#[test]
-fn champsim_is_read_record_by_record() {
-    let mut file = instruction(0x400, [0, 0], [0, 0, 0, 0]);
-    file.extend(instruction(0x404, [0x20, 0], [0x10, 0, 0x18, 0]));
-    for _ in 0..300 {
-        file.extend(instruction(0x408, [0, 0], [0, 0, 0, 0]));
-    }
-    file.extend(instruction(0x40c, [0, 0], [0x30, 0, 0, 0]));
-    file.extend(instruction(0x410, [0, 0], [0, 0, 0, 0]));
-    let expected = [
-        "0:r 10 1 404+2",
-        "0:r 18 1 404+0",
-        "0:w 20 1 404+0",
-        "0:Work { instructions: 300 }",
-        "0:r 30 1 40c+1",
-        "0:Work { instructions: 1 }",
-    ];
-    let trace = import(Format::Champsim, &file).unwrap();
-    assert_eq!(items(&trace), expected);
-    assert_eq!(trace.instructions(), Some(304));
-    assert!(!trace.header().has_fetches);
-
-    for packed in [gzip(&file), xz(&file), zstd::encode_all(&file[..], 1).unwrap()] {
-        assert_eq!(items(&import(Format::Champsim, &packed).unwrap()), expected);
-        fails(Format::Champsim, &packed[..packed.len() / 2], &["champsim, byte "]);
-    }
-    fails(
-        Format::Champsim,
-        &file[..100],
-        &["byte 64", "36 bytes into a record of 64"],
-    );
-    file[64 + 8] = 2;
-    fails(Format::Champsim, &file, &["byte 64", "branch bytes"]);
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     use std::io::Write;
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
 
-fn xz(bytes: &[u8]) -> Vec<u8> {
+pub fn xz(bytes: &[u8]) -> Vec<u8> {
     let mut packed = Vec::new();
     std::io::copy(&mut liblzma::read::XzEncoder::new(bytes, 1), &mut packed).unwrap();
     packed
-}
-
-/// A drmemtrace record.
-fn entry(kind: u16, size: u16, value: u64) -> Vec<u8> {
-    [&kind.to_le_bytes()[..], &size.to_le_bytes(), &value.to_le_bytes()].concat()
-}
-
-fn drmemtrace() -> Vec<u8> {
-    let lengths = u64::from_le_bytes([3, 5, 0, 0, 0, 0, 0, 0]);
-    [
-        entry(25, 0, 5),        // header
-        entry(28, 12, 5),       // marker: version
-        entry(28, 9, 0x40),     // marker: file type, x86-64
-        entry(22, 4, 501),      // thread
-        entry(24, 4, 500),      // process
-        entry(28, 18, 16384),   // marker: page size
-        entry(47, 3, 0xc3c3c3), // encoding
-        entry(10, 4, 0x1000),   // instruction
-        entry(0, 8, 0x7fff0),   // read
-        entry(17, 2, lengths),  // bundle
-        entry(1, 4, 0x8000),    // write
-        entry(3, 64, 0x9000),   // prefetch
-        entry(29, 2, 0x1100),   // instruction without a fetch
-        entry(0, 1, 0x8001),    // read
-        entry(22, 4, 502),      // thread
-        entry(24, 4, 500),      // process
-        entry(28, 14, 3),       // marker: window
-        entry(48, 2, 0x2000),   // taken jump
-        entry(22, 4, 501),      // thread
-        entry(1, 2, 0x8002),    // write
-        entry(23, 0, 501),      // thread exit
-        entry(26, 0, 0),        // footer
-    ]
-    .concat()
-}
-
-const DRMEMTRACE: [&str; 11] = [
-    "0:i 1000 4 1000+1",
-    "0:r 7fff0 8 1000+0",
-    "0:i 1004 3 1004+1",
-    "0:i 1007 5 1007+1",
-    "0:w 8000 4 1007+0",
-    "0:p 9000 1 1007+0",
-    "0:r 8001 1 1100+0",
-    "1:Window { index: 3 }",
-    "1:i 2000 2 2000+1",
-    "0:w 8002 2 1100+0",
-    "0:Exit",
-];
-
-#[test]
-fn drmemtrace_is_read_record_by_record() {
-    let trace = import(Format::Drmemtrace, &drmemtrace()).unwrap();
-    assert_eq!(items(&trace), DRMEMTRACE);
-    assert_eq!(trace.instructions(), Some(4));
-    assert_eq!(trace.threads().iter().map(|t| t.number).collect::<Vec<_>>(), [501, 502]);
-    assert_eq!(trace.processes().iter().map(|p| p.pid).collect::<Vec<_>>(), [500]);
-    assert_eq!(trace.header().page_bytes, 16384);
-
-    let start = |more: Vec<u8>| [entry(25, 0, 5), more].concat();
-    fails(
-        Format::Drmemtrace,
-        &entry(0, 8, 1),
-        &["byte 0", "no header", "drraw2trace"],
-    );
-    fails(Format::Drmemtrace, &entry(25, 0, 5 | 28 << 32), &["32-bit"]);
-    fails(Format::Drmemtrace, &start(entry(28, 9, 0x20)), &["byte 12", "32-bit"]);
-    fails(Format::Drmemtrace, &start(entry(999, 0, 0)), &["byte 12", "999"]);
-    fails(Format::Drmemtrace, &start(entry(17, 9, 0)), &["bundle of 9"]);
-    fails(
-        Format::Drmemtrace,
-        &drmemtrace()[..30],
-        &["byte 24", "6 bytes into a record of 12"],
-    );
-}
-
-#[test]
-fn a_zip_archive_is_read_member_by_member() {
-    use std::io::Write;
-    let folder = tempfile::tempdir().unwrap();
-    let (input, output) = (folder.path().join("t.zip"), folder.path().join("t.dtr"));
-    let whole = drmemtrace();
-    let mut archive = zip::ZipWriter::new(std::fs::File::create(&input).unwrap());
-    for (i, part) in whole.chunks(100).enumerate() {
-        let method = if i == 1 {
-            zip::CompressionMethod::Stored
-        } else {
-            zip::CompressionMethod::Deflated
-        };
-        let options = zip::write::SimpleFileOptions::default().compression_method(method);
-        archive.start_file(format!("chunk.{i:04}"), options).unwrap();
-        archive.write_all(part).unwrap();
-    }
-    archive.finish().unwrap();
-    import::file(Format::Drmemtrace, &input, &output).unwrap();
-    assert_eq!(items(&Trace::open(&output).unwrap()), DRMEMTRACE);
-
-    let bytes = std::fs::read(&input).unwrap();
-    fails(Format::Drmemtrace, &bytes, &["zip archive cannot be read from a pipe"]);
-    std::fs::write(&input, &bytes[..bytes.len() / 2]).unwrap();
-    let error = import::file(Format::Drmemtrace, &input, &output)
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("zip archive"), "{error}");
 }
 
 #[test]
@@ -430,7 +280,7 @@ fn real_lackey_output_is_counted_right() {
     }
     let text = std::fs::read_to_string(&log).unwrap();
     let lines = |start: &str| text.lines().filter(|l| l.starts_with(start)).count() as u64;
-    let summary = import::file(Format::Lackey, &log, &output).unwrap();
+    let summary = import::file(Format::Lackey, &log, &output).unwrap().summary;
     let trace = Trace::open(&output).unwrap();
     let info = trace::info(&trace).unwrap();
     assert_eq!(

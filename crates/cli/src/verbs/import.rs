@@ -10,7 +10,7 @@ use results::{Imported, saved};
 use trace::import::Format;
 
 use super::Done;
-use crate::console::Console;
+use crate::console::{self, Console};
 use crate::destination::{Overwrite, apart, no_stream};
 use crate::failure::Failure;
 use crate::progress;
@@ -30,7 +30,7 @@ pub struct Import {
     #[arg(long, value_parser = formats())]
     format: Format,
 
-    /// The file to import; it may be compressed by gzip or xz
+    /// The file to import, which may be compressed by gzip, xz or zstd; of drmemtrace a zip archive or a folder, too
     file: PathBuf,
 
     /// The trace to write
@@ -53,7 +53,7 @@ impl Import {
         let bar = progress::unknown(&format!("importing {}", self.file.display()));
         let imported = trace::import::file(self.format, &self.file, &self.output);
         bar.finish_and_clear();
-        let summary = imported.map_err(|error| {
+        let imported = imported.map_err(|error| {
             Failure::work(match error {
                 trace::TraceError::Import { .. } => format!(
                     "{}: {error}; is it really in the format `{}`?",
@@ -63,14 +63,19 @@ impl Import {
                 error => error.to_string(),
             })
         })?;
+        let (summary, notes) = (imported.summary, advise::limits(&imported.header));
         if console.json() {
             console.line(&saved(&Imported {
                 output: self.output.display().to_string(),
                 format: self.format.name().to_string(),
                 references: summary.references,
                 bytes: summary.bytes,
+                notes,
             }))?;
         } else {
+            for note in &notes {
+                console::note(format_args!("note: {note}"));
+            }
             console.text(&format!(
                 "{} references in {}, {}\n",
                 report::count(summary.references),

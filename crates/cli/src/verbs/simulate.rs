@@ -187,6 +187,9 @@ impl Simulate {
         if let Some(basis) = self.model.basis(HOST)? {
             console::note(format_args!("note: {basis}"));
         }
+        for missing in opened.header().gaps.iter().flat_map(advise::gaps_in_words) {
+            console::note(format_args!("note: {missing}"));
+        }
         if self.fast {
             let mut outcomes = self.replayed(&opened, &config)?;
             self.name_missing(&opened);

@@ -267,6 +267,9 @@ fn described(info: &Info) -> Table {
             format!("{}; what lies between them was not recorded", info.windows),
         ));
     }
+    for note in advise::limits(&info.header) {
+        facts.push(("note", note));
+    }
     let size = format!(
         "{}, {:.3} bytes a reference",
         report::bytes(info.bytes),

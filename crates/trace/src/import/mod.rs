@@ -15,6 +15,7 @@ use crate::error::TraceError;
 use crate::model::{Header, Process};
 use crate::writer::{Options, Summary, Writer};
 
+mod archive;
 mod champsim;
 mod din;
 mod drmemtrace;
@@ -34,7 +35,7 @@ pub enum Format {
     Lackey,
     /// Dinero's `din`: `<label> <hex address>`.
     Din,
-    /// ChampSim's records of 64 bytes.
+    /// ChampSim's records of 64 bytes, or of 96 (CloudSuite).
     Champsim,
     /// DynamoRIO's offline traces after its own post-processing.
     Drmemtrace,
@@ -71,11 +72,31 @@ impl FromStr for Format {
     }
 }
 
-/// Imports a file as a new trace. It may be compressed by gzip, xz or zstd, or be a zip archive.
+/// What became of an import.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Imported {
+    pub summary: Summary,
+    /// That of the new trace, which says what is missing in it.
+    pub header: Header,
+}
+
+/// What an import reads.
+enum From {
+    One(packed::Opened),
+    /// One file for each thread.
+    Folder(drmemtrace::Folder),
+}
+
+/// Imports a file as a new trace. It may be compressed by gzip, xz or zstd, or be a zip archive; a trace of drmemtrace may be
+/// a folder.
 /// The trace has its name when it is whole ([`Destination`]); where the import fails, what had that name still has it.
-pub fn file(format: Format, input: impl AsRef<Path>, output: impl AsRef<Path>) -> Result<Summary, TraceError> {
+pub fn file(format: Format, input: impl AsRef<Path>, output: impl AsRef<Path>) -> Result<Imported, TraceError> {
     let (input, output) = (input.as_ref(), output.as_ref());
-    let from = packed::open_file(format.name(), input)?;
+    let from = match format {
+        Format::Drmemtrace if input.is_dir() => From::Folder(drmemtrace::Folder::find(input)?),
+        Format::Drmemtrace => From::One(packed::open_file(format.name(), input, drmemtrace::belongs)?),
+        _ => From::One(packed::open_file(format.name(), input, |_| true)?),
+    };
     if same(input, output) {
         let what = format!("{} is the file to import; name another for the trace", output.display());
         return Err(TraceError::Refused(what));
@@ -88,14 +109,18 @@ pub fn file(format: Format, input: impl AsRef<Path>, output: impl AsRef<Path>) -
     let destination = Destination::begin(output).map_err(unwritable)?;
     let out = destination.file().map_err(unwritable)?;
     let done = Writer::new(out, &header(format, &name), Options::default()).and_then(|mut writer| {
-        read(format, from, &name, &mut writer)?;
-        writer.finish()
+        let header = read_from(format, from, &name, &mut writer)?;
+        let summary = writer.finish()?;
+        Ok(Imported { summary, header })
     });
     match done {
-        Ok(summary) => destination.keep().map(|()| summary).map_err(|source| TraceError::Name {
-            path: output.to_path_buf(),
-            source,
-        }),
+        Ok(imported) => destination
+            .keep()
+            .map(|()| imported)
+            .map_err(|source| TraceError::Name {
+                path: output.to_path_buf(),
+                source,
+            }),
         Err(error) => {
             destination.discard();
             Err(error)
@@ -119,21 +144,35 @@ pub fn read(
     name: &str,
     writer: &mut Writer,
 ) -> Result<(), TraceError> {
+    let from = From::One(packed::Opened {
+        input: Box::new(input),
+        left_out: Vec::new(),
+    });
+    read_from(format, from, name, writer).map(|_| ())
+}
+
+/// The answer is the header that says what the format gives.
+fn read_from(format: Format, from: From, name: &str, writer: &mut Writer) -> Result<Header, TraceError> {
     let mut header = header(format, name);
     let process = Process {
         program: name.to_string(),
         ..Process::default()
     };
-    let input = packed::open(format.name(), Box::new(input))?;
-    match format {
-        Format::Text => text::read(input, process, &mut header, writer),
-        Format::Lackey => lackey::read(input, process, &mut header, writer),
-        Format::Din => din::read(input, process, &mut header, writer),
-        Format::Champsim => champsim::read(input, process, &mut header, writer),
-        Format::Drmemtrace => drmemtrace::read(input, process, &mut header, writer),
+    match from {
+        From::Folder(folder) => drmemtrace::read_folder(folder, process, &mut header, writer),
+        From::One(packed::Opened { input, left_out }) => {
+            let input = packed::open(format.name(), input)?;
+            match format {
+                Format::Text => text::read(input, process, &mut header, writer),
+                Format::Lackey => lackey::read(input, process, &mut header, writer),
+                Format::Din => din::read(input, process, &mut header, writer),
+                Format::Champsim => champsim::read(input, process, &mut header, writer),
+                Format::Drmemtrace => drmemtrace::read(input, left_out, process, &mut header, writer),
+            }
+        }
     }?;
     writer.header(&header);
-    Ok(())
+    Ok(header)
 }
 
 fn header(format: Format, name: &str) -> Header {

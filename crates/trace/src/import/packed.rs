@@ -1,18 +1,37 @@
 //! Input that may be compressed: recognised by its first bytes, unpacked as it is read.
 
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Take};
+use std::io::{self, BufReader, Cursor, Read, Seek};
 use std::path::Path;
 
+use super::archive;
 use crate::error::{Place, TraceError};
 
 /// Bytes, unpacked.
 pub type Input = Box<dyn Read + Send>;
 
+/// A file that was opened.
+pub struct Opened {
+    pub input: Input,
+    /// Names of an archive's members that are not read.
+    pub left_out: Vec<String>,
+}
+
 const GZIP: &[u8] = b"\x1f\x8b";
 const XZ: &[u8] = b"\xfd7zXZ\0";
 const ZIP: &[u8] = b"PK\x03\x04";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+
+/// How compressed files begin that are not unpacked here: their name, and what unpacks them.
+const OTHERS: [(&[u8], &str, &str); 3] = [
+    (b"\x04\x22\x4d\x18", "lz4", "unpack it by `lz4 -d`"),
+    (
+        b"\xff\x06\x00\x00sN",
+        "snappy",
+        "write it with `drraw2trace -compress gzip`",
+    ),
+    (b"BZh", "bzip2", "unpack it by `bunzip2`"),
+];
 
 /// What unpacking an xz file may take; `xz -9` takes 65 MiB.
 const XZ_MEMORY: u64 = 256 << 20;
@@ -52,12 +71,15 @@ pub fn open(format: &'static str, mut input: Input) -> Result<Input, TraceError>
             "a zip archive cannot be read from a pipe: give the file itself".into(),
         ));
     }
+    if let Some((_, name, remedy)) = OTHERS.iter().find(|(begin, ..)| first.starts_with(begin)) {
+        return Err(fail(format!("it is compressed by {name}, which is not read: {remedy}")));
+    }
     Ok(Box::new(whole))
 }
 
 /// Opens a file. A zip archive is read as its members one after the other, which is how drmemtrace
-/// cuts its traces.
-pub fn open_file(format: &'static str, path: &Path) -> Result<Input, TraceError> {
+/// cuts its traces; `wanted` says by their names which.
+pub fn open_file(format: &'static str, path: &Path, wanted: fn(&str) -> bool) -> Result<Opened, TraceError> {
     let failed = |source| TraceError::Open {
         path: path.to_path_buf(),
         source,
@@ -67,93 +89,22 @@ pub fn open_file(format: &'static str, path: &Path) -> Result<Input, TraceError>
     if about.is_dir() {
         return Err(failed(io::ErrorKind::IsADirectory.into()));
     }
-    if !about.is_file() {
-        return Ok(Box::new(file));
-    }
     let mut first = [0u8; 4];
-    let zip = file.read_exact(&mut first).is_ok() && first == ZIP;
-    file.rewind().map_err(failed)?;
-    if !zip {
-        return Ok(Box::new(file));
+    let zip = about.is_file() && file.read_exact(&mut first).is_ok() && first == ZIP;
+    if about.is_file() {
+        file.rewind().map_err(failed)?;
     }
-    let at = Place { line: None, offset: 0 };
-    let bad = |e: zip::result::ZipError| TraceError::Import {
-        format,
-        at,
-        what: format!("cannot read the zip archive: {e}"),
-    };
-    let mut archive = zip::ZipArchive::new(BufReader::new(&file)).map_err(bad)?;
-    let mut members = Vec::with_capacity(archive.len());
-    for i in 0..archive.len() {
-        let member = archive.by_index_raw(i).map_err(bad)?;
-        let deflated = match member.compression() {
-            zip::CompressionMethod::Deflated => true,
-            zip::CompressionMethod::Stored => false,
-            other => {
-                let what = format!("the zip archive's members are packed by {other}, unpack it by `unzip`");
-                return Err(TraceError::Import { format, at, what });
-            }
-        };
-        let start = member.data_start().unwrap_or(0);
-        members.push(Member {
-            start,
-            bytes: member.compressed_size(),
-            deflated,
+    if zip {
+        let (members, left_out) = archive::open(format, file, wanted)?;
+        return Ok(Opened {
+            input: Box::new(members),
+            left_out,
         });
     }
-    drop(archive);
-    Ok(Box::new(Members {
-        file,
-        members: members.into_iter(),
-        now: None,
-    }))
-}
-
-/// Where the packed bytes of an archive's member are.
-struct Member {
-    start: u64,
-    bytes: u64,
-    deflated: bool,
-}
-
-/// The members of a zip archive one after the other.
-struct Members {
-    file: File,
-    members: std::vec::IntoIter<Member>,
-    now: Option<Unpacked>,
-}
-
-enum Unpacked {
-    Deflated(flate2::read::DeflateDecoder<Take<File>>),
-    Stored(Take<File>),
-}
-
-impl Read for Members {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let got = match &mut self.now {
-                None => 0,
-                Some(Unpacked::Deflated(member)) => member.read(into)?,
-                Some(Unpacked::Stored(member)) => member.read(into)?,
-            };
-            if got > 0 || into.is_empty() {
-                return Ok(got);
-            }
-            let Some(member) = self.members.next() else {
-                self.now = None;
-                return Ok(0);
-            };
-            // Clones of a file share its place, so the one before must be done, and it is.
-            let mut file = self.file.try_clone()?;
-            file.seek(SeekFrom::Start(member.start))?;
-            let bytes = file.take(member.bytes);
-            self.now = Some(if member.deflated {
-                Unpacked::Deflated(flate2::read::DeflateDecoder::new(bytes))
-            } else {
-                Unpacked::Stored(bytes)
-            });
-        }
-    }
+    Ok(Opened {
+        input: Box::new(file),
+        left_out: Vec::new(),
+    })
 }
 
 /// Reads some bytes; 0 at the end. `place` is for the message.

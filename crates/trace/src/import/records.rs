@@ -18,10 +18,15 @@ pub struct Records<const N: usize> {
 
 impl<const N: usize> Records<N> {
     pub fn new(format: &'static str, input: Input) -> Records<N> {
+        Records::with_buffer(format, input, BUFFER_RECORDS)
+    }
+
+    /// Through a buffer of so many records, where many are open at once.
+    pub fn with_buffer(format: &'static str, input: Input, records: usize) -> Records<N> {
         Records {
             format,
             input,
-            buffer: vec![0; N * BUFFER_RECORDS],
+            buffer: vec![0; N * records],
             from: 0,
             upto: 0,
             offset: 0,
