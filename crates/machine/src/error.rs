@@ -81,19 +81,30 @@ fn did_you_mean(nearest: &Option<String>) -> String {
         .map_or(String::new(), |name| format!(" (did you mean `{name}`?)"))
 }
 
-/// The candidate that takes the fewest edits to become `word`; none when all are too far away
-/// to be what was meant (more than a third of its letters).
+/// The candidate that takes the fewest edits to become `word`, or else one that has it as its beginning or as one of its parts
+/// between hyphens (`zen3` of `zen3-milan`); none when all are too far away to be what was meant (more than a third of its
+/// letters).
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     // Longer than any name that we have: not a slip of the finger.
     if word.chars().count() > 64 {
         return None;
     }
-    candidates
-        .into_iter()
-        .map(|candidate| (edits(word, candidate), candidate))
-        .filter(|(edits, candidate)| *edits <= (candidate.len() / 3).max(1))
-        .min_by_key(|(edits, _)| *edits)
-        .map(|(_, candidate)| candidate.to_string())
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    let near = candidates
+        .iter()
+        .map(|candidate| (edits(word, candidate), *candidate))
+        .filter(|(edits, candidate)| *edits <= (candidate.len() / 3).max(1));
+    let near = near.min_by_key(|(edits, _)| *edits).map(|(_, candidate)| candidate);
+    let lower = word.to_lowercase();
+    let part = |candidate: &&&str| candidate.split('-').any(|part| part == lower);
+    let begins = |candidate: &&&str| lower.len() >= 3 && candidate.starts_with(&lower);
+    let meant = candidates
+        .iter()
+        .find(part)
+        .or_else(|| candidates.iter().find(begins))
+        .copied();
+    // A part of a name says more than a name that looks like it.
+    meant.or(near).map(str::to_string)
 }
 
 /// Levenshtein's distance: letters to insert, delete or replace.
@@ -127,5 +138,10 @@ mod tests {
     fn only_a_near_name_is_suggested() {
         assert_eq!(nearest("way", ["ways", "write"]).as_deref(), Some("ways"));
         assert_eq!(nearest("associativity", ["ways", "write"]), None);
+        let machines = ["zen4-genoa", "zen3-milan", "host"];
+        for word in ["zen3", "milan", "Milan", "zen3-mi", "zen3-milna"] {
+            assert_eq!(nearest(word, machines).as_deref(), Some("zen3-milan"), "{word}");
+        }
+        assert_eq!(nearest("ze", machines), None);
     }
 }

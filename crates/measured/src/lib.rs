@@ -68,21 +68,17 @@ pub enum Effort {
 
 const NAME: &str = "measured.toml";
 
-/// The figures of this machine: those kept since its last boot, else measured now and kept in
+/// The figures of this machine: those kept since its last boot, by another user where this one may read them, else measured now and kept in
 /// `$XDG_CACHE_HOME/domicile` (`~/.cache/domicile`) where that can be written.
 ///
 /// Kept figures that were measured with less effort than asked for are measured again.
 pub fn measured(effort: Effort) -> Measured {
     let machine = saved::Identity::of(&sys::Root::default());
-    let folder = saved::folder();
-    if let Some(kept) = folder
-        .as_ref()
-        .and_then(|folder| saved::load(folder, NAME, &machine, effort))
-    {
+    if let Some(kept) = saved::kept(NAME, &machine, effort) {
         return kept;
     }
     let fresh = measure(effort);
-    if let Some(folder) = folder {
+    if let Some(folder) = saved::folder() {
         // A figure that cannot be kept is measured again the next time: nothing is lost but time.
         let _ = saved::store(&folder, NAME, &machine, effort, &fresh);
     }
@@ -91,13 +87,7 @@ pub fn measured(effort: Effort) -> Measured {
 
 /// The figures of this machine that were kept since its last boot; none where it was not measured.
 pub fn kept() -> Option<Measured> {
-    let folder = saved::folder()?;
-    saved::load(
-        &folder,
-        NAME,
-        &saved::Identity::of(&sys::Root::default()),
-        Effort::Quick,
-    )
+    saved::kept(NAME, &saved::Identity::of(&sys::Root::default()), Effort::Quick)
 }
 
 /// Measures now, and keeps the figures instead of those that were kept.

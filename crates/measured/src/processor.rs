@@ -55,20 +55,18 @@ const NAME: &str = "processor.toml";
 
 /// The figures of this machine that were kept since its last boot; none where it was not measured.
 pub fn kept() -> Option<Processor> {
-    let folder = saved::folder()?;
-    saved::load(&folder, NAME, &Identity::of(&sys::Root::default()), Effort::Quick)
+    saved::kept(NAME, &Identity::of(&sys::Root::default()), Effort::Quick)
 }
 
 /// The figures kept with at least this effort, else measured now and kept; with `afresh` measured in any case.
 pub fn processor(host: &HostReport, effort: Effort, afresh: bool) -> Processor {
     let machine = Identity::of(&sys::Root::default());
-    let folder = saved::folder();
-    let known = folder.as_ref().filter(|_| !afresh);
-    if let Some(known) = known.and_then(|folder| saved::load(folder, NAME, &machine, effort)) {
+    let known = (!afresh).then(|| saved::kept(NAME, &machine, effort)).flatten();
+    if let Some(known) = known {
         return known;
     }
     let fresh = measure(host, effort);
-    if let Some(folder) = folder {
+    if let Some(folder) = saved::folder() {
         // A figure that cannot be kept is measured again the next time: nothing is lost but time.
         let _ = saved::store(&folder, NAME, &machine, effort, &fresh);
     }

@@ -49,10 +49,39 @@ pub fn folder() -> Option<PathBuf> {
 /// What is kept for this machine in the file `name`, if it was measured with at least that effort. A machine that
 /// does not report its boot keeps nothing, because its figures would never grow old.
 pub fn load<T: DeserializeOwned>(folder: &Path, name: &str, machine: &Identity, effort: Effort) -> Option<T> {
-    let text = std::fs::read_to_string(folder.join(name)).ok()?;
+    /// Longer files are not ours.
+    const MOST_BYTES: u64 = 1 << 20;
+    let path = folder.join(name);
+    // Whose file it is, nobody knows: a fifo would be waited for.
+    let about = std::fs::metadata(&path).ok()?;
+    if !about.is_file() || about.len() > MOST_BYTES {
+        return None;
+    }
+    let text = std::fs::read_to_string(path).ok()?;
     let file: File<T> = toml::from_str(&text).ok()?;
     let fits = !machine.boot.is_empty() && file.machine == *machine && (file.careful || effort == Effort::Quick);
     fits.then_some(file.measured)
+}
+
+/// What is kept for this machine in the file `name`: by this user, or else by another one, where the file may be read. The figures
+/// are the machine's, whoever measured them.
+pub fn kept<T: DeserializeOwned>(name: &str, machine: &Identity, effort: Effort) -> Option<T> {
+    // Who says where looks nowhere else.
+    let users = match std::env::var_os("XDG_CACHE_HOME") {
+        Some(_) => String::new(),
+        None => sys::Root::default().text("etc/passwd").unwrap_or_default(),
+    };
+    folder()
+        .into_iter()
+        .chain(others(&users))
+        .find_map(|folder| load(&folder, name, machine, effort))
+}
+
+/// Where other users keep theirs, by the list of users: root first, whose probe many a machine has alone.
+fn others(users: &str) -> impl Iterator<Item = PathBuf> {
+    let homes = users.lines().filter_map(|user| user.split(':').nth(5));
+    let homes = homes.filter(|home| home.starts_with('/') && *home != "/");
+    homes.map(|home| Path::new(home).join(".cache/domicile"))
 }
 
 /// Keeps figures; a reader sees the old file or the new one, never a part.
@@ -149,6 +178,29 @@ mod tests {
         store(folder.path(), NAME, &identity(""), Effort::Careful, &figures()).unwrap();
         assert_eq!(
             load::<Measured>(folder.path(), NAME, &identity(""), Effort::Quick),
+            None
+        );
+    }
+
+    #[test]
+    fn others_keep_theirs_in_their_homes() {
+        let users = "root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1::/:/usr/sbin/nologin\nann:x:1000:1000:,,,:/home/ann:/bin/sh\nbroken\n";
+        let folders: Vec<_> = others(users).collect();
+        assert_eq!(
+            folders,
+            ["/root/.cache/domicile", "/home/ann/.cache/domicile"].map(PathBuf::from)
+        );
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = std::process::Command::new("mkfifo")
+            .arg(folder.path().join(NAME))
+            .status();
+        assert!(made.unwrap().success());
+        assert_eq!(
+            load::<Measured>(folder.path(), NAME, &identity("a"), Effort::Quick),
             None
         );
     }

@@ -93,3 +93,50 @@ pub fn is_library(module: &str) -> bool {
     .iter()
     .any(|library| module.starts_with(library))
 }
+
+/// Whether a source file is a library's: of the system, of the compiler, of Rust's or Go's standard library, or of a crate from
+/// a registry. What is inlined from it, or runs before the user's code, is no line that the user can change.
+pub fn is_library_source(file: &str) -> bool {
+    let system = [
+        "/usr/include/",
+        "/usr/lib/",
+        "/usr/local/include/",
+        "/rustc/",
+        "/usr/src/",
+        "/usr/local/go/src/",
+    ];
+    let anywhere = [
+        "/.cargo/registry/",
+        "/rustlib/src/",
+        "/library/std/src/",
+        "/library/core/src/",
+        "/library/alloc/src/",
+    ];
+    system.iter().any(|folder| file.starts_with(folder)) || anywhere.iter().any(|folder| file.contains(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_of_libraries_are_told_from_the_users() {
+        for file in [
+            "/rustc/59807616e/library/std/src/sys/pal/unix/stack_overflow.rs",
+            "/usr/src/rustc-1.63.0/library/alloc/src/raw_vec.rs",
+            "/usr/include/c++/12/bits/stl_vector.h",
+            "/home/me/.cargo/registry/src/index/rayon-1.10/src/lib.rs",
+            "/usr/local/go/src/runtime/malloc.go",
+        ] {
+            assert!(is_library_source(file), "{file}");
+        }
+        for file in [
+            "/home/me/src/main.rs",
+            "src/main.rs",
+            "/work/library/stack_overflow.rs",
+            "main.go",
+        ] {
+            assert!(!is_library_source(file), "{file}");
+        }
+    }
+}

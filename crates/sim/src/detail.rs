@@ -399,6 +399,9 @@ impl Engine {
     pub fn structures(&mut self, space: u32, thread: u32, event: &Event) {
         if let Some(detail) = &mut self.detail {
             detail.structures.apply(space, thread, event);
+            if let (Some(callers), Event::Spawn { child }) = (&mut detail.callers, event) {
+                callers.spawned(thread, *child);
+            }
             if let Some(causes) = &mut detail.causes {
                 causes.apply(space, event);
             }
