@@ -140,6 +140,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
         let found = sharing::advice(trace, settings, &config, base, &shared)?;
         advice.sharing = found;
     }
+    advice.broke.clone_from(&settings.broke);
     advice.verdict = verdict::verdict(&advice);
     advice.program.clone_from(&trace.header().program);
     advice.arguments.clone_from(&trace.header().arguments);

@@ -38,7 +38,11 @@ pub fn in_words(advice: &Advice) -> Option<String> {
     }
     let of = windows.of_references.map_or(String::new(), |all| {
         let part = references as f64 / all.max(1) as f64;
-        format!(", {} of the {} that the program made", percent(part), count(all))
+        format!(
+            ", {} of the {} that the program made while it was recorded",
+            percent(part),
+            count(all)
+        )
     });
     let mut text = match counted {
         1 => format!("Rests on one window of {} references{of}.", count(references)),

@@ -41,6 +41,8 @@ pub struct Settings<'a> {
     pub exact: bool,
     /// What the machine's figures rest on, where that is worth a note.
     pub machine_basis: Option<String>,
+    /// Why the run that the trace is of is not taken for a whole one, where that is known.
+    pub broke: Option<String>,
     /// Called now and then, from any thread.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
@@ -58,6 +60,7 @@ impl Default for Settings<'_> {
             window: None,
             exact: false,
             machine_basis: None,
+            broke: None,
             progress: None,
         }
     }

@@ -294,7 +294,7 @@ fn in_words(advice: &SlotAdvice) -> String {
     }
     let named = |role: &str| {
         let of = advice.data.iter().filter(|data| data.role == role);
-        let names: Vec<_> = of.map(|data| format!("`{}`", data.name)).collect();
+        let names: Vec<_> = of.map(|data| format!("`{}`", results::short(&data.name))).collect();
         list(&names)
     };
     let (protect, confine) = (named("protect"), named("confine"));

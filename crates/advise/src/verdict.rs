@@ -1,6 +1,6 @@
 //! What placement can gain, said plainly, and why where it is nothing.
 
-use results::{Advice, Cause, HomesAdvice, Outcome, ProgramChange, Stall, percent, time};
+use results::{Advice, Cause, HomesAdvice, Outcome, ProgramChange, Stall, percent, short, time};
 
 use crate::basis;
 use crate::words::{NOTHING, saved};
@@ -76,7 +76,16 @@ pub fn verdict(advice: &Advice) -> String {
     }
     text.extend(advice.base().and_then(|base| layout(advice, base)));
     text.extend(basis::in_words(advice));
-    text.join(" ")
+    match &advice.broke {
+        None => text.join(" "),
+        Some(broke) => format!("{} {}", of_a_stump(broke), text.join(" ")),
+    }
+}
+
+/// That a verdict holds for what ran only. Of the reason the first part is enough: the rest stands above it all.
+fn of_a_stump(broke: &str) -> String {
+    let why = broke.split_once(": ").map_or(broke, |(why, _)| why);
+    format!("Not of a whole run ({why}); what was recorded until then says no more than this:")
 }
 
 /// That cpus hardly wait for memory, where it is so.
@@ -100,7 +109,7 @@ fn worst_cause(advice: &Advice) -> Option<String> {
     let mut text = format!(
         "{} of the time that cpus work goes to waiting for `{}` at {} ({}): {}",
         percent(worst.share),
-        worst.structure,
+        short(&worst.structure),
         place(worst),
         worst.kind,
         worst.change.as_deref().unwrap_or_default(),
@@ -124,8 +133,8 @@ fn worst_cause(advice: &Advice) -> Option<String> {
     Some(text)
 }
 
-fn place(cause: &Cause) -> &str {
-    cause.source.as_ref().unwrap_or(&cause.function)
+fn place(cause: &Cause) -> String {
+    short(cause.source.as_ref().unwrap_or(&cause.function))
 }
 
 fn or(names: &[&str]) -> String {
@@ -289,4 +298,25 @@ fn reason(advice: &Advice, base: &Outcome, placements: usize) -> String {
         );
     }
     format!("all {placements} placements lead to the same misses")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_on_a_stump_says_so_first() {
+        let mut advice = Advice::default();
+        let firm = verdict(&advice);
+        advice.broke =
+            Some("the program was killed by signal 11 (SIGSEGV), at main (a.c:3): access not mapped".to_string());
+        let text = verdict(&advice);
+        assert!(
+            text.starts_with(
+                "Not of a whole run (the program was killed by signal 11 (SIGSEGV), at main (a.c:3)); what was"
+            ),
+            "{text}"
+        );
+        assert!(text.ends_with(&firm), "{text}");
+    }
 }

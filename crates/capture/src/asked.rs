@@ -31,12 +31,27 @@ pub fn check(options: &Options) -> Result<(), CaptureError> {
     Ok(())
 }
 
+/// What wrote the trace; how the run broke off follows, where it did.
+const ORIGIN: &str = "record";
+const BROKE_OFF: &str = "; ";
+
+/// Has the trace say that the run broke off, and how.
+pub fn mark(header: &mut Header, broke: &str) {
+    header.origin = format!("{ORIGIN}{BROKE_OFF}{broke}");
+}
+
+/// How the run broke off that a trace is of: it holds what was recorded until then. `None` where it ended in good order, as
+/// far as the trace says.
+pub fn broke_off(header: &Header) -> Option<&str> {
+    header.origin.strip_prefix(ORIGIN)?.strip_prefix(BROKE_OFF)
+}
+
 /// What the trace says of itself; when it is finished, with how many references it is of.
 pub fn header(options: &Options, of_references: Option<u64>) -> Header {
     Header {
         program: options.program.to_string_lossy().into_owned(),
         arguments: options.args.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
-        origin: "record".into(),
+        origin: ORIGIN.into(),
         machine: options.machine.clone(),
         page_bytes: 4096,
         counts_instructions: true,

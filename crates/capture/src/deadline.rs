@@ -1,41 +1,65 @@
-//! How long is recorded: when the time is up the recording ends, and the program with it.
+//! How long is recorded: when the time is up, or somebody asked for it, the recording ends, and the program with it.
 
 use std::time::{Duration, Instant};
 
 use sys::signals;
 
-/// How long a program that was asked to end may take for it.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// SIGTERM and SIGKILL, of Linux.
+/// SIGINT, SIGTERM and SIGKILL, of Linux.
+const INT: i32 = 2;
 const TERM: i32 = 15;
 const KILL: i32 = 9;
+
+/// How long a program that was asked to end may take for it.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// A program that was interrupted gets these if it goes on for so long. Its user waits.
+const INSISTING: [(Duration, i32); 2] = [(Duration::from_secs(2), TERM), (Duration::from_secs(4), KILL)];
 
 /// The end of a recording that has one.
 pub struct Deadline {
     duration: Option<Duration>,
+    /// What the time from the start on leaves of it.
+    within: Option<Duration>,
+    started: Instant,
     since: Option<Instant>,
+    /// Whether an interrupt ends the recording.
+    interrupts: bool,
     over: Option<Over>,
 }
 
 struct Over {
     at: Instant,
-    /// The program was asked to end.
+    /// The time was up, and the program was asked to end.
     asked: bool,
-    killed: bool,
+    /// What it gets if it goes on, and when.
+    next: Vec<(Duration, i32)>,
+    /// Interrupted once more: nothing of the recording is wanted.
+    given_up: bool,
 }
 
 impl Deadline {
-    pub fn new(duration: Option<Duration>) -> Deadline {
+    /// Recording lasts for `duration`, and where it begins late ends all the same when it is `within` from now, if a tenth
+    /// of that has passed since. `interrupts`: an interrupt (SIGINT) ends it.
+    pub fn new(duration: Option<Duration>, within: Option<Duration>, interrupts: bool) -> Deadline {
         Deadline {
             duration,
+            within,
+            started: Instant::now(),
             since: None,
+            interrupts,
             over: None,
         }
     }
 
     /// Recording has begun, now or before.
     pub fn begin(&mut self) {
-        self.since.get_or_insert_with(Instant::now);
+        if self.since.is_some() {
+            return;
+        }
+        self.since = Some(Instant::now());
+        if let Some(within) = self.within {
+            let left = within.saturating_sub(self.started.elapsed()).max(within / 10);
+            self.duration = Some(self.duration.map_or(left, |duration| duration.min(left)));
+        }
     }
 
     pub fn is_over(&self) -> bool {
@@ -47,28 +71,64 @@ impl Deadline {
         self.over.as_ref().is_some_and(|over| over.asked)
     }
 
-    /// Asks the program to end when the time is up, and ends it where it does not. What to note of it, once.
-    pub fn look(&mut self, program: u32) -> Option<String> {
-        let duration = self.duration?;
+    /// Whether who waits for the recording does not want it any more.
+    pub fn given_up(&self) -> bool {
+        self.over.as_ref().is_some_and(|over| over.given_up)
+    }
+
+    /// The program was sent this signal: whether the recording ends by that. Of two interrupts the second kills it.
+    pub fn interrupted(&mut self, signal: i32, program: u32) -> bool {
+        if !self.interrupts || signal != INT {
+            return false;
+        }
         match &mut self.over {
-            None if self.since?.elapsed() >= duration => {
+            None => {
                 self.over = Some(Over {
                     at: Instant::now(),
-                    asked: signals::send(program, TERM).is_ok(),
-                    killed: false,
+                    asked: false,
+                    next: INSISTING.to_vec(),
+                    given_up: false,
                 });
-                Some(format!(
-                    "recording ended after {} seconds, and the program was ended with it",
-                    duration.as_secs_f64()
-                ))
+                true
             }
-            Some(over) if !over.killed && over.at.elapsed() >= PATIENCE => {
-                over.killed = true;
+            Some(over) => {
+                over.given_up = true;
                 // The next look at it shows what became of it.
                 let _ = signals::send(program, KILL);
-                None
+                false
             }
-            _ => None,
         }
     }
+
+    /// Asks the program to end when the time is up, and ends it where it does not. What to note of it, once.
+    pub fn look(&mut self, program: u32) -> Option<String> {
+        if let Some(over) = &mut self.over {
+            if let Some((_, signal)) = over.next.first().filter(|(after, _)| over.at.elapsed() >= *after) {
+                // As above.
+                let _ = signals::send(program, *signal);
+                over.next.remove(0);
+            }
+            return None;
+        }
+        let duration = self.duration?;
+        if self.since?.elapsed() < duration {
+            return None;
+        }
+        self.over = Some(Over {
+            at: Instant::now(),
+            asked: signals::send(program, TERM).is_ok(),
+            next: vec![(PATIENCE, KILL)],
+            given_up: false,
+        });
+        Some(format!(
+            "recording ended after {} seconds, and the program was ended with it: nothing is known of what it would have done \
+             then",
+            rounded(duration)
+        ))
+    }
+}
+
+/// In seconds, to a tenth, as people say it.
+fn rounded(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 10.0).round() / 10.0
 }

@@ -5,7 +5,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use object::{Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind, SymbolKind};
+use object::{Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+
+use crate::entry::{self, Entry};
 
 /// Larger files are left alone.
 const MOST_BYTES: u64 = 4 << 30;
@@ -27,11 +29,20 @@ pub struct Named {
     pub name: String,
 }
 
+/// A loaded part of a file.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    offset: u64,
+    /// In the file.
+    bytes: u64,
+    address: u64,
+    executable: bool,
+}
+
 /// What an executable file says without its debug information.
 #[derive(Clone, Debug, Default)]
 pub struct Elf {
-    /// Loaded parts: offset in the file, bytes there, address.
-    segments: Vec<(u64, u64, u64)>,
+    segments: Vec<Part>,
     /// Where data lies that the program may change.
     writable: Vec<(u64, u64)>,
     pub build_id: String,
@@ -39,10 +50,12 @@ pub struct Elf {
     /// Whether it, or the file with its debug information, has a table of all symbols.
     pub has_symbols: bool,
     pub functions: Vec<Named>,
+    /// Other names of functions, in the file's own addresses.
+    aliases: Vec<(u64, String)>,
     /// The dynamic linker that a program asks for.
     pub linker: Option<PathBuf>,
-    /// What `_start` hands to the C library as `main`: stripped programs have no symbol for it.
-    main: Option<u64>,
+    /// Where it begins, as far as the file says so without symbols.
+    pub entry: Entry,
     /// Whether it is for another kind of processor than this one.
     foreign: bool,
     /// The file with the debug information: itself, or one beside it.
@@ -80,7 +93,12 @@ impl Elf {
                 .segments()
                 .map(|s| {
                     let (offset, bytes) = s.file_range();
-                    (offset, bytes, s.address())
+                    Part {
+                        offset,
+                        bytes,
+                        address: s.address(),
+                        executable: s.permissions().executable(),
+                    }
                 })
                 .collect(),
             writable: file
@@ -101,7 +119,7 @@ impl Elf {
                 .and_then(|section| section.data().ok())
                 .and_then(|name| std::ffi::CStr::from_bytes_until_nul(name).ok())
                 .map(|name| PathBuf::from(name.to_string_lossy().into_owned())),
-            main: main_of_start(&file),
+            entry: Entry::of(&file),
             foreign: file.architecture() != HERE,
             ..Elf::default()
         };
@@ -121,6 +139,11 @@ impl Elf {
             && let Ok(file) = object::File::parse(&*bytes)
         {
             elf.add_symbols(&file);
+        }
+        if !elf.has_symbols {
+            let named = |(addr, name)| Named { addr, bytes: 0, name };
+            elf.functions
+                .extend(entry::functions_of_go(&file).into_iter().map(named));
         }
         elf.settle();
         Some(elf)
@@ -151,25 +174,9 @@ impl Elf {
 
     /// One name for each place: of several, the one that people would use.
     fn settle(&mut self) {
-        for list in [&mut self.data, &mut self.functions] {
-            let mut best: BTreeMap<u64, Named> = BTreeMap::new();
-            for named in list.drain(..) {
-                let rank = |n: &Named| {
-                    let hidden = n.name.len() - n.name.trim_start_matches('_').len();
-                    (std::cmp::Reverse(n.bytes), hidden, n.name.len(), n.name.clone())
-                };
-                match best.get(&named.addr) {
-                    Some(known) if rank(known) <= rank(&named) => {}
-                    _ => {
-                        best.insert(named.addr, named);
-                    }
-                }
-            }
-            list.extend(best.into_values().map(|n| Named {
-                name: demangled(&n.name),
-                ..n
-            }));
-        }
+        settle(&mut self.data);
+        let others = settle(&mut self.functions);
+        self.aliases = others.into_iter().map(|n| (n.addr, n.name)).collect();
     }
 
     /// What to subtract from an address to get the file's own, where the file is mapped at `start`
@@ -178,14 +185,25 @@ impl Elf {
     /// A page of the file that holds the end of one part and the beginning of the next is mapped
     /// twice; `likely` says which bias was found before.
     pub fn bias(&self, start: u64, offset: u64, likely: impl Fn(u64) -> bool) -> u64 {
-        let page = |n: u64| n & !0xfff;
-        let mut possible = self
-            .segments
-            .iter()
-            .filter(|(at, bytes, _)| offset >= page(*at) && offset < at.saturating_add(*bytes))
-            .map(|(at, _, address)| start.wrapping_sub(address.wrapping_add(offset).wrapping_sub(*at)));
-        let first = possible.clone().next().unwrap_or_else(|| start.wrapping_sub(offset));
+        let mut possible = self.biases(start, offset, |_| true);
+        let first = possible.next().unwrap_or_else(|| start.wrapping_sub(offset));
+        let mut possible = self.biases(start, offset, |_| true);
         possible.find(|bias| likely(*bias)).unwrap_or(first)
+    }
+
+    /// The same where what is mapped may be run: it is the part with code that lies there. LLVM's linker begins each part in
+    /// the page in which the one before ends.
+    pub fn bias_of_code(&self, start: u64, offset: u64) -> u64 {
+        let code = self.biases(start, offset, |part| part.executable).next();
+        code.unwrap_or_else(|| self.bias(start, offset, |_| false))
+    }
+
+    fn biases(&self, start: u64, offset: u64, which: impl Fn(&Part) -> bool) -> impl Iterator<Item = u64> {
+        let page = |n: u64| n & !0xfff;
+        let of = self.segments.iter().filter(move |part| {
+            which(part) && offset >= page(part.offset) && offset < part.offset.saturating_add(part.bytes)
+        });
+        of.map(move |part| start.wrapping_sub(part.address.wrapping_add(offset).wrapping_sub(part.offset)))
     }
 
     /// Where its data that the file does not hold (`.bss`) ends, in the file's own addresses.
@@ -204,26 +222,31 @@ impl Elf {
     }
 
     /// Where the functions of a name begin, in the file's own addresses. Where none has just this name, `f` is also `f(int)`,
-    /// `space::f`, and what compilers make of it (`f.cold` is no entrance, `f.constprop.0` is). `main` is Go's `main.main`
-    /// too.
+    /// `space::f`, and what compilers make of it (`f.cold` is no entrance, `f.constprop.0` is). `main` is what the programmer
+    /// calls so, in the words of each language, and without symbols what the code at the entry hands on.
     pub fn entrances(&self, name: &str) -> Vec<u64> {
-        let of = |is: &dyn Fn(&str) -> bool| -> Vec<u64> {
-            let all = self.functions.iter().filter(|f| is(&f.name));
-            all.map(|f| f.addr).collect()
-        };
-        let exactly = of(&|full| full == name);
+        // Go's comes first: where C is in such a program, `main` is the run-time's beginning. Fortran's has the C one before it.
+        const MAINS: [&str; 4] = ["main.main", "main", "MAIN__", "_QQmain"];
+        if name == "main" {
+            let named = MAINS.iter().map(|main| self.called(|full| full == *main));
+            let found = named.into_iter().find(|found| !found.is_empty());
+            return found.unwrap_or_else(|| self.entry.main.into_iter().collect());
+        }
+        let exactly = self.called(|full| full == name);
         if !exactly.is_empty() {
             return exactly;
         }
-        if name == "main" {
-            let go = of(&|full| full == "main.main");
-            return if go.is_empty() {
-                self.main.into_iter().collect()
-            } else {
-                go
-            };
-        }
-        of(&|full| is_called(full, name))
+        self.called(|full| is_called(full, name))
+    }
+
+    /// Where functions begin whose names, or other names, are such.
+    fn called(&self, is: impl Fn(&str) -> bool) -> Vec<u64> {
+        let all = self.functions.iter().map(|f| (f.addr, &f.name));
+        let all = all.chain(self.aliases.iter().map(|(addr, name)| (*addr, name)));
+        let mut found: Vec<u64> = all.filter(|(_, name)| is(name)).map(|(addr, _)| addr).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 
     /// The function that holds the file's own address `addr`.
@@ -237,6 +260,31 @@ impl Elf {
         };
         inside.then_some(function.name.as_str())
     }
+}
+
+/// Leaves one name for each place, the one that people would use, as the programmer wrote it; what is left over.
+fn settle(list: &mut Vec<Named>) -> Vec<Named> {
+    let rank = |n: &Named| {
+        let hidden = n.name.len() - n.name.trim_start_matches('_').len();
+        (std::cmp::Reverse(n.bytes), hidden, n.name.len(), n.name.clone())
+    };
+    let mut best: BTreeMap<u64, Named> = BTreeMap::new();
+    let mut others = Vec::new();
+    for named in list.drain(..) {
+        match best.get_mut(&named.addr) {
+            None => {
+                best.insert(named.addr, named);
+            }
+            Some(known) if rank(known) <= rank(&named) => others.extend((known.name != named.name).then_some(named)),
+            Some(known) => others.push(std::mem::replace(known, named)),
+        }
+    }
+    let plainly = |n: Named| Named {
+        name: demangled(&n.name),
+        ..n
+    };
+    list.extend(best.into_values().map(plainly));
+    others.into_iter().map(plainly).collect()
 }
 
 /// Whether a function of this full name is meant by `short`.
@@ -253,36 +301,6 @@ fn is_called(full: &str, short: &str) -> bool {
         _ => name,
     };
     name == short || name.strip_suffix(short).is_some_and(|before| before.ends_with("::"))
-}
-
-/// The first argument that the code at the entry, as the C library has it, passes on: `lea main(%rip),%rdi` or
-/// `mov $main,%rdi`.
-fn main_of_start(file: &object::File<'_>) -> Option<u64> {
-    const LEA: [u8; 3] = [0x48, 0x8d, 0x3d];
-    const MOV: [u8; 3] = [0x48, 0xc7, 0xc7];
-    const MOST: u64 = 64;
-    let text = |at: u64| {
-        let holds = |s: &object::Section<'_, '_>| at >= s.address() && at - s.address() < s.size();
-        file.sections().find(|s| s.kind() == SectionKind::Text && holds(s))
-    };
-    let entry = file.entry();
-    let section = text(entry)?;
-    let left = section.size() - (entry - section.address());
-    let code = section.data_range(entry, left.min(MOST)).ok().flatten()?;
-    let mut at = 0;
-    while let Some(bytes) = code.get(at..at + 7) {
-        let number = i32::from_le_bytes(bytes[3..].try_into().ok()?);
-        if bytes.starts_with(&LEA) {
-            let main = entry.wrapping_add(at as u64 + 7).wrapping_add_signed(number.into());
-            return text(main).map(|_| main);
-        }
-        if bytes.starts_with(&MOV) {
-            let main = u64::try_from(number).ok()?;
-            return text(main).map(|_| main);
-        }
-        at += 1;
-    }
-    None
 }
 
 /// A name as the programmer wrote it.
@@ -319,11 +337,33 @@ fn beside(path: &Path, build_id: &str, link: Option<&[u8]>) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
+    fn part(offset: u64, bytes: u64, address: u64, executable: bool) -> Part {
+        Part {
+            offset,
+            bytes,
+            address,
+            executable,
+        }
+    }
+
+    /// LLVM's linker leaves no gap in the file: the page at 0x1000 ends what is read and begins the code, mapped a page higher.
+    #[test]
+    fn code_that_shares_a_page_of_the_file_with_data_has_its_own_bias() {
+        let elf = Elf {
+            segments: vec![part(0, 0x1e9c, 0, false), part(0x1ec0, 0x800, 0x2ec0, true)],
+            ..Elf::default()
+        };
+        let base = 0x40_0000;
+        assert_eq!(elf.bias_of_code(base + 0x2000, 0x1000), base);
+        // What is mapped for reading is the other part.
+        assert_eq!(elf.bias(base + 0x1000, 0x1000, |_| false), base);
+    }
+
     #[test]
     fn addresses_and_offsets_of_a_shared_library() {
         // .text at file offset 0x1000 is at 0x1000, .data at 0x2e00 is at 0x3e00.
         let elf = Elf {
-            segments: vec![(0, 0x2800, 0), (0x2e00, 0x300, 0x3e00)],
+            segments: vec![part(0, 0x2800, 0, true), part(0x2e00, 0x300, 0x3e00, false)],
             ..Elf::default()
         };
         let base = 0x7f00_0000_0000;
@@ -381,7 +421,37 @@ mod tests {
     #[test]
     fn main_is_what_the_entry_hands_on() {
         let me = Elf::open(&std::env::current_exe().unwrap()).unwrap();
-        assert_eq!(me.entrances("main"), [me.main.unwrap()]);
+        assert_eq!(me.entrances("main"), [me.entry.main.unwrap()]);
+        assert!(me.entry.is_program && me.entry.start.is_some());
+        let stripped = Elf {
+            functions: Vec::new(),
+            aliases: Vec::new(),
+            ..me.clone()
+        };
+        assert_eq!(stripped.entrances("main"), me.entrances("main"));
+    }
+
+    #[test]
+    fn main_is_found_under_the_names_of_languages_and_beside_others() {
+        let named = |addr, name: &str| Named {
+            addr,
+            bytes: 10,
+            name: name.into(),
+        };
+        let of = |functions: &[(u64, &str)]| {
+            let mut elf = Elf {
+                functions: functions.iter().map(|(addr, name)| named(*addr, name)).collect(),
+                ..Elf::default()
+            };
+            elf.settle();
+            elf.entrances("main")
+        };
+        assert_eq!(of(&[(16, "main"), (32, "main.main")]), [32]);
+        assert_eq!(of(&[(16, "MAIN__"), (32, "work")]), [16]);
+        assert_eq!(of(&[(16, "MAIN__"), (32, "main")]), [32]);
+        // Two functions of the same code may be one.
+        assert_eq!(of(&[(16, "f"), (16, "main")]), [16]);
+        assert!(of(&[(16, "domain"), (32, "a::main")]).is_empty());
     }
 
     #[test]

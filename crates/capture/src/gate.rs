@@ -2,13 +2,15 @@
 //!
 //! The gate stands between the tool and whoever listens. A process that was not at the function yet is paused, as a
 //! program can ask for it itself, and only what is said beside its references is let through. The function is found by
-//! name where files are mapped, and the superblock that begins there lets the process in.
+//! name where files are mapped, and the superblock that begins there lets the process in. Of a program whose `main` nothing
+//! tells, its entry takes that place; where not even that is known, the process is let in at once. Both are noted.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use crate::elf::Elf;
 use crate::process_tree::{Connection, Listener};
+use crate::symbols;
 use crate::wire::{self, Hello, record};
 
 /// The switch of a recording (`record::SWITCH`), as the tool would say it.
@@ -23,8 +25,9 @@ pub struct Gate {
     waiting: HashMap<Connection, Process>,
     /// Which connection a process speaks on, for its children.
     speaks: HashMap<u32, Connection>,
-    /// Where the function is in a file, in the file's own addresses.
+    /// What is known of files, and where the function is in them, in their own addresses.
     files: HashMap<String, Option<(Elf, Vec<u64>)>>,
+    notes: Vec<String>,
     kept: Vec<u64>,
     entered: bool,
 }
@@ -39,6 +42,10 @@ struct Process {
     /// Whether the program wants to be recorded once it is let in.
     on: bool,
     entrances: HashSet<u64>,
+    /// Its program was seen. Files of the dynamic linker's may come before it.
+    begun: bool,
+    /// There is nothing that it could wait for.
+    at_once: bool,
     /// Superblocks that begin at one.
     superblocks: HashSet<u32>,
 }
@@ -50,6 +57,7 @@ impl Gate {
             waiting: HashMap::new(),
             speaks: HashMap::new(),
             files: HashMap::new(),
+            notes: Vec::new(),
             kept: Vec::new(),
             entered: function.is_none(),
         }
@@ -58,6 +66,11 @@ impl Gate {
     /// Whether any process was let in.
     pub fn entered(&self) -> bool {
         self.entered
+    }
+
+    /// Where recording did not begin as it was asked for.
+    pub fn notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
 
     pub fn open(&mut self, tree: &mut dyn Listener, connection: Connection, hello: Hello) {
@@ -127,6 +140,10 @@ impl Gate {
                     }
                     self.look(&mut process, kind, payload);
                     kept.extend_from_slice(&words[begin..at]);
+                    if process.at_once {
+                        inside = true;
+                        break;
+                    }
                 }
                 wire::BLOCK if process.superblocks.contains(&(word as u32)) => {
                     (inside, at) = (true, begin);
@@ -156,7 +173,9 @@ impl Gate {
                 if how >> 8 == wire::map::FILE && how & EXECUTABLE != 0 && process.entrances.is_empty() =>
             {
                 let path = String::from_utf8_lossy(&wire::text(payload, 5)).into_owned();
-                process.entrances = self.entrances(path, *start, *offset);
+                if !symbols::is_ours(&path) {
+                    self.look_into(process, path, *start, *offset);
+                }
             }
             (record::BLOCK, [number, _, first, ..]) if process.entrances.contains(&(first & PC)) => {
                 process.superblocks.insert(*number as u32);
@@ -165,23 +184,50 @@ impl Gate {
         }
     }
 
-    fn entrances(&mut self, path: String, start: u64, offset: u64) -> HashSet<u64> {
-        let Some(function) = &self.function else {
-            return HashSet::new();
-        };
-        let file = self.files.entry(path).or_insert_with_key(|path| {
+    /// Looks for the function in a file with code.
+    fn look_into(&mut self, process: &mut Process, path: String, start: u64, offset: u64) {
+        let Some(function) = self.function.clone() else { return };
+        let file = self.files.entry(path.clone()).or_insert_with_key(|path| {
             let elf = Elf::open(Path::new(path))?;
-            let entrances = elf.entrances(function);
+            let entrances = elf.entrances(&function);
             Some((elf, entrances))
         });
+        // Other functions may be a library's; `main` is the program's or nobody's.
+        let first = !std::mem::replace(&mut process.begun, true) && function == MAIN;
         let Some((elf, entrances)) = file else {
-            return HashSet::new();
+            if first {
+                process.at_once = true;
+                self.note(format!(
+                    "{path} cannot be read, so that its `main` is not known: it was recorded from its start"
+                ));
+            }
+            return;
         };
-        let bias = elf.bias(start, offset, |_| false);
-        entrances.iter().map(|entrance| entrance.wrapping_add(bias)).collect()
+        process.begun = elf.entry.is_program;
+        let bias = elf.bias_of_code(start, offset);
+        let mut entrances = entrances.clone();
+        if entrances.is_empty()
+            && first
+            && let Some(entry) = elf.entry.start
+        {
+            entrances.push(entry);
+            self.note(format!(
+                "no symbol of {path} says where its `main` is, and neither does the code at its entry: it was recorded from \
+                 its entry on, where the run-time of its language begins"
+            ));
+        }
+        process.entrances = entrances.iter().map(|entrance| entrance.wrapping_add(bias)).collect();
+    }
+
+    fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
     }
 }
 
+/// Where programs begin, in C's words.
+const MAIN: &str = "main";
 /// Of a mapping's protection.
 const EXECUTABLE: u64 = 4;
 /// Of an instruction's word, its program counter.
@@ -236,7 +282,7 @@ mod tests {
             word[..bytes.len()].copy_from_slice(bytes);
             u64::from_le_bytes(word)
         }));
-        let entrance = own.wrapping_add(elf.bias(0x40_0000, 0, |_| false));
+        let entrance = own.wrapping_add(elf.bias_of_code(0x40_0000, 0));
         (said(record::MAP, &payload), entrance)
     }
 

@@ -10,10 +10,9 @@ use sys::supervise::Supervisor;
 use crate::clocks::Clocks;
 use crate::folder::{self, Folder};
 use crate::options::{CaptureError, Options};
+use crate::said::Said;
 use crate::tool::{Tool, lookup};
 
-/// What Valgrind says of debug information that is newer than itself: ours is read by `symbols`.
-const OWN_AFFAIR: &str = "unhandled dwarf2 abbrev form code";
 /// Frames kept of each call stack.
 const STACK_DEPTH: u32 = 8;
 /// What it takes to know where a prefetch goes. It is not only code from files that has them.
@@ -66,32 +65,22 @@ impl Room {
         Ok(link)
     }
 
-    /// What Valgrind had to say, shortened.
-    pub fn messages(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+    /// What Valgrind had to say of each process, by their numbers.
+    pub fn said(&self) -> Vec<Said> {
         let Ok(files) = fs::read_dir(self.folder.path()) else {
-            return lines;
+            return Vec::new();
         };
-        for file in files
-            .flatten()
-            .filter(|f| f.file_name().to_string_lossy().starts_with(folder::LOG))
-        {
-            let mut text = String::new();
-            let read = fs::File::open(file.path()).and_then(|f| f.take(1 << 16).read_to_string(&mut text));
-            if read.is_ok() {
-                // "==1234== message"
-                let said = text
-                    .lines()
-                    .map(|l| l.trim_start_matches(|c: char| "=-*".contains(c) || c.is_ascii_digit()));
-                lines.extend(
-                    said.map(str::trim)
-                        .filter(|l| !l.is_empty() && !l.contains(OWN_AFFAIR))
-                        .take(8)
-                        .map(str::to_string),
-                );
-            }
-        }
-        lines
+        let read = |file: fs::DirEntry| {
+            let name = file.file_name();
+            let pid = name.to_string_lossy().strip_prefix(folder::LOG)?.parse().ok()?;
+            let mut bytes = Vec::new();
+            let opened = fs::File::open(file.path()).ok()?;
+            opened.take(1 << 16).read_to_end(&mut bytes).ok()?;
+            Some(Said::read(pid, &String::from_utf8_lossy(&bytes)))
+        };
+        let mut said: Vec<Said> = files.flatten().filter_map(read).collect();
+        said.sort_unstable_by_key(|said| said.pid);
+        said
     }
 }
 
@@ -105,7 +94,12 @@ fn preloadable(path: &Path) -> bool {
 }
 
 /// Starts the program; its number. Its input, output and errors are ours, and `supervisor` has its signals.
-pub fn start(options: &Options, tool: &Tool, room: &Room, supervisor: &Supervisor) -> Result<u32, CaptureError> {
+pub fn start(
+    options: &Options,
+    tool: &Tool,
+    room: &Room,
+    supervisor: Option<&Supervisor>,
+) -> Result<u32, CaptureError> {
     let program = program(options)?;
     let mut command = Command::new(&tool.valgrind);
     command
@@ -121,6 +115,8 @@ pub fn start(options: &Options, tool: &Tool, room: &Room, supervisor: &Superviso
         ))
         .args([
             "-q",
+            // With -q it would keep to itself which instruction it does not know.
+            "--sigill-diagnostics=yes",
             "--vgdb=no",
             "--fair-sched=try",
             "--error-exitcode=0",
@@ -141,7 +137,9 @@ pub fn start(options: &Options, tool: &Tool, room: &Room, supervisor: &Superviso
     } else if options.output_to_stderr {
         command.stdout(std::io::stderr());
     }
-    supervisor.prepare(&mut command);
+    if let Some(supervisor) = supervisor {
+        supervisor.prepare(&mut command);
+    }
     let child = command.spawn().map_err(|e| CaptureError::NoValgrind {
         what: format!("{}: {e}", tool.valgrind.display()),
     })?;

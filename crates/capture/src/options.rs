@@ -2,7 +2,9 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -23,6 +25,12 @@ pub struct Options {
     /// How long is recorded, from where recording begins; then the program is ended (SIGTERM, and SIGKILL where that
     /// does not do).
     pub duration: Option<Duration>,
+    /// When the recording ends at the latest, from its start on (with a tenth of that where it begins late); then the program is
+    /// ended likewise.
+    pub within: Option<Duration>,
+    /// An interrupt (SIGINT, Ctrl-C) ends the recording: the program gets it, and is ended where it goes on for some seconds. A
+    /// second one kills the program, and nothing of the recording is wanted ([`CaptureError::GivenUp`]).
+    pub interrupt_ends: bool,
     /// References to pass over before recording begins.
     pub skip: u64,
     /// References in each window; `None` records all that follows `skip`.
@@ -76,6 +84,8 @@ impl Options {
             output: output.as_ref().to_path_buf(),
             from: None,
             duration: None,
+            within: None,
+            interrupt_ends: false,
             skip: 0,
             window: None,
             windows: 1,
@@ -112,6 +122,16 @@ pub enum Exit {
     Signal(i32),
 }
 
+impl From<ExitStatus> for Exit {
+    fn from(status: ExitStatus) -> Exit {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Exit::Code(code),
+            (None, Some(signal)) => Exit::Signal(signal),
+            (None, None) => Exit::Code(0),
+        }
+    }
+}
+
 impl Exit {
     /// What a shell would say: the code, or 128 and the signal.
     pub fn code(self) -> i32 {
@@ -130,6 +150,9 @@ pub struct Outcome {
     pub interrupted: Option<i32>,
     /// It was ended by the recorder, when its time was up ([`Options::duration`]).
     pub ended_by_us: bool,
+    /// Why the run is not taken for a whole one: a signal killed the program, it ended with another status than 0, or was
+    /// interrupted. In a clause, whose first part (up to a colon) says it alone. `None`: it ended in good order.
+    pub broke: Option<String>,
     pub summary: trace::Summary,
     /// References that the program made while it was watched, recorded or not.
     pub references_seen: u64,
@@ -168,6 +191,9 @@ pub enum CaptureError {
         if log.is_empty() { String::new() } else { format!(" ({log})") }
     )]
     DidNotStart { log: String },
+
+    #[error("the recording was given up: interrupted twice")]
+    GivenUp,
 
     #[error(transparent)]
     Trace(#[from] trace::TraceError),

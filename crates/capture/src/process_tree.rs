@@ -49,6 +49,8 @@ pub struct ProcessTree {
     ended: VecDeque<AddressSpace>,
     /// Children that have not spoken yet, by pid, as they were when they were made: their parents went on.
     made: HashMap<u32, AddressSpace>,
+    /// The newest of each process id, of those that have ended, too.
+    newest: HashMap<u32, u32>,
     /// Processes that said that they replace themselves, by pid: their main thread.
     replaced: HashMap<u32, ThreadId>,
 }
@@ -64,6 +66,7 @@ impl ProcessTree {
             programs: HashMap::new(),
             ended: VecDeque::new(),
             made: HashMap::new(),
+            newest: HashMap::new(),
             replaced: HashMap::new(),
         }
     }
@@ -91,6 +94,23 @@ impl ProcessTree {
         self.out.warm_up(&refs);
     }
 
+    /// The last process that had this number.
+    pub fn newest(&self, pid: u32) -> Option<u32> {
+        self.newest.get(&pid).copied()
+    }
+
+    /// The program of a process, by the name that it was started by.
+    pub fn program(&self, process: u32) -> &str {
+        self.programs.get(&process).map_or("", |(program, _)| program)
+    }
+
+    /// All processes, and their programs likewise.
+    pub fn programs(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.programs
+            .iter()
+            .map(|(process, (program, _))| (*process, program.as_str()))
+    }
+
     /// A process and its first thread, in the tables.
     fn enter(&mut self, pid: u32, parent: Option<u32>, program: (String, Vec<String>)) -> (u32, ThreadId) {
         let (name, arguments) = program.clone();
@@ -107,6 +127,7 @@ impl ProcessTree {
             stack: None,
         });
         self.programs.insert(process, program);
+        self.newest.insert(pid, process);
         (process, main)
     }
 

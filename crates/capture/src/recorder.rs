@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -11,9 +10,10 @@ use sys::packet;
 use sys::supervise::Supervisor;
 use trace::{Destination, Summary, TraceError, Writer};
 
-use crate::asked::{check, header, writer};
+use crate::asked::{check, header, mark, writer};
 use crate::connection::Ring;
 use crate::deadline::Deadline;
+use crate::ending::{Ending, named, points};
 use crate::gate::Gate;
 use crate::journal::Journal;
 use crate::launch::{self, Room};
@@ -39,7 +39,7 @@ pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<O
     check(options)?;
     let tool = tool::find(options.tool.as_deref())?;
     // From here on whatever asks us to end is the program's to answer: the folder is never left behind.
-    let mut supervisor = Supervisor::begin().map_err(CaptureError::system("cannot catch signals"))?;
+    let mut supervisor = Some(Supervisor::begin().map_err(CaptureError::system("cannot catch signals"))?);
     let room = Room::new()?;
     let listener =
         packet::Listener::bind(&room.socket()).map_err(CaptureError::system("cannot listen for the tool"))?;
@@ -54,7 +54,7 @@ pub fn record(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<O
         .and_then(|file| writer(options, file));
     let mut recorder = None;
     let recorded = begun.map_err(CaptureError::from).and_then(|writer| {
-        let child = launch::start(options, &tool, &room, &supervisor)?;
+        let child = launch::start(options, &tool, &room, supervisor.as_ref())?;
         let recorder = recorder.insert(Recorder::new(listener, child, options));
         take_down(
             options,
@@ -90,7 +90,7 @@ fn take_down(
     folder: &Path,
     recorder: &mut Recorder,
     room: &Room,
-    supervisor: &mut Supervisor,
+    supervisor: &mut Option<Supervisor>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, CaptureError> {
     let windows = options.window.map(|n| (n, options.windows));
@@ -99,7 +99,7 @@ fn take_down(
             let schedule = Schedule::new(options.skip, references, count, options.windows_seed);
             let mut journal = Journal::new(folder, schedule, (options.warm_bytes / 64) as usize)
                 .map_err(CaptureError::system("cannot make a temporary file beside the trace"))?;
-            let ended = recorder.listen(&mut journal, supervisor, progress)?;
+            let ended = recorder.listen_to_the_end(&mut journal, supervisor, progress)?;
             let (replay, chosen) = journal.finish();
             let out = Output::new(writer, chosen, true, options.pcs, options.fetches);
             let mut tree = ProcessTree::new(out.warming(options.warms()));
@@ -116,16 +116,20 @@ fn take_down(
                 options.fetches,
             );
             let mut tree = ProcessTree::new(out);
-            let ended = recorder.listen(&mut tree, supervisor, progress)?;
+            let ended = recorder.listen_to_the_end(&mut tree, supervisor, progress)?;
             (ended, tree, None)
         }
     };
     let mut notes = std::mem::take(&mut recorder.notes);
+    let said = room.said();
     if recorder.greeted == 0 {
-        let log = room.messages().join("; ");
+        let lines: Vec<_> = said.iter().flat_map(|said| said.lines.iter().cloned()).collect();
+        let log = lines.join("; ");
         return Err(CaptureError::DidNotStart { log });
     }
-    notes.extend(room.messages().into_iter().map(|m| format!("valgrind: {m}")));
+    notes.append(&mut recorder.gate.notes());
+    let lines = said.iter().flat_map(|said| &said.lines);
+    notes.extend(lines.map(|line| format!("valgrind: {line}")));
     progress(Progress {
         references: tree.out.seen(),
         bytes: tree.out.bytes(),
@@ -141,11 +145,34 @@ fn take_down(
             tree.out.windows_begun()
         ));
     }
-    if windows.is_some() {
-        let header = header(options, Some(tree.out.seen()));
+    let points: Vec<(u32, u64)> = said.iter().flat_map(|said| points(&tree, said)).collect();
+    let places = symbols::write(options, &mut tree, &points, &mut notes);
+    let exit = Exit::from(ended);
+    let ending = Ending {
+        exit,
+        // A program that ends in good order when asked to, as servers do, was recorded whole.
+        interrupted: recorder.interrupted.filter(|_| exit != Exit::Code(0)),
+        ended_by_us: recorder.deadline.ended_it(),
+        program: recorder.child,
+        said: &said,
+        name: &|pid| {
+            tree.newest(pid)
+                .map_or_else(|| "unknown".to_string(), |process| named(tree.program(process)))
+        },
+        place: &|pid, pc| {
+            let told = tree.newest(pid).and_then(|process| places.get(&(process, pc)));
+            told.map_or_else(|| format!("{pc:#x}"), String::clone)
+        },
+    };
+    notes.extend(ending.notes());
+    let broke = ending.broke();
+    if windows.is_some() || broke.is_some() {
+        let mut header = header(options, windows.map(|_| tree.out.seen()));
+        if let Some(broke) = &broke {
+            mark(&mut header, broke);
+        }
         tree.out.writer().header(&header);
     }
-    symbols::write(options, &mut tree, &mut notes);
     // Where sites have no program counters, one is many.
     if options.pcs {
         let dependences = std::mem::take(&mut tree.commons.dependences).table();
@@ -158,7 +185,8 @@ fn take_down(
         Err(failure) => (kept(&failure), Some(failure.to_string())),
     };
     Ok(Outcome {
-        exit: exit(ended),
+        exit,
+        broke,
         interrupted: recorder.interrupted,
         ended_by_us: recorder.deadline.ended_it(),
         summary,
@@ -191,14 +219,6 @@ fn kept(failure: &TraceError) -> Summary {
     }
 }
 
-fn exit(status: ExitStatus) -> Exit {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => Exit::Code(code),
-        (None, Some(signal)) => Exit::Signal(signal),
-        (None, None) => Exit::Code(0),
-    }
-}
-
 /// The connections of the processes under way.
 struct Recorder {
     listener: packet::Listener,
@@ -224,13 +244,33 @@ impl Recorder {
             next: 0,
             greeted: 0,
             gate: Gate::new(options.from.as_deref()),
-            deadline: Deadline::new(options.duration),
+            deadline: Deadline::new(options.duration, options.within, options.interrupt_ends),
             words: Vec::new(),
             notes: Vec::new(),
         }
     }
 
-    /// Hands everything to `tree` until the program has ended.
+    /// Hands everything to `tree` until the program has ended. When an interrupt ended it, the next one ends us, too.
+    fn listen_to_the_end(
+        &mut self,
+        tree: &mut dyn Listener,
+        supervisor: &mut Option<Supervisor>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<ExitStatus, CaptureError> {
+        let Some(catching) = supervisor else {
+            return Err(CaptureError::GivenUp);
+        };
+        let status = self.listen(tree, catching, progress)?;
+        if self.deadline.given_up() {
+            return Err(CaptureError::GivenUp);
+        }
+        if self.deadline.is_over() && !self.deadline.ended_it() {
+            *supervisor = None;
+        }
+        Ok(status)
+    }
+
+    /// The same.
     fn listen(
         &mut self,
         tree: &mut dyn Listener,
@@ -243,7 +283,12 @@ impl Recorder {
             self.wait(supervisor, ended.is_some())?;
             if ended.is_none() {
                 // The program decides what becomes of it.
-                self.interrupted = supervisor.pass_on(self.child).or(self.interrupted);
+                if let Some(signal) = supervisor.pass_on(self.child) {
+                    self.interrupted = Some(signal);
+                    if self.deadline.interrupted(signal, self.child) {
+                        self.hang_up(tree);
+                    }
+                }
                 ended = supervisor
                     .ended(self.child)
                     .map_err(CaptureError::system("cannot wait for the program"))?;

@@ -19,7 +19,7 @@ pub struct Schedule {
 }
 
 /// SplitMix64's output function (Steele, Lea and Flood 2014).
-fn mixed(mut z: u64) -> u64 {
+pub(crate) fn mixed(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use rayon::prelude::*;
+use results::allocators::is_library_source;
 use trace::{Location, Module, Symbol};
 
 use crate::dwarf::{self, Variable};
@@ -12,6 +13,7 @@ use crate::elf::{self, Elf};
 use crate::module::Mapping;
 use crate::options::Options;
 use crate::process_tree::ProcessTree;
+use crate::started::Started;
 use crate::tool;
 
 /// Static data without initial values that one file may have: 64 GiB.
@@ -26,7 +28,7 @@ struct Place<'a> {
     bias: u64,
 }
 
-/// What a file's own address is in the source.
+/// What a file's own address is in the source. The function has no name where nothing gives it one.
 #[derive(Clone, Default)]
 pub(crate) struct Spot {
     pub function: String,
@@ -54,8 +56,14 @@ struct Answers {
     spots: HashMap<u64, Spot>,
 }
 
-/// Writes the tables that give names: modules, symbols and locations.
-pub fn write(options: &Options, tree: &mut ProcessTree, notes: &mut Vec<String>) {
+/// Writes the tables that give names: modules, symbols and locations. Returns what program counters of processes (`wanted`) are
+/// in the source, in words.
+pub fn write(
+    options: &Options,
+    tree: &mut ProcessTree,
+    wanted: &[(u32, u64)],
+    notes: &mut Vec<String>,
+) -> HashMap<(u32, u64), String> {
     let mappings: Vec<Mapping> = tree
         .commons
         .mappings
@@ -69,9 +77,13 @@ pub fn write(options: &Options, tree: &mut ProcessTree, notes: &mut Vec<String>)
         .filter_map(|path| Some((path, Elf::open(Path::new(path))?)))
         .collect();
     let places = places(&mappings, &elves);
+    let started = Started::of(tree.programs());
 
     let mut asked: HashMap<&str, HashSet<u64>> = HashMap::new();
-    let pcs = std::mem::take(&mut tree.commons.pcs);
+    let mut pcs = std::mem::take(&mut tree.commons.pcs);
+    for (process, pc) in wanted {
+        pcs.entry(*process).or_default().insert(*pc);
+    }
     let mut found: Vec<(u32, u64, &str, u64)> = Vec::new();
     if options.symbols {
         for (process, pcs) in &pcs {
@@ -91,6 +103,7 @@ pub fn write(options: &Options, tree: &mut ProcessTree, notes: &mut Vec<String>)
         }
     }
     let program = mappings.first().map(|m| m.path.as_str());
+    let called = mappings.first().map_or("", |m| started.path(m.process, &m.path));
     let nothing = HashSet::new();
     let answers: HashMap<&str, Answers> = elves
         .par_iter()
@@ -102,7 +115,7 @@ pub fn write(options: &Options, tree: &mut ProcessTree, notes: &mut Vec<String>)
             (
                 *path,
                 if options.symbols {
-                    answer(path, elf, asked, variables)
+                    answer(elf, asked, variables)
                 } else {
                     Answers::default()
                 },
@@ -115,35 +128,49 @@ pub fn write(options: &Options, tree: &mut ProcessTree, notes: &mut Vec<String>)
         .filter(|(_, e)| e.debug.is_none())
         .map(|(path, _)| *path)
         .collect();
-    if let Some(program) = program.filter(|p| options.symbols && without.contains(p)) {
+    if program.is_some_and(|p| options.symbols && without.contains(&p)) {
         notes.push(format!(
-            "{program} has no debug information: data and code are named by symbols only; compile with -g for files \
+            "{called} has no debug information: data and code are named by symbols only; compile with -g for files \
              and lines"
         ));
     }
-    write_modules(tree, &places, &elves);
+    write_modules(tree, &places, &elves, &started);
     write_symbols(tree, &places, &answers);
     found.sort_unstable_by_key(|(process, pc, path, own)| (*path, *own, *process, *pc));
-    notes.extend(tree.commons.differences.notes(|process, pc| {
+    let spot_of = |process: u32, path: &str, own: u64| -> Option<Spot> {
+        let mut spot = answers.get(path)?.spots.get(&own)?.clone();
+        if spot.function.is_empty() {
+            let name = started.path(process, path);
+            spot.function = format!("{}+{own:#x}", name.rsplit('/').next().unwrap_or(name));
+        }
+        Some(spot)
+    };
+    let in_words = |process, pc| {
         let place = found.iter().find(|(of, at, ..)| (*of, *at) == (process, pc));
-        let spot = place.and_then(|(_, _, path, own)| answers.get(path)?.spots.get(own));
-        spot.map_or_else(|| format!("{pc:#x}"), Spot::words)
-    }));
-    let locations = found.into_iter().filter_map(|(process, pc, path, own)| {
-        let spot = answers.get(path)?.spots.get(&own)?.clone();
+        let spot = place.and_then(|(_, _, path, own)| spot_of(process, path, *own));
+        spot.map_or_else(|| format!("{pc:#x}"), |spot| spot.words())
+    };
+    notes.extend(tree.commons.differences.notes(in_words));
+    let told = wanted
+        .iter()
+        .map(|(process, pc)| ((*process, *pc), in_words(*process, *pc)));
+    let told = told.collect();
+    let locations = found.iter().filter_map(|(process, pc, path, own)| {
+        let spot = spot_of(*process, path, *own)?;
         Some(Location {
-            process,
-            pc,
+            process: *process,
+            pc: *pc,
             function: spot.function,
             file: spot.file,
             line: spot.line,
         })
     });
     tree.out.writer().locations(locations.collect::<Vec<_>>());
+    told
 }
 
 /// Whether a file is part of the recorder and not of the program.
-fn is_ours(path: &str) -> bool {
+pub(crate) fn is_ours(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.starts_with("vgpreload_") || name == tool::EXECUTABLE
 }
@@ -155,6 +182,7 @@ fn places<'a>(mappings: &'a [Mapping], elves: &HashMap<&str, Elf>) -> Vec<Place<
     let mut loaded: HashSet<(u32, &str, u64)> = HashSet::new();
     for m in mappings {
         let bias = match elves.get(m.path.as_str()) {
+            Some(elf) if m.executable => elf.bias_of_code(m.start, m.offset),
             Some(elf) => elf.bias(m.start, m.offset, |bias| {
                 places
                     .iter()
@@ -201,7 +229,7 @@ fn places<'a>(mappings: &'a [Mapping], elves: &HashMap<&str, Elf>) -> Vec<Place<
 }
 
 /// Looks up everything in one file.
-fn answer(path: &str, elf: &Elf, asked: &HashSet<u64>, with_variables: bool) -> Answers {
+fn answer(elf: &Elf, asked: &HashSet<u64>, with_variables: bool) -> Answers {
     let mut answers = Answers::default();
     let mut variables: HashMap<u64, Variable> = HashMap::new();
     if let Some(bytes) = elf.debug.as_deref().filter(|_| with_variables).and_then(elf::read) {
@@ -234,17 +262,10 @@ fn answer(path: &str, elf: &Elf, asked: &HashSet<u64>, with_variables: bool) -> 
         .as_deref()
         .filter(|_| !asked.is_empty())
         .and_then(|d| addr2line::Loader::new(d).ok());
-    let short = Path::new(path)
-        .file_name()
-        .map(|n| n.to_string_lossy().into_owned())
-        .unwrap_or_default();
     for &own in asked {
         let mut spot = loader.as_ref().and_then(|l| look_up(l, own)).unwrap_or_default();
         if spot.function.is_empty() {
-            spot.function = match elf.function(own) {
-                Some(name) => name.to_string(),
-                None => format!("{short}+{own:#x}"),
-            };
+            spot.function = elf.function(own).unwrap_or_default().to_string();
         }
         answers.spots.insert(own, spot);
     }
@@ -258,27 +279,12 @@ pub(crate) fn look_up(loader: &addr2line::Loader, own: u64) -> Option<Spot> {
     let mut innermost = None;
     while let Some(frame) = frames.next().ok()? {
         let spot = spot(&frame);
-        if !spot.file.as_deref().is_some_and(is_librarys) {
+        if !spot.file.as_deref().is_some_and(is_library_source) {
             return Some(spot);
         }
         innermost.get_or_insert(spot);
     }
     innermost
-}
-
-/// Whether a source file is a library's: of the system, of the compiler, of Rust's standard library or of a crate from a
-/// registry.
-fn is_librarys(file: &str) -> bool {
-    let system = [
-        "/usr/include/",
-        "/usr/lib/",
-        "/usr/local/include/",
-        "/rustc/",
-        "/usr/src/",
-    ];
-    system.iter().any(|folder| file.starts_with(folder))
-        || file.contains("/.cargo/registry/")
-        || file.contains("/rustlib/src/")
 }
 
 fn spot(frame: &addr2line::Frame<impl addr2line::gimli::Reader>) -> Spot {
@@ -295,10 +301,10 @@ fn spot(frame: &addr2line::Frame<impl addr2line::gimli::Reader>) -> Spot {
     }
 }
 
-fn write_modules(tree: &mut ProcessTree, places: &[Place<'_>], elves: &HashMap<&str, Elf>) {
+fn write_modules(tree: &mut ProcessTree, places: &[Place<'_>], elves: &HashMap<&str, Elf>, started: &Started) {
     let modules = places.iter().map(|p| Module {
         process: p.process,
-        path: p.path.to_string(),
+        path: started.path(p.process, p.path).to_string(),
         start: p.start,
         bytes: p.end - p.start,
         bias: p.bias,

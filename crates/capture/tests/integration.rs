@@ -1,5 +1,7 @@
 //! All integration tests of this crate, in one program: what they share compiles once.
 
+mod beginnings;
+mod broken;
 mod dependences;
 mod differences;
 mod endings;

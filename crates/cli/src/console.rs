@@ -50,15 +50,41 @@ pub fn print(text: &str) -> Result<(), Failure> {
 
 pub struct Console {
     json: bool,
-    out: BufWriter<AutoStream<io::Stdout>>,
+    out: Out,
+}
+
+/// Where results go.
+enum Out {
+    Output(BufWriter<AutoStream<io::Stdout>>),
+    /// Standard output is another's.
+    Error(BufWriter<AutoStream<io::Stderr>>),
+}
+
+impl Out {
+    fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Out::Output(out) => out,
+            Out::Error(out) => out,
+        }
+    }
 }
 
 impl Console {
     pub fn new(json: bool) -> Self {
         Console {
             json,
-            out: BufWriter::new(anstream::stdout()),
+            out: Out::Output(BufWriter::new(anstream::stdout())),
         }
+    }
+
+    /// A program that we start has standard output. Where that is no terminal, a file or another program gets what it writes, and
+    /// text of ours would spoil it: results go to standard error then. JSON was asked for, and the program has to make room.
+    pub fn make_room(&mut self) -> Result<(), Failure> {
+        if !self.json && !io::stdout().is_terminal() {
+            self.flush()?;
+            self.out = Out::Error(BufWriter::new(anstream::stderr()));
+        }
+        Ok(())
     }
 
     /// Whether the user asked for JSON.
@@ -70,17 +96,17 @@ impl Console {
     pub fn line<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Failure> {
         let text =
             serde_json::to_string(value).map_err(|error| Failure::work(format!("cannot print JSON: {error}")))?;
-        writeln!(self.out, "{text}")?;
+        writeln!(self.out.writer(), "{text}")?;
         Ok(())
     }
 
     pub fn text(&mut self, text: &str) -> Result<(), Failure> {
-        self.out.write_all(text.as_bytes())?;
+        self.out.writer().write_all(text.as_bytes())?;
         Ok(())
     }
 
     pub fn flush(&mut self) -> Result<(), Failure> {
-        self.out.flush()?;
+        self.out.writer().flush()?;
         Ok(())
     }
 
@@ -89,10 +115,12 @@ impl Console {
         if let Some(columns) = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()) {
             return columns;
         }
-        if !io::stdout().is_terminal() {
-            return COLUMNS;
-        }
-        terminal_size::terminal_size().map_or(COLUMNS, |(width, _)| width.0.into())
+        let size = match &self.out {
+            Out::Output(_) if io::stdout().is_terminal() => terminal_size::terminal_size_of(io::stdout()),
+            Out::Error(_) if io::stderr().is_terminal() => terminal_size::terminal_size_of(io::stderr()),
+            _ => None,
+        };
+        size.map_or(COLUMNS, |(width, _)| width.0.into())
     }
 }
 

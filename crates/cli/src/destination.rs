@@ -15,6 +15,9 @@ use crate::failure::Failure;
 /// Numbers that are tried for a file that nobody named.
 const MOST_NUMBERS: u32 = 10_000;
 
+/// What stands for standard output, or input, in the place of a file.
+pub const STANDARD: &str = "-";
+
 /// The option of verbs that write files.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Overwrite {
@@ -35,6 +38,11 @@ pub struct Destination {
 impl Overwrite {
     /// A place for a result. Error: it cannot be written, or exists and is not to be written over.
     pub fn destination(self, path: &Path, what: &'static str) -> Result<Destination, Failure> {
+        if path == Path::new(STANDARD) {
+            return Err(Failure::usage(format!(
+                "{what} cannot go to standard output: name a file (`./-` for one of that name)"
+            )));
+        }
         self.allows(path, what)?;
         let special = fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir());
         if !special {
@@ -84,7 +92,7 @@ impl Overwrite {
 
 /// A trace is read in any order, so that it is never a stream.
 pub fn no_stream(output: &Path) -> Result<(), Failure> {
-    if output != Path::new("-") {
+    if output != Path::new(STANDARD) {
         return Ok(());
     }
     Err(Failure::usage(
@@ -176,7 +184,7 @@ mod tests {
 
     fn text(failure: &Failure) -> &str {
         match failure {
-            Failure::Work(text) | Failure::Usage(text) => text,
+            Failure::Work(text) | Failure::Usage(text) | Failure::GivenUp(text) => text,
             Failure::ReaderLeft => "",
         }
     }
@@ -296,6 +304,7 @@ mod tests {
         assert!(text(&refused(folder.path())).contains("directory"));
         assert!(text(&refused(&folder.path().join("missing/result"))).contains("No such file"));
         assert!(matches!(refused(Path::new("")), Failure::Work(_)));
+        assert!(text(&refused(Path::new("-"))).contains("`./-`"));
         assert!(matches!(refused(Path::new("/proc/result")), Failure::Work(_)));
         // A device is written as it is.
         let failure = NO.destination(Path::new("/dev/full"), "the result").unwrap();

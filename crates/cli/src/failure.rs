@@ -12,6 +12,8 @@ pub enum Failure {
     Usage(String),
     /// The work failed; exit code 1.
     Work(String),
+    /// The user interrupted the work twice; exit code 130, as a shell has it.
+    GivenUp(String),
     /// Whoever read our output has seen enough; exit code 0, in silence.
     ReaderLeft,
 }
@@ -36,6 +38,10 @@ impl Failure {
                 console::say(&format!("domicile: {text}\n"));
                 ExitCode::from(1)
             }
+            Failure::GivenUp(text) => {
+                console::say(&format!("domicile: {text}\n"));
+                ExitCode::from(130)
+            }
             Failure::ReaderLeft => ExitCode::SUCCESS,
         }
     }
@@ -44,7 +50,7 @@ impl Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Failure::Usage(text) | Failure::Work(text) => out.write_str(text),
+            Failure::Usage(text) | Failure::Work(text) | Failure::GivenUp(text) => out.write_str(text),
             Failure::ReaderLeft => out.write_str("whoever read the output has left"),
         }
     }

@@ -4,13 +4,14 @@
 //! completions all come from it. Each verb is one file in `verbs/`: its arguments, and what it does.
 //!
 //! Results go to standard output, everything else to standard error. The exit code is 0 when the
-//! work is done, 1 when it failed and 2 when the command line was wrong; `record` and `run` end with the
-//! code of the program that they started, and `advise` with 128 and a signal's number where that interrupted the program.
+//! work is done, 1 when it failed and 2 when the command line was wrong; `record`, `advise` and `run` end with the
+//! code of the program that they started.
 #![forbid(unsafe_code)]
 
 mod console;
 mod destination;
 mod failure;
+mod forgotten;
 mod kept;
 mod progress;
 mod shown;
@@ -62,8 +63,8 @@ Exit status:
   0  the work is done
   1  the work failed: a file that cannot be read or is damaged, a program that cannot be run
   2  the command line is wrong: an unknown verb, option, policy, parameter or machine
-`record` and `run` end with the exit status of the program that they started, `advise` with 128 and the number of the
-signal that interrupted it.
+`record`, `advise` and `run` end with the exit status of the program that they started: 128 and the number of the signal
+that killed it, if one did.
 
 Environment:
   NO_COLOR        print without colors
@@ -80,9 +81,10 @@ pub fn command() -> clap::Command {
 
 /// Runs the command with the arguments of a process, its name first.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let arguments = match Arguments::try_parse_from(arguments) {
+    let words: Vec<OsString> = arguments.into_iter().collect();
+    let arguments = match Arguments::try_parse_from(&words) {
         Ok(arguments) => arguments,
-        Err(error) => return explain(&error),
+        Err(error) => return explain(&error, &words),
     };
     if arguments.quiet || arguments.no_progress {
         progress::hide();
@@ -102,7 +104,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 /// Prints what clap has to say: help and versions, or what is wrong with the command line.
-fn explain(error: &clap::Error) -> ExitCode {
+fn explain(error: &clap::Error, words: &[OsString]) -> ExitCode {
     if !error.use_stderr() {
         // A reader that has seen enough of the help is no failure.
         let _ = error.print();
@@ -119,6 +121,11 @@ fn explain(error: &clap::Error) -> ExitCode {
         let command = command();
         let verbs: Vec<_> = command.get_subcommands().map(|verb| verb.get_name()).collect();
         text += &format!("The verbs are: {}.\n", verbs.join(", "));
+    }
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(meant) = forgotten::separator(&command(), words)
+    {
+        text += &format!("A program and its arguments come after `--`:  {meant}\n");
     }
     console::say(&text);
     ExitCode::from(2)

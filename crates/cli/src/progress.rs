@@ -1,11 +1,14 @@
 //! Progress of long work: on standard error, and only where a person looks at it.
 
 use std::fmt::Write;
+use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use crate::console;
 
 /// Before this has passed no time is estimated, and a program that is recorded has the terminal for itself.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -68,21 +71,78 @@ pub fn unknown(what: &str) -> ProgressBar {
     start(spinner(shown(ProgressBar::no_length())), what)
 }
 
+/// What the user of a long recording could have asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shorter {
+    /// A part of the run, for a trace.
+    #[default]
+    Part,
+    /// A time for an advice.
+    Budget,
+    /// It was asked for.
+    Nothing,
+}
+
+/// References that an advice with everything takes in a second, on a slow machine.
+pub const ADVISED_A_SECOND: f64 = 1.5e6;
+
+/// A recording is long when so much was recorded, or it has lasted so long.
+const LONG_REFERENCES: u64 = 100_000_000;
+const LONG: Duration = Duration::from_secs(20);
+
+impl Shorter {
+    /// What to say of a recording that has come so far, once it is long.
+    fn advice(self, references: u64, elapsed: Duration) -> Option<String> {
+        if self == Shorter::Nothing || (references < LONG_REFERENCES && elapsed < LONG) {
+            return None;
+        }
+        let so_far = format!(
+            "{} references in {} so far; the program takes 5 to 60 times as long as by itself until it ends",
+            report::count(references),
+            HumanDuration(elapsed)
+        );
+        let simulated = Duration::from_secs_f64(references as f64 / ADVISED_A_SECOND);
+        Some(match self {
+            Shorter::Budget => format!(
+                "{so_far}, and advice on what there is now takes about {} more. `--budget 60s` keeps all of it to a minute; \
+                 Ctrl-C ends the recording and gives advice on what there is, twice ends at once",
+                HumanDuration(simulated)
+            ),
+            _ => format!(
+                "{so_far}. `--duration 30s` or `--windows 10 --window 5M` records a part of it; `domicile advise --budget 60s` \
+                 takes a minute for all"
+            ),
+        })
+    }
+}
+
 /// A recording: as long as the program takes, and seen only if that is long.
 pub struct Recording {
     bar: ProgressBar,
     begun: Instant,
+    /// What was not said yet.
+    shorter: Shorter,
 }
 
 impl Recording {
-    pub fn begin() -> Self {
+    pub fn begin(shorter: Shorter) -> Self {
         Recording {
             bar: spinner(ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden())),
             begun: Instant::now(),
+            // What is said of it is for who sits before it.
+            shorter: match std::io::stderr().is_terminal() && !is_hidden() {
+                true => shorter,
+                false => Shorter::Nothing,
+            },
         }
     }
 
-    pub fn step(&self, progress: capture::Progress) {
+    pub fn step(&mut self, progress: capture::Progress) {
+        let advice = self.shorter.advice(progress.references, self.begun.elapsed());
+        if let Some(advice) = advice.filter(|_| !progress.finishing) {
+            self.shorter = Shorter::Nothing;
+            self.bar.suspend(|| console::note(advice));
+        }
         if !is_hidden() && self.bar.is_hidden() && self.begun.elapsed() >= PATIENCE {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
@@ -137,4 +197,27 @@ fn left(state: &ProgressState, text: &mut dyn Write) {
         true => write!(text, ", about {:#} left", HumanDuration(state.eta())),
         false => Ok(()),
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_recording_says_what_it_may_take_and_what_is_shorter() {
+        let after = |shorter: Shorter, references, seconds| shorter.advice(references, Duration::from_secs(seconds));
+        assert_eq!(after(Shorter::Budget, 99_999_999, 19), None);
+        assert_eq!(after(Shorter::Nothing, 1 << 40, 1 << 20), None);
+        for (references, seconds) in [(100_000_000, 1), (3, 20)] {
+            let said = after(Shorter::Budget, references, seconds).unwrap();
+            assert!(said.contains("`--budget 60s`") && said.contains("Ctrl-C"), "{said}");
+            let said = after(Shorter::Part, references, seconds).unwrap();
+            assert!(said.contains("--duration") && said.contains("--windows"), "{said}");
+        }
+        let said = after(Shorter::Budget, 180_000_000, 21).unwrap();
+        assert!(
+            said.contains("180 M references in 21 seconds") && said.contains("about 2 minutes more"),
+            "{said}"
+        );
+    }
 }

@@ -168,15 +168,14 @@ fn a_program_is_recorded_and_advised() {
     .args(["--", "sh", "-c", "echo printed; exit 3"])
     .output()
     .unwrap();
-    assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
+    assert_eq!(run.status.code(), Some(3), "{}", String::from_utf8_lossy(&run.stderr));
     let advice: Value = serde_json::from_slice(&run.stdout).unwrap();
     assert_eq!(advice["program"], "sh");
     assert!(
         String::from_utf8_lossy(&run.stderr).contains("printed\n"),
         "the program's output went nowhere"
     );
-    let notes = advice["notes"].to_string();
-    assert!(notes.contains("exit status 3"), "{notes}");
+    assert_eq!(advice["broke"], "the program ended with exit status 3");
     assert!(advice["trace"]["instructions"].as_u64() > Some(1000));
     assert!(std::path::Path::new(&keep).exists());
     let (_, said) = output(&["advise", "--json", "--", "/no/such/program"], 1);
@@ -187,4 +186,11 @@ fn a_program_is_recorded_and_advised() {
 fn forgotten_dashes_are_reported() {
     let (_, said) = output(&["advise", "/bin/sh"], 1);
     assert!(said.contains("domicile advise -- /bin/sh"), "{said}");
+    let (_, said) = output(&["advise", "--quiet", "sqlite3", ":memory:", "select 1"], 2);
+    assert!(
+        said.contains("domicile advise --quiet -- sqlite3 :memory: 'select 1'"),
+        "{said}"
+    );
+    let (_, said) = output(&["record", "-o", "x.trace", "ls", "-l"], 2);
+    assert!(said.contains("domicile record -o x.trace -- ls -l"), "{said}");
 }

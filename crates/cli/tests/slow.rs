@@ -1,5 +1,6 @@
 //! Programs that are recorded under Valgrind, or run with a run-time: minutes. `make check` leaves them out.
 
+mod broken;
 mod causes;
 mod detail;
 mod files;

@@ -37,6 +37,7 @@ fn unknown_machines_and_policies_are_bad_usage() {
         output(&arguments, 2).1
     };
     assert!(on("simos-r440", &[]).contains("did you mean `simos-r4400`"));
+    assert!(on("zen3", &[]).contains("did you mean `zen3-milan`"));
     assert!(on("simos-r4400", &["--policy", "pagecoloring"]).contains("there is no policy `pagecoloring`"));
     assert!(on("simos-r4400", &["--policy", "random+bin-hopping"]).contains("both choose a page's color"));
     assert!(on("simos-r4400", &["--set", "random.seed"]).contains("policy.parameter=value"));

@@ -8,7 +8,7 @@ mod html;
 mod text;
 
 pub use cell::{Cell, Exact, Rounding, Tone, Value};
-pub use text::{FAINT, HEADING, PLAIN, cut, heading, paragraph, unbroken};
+pub use text::{FAINT, HEADING, PLAIN, WARNING, cut, heading, paragraph, unbroken};
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,6 +7,7 @@ use crate::detail::{Collision, SourceLine, Structure};
 use crate::gains::{CdpcAdvice, SlotAdvice, WorkAdvice};
 use crate::homes_advice::HomesAdvice;
 use crate::lenient::{named_ns, ns};
+use crate::number::count;
 use crate::outcome::Outcome;
 use crate::sharing::SharingAdvice;
 
@@ -17,6 +18,10 @@ use crate::sharing::SharingAdvice;
 pub struct Advice {
     pub program: String,
     pub arguments: Vec<String>,
+    /// Why the run is not taken for a whole one (a signal killed the program, its status is not 0, the disk was full ...), in a
+    /// clause: the advice is on what was recorded until then. Absent where it ended in good order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broke: Option<String>,
     pub machine: MachineFacts,
     pub trace: Facts,
     /// The policy that the parts below are of: what a usual kernel does.
@@ -60,6 +65,15 @@ pub struct Advice {
 }
 
 impl Advice {
+    /// What has to be known before all else: that this is advice on a stump, and why.
+    pub fn warning(&self) -> Option<String> {
+        let broke = self.broke.as_ref()?;
+        let references = count(self.trace.references);
+        Some(format!(
+            "Not a whole run: {broke}. This is advice on what was recorded until then, {references} references."
+        ))
+    }
+
     /// The outcome that the advice is given for.
     pub fn base(&self) -> Option<&Outcome> {
         self.policies.iter().find(|outcome| outcome.policy == self.baseline)

@@ -32,6 +32,7 @@ mod saved;
 #[cfg(feature = "schema")]
 pub mod schema;
 mod sharing;
+mod short;
 pub mod site;
 mod windows;
 
@@ -62,4 +63,5 @@ pub use saved::{SCHEMA, Saved, TOOL, Version, saved};
 pub use sharing::{
     SharedStructure, SharingAdvice, SharingEdge, SharingGraph, SharingGroup, SharingThread, ThreadPlacement,
 };
+pub use short::short;
 pub use windows::{CountedWindow, Estimate, Windows};

@@ -21,6 +21,9 @@ pub struct Recorded {
     pub notes: Vec<String>,
     /// Why the trace is not of the whole run; null where it is.
     pub failure: Option<String>,
+    /// How the program broke off (a signal killed it, its status is not 0 ...); absent where it ended in good order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broke: Option<String>,
 }
 
 /// What `import --json` prints.

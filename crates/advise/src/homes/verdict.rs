@@ -18,7 +18,7 @@ pub fn of(advice: &HomesAdvice, base: &Outcome) -> String {
         advice.local_percent
     );
     if let Some(worst) = advice.structures.first() {
-        text += &format!(" Most remote is {}", worst.name);
+        text += &format!(" Most remote is {}", results::short(&worst.name));
         if let Some(main) = worst.reasons.first() {
             text += &format!(": {}", main.reason);
             if let Some(touch) = worst

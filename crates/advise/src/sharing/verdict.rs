@@ -82,7 +82,7 @@ fn shared_data(advice: &SharingAdvice) -> String {
     }
     misses.retain(|(_, misses)| *misses > 0);
     misses.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
-    let names: Vec<String> = misses.iter().take(DATA).map(|(name, _)| name.to_string()).collect();
+    let names: Vec<String> = misses.iter().take(DATA).map(|(name, _)| results::short(name)).collect();
     match names.is_empty() {
         true => String::new(),
         false => format!(" They share {}.", list(&names)),

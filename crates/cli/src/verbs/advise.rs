@@ -1,25 +1,29 @@
 //! `domicile advise`: where a program's memory time goes, and what placement would gain.
 
+mod in_time;
+mod written;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::advise::{PlacementForm, Policies, Settings};
 use clap::{ArgGroup, Args, ValueEnum};
 use machine::Machine;
 use report::Top;
-use results::{Advice, saved};
+use results::Advice;
 
 use super::model::{HOST, Model};
-use super::record::Recording;
+use super::record::{Recording, status};
 use super::{Done, simulate, trace};
-use crate::console::{Console, quoted};
-use crate::destination::{Destination, Overwrite, apart};
+use crate::console::Console;
+use crate::destination::{Overwrite, apart};
 use crate::failure::Failure;
 use crate::kept::Kept;
 use crate::progress;
 use crate::shown::{OF_JSON, Shown};
+use written::Places;
 
 /// Where the full result goes unless the command line says otherwise.
 const RESULT: &str = "domicile-advice.json";
@@ -32,10 +36,15 @@ const RESULT: &str = "domicile-advice.json";
 /// `order`), and which data a partition of the outermost cache would protect or confine (policy `slots`). Policy `cdpc` says what
 /// compiler-directed page coloring would gain: from what the compiler said of the parallel loops, or from who touches which
 /// pages where it said nothing. With --json the full result goes to standard output, and what the program prints to standard error.
+/// Without, standard output is the program's: where that is no terminal (a file, a pipe), the advice goes to standard error.
 ///
-/// Signals that are sent to `domicile advise` while it records are sent on to the program. Where one of them asked it to end (Ctrl-C),
-/// and the program did not end with status 0, the advice is on what was recorded until then, which is said, and the exit
-/// status is 128 and the signal's number.
+/// `domicile advise` ends with the program's exit status, 128 and the number of the signal if one killed it, and 1 in the place
+/// of 0 where the trace could not be written to its end. Where the run broke off so, the first line says it: the advice is on
+/// what was recorded until then.
+///
+/// Signals that are sent to `domicile advise` while it records are sent on to the program. Ctrl-C (SIGINT) ends the recording too,
+/// and the program where it goes on for seconds: the advice on windows of what was recorded follows soon. Ctrl-C once more
+/// ends all of it at once. Where the program did not end with status 0 by such a signal, the exit status is 128 and the signal's number.
 #[derive(Args)]
 #[command(
     group = ArgGroup::new("subject").required(true).args(["trace", "command"]),
@@ -76,7 +85,7 @@ pub struct Advise {
     annotate: Option<PathBuf>,
 
     /// Take about so long in all (60s, 5m): half of it for recording from main (or --from), after which the program is ended,
-    /// and half for simulating what fits, windows spread over what was recorded
+    /// and what is left then for simulating what fits, windows spread over what was recorded
     #[arg(long, value_name = "TIME", value_parser = results::quantities::duration, conflicts_with_all = ["trace", "window", "windows", "duration"])]
     budget: Option<Duration>,
 
@@ -102,6 +111,22 @@ pub struct Advise {
     /// The program to record and its arguments
     #[arg(last = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
+}
+
+/// How long simulations may take that somebody waits for who has ended the recording.
+const SOON: Duration = Duration::from_secs(5);
+
+/// How a recording ended.
+#[derive(Default)]
+struct End {
+    /// Ours: the program's.
+    status: u8,
+    /// Why the run is not taken for a whole one.
+    broke: Option<String>,
+    /// Somebody asked for its end, and waits.
+    interrupted: bool,
+    /// Why there is nothing to give advice on.
+    nothing: Option<String>,
 }
 
 /// What takes a placement of threads.
@@ -140,6 +165,7 @@ impl Form {
 
 impl Advise {
     pub fn run(&self, console: &mut Console) -> Done {
+        let begun = Instant::now();
         let machine = self.model.machine(HOST)?;
         let top = self.shown.top(console.json().then_some(OF_JSON))?;
         // Faults of the command line are reported before a program is run.
@@ -174,16 +200,22 @@ impl Advise {
             (None, Some(file)) => recording.insert(Kept::named(file)).file().to_path_buf(),
             (None, None) => recording.insert(Kept::new("advise.trace")?).file().to_path_buf(),
         };
-        let mut interrupted = None;
+        let mut end = End::default();
         if self.trace.is_none() {
+            console.make_room()?;
             console.flush()?;
-            interrupted = self.record(&machine, &file, console.json(), &mut notes)?;
+            end = self.record(&machine, &file, console.json(), &mut notes)?;
+            if let Some(why) = end.nothing {
+                Failure::work(why).report();
+                return Ok(ExitCode::from(end.status));
+            }
         }
         if let Some(recording) = &mut recording {
             recording.recorded();
         }
-        let done = self.go_on(&machine, &file, notes, places, console);
-        let done = done.map(|code| interrupted.map_or(code, ExitCode::from));
+        let left = self.left(begun.elapsed(), end.interrupted);
+        let done = self.go_on(&machine, &file, (end.broke, left), notes, places, console);
+        let done = done.map(|()| ExitCode::from(end.status));
         match &recording {
             Some(recording) => recording.or_failed(done),
             None => done,
@@ -254,11 +286,33 @@ impl Advise {
         })
     }
 
-    /// Simulates what was recorded, and says what came out.
-    fn go_on(&self, machine: &Machine, file: &Path, notes: Vec<String>, places: Places, console: &mut Console) -> Done {
+    /// How long the simulation may take, where that is bounded: what the budget has left, and not long for who pressed Ctrl-C.
+    fn left(&self, passed: Duration, interrupted: bool) -> Option<Duration> {
+        let of_budget = |budget: Duration| budget.saturating_sub(passed).max(budget / 20);
+        let left = self.budget.map(of_budget);
+        match interrupted {
+            true => Some(left.map_or(SOON, |left| left.min(SOON))),
+            false => left,
+        }
+    }
+
+    /// Simulates what was recorded, and says what came out. `broke` says how that ended, where it did in bad order, `left` for how
+    /// long.
+    fn go_on(
+        &self,
+        machine: &Machine,
+        file: &Path,
+        (broke, left): (Option<String>, Option<Duration>),
+        notes: Vec<String>,
+        places: Places,
+        console: &mut Console,
+    ) -> Result<(), Failure> {
         let opened = trace::open_or_salvage(file, self.salvage).map_err(|failure| self.was_a_program(failure))?;
-        let mut advice = self.advise(machine, file, &opened)?;
+        let broke = broke.or_else(|| capture::broke_off(opened.header()).map(str::to_string));
+        let broke = broke.or_else(|| trace::missing(&opened, self.salvage).next());
+        let mut advice = self.advise_in(machine, file, &opened, broke, left)?;
         advice.notes.splice(0..0, notes);
+        // What is damaged in the middle shows when it is read.
         advice.notes.extend(trace::missing(&opened, self.salvage));
         if machine.core.is_some() && opened.dependences().is_none() {
             advice.notes.push(
@@ -269,11 +323,16 @@ impl Advise {
         }
         let recorded = self.trace.as_ref().or(self.keep.as_ref());
         advice.trace.file = recorded.map(|file| file.display().to_string());
-        self.report(advice, places, console)?;
-        Ok(ExitCode::SUCCESS)
+        self.report(advice, places, console)
     }
 
-    fn advise(&self, machine: &Machine, file: &Path, trace: &::trace::Trace) -> Result<Advice, Failure> {
+    fn advise(
+        &self,
+        machine: &Machine,
+        file: &Path,
+        trace: &::trace::Trace,
+        broke: Option<String>,
+    ) -> Result<Advice, Failure> {
         let marked = trace.work_items().map_err(|error| trace::explain(file, &error))? > 0;
         let described = trace.data_sets().map_err(|error| trace::explain(file, &error))? > 0;
         let usual = ::advise::policies(machine, marked, described || self.model.slots.is_some());
@@ -295,6 +354,7 @@ impl Advise {
             window: config.window,
             exact: self.exact,
             machine_basis: self.model.basis(HOST)?,
+            broke,
             progress: Some(&|step| bar.step(step)),
         };
         let advice = ::advise::advise(trace, machine, &settings);
@@ -302,39 +362,34 @@ impl Advise {
         advice.map_err(|error| simulate::failure(file, error))
     }
 
-    /// Records the program; how it ended is noted. The exit status of a recording that was interrupted, if it was.
-    fn record(
-        &self,
-        machine: &Machine,
-        file: &Path,
-        json: bool,
-        notes: &mut Vec<String>,
-    ) -> Result<Option<u8>, Failure> {
-        let recording = self.recording.warming(machine);
+    /// Records the program, and says how it ended.
+    fn record(&self, machine: &Machine, file: &Path, json: bool, notes: &mut Vec<String>) -> Result<End, Failure> {
+        let recording = self.recording.warming(machine).for_advice();
         let outcome = match self.budget {
             None => recording.record(&self.command, file, json)?,
             Some(budget) => recording.within(budget).record(&self.command, file, json)?,
         };
-        if let (Some(failure), 0) = (&outcome.failure, outcome.summary.references) {
-            return Err(Failure::work(failure));
+        // A program that ends in good order when asked to, as servers do, was recorded whole.
+        let interrupted = outcome.interrupted.filter(|_| outcome.exit != capture::Exit::Code(0));
+        let interrupted = interrupted.and_then(|signal| u8::try_from(128 + signal).ok());
+        let mut end = End {
+            status: interrupted.unwrap_or_else(|| status(&outcome)),
+            broke: outcome.broke.clone(),
+            interrupted: outcome.interrupted.is_some(),
+            nothing: None,
+        };
+        if let Some(failure) = &outcome.failure {
+            if outcome.summary.references == 0 {
+                let broke = end.broke.take().map_or(String::new(), |broke| format!("{broke}; "));
+                end.nothing = Some(format!("{broke}{failure}"));
+                return Ok(end);
+            }
+            let broke = end.broke.take().map_or(String::new(), |broke| format!("{broke}; "));
+            end.broke = Some(format!("{broke}the trace could not be written to its end: {failure}"));
         }
         notes.extend(self.recording.rests_on(&outcome, self.budget));
         notes.extend(outcome.notes);
-        // A program that ends in good order when asked to, as servers do, was recorded whole.
-        let interrupted = outcome.interrupted.filter(|_| outcome.exit != capture::Exit::Code(0));
-        if let Some(signal) = interrupted {
-            notes.push(format!(
-                "the program was interrupted (signal {signal}): this is advice on what was recorded until then"
-            ));
-        }
-        match outcome.exit {
-            _ if outcome.ended_by_us => {}
-            capture::Exit::Code(0) => {}
-            capture::Exit::Code(code) => notes.push(format!("the program ended with exit status {code}")),
-            capture::Exit::Signal(signal) => notes.push(format!("the program was killed by signal {signal}")),
-        }
-        notes.extend(outcome.failure);
-        Ok(interrupted.and_then(|signal| u8::try_from(128 + signal).ok()))
+        Ok(end)
     }
 
     /// A program in the place of a trace: the `--` was forgotten.
@@ -347,109 +402,4 @@ impl Advise {
             (failure, _) => failure,
         }
     }
-
-    /// Tables are printed whatever becomes of the files.
-    fn report(&self, mut advice: Advice, places: Places, console: &mut Console) -> Result<(), Failure> {
-        let mut failed = None;
-        let mut wrote = |done: Result<(), Failure>| match done {
-            Ok(()) => true,
-            Err(failure) => {
-                failed.get_or_insert(failure);
-                false
-            }
-        };
-        let asked = places.slots.as_ref().map(|place| place.path().display().to_string());
-        if let (Some(place), Some(slots)) = (places.slots, advice.slots.as_mut())
-            && ::advise::slots_gain(slots)
-        {
-            let name = place.path().display().to_string();
-            if wrote(place.write_text(&slots.plan)) {
-                slots.written = Some(name);
-            }
-        }
-        if let Some(name) = asked.filter(|_| advice.slots.as_ref().is_none_or(|slots| slots.written.is_none())) {
-            let why = match &advice.slots {
-                Some(slots) if ::advise::slots_gain(slots) => "it could not be written",
-                Some(slots) if !slots.data.is_empty() => "the proposed partition would save less than 1% of the time",
-                _ => "no cache slots are proposed",
-            };
-            advice.notes.push(format!("{name} was not written: {why}"));
-        }
-        if let Some((place, form)) = places.placement {
-            let name = place.path().display().to_string();
-            let text = match &advice.sharing {
-                None => Err("one thread ran, and it shares nothing".to_string()),
-                Some(sharing) if !::advise::placement_matters(sharing) => {
-                    Err("it makes less than 1% of difference under which caches the threads run".to_string())
-                }
-                Some(sharing) => ::advise::placement_text(sharing, form),
-            };
-            let done = text.and_then(|text| match wrote(place.write_text(&text)) {
-                true => Ok(()),
-                false => Err("it could not be written".to_string()),
-            });
-            match (done, &mut advice.sharing) {
-                (Ok(()), Some(sharing)) => sharing.written = Some(name),
-                (Err(why), _) => advice.notes.push(format!("{name} was not written: {why}")),
-                _ => {}
-            }
-        }
-        if let Some(place) = places.annotated {
-            let name = place.path().display().to_string();
-            match report::annotated(&advice, source) {
-                Some(text) => {
-                    wrote(place.write_text(&text));
-                }
-                None => advice.notes.push(format!(
-                    "{name} was not written: the program has no line information (compile it with -g)"
-                )),
-            }
-        }
-        let mut full = None;
-        if let Some(place) = places.result {
-            let file = place.path().to_path_buf();
-            let text = serde_json::to_string(&saved(&advice)).map_err(Failure::work)? + "\n";
-            if wrote(place.write_text(&text)) {
-                full = Some(file);
-            }
-        }
-        if console.json() {
-            console.line(&saved(&advice))?;
-        } else {
-            let columns = console.columns();
-            console.text(&report::advice(&advice, columns, places.top))?;
-            if let Some(file) = full {
-                let (file, name) = (file.display(), quoted(&file));
-                console.text(&format!(
-                    "\nFull result: {file}\nTry next:    domicile report {name} --html advice.html\n"
-                ))?;
-            }
-        }
-        console.flush()?;
-        failed.map_or(Ok(()), Err)
-    }
-}
-
-/// The text of a source file; longer ones are nobody's source.
-fn source(path: &str) -> Result<String, String> {
-    use std::io::Read;
-    const MOST_BYTES: u64 = 16 << 20;
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    if !file.metadata().is_ok_and(|about| about.is_file()) {
-        return Err("it is no file".to_string());
-    }
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES)
-        .read_to_end(&mut bytes)
-        .map_err(|error| error.to_string())?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Where results go, and how many rows of each list are printed.
-struct Places {
-    result: Option<Destination>,
-    slots: Option<Destination>,
-    placement: Option<(Destination, PlacementForm)>,
-    annotated: Option<Destination>,
-    top: Top,
 }

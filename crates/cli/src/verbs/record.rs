@@ -87,6 +87,16 @@ pub struct Recording {
     /// Do not record the processes that the program starts
     #[arg(long)]
     no_children: bool,
+
+    /// The time from the start of the program in which the recording ends.
+    #[arg(skip)]
+    within: Option<Duration>,
+    /// Whether Ctrl-C ends the recording, and the program where it would go on.
+    #[arg(skip)]
+    interrupt_ends: bool,
+    /// What helps where the recording takes long.
+    #[arg(skip)]
+    shorter: progress::Shorter,
 }
 
 /// Where programs begin, in C's words.
@@ -99,16 +109,13 @@ const LEAST_WINDOW: u64 = 100_000;
 /// window.
 const LEAST_WARM: u64 = 1 << 20;
 const MOST_WARM: u64 = 256 << 20;
-/// References that an advice with everything takes in a second, on a slow machine.
-const ADVISED_A_SECOND: f64 = 1.5e6;
 
 impl Record {
     pub fn run(&self, console: &mut Console) -> Done {
         no_stream(&self.output)?;
         self.overwrite.allows(&self.output, "the trace")?;
         let outcome = self.recording.record(&self.command, &self.output, false)?;
-        // A program that was ended because the time was up did nothing wrong.
-        let code = if outcome.ended_by_us { 0 } else { outcome.exit.code() };
+        let code = exit_code(&outcome);
         let summary = &outcome.summary;
         if console.json() {
             console.line(&saved(&Recorded {
@@ -120,9 +127,13 @@ impl Record {
                 bytes: summary.bytes,
                 notes: outcome.notes.clone(),
                 failure: outcome.failure.clone(),
+                broke: outcome.broke.clone(),
             }))?;
         } else {
             // Standard output is the program's.
+            if let Some(broke) = &outcome.broke {
+                console::note(format_args!("{broke}; the trace holds what was recorded until then"));
+            }
             if outcome.failure.is_none() || summary.references > 0 {
                 console::note(format_args!(
                     "{} references in {}, {} ({:.2} bytes a reference)",
@@ -136,14 +147,26 @@ impl Record {
                 console::note(format_args!("note: {note}"));
             }
         }
-        let code = u8::try_from(code).unwrap_or(1);
-        let Some(failure) = outcome.failure else {
-            return Ok(ExitCode::from(code));
-        };
-        console.flush()?;
-        let failed = Failure::work(failure).report();
-        // A program that failed says more by its status than we can; success would be taken for a whole trace.
-        Ok(if code == 0 { failed } else { ExitCode::from(code) })
+        let status = ExitCode::from(status(&outcome));
+        if let Some(failure) = outcome.failure {
+            console.flush()?;
+            Failure::work(failure).report();
+        }
+        Ok(status)
+    }
+}
+
+/// The program's exit code. One that was ended because the time was up did nothing wrong.
+fn exit_code(outcome: &capture::Outcome) -> i32 {
+    if outcome.ended_by_us { 0 } else { outcome.exit.code() }
+}
+
+/// The exit status of a recording. A program that failed says more by its status than we can; success would be taken for a
+/// whole trace where it is none.
+pub fn status(outcome: &capture::Outcome) -> u8 {
+    match u8::try_from(exit_code(outcome)).unwrap_or(1) {
+        0 if outcome.failure.is_some() => 1,
+        code => code,
     }
 }
 
@@ -170,12 +193,27 @@ impl Recording {
     /// in windows, as is simulated in the other half.
     pub fn within(&self, budget: Duration) -> Recording {
         let half = budget / 2;
-        let references = half.as_secs_f64() * ADVISED_A_SECOND;
+        let references = half.as_secs_f64() * progress::ADVISED_A_SECOND;
         Recording {
             from: Some(self.from.clone().unwrap_or_else(|| MAIN.to_string())),
             duration: Some(half),
             window: Some(((references / f64::from(WINDOWS)) as u64).max(LEAST_WINDOW)),
             windows: Some(WINDOWS),
+            within: Some(half),
+            shorter: progress::Shorter::Nothing,
+            ..self.clone()
+        }
+    }
+
+    /// The same for an advice: Ctrl-C ends the recording, and advice is given on what there is.
+    pub fn for_advice(&self) -> Recording {
+        let limited = self.duration.is_some() || self.window.is_some();
+        Recording {
+            interrupt_ends: true,
+            shorter: match limited {
+                true => progress::Shorter::Nothing,
+                false => progress::Shorter::Budget,
+            },
             ..self.clone()
         }
     }
@@ -224,13 +262,16 @@ impl Recording {
         options.prefetches = self.prefetches;
         options.pcs = !self.no_pcs;
         options.follow_children = !self.no_children;
+        options.within = self.within;
+        options.interrupt_ends = self.interrupt_ends;
         options.machine = host_name();
         options.output_to_stderr = aside;
-        let progress = progress::Recording::begin();
+        let mut progress = progress::Recording::begin(self.shorter);
         let recorded = capture::record(&options, &mut |step| progress.step(step));
         progress.end();
         recorded.map_err(|error| match error {
             capture::CaptureError::BadOptions(_) => Failure::usage(error),
+            capture::CaptureError::GivenUp => Failure::GivenUp(error.to_string()),
             error => Failure::work(error),
         })
     }

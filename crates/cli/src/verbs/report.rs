@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::Done;
 use crate::console::Console;
-use crate::destination::{Overwrite, apart};
+use crate::destination::{Overwrite, STANDARD, apart};
 use crate::failure::Failure;
 use crate::shown::{OF_JSON, Shown};
 
@@ -27,7 +27,7 @@ pub struct Report {
     /// The result; `-` reads standard input
     file: PathBuf,
 
-    /// Write an HTML page that needs nothing else, instead of tables
+    /// Write an HTML page that needs nothing else, instead of tables; `-` prints it
     #[arg(long, value_name = "PAGE")]
     html: Option<PathBuf>,
 
@@ -50,11 +50,18 @@ impl Report {
             (None, true) => Some(OF_JSON),
             (None, false) => None,
         })?;
-        apart(&[("the result", Some(&self.file)), ("`--html`", self.html.as_deref())])?;
-        let place = self
-            .html
-            .as_ref()
-            .map(|page| self.overwrite.destination(page, "the page"));
+        // Two streams are no file that could be written over.
+        let is_file = |path: &&Path| *path != Path::new(STANDARD);
+        let files = [("the result", Some(&*self.file)), ("`--html`", self.html.as_deref())];
+        apart(&files.map(|(what, path)| (what, path.filter(is_file))))?;
+        let printed = self.html.as_deref() == Some(Path::new(STANDARD));
+        if printed && console.json() {
+            return Err(Failure::usage(
+                "`--html -` prints a page, and `--json` a result: leave one out",
+            ));
+        }
+        let page = self.html.as_ref().filter(|_| !printed);
+        let place = page.map(|page| self.overwrite.destination(page, "the page"));
         let place = place.transpose()?;
         let name = if self.file == Path::new("-") {
             "standard input".to_string()
@@ -69,6 +76,10 @@ impl Report {
                 "{name}: {error}; give a result of `domicile advise` or `domicile simulate --json`"
             ))
         })?;
+        if printed {
+            console.text(&report::page(&document))?;
+            return Ok(ExitCode::SUCCESS);
+        }
         if let Some(place) = place {
             let page = place.path().to_path_buf();
             place.write_text(&report::page(&document))?;

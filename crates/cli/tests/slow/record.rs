@@ -181,9 +181,22 @@ fn an_advice_keeps_to_its_budget() {
     let advice = &json(&arguments)[0];
     let notes = advice["notes"].to_string();
     let verdict = advice["verdict"].as_str().unwrap();
-    assert!(verdict.contains("Rests on 20 windows with"), "{verdict}");
+    // How many depends on how fast simulations are here.
+    let windows = advice["policies"][0]["windows"]["counted"].as_array().unwrap().len();
+    assert!((4..=20).contains(&windows), "{windows}");
+    assert!(
+        verdict.contains(&format!("Rests on {windows} windows with")),
+        "{verdict}"
+    );
+    assert!(
+        verdict.contains("that the program made while it was recorded"),
+        "{verdict}"
+    );
     assert!(verdict.contains("with 95% confidence"), "{verdict}");
-    assert!(notes.contains("20 windows of 100 k references"), "{notes}");
+    assert!(notes.contains(&format!("{windows} windows of")), "{notes}");
+    assert!(notes.contains("the program was ended with it"), "{notes}");
+    // Who ended it was we.
+    assert_eq!(advice.get("broke"), None);
     let (_, said) = output(&["advise", "--budget", "2s", "x.trace"], 2);
     assert!(said.contains("--budget"), "{said}");
 }

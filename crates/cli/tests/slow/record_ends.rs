@@ -238,8 +238,7 @@ fn advice_on_an_interrupted_program_says_so() {
             "simos-r4400",
             "--cpus",
             "1",
-            "-o",
-            &room.path("advice.json"),
+            "--json",
             "--",
             &program,
             "wait",
@@ -255,7 +254,7 @@ fn advice_on_an_interrupted_program_says_so() {
     let mut text = String::new();
     std::io::Read::read_to_string(&mut going.lines, &mut text).unwrap();
     assert!(
-        text.contains("interrupted (signal 2)") && text.contains("recorded until then"),
+        text.contains("interrupted (signal 2 (SIGINT))") && text.contains("recorded until then"),
         "{text}"
     );
     assert_eq!(going.ends(), Some(128 + INTERRUPT));

@@ -1,12 +1,15 @@
 //! The advice as a page.
 
 use super::markup::{Html, class_of};
-use results::{Advice, CLASSES, Share, SlotAdvice, WorkAdvice, bytes, change, count, percent, time};
+use results::{Advice, CLASSES, Share, SlotAdvice, WorkAdvice, bytes, change, count, percent, short, time};
 
 use crate::tables::{CAUSES, place_of_cause, sized, what_to_do};
 
 pub fn body(advice: &Advice) -> Html {
     let mut html = Html::default();
+    if let Some(warning) = advice.warning() {
+        html.inside("section", "verdict", |html| html.prose("p", &warning));
+    }
     header(&mut html, advice);
     html.inside("section", "verdict", |html| html.prose("p", &advice.verdict));
     causes(&mut html, advice);
@@ -354,6 +357,7 @@ fn false_sharing(html: &mut Html, advice: &Advice) {
         html.text("h2", "", "False sharing: different data in one line");
         html.table(&["#misses", "structure", "thread", "", "data", "source"], |html| {
             for collision in &advice.false_sharing {
+                let structure = short(&collision.structure);
                 for (at, side) in collision.sides.iter().enumerate() {
                     html.inside("tr", "", |html| {
                         html.number(&if at == 0 {
@@ -361,7 +365,7 @@ fn false_sharing(html: &mut Html, advice: &Advice) {
                         } else {
                             String::new()
                         });
-                        html.text("td", "", if at == 0 { &collision.structure } else { "" });
+                        html.text("td", "", if at == 0 { &structure } else { "" });
                         html.text("td", "", &side.thread);
                         html.text("td", "", if side.write { "writes" } else { "reads" });
                         html.text("td", "name", &side.field);

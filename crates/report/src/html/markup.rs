@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Write};
 
-use results::{CLASSES, count};
+use results::{CLASSES, count, short};
 
 use crate::escape::escape;
 
@@ -13,6 +13,8 @@ pub struct Html(String);
 impl Html {
     /// An element with text in it.
     pub fn text(&mut self, tag: &str, class: &str, text: &str) {
+        let name = if class == "name" { short(text) } else { String::new() };
+        let text = if class == "name" { &name } else { text };
         self.raw(format_args!("<{tag}{}>{}</{tag}>\n", attribute(class), escape(text)));
     }
 

@@ -1,6 +1,6 @@
 //! A cell: what it holds, exactly, and how people read it.
 
-use results::{bytes, change, count, percent, time};
+use results::{bytes, change, count, percent, short, time};
 
 use super::text::untied;
 use crate::bar::bar;
@@ -212,6 +212,7 @@ impl Cell {
         match &self.value {
             Value::Empty | Value::Bar(_) => String::new(),
             Value::Unknown => "–".to_string(),
+            Value::Text(text) if self.tone == Tone::Name => short(text),
             Value::Text(text) => text.clone(),
             Value::Number(exact, rounding) => rounding.words(*exact),
         }

@@ -7,6 +7,8 @@ use super::{Cell, Column, Layout, Table, Tone};
 pub const HEADING: Style = Style::new().bold();
 pub const FAINT: Style = Style::new().dimmed();
 pub const PLAIN: Style = Style::new();
+/// What must not be passed over.
+pub const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 
 /// Columns of space between two columns of a table.
 const GAP: usize = 2;

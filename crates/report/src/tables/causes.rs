@@ -1,6 +1,6 @@
 //! Why data misses, and what to do about it.
 
-use results::Cause;
+use results::{Cause, short};
 
 use super::Top;
 use crate::table::{Cell, Column, Role, Table, Tone};
@@ -56,17 +56,17 @@ pub fn causes(causes: &[Cause], top: Top) -> Table {
 /// The data of a cause.
 fn data(cause: &Cause) -> String {
     match cause.other_structures.as_slice() {
-        [] => cause.structure.clone(),
-        [other] => format!("{} and {other}", cause.structure),
-        others => format!("{} and {} others", cause.structure, others.len()),
+        [] => short(&cause.structure),
+        [other] => format!("{} and {}", short(&cause.structure), short(other)),
+        others => format!("{} and {} others", short(&cause.structure), others.len()),
     }
 }
 
 /// The line of a cause, and how many others there are.
 pub fn place(cause: &Cause) -> String {
-    let place = cause.source.as_ref().unwrap_or(&cause.function);
+    let place = short(cause.source.as_ref().unwrap_or(&cause.function));
     match cause.other_lines {
-        0 => place.clone(),
+        0 => place,
         others => format!("{place} +{others}"),
     }
 }

@@ -1,6 +1,6 @@
 //! A run's misses and waiting by thread, data structure, line of the source and page.
 
-use results::{Misses, Outcome, Page, SourceLine, Structure, StructureKind, Thread};
+use results::{Misses, Outcome, Page, SourceLine, Structure, StructureKind, Thread, short};
 
 use super::{Top, classes, of_levels, sized};
 use crate::table::{Cell, Column, Role, Table};
@@ -107,12 +107,12 @@ pub fn source_lines(title: impl Into<String>, lines: &[SourceLine], stall: u64, 
                 .map(|&level| Cell::quiet(Misses::of_level(&line.caches, level).misses)),
         );
         row.push(line.place().map_or_else(Cell::unknown, Cell::name));
-        row.push(line.function.as_str().into());
+        row.push(short(&line.function).into());
         let data = line
             .structures
             .iter()
             .filter(|data| data.stall_ns as f64 >= NAMED * line.stall_ns as f64);
-        let data: Vec<&str> = data.map(|data| data.name.as_str()).collect();
+        let data: Vec<String> = data.map(|data| short(&data.name)).collect();
         row.push(data.join(", ").into());
         table.row(row);
     }

@@ -1,0 +1,84 @@
+//! Advice on as much of a trace as there is time for.
+//!
+//! How fast simulations go is known only once some have run: it depends on the machine, on what else it does, and on the
+//! program. So a little of the trace comes first, and then as much more as the time allows at that pace; the last advice stands.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use capture::Folder;
+use machine::Machine;
+use results::Advice;
+
+use super::{Advise, trace};
+use crate::failure::Failure;
+
+/// References of the first try.
+const LITTLE: u64 = 200_000;
+/// A later one has at most so many times as many: larger working sets are slower than the pace says.
+const GROWTH: u64 = 8;
+/// Of the time that is left, so much is planned for.
+const PLANNED: f64 = 0.7;
+/// More of a trace is simulated only if it is worth it.
+const WORTH: f64 = 1.5;
+
+impl Advise {
+    /// The advice on a trace, or on windows of it where there is only `left` for it.
+    pub fn advise_in(
+        &self,
+        machine: &Machine,
+        file: &Path,
+        all: &::trace::Trace,
+        broke: Option<String>,
+        left: Option<Duration>,
+    ) -> Result<Advice, Failure> {
+        let Some(left) = left else {
+            return self.advise(machine, file, all, broke);
+        };
+        let begun = Instant::now();
+        let folder = Folder::make("advise");
+        let folder = folder
+            .map_err(|error| Failure::work(format!("cannot make a folder for a shorter trace: {error}; set TMPDIR")))?;
+        let mut references = LITTLE;
+        let mut advice = None;
+        for number in 0.. {
+            let round = Instant::now();
+            let shorter = folder.path().join(format!("{number}.trace"));
+            let is_shorter =
+                capture::shorten(all, &shorter, references).map_err(|error| trace::explain(file, &error))?;
+            if !is_shorter {
+                return self.advise(machine, file, all, broke);
+            }
+            let some = trace::open(&shorter)?;
+            advice = Some(self.advise(machine, &shorter, &some, broke.clone())?);
+            let remains = left.saturating_sub(begun.elapsed());
+            let next = affordable(references, round.elapsed(), remains);
+            if (next as f64) < WORTH * references as f64 {
+                break;
+            }
+            references = next;
+        }
+        advice.ok_or_else(|| Failure::work("there was no time for any advice"))
+    }
+}
+
+/// How many references take what is planned of `left`, where so many took `took`.
+fn affordable(references: u64, took: Duration, left: Duration) -> u64 {
+    let pace = references as f64 / took.as_secs_f64().max(1e-3);
+    let most = references.saturating_mul(GROWTH);
+    ((pace * left.as_secs_f64() * PLANNED) as u64).min(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_decides_how_much_is_simulated() {
+        let seconds = Duration::from_secs_f64;
+        assert_eq!(affordable(1000, seconds(1.0), seconds(4.0)), 2800);
+        assert_eq!(affordable(1000, seconds(0.1), seconds(100.0)), 8000);
+        assert_eq!(affordable(1000, seconds(1.0), seconds(0.0)), 0);
+        assert_eq!(affordable(1000, seconds(0.0), seconds(1.0)), 8000);
+    }
+}

@@ -1,0 +1,117 @@
+//! What an advice is written to: files, and the terminal.
+
+use ::advise::PlacementForm;
+use report::Top;
+use results::{Advice, saved};
+
+use super::Advise;
+use crate::console::{Console, quoted};
+use crate::destination::Destination;
+use crate::failure::Failure;
+
+impl Advise {
+    /// Tables are printed whatever becomes of the files.
+    pub fn report(&self, mut advice: Advice, places: Places, console: &mut Console) -> Result<(), Failure> {
+        let mut failed = None;
+        let mut wrote = |done: Result<(), Failure>| match done {
+            Ok(()) => true,
+            Err(failure) => {
+                failed.get_or_insert(failure);
+                false
+            }
+        };
+        let asked = places.slots.as_ref().map(|place| place.path().display().to_string());
+        if let (Some(place), Some(slots)) = (places.slots, advice.slots.as_mut())
+            && ::advise::slots_gain(slots)
+        {
+            let name = place.path().display().to_string();
+            if wrote(place.write_text(&slots.plan)) {
+                slots.written = Some(name);
+            }
+        }
+        if let Some(name) = asked.filter(|_| advice.slots.as_ref().is_none_or(|slots| slots.written.is_none())) {
+            let why = match &advice.slots {
+                Some(slots) if ::advise::slots_gain(slots) => "it could not be written",
+                Some(slots) if !slots.data.is_empty() => "the proposed partition would save less than 1% of the time",
+                _ => "no cache slots are proposed",
+            };
+            advice.notes.push(format!("{name} was not written: {why}"));
+        }
+        if let Some((place, form)) = places.placement {
+            let name = place.path().display().to_string();
+            let text = match &advice.sharing {
+                None => Err("one thread ran, and it shares nothing".to_string()),
+                Some(sharing) if !::advise::placement_matters(sharing) => {
+                    Err("it makes less than 1% of difference under which caches the threads run".to_string())
+                }
+                Some(sharing) => ::advise::placement_text(sharing, form),
+            };
+            let done = text.and_then(|text| match wrote(place.write_text(&text)) {
+                true => Ok(()),
+                false => Err("it could not be written".to_string()),
+            });
+            match (done, &mut advice.sharing) {
+                (Ok(()), Some(sharing)) => sharing.written = Some(name),
+                (Err(why), _) => advice.notes.push(format!("{name} was not written: {why}")),
+                _ => {}
+            }
+        }
+        if let Some(place) = places.annotated {
+            let name = place.path().display().to_string();
+            match report::annotated(&advice, source) {
+                Some(text) => {
+                    wrote(place.write_text(&text));
+                }
+                None => advice.notes.push(format!(
+                    "{name} was not written: the program has no line information (compile it with -g)"
+                )),
+            }
+        }
+        let mut full = None;
+        if let Some(place) = places.result {
+            let file = place.path().to_path_buf();
+            let text = serde_json::to_string(&saved(&advice)).map_err(Failure::work)? + "\n";
+            if wrote(place.write_text(&text)) {
+                full = Some(file);
+            }
+        }
+        if console.json() {
+            console.line(&saved(&advice))?;
+        } else {
+            let columns = console.columns();
+            console.text(&report::advice(&advice, columns, places.top))?;
+            if let Some(file) = full {
+                let (file, name) = (file.display(), quoted(&file));
+                console.text(&format!(
+                    "\nFull result: {file}\nTry next:    domicile report {name} --html advice.html\n"
+                ))?;
+            }
+        }
+        console.flush()?;
+        failed.map_or(Ok(()), Err)
+    }
+}
+
+/// The text of a source file; longer ones are nobody's source.
+fn source(path: &str) -> Result<String, String> {
+    use std::io::Read;
+    const MOST_BYTES: u64 = 16 << 20;
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    if !file.metadata().is_ok_and(|about| about.is_file()) {
+        return Err("it is no file".to_string());
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES)
+        .read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Where results go, and how many rows of each list are printed.
+pub struct Places {
+    pub result: Option<Destination>,
+    pub slots: Option<Destination>,
+    pub placement: Option<(Destination, PlacementForm)>,
+    pub annotated: Option<Destination>,
+    pub top: Top,
+}
