@@ -205,7 +205,7 @@ fn interrupts_nest_and_a_system_call_is_of_its_thread() {
         entry(22, 8, 501),
         load(0x1c, 0x5000),
         entry(28, 28, 3),
-        // In a recording of a whole system the kernel is known by its addresses, too.
+        // The kernel is known by its addresses, too.
         load(0xffff_8000_0000_1000, 0x5000),
         load(0x1004, 0x5000),
     ]);
@@ -215,6 +215,25 @@ fn interrupts_nest_and_a_system_call_is_of_its_thread() {
         ["0:i 1000 4 1000+1", "1:i 1010 4 1010+1", "0:i 1004 4 1004+1"]
     );
     assert_eq!(gaps(&trace).kernel.unwrap().instructions, 5);
+}
+
+/// What was cut out of a longer trace.
+#[test]
+fn a_trace_may_begin_within_the_kernel() {
+    let trace = imported(&[
+        begin(0x1040),
+        load(0xffff_ffff_8000_0000, 0x5000),
+        // A bundle goes on where the instruction before it ended.
+        entry(17, 1, 4),
+        entry(28, 28, 3),
+        load(0x1000, 0x5000),
+    ]);
+    assert_eq!(items(&trace), ["0:i 1000 4 1000+1", "0:r 5000 8 1000+0"]);
+    let expected = KernelPart {
+        instructions: 2,
+        references: 1,
+    };
+    assert_eq!(gaps(&trace).kernel, Some(expected));
 }
 
 #[test]

@@ -237,6 +237,11 @@ fn a_folder_without_a_trace_says_what_to_do() {
     for raw in [path, &path.join("raw")] {
         says(raw, &["raw traces only", "drraw2trace -indir DIR"]);
     }
+    write(path, "trace/README", b"a text");
+    says(
+        &path.join("raw"),
+        &["raw traces only", "what was made of them is in", "/trace: import that"],
+    );
     let several = tempfile::tempdir().unwrap();
     write(several.path(), "drmemtrace.a.1.dir/trace/a.trace", &thread(1, &[10]));
     write(several.path(), "drmemtrace.b.2.dir/trace/b.trace", &thread(2, &[10]));

@@ -197,7 +197,11 @@ fn nothing(path: &Path, listed: &Listed) -> TraceError {
     let raw = path.join(RAW).is_dir() || name(path) == RAW || listed.files.iter().any(is_raw);
     let recordings = listed.folders.iter().filter(|folder| folder.join(TRACE).is_dir());
     let recordings: Vec<String> = recordings.map(|folder| format!("`{}`", name(folder))).collect();
+    let made = path.with_file_name(TRACE);
     fail(match recordings.as_slice() {
+        [] if name(path) == RAW && made.is_dir() => {
+            format!("the folder has raw traces only; what was made of them is in {}: import that", made.display())
+        }
         [] if raw => "the folder has raw traces only; they must go through `drraw2trace -indir DIR` first".into(),
         [] => "no file in the folder begins as a trace does; give the folder `drmemtrace.*.dir` that `drrun -t drmemtrace \
                -offline` made"

@@ -89,7 +89,6 @@ pub mod filetype {
     pub const BIMODAL_FILTERED_WARMUP: u64 = 0x2000;
     pub const KERNEL_TEMPLATES: u64 = 0x4000;
     pub const CORE_SHARDED: u64 = 0x10000;
-    pub const WHOLE_SYSTEM: u64 = 0x40000;
     /// All bits that are defined.
     pub const KNOWN: u64 = 0x7ffff;
 }

@@ -115,7 +115,7 @@ struct Doer {
     counted: Option<u32>,
     /// Whether the kernel works for it.
     in_call: bool,
-    /// Whether its last instruction was one of the kernel.
+    /// Whether its last instruction was one of the kernel, by its address and not by markers.
     in_kernel: bool,
 }
 
@@ -171,10 +171,10 @@ impl Program {
                 }
             }
             Kind::MaybeFetch => match self.now(stream)?.pc == value {
-                true => self.at(value, stream)?,
+                true => drop(self.comes(value, stream)?),
                 false => self.fetch(value, size, stream, writer)?,
             },
-            Kind::Round => self.at(value, stream)?,
+            Kind::Round => drop(self.comes(value, stream)?),
             Kind::Thread => stream.now = Some(self.thread(value, stream)?),
             Kind::Pid => {
                 stream.pid = value;
@@ -270,24 +270,26 @@ impl Program {
         Ok(stream.switches || stream.interrupts > 0 || self.now(stream)?.in_call)
     }
 
-    /// Whether the instruction at this address is one of the kernel. A recording of a whole system may begin within it,
-    /// before any marker.
-    fn is_kernel(&mut self, pc: u64, stream: &mut Stream) -> Result<bool, Fault> {
-        let whole_system = stream.file_type & filetype::WHOLE_SYSTEM != 0;
-        Ok(self.is_told_kernel(stream)? || whole_system && pc >= KERNEL_HALF)
+    /// An instruction at `pc` comes: whether it is one of the kernel. A trace may begin within the kernel, before any marker;
+    /// then its addresses tell.
+    fn comes(&mut self, pc: u64, stream: &mut Stream) -> Result<bool, Fault> {
+        let told = self.is_told_kernel(stream)?;
+        let doer = self.now(stream)?;
+        doer.in_kernel = !told && pc >= KERNEL_HALF;
+        if told || doer.in_kernel {
+            return Ok(true);
+        }
+        doer.pc = pc;
+        Ok(false)
     }
 
     fn fetch(&mut self, pc: u64, size: u16, stream: &mut Stream, writer: &mut Writer) -> Result<(), Fault> {
-        let kernel = self.is_kernel(pc, stream)?;
-        let doer = self.now(stream)?;
-        doer.in_kernel = kernel;
+        self.now(stream)?.after = pc.wrapping_add(u64::from(size));
         // Without a size it merely says to which instruction the data belongs.
-        if kernel {
+        if self.comes(pc, stream)? {
             self.tally.fetched_in_kernel(u64::from(size > 0));
             return Ok(());
         }
-        doer.pc = pc;
-        doer.after = pc.wrapping_add(u64::from(size));
         if size == 0 {
             return Ok(());
         }
@@ -295,24 +297,12 @@ impl Program {
         self.reference(Op::Fetch, pc, size, 1, stream, writer)
     }
 
-    /// The data that follows is touched by the instruction at `pc`.
-    fn at(&mut self, pc: u64, stream: &mut Stream) -> Result<(), Fault> {
-        let kernel = self.is_kernel(pc, stream)?;
-        let doer = self.now(stream)?;
-        doer.in_kernel = kernel;
-        if !kernel {
-            doer.pc = pc;
-        }
-        Ok(())
-    }
-
     fn data(&mut self, op: Op, addr: u64, size: u16, stream: &mut Stream, writer: &mut Writer) -> Result<(), Fault> {
         if size == 0 {
             // Touches nothing.
             return Ok(());
         }
-        let whole_system = stream.file_type & filetype::WHOLE_SYSTEM != 0;
-        if self.is_told_kernel(stream)? || whole_system && self.now(stream)?.in_kernel {
+        if self.is_told_kernel(stream)? || self.now(stream)?.in_kernel {
             self.tally.touched_in_kernel();
             return Ok(());
         }
