@@ -35,6 +35,11 @@ impl Window {
     fn references(&self) -> u64 {
         self.end - self.begin
     }
+
+    /// Without what only warms caches.
+    fn counts(&self) -> u64 {
+        self.end - self.counted.unwrap_or(self.begin)
+    }
 }
 
 /// Writes windows of `trace`, with about so many `references` together, to a new trace at `output`. False where that would
@@ -57,7 +62,7 @@ pub fn shorten(trace: &Trace, output: &Path, references: u64) -> Result<bool, Tr
     let before = header.chosen.take().unwrap_or_default();
     header.chosen = Some(Chosen {
         windows: windows.len() as u32,
-        references: windows.iter().map(Window::references).max(),
+        references: windows.iter().map(Window::counts).max(),
         warmed: windows.iter().all(|window| window.counted.is_some()),
         of_references: before.of_references.or(Some(all)),
         ..before
@@ -162,7 +167,8 @@ fn there(trace: &Trace, events: &Events) -> Result<Vec<Window>, TraceError> {
     Ok(windows)
 }
 
-/// As many of these windows as have `references` together, evenly, and shorter ones where that would be few.
+/// As many of these windows as have `references` together, evenly; where that would be few, shorter ones, and of what warms
+/// them what was touched last.
 fn some_of(windows: &[Window], references: u64) -> Vec<Window> {
     let have = windows.len();
     let mean = (windows.iter().map(Window::references).sum::<u64>() / have as u64).max(1);
@@ -170,9 +176,12 @@ fn some_of(windows: &[Window], references: u64) -> Vec<Window> {
     let each = references / count as u64;
     let pick = |number: usize| {
         let window = windows[(2 * number + 1) * have / (2 * count)];
-        let least = window.counted.unwrap_or(window.begin).saturating_add(LEAST);
+        let begin = window.counted.map_or(window.begin, |counted| {
+            window.begin.max(counted.saturating_sub(each / 2))
+        });
         Window {
-            end: (window.begin + each).max(least).min(window.end),
+            begin,
+            end: (begin + each).min(window.end),
             ..window
         }
     };

@@ -39,12 +39,13 @@ pub(crate) struct Spot {
 impl Spot {
     /// As `wait (spin.c:12)`.
     fn words(&self) -> String {
+        let function = results::short(&self.function);
         match (&self.file, self.line) {
             (Some(file), Some(line)) => {
                 let file = file.rsplit('/').next().unwrap_or(file);
-                format!("{} ({file}:{line})", self.function)
+                format!("{function} ({file}:{line})")
             }
-            _ => self.function.clone(),
+            _ => function,
         }
     }
 }

@@ -97,14 +97,15 @@ impl Shorter {
             return None;
         }
         let so_far = format!(
-            "{} references in {} so far; the program takes 5 to 60 times as long as by itself until it ends",
+            "{} references in {} so far; programs take 5 to 60 times as long while they are recorded as by themselves, and how \
+             long this one goes on is not known",
             report::count(references),
             HumanDuration(elapsed)
         );
         let simulated = Duration::from_secs_f64(references as f64 / ADVISED_A_SECOND);
         Some(match self {
             Shorter::Budget => format!(
-                "{so_far}, and advice on what there is now takes about {} more. `--budget 60s` keeps all of it to a minute; \
+                "{so_far}. Advice on what there is now takes about {} more. `--budget 60s` keeps all of it to a minute; \
                  Ctrl-C ends the recording and gives advice on what there is, twice ends at once",
                 HumanDuration(simulated)
             ),

@@ -131,6 +131,12 @@ fn of_windows_that_are_there_some_are_taken() {
     let found = copied(&Trace::open(&path).unwrap());
     assert_eq!((found.len(), found.last().unwrap().0), (400_000, 3));
     assert_eq!(found.iter().filter(|(_, counted, _)| *counted).count(), 240_000);
+    // With less to warm them: what comes right before what is counted.
+    assert!(shorten(&all, &path, 80_000).unwrap());
+    let found = copied(&Trace::open(&path).unwrap());
+    assert_eq!(found.len(), 80_000);
+    assert_eq!((found[0], found[9_999]), ((0, false, 230_000), (0, false, 239_999)));
+    assert_eq!((found[10_000], found[19_999]), ((0, true, 240_000), (0, true, 249_999)));
 }
 
 #[test]

@@ -52,8 +52,9 @@ impl Advise {
             let some = trace::open(&shorter)?;
             advice = Some(self.advise(machine, &shorter, &some, broke.clone())?);
             let remains = left.saturating_sub(begun.elapsed());
-            let next = affordable(references, round.elapsed(), remains);
-            if (next as f64) < WORTH * references as f64 {
+            // What warms caches takes time like all else, and windows have a least length.
+            let next = affordable(some.references(), round.elapsed(), remains);
+            if (next as f64) < WORTH * some.references() as f64 {
                 break;
             }
             references = next;
