@@ -8,7 +8,7 @@
 //! promises that the owner of the pages agreed.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes of a small page.
 pub const PAGE: usize = 4096;
@@ -185,8 +185,9 @@ pub(crate) fn map_unlocked(bytes: usize) -> io::Result<*mut libc::c_void> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | unreserved;
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // One page first, within any limit; what an unlocked mapping grows by is not locked either.
-    // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
-    let first = unsafe { libc::mmap(std::ptr::null_mut(), PAGE, access, flags, -1, 0) };
+    let far = std::ptr::without_provenance_mut(far_away(bytes));
+    // SAFETY: a fresh mapping at an address of the kernel's choice (the one given is a wish) overlaps nothing.
+    let first = unsafe { libc::mmap(far, PAGE, access, flags, -1, 0) };
     if first == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
@@ -205,6 +206,25 @@ pub(crate) fn map_unlocked(bytes: usize) -> io::Result<*mut libc::c_void> {
         return Err(error);
     }
     Ok(mapped)
+}
+
+/// A place for a mapping of ours: far from where the kernel puts the program's. A program may unmap a part of its memory, or
+/// take it elsewhere with `mremap`, and map it there again a moment later. It does not expect anything of ours there.
+///
+/// Where the address space is smaller, or the place is taken, the kernel chooses another one.
+fn far_away(bytes: usize) -> usize {
+    const START: usize = 0x4000_0000_0000;
+    const ROOM: usize = 0x1000_0000_0000;
+    static USED: AtomicUsize = AtomicUsize::new(0);
+    if cfg!(miri) {
+        return 0;
+    }
+    // As random as the place of the stack.
+    let here = &raw const bytes as usize;
+    let begin = (here >> 12) % 0x1_0000 * HUGE;
+    let taken = bytes.next_multiple_of(HUGE).saturating_add(HUGE);
+    let used = USED.fetch_add(taken, Ordering::Relaxed);
+    START + (begin + used) % ROOM
 }
 
 #[cfg(not(miri))]
