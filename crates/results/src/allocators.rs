@@ -102,6 +102,8 @@ pub fn is_library_source(file: &str) -> bool {
         "/usr/lib/",
         "/usr/local/include/",
         "/rustc/",
+        // Crates that Rust's standard library is made of.
+        "/rust/deps/",
         "/usr/src/",
         "/usr/local/go/src/",
     ];
@@ -124,6 +126,7 @@ mod tests {
         for file in [
             "/rustc/59807616e/library/std/src/sys/pal/unix/stack_overflow.rs",
             "/usr/src/rustc-1.63.0/library/alloc/src/raw_vec.rs",
+            "/rust/deps/hashbrown-0.16.1/src/raw/mod.rs",
             "/usr/include/c++/12/bits/stl_vector.h",
             "/home/me/.cargo/registry/src/index/rayon-1.10/src/lib.rs",
             "/usr/local/go/src/runtime/malloc.go",
