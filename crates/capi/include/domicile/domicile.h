@@ -829,6 +829,10 @@ enum domicile_error domicile_data_set_add(struct domicile_data_set *set,
  * (DOMICILE_UNFIT), before anything is moved: it is none that the caller meant.
  * domicile_slots_message names it; make the data set of what lies around it. Pages that merely
  * cannot be moved at the moment are left, and counted in done.
+ *
+ * While others run, mremap and move_pages wait for the end of a batch; the library stands in front of
+ * these two functions. As bare system calls they do not wait: mremap may then fail with EFAULT
+ * where part of its pages is being colored, with some of them moved, and move_pages may say ENOENT.
  */
 enum domicile_error domicile_data_set_allocate(struct domicile_data_set *set,
                                                struct domicile_slot *slot,
