@@ -5,7 +5,7 @@
 //! [`crate::dynamic`].
 
 use policy::{Interest, Page, Policy};
-use trace::{Dependence, Pace};
+use trace::{Dependence, Header, Pace};
 
 use crate::cache::{Cache, LINES_MAX};
 use crate::changes::HugePages;
@@ -81,6 +81,23 @@ pub struct Traits {
     pub counts_instructions: bool,
     /// Whether instruction fetches are in the stream.
     pub has_fetches: bool,
+    /// Whether the recorder left out those that a small cache answered.
+    pub filtered_fetches: bool,
+}
+
+impl Traits {
+    pub fn of(header: &Header) -> Traits {
+        Traits {
+            counts_instructions: header.counts_instructions,
+            has_fetches: header.has_fetches,
+            filtered_fetches: header.gaps.as_ref().is_some_and(|gaps| gaps.filtered_fetches),
+        }
+    }
+
+    /// Whether the number of instructions is known.
+    pub fn knows_instructions(&self) -> bool {
+        self.counts_instructions || self.has_fetches && !self.filtered_fetches
+    }
 }
 
 pub struct Engine {
@@ -281,7 +298,7 @@ impl Engine {
                 .map_or(&[], |software_prefetch| &software_prefetch.counts),
             pages: self.table.len(),
             classes: self.classes,
-            knows_instructions: self.traits.counts_instructions || self.traits.has_fetches,
+            knows_instructions: self.traits.knows_instructions(),
         }
     }
 

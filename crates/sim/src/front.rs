@@ -167,7 +167,7 @@ impl Front {
     }
 
     pub fn knows_instructions(&self) -> bool {
-        self.traits.counts_instructions || self.traits.has_fetches
+        self.traits.knows_instructions()
     }
 
     /// Adds what happened here to a back's counts.

@@ -61,10 +61,7 @@ impl TraceInput {
 
 impl Input for TraceInput {
     fn traits(&self) -> Traits {
-        Traits {
-            counts_instructions: self.trace.header().counts_instructions,
-            has_fetches: self.trace.header().has_fetches,
-        }
+        Traits::of(self.trace.header())
     }
 
     fn dependences(&self) -> &[Dependence] {

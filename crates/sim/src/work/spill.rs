@@ -141,6 +141,7 @@ fn write(trace: &Trace, plan: &Plan, buckets: &Buckets, file: &NamedTempFile) ->
     let header = Header {
         counts_instructions: trace.header().counts_instructions,
         has_fetches: trace.header().has_fetches,
+        gaps: trace.header().gaps.clone(),
         ..Header::default()
     };
     let options = trace::Options {

@@ -148,6 +148,7 @@ fn streams(program: &Program) -> Streams {
         traits: Traits {
             counts_instructions: program.counts_instructions,
             has_fetches: program.has_fetches,
+            ..Traits::default()
         },
         spaces: program.spaces.clone(),
         arrays: program.arrays.clone(),
