@@ -215,7 +215,8 @@ fn touch_there(structures: &[RemoteStructure]) -> String {
     match worst.and_then(|structure| Some((structure, structure.first_touches.first()?))) {
         Some((structure, touch)) => format!(
             "let those threads touch {} first that use it ({touch} does, in thread {}), or {bind}; simulated with the program's beginning as it is",
-            structure.name, touch.thread
+            results::short(&structure.name),
+            touch.thread
         ),
         None => format!("{bind}; simulated with the program's beginning as it is"),
     }

@@ -67,7 +67,12 @@ impl Exchange {
         let Ok(another) = faults.another(true) else {
             return false;
         };
-        if another.register(self.range).is_err() || another.register(self.old.span()).is_err() {
+        if another.register(self.range).is_err() {
+            return false;
+        }
+        if another.register(self.old.span()).is_err() {
+            // A child that was made just now has this descriptor, too, and would keep the range registered.
+            let _ = another.unregister(self.range);
             return false;
         }
         self.faults = Some(another);
