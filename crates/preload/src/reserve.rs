@@ -225,11 +225,13 @@ pub fn hold(bytes: usize) -> Option<Held> {
     }
     let at = (1..STRETCHES).find(|&at| state[at].bytes == 0)?;
     let bytes = bytes.checked_next_multiple_of(PAGE_BYTES)?;
-    // SAFETY: a new mapping, at addresses that the kernel chooses. (By the number: the program's own `mmap` is ours.)
+    let far = sys::memory::far_away(bytes);
+    // SAFETY: a new mapping, at addresses that the kernel chooses: the one given is a wish. (By the number: the program's own
+    // `mmap` is ours.)
     let start = unsafe {
         libc::syscall(
             libc::SYS_mmap,
-            0,
+            far,
             bytes,
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,

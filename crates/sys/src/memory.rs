@@ -212,7 +212,7 @@ pub(crate) fn map_unlocked(bytes: usize) -> io::Result<*mut libc::c_void> {
 /// take it elsewhere with `mremap`, and map it there again a moment later. It does not expect anything of ours there.
 ///
 /// Where the address space is smaller, or the place is taken, the kernel chooses another one.
-fn far_away(bytes: usize) -> usize {
+pub fn far_away(bytes: usize) -> usize {
     const START: usize = 0x4000_0000_0000;
     const ROOM: usize = 0x1000_0000_0000;
     static USED: AtomicUsize = AtomicUsize::new(0);

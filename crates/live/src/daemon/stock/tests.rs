@@ -1,5 +1,7 @@
 //! These see frame numbers, and so run as root only; elsewhere they see the refusal.
 
+use sys::memory::{Area, PAGE, Size};
+
 use super::*;
 use crate::Source;
 
@@ -21,13 +23,18 @@ fn stock(bits: u32, target: usize) -> Option<Stock> {
     }
 }
 
-/// Collects, as often as it takes: what other tests have freed a moment ago may be all of a few colors.
+/// Collects until there is enough of each color. The frames that a round lets go are those that the kernel hands out next,
+/// and they may be all of a few colors. So they are held until the end.
 fn fill(stock: &mut Stock) {
-    for _ in 0..100 {
+    let mut held = Vec::new();
+    for _ in 0..50 {
         while !stock.collect().unwrap().1 {}
         if stock.full() {
             return;
         }
+        let area = Area::map(stock.target() * PAGE, Size::Small).unwrap();
+        sys::memory::populate(area.span()).unwrap();
+        held.push(area);
     }
     panic!(
         "some color is not to be had: {:?}",
