@@ -2,7 +2,7 @@
 //!
 //! A call such as `mremap` fails in the middle where one of the mappings is registered and its neighbour is not, and what it
 //! has moved stays moved. So they take turns: a [`Pass`] lasts from before pages are registered until none is, and a
-//! [`change`] waits until there is none. While somebody waits the pass soon ends, and those who have waited come first.
+//! [`change`] waits until there is none. While somebody waits the pass soon ends, and those that have waited come first.
 //!
 //! It holds for the calls that come this way. A bare system call does not.
 
@@ -94,7 +94,7 @@ impl Drop for Pass {
 /// Pre: this thread has no pass. This takes no lock and touches no heap, so that it may be called wherever the call
 /// itself may be.
 pub fn change<T>(call: impl FnOnce() -> T) -> T {
-    // A pass that is coming goes first, but for who has waited for another one.
+    // A pass that is coming goes first, but for a change that has waited for another one.
     let (mut waits, mut patient, mut round) = (false, false, 0);
     loop {
         if patient || COUNTS.coming.load(Ordering::SeqCst) == 0 {

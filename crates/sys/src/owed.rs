@@ -1,8 +1,8 @@
 //! What the kernel writes into a process's memory when one of its threads ends: into words that name the thread.
 //!
-//! A thread of the C library has its number in its descriptor. The kernel clears it when the thread ends, and wakes who
+//! A thread of the C library has its number in its descriptor. The kernel clears it when the thread ends, and wakes the thread that
 //! joins it. A robust mutex holds the number of the thread that has it locked. The kernel marks it as left by a dead
-//! owner, and wakes one who waits. It waits for no page meanwhile: where it cannot reach the word it neither writes nor wakes,
+//! owner, and wakes a waiter. It waits for no page meanwhile: where it cannot reach the word it neither writes nor wakes,
 //! for good.
 //!
 //! So whoever takes pages out looks for such words in what was taken ([`Layout::find`]), and makes up for the kernel's writes
@@ -14,16 +14,16 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use crate::descriptors::read;
 use crate::memory::PAGE;
+use crate::tasks;
 
 /// A word that names a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
     pub address: usize,
-    /// 0 where the kernel has written it already, and may not have woken who waits.
+    /// 0 where the kernel has written it already, and may not have woken the waiters.
     pub thread: u32,
     pub kind: Kind,
 }
@@ -195,7 +195,7 @@ impl Layout {
     }
 }
 
-/// Marks a mutex whose owner has ended, and wakes who waits; whether it was that thread's.
+/// Marks a mutex whose owner has ended, and wakes the waiters; whether it was that thread's.
 ///
 /// # Safety
 /// It is a robust mutex, where it names that thread, and the thread has ended.
@@ -203,7 +203,7 @@ unsafe fn mark(futex: usize, thread: u32) -> bool {
     let Some(now) = number_at(futex).filter(|now| now & NUMBER == thread) else {
         return false;
     };
-    // Its owner alone could unlock it. Who begins to wait just now sets a bit, which may be lost: so all are woken, and look
+    // Its owner alone could unlock it. A thread that begins to wait just now sets a bit, which may be lost: so all are woken, and look
     // again.
     // SAFETY: as our caller promises.
     unsafe { write(futex, now & WAITERS | OWNER_ENDED) };
@@ -211,7 +211,7 @@ unsafe fn mark(futex: usize, thread: u32) -> bool {
     true
 }
 
-/// Wakes who waits for a futex, as the kernel does when a thread ends. Who waits for something else looks again.
+/// Wakes the waiters of a futex, as the kernel does when a thread ends. A waiter for something else looks again.
 ///
 /// Pre: the page is there, or nothing is registered with a userfaultfd that this thread serves.
 pub fn wake(futex: usize) {
@@ -224,15 +224,8 @@ pub fn wake(futex: usize) {
 
 /// A word of this process by way of the kernel: nothing where it is gone.
 fn number_at(address: usize) -> Option<u32> {
-    let mut number = 0u32;
-    let vector = |at: usize| libc::iovec {
-        iov_base: at as *mut _,
-        iov_len: 4,
-    };
-    let (ours, theirs) = (vector(&raw mut number as usize), vector(address));
-    // SAFETY: the kernel writes into `number` alone, and checks the other address.
-    let got = unsafe { libc::process_vm_readv(libc::getpid(), &ours, 1, &theirs, 1, 0) };
-    (got == 4).then_some(number)
+    let [both] = read(address & !7)?;
+    Some((both >> (address % 8 * 8)) as u32)
 }
 
 /// # Safety
@@ -258,12 +251,13 @@ fn number_place() -> Option<usize> {
 
 /// How far a thread of this process is.
 pub fn life(thread: u32) -> Life {
-    if crate::tasks::is_gone(thread) {
+    if tasks::is_gone(thread) {
         return Life::Ended;
     }
     // Where it cannot be read the thread has ended just now, or nobody may look: it is asked again.
     let mut line = [0; 512];
-    stat(thread, &mut line).map_or(Life::Ends, |bytes| life_in(&line[..bytes]))
+    let bytes = stat(thread, &mut line).unwrap_or(0);
+    life_in(&line[..bytes]).unwrap_or(Life::Ends)
 }
 
 fn stat(thread: u32, line: &mut [u8]) -> io::Result<usize> {
@@ -276,27 +270,15 @@ fn stat(thread: u32, line: &mut [u8]) -> io::Result<usize> {
 }
 
 /// From a line of `/proc/self/task/*/stat`.
-fn life_in(stat: &[u8]) -> Life {
+fn life_in(stat: &[u8]) -> Option<Life> {
+    const FLAGS: usize = 9;
     const ENDING: u64 = 0x4;
-    // The name, which may hold anything, ends with the last parenthesis.
-    let after = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 1);
-    let mut fields = stat[after..]
-        .split(|&byte| byte == b' ')
-        .filter(|field| !field.is_empty());
-    let state = fields.next().unwrap_or_default();
-    if matches!(state, b"Z" | b"X") {
-        return Life::Ended;
+    // The name, which may hold any bytes, ends with the last parenthesis.
+    let name_ends = stat.iter().rposition(|&byte| byte == b')')?;
+    let fields = std::str::from_utf8(&stat[name_ends..]).ok()?;
+    if tasks::rest(fields)?.starts_with(['Z', 'X']) {
+        return Some(Life::Ended);
     }
-    let flags = fields.nth(5).unwrap_or_default();
-    let flags = flags
-        .iter()
-        .fold(0u64, |sum, digit| sum * 10 + u64::from(digit.wrapping_sub(b'0')));
-    if flags & ENDING == 0 { Life::Runs } else { Life::Ends }
-}
-
-/// Calls `found` with the number of each thread of this process.
-///
-/// Errors: those of reading `/proc/self/task`.
-pub fn threads(found: impl FnMut(u32)) -> io::Result<()> {
-    crate::listing::visit(Path::new("/proc/self/task"), found)
+    let ends = tasks::field(fields, FLAGS)? & ENDING != 0;
+    Some(if ends { Life::Ends } else { Life::Runs })
 }

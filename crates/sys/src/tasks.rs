@@ -78,12 +78,12 @@ fn parse(number: u32, text: &str) -> Option<Task> {
 }
 
 /// What comes after the name, which may hold anything: from the third field on.
-fn rest(text: &str) -> Option<&str> {
+pub(crate) fn rest(text: &str) -> Option<&str> {
     text.rsplit_once(')').map(|(_, rest)| rest.trim_start())
 }
 
 /// A field of `stat`, as proc(5) numbers them, from 3 on.
-fn field(text: &str, number: usize) -> Option<u64> {
+pub(crate) fn field(text: &str, number: usize) -> Option<u64> {
     rest(text)?.split(' ').nth(number - 3)?.parse().ok()
 }
 

@@ -62,6 +62,19 @@ impl Room {
         path
     }
 
+    /// Runs commands of a shell that find a new disk of so many KiB at `$disk`, and the command as `$domicile`. Root alone may.
+    pub fn on_small_disk(&self, kilobytes: u32, commands: &str) -> std::process::Output {
+        let disk = self.path("disk");
+        fs::create_dir_all(&disk).unwrap();
+        let script = format!("mount -t tmpfs -o size={kilobytes}k none $disk || exit 99\n{commands}");
+        std::process::Command::new("unshare")
+            .args(["-m", "sh", "-c", &script])
+            .env("disk", disk)
+            .env("domicile", env!("CARGO_BIN_EXE_domicile"))
+            .output()
+            .unwrap()
+    }
+
     /// A trace of references in the text format.
     pub fn trace(&self, name: &str, text: &str) -> String {
         let source = self.file(&format!("{name}.txt"), text);

@@ -115,19 +115,12 @@ fn advice_on_what_a_full_disk_could_hold_says_so_first() {
         return harness::not_allowed("a small file system can be mounted by root alone");
     }
     let room = Room::new();
-    let disk = room.path("disk");
-    std::fs::create_dir(&disk).unwrap();
     let script = format!(
-        "mount -t tmpfs -o size=128k none {disk} || exit 99\n\
-         {} advise --machine simos-r4400 --cpus 1 -o {} --keep {disk}/a.trace -- \
+        "$domicile advise --machine simos-r4400 --cpus 1 -o {} --keep $disk/a.trace -- \
          sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done'",
-        env!("CARGO_BIN_EXE_domicile"),
         room.path("advice.json"),
     );
-    let run = Command::new("unshare")
-        .args(["-m", "sh", "-c", &script])
-        .output()
-        .unwrap();
+    let run = room.on_small_disk(128, &script);
     let said = String::from_utf8_lossy(&run.stderr);
     assert_eq!(run.status.code(), Some(1), "{said}");
     assert!(

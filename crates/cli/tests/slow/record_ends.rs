@@ -162,20 +162,13 @@ fn the_status_is_the_programs_where_half_could_be_written() {
         return harness::not_allowed("a small file system can be mounted by root alone");
     }
     let room = Room::new();
-    let disk = room.path("disk");
-    std::fs::create_dir(&disk).unwrap();
-    let script = format!(
-        "mount -t tmpfs -o size=128k none {disk} || exit 99\n\
-         {0} record -o {disk}/a.trace -- sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 7'\n\
+    let output = room.on_small_disk(
+        128,
+        "$domicile record -o $disk/a.trace -- sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 7'\n\
          code=$?\n\
-         {0} trace info --json --salvage {disk}/a.trace || exit 98\n\
+         $domicile trace info --json --salvage $disk/a.trace || exit 98\n\
          exit $code",
-        env!("CARGO_BIN_EXE_domicile")
     );
-    let output = Command::new("unshare")
-        .args(["-m", "sh", "-c", &script])
-        .output()
-        .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(7), "{said}");
     assert!(
@@ -203,21 +196,14 @@ fn what_was_written_is_kept_where_the_tables_do_not_fit() {
          for (int i = 0; i < 20; i++) pthread_join(t[i], 0); } return 5; }\n",
     );
     let program = compiled(&room, &source, "many");
-    let disk = room.path("disk");
-    std::fs::create_dir(&disk).unwrap();
     for kilobytes in [60, 68, 80, 100, 120] {
         let script = format!(
-            "mount -t tmpfs -o size={kilobytes}k none {disk} || exit 99\n\
-             {0} record -o {disk}/a.trace -- {program}\n\
+            "$domicile record -o $disk/a.trace -- {program}\n\
              code=$?\n\
-             {0} trace info --json --salvage {disk}/a.trace || exit 98\n\
-             exit $code",
-            env!("CARGO_BIN_EXE_domicile")
+             $domicile trace info --json --salvage $disk/a.trace || exit 98\n\
+             exit $code"
         );
-        let output = Command::new("unshare")
-            .args(["-m", "sh", "-c", &script])
-            .output()
-            .unwrap();
+        let output = room.on_small_disk(kilobytes, &script);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(5), "{kilobytes} KB: {said}");
         assert!(said.contains("are kept and can be read"), "{kilobytes} KB: {said}");

@@ -71,7 +71,7 @@ impl Engine {
             });
         }
         let mut unlocked = Vec::new();
-        let (mut round, mut refusals) = (0, 0);
+        let (mut round, mut refusals, mut begun) = (0, 0, false);
         while round < ROUNDS {
             let Some(turn) = Pass::begin() else {
                 // A change of mappings that does not end may wait for something that takes as long as it likes.
@@ -81,16 +81,17 @@ impl Engine {
             let faults = match self.another() {
                 Ok(faults) => faults,
                 // Some pages are done, and what was unlocked must be locked again.
-                Err(_) if round > 0 => break,
+                Err(_) if begun => break,
                 Err(error) => return Err(error),
             };
             if let Err(error) = exchange.register(faults) {
-                if round > 0 {
+                if begun {
                     // Mapped anew meanwhile: what is there is the program's business.
                     break;
                 }
                 return Err(refused(piece, error));
             }
+            begun = true;
             exchange.pass(batch, &turn);
             drop(turn);
             if exchange.interrupted() {

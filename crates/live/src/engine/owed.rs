@@ -1,22 +1,24 @@
 //! Words that name threads, in pages that were in flight: where the kernel may have missed that a thread ended.
 //!
 //! The invariant: *whoever waits for a thread's end hears of it.* The kernel says it by a write into the thread's
-//! descriptor, and into the robust mutexes that the thread held, and wakes who waits for the word. It does not wait for a page
+//! descriptor, and into the robust mutexes that the thread held, and wakes the waiters for the word. It does not wait for a page
 //! then. So
 //!
 //! 1. what was taken is searched for such words, as it was when it was taken: a word that was written before is found, and
-//!    who writes one later waits until the page is back. A thread begins to run only when its number is in its descriptor;
+//!    a thread that writes one later waits until the page is back. A thread begins to run only when its number is in its descriptor;
 //! 2. a word whose thread runs once its page is back is left to the kernel;
 //! 3. a word whose thread is ending is looked at again, until the thread has ended or the word has changed;
 //! 4. a word that still names a thread that has ended is the engine's to write;
-//! 5. who waits for a word that the kernel had written when the page was taken is woken: the kernel may have tried in vain.
+//! 5. the waiters for a word that the kernel had written when the page was taken are woken: the kernel may have tried in vain.
 //!
-//! `owed/model.rs` searches all orders of the steps of an engine, two threads that use one stack one after the other, and who
-//! joins them. The rules of `flight` hold here too but for [`Owed::settle`]: no heap, no static variable.
+//! `owed/model.rs` searches all orders of the steps of an engine, two threads that use one stack one after the other, and the thread
+//! that joins them. The rules of `flight` hold here too but for [`Owed::settle`]: no heap, no static variable.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sys::arrays::Array;
+use sys::listing;
 use sys::memory::Span;
 use sys::owed::{self, Kind, Layout, Life, Word};
 
@@ -92,7 +94,7 @@ impl Owed {
         self.known = 0;
         let (threads, known) = (&mut self.threads, &mut self.known);
         // Where they cannot be listed those that still run are known all the same (`note`).
-        let _ = owed::threads(|thread| {
+        let _ = listing::visit(Path::new("/proc/self/task"), |thread| {
             if *known < THREADS {
                 threads[*known] = thread;
                 *known += 1;
@@ -131,7 +133,7 @@ impl Owed {
         named || self.count > 0 && self.since.is_some_and(|since| since.elapsed() > LONGEST)
     }
 
-    /// Writes what the kernel has missed, and wakes who waits. Waits for threads that are ending.
+    /// Writes what the kernel has missed, and wakes the waiters. Waits for threads that are ending.
     ///
     /// Pre: nothing is registered that this thread serves. Post: nothing is owed.
     pub fn settle(&mut self) {
