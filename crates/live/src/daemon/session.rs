@@ -7,7 +7,8 @@
 //! What takes a look at the client's page map is answered in two steps: [`Session::answer`] says what is to be looked
 //! at, [`Session::answer_seen`] goes on with what was seen ([`super::looks`]). In between the client waits, and nobody else.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,7 +17,7 @@ use sys::frames::{Entry, Pagemap};
 use sys::packet::Peer;
 use sys::peer::Identity;
 
-use super::account::{Account, Frames};
+use super::account::{Account, Frames, Spread};
 use super::asked::{Left, Pending, Purpose, Reply, too_slow};
 use super::broker::{Broker, Refused, failed};
 use super::looks::Task;
@@ -49,14 +50,18 @@ pub struct Session {
     /// Its page map; none before it was opened.
     map: Option<Arc<Pagemap>>,
     account: Account,
-    /// Frames that it got in place of others: their colors may be asked for, no more.
-    strange: Frames,
+    /// Frames that it got in place of others, with the page that got each: their colors may be asked for until that
+    /// page is freed or filled again.
+    strange: Strange,
     /// What it is about to free.
     leaving: Option<(Run, Vec<Option<u64>>)>,
     things: u32,
     /// Room for a look.
     entries: Vec<Entry>,
 }
+
+/// Frames, and the number of the page that each was in.
+type Strange = HashMap<u64, u64, BuildHasherDefault<Spread>>;
 
 struct Taken {
     start: u64,
@@ -80,7 +85,7 @@ impl Session {
             taken_pages: 0,
             map: None,
             account: Account::default(),
-            strange: Frames::default(),
+            strange: Strange::default(),
             leaving: None,
             things: 0,
             entries: Vec::new(),
@@ -273,6 +278,7 @@ impl Session {
             let text = "frames are taken faster than they are collected; use your own, or try again later";
             return Err((Refusal::Pace, text.into()));
         }
+        self.forget_strange(start, &wants);
         let released = match broker.attend(cpu, now) {
             Ok(()) => broker
                 .stock
@@ -330,7 +336,7 @@ impl Session {
                     // It has a frame of the kernel's choice, or none: ours went elsewhere.
                     None => {
                         missed.push(*released);
-                        self.strange.extend(frame);
+                        self.strange.extend(frame.map(|frame| (frame, first + page)));
                     }
                 }
                 false
@@ -342,7 +348,7 @@ impl Session {
         self.taken.retain(|taken| !taken.wants.is_empty());
         for (color_of, entry) in of.iter_mut().zip(&self.entries).filter(|(color, _)| **color == UNKNOWN) {
             if let Some(frame) = entry.frame()
-                && (self.account.held.contains(&frame) || self.strange.contains(&frame))
+                && (self.account.held.contains(&frame) || self.strange.contains_key(&frame))
             {
                 *color_of = color(frame);
             }
@@ -370,7 +376,20 @@ impl Session {
         Ok(())
     }
 
+    /// Pages that are filled anew have lost the frames that they had: the kernel may hand these to any page.
+    fn forget_strange(&mut self, start: u64, wants: &[Want]) {
+        if self.strange.is_empty() {
+            return;
+        }
+        let first = start / PAGE_BYTES as u64;
+        let pages: HashSet<u64> = wants.iter().map(|want| first + u64::from(want.page)).collect();
+        self.strange.retain(|_, page| !pages.contains(page));
+    }
+
     fn leave(&mut self, run: Run) -> Answer {
+        for frame in self.entries.iter().filter_map(|entry| entry.frame()) {
+            self.strange.remove(&frame);
+        }
         let frames: Vec<_> = self
             .entries
             .iter()

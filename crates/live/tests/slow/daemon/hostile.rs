@@ -125,6 +125,42 @@ fn nobody_learns_what_was_not_handed_over() {
     };
     let known: Vec<usize> = (0..64).filter(|&page| of[page] != UNKNOWN).collect();
     assert_eq!(known, [3, 9]);
+    // It shows no longer once the page is freed, or filled again: the frame may be anybody's then.
+    let colors = daemon.client().colors().clone();
+    let frames = frames_of(std::process::id(), into);
+    let other = |page: usize| ((colors.of(frames[page].unwrap()) + 1) % COLORS as u32) as u16;
+    let start = into.start as u64;
+    let asked = raw.ask(&take(start, &[(20, other(20)), (21, other(21))]));
+    assert_eq!(asked, Some(Answer::Released { met: vec![true; 2] }));
+    let run = |page: usize| Run {
+        start: start + (page * PAGE_BYTES) as u64,
+        count: 1,
+    };
+    let shows = |run| match raw.ask(&Request::Look { run }) {
+        Some(Answer::Colors { of }) => of[0] != UNKNOWN,
+        answer => panic!("{answer:?}"),
+    };
+    assert!(
+        shows(run(20)) && shows(run(21)) && shows(run(20)),
+        "once seen, it may be asked for again"
+    );
+    assert_eq!(
+        raw.ask(&Request::Leave { run: run(20) }),
+        Some(Answer::Count { pages: 0 })
+    );
+    assert!(!shows(run(20)) && shows(run(21)));
+    // Another page of the same client may get the frame: here it is moved there.
+    let mut mine = mine;
+    let (_other, there) = area(1);
+    // SAFETY: the page is in an area of this test, and nobody uses it.
+    unsafe { sys::memory::remap(&mut mine, 21, sys::memory::Span::new(there.start, there.bytes())) }.unwrap();
+    let moved = Run {
+        start: there.start as u64,
+        count: 1,
+    };
+    assert!(shows(moved));
+    raw.ask(&take(run(21).start, &[(0, 0)]));
+    assert!(!shows(moved));
     // Pages where nothing is, or where the kernel is.
     for start in [0, 1 << 46, (1 << 57) - PAGE_BYTES as u64] {
         let run = Run { start, count: 1 };
