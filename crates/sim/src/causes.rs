@@ -55,6 +55,8 @@ struct Known {
     own: Used,
     pages: Used,
     tlb_misses: u64,
+    /// What was waited for translations.
+    translation: Units,
     /// What was waited for words of locks.
     of_locks: Units,
 }
@@ -192,12 +194,13 @@ impl Causes {
         }
     }
 
-    /// A piece that is wanted. `extent`: looks up the array or block that it is in.
+    /// A piece that is wanted. `translation`: what was waited for it, where the TLB missed; `extent`: looks up the array or block
+    /// that it is in.
     pub fn touch(
         &mut self,
         a: &Access,
         [place, structure]: [u32; 2],
-        tlb_missed: bool,
+        translation: Option<Units>,
         stall: Units,
         extent: impl FnOnce() -> Extent,
     ) {
@@ -218,7 +221,10 @@ impl Causes {
         if near {
             self.missed(&touch);
         }
-        self.places[at].tlb_misses += u64::from(tlb_missed);
+        if let Some(waited) = translation {
+            self.places[at].tlb_misses += 1;
+            self.places[at].translation += waited;
+        }
         if stall > 0 && self.locks.any() && self.locks.of(touch.space, touch.address).is_some() {
             self.places[at].of_locks += stall;
         }
@@ -232,7 +238,7 @@ impl Causes {
             lines.touch(&touch, |said| say(places, structures, said));
         }
         if self.pages.watches(touch.space, touch.address) {
-            self.pages.touch(&touch, tlb_missed, |place, parts| {
+            self.pages.touch(&touch, translation.is_some(), |place, parts| {
                 places[place as usize].pages.add(parts)
             });
         }

@@ -221,13 +221,13 @@ impl Detail {
         self.lives_in(key, stall);
     }
 
-    /// Shows a piece to those who look for causes.
+    /// Shows a piece to those who look for causes. `translation`: what was waited for it, where the TLB missed.
     #[inline(always)]
-    fn watch(&mut self, a: &Access, tlb_missed: bool, stall: Units) {
+    fn watch(&mut self, a: &Access, translation: Option<Units>, stall: Units) {
         if !self
             .causes
             .as_mut()
-            .is_some_and(|causes| causes.wants(a, tlb_missed, stall))
+            .is_some_and(|causes| causes.wants(a, translation.is_some(), stall))
         {
             return;
         }
@@ -235,7 +235,7 @@ impl Detail {
         if let Some(causes) = &mut self.causes {
             let structures = &mut self.structures;
             let extent = || structures.extent(a.who.space, a.virtual_address);
-            causes.touch(a, [place, structure], tlb_missed, stall, extent);
+            causes.touch(a, [place, structure], translation, stall, extent);
         }
     }
 
@@ -377,13 +377,14 @@ impl Engine {
             return;
         }
         let stall = self.waited_for(a);
+        let translation = tlb_missed.then(|| self.waited_for_translation(a, tlb_missed));
         if let Some(detail) = &mut self.detail {
             if stall > 0 {
                 let key = detail.key(a);
                 detail.stall(key, stall);
             }
             if detail.causes.is_some() && !a.fetch {
-                detail.watch(a, tlb_missed, stall);
+                detail.watch(a, translation, stall);
             }
         }
     }

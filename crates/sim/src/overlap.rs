@@ -89,8 +89,9 @@ struct AtHand {
     /// The first piece of its reference.
     first: bool,
     upgrade: Option<Upgrade>,
-    /// What it was waited for in all, without the translation.
+    /// What it was waited for in all, without the translation, and what of the translation was waited for.
     waited: Units,
+    translation: Units,
 }
 
 /// The right to write was asked for.
@@ -343,7 +344,7 @@ impl Engine {
         overlap.comes = HERE;
         overlap.at_hand.upgrade = None;
         overlap.at_hand.data = op != Op::Fetch;
-        overlap.at_hand.waited = 0;
+        (overlap.at_hand.waited, overlap.at_hand.translation) = (0, 0);
         if op == Op::Fetch {
             return;
         }
@@ -483,7 +484,7 @@ impl Engine {
                 lane.hold_up(cpu.passed, wait);
             }
         }
-        at_hand.waited = wait - tlb;
+        (at_hand.waited, at_hand.translation) = (wait - tlb, tlb);
         cpu.spent.tlb += tlb;
         if late > 0 {
             match comes_from {
@@ -507,6 +508,16 @@ impl Engine {
         match &self.overlap {
             Some(overlap) => overlap.at_hand.waited,
             None => self.cpus[a.who.cpu as usize].clock - a.now,
+        }
+    }
+
+    /// What of the translation of the piece at hand was waited for: where cpus overlap, a walk may go on beside other work.
+    #[inline(always)]
+    pub fn waited_for_translation(&self, a: &Access, tlb_missed: bool) -> Units {
+        match &self.overlap {
+            Some(overlap) if !a.fetch => overlap.at_hand.translation,
+            _ if tlb_missed => self.refill,
+            _ => 0,
         }
     }
 

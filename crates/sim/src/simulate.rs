@@ -390,7 +390,7 @@ fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> R
     let mut run = simulated(&engine.tally(), &one.name, config, &used);
     run.outcome.windows = windows;
     if let Some(detail) = engine.detail.take() {
-        detail.report(&mut run, &engine.layout, &engine.table, engine.refill, &input.names());
+        detail.report(&mut run, &engine.layout, &engine.table, &input.names());
     }
     Ok(run)
 }

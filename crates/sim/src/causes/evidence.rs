@@ -148,6 +148,7 @@ pub struct Sum {
     own: Used,
     pages: Used,
     tlb_misses: u64,
+    translation: Units,
     of_locks: Units,
     /// Accesses, and how many each stands for.
     offsets: Vec<(Offset, f64)>,
@@ -170,11 +171,13 @@ impl Sum {
         self.own = self.own.plus(known.own);
         self.pages = self.pages.plus(known.pages);
         self.tlb_misses += known.tlb_misses;
+        self.translation += known.translation;
         self.of_locks += known.of_locks;
     }
 
-    pub fn tlb_misses(&self) -> u64 {
-        self.tlb_misses
+    /// What was waited for translations.
+    pub fn translation(&self) -> Units {
+        self.translation
     }
 
     /// The length of the step that is at least half of all.
@@ -202,6 +205,7 @@ impl Sum {
         steps.sort_by(|a, b| b.share.total_cmp(&a.share));
         steps.truncate(4);
         Place {
+            tlb_ns: whole_ns(self.translation),
             tlb_misses: self.tlb_misses,
             of_locks_ns: whole_ns(self.of_locks),
             steps,

@@ -25,14 +25,12 @@ struct Group {
     sum: Sum,
 }
 
-/// `refill`: what a miss of the TLB costs.
 pub fn evidence(
     causes: Causes,
     lines: &Lines,
     code: &Code,
     structures: &Structures,
     layout: &Layout,
-    refill: Units,
     caches: impl Fn(Row) -> Vec<Misses>,
 ) -> Evidence {
     let measured = causes.ended();
@@ -64,8 +62,7 @@ pub fn evidence(
             rows.add(group, row);
         }
     }
-    let waits =
-        |group: usize, rows: &mut Rows| rows.get(group as u32).stall() + groups[group].sum.tlb_misses() * refill;
+    let waits = |group: usize, rows: &mut Rows| rows.get(group as u32).stall() + groups[group].sum.translation();
     let mut worst: Vec<(Units, usize)> = (0..groups.len())
         .map(|group| (waits(group, &mut rows), group))
         .collect();
@@ -105,7 +102,6 @@ pub fn evidence(
             file: spot.file.clone(),
             line: spot.line,
             stall_ns: whole_ns(row.stall()),
-            tlb_ns: whole_ns(sum.tlb_misses() * refill),
             caches: caches(row),
             addresses,
             loaded_at,

@@ -7,7 +7,7 @@ use super::code::Code;
 use super::evidence::evidence;
 use super::rows::Row;
 use super::{Detail, Names};
-use crate::clock::{Units, whole_ns};
+use crate::clock::whole_ns;
 use crate::counts::CLASSES;
 use crate::layout::Layout;
 use crate::outcome::{Sharing, Simulated};
@@ -16,8 +16,7 @@ use results::site::base;
 
 impl Detail {
     /// Adds what was asked for to the outcome of a run that has ended.
-    /// `refill`: what a miss of the TLB costs.
-    pub fn report(mut self, run: &mut Simulated, layout: &Layout, table: &PageTable, refill: Units, names: &Names) {
+    pub fn report(mut self, run: &mut Simulated, layout: &Layout, table: &PageTable, names: &Names) {
         let classes = self.classes;
         let outcome = &mut run.outcome;
         run.curves = self.curves.take().map(|curves| curves.report());
@@ -83,7 +82,7 @@ impl Detail {
             }
             if let Some(causes) = self.causes.take() {
                 let structures = &self.structures;
-                run.evidence = Some(evidence(causes, lines, &code, structures, layout, refill, caches));
+                run.evidence = Some(evidence(causes, lines, &code, structures, layout, caches));
             }
         }
     }

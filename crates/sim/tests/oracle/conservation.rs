@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::oracle::both::Setup;
 use crate::oracle::engine;
-use crate::oracle::machines::machines;
+use crate::oracle::machines::{machines, overlapping_machines};
 use crate::oracle::programs::programs;
 use crate::reference::Program;
 
@@ -177,6 +177,22 @@ proptest! {
             let Ok(outcomes) = engine::simulate(&machine, &program, &[policy], &setup) else { continue };
             check(&machine, &program, &outcomes[0], classes)?;
             time_is_accounted_for(&machine, &program, &outcomes[0])?;
+        }
+    }
+
+    /// Parts of the waiting, whatever overlaps: [`engine::simulate_closely`] adds up what each line is said to wait for.
+    #[test]
+    fn lines_wait_for_no_more_than_the_run_does(
+        machine in prop_oneof![machines(vec![1, 2, 4]), overlapping_machines(vec![1, 2, 4])],
+        program in programs(6, 3000),
+    ) {
+        let causes = sim::Detail { causes: true, ..sim::Detail::default() };
+        let policies = ["first-touch+random", "migrate", "interleave+page-coloring"];
+        for policy in policies {
+            let Ok(outcomes) = engine::simulate_closely(&machine, &program, &[policy], &Setup::default(), causes, None) else {
+                continue;
+            };
+            prop_assert_eq!(outcomes.len(), 1);
         }
     }
 

@@ -68,8 +68,24 @@ pub fn simulate_policy(
 fn json(runs: Result<Vec<sim::Simulated>, SimError>) -> Result<Vec<Value>, String> {
     let runs = runs.map_err(|error| error.to_string())?;
     runs.iter().for_each(remote_adds_up);
+    runs.iter().for_each(waiting_adds_up);
     let object = |run: &sim::Simulated| serde_json::to_value(&run.outcome).map_err(|error| error.to_string());
     runs.iter().map(object).collect()
+}
+
+/// What lines of the source are said to wait for is part of what the run waited.
+fn waiting_adds_up(run: &sim::Simulated) {
+    let Some(evidence) = &run.evidence else { return };
+    let time = &run.outcome.time_ns;
+    let stalls = time.cache_stall + time.local_stall + time.remote_stall;
+    let (data, tlb): (Vec<u64>, Vec<u64>) = evidence
+        .places
+        .iter()
+        .map(|place| (place.stall_ns, place.tlb_ns))
+        .unzip();
+    // What code waits for is no place's. Figures are rounded down, those of each of up to 8 cpus.
+    assert!(data.iter().sum::<u64>() <= stalls + 3 * 8, "{data:?}, {time:?}");
+    assert!(tlb.iter().sum::<u64>() <= time.tlb_stall + 8, "{tlb:?}, {time:?}");
 }
 
 /// What data misses on other nodes' memory is all that was counted, but for what came from another cpu's cache.
