@@ -1,6 +1,7 @@
 //! One program on one machine: everything that is said of it, put together.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use machine::Machine;
 use policy::{Kind, Name};
@@ -8,11 +9,13 @@ use results::{Advice, Collision, Facts, Outcome, SourceLine, Structure};
 use sim::{Detail, PolicySpec, SimError, Simulated};
 use trace::Trace;
 
-use crate::causes::{causes, gains};
-use crate::names::{candidates, outcome_of};
+use crate::causes::{causes, gains, of_colors};
+use crate::matters::Matters;
+use crate::names::{candidates, candidates_of, outcome_of};
 use crate::settings::{Policies, Settings};
 use crate::slots::Partition;
-use crate::{cdpc, cdpc_in_words, facts, homes, samples, shares, sharing, slots_in_words, verdict, work};
+use crate::words::NOTHING;
+use crate::{basis, cdpc, cdpc_in_words, facts, homes, samples, shares, sharing, slots_in_words, todo, verdict, work};
 
 /// Structures and collisions that an advice names.
 const MOST: usize = 10;
@@ -26,51 +29,86 @@ const COLLISIONS: usize = 1000;
 /// Lines of the source that are kept, the worst: all that count, where a program of many libraries has tens of thousands.
 const SOURCE_LINES: usize = 1000;
 
-/// What is said of a program without marks.
-const UNMARKED: &str = "the trace has no marked work items, so what another order of the work would gain is not known: put \
-                        DOMICILE_WORK_BEGIN(count, hints) and DOMICILE_WORK_END() of domicile-trace.h around pieces of work \
-                        that can be done in any order, and record again";
-
-/// What is simulated of a trace, and for which of the policies it is reported closely.
-pub struct Plan {
-    pub policies: Vec<PolicySpec>,
-    pub baseline: Name,
+/// What is simulated of a trace.
+struct Plan<'a> {
+    machine: &'a Machine,
+    settings: &'a Settings<'a>,
+    /// What is simulated first; the baseline is among it, and is looked at closely.
+    first: Vec<PolicySpec>,
+    baseline: Name,
     /// Where all that can make a difference is looked at, and not what somebody named.
-    pub all: bool,
-    pub marked: bool,
+    all: bool,
+    marked: bool,
+    /// Whether cache slots are described.
+    described: bool,
 }
 
-impl Plan {
-    pub fn new(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<Plan, SimError> {
+impl<'a> Plan<'a> {
+    fn new(trace: &Trace, machine: &'a Machine, settings: &'a Settings) -> Result<Plan<'a>, SimError> {
         let marked = trace.work_items()? > 0;
-        let of_slots = |plan: bool| Ok::<_, SimError>(plan || trace.data_sets()? > 0);
-        let (usual, policies, all) = match &settings.policies {
-            Policies::All { sets, plan } => {
-                let candidates = candidates(machine, marked, of_slots(plan.is_some())?);
-                let spec = |name: Name| PolicySpec {
-                    plan: plan.clone().filter(|_| name.is(|traits| traits.slots)),
-                    name,
-                    sets: sets.clone(),
-                };
-                (
-                    candidates.baseline,
-                    candidates.names.into_iter().map(spec).collect(),
-                    true,
-                )
-            }
-            Policies::These(policies) => (candidates(machine, marked, true).baseline, policies.clone(), false),
-        };
-        // Where what a usual kernel does is not among them, the first that does not order work stands for it.
-        let named = |name: &&PolicySpec| name.name == usual;
-        let plain = |name: &&PolicySpec| name.name.of(Kind::Order).is_none();
-        let baseline = policies.iter().find(named).or(policies.iter().find(plain));
-        let baseline = baseline.or(policies.first()).map(|policy| policy.name.clone());
-        Ok(Plan {
-            baseline: baseline.unwrap_or(usual),
-            policies,
-            all,
+        let given = |plan: &Option<Arc<policy::slots::Plan>>| plan.is_some();
+        let described =
+            matches!(&settings.policies, Policies::All { plan, .. } if given(plan)) || trace.data_sets()? > 0;
+        let usual = candidates(machine, marked, described);
+        let mut plan = Plan {
+            machine,
+            settings,
+            first: Vec::new(),
+            baseline: usual.baseline.clone(),
+            all: true,
             marked,
-        })
+            described,
+        };
+        match &settings.policies {
+            Policies::All { every: true, .. } => plan.first = plan.specs(usual.names),
+            Policies::All { .. } => plan.first = plan.specs(vec![usual.baseline]),
+            Policies::These(policies) => {
+                plan.all = false;
+                plan.first = policies.clone();
+                // Where what a usual kernel does is not among them, the first that does not order work stands for it.
+                let named = |name: &&PolicySpec| name.name == usual.baseline;
+                let plain = |name: &&PolicySpec| name.name.of(Kind::Order).is_none();
+                let baseline = policies.iter().find(named).or(policies.iter().find(plain));
+                let baseline = baseline.or(policies.first()).map(|policy| policy.name.clone());
+                plan.baseline = baseline.unwrap_or(usual.baseline);
+            }
+        }
+        Ok(plan)
+    }
+
+    fn specs(&self, names: Vec<Name>) -> Vec<PolicySpec> {
+        let Policies::All { sets, plan, .. } = &self.settings.policies else {
+            return Vec::new();
+        };
+        let spec = |name: Name| PolicySpec {
+            plan: plan.clone().filter(|_| name.is(|traits| traits.slots)),
+            name,
+            sets: sets.clone(),
+        };
+        names.into_iter().map(spec).collect()
+    }
+
+    /// Whether page colors may do anything.
+    fn with_colors(&self) -> bool {
+        self.machine.color_count() > 1 && self.settings.no_colors.is_none()
+    }
+
+    /// What could matter, as the baseline's run shows, and what to simulate of it beyond what was simulated.
+    fn further(&self, base: &Outcome) -> (Matters, Vec<PolicySpec>) {
+        let every = matches!(self.settings.policies, Policies::All { every: true, .. });
+        let matters = match every {
+            true => Matters::ALL,
+            false => Matters::of(self.machine, self.with_colors(), base),
+        };
+        if !self.all {
+            return (matters, Vec::new());
+        }
+        // What somebody describes is wanted, whatever it gains.
+        let colors = matters.colors || self.described && self.with_colors();
+        let mut candidates = candidates_of(self.machine, self.marked, self.described, [colors, matters.homes]);
+        let known = |name: &Name| self.first.iter().any(|spec| spec.name == *name);
+        candidates.names.retain(|name| !known(name));
+        (matters, self.specs(candidates.names))
     }
 }
 
@@ -81,13 +119,13 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
         structures: true,
         source_lines: SOURCE_LINES,
         false_sharing: COLLISIONS,
-        curves: plan.all,
+        curves: plan.all && plan.with_colors(),
         causes: true,
         remote: plan.all && machine.memory.all_nodes() > 1,
         sharing: plan.all && trace.threads().len() > 1 && machine.divided_cache().is_some(),
         ..Detail::default()
     };
-    let mut config = settings.config(machine, plan.policies, detail);
+    let mut config = settings.config(machine, plan.first.clone(), detail);
     config.detail_for = config.policies.iter().position(|policy| policy.name == plan.baseline);
     let mut runs = settings.simulate(trace, &config)?;
     let curves = runs.iter_mut().find_map(|run| run.curves.take());
@@ -96,15 +134,22 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     let shared = runs.iter_mut().find_map(|run| run.sharing.take());
     let samples = samples::in_words(evidence.as_ref(), curves.as_ref());
     let mut outcomes: Vec<Outcome> = runs.into_iter().map(|run: Simulated| run.outcome).collect();
-    let slots = match curves {
-        Some(curves) => {
+    let mut slots = None;
+    if let Some(base) = outcome_of(&outcomes, &plan.baseline) {
+        let (matters, further) = plan.further(base);
+        if !further.is_empty() {
+            let plain = settings.config(machine, further.clone(), Detail::default());
+            let runs = settings.simulate(trace, &plain)?;
+            outcomes.extend(runs.into_iter().map(|run| run.outcome));
+            config.policies.extend(further);
+        }
+        if let Some(curves) = curves.filter(|_| matters.slots) {
             let partition = Partition::new(trace, settings, &config, &plan.baseline, &outcomes);
             let (advice, outcome) = partition.advise(&curves)?;
             outcomes.extend(outcome);
-            Some(advice)
+            slots = Some(advice);
         }
-        None => None,
-    };
+    }
     let mut notes = Vec::new();
     if plan.all {
         notes.extend(without_hints(&mut outcomes, trace.threads().len()));
@@ -116,9 +161,6 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
         &facts,
         settings.machine_basis.as_deref(),
     ));
-    if !plan.marked {
-        notes.push(UNMARKED.to_string());
-    }
     let slots_of = outcomes.iter().filter_map(|outcome| outcome.slots.as_ref());
     notes.extend(slots_of.filter(|slots| slots.refusals > 0).map(slots_in_words));
     notes.extend(samples);
@@ -129,7 +171,8 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     advice.slots = slots;
     if let Some((evidence, base)) = evidence.zip(advice.base()) {
         let mut found = causes(&evidence, machine, base);
-        gains(trace, settings, &config, base, &mut found)?;
+        gains(trace, settings, &config, base, &evidence, &mut found)?;
+        of_colors(&mut found, best_colors(&advice, base));
         advice.causes = found;
     }
     if let Some((structures, base)) = remote.zip(advice.base()) {
@@ -141,10 +184,21 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
         advice.sharing = found;
     }
     advice.broke.clone_from(&settings.broke);
+    advice.machine.basis.clone_from(&settings.machine_is);
     advice.verdict = verdict::verdict(&advice);
+    advice.todo = todo::todo(&advice);
+    advice.otherwise = todo::otherwise(&advice, settings.no_colors.as_deref());
     advice.program.clone_from(&trace.header().program);
     advice.arguments.clone_from(&trace.header().arguments);
     Ok(advice)
+}
+
+/// The policy of colors that gains most, and what.
+fn best_colors<'a>(advice: &'a Advice, base: &Outcome) -> Option<(&'a str, f64)> {
+    let gain = |outcome: &'a Outcome| (outcome.policy.as_str(), basis::gain(base, outcome));
+    let same_order = advice.policies.iter().filter(|outcome| outcome.order == base.order);
+    let best = same_order.map(gain).max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (best.1 >= NOTHING).then_some(best)
 }
 
 /// An advice from outcomes that are there already; `baseline` is the policy of one of them, `names` are what was simulated.

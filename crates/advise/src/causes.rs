@@ -17,11 +17,11 @@ mod walk;
 use std::cmp::Reverse;
 
 use machine::Machine;
-use results::{Cause, CauseEvidence, CauseKind, Outcome, ProgramChange};
+use results::{Alternative, Cause, CauseEvidence, CauseKind, Outcome, ProgramChange};
 use sim::Evidence;
 
 use crate::words::NOTHING;
-pub use gains::gains;
+pub use gains::{gains, of_colors};
 use view::View;
 
 /// Causes that an advice names.
@@ -36,6 +36,20 @@ struct Finding {
     hint: Option<String>,
     /// The change as it can be simulated.
     simulated: Vec<ProgramChange>,
+}
+
+impl From<Finding> for Alternative {
+    fn from(found: Finding) -> Alternative {
+        Alternative {
+            kind: found.kind,
+            evidence: found.evidence,
+            why: found.why,
+            change: found.change,
+            hint: found.hint,
+            simulated: found.simulated,
+            gain: None,
+        }
+    }
 }
 
 /// A rule: what it finds of a place, if it is the place's cause.
@@ -55,7 +69,7 @@ const RULES: &[Rule] = &[
     reuse::late,
 ];
 
-/// The causes that cost at least one percent of the time, the worst first.
+/// The causes that cost at least one percent of the time, the worst first; their parts of the waiting do not overlap.
 pub fn causes(evidence: &Evidence, machine: &Machine, base: &Outcome) -> Vec<Cause> {
     // Waiting for one another, or for children, is no time that data could make shorter.
     let total = base.time_ns.worked();
@@ -64,13 +78,10 @@ pub fn causes(evidence: &Evidence, machine: &Machine, base: &Outcome) -> Vec<Cau
         let view = View::new(evidence, place, machine);
         let waiting = RULES.iter().find_map(|rule| rule(&view));
         // Rows of a power of two that are walked across can be padded, or walked along.
-        if waiting
-            .as_ref()
-            .is_some_and(|found| found.kind == CauseKind::PowerOfTwo)
-            && let Some(found) = walk::across(&view)
-        {
-            add(&mut causes, &view, found, place.stall_ns + place.tlb_ns);
-        }
+        let alternative = match &waiting {
+            Some(found) if found.kind == CauseKind::PowerOfTwo => walk::across(&view),
+            _ => None,
+        };
         // The same walk is why pages are used thinly, and the same change mends that.
         let mut tlb = pages::pages(&view);
         let mut stall_ns = place.stall_ns;
@@ -81,10 +92,11 @@ pub fn causes(evidence: &Evidence, machine: &Machine, base: &Outcome) -> Vec<Cau
         {
             stall_ns += place.tlb_ns;
         }
-        for (found, stall_ns) in [(waiting, stall_ns), (tlb, place.tlb_ns)] {
-            if let Some(found) = found {
-                add(&mut causes, &view, found, stall_ns);
-            }
+        if let Some(found) = waiting {
+            add(&mut causes, &view, found, alternative, stall_ns);
+        }
+        if let Some(found) = tlb {
+            add(&mut causes, &view, found, None, place.tlb_ns);
         }
     }
     for cause in &mut causes {
@@ -103,7 +115,7 @@ pub fn causes(evidence: &Evidence, machine: &Machine, base: &Outcome) -> Vec<Cau
 }
 
 /// Lines that wait for one structure for one reason are one cause: that of the line that waits longest, which comes first.
-fn add(causes: &mut Vec<Cause>, view: &View, found: Finding, stall_ns: u64) {
+fn add(causes: &mut Vec<Cause>, view: &View, found: Finding, alternative: Option<Finding>, stall_ns: u64) {
     let structure = &view.structure.what.name;
     let same = |cause: &&mut Cause| cause.kind == found.kind && cause.structure == *structure;
     if let Some(cause) = causes.iter_mut().find(same) {
@@ -125,6 +137,7 @@ fn add(causes: &mut Vec<Cause>, view: &View, found: Finding, stall_ns: u64) {
         structure: structure.clone(),
         other_structures: Vec::new(),
         source: view.source(),
+        file: view.place.file.clone(),
         function: view.place.function.clone(),
         other_lines: 0,
         kind: found.kind,
@@ -136,5 +149,6 @@ fn add(causes: &mut Vec<Cause>, view: &View, found: Finding, stall_ns: u64) {
         hint: found.hint,
         simulated: found.simulated,
         gain: None,
+        alternatives: alternative.into_iter().map(Alternative::from).collect(),
     });
 }

@@ -1,7 +1,7 @@
 //! What an advice is of, and what of it is only an estimate.
 
 use machine::Machine;
-use results::{CacheFacts, Facts, MachineFacts, Outcome, Windows, count};
+use results::{CacheFacts, Facts, MachineFacts, Outcome, Windows, count, percent};
 use trace::{Chosen, Header, Trace};
 
 use crate::gaps;
@@ -26,6 +26,7 @@ pub fn of_machine(machine: &Machine) -> MachineFacts {
         caches: machine.caches.iter().map(cache).collect(),
         local_ns: machine.memory.local_ns,
         remote_ns: machine.memory.remote_ns,
+        basis: None,
     }
 }
 
@@ -43,6 +44,26 @@ pub fn of_trace(trace: &Trace, machine: &Machine, outcomes: &[Outcome]) -> Facts
         threads: trace.threads().len() as u64,
         processes: trace.processes().len() as u64,
         footprint_bytes: pages.saturating_mul(machine.page_bytes),
+        part: part_in_words(trace.header(), windows),
+    }
+}
+
+/// Which part of a run is looked at, in a word or two; `None`: all of it.
+fn part_in_words(header: &Header, windows: Option<&Windows>) -> Option<String> {
+    let of = windows.and_then(|windows| {
+        let all = windows.of_references.filter(|all| *all > 0)?;
+        Some(format!(
+            ", {} of the run",
+            percent(windows.references() as f64 / all as f64)
+        ))
+    });
+    let counted = windows.map(|windows| windows.counted.len());
+    match (counted, &header.chosen) {
+        (Some(1), _) => Some(format!("a window{}", of.unwrap_or_default())),
+        (Some(windows), _) => Some(format!("{windows} windows{}", of.unwrap_or_default())),
+        (None, Some(chosen)) if chosen.windows > 1 => Some(format!("{} windows of the run", chosen.windows)),
+        (None, Some(_)) => Some("a part of the run".to_string()),
+        (None, None) => None,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Decisions about a program: which policies to try, which of its data a partition of the cache should keep, what each
 //! would gain, and why, in words.
 //!
-//! [`advise()`] simulates a trace on a machine under every policy that can make a difference there, and says what it found;
-//! [`partition()`] looks at cache slots alone. Nothing here reads files or prints.
+//! [`advise()`] simulates a trace on a machine once, then what that run shows could matter (colors, homes, partitions, changes
+//! of the program), and puts what gains something into a list of things to do; [`partition()`] looks at cache slots alone. Nothing here reads files or prints.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -23,12 +23,12 @@
 //! let trace = trace::Trace::open(&file)?;
 //! let machine = machine::load("simos-r4400")?.with_cpus(1)?;
 //! let advice = advise::advise(&trace, &machine, &Settings::default())?;
-//! println!("{}", advice.verdict);
-//! for policy in &advice.policies {
-//!     println!("{}: {} ns", policy.policy, policy.time_ns.wall);
+//! for todo in &advice.todo {
+//!     println!("{}: {}", todo.because, todo.action);
 //! }
+//! println!("{}", advice.otherwise);
 //! # assert_eq!(advice.baseline, "random");
-//! # assert_eq!(advice.policies.last().map(|last| last.policy.as_str()), Some("page-coloring"));
+//! # assert!(advice.todo.is_empty() && advice.otherwise.starts_with("Nothing to do was found"), "{advice:?}");
 //! # Ok(())
 //! # }
 //! ```
@@ -41,12 +41,14 @@ mod cdpc;
 mod facts;
 mod gaps;
 mod homes;
+mod matters;
 mod names;
 mod samples;
 mod settings;
 mod shares;
 mod sharing;
 mod slots;
+mod todo;
 mod verdict;
 mod words;
 mod work;

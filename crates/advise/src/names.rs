@@ -15,6 +15,11 @@ pub struct Candidates {
 /// several nodes, and each of the ones with each of the others. Where work is marked, it is put in order on the baseline's
 /// placement too. Where slots are described, by the program or a plan, they are given.
 pub fn candidates(machine: &Machine, marked: bool, described: bool) -> Candidates {
+    candidates_of(machine, marked, described, [true; 2])
+}
+
+/// The same where colors and homes are looked at only where `matters` says so, in this order.
+pub fn candidates_of(machine: &Machine, marked: bool, described: bool, matters: [bool; 2]) -> Candidates {
     // Policies that move pages while a program runs are no placements; `crate::homes` asks for them.
     let of_kind = |kind: Kind| {
         let entries = policy::registry().iter().filter(move |entry| entry.kind == kind);
@@ -22,21 +27,32 @@ pub fn candidates(machine: &Machine, marked: bool, described: bool) -> Candidate
         entries.map(Name::from).collect::<Vec<_>>()
     };
     let of_kind_if = |kind, choice: bool| if choice { of_kind(kind) } else { Vec::new() };
-    let colors = of_kind_if(Kind::Color, machine.color_count() > 1);
-    let homes = of_kind_if(Kind::Home, machine.memory.all_nodes() > 1);
+    let (has_colors, has_homes) = (machine.color_count() > 1, machine.memory.all_nodes() > 1);
     // Linux places on first touch, and its frames come in an order that looks random to a cache.
     let linux = |kinds: &[Kind]| Name::first(kinds, |traits| traits.linux);
-    let (mut names, baseline) = match (colors.is_empty(), homes.is_empty()) {
-        (true, true) => (vec![Name::default_of(Kind::Color)], Name::default_of(Kind::Color)),
-        (false, true) => (colors, linux(&[Kind::Color])),
-        (true, false) => (homes, linux(&[Kind::Home])),
+    let baseline = match (has_colors, has_homes) {
+        (false, false) => Name::default_of(Kind::Color),
+        (true, false) => linux(&[Kind::Color]),
+        (false, true) => linux(&[Kind::Home]),
+        (true, true) => linux(&[Kind::Home, Kind::Color]),
+    };
+    let [colors, homes] = matters;
+    let colors = of_kind_if(Kind::Color, has_colors && colors);
+    let homes = of_kind_if(Kind::Home, has_homes && homes);
+    let mut names: Vec<Name> = match (colors.is_empty(), homes.is_empty()) {
+        (true, true) => Vec::new(),
+        (false, true) => colors.iter().map(|color| baseline.recolored(color)).collect(),
+        (true, false) => homes.iter().map(|home| baseline.with(home)).collect(),
         (false, false) => {
             let pairs = homes
                 .iter()
                 .flat_map(|home| colors.iter().map(|color| home.with(color)));
-            (pairs.collect(), linux(&[Kind::Home, Kind::Color]))
+            pairs.collect()
         }
     };
+    if !names.contains(&baseline) {
+        names.insert(0, baseline.clone());
+    }
     if marked {
         names.push(baseline.with(&Name::first(&[Kind::Order], |_| true)));
     }

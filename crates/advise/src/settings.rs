@@ -18,9 +18,15 @@ pub enum Progress {
 /// Which policies are simulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Policies {
-    /// All that can make a difference on the machine, and partitions of the outermost cache. With these parameters of
-    /// policies (`policy.parameter=value`), and with this plan of cache slots in the place of what the program says.
-    All { sets: Vec<String>, plan: Option<Arc<Plan>> },
+    /// All that can make a difference to the program on the machine, as one run of it shows, and partitions of the outermost
+    /// cache. With these parameters of policies (`policy.parameter=value`), and with this plan of cache slots in the place of
+    /// what the program says.
+    All {
+        sets: Vec<String>,
+        plan: Option<Arc<Plan>>,
+        /// All that differ on the machine, whatever the run shows.
+        every: bool,
+    },
     /// These and no others.
     These(Vec<PolicySpec>),
 }
@@ -39,8 +45,11 @@ pub struct Settings<'a> {
     pub window: Option<Window>,
     /// Whether causes and curves come from all of a long run, and not from samples of it.
     pub exact: bool,
-    /// What the machine's figures rest on, where that is worth a note.
+    /// What the machine's figures rest on, where that is worth a note; and in a word or two.
     pub machine_basis: Option<String>,
+    pub machine_is: Option<String>,
+    /// Why page colors do nothing on the machine, where a measurement has shown that.
+    pub no_colors: Option<String>,
     /// Why the run that the trace is of is not taken for a whole one, where that is known.
     pub broke: Option<String>,
     /// Called now and then, from any thread.
@@ -53,6 +62,7 @@ impl Default for Settings<'_> {
             policies: Policies::All {
                 sets: Vec::new(),
                 plan: None,
+                every: false,
             },
             seed: 1,
             order: Order::Clock,
@@ -60,6 +70,8 @@ impl Default for Settings<'_> {
             window: None,
             exact: false,
             machine_basis: None,
+            machine_is: None,
+            no_colors: None,
             broke: None,
             progress: None,
         }

@@ -14,6 +14,20 @@ pub struct Shown {
     top: Option<Top>,
 }
 
+/// The option of verbs that print a screen, and tables on request.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Details {
+    /// Print all tables, and what the result rests on; `--top` does so too
+    #[arg(long)]
+    details: bool,
+}
+
+impl Details {
+    pub fn wanted(self, shown: Shown) -> bool {
+        self.details || shown.top.is_some()
+    }
+}
+
 impl Shown {
     /// What to print. Error: the option was given, and `no_effect` says why it has none.
     pub fn top(self, no_effect: Option<&str>) -> Result<Top, Failure> {

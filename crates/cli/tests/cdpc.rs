@@ -53,7 +53,7 @@ fn of_an_unmodified_program_advice_says_what_it_would_gain_and_how() {
             .contains("Compiler-directed page coloring would save")
     );
     let result = room.path("advice.json");
-    let (text, _) = output(&on(&["advise", "-o", &result], &trace), 0);
+    let (text, _) = output(&on(&["advise", "--details", "-o", &result], &trace), 0);
     for part in [
         "Compiler-directed page coloring of L2",
         "hints for 256 pages of 2 arrays",

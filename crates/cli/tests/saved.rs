@@ -234,6 +234,9 @@ fn compare_all(commands: &[(&str, Left)]) {
         {
             arguments.extend(AS_BEFORE);
         }
+        if words.starts_with("advise") {
+            arguments.push("--every-policy");
+        }
         let output = Command::new(&program)
             .args(arguments)
             .current_dir(room.folder())

@@ -12,6 +12,7 @@ mod cdpc;
 mod escape;
 mod html;
 mod outcome_text;
+mod screen;
 mod table;
 mod tables;
 mod work;
@@ -23,6 +24,7 @@ pub use annotated::annotated;
 pub use html::{advice_page, outcomes_page};
 pub use outcome_text::outcomes;
 pub use results::{bytes, count, nanoseconds, percent};
+pub use screen::screen;
 pub use table::{Cell, Column, Exact, Layout, Role, Rounding, Table, Tone, Value, heading};
 pub use tables::{
     Top, daemon, doctor, live_homes, machines, of_advice as advice_tables, of_outcomes as outcome_tables, policies,

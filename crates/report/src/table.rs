@@ -8,7 +8,7 @@ mod html;
 mod text;
 
 pub use cell::{Cell, Exact, Rounding, Tone, Value};
-pub use text::{FAINT, HEADING, PLAIN, WARNING, cut, heading, paragraph, unbroken};
+pub use text::{FAINT, HEADING, PLAIN, WARNING, cut, heading, paragraph, unbroken, wrap};
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -10,6 +10,7 @@ use crate::lenient::{named_ns, ns};
 use crate::number::count;
 use crate::outcome::Outcome;
 use crate::sharing::SharingAdvice;
+use crate::todo::Todo;
 
 /// What `advise --json` prints: the whole result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -41,6 +42,15 @@ pub struct Advice {
     /// Why the worst of them miss, and what to do about it, the longest waiting first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
+    /// What to do, the largest gain first; nothing below 1% of the run time. Empty in results of older versions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub todo: Vec<Todo>,
+    /// What else was looked at and gains nothing, and what could not be looked at, in a sentence.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub otherwise: String,
+    /// The status that the program ended with; absent of traces, and where a signal ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit: Option<i32>,
     /// Every policy's outcome, the fastest first.
     pub policies: Vec<Outcome>,
     /// What another order of the marked work can gain; absent where no work is marked.
@@ -95,6 +105,10 @@ pub struct MachineFacts {
     pub caches: Vec<CacheFacts>,
     pub local_ns: f64,
     pub remote_ns: f64,
+    /// What its figures rest on, in a word or two (`probed`, `as Linux describes it`); absent of descriptions that come with
+    /// Domicile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub basis: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -123,6 +137,9 @@ pub struct Facts {
     pub processes: u64,
     /// Bytes of all pages touched.
     pub footprint_bytes: u64,
+    /// Which part of the run it holds, in a word or two; absent where that is all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
 }
 
 /// A part of the time.

@@ -88,9 +88,12 @@ pub struct Cause {
     /// What competes with it for the same sets, and waits at the same line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_structures: Vec<String>,
-    /// The line that waits most for that reason, as `file:line`; absent where the program does not say.
+    /// The line that waits most for that reason, as `file:line`, and the file with its folders; absent where the program does
+    /// not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// Its function, or place in a file of code.
     pub function: String,
     /// How many other lines wait for the structure for the same reason.
@@ -113,6 +116,27 @@ pub struct Cause {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub simulated: Vec<ProgramChange>,
     /// The part of the run time that the change saves, by simulation; absent where it was not simulated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gain: Option<f64>,
+    /// What the same waiting can be put down to as well, with a change that saves less.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<Alternative>,
+}
+
+/// Another way to look at a cause's waiting, and to be rid of it: no waiting beside that of the cause.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Alternative {
+    pub kind: CauseKind,
+    pub evidence: CauseEvidence,
+    pub why: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub simulated: Vec<ProgramChange>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<f64>,
 }

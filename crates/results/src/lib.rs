@@ -34,11 +34,12 @@ pub mod schema;
 mod sharing;
 mod short;
 pub mod site;
+mod todo;
 mod windows;
 
 pub use advice::{Advice, CacheFacts, Facts, MachineFacts, Share};
 pub use cache::{CLASSES, Cache, ClassTotals, Misses, Stall, StallByClass};
-pub use causes::{AddressSource, Cause, CauseEvidence, CauseKind, FieldUse};
+pub use causes::{AddressSource, Alternative, Cause, CauseEvidence, CauseKind, FieldUse};
 pub use daemon::{DaemonColors, DaemonFrames, DaemonMemory, DaemonPressure, DaemonStatus, FreeCache};
 pub use detail::{Collision, LineStructure, Page, Side, SourceLine, Structure, StructureKind, Thread};
 pub use doctor::{Doctor, Facility, Works};
@@ -64,4 +65,5 @@ pub use sharing::{
     SharedStructure, SharingAdvice, SharingEdge, SharingGraph, SharingGroup, SharingThread, ThreadPlacement,
 };
 pub use short::short;
+pub use todo::{Gain, Instead, Todo};
 pub use windows::{CountedWindow, Estimate, Windows};

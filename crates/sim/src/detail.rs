@@ -27,6 +27,8 @@ use crate::layout::Layout;
 use crate::pieces::{Access, Who};
 use crate::steps::Step;
 use crate::structures::{StructureId, Structures, Tables, UNKNOWN};
+pub use code::UNKNOWN as UNKNOWN_CODE;
+
 use callers::Callers;
 use clashes::{Clashes, NO_PAIR};
 use lines::Lines;

@@ -63,6 +63,7 @@ pub use causes::{Addresses, ElementField, Evidence, Place, Sampled, Step, Struct
 pub use cdpc::RunHints;
 pub use config::{Config, Costs, Detail, LINUX, Order, PolicySpec, VERGHESE96, Window};
 pub use curves::{CURVE_PAGES, CurveOutcome, CurvesOutcome};
+pub use detail::UNKNOWN_CODE;
 pub use engine::Traits;
 pub use error::SimError;
 pub use input::{Item, Run, Streams};

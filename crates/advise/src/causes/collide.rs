@@ -55,11 +55,11 @@ pub fn power_of_two(view: &View) -> Option<Finding> {
 pub fn arrays(view: &View) -> Option<Finding> {
     let (cache, conflicts) = conflicts(view)?;
     let conflicts = percent(conflicts);
-    let found = |kind, why, change: String| Finding {
+    let found = |kind, why, change: Option<String>| Finding {
         kind,
         evidence: view.evidence(),
         why,
-        change: Some(change),
+        change,
         hint: None,
         simulated: Vec::new(),
     };
@@ -70,10 +70,10 @@ pub fn arrays(view: &View) -> Option<Finding> {
                 "{conflicts} of the {} misses are conflicts: what is used together begins in the same sets",
                 cache.name
             ),
-            format!(
+            Some(format!(
                 "let what is used together begin at different offsets modulo {}, a few lines apart",
                 bytes(cache.bytes / u64::from(cache.ways))
-            ),
+            )),
         ),
         false => found(
             CauseKind::PagesCollide,
@@ -81,7 +81,8 @@ pub fn arrays(view: &View) -> Option<Finding> {
                 "{conflicts} of the {} misses are conflicts between pages that happen to be of one color",
                 cache.name
             ),
-            "place pages by one of the policies below, or use less memory at a time".to_string(),
+            // Other colors are simulated by themselves.
+            None,
         ),
     })
 }

@@ -66,12 +66,7 @@ impl<'a> View<'a> {
 
     /// `file:line`, without folders.
     pub fn source(&self) -> Option<String> {
-        let file = self.place.file.as_ref()?;
-        Some(format!(
-            "{}:{}",
-            file.rsplit('/').next().unwrap_or(file),
-            self.place.line?
-        ))
+        source(self.place)
     }
 
     /// The walk's step, if it has one.
@@ -155,4 +150,10 @@ pub fn in_bytes(bytes: f64) -> String {
         bytes if (bytes - bytes.round()).abs() < 0.05 => format!("{bytes:.0}"),
         bytes => format!("{bytes:.1}"),
     }
+}
+
+/// A place's `file:line`, without folders.
+pub fn source(place: &Place) -> Option<String> {
+    let file = place.file.as_ref()?;
+    Some(format!("{}:{}", file.rsplit('/').next().unwrap_or(file), place.line?))
 }

@@ -69,7 +69,12 @@ impl Remedies<'_> {
         let later = self.later(&further, &interleaved)?;
         let mut all = Vec::new();
         for ((run, spec), (home, pace)) in runs.iter().zip(&further.policies).zip(&paces) {
-            let (name, how) = self.words(*home, pace, &run.outcome);
+            // A copy that is written at once has only moved a page.
+            let memory = &run.outcome.memory;
+            if *home == Later::Copied && 2 * memory.collapses > memory.replications {
+                continue;
+            }
+            let (name, how) = self.words(*home, pace);
             let later_gain = later.get(&spec.name).copied();
             all.push(HomesRemedy {
                 later_gain,
@@ -95,23 +100,13 @@ impl Remedies<'_> {
     }
 
     /// What a remedy is called, and how it is had.
-    fn words(&self, home: Later, pace: &Pace, outcome: &Outcome) -> (&'static str, String) {
+    fn words(&self, home: Later, pace: &Pace) -> (&'static str, String) {
         const HANDLES: &str = "domicile_replicated_create()";
         const RUN: &str = "domicile run --policy migrate -- PROGRAM";
         let said = &pace.said;
-        let memory = &outcome.memory;
-        // A copy that is written at once has only moved a page.
-        let written = 2 * memory.collapses > memory.replications;
         match home {
             Later::Foretold => ("each page where it is used most", touch_there(self.structures)),
             Later::Moves => ("move pages", format!("{RUN}; {said}")),
-            Later::Copied if written => (
-                "copies of what is read by several nodes",
-                format!(
-                    "nothing to do: {} of {} copies were written and given up again, so that pages only moved",
-                    memory.collapses, memory.replications
-                ),
-            ),
             Later::Copied => (
                 "copies of what is read by several nodes",
                 format!(

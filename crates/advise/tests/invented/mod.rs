@@ -65,6 +65,7 @@ pub fn facts() -> Facts {
         threads: 8,
         processes: 1,
         footprint_bytes: 600 * 4096,
+        part: None,
     }
 }
 

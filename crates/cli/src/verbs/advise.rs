@@ -22,7 +22,7 @@ use crate::destination::{Overwrite, apart};
 use crate::failure::Failure;
 use crate::kept::Kept;
 use crate::progress;
-use crate::shown::{OF_JSON, Shown};
+use crate::shown::{Details, OF_JSON, Shown};
 use written::Places;
 
 /// Where the full result goes unless the command line says otherwise.
@@ -94,9 +94,16 @@ pub struct Advise {
     #[arg(long)]
     exact: bool,
 
+    /// Simulate all policies that differ on the machine, not only those that could gain something as one run shows
+    #[arg(long, conflicts_with = "policies")]
+    every_policy: bool,
+
     /// Keep the recorded trace in this file
     #[arg(long, value_name = "TRACE", conflicts_with = "trace")]
     keep: Option<PathBuf>,
+
+    #[command(flatten)]
+    details: Details,
 
     #[command(flatten)]
     shown: Shown,
@@ -123,6 +130,8 @@ struct End {
     status: u8,
     /// Why the run is not taken for a whole one.
     broke: Option<String>,
+    /// The program's own status, where it ended by itself.
+    exit: Option<i32>,
     /// Somebody asked for its end, and waits.
     interrupted: bool,
     /// Why there is nothing to give advice on.
@@ -168,6 +177,7 @@ impl Advise {
         let begun = Instant::now();
         let machine = self.model.machine(HOST)?;
         let top = self.shown.top(console.json().then_some(OF_JSON))?;
+        let details = self.details.wanted(self.shown);
         // Faults of the command line are reported before a program is run.
         self.model
             .policies(::advise::policies(&machine, true, self.model.slots.is_some()))?;
@@ -191,7 +201,7 @@ impl Advise {
                 file.display()
             )));
         }
-        let places = self.places(form, top, console.json())?;
+        let places = self.places(form, details.then_some(top), console.json())?;
 
         let mut notes = Vec::new();
         let mut recording = None;
@@ -214,7 +224,8 @@ impl Advise {
             recording.recorded();
         }
         let left = self.left(begun.elapsed(), end.interrupted);
-        let done = self.go_on(&machine, &file, (end.broke, left), notes, places, console);
+        let end_of_run = (end.broke, end.exit, left);
+        let done = self.go_on(&machine, &file, end_of_run, notes, places, console);
         let done = done.map(|()| ExitCode::from(end.status));
         match &recording {
             Some(recording) => recording.or_failed(done),
@@ -250,7 +261,7 @@ impl Advise {
     }
 
     /// The files of the results. A file that cannot be written is refused before a program is run.
-    fn places(&self, form: Option<PlacementForm>, top: Top, json: bool) -> Result<Places, Failure> {
+    fn places(&self, form: Option<PlacementForm>, details: Option<Top>, json: bool) -> Result<Places, Failure> {
         let what = "the full result";
         apart(&[
             ("the trace", self.trace.as_deref()),
@@ -282,7 +293,7 @@ impl Advise {
             slots: slots.transpose()?,
             placement: placement.transpose()?,
             annotated: annotated.transpose()?,
-            top,
+            details,
         })
     }
 
@@ -302,7 +313,7 @@ impl Advise {
         &self,
         machine: &Machine,
         file: &Path,
-        (broke, left): (Option<String>, Option<Duration>),
+        (broke, exit, left): (Option<String>, Option<i32>, Option<Duration>),
         notes: Vec<String>,
         places: Places,
         console: &mut Console,
@@ -312,6 +323,7 @@ impl Advise {
         let broke = broke.or_else(|| trace::missing(&opened, self.salvage).next());
         let mut advice = self.advise_in(machine, file, &opened, broke, left)?;
         advice.notes.splice(0..0, notes);
+        advice.exit = exit;
         // What is damaged in the middle shows when it is read.
         advice.notes.extend(trace::missing(&opened, self.salvage));
         if machine.core.is_some() && opened.dependences().is_none() {
@@ -344,6 +356,7 @@ impl Advise {
                 true => Policies::All {
                     sets: self.model.sets.clone(),
                     plan: policies.iter().find_map(|policy| policy.plan.clone()),
+                    every: self.every_policy,
                 },
                 // Policies that were named are the only ones.
                 false => Policies::These(policies),
@@ -354,6 +367,8 @@ impl Advise {
             window: config.window,
             exact: self.exact,
             machine_basis: self.model.basis(HOST)?,
+            machine_is: self.model.is(HOST)?,
+            no_colors: self.model.no_colors(HOST),
             broke,
             progress: Some(&|step| bar.step(step)),
         };
@@ -375,6 +390,10 @@ impl Advise {
         let mut end = End {
             status: interrupted.unwrap_or_else(|| status(&outcome)),
             broke: outcome.broke.clone(),
+            exit: match outcome.exit {
+                capture::Exit::Code(code) => Some(code),
+                _ => None,
+            },
             interrupted: outcome.interrupted.is_some(),
             nothing: None,
         };

@@ -91,6 +91,25 @@ impl Model {
         Ok(Some(here.basis()))
     }
 
+    /// The same in a word or two.
+    pub fn is(&self, default: &str) -> Result<Option<String>, Failure> {
+        if self.machine.as_deref().unwrap_or(default) != HOST {
+            return Ok(None);
+        }
+        let here = ::measured::here().map_err(Failure::work)?;
+        let probed = here.notes_of(machine::Trust::Measured).next().is_some();
+        Ok(Some(if probed { "probed" } else { "not probed" }.to_string()))
+    }
+
+    /// Why page colors do nothing on the machine asked for, or on `default`, as far as a probe has shown that.
+    pub fn no_colors(&self, default: &str) -> Option<String> {
+        if self.machine.as_deref().unwrap_or(default) != HOST {
+            return None;
+        }
+        let kept = ::measured::kept_colors(::measured::Effort::Quick)?;
+        kept.err().map(|why| why.reason)
+    }
+
     /// The policies asked for, or those given; all names and parameters are right.
     pub fn policies(&self, default: Vec<Name>) -> Result<Vec<sim::PolicySpec>, Failure> {
         let several = |(_, swept): &(_, Vec<String>)| !swept.is_empty();

@@ -12,7 +12,7 @@ use super::Done;
 use crate::console::Console;
 use crate::destination::{Overwrite, STANDARD, apart};
 use crate::failure::Failure;
-use crate::shown::{OF_JSON, Shown};
+use crate::shown::{Details, OF_JSON, Shown};
 
 /// Longest result that is read.
 const LIMIT: u64 = 1 << 30;
@@ -30,6 +30,9 @@ pub struct Report {
     /// Write an HTML page that needs nothing else, instead of tables; `-` prints it
     #[arg(long, value_name = "PAGE")]
     html: Option<PathBuf>,
+
+    #[command(flatten)]
+    details: Details,
 
     #[command(flatten)]
     shown: Shown,
@@ -98,7 +101,12 @@ impl Report {
             return Ok(ExitCode::SUCCESS);
         }
         let columns = console.columns();
-        console.text(&report::text(&document, columns, top))?;
+        match &document {
+            Document::Advice(advice) if !self.details.wanted(self.shown) => {
+                console.text(&report::screen(advice, columns))?;
+            }
+            _ => console.text(&report::text(&document, columns, top))?,
+        }
         Ok(ExitCode::SUCCESS)
     }
 

@@ -4,7 +4,19 @@ use serde_json::Value;
 
 /// Fields that results have gained since. An advice's outcomes say, as others do, that lines with false sharing were looked
 /// for and none was found.
-const ADDED: &[&str] = &["schema", "tool", "false_sharing", "source_lines", "causes", "homes"];
+const ADDED: &[&str] = &[
+    "schema",
+    "tool",
+    "false_sharing",
+    "source_lines",
+    "causes",
+    "homes",
+    "todo",
+    "otherwise",
+    "exit",
+    "basis",
+    "part",
+];
 
 /// A policy that an advice has simulated since.
 const ADDED_POLICY: &str = "interleave";
@@ -84,6 +96,8 @@ fn equal(path: &str, before: &Value, now: &Value) -> Result<(), String> {
                 None => Ok(()),
             }
         }
+        // Texts for people; what is only an estimate is said where it matters.
+        (Value::Array(_), Value::Array(_)) if path.ends_with("/notes") => Ok(()),
         (Value::Array(before), Value::Array(now)) => {
             let added = |value: &&Value| value["policy"].as_str().is_some_and(|name| name.contains(ADDED_POLICY));
             let now: Vec<&Value> = now.iter().filter(|value| !added(value)).collect();

@@ -62,9 +62,11 @@ fn the_first_line_says_that_a_run_broke_off_and_the_status_is_the_programs() {
         assert!(first.starts_with("Not a whole run: the program"), "{said}");
         let text = said.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains(&format!("Not a whole run: {why}")), "{said}");
-        assert!(text.contains(&format!("Not of a whole run ({why});")), "{said}");
+        assert!(text.contains(", broken run"), "{said}");
         let saved: Value = serde_json::from_str(&std::fs::read_to_string(room.path("advice.json")).unwrap()).unwrap();
         assert!(saved["broke"].as_str().unwrap().starts_with(why), "{saved}");
+        let verdict = saved["verdict"].as_str().unwrap();
+        assert!(verdict.contains(&format!("Not of a whole run ({why});")), "{verdict}");
         // Shown again it says so, too, as a page as well.
         let (again, _) = output(&["report", &room.path("advice.json")], 0);
         assert!(again.starts_with("Not a whole run: "), "{again}");
@@ -78,7 +80,10 @@ fn the_first_line_says_that_a_run_broke_off_and_the_status_is_the_programs() {
     let run = advise(&room, &[], &[&program]).output().unwrap();
     let said = String::from_utf8(run.stderr).unwrap();
     assert_eq!(run.status.code(), Some(0), "{said}");
-    assert!(!said.contains("whole run"), "{said}");
+    assert!(
+        !said.contains("Not a whole run") && said.contains(", whole run, exit 0"),
+        "{said}"
+    );
 }
 
 /// A trace that was recorded before says it of itself.
@@ -137,7 +142,7 @@ fn advice_does_not_mix_with_what_a_program_writes() {
     let run = advise(&room, &[], &[&program, "binary"]).output().unwrap();
     assert_eq!(run.status.code(), Some(0));
     assert_eq!(run.stdout, (0..=255).collect::<Vec<u8>>());
-    assert!(String::from_utf8_lossy(&run.stderr).contains("Full result: "));
+    assert!(String::from_utf8_lossy(&run.stderr).contains("More: domicile report "));
     // JSON has standard output to itself.
     let run = advise(&room, &["--json"], &[&program, "binary"]).output().unwrap();
     let advice: Value = serde_json::from_slice(&run.stdout).unwrap();
@@ -192,7 +197,7 @@ fn an_interrupt_ends_the_recording_of_a_program_that_goes_on() {
         said.contains("Not a whole run: the program was interrupted (signal 2 (SIGINT))"),
         "{said}"
     );
-    assert!(said.contains("Full result: "), "{said}");
+    assert!(said.contains("More: domicile report "), "{said}");
 }
 
 #[test]
@@ -210,6 +215,6 @@ fn a_second_interrupt_ends_all_at_once() {
     // By itself, or by the signal where the program had ended before.
     let ended = (run.status.code(), run.status.signal());
     assert!(matches!(ended, (Some(130), None) | (None, Some(2))), "{ended:?} {said}");
-    assert!(!said.contains("Full result: "), "{said}");
+    assert!(!said.contains("More: domicile report "), "{said}");
     assert!(!std::path::Path::new(&room.path("advice.json")).exists());
 }

@@ -104,20 +104,29 @@ fn a_matrix_walked_across_its_rows_is_to_be_walked_along_them() {
         "{}",
         advice["verdict"]
     );
-    // What makes no difference takes one line, with its reasons in the JSON.
-    assert!(
-        text(&advice["verdict"]).contains("Nothing is gained by"),
-        "{}",
-        advice["verdict"]
+    // It is what is to be done.
+    let todo = &advice["todo"][0];
+    assert_eq!(
+        (&todo["kind"], &todo["source"]),
+        (&"walks-across".into(), &cause["source"]),
+        "{todo:#}"
     );
     assert!(
-        text(&advice["slots"]["verdict"]).contains("gain nothing"),
-        "{:#}",
-        advice["slots"]
+        text(&advice["otherwise"]).contains("Nothing else gains 1%"),
+        "{}",
+        advice["otherwise"]
     );
     let kept = room.path("advice.json");
     let (said, _) = output(
-        &["advise", "--machine", "westmere-x5660", "-o", &kept, &program.trace],
+        &[
+            "advise",
+            "--details",
+            "--machine",
+            "westmere-x5660",
+            "-o",
+            &kept,
+            &program.trace,
+        ],
         0,
     );
     for part in [
@@ -466,7 +475,10 @@ fn data_on_other_nodes_is_named_with_the_line_that_touched_it_first() {
 
     // Text has the same, and a machine with one node has none of it.
     let result = room.path("advice.json");
-    let (text, _) = output(&["advise", "--machine", &machine, "-o", &result, &of.trace], 0);
+    let (text, _) = output(
+        &["advise", "--details", "--machine", &machine, "-o", &result, &of.trace],
+        0,
+    );
     assert!(
         text.contains("Data on other nodes") && text.contains("What would bring it near"),
         "{text}"

@@ -76,6 +76,7 @@ fn false_sharing_is_reported_by_field_thread_and_source_line() {
     let (text, _) = output(
         &[
             "advise",
+            "--details",
             "--machine",
             "westmere-x5660",
             "-o",
@@ -214,7 +215,10 @@ fn inlined_containers_are_called_by_the_line_that_uses_them() {
     );
     assert_eq!(worst["structures"][0]["name"], "heap: main (container.cc:5)", "{worst}");
     let result = room.path("advice.json");
-    let (said, _) = output(&["advise", &trace, "--machine", "simos-r4400", "-o", &result], 0);
+    let (said, _) = output(
+        &["advise", "--details", &trace, "--machine", "simos-r4400", "-o", &result],
+        0,
+    );
     let mut lines = said
         .lines()
         .skip_while(|line| !line.starts_with("Lines of the source that wait most"));

@@ -83,7 +83,7 @@ fn a_result_that_nobody_named_finds_a_free_name() {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let done = domicile(&words).current_dir(room.folder()).output().unwrap();
         let said = String::from_utf8(done.stdout).unwrap();
-        assert!(said.contains(&format!("Full result: {name}")), "{said}");
+        assert!(said.contains(&format!("More: domicile report {name} ")), "{said}");
         assert!(Path::new(&room.path(name)).is_file());
     }
 }
@@ -110,9 +110,9 @@ fn what_cannot_be_written_is_refused_before_the_program_runs() {
 fn tables_are_printed_even_if_the_file_fails() {
     let room = Room::new();
     let trace = trace(&room);
-    let (out, said) = run(&on(&["advise", &trace, "-o", "/dev/full"]), 1);
+    let (out, said) = run(&on(&["advise", "--details", &trace, "-o", "/dev/full"]), 1);
     assert!(out.contains("Policies"), "{out}");
-    assert!(!out.contains("Full result"), "{out}");
+    assert!(!out.contains("More: domicile report"), "{out}");
     assert!(said.contains("/dev/full") && said.contains("No space left"), "{said}");
     let (out, said) = run(&on(&["advise", &trace, "-o", "/dev/full", "--json"]), 1);
     assert!(serde_json::from_str::<serde_json::Value>(&out).is_ok());

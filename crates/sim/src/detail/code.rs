@@ -8,6 +8,9 @@ use super::Names;
 use crate::causes::{Addresses, Sources};
 use results::site::base;
 
+/// What an instruction is called of which nothing is known.
+pub const UNKNOWN: &str = "code unknown";
+
 /// A line of the source, else a function, else a place in a file of code.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Spot {
@@ -81,7 +84,7 @@ impl<'a> Code<'a> {
         }
         let pc = match self.sites.get(site as usize) {
             Some(site) if site.pc != 0 => site.pc,
-            _ => return nameless("code unknown".to_string()),
+            _ => return nameless(UNKNOWN.to_string()),
         };
         let before = self.modules.range(..=(process, pc)).next_back();
         match before.filter(|((of, start), module)| *of == process && pc - start < module.bytes) {

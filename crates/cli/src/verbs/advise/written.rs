@@ -2,7 +2,7 @@
 
 use ::advise::PlacementForm;
 use report::Top;
-use results::{Advice, saved};
+use results::{Advice, Todo, saved};
 
 use super::Advise;
 use crate::console::{Console, quoted};
@@ -12,6 +12,9 @@ use crate::failure::Failure;
 impl Advise {
     /// Tables are printed whatever becomes of the files.
     pub fn report(&self, mut advice: Advice, places: Places, console: &mut Console) -> Result<(), Failure> {
+        for todo in &mut advice.todo {
+            todo.code = code(todo);
+        }
         let mut failed = None;
         let mut wrote = |done: Result<(), Failure>| match done {
             Ok(()) => true,
@@ -79,17 +82,28 @@ impl Advise {
             console.line(&saved(&advice))?;
         } else {
             let columns = console.columns();
-            console.text(&report::advice(&advice, columns, places.top))?;
+            match places.details {
+                Some(top) => console.text(&report::advice(&advice, columns, top))?,
+                None => console.text(&report::screen(&advice, columns))?,
+            }
             if let Some(file) = full {
-                let (file, name) = (file.display(), quoted(&file));
+                let name = quoted(&file);
                 console.text(&format!(
-                    "\nFull result: {file}\nTry next:    domicile report {name} --html advice.html\n"
+                    "More: domicile report {name} --details\nPage: domicile report {name} --html advice.html\n"
                 ))?;
             }
         }
         console.flush()?;
         failed.map_or(Ok(()), Err)
     }
+}
+
+/// The line of the source that waits, where its file is here.
+fn code(todo: &Todo) -> Option<String> {
+    let line: usize = todo.source.as_ref()?.rsplit_once(':')?.1.parse().ok()?;
+    let text = source(todo.file.as_ref()?).ok()?;
+    let line = text.lines().nth(line.checked_sub(1)?)?.trim();
+    (!line.is_empty()).then(|| line.to_string())
 }
 
 /// The text of a source file; longer ones are nobody's source.
@@ -107,11 +121,11 @@ fn source(path: &str) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Where results go, and how many rows of each list are printed.
+/// Where results go, and how many rows of each list are printed, where tables are.
 pub struct Places {
     pub result: Option<Destination>,
     pub slots: Option<Destination>,
     pub placement: Option<(Destination, PlacementForm)>,
     pub annotated: Option<Destination>,
-    pub top: Top,
+    pub details: Option<Top>,
 }

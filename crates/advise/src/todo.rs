@@ -1,0 +1,272 @@
+//! What to do about a program, the largest gain first: what all parts of an advice come to.
+//!
+//! A change counts only if its simulation gained something. A cause whose cure cannot be simulated counts by what is waited
+//! for it, and says so. The rest is one sentence.
+
+use results::{Advice, Cause, CauseKind, Gain, Instead, Outcome, Todo, percent, short};
+
+use crate::words::{NOTHING, list, saved};
+use crate::{basis, cdpc, sharing, slots};
+
+/// A cure that nobody has simulated is worth naming from this share of the time on.
+const WORTH: f64 = 0.05;
+/// What is expected of it, as a part of what it could save at most.
+const EXPECTED: f64 = 0.5;
+
+/// All that is worth doing.
+pub fn todo(advice: &Advice) -> Vec<Todo> {
+    let Some(base) = advice.base().filter(|base| base.references > 0) else {
+        return Vec::new();
+    };
+    let mut all: Vec<Todo> = Vec::new();
+    let mut known: Vec<&Cause> = Vec::new();
+    // Colors of pages have an entry of their own.
+    for cause in advice
+        .causes
+        .iter()
+        .filter(|cause| cause.kind != CauseKind::PagesCollide)
+    {
+        // One change may be the cure of several causes.
+        let same = |other: &&Cause| !cause.simulated.is_empty() && other.simulated == cause.simulated;
+        if known.iter().any(same) {
+            continue;
+        }
+        if let Some(todo) = of_cause(cause) {
+            known.push(cause);
+            all.push(todo);
+        }
+    }
+    all.extend(homes(advice));
+    all.extend(threads(advice));
+    all.extend(order(advice));
+    all.extend(colors(advice, base));
+    let rank = |todo: &Todo| todo.gain.map_or(EXPECTED * todo.share, |gain| gain.simulated);
+    all.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+    all
+}
+
+fn of_cause(cause: &Cause) -> Option<Todo> {
+    let action = cause.change.clone()?;
+    let gain = match cause.gain {
+        Some(gain) if gain >= NOTHING => Some(Gain::simulated(gain)),
+        Some(_) => return None,
+        None if cause.share >= WORTH => None,
+        None => return None,
+    };
+    let instead = cause.alternatives.iter().filter_map(|other| {
+        let gain = other.gain.filter(|gain| *gain >= NOTHING)?;
+        let action = other.change.clone()?;
+        Some(Instead { action, gain })
+    });
+    let mut data = cause.structure.clone();
+    if let [other] = &cause.other_structures[..] {
+        data += &format!(" and {other}");
+    } else if !cause.other_structures.is_empty() {
+        data += &format!(" and {} others", cause.other_structures.len());
+    }
+    Some(Todo {
+        source: cause.source.clone().or_else(|| named(&cause.function)),
+        file: cause.file.clone(),
+        code: None,
+        data: Some(data),
+        kind: cause.kind.to_string(),
+        because: cause.why.clone(),
+        action,
+        instead: instead.collect(),
+        share: cause.share,
+        gain,
+    })
+}
+
+/// A function that is known.
+fn named(function: &str) -> Option<String> {
+    (function != sim::UNKNOWN_CODE).then(|| function.to_string())
+}
+
+/// What brings remote data near.
+fn homes(advice: &Advice) -> Option<Todo> {
+    let homes = advice.homes.as_ref()?;
+    let mut useful = homes
+        .remedies
+        .iter()
+        .filter(|remedy| remedy.gain >= NOTHING && !remedy.how.is_empty());
+    let best = useful.next()?;
+    let instead = useful.map(|remedy| Instead {
+        action: remedy.how.clone(),
+        gain: remedy.gain,
+    });
+    let worst = homes.structures.first();
+    let reason = worst.and_then(|worst| worst.reasons.first());
+    Some(Todo {
+        data: worst.map(|worst| worst.name.clone()),
+        kind: "pages-remote".to_string(),
+        because: format!(
+            "{} of the time is waiting for another node's memory{}",
+            percent(homes.remote_share),
+            reason.map_or_else(String::new, |of| format!("; most of it is {}", of.reason))
+        ),
+        action: best.how.clone(),
+        instead: instead.take(1).collect(),
+        share: homes.remote_share,
+        gain: Some(Gain::simulated(best.gain)),
+        ..Todo::default()
+    })
+}
+
+/// Where threads belong.
+fn threads(advice: &Advice) -> Option<Todo> {
+    let sharing = advice.sharing.as_ref().filter(|sharing| sharing::matters(sharing))?;
+    let (best, now) = (sharing.placements.first()?, advice.base()?.time_ns.wall);
+    let gain = saved(now, best.wall_ns);
+    (gain >= NOTHING).then(|| Todo {
+        kind: "threads-apart".to_string(),
+        because: sharing.verdict.clone(),
+        action: "add `--write-placement threads.sh`, which pins each thread by taskset".to_string(),
+        share: gain,
+        gain: Some(Gain::simulated(gain)),
+        ..Todo::default()
+    })
+}
+
+/// Another order of the marked work.
+fn order(advice: &Advice) -> Option<Todo> {
+    let work = advice.work.as_ref().filter(|work| work.gain >= NOTHING)?;
+    Some(Todo {
+        kind: "order-of-work".to_string(),
+        because: work.verdict.clone(),
+        action: format!(
+            "run the marked items in the order of `{}` (libdomicile's threads do it)",
+            work.policy
+        ),
+        share: work.gain,
+        gain: Some(Gain::simulated(work.gain)),
+        ..Todo::default()
+    })
+}
+
+/// Colors of pages: the best of what was simulated.
+fn colors(advice: &Advice, base: &Outcome) -> Option<Todo> {
+    let of_slots = advice.slots.as_ref().filter(|slots| slots::gains(slots));
+    let of_slots = of_slots.filter(|slots| !basis::may_be_chance(advice, &slots.policy));
+    let of_slots = of_slots.map(|slots| {
+        let name = slots.written.as_deref().unwrap_or("program.slots");
+        let action = format!("domicile run --slots {name} -- PROGRAM (`--write-slots {name}` writes the plan)");
+        ("cache-slots", slots.gain, slots.verdict.clone(), action)
+    });
+    let others = advice.policies.iter().filter(|outcome| outcome.order == base.order);
+    let others = others.filter(|outcome| advice.slots.as_ref().is_none_or(|slots| slots.policy != outcome.policy));
+    let best = others.min_by_key(|outcome| outcome.time_ns.wall)?;
+    // Homes of pages have a remedy of their own.
+    let home = |policy: &str| policy.split('+').next().map(str::to_string);
+    let of_policy = (advice.machine.nodes <= 1 || home(&best.policy) == home(&base.policy)).then(|| {
+        let because = format!(
+            "pages that are used together compete for the same sets of a cache: `{}` takes {} less time than `{}`",
+            best.policy,
+            percent(basis::gain(base, best)),
+            base.policy
+        );
+        let action = match advice.cdpc.as_ref().filter(|cdpc| cdpc::gains(cdpc)) {
+            Some(cdpc) if cdpc.policy == best.policy => cdpc.next.clone(),
+            _ => format!("domicile run --policy {} -- PROGRAM", color_of(&best.policy)),
+        };
+        ("page-colors", basis::gain(base, best), because, action)
+    });
+    let best = of_slots
+        .into_iter()
+        .chain(of_policy)
+        .max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (kind, gain, because, action) = best;
+    (gain >= NOTHING).then(|| Todo {
+        kind: kind.to_string(),
+        because,
+        action,
+        share: gain,
+        gain: Some(Gain::simulated(gain)),
+        ..Todo::default()
+    })
+}
+
+/// The part of a policy's name that colors pages, as `domicile run` takes it.
+fn color_of(policy: &str) -> &str {
+    policy.rsplit('+').next().unwrap_or(policy)
+}
+
+/// What was looked at besides, and gains nothing. `no_colors`: why colors do nothing on the machine.
+pub fn otherwise(advice: &Advice, no_colors: Option<&str>) -> String {
+    let Some(base) = advice.base().filter(|base| base.references > 0) else {
+        return "The trace holds no references.".to_string();
+    };
+    let has = |kind: &str| advice.todo.iter().any(|todo| todo.kind == kind);
+    let mut without: Vec<String> = Vec::new();
+    // A change that gains nothing was tried.
+    let tried = advice
+        .causes
+        .iter()
+        .filter(|cause| cause.gain.is_some_and(|gain| gain < NOTHING));
+    let tried: Vec<String> = tried
+        .map(|cause| format!("{} at {}", cure(cause), place(cause)))
+        .collect();
+    without.extend(tried.into_iter().take(2));
+    if advice.machine.nodes > 1 && !has("pages-remote") {
+        without.push("other nodes for pages".to_string());
+    }
+    if advice.policies.len() > 1 && !has("page-colors") && advice.machine.colors > 1 {
+        without.push("other colors of pages".to_string());
+    }
+    if advice.sharing.is_some() && !has("threads-apart") {
+        without.push("other cpus for threads".to_string());
+    }
+    if advice.work.is_some() && !has("order-of-work") {
+        without.push("another order of the marked work".to_string());
+    }
+    let mut text = match (advice.todo.is_empty(), without.is_empty()) {
+        (true, _) => "Nothing to do was found that gains 1%".to_string(),
+        (false, true) => "Nothing else gains 1%".to_string(),
+        (false, false) => "Nothing else gains 1%".to_string(),
+    };
+    if !without.is_empty() {
+        text += &format!(" (simulated, too: {})", list(&without));
+    }
+    text.push('.');
+    if advice.todo.is_empty() {
+        text += &format!(" {}", why_nothing(advice, base));
+    }
+    if no_colors.is_some() {
+        text += " Page colors do nothing on this machine (probe).";
+    }
+    text
+}
+
+fn why_nothing(advice: &Advice, base: &Outcome) -> String {
+    let time = &base.time_ns;
+    let waits = time.cache_stall + time.local_stall + time.remote_stall + time.tlb_stall;
+    let waits = waits as f64 / time.worked().max(1) as f64;
+    match advice.causes.first() {
+        Some(worst) if waits >= WORTH => format!(
+            "It waits for memory for {} of its time, most at {} for `{}`: {}.",
+            percent(waits),
+            place(worst),
+            short(&worst.structure),
+            worst.why
+        ),
+        _ => format!("It waits for memory for {} of its time.", percent(waits)),
+    }
+}
+
+fn place(cause: &Cause) -> String {
+    short(cause.source.as_ref().unwrap_or(&cause.function))
+}
+
+/// A cure in two words.
+fn cure(cause: &Cause) -> &'static str {
+    match cause.kind {
+        CauseKind::WalksAcross => "interchange",
+        CauseKind::PowerOfTwo => "padding",
+        CauseKind::UnusedFields | CauseKind::FieldsApart => "splitting elements",
+        CauseKind::ThinPages | CauseKind::TlbReach => "huge pages",
+        CauseKind::LateReuse => "tiling",
+        CauseKind::FalseSharing => "lines apart",
+        CauseKind::ArraysCollide => "shifted arrays",
+        _ => "the change",
+    }
+}

@@ -1,0 +1,197 @@
+//! The advice on one screen: what was looked at, what to do, what else there is, where the time goes.
+//!
+//! At most 30 lines of 80 columns: tables are for those who ask for them ([`crate::advice`]).
+
+use std::iter::once;
+
+use results::{Advice, Gain, Todo, count, percent, short};
+
+use crate::bar::bar;
+use crate::table::{FAINT, HEADING, PLAIN, WARNING, cut, paragraph, wrap};
+
+/// Things to do that are shown.
+const MOST: usize = 3;
+/// Nobody reads longer lines.
+const WIDEST: usize = 100;
+/// Lines of a cause, and of what to do.
+const LINES: usize = 3;
+/// Columns of a bar of the whole time.
+const BAR: f64 = 24.0;
+/// A smaller part of the time has no bar.
+const SEEN: f64 = 0.005;
+
+/// The whole screen in at most `width` columns, without the closing lines that name files. The warning that a run broke off is
+/// one line of any length.
+pub fn screen(advice: &Advice, width: usize) -> String {
+    let width = width.min(WIDEST);
+    // One line, however long: a reader of the first line alone has all of it.
+    let warning = advice.warning().map(|text| format!("{WARNING}{text}{WARNING:#}\n"));
+    let mut text = warning.unwrap_or_default() + &headline(advice, width);
+    for (number, todo) in (1..).zip(advice.todo.iter().take(MOST)) {
+        text += &item(number, todo, width);
+    }
+    let mut rest = String::new();
+    if advice.todo.len() > MOST {
+        rest = format!("{} more things to do are in --details. ", advice.todo.len() - MOST);
+    }
+    rest += &advice.otherwise;
+    text += &lines(&rest, "", width, usize::MAX);
+    text + &time(advice, width)
+}
+
+/// The program, the machine, how much was looked at.
+fn headline(advice: &Advice, width: usize) -> String {
+    let command = once(&advice.program).chain(&advice.arguments);
+    let command = command.map(String::as_str).collect::<Vec<_>>().join(" ");
+    let command = command.split_whitespace().collect::<Vec<_>>().join(" ");
+    let machine = match &advice.machine.basis {
+        None => advice.machine.name.clone(),
+        Some(basis) => format!("{} ({basis})", advice.machine.name),
+    };
+    let run = match (&advice.broke, &advice.trace.part) {
+        (Some(_), _) => "broken run".to_string(),
+        (None, Some(part)) => part.clone(),
+        (None, None) => "whole run".to_string(),
+    };
+    let exit = advice
+        .exit
+        .map_or_else(String::new, |status| format!(", exit {status}"));
+    let references = count(advice.trace.references);
+    let facts = format!(" on {machine}: {references} references, {run}{exit}");
+    let room = width.saturating_sub(facts.chars().count()).max(16);
+    let line = format!("{HEADING}{}{HEADING:#}{facts}", cut(&command, room));
+    format!("{line}\n")
+}
+
+fn item(number: usize, todo: &Todo, width: usize) -> String {
+    let what = match (&todo.source, &todo.data) {
+        (Some(source), Some(data)) => format!("{} waits for {}", short(source), short(data)),
+        (Some(source), None) => short(source),
+        (None, Some(data)) => short(data),
+        (None, None) => "the program".to_string(),
+    };
+    let share = format!("{} of run time", percent(todo.share));
+    let start = format!("{number}. ");
+    let room = width.saturating_sub(start.len() + share.len() + 2);
+    let what = cut(&format!("{what}: {}", todo.kind), room);
+    let gap = " ".repeat(room + 2 - what.chars().count());
+    let mut text = format!("{start}{HEADING}{what}{HEADING:#}{gap}{share}\n");
+    if let Some(code) = &todo.code {
+        text += &format!("     {FAINT}{}{FAINT:#}\n", cut(code.trim(), width.saturating_sub(5)));
+    }
+    text += &lines(&todo.because, "   ", width, LINES);
+    let saves = match &todo.gain {
+        Some(gain) => saves(gain),
+        None => format!("at most {}, not simulated", percent(todo.share)),
+    };
+    text += &action("DO", &todo.action, &saves, width);
+    if let Some(other) = todo.instead.first() {
+        text += &action("OR", &other.action, &saves_simulated(other.gain), width);
+    }
+    text
+}
+
+fn action(word: &str, action: &str, saves: &str, width: usize) -> String {
+    lines(
+        &format!("{action}: {saves}"),
+        &format!("   {HEADING}{word}{HEADING:#} "),
+        width,
+        LINES,
+    )
+}
+
+fn saves(gain: &Gain) -> String {
+    match gain.high - gain.low < 0.005 {
+        true => saves_simulated(gain.simulated),
+        false => format!("saves {} to {} (simulated)", percent(gain.low), percent(gain.high)),
+    }
+}
+
+fn saves_simulated(gain: f64) -> String {
+    format!("saves {} (simulated)", percent(gain))
+}
+
+/// A text in lines, `most` at most: the first begins with `start`, the others below its text.
+fn lines(text: &str, start: &str, width: usize, most: usize) -> String {
+    // Styles take no columns.
+    let columns = styled_columns(start);
+    let all = wrap(text, width.saturating_sub(columns).max(20));
+    let left_out = all.len() > most;
+    let shown = all.iter().take(most).enumerate();
+    let shown = shown.map(|(at, line)| {
+        let more = if left_out && at + 1 == most { " …" } else { "" };
+        match at {
+            0 => format!("{start}{line}{more}\n"),
+            _ => format!("{}{line}{more}\n", " ".repeat(columns)),
+        }
+    });
+    shown.collect()
+}
+
+/// Columns of a text with styles.
+fn styled_columns(text: &str) -> usize {
+    let mut columns = 0;
+    let mut within = false;
+    for character in text.chars() {
+        match (within, character) {
+            (false, '\u{1b}') => within = true,
+            (false, _) => columns += 1,
+            (true, 'm') => within = false,
+            (true, _) => {}
+        }
+    }
+    columns
+}
+
+/// Where the time goes, in one bar.
+fn time(advice: &Advice, width: usize) -> String {
+    let Some(base) = advice.base() else {
+        return String::new();
+    };
+    let time = &base.time_ns;
+    let worked = time.worked().max(1) as f64;
+    let parts = [
+        ("busy", time.busy),
+        ("caches", time.cache_stall),
+        ("memory", time.local_stall),
+        ("other nodes", time.remote_stall),
+        ("TLB", time.tlb_stall),
+        ("prefetches", time.prefetch_stall),
+        ("policy", time.policy_overhead),
+    ];
+    let parts = parts.into_iter().map(|(name, ns)| (name, ns as f64 / worked));
+    let mut parts: Vec<(&str, f64)> = parts.filter(|(_, part)| *part >= SEEN).collect();
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let one = |(name, part): &(&str, f64)| {
+        let length = (part * BAR).round().max(1.0) as usize;
+        format!("{} {name} {}", bar(1.0, length), percent(*part))
+    };
+    let parts: Vec<String> = parts.iter().map(one).collect();
+    let mut text = format!("Time: {}", parts.join("  "));
+    let idle = time.imbalance + time.sequential + time.synchronization;
+    if idle as f64 >= SEEN * time.total as f64 {
+        text += &format!("; cpus idle {}", percent(idle as f64 / time.total.max(1) as f64));
+    }
+    paragraph("", &text, width, PLAIN).trim_start().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn styles_take_no_columns() {
+        assert_eq!(styled_columns("   DO "), 6);
+        assert_eq!(styled_columns(&format!("   {HEADING}DO{HEADING:#} ")), 6);
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_say_so() {
+        let text = lines(&"word ".repeat(100), "   ", 40, 3);
+        assert_eq!(text.lines().count(), 3);
+        assert!(
+            text.ends_with("…\n") && text.lines().all(|line| line.chars().count() <= 42),
+            "{text}"
+        );
+    }
+}

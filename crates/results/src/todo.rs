@@ -1,0 +1,67 @@
+//! Things to do about a program, the largest gain first: what an advice comes to.
+
+use serde::{Deserialize, Serialize};
+
+/// One thing to do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Todo {
+    /// The line of the source that waits, as `file:line`; absent where the program does not say, or it is not about a line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The file with its folders, as debug information has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// That line's text, where the file could be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The data, whole; absent where it is about the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    /// The kind of its cause (`walks-across`), or of what is to be done: `pages-remote`, `threads-apart`, `order-of-work`,
+    /// `page-colors`, `cache-slots`.
+    pub kind: String,
+    /// The cause, in a sentence with its number.
+    pub because: String,
+    /// What to do: code, or a command.
+    pub action: String,
+    /// Other things that can be done instead, each with the part of the run time that it saves by simulation.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub instead: Vec<Instead>,
+    /// The part of the run time that is waited for this reason.
+    pub share: f64,
+    /// The part of the run time that the change saves; absent where it cannot be simulated: then it saves at most `share`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gain: Option<Gain>,
+}
+
+/// Something that can be done instead.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Instead {
+    pub action: String,
+    pub gain: f64,
+}
+
+/// A part of the run time that is saved, by simulation, and between what it lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Gain {
+    pub low: f64,
+    pub simulated: f64,
+    pub high: f64,
+}
+
+impl Gain {
+    /// Where nothing is known but what was simulated.
+    pub fn simulated(gain: f64) -> Gain {
+        Gain {
+            low: gain,
+            simulated: gain,
+            high: gain,
+        }
+    }
+}
