@@ -4,8 +4,8 @@
 //! completions all come from it. Each verb is one file in `verbs/`: its arguments, and what it does.
 //!
 //! Results go to standard output, everything else to standard error. The exit code is 0 when the
-//! work is done, 1 when it failed and 2 when the command line was wrong; `record`, `advise` and `run` end with the
-//! code of the program that they started.
+//! work is done, 1 when it failed, 2 when the command line was wrong and 3 when a condition of `compare` is met; `record`,
+//! `advise` and `run` end with the code of the program that they started.
 #![forbid(unsafe_code)]
 
 mod console;
@@ -63,6 +63,7 @@ Exit status:
   0  the work is done
   1  the work failed: a file that cannot be read or is damaged, a program that cannot be run
   2  the command line is wrong: an unknown verb, option, policy, parameter or machine
+  3  a condition of `compare --fail-if` is met
 `record`, `advise` and `run` end with the exit status of the program that they started: 128 and the number of the signal
 that killed it, if one did.
 

@@ -1,6 +1,7 @@
 //! The verbs, one file each.
 
 mod advise;
+mod compare;
 mod completions;
 mod daemon;
 mod doctor;
@@ -14,6 +15,7 @@ mod record;
 mod report;
 mod reproduce;
 mod run;
+mod saved;
 mod simulate;
 mod sweep;
 mod trace;
@@ -44,6 +46,7 @@ pub enum Verb {
     Simulate(simulate::Simulate),
     Advise(advise::Advise),
     Report(report::Report),
+    Compare(compare::Compare),
     Run(run::Run),
     Reproduce(reproduce::Reproduce),
     Daemon(daemon::Daemon),
@@ -64,6 +67,7 @@ impl Verb {
             Verb::Simulate(verb) => verb.run(console),
             Verb::Advise(verb) => verb.run(console),
             Verb::Report(verb) => verb.run(console),
+            Verb::Compare(verb) => verb.run(console),
             Verb::Run(verb) => verb.run(console),
             Verb::Reproduce(verb) => verb.run(console),
             Verb::Daemon(verb) => verb.run(console),

@@ -3,6 +3,7 @@
 mod advise;
 mod cdpc;
 mod changes;
+mod compare;
 mod daemon;
 mod homes;
 mod house;

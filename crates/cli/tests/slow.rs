@@ -2,6 +2,7 @@
 
 mod broken;
 mod causes;
+mod compare;
 mod detail;
 mod files;
 mod predicted;

@@ -2,10 +2,11 @@
 
 mod advice;
 mod cdpc;
+mod comparison;
 mod markup;
 mod outcomes;
 
-use results::{Advice, Outcome};
+use results::{Advice, Comparison, Outcome};
 
 use crate::escape::escape;
 use markup::Html;
@@ -25,6 +26,11 @@ pub fn advice_page(advice: &Advice) -> String {
 pub fn outcomes_page(outcomes: &[Outcome]) -> String {
     let machine = outcomes.first().map_or("", |outcome| outcome.machine.as_str());
     page(&format!("Simulation on {machine}"), &outcomes::body(outcomes))
+}
+
+/// The page of two versions of a program held against each other.
+pub fn comparison_page(of: &Comparison) -> String {
+    page(&format!("Comparison on {}", of.machine), &comparison::body(of))
 }
 
 fn page(title: &str, body: &Html) -> String {

@@ -1,14 +1,16 @@
 //! Results, made readable: tables, described once, and drawn as text for terminals or as HTML.
 //!
 //! Everything here is pure: data in, text out. The data are the types of [`results`], fresh or read from what was saved, so
-//! that a saved result is shown exactly as a fresh one. [`tables`], [`advice_tables`] and [`outcome_tables`] give a result's
-//! tables: each is a description, which draws itself ([`Table::text`], [`Table::html`]).
+//! that a saved result is shown exactly as a fresh one. [`tables`], [`advice_tables`], [`outcome_tables`] and
+//! [`comparison_tables`] give a result's tables: each is a description, which draws itself ([`Table::text`],
+//! [`Table::html`]).
 #![forbid(unsafe_code)]
 
 mod advice_text;
 mod annotated;
 mod bar;
 mod cdpc;
+mod comparison_text;
 mod escape;
 mod html;
 mod outcome_text;
@@ -21,13 +23,15 @@ use results::Document;
 
 pub use advice_text::advice;
 pub use annotated::annotated;
-pub use html::{advice_page, outcomes_page};
+pub use comparison_text::{comparison, verdict as verdict_of_comparison};
+pub use html::{advice_page, comparison_page, outcomes_page};
 pub use outcome_text::outcomes;
 pub use results::{bytes, count, nanoseconds, percent};
 pub use screen::screen;
 pub use table::{Cell, Column, Exact, Layout, Role, Rounding, Table, Tone, Value, heading};
 pub use tables::{
-    Top, daemon, doctor, live_homes, machines, of_advice as advice_tables, of_outcomes as outcome_tables, policies,
+    Top, daemon, doctor, live_homes, machines, of_advice as advice_tables, of_comparison as comparison_tables,
+    of_outcomes as outcome_tables, policies,
 };
 
 /// A saved result for terminals, in at most `width` columns.
@@ -35,6 +39,7 @@ pub fn text(document: &Document, width: usize, top: Top) -> String {
     match document {
         Document::Advice(of) => advice(of, width, top),
         Document::Outcomes(of) => outcomes(of, width, top),
+        Document::Comparison(of) => comparison(of, width, top),
     }
 }
 
@@ -43,6 +48,7 @@ pub fn tables(document: &Document, top: Top) -> Vec<Table> {
     match document {
         Document::Advice(of) => advice_tables(of, top),
         Document::Outcomes(of) => outcome_tables(of, top),
+        Document::Comparison(of) => comparison_tables(of, top),
     }
 }
 
@@ -51,5 +57,6 @@ pub fn page(document: &Document) -> String {
     match document {
         Document::Advice(of) => advice_page(of),
         Document::Outcomes(of) => outcomes_page(of),
+        Document::Comparison(of) => comparison_page(of),
     }
 }

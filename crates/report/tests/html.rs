@@ -33,7 +33,7 @@ fn real(exact: Exact) -> f64 {
 }
 
 /// Both drawings of a table have all that it describes, in its order.
-fn agree(table: &Table) {
+pub fn agree(table: &Table) {
     let html = table.html();
     let parsed = Document::parse(&html).unwrap_or_else(|error| panic!("{error} in\n{html}"));
     let root = parsed.root_element();

@@ -3,14 +3,16 @@
 use serde_json::Value;
 
 use crate::advice::Advice;
+use crate::comparison::Comparison;
 use crate::outcome::Outcome;
 use crate::saved::{SCHEMA, Version};
 
-/// A saved result: what `advise --json` or `simulate --json` printed.
+/// A saved result: what `advise --json`, `simulate --json` or `compare --json` printed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Document {
     Advice(Box<Advice>),
     Outcomes(Vec<Outcome>),
+    Comparison(Box<Comparison>),
 }
 
 /// Why a text is not a result.
@@ -32,8 +34,8 @@ pub enum Unreadable {
     #[error("its schema is {0}, which is no version such as {SCHEMA}")]
     Schema(Value),
     #[error(
-        "neither an advice (an object with `policies` and `where`) nor the outcomes of a simulation \
-         (objects with `policy` and `time_ns`)"
+        "neither an advice (an object with `policies` and `where`), nor the outcomes of a simulation \
+         (objects with `policy` and `time_ns`), nor a comparison (an object with `before`, `after` and `time`)"
     )]
     Other,
 }
@@ -81,6 +83,17 @@ impl Document {
                 source,
             })?;
             return Ok(Document::Advice(advice));
+        }
+        if let [comparison] = values.as_slice()
+            && ["before", "after", "time"]
+                .iter()
+                .all(|part| comparison.get(part).is_some_and(Value::is_object))
+        {
+            let comparison = serde_json::from_value(values.swap_remove(0)).map_err(|source| Unreadable::Shape {
+                what: "this comparison has a field of an unexpected kind",
+                source,
+            })?;
+            return Ok(Document::Comparison(comparison));
         }
         let run = |value: &Value| value.get("policy").is_some_and(Value::is_string) && value.get("time_ns").is_some();
         if values.is_empty() || !values.iter().all(run) {

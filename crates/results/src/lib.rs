@@ -11,6 +11,9 @@ mod advice;
 pub mod allocators;
 mod cache;
 mod causes;
+mod compare;
+mod comparison;
+mod condition;
 mod daemon;
 mod detail;
 mod doctor;
@@ -40,6 +43,11 @@ mod windows;
 pub use advice::{Advice, CacheFacts, Facts, MachineFacts, Share};
 pub use cache::{CLASSES, Cache, ClassTotals, Misses, Stall, StallByClass};
 pub use causes::{AddressSource, Alternative, Cause, CauseEvidence, CauseKind, FieldUse};
+pub use compare::{Counted, Incomparable, Recordings, compare};
+pub use comparison::{
+    ALONE, ComparedMisses, ComparedRow, ComparedSide, Comparison, Difference, JudgedCondition, LEAST, SideKind, Verdict,
+};
+pub use condition::{Condition, NoSuchCache, NotACondition};
 pub use daemon::{DaemonColors, DaemonFrames, DaemonMemory, DaemonPressure, DaemonStatus, FreeCache};
 pub use detail::{Collision, LineStructure, Page, Side, SourceLine, Structure, StructureKind, Thread};
 pub use doctor::{Doctor, Facility, Works};

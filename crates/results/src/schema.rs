@@ -4,7 +4,9 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::run::Run;
-use crate::{Advice, DaemonStatus, Doctor, ExplainedHints, Imported, LiveHomes, Outcome, PageMap, Recorded, SCHEMA};
+use crate::{
+    Advice, Comparison, DaemonStatus, Doctor, ExplainedHints, Imported, LiveHomes, Outcome, PageMap, Recorded, SCHEMA,
+};
 
 /// What verbs write as JSON: a JSON schema with every type under `$defs`.
 pub fn schema() -> Value {
@@ -12,6 +14,7 @@ pub fn schema() -> Value {
     let any = [
         generator.subschema_for::<Advice>(),
         generator.subschema_for::<Outcome>(),
+        generator.subschema_for::<Comparison>(),
         generator.subschema_for::<ExplainedHints>(),
         generator.subschema_for::<PageMap>(),
         generator.subschema_for::<Run>(),
@@ -32,7 +35,7 @@ pub fn schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": format!("Results of domicile, schema {SCHEMA}"),
-        "description": "One object: an advice, one policy's outcome of a simulation, or what another verb reports.",
+        "description": "One object: an advice, one policy's outcome of a simulation, a comparison, or what another verb reports.",
         "allOf": [about],
         "anyOf": any,
         "$defs": generator.take_definitions(true),
@@ -74,6 +77,7 @@ and the file that `advise` writes, are one object, an [Advice](#advice). One obj
 | --- | --- |
 | `domicile run --json` | [Run](#run), or [LiveHomes](#livehomes) under a policy that moves pages between nodes |
 | `domicile daemon --homes --json` | [LiveHomes](#livehomes) |
+| `domicile compare --json`, `domicile report A B --json` | [Comparison](#comparison) |
 | `domicile simulate --explain-hints FILE` | [ExplainedHints](#explainedhints) |
 | `domicile simulate --page-map FILE` | [PageMap](#pagemap) |
 | `domicile record --json` | [Recorded](#recorded) |

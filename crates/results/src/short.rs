@@ -33,7 +33,7 @@ fn fits(name: &str) -> bool {
 }
 
 /// Without Rust's hashes (`f::h0123456789abcdef`, `crate[0123456789abcdef]::f`) and LLVM's (`f.llvm.123`).
-fn without_hashes(name: &str) -> String {
+pub(crate) fn without_hashes(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut rest = name;
     while let Some(first) = rest.chars().next() {

@@ -9,8 +9,8 @@ use invent::{Absent, invent};
 use proptest::prelude::*;
 use results::run::Run;
 use results::{
-    Advice, Cache, DaemonStatus, Doctor, Document, ExplainedHints, Imported, Outcome, PageMap, Recorded, SCHEMA, TOOL,
-    Tlb, saved,
+    Advice, Cache, Comparison, DaemonStatus, Doctor, Document, ExplainedHints, Imported, Outcome, PageMap, Recorded,
+    SCHEMA, TOOL, Tlb, saved,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -35,6 +35,9 @@ proptest! {
         prop_assert_eq!(Document::parse(&text).unwrap(), Document::Advice(Box::new(advice)));
         let text = serde_json::to_string(&saved(&outcome)).unwrap();
         prop_assert_eq!(Document::parse(&format!("{text}\n{text}\n")).unwrap(), Document::Outcomes(vec![outcome; 2]));
+        let comparison = survives::<Comparison>(seed, Absent::Some);
+        let text = serde_json::to_string(&saved(&comparison)).unwrap();
+        prop_assert_eq!(Document::parse(&text).unwrap(), Document::Comparison(Box::new(comparison)));
     }
 }
 

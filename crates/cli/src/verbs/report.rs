@@ -1,31 +1,37 @@
-//! `domicile report`: a saved result, shown again.
+//! `domicile report`: a saved result, shown again, or two held against each other.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use results::Document;
+use results::{Document, saved};
 use serde_json::json;
 
-use super::Done;
+use super::compare::{self, Judging};
+use super::{Done, saved as files};
 use crate::console::Console;
 use crate::destination::{Overwrite, STANDARD, apart};
 use crate::failure::Failure;
 use crate::shown::{Details, OF_JSON, Shown};
 
-/// Longest result that is read.
-const LIMIT: u64 = 1 << 30;
-
 /// Show a saved result as tables or as one HTML page
 ///
-/// Reads what `advise` has written or what `simulate --json` has printed.
+/// Reads what `advise` has written, or what `simulate --json` or `compare --json` has printed. Of two results it says what is
+/// better and what is worse in the second, as `domicile compare` does.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  domicile report domicile-advice.json\n  \
-                        domicile report domicile-advice.json --html advice.html")]
+                        domicile report domicile-advice.json --html advice.html\n  \
+                        domicile report before.json after.json")]
 pub struct Report {
     /// The result; `-` reads standard input
     file: PathBuf,
+
+    /// A result after a change, to be compared with the first
+    #[arg(value_name = "AFTER")]
+    after: Option<PathBuf>,
+
+    #[command(flatten)]
+    judging: Judging,
 
     /// Write an HTML page that needs nothing else, instead of tables; `-` prints it
     #[arg(long, value_name = "PAGE")]
@@ -55,8 +61,13 @@ impl Report {
         })?;
         // Two streams are no file that could be written over.
         let is_file = |path: &&Path| *path != Path::new(STANDARD);
-        let files = [("the result", Some(&*self.file)), ("`--html`", self.html.as_deref())];
-        apart(&files.map(|(what, path)| (what, path.filter(is_file))))?;
+        let read = [("the result", Some(&*self.file)), ("`--html`", self.html.as_deref())];
+        let after = [
+            ("the result", self.after.as_deref()),
+            ("`--html`", self.html.as_deref()),
+        ];
+        apart(&after.map(|(what, path)| (what, path.filter(is_file))))?;
+        apart(&read.map(|(what, path)| (what, path.filter(is_file))))?;
         let printed = self.html.as_deref() == Some(Path::new(STANDARD));
         if printed && console.json() {
             return Err(Failure::usage(
@@ -66,60 +77,79 @@ impl Report {
         let page = self.html.as_ref().filter(|_| !printed);
         let place = page.map(|page| self.overwrite.destination(page, "the page"));
         let place = place.transpose()?;
-        let name = if self.file == Path::new("-") {
-            "standard input".to_string()
-        } else {
-            self.file.display().to_string()
-        };
-        let text = self
-            .read()
-            .map_err(|error| Failure::work(format!("cannot read {name}: {error}; give the path of a saved result")))?;
-        let document = Document::parse(&text).map_err(|error| {
-            Failure::work(format!(
-                "{name}: {error}; give a result of `domicile advise` or `domicile simulate --json`"
-            ))
-        })?;
+        if self.after.is_none() && !self.judging.conditions.is_empty() {
+            return Err(Failure::usage(
+                "`--fail-if` is for two results that are compared; give a second one",
+            ));
+        }
+        let shown = self.read()?;
+        let document = &shown.document;
         if printed {
-            console.text(&report::page(&document))?;
-            return Ok(ExitCode::SUCCESS);
+            console.text(&report::page(document))?;
+            return shown.ended(console);
         }
         if let Some(place) = place {
             let page = place.path().to_path_buf();
-            place.write_text(&report::page(&document))?;
+            place.write_text(&report::page(document))?;
             if console.json() {
                 console.line(&json!({"page": page}))?;
             } else {
                 console.text(&format!("Page: {}\n", page.display()))?;
             }
-            return Ok(ExitCode::SUCCESS);
+            return shown.ended(console);
         }
         if console.json() {
             // As it was saved: what it does not say is not made up.
-            for value in results::values(&text).map_err(Failure::work)? {
-                console.line(&value)?;
+            for value in &shown.values {
+                console.line(value)?;
             }
-            return Ok(ExitCode::SUCCESS);
+            return shown.ended(console);
         }
         let columns = console.columns();
-        match &document {
+        match document {
             Document::Advice(advice) if !self.details.wanted(self.shown) => {
                 console.text(&report::screen(advice, columns))?;
             }
-            _ => console.text(&report::text(&document, columns, top))?,
+            _ => console.text(&report::text(document, columns, top))?,
         }
-        Ok(ExitCode::SUCCESS)
+        shown.ended(console)
     }
 
-    fn read(&self) -> std::io::Result<String> {
-        let mut text = String::new();
-        let source: Box<dyn Read> = match self.file == Path::new("-") {
-            true => Box::new(std::io::stdin()),
-            false => Box::new(std::fs::File::open(&self.file)?),
+    fn read(&self) -> Result<Read, Failure> {
+        let Some(after) = &self.after else {
+            let text = files::text(&self.file)?;
+            return Ok(Read {
+                document: files::parse(&text, &self.file)?,
+                values: results::values(&text).map_err(Failure::work)?,
+                judged: false,
+            });
         };
-        source.take(LIMIT + 1).read_to_string(&mut text)?;
-        if text.len() as u64 > LIMIT {
-            return Err(std::io::Error::other(format!("it is longer than {LIMIT} bytes")));
+        let comparison = compare::of_results(&self.file, after, &self.judging)?;
+        let value = serde_json::to_value(saved(&comparison)).map_err(Failure::work)?;
+        Ok(Read {
+            document: Document::Comparison(Box::new(comparison)),
+            values: vec![value],
+            judged: true,
+        })
+    }
+}
+
+/// What there is to show.
+struct Read {
+    document: Document,
+    /// The same as JSON.
+    values: Vec<serde_json::Value>,
+    /// Whether it was compared here, so that its conditions are our exit status.
+    judged: bool,
+}
+
+impl Read {
+    /// All was shown: what is left to be said, and the exit status.
+    fn ended(&self, console: &mut Console) -> Done {
+        console.flush()?;
+        match &self.document {
+            Document::Comparison(comparison) if self.judged => Ok(compare::status(comparison)),
+            _ => Ok(ExitCode::SUCCESS),
         }
-        Ok(text)
     }
 }

@@ -335,7 +335,7 @@ fn nanoseconds(time: Duration) -> u64 {
 }
 
 /// Runs all policies, with progress.
-fn simulate(file: &Path, trace: &::trace::Trace, config: &sim::Config) -> Result<Vec<sim::Simulated>, Failure> {
+pub fn simulate(file: &Path, trace: &::trace::Trace, config: &sim::Config) -> Result<Vec<sim::Simulated>, Failure> {
     let bar = progress::known("simulating", trace.references() * config.policies.len() as u64);
     let runs = sim::simulate(trace, config, &|references| bar.inc(references));
     bar.finish_and_clear();

@@ -1,0 +1,97 @@
+//! Traces and commands of a comparison, simulated.
+
+use std::path::Path;
+
+use machine::Machine;
+use policy::{Kind, Name};
+use results::{Condition, Counted};
+
+use super::source::Command;
+use crate::console;
+use crate::failure::Failure;
+use crate::verbs::model::{HOST, Model};
+use crate::verbs::record::Recording;
+use crate::verbs::{simulate, trace};
+
+/// Lines of the source that are kept, the worst: as many as an advice keeps.
+const SOURCE_LINES: usize = 1000;
+
+/// How all traces and commands of a comparison are simulated.
+pub struct Simulation {
+    config: sim::Config,
+}
+
+impl Simulation {
+    /// Faults of the command line are found before anything is recorded.
+    pub fn new(model: &Model, conditions: &[Condition]) -> Result<Simulation, Failure> {
+        let machine = model.machine(HOST)?;
+        let policies = model.policies(vec![baseline(&machine)])?;
+        if policies.len() > 1 {
+            return Err(Failure::usage("one policy is compared: give `--policy` once"));
+        }
+        let caches = machine.caches.iter().map(|cache| cache.name.as_str());
+        let tlb = machine.tlb.iter().map(|_| "TLB");
+        let caches: Vec<&str> = caches.chain(tlb).collect();
+        for condition in conditions {
+            condition.knows(&caches).map_err(Failure::usage)?;
+        }
+        let detail = sim::Detail {
+            structures: true,
+            source_lines: SOURCE_LINES,
+            ..sim::Detail::default()
+        };
+        let config = model.config(machine, policies, detail)?;
+        if let Some(basis) = model.basis(HOST)? {
+            console::note(format_args!("note: {basis}"));
+        }
+        Ok(Simulation { config })
+    }
+
+    /// What is counted of a trace.
+    pub fn of_trace(&self, file: &Path) -> Result<Counted, Failure> {
+        let opened = trace::open(file)?;
+        for missing in opened.header().gaps.iter().flat_map(advise::gaps_in_words) {
+            console::note(format_args!("note: {}: {missing}", file.display()));
+        }
+        let mut runs = simulate::simulate(file, &opened, &self.config)?;
+        let broke = capture::broke_off(opened.header()).map(str::to_string);
+        let broke = broke.or_else(|| trace::missing(&opened, false).next());
+        let run = runs
+            .pop()
+            .ok_or_else(|| Failure::work(format!("{}: no policy was simulated", file.display())))?;
+        Ok(Counted {
+            outcome: run.outcome,
+            broke,
+            ..Counted::default()
+        })
+    }
+
+    /// The same of a command, which is recorded to `file` first. What it prints goes to standard error. A run that does not
+    /// end in good order is refused: it would be compared with a whole one.
+    pub fn of_command(&self, command: &Command, recording: &Recording, file: &Path) -> Result<Counted, Failure> {
+        let recording = recording.warming(&self.config.machine);
+        let outcome = recording.record(&command.words, file, true)?;
+        if let Some(why) = outcome.failure.or(outcome.broke) {
+            return Err(Failure::work(format!("`{}` is not compared: {why}", command.text)));
+        }
+        let counted = self.of_trace(file);
+        // The next recording goes there, too.
+        let _ = std::fs::remove_file(file);
+        counted
+    }
+}
+
+/// The policy that stands for what a usual kernel does: the baseline of an advice.
+fn baseline(machine: &Machine) -> Name {
+    let names = advise::policies(machine, false, false);
+    let kinds = [Kind::Home, Kind::Color];
+    match names.as_slice() {
+        // There is nothing to choose.
+        [only] => only.clone(),
+        names => {
+            let chosen = |kind: &Kind| names.iter().any(|name| name.of(*kind).is_some());
+            let kinds: Vec<Kind> = kinds.into_iter().filter(chosen).collect();
+            Name::first(&kinds, |traits| traits.linux)
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! `compare` of commands, through Valgrind.
+
+use crate::house;
+
+use std::path::Path;
+use std::process::Command;
+
+use house::{Room, output};
+use serde_json::Value;
+
+/// A program that sums a matrix by rows or by columns.
+pub fn walk(room: &Room) -> String {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/walk.c");
+    let program = room.path("walk");
+    let compiled = Command::new("gcc")
+        .args(["-O1", "-g", "-o", &program])
+        .arg(source)
+        .status();
+    assert!(compiled.unwrap().success());
+    program
+}
+
+#[test]
+fn two_commands_are_recorded_and_compared() {
+    let room = Room::new();
+    let program = walk(&room);
+    let [columns, rows, neither] = ["columns", "rows", ""].map(|how| format!("'{program}' {how}"));
+    let machine = ["--machine", "zen3-milan", "--from", "main"];
+    let compared = |before: &str, after: &str, more: &[&str], code| {
+        output(&[&["compare", before, after], &machine[..], more].concat(), code)
+    };
+    let (out, said) = compared(&rows, &columns, &["--json", "--fail-if", "misses(L1D) > +20%"], 3);
+    assert!(said.contains(&format!("before: the command `{rows}`")), "{said}");
+    assert!(said.contains("misses(L1D) > +20% is met"), "{said}");
+    let comparison: Value = serde_json::from_str(&out).unwrap();
+    for side in ["before", "after"] {
+        assert_eq!(comparison[side]["kind"], "command");
+        assert_eq!(comparison[side]["recordings"], 2);
+    }
+    assert_eq!(comparison["time"]["verdict"], "worse", "{comparison}");
+    let mut lines = comparison["source_lines"].as_array().unwrap().iter();
+    let worse = lines.find(|line| line["time_ns"]["verdict"] == "worse").unwrap();
+    assert_eq!(worse["name"], "walk.c:19");
+    assert_eq!(worse["function"], "main");
+    // What recordings of one program differ by is no difference.
+    let (text, _) = compared(&rows, &rows, &["--fail-if", "time > +1%"], 0);
+    assert!(text.contains("recordings differ by"), "{text}");
+    let (_, said) = compared(&rows, &neither, &["--recordings", "1"], 1);
+    assert!(
+        said.contains("is not compared: ") && said.contains("status 7"),
+        "{said}"
+    );
+}
