@@ -9,7 +9,7 @@ use crate::words::{NOTHING, saved};
 pub fn gain(base: &Outcome, other: &Outcome) -> f64 {
     let gain = saved(base.time_ns.wall, other.time_ns.wall);
     match saved_over_windows(base, other) {
-        Some(estimate) if gain > 0.0 && !estimate.is_sure() => 0.0,
+        Some(estimate) if gain > 0.0 && estimate.may_be_none() => 0.0,
         _ => gain,
     }
 }
@@ -21,7 +21,7 @@ pub fn may_be_chance(advice: &Advice, policy: &str) -> bool {
         .base()
         .zip(other)
         .and_then(|(base, other)| saved_over_windows(base, other));
-    estimate.is_some_and(|estimate| !estimate.is_sure())
+    estimate.is_some_and(|estimate| estimate.may_be_none())
 }
 
 fn saved_over_windows(base: &Outcome, other: &Outcome) -> Option<Estimate> {

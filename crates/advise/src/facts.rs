@@ -62,6 +62,15 @@ fn part_in_words(header: &Header, windows: Option<&Windows>) -> Option<String> {
         (Some(1), _) => Some(format!("a window{}", of.unwrap_or_default())),
         (Some(windows), _) => Some(format!("{windows} windows{}", of.unwrap_or_default())),
         (None, Some(chosen)) if chosen.windows > 1 => Some(format!("{} windows of the run", chosen.windows)),
+        (
+            None,
+            Some(Chosen {
+                from: Some(from),
+                skipped: 0,
+                references: None,
+                ..
+            }),
+        ) => Some(format!("from {from} on")),
         (None, Some(_)) => Some("a part of the run".to_string()),
         (None, None) => None,
     }

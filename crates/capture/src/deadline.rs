@@ -110,8 +110,13 @@ impl Deadline {
             }
             return None;
         }
-        let duration = self.duration?;
-        if self.since?.elapsed() < duration {
+        // Where recording has not begun, the time runs out all the same, if it runs from the start on.
+        let (since, duration) = match (self.since, self.within) {
+            (Some(since), _) => (since, self.duration?),
+            (None, Some(within)) => (self.started, within),
+            (None, None) => return None,
+        };
+        if since.elapsed() < duration {
             return None;
         }
         self.over = Some(Over {

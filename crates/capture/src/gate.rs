@@ -68,6 +68,11 @@ impl Gate {
         self.entered
     }
 
+    /// Whether recording begins where the program does, which happens soon.
+    pub fn is_at_the_beginning(&self) -> bool {
+        self.function.as_deref().is_none_or(|function| function == MAIN)
+    }
+
     /// Where recording did not begin as it was asked for.
     pub fn notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)

@@ -97,13 +97,18 @@ impl Journal {
         self.window = Some(number);
     }
 
-    /// Ends listening: what to replay, and the windows to let through.
-    pub fn finish(mut self) -> (Replay, Vec<Range<u64>>) {
+    /// Ends listening: what to replay, and the windows to let through. `or_whole`: a run that the windows would cover is one.
+    pub fn finish(mut self, or_whole: bool) -> (Replay, Vec<Range<u64>>) {
         self.write_passed();
         if let Some(warmth) = &mut self.warmth {
             warmth.end();
         }
-        let chosen = self.schedule.choose(self.seen);
+        // Nothing has to be warmed for it.
+        let whole = self.schedule.whole(self.seen).filter(|_| or_whole);
+        let chosen = match &whole {
+            Some(_) => Vec::new(),
+            None => self.schedule.choose(self.seen),
+        };
         let file = match self.failure {
             Some(failure) => Err(failure),
             None => self
@@ -115,8 +120,13 @@ impl Journal {
             file,
             chosen: chosen.iter().map(|(number, _)| *number).collect(),
             warmth: self.warmth,
+            whole: whole.is_some(),
         };
-        (replay, chosen.into_iter().map(|(_, window)| window).collect())
+        let windows = match whole {
+            Some(whole) => vec![whole],
+            None => chosen.into_iter().map(|(_, window)| window).collect(),
+        };
+        (replay, windows)
     }
 }
 
@@ -206,12 +216,20 @@ pub struct Replay {
     file: io::Result<File>,
     chosen: Vec<u64>,
     warmth: Option<Warmth>,
+    whole: bool,
 }
 
 impl Replay {
+    /// Whether all of the run is in it, in one piece.
+    pub fn is_whole(&self) -> bool {
+        self.whole
+    }
+
     /// Replays everything to `tree`. The error says what stopped it; what came before it counts.
     pub fn replay(self, tree: &mut ProcessTree) -> Result<(), String> {
-        let Replay { file, chosen, warmth } = self;
+        let Replay {
+            file, chosen, warmth, ..
+        } = self;
         file.and_then(|file| Self::read(file, &chosen, warmth.as_ref(), tree))
             .map_err(|e| format!("the temporary file beside the trace failed: {e}"))
     }

@@ -27,6 +27,8 @@ use crate::wire::{self, Hello, record as kind};
 
 /// How often to look whether the program still runs while nothing is said.
 const GLANCE_MS: u32 = 50;
+/// A program that has said nothing for so long, blocks.
+const SILENCE: Duration = Duration::from_millis(200);
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
 /// Records a program; returns when it has ended and the trace is written.
@@ -94,15 +96,18 @@ fn take_down(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, CaptureError> {
     let windows = options.window.map(|n| (n, options.windows));
+    let mut whole = false;
     let (ended, mut tree, stopped) = match windows {
         Some((references, count)) if count > 1 => {
             let schedule = Schedule::new(options.skip, references, count, options.windows_seed);
             let mut journal = Journal::new(folder, schedule, (options.warm_bytes / 64) as usize)
                 .map_err(CaptureError::system("cannot make a temporary file beside the trace"))?;
             let ended = recorder.listen_to_the_end(&mut journal, supervisor, progress)?;
-            let (replay, chosen) = journal.finish();
-            let out = Output::new(writer, chosen, true, options.pcs, options.fetches);
-            let mut tree = ProcessTree::new(out.warming(options.warms()));
+            // Who has a budget wants as much as fits; who asks for windows gets windows.
+            let (replay, chosen) = journal.finish(options.within.is_some());
+            whole = replay.is_whole();
+            let out = Output::new(writer, chosen, !whole, options.pcs, options.fetches);
+            let mut tree = ProcessTree::new(out.warming(options.warms() && !whole));
             let stopped = replay.replay(&mut tree).err();
             (ended, tree, stopped)
         }
@@ -136,7 +141,7 @@ fn take_down(
         finishing: true,
     });
     notes.append(&mut tree.commons.notes);
-    if let Some(wanted) = options.window.map(|_| options.windows)
+    if let Some(wanted) = options.window.map(|_| options.windows).filter(|_| !whole)
         && tree.out.windows_begun() < wanted
     {
         notes.push(format!(
@@ -168,6 +173,9 @@ fn take_down(
     let broke = ending.broke();
     if windows.is_some() || broke.is_some() {
         let mut header = header(options, windows.map(|_| tree.out.seen()));
+        if let Some(chosen) = header.chosen.as_mut().filter(|_| whole) {
+            (chosen.windows, chosen.references, chosen.warmed) = (1, None, false);
+        }
         if let Some(broke) = &broke {
             mark(&mut header, broke);
         }
@@ -228,6 +236,8 @@ struct Recorder {
     rings: BTreeMap<Connection, Ring>,
     next: Connection,
     greeted: u64,
+    /// When something came last.
+    heard: Option<Instant>,
     gate: Gate,
     deadline: Deadline,
     words: Vec<u64>,
@@ -243,6 +253,7 @@ impl Recorder {
             rings: BTreeMap::new(),
             next: 0,
             greeted: 0,
+            heard: None,
             gate: Gate::new(options.from.as_deref()),
             deadline: Deadline::new(options.duration, options.within, options.interrupt_ends),
             words: Vec::new(),
@@ -298,6 +309,9 @@ impl Recorder {
             }
             self.accept()?;
             let mut moved = self.take(tree);
+            if moved {
+                self.heard = Some(Instant::now());
+            }
             while moved && reported.elapsed() < PROGRESS_EVERY {
                 self.accept()?;
                 moved = self.take(tree);
@@ -435,11 +449,16 @@ impl Recorder {
 
     /// Ends the recording when its time is up, and then the program.
     fn watch_the_time(&mut self, tree: &mut dyn Listener) {
-        if self.greeted > 0 && self.gate.entered() {
+        // A program that blocks soon after its beginning says so little that none of it has come.
+        let silent = self.heard.is_some_and(|heard| heard.elapsed() > SILENCE);
+        if self.gate.entered() && self.greeted > 0 || self.gate.is_at_the_beginning() && silent {
             self.deadline.begin();
         }
         if let Some(note) = self.deadline.look(self.child) {
-            self.hang_up(tree);
+            // The rest of what a program says that is still waited for comes as it ends.
+            if self.gate.entered() {
+                self.hang_up(tree);
+            }
             self.note(note);
         }
     }

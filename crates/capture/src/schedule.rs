@@ -84,6 +84,13 @@ impl Schedule {
         self.of_part(number >> self.level) == number
     }
 
+    /// All of a run of `seen` references, where that is no more than the windows together: nothing of it was dropped.
+    pub fn whole(&self, seen: u64) -> Option<Range<u64>> {
+        let most = self.count.saturating_mul(self.references);
+        let run = self.skip..seen;
+        (self.level == 0 && !run.is_empty() && run.end - run.start <= most).then_some(run)
+    }
+
     /// The windows to use of a run of `seen` references: `count` of those held, as evenly as they come, from one that chance
     /// gives.
     pub fn choose(&self, seen: u64) -> Vec<(u64, Range<u64>)> {
@@ -168,6 +175,16 @@ mod tests {
         assert_eq!(schedule.choose(35).len(), 3);
         assert_eq!(schedule.choose(5), [(0, 0..10)]);
         assert!(Schedule::new(50, 10, 4, 1).choose(50).is_empty());
+    }
+
+    #[test]
+    fn a_run_that_the_windows_would_cover_is_taken_whole() {
+        let mut schedule = Schedule::new(50, 10, 4, 1);
+        (0..200).for_each(|at| {
+            schedule.wants(at, at + 1);
+            let whole = (at + 1 > 50 && at < 90).then(|| 50..at + 1);
+            assert_eq!(schedule.whole(at + 1), whole, "{at}");
+        });
     }
 
     #[test]

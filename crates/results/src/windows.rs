@@ -121,6 +121,11 @@ impl Estimate {
         above && self.high.is_some_and(|high| value <= high)
     }
 
+    /// Whether the interval reaches down to nothing; one window has no interval, and says what it says.
+    pub fn may_be_none(&self) -> bool {
+        self.low.is_some_and(|low| low <= 0.0)
+    }
+
     /// Whether the whole interval lies above nothing.
     pub fn is_sure(&self) -> bool {
         self.low.is_some_and(|low| low > 0.0)

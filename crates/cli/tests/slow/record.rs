@@ -173,6 +173,53 @@ fn a_recording_ends_when_its_time_is_up_and_the_program_with_it() {
     assert_eq!(info["header"]["chosen"]["duration_ms"], 500);
 }
 
+/// What it made before it blocked is less than a part that the tool hands over.
+#[test]
+fn a_program_that_blocks_at_its_beginning_keeps_nobody_waiting() {
+    let room = Room::new();
+    let trace = room.path("sleep.trace");
+    let begin = ["--from", "main"];
+    let words = |options: &[&str]| {
+        let words = [
+            &["record", "--force", "-o", &trace][..],
+            &begin,
+            options,
+            &["--", "sleep", "1000"],
+        ]
+        .concat();
+        output(&words, 0).1
+    };
+    let said = words(&["--duration", "300ms"]);
+    assert!(said.contains("recording ended after 0.3 seconds"), "{said}");
+    let info = &json(&["trace", "info", &trace, "--json"])[0];
+    assert!(info["references"].as_u64() > Some(0), "{info}");
+    let words = [
+        "advise", "--json", "--budget", "1s", "--from", "nobody", "--", "sleep", "1000",
+    ];
+    let (_, said) = output(&words, 1);
+    assert!(said.contains("no process entered `nobody`"), "{said}");
+}
+
+/// What fits is simulated whole, and a gain is one.
+#[test]
+fn a_budget_takes_nothing_from_a_short_run() {
+    let room = Room::new();
+    let program = stages(&room, false);
+    let advise = |options: &[&str]| {
+        let words = [
+            &["advise", "--json", "--machine", "zen3-milan"],
+            options,
+            &["--", &program],
+        ]
+        .concat();
+        json(&words).remove(0)
+    };
+    let (all, within) = (advise(&["--from", "main"]), advise(&["--budget", "20s"]));
+    assert_eq!(all["trace"]["references"], within["trace"]["references"]);
+    assert!(within["policies"][0].get("windows").is_none());
+    assert_eq!(within["trace"]["part"], "from main on");
+}
+
 #[test]
 fn an_advice_keeps_to_its_budget() {
     let room = Room::new();
