@@ -48,6 +48,9 @@ pub fn of_trace(trace: &Trace, machine: &Machine, outcomes: &[Outcome]) -> Facts
     }
 }
 
+/// Half an interval of 95% that is said, as a part of the time.
+const UNSURE: f64 = 0.05;
+
 /// Which part of a run is looked at, in a word or two; `None`: all of it.
 fn part_in_words(header: &Header, windows: Option<&Windows>) -> Option<String> {
     let of = windows.and_then(|windows| {
@@ -57,10 +60,19 @@ fn part_in_words(header: &Header, windows: Option<&Windows>) -> Option<String> {
             percent(windows.references() as f64 / all as f64)
         ))
     });
+    // An interval that matters to who reads the figures.
+    let about = windows.and_then(|windows| windows.ns_per_reference.relative());
+    let about = about
+        .filter(|half| *half > UNSURE)
+        .map(|half| format!(", time ± {}", percent(half)));
     let counted = windows.map(|windows| windows.counted.len());
     match (counted, &header.chosen) {
         (Some(1), _) => Some(format!("a window{}", of.unwrap_or_default())),
-        (Some(windows), _) => Some(format!("{windows} windows{}", of.unwrap_or_default())),
+        (Some(windows), _) => Some(format!(
+            "{windows} windows{}{}",
+            of.unwrap_or_default(),
+            about.unwrap_or_default()
+        )),
         (None, Some(chosen)) if chosen.windows > 1 => Some(format!("{} windows of the run", chosen.windows)),
         (
             None,

@@ -188,6 +188,15 @@ fn take_down(
     }
     let (finished, seen) = tree.out.finish();
     let stopped = stopped.or_else(|| recorder.nowhere(options));
+    let all_skipped = || {
+        (options.skip > 0 && seen <= options.skip).then(|| {
+            format!(
+                "nothing was recorded: the program made {seen} references, and the first {} were to be skipped",
+                options.skip
+            )
+        })
+    };
+    let stopped = stopped.or_else(all_skipped);
     let (summary, failure) = match finished {
         Ok(summary) => (summary, stopped),
         Err(failure) => (kept(&failure), Some(failure.to_string())),

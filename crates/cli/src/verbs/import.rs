@@ -63,6 +63,15 @@ impl Import {
                 error => error.to_string(),
             })
         })?;
+        if imported.summary.references == 0 && imported.header.gaps.is_none() {
+            // A trace of nothing helps nobody.
+            let _ = std::fs::remove_file(&self.output);
+            return Err(Failure::work(format!(
+                "{}: it holds no references in the format `{}`; is it the right file?",
+                self.file.display(),
+                self.format.name()
+            )));
+        }
         let (summary, notes) = (imported.summary, advise::limits(&imported.header));
         if console.json() {
             console.line(&saved(&Imported {

@@ -114,7 +114,8 @@ impl Record {
     pub fn run(&self, console: &mut Console) -> Done {
         no_stream(&self.output)?;
         self.overwrite.allows(&self.output, "the trace")?;
-        let outcome = self.recording.record(&self.command, &self.output, false)?;
+        // JSON has standard output to itself.
+        let outcome = self.recording.record(&self.command, &self.output, console.json())?;
         let code = exit_code(&outcome);
         let summary = &outcome.summary;
         if console.json() {

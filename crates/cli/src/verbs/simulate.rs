@@ -238,6 +238,12 @@ impl Simulate {
         for missing in trace::missing(trace, self.salvage) {
             console::note(format_args!("note: {}: {missing}", self.trace.display()));
         }
+        if let Some(broke) = capture::broke_off(trace.header()) {
+            console::note(format_args!(
+                "note: {}: not a whole run: {broke}; this is what was recorded until then",
+                self.trace.display()
+            ));
+        }
     }
 
     /// How many rows are shown of lists, where there are any.
