@@ -76,6 +76,16 @@ fn another_order_of_an_array_is_what_a_transposed_program_gets() {
 }
 
 #[test]
+fn interchanged_loops_are_what_a_program_with_the_loops_so_gets() {
+    let text = std::fs::read_to_string(PROGRAM).expect("it is there");
+    let line = text
+        .lines()
+        .position(|line| line.contains("/* WALK */"))
+        .expect("it walks");
+    same(4, &format!("interchange,line=change.c:{},data=data", line + 1));
+}
+
+#[test]
 fn split_fields_are_what_a_program_with_two_arrays_gets() {
     same(3, "fields,element_bytes=64,groups=0:8,data=data");
 }
@@ -92,6 +102,8 @@ fn changes_are_named_and_wrong_ones_are_refused() {
         ("pad,row_bytes=0,pad_bytes=8,data=grid", "row_bytes is 0"),
         ("shift,bytes=8,data=grid", "names no data `grid`"),
         (r#"{"kind":"shift","bytes":8,"data":"grid"}"#, "names no data `grid`"),
+        ("interchange,line=a.c:1,data=grid", "names no data `grid`"),
+        ("interchange,data=grid", "missing field `line`"),
     ] {
         let (_, said) = output(&[&machine[..], &["--change", change]].concat(), 2);
         assert!(said.contains(reason), "{change}: {said}");

@@ -41,6 +41,9 @@ pub enum ProgramChange {
     /// The work is done in the order in which blocks of `bytes` of the data are used: another order of the references,
     /// as if the work on different blocks were independent.
     Tile { data: String, bytes: u64 },
+    /// The loops around the line `line` (`file.c:12`), which walk over the data, are interchanged: of each sweep over it the
+    /// iterations are carried out in the order of the addresses, as if they were independent.
+    Interchange { data: String, line: String },
     /// The TLB has one entry for each 2 MiB; absent `data`: of everything.
     HugePages {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,6 +74,7 @@ impl ProgramChange {
             | ProgramChange::Fields { data, .. }
             | ProgramChange::Shift { data, .. }
             | ProgramChange::Separate { data, .. }
+            | ProgramChange::Interchange { data, .. }
             | ProgramChange::Tile { data, .. } => Some(data),
             ProgramChange::HugePages { data } => data.as_deref(),
         }
@@ -114,6 +118,7 @@ impl ProgramChange {
                 format!("{data}: each element of {element_bytes} bytes on lines of its own")
             }
             ProgramChange::Tile { data, bytes } => format!("{data}: work in the order of its blocks of {bytes} bytes"),
+            ProgramChange::Interchange { data, line } => format!("{data}: loops around {line} interchanged"),
             ProgramChange::HugePages { data: Some(data) } => format!("{data}: on huge pages"),
             ProgramChange::HugePages { data: None } => "all data on huge pages".to_string(),
         }
@@ -151,6 +156,7 @@ impl fmt::Display for ProgramChange {
             ProgramChange::Shift { bytes, .. } => write!(f, "shift,bytes={bytes}"),
             ProgramChange::Separate { element_bytes, .. } => write!(f, "separate,element_bytes={element_bytes}"),
             ProgramChange::Tile { bytes, .. } => write!(f, "tile,bytes={bytes}"),
+            ProgramChange::Interchange { line, .. } => write!(f, "interchange,line={line}"),
             ProgramChange::HugePages { .. } => write!(f, "huge-pages"),
         }?;
         match self.data() {
@@ -182,6 +188,7 @@ impl FromStr for ProgramChange {
             };
             let value = match key {
                 "data" => value.into(),
+                "line" => value.trim().into(),
                 "groups" => groups(value)?,
                 _ => number(key, value)?.into(),
             };
@@ -265,6 +272,10 @@ mod tests {
             },
             ProgramChange::HugePages { data: Some(data()) },
             ProgramChange::HugePages { data: None },
+            ProgramChange::Interchange {
+                data: data(),
+                line: "a.cpp:7".to_string(),
+            },
         ]
     }
 

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use trace::Event;
 
 pub use huge::HugePages;
-pub use plan::tile;
+pub use plan::{NewOrder, new_order};
 
 use crate::config::Config;
 use crate::error::SimError;

@@ -27,7 +27,7 @@ use crate::layout::Layout;
 use crate::pieces::{Access, Who};
 use crate::steps::Step;
 use crate::structures::{StructureId, Structures, Tables, UNKNOWN};
-pub use code::UNKNOWN as UNKNOWN_CODE;
+pub use code::{UNKNOWN as UNKNOWN_CODE, sites_of};
 
 use callers::Callers;
 use clashes::{Clashes, NO_PAIR};

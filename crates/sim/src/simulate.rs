@@ -12,10 +12,10 @@ use results::PageMap;
 
 use crate::candidate::{Candidate, Named, Progress, pool};
 use crate::cdpc::{self, Material, OfTrace, Prepared};
-use crate::changes::{self, Changes, HugePages};
+use crate::changes::{self, Changes, HugePages, NewOrder};
 use crate::config::{Config, Order, PolicySpec};
 use crate::counts::Class;
-use crate::detail::{Detail, Names};
+use crate::detail::{self, Detail, Names};
 use crate::engine::Engine;
 use crate::error::SimError;
 use crate::front;
@@ -27,7 +27,7 @@ use crate::schedule::Schedule;
 use crate::split;
 use crate::structures::Structures;
 use crate::tracing::TraceInput;
-use crate::work::{Reordered, ReorderedInput, Tile, reordered_streams, tiled_streams};
+use crate::work::{Changed, Interchange, Reordered, ReorderedInput, Tile, changed_streams, reordered_streams};
 
 /// Simulates a trace; one run for each policy of `config`, in their order.
 pub fn simulate(trace: &Trace, config: &Config, progress: Progress) -> Result<Vec<Simulated>, SimError> {
@@ -42,12 +42,12 @@ pub fn simulate(trace: &Trace, config: &Config, progress: Progress) -> Result<Ve
             spawned: &spawned,
         },
     )?;
-    let tile = tile(config, &TraceInput::new(trace, &spawned).names())?;
+    let changed = changed(config, &TraceInput::new(trace, &spawned).names())?;
     let prepare = |order: &Sorting, config: &Config| match order {
         Sorting::Marked(order) => Reordered::new(trace, order, config),
-        Sorting::Tiled(tile) => Reordered::tiled(trace, &spawned, tile),
+        Sorting::Changed(order) => Reordered::changed(trace, &spawned, order),
     };
-    by_order_of_work(config, tile, &prepare, &|reordered, config| match reordered {
+    by_order_of_work(config, changed, &prepare, &|reordered, config| match reordered {
         None => {
             let open = || Ok(Box::new(TraceInput::new(trace, &spawned)) as Box<dyn Input>);
             side_by_side(&open, config, built(config, &hints)?, progress)
@@ -88,12 +88,12 @@ pub fn simulate_refs(streams: &Streams, config: &Config) -> Result<Vec<Simulated
         window.is_of(&streams.phases())?;
     }
     let hints = prepared(config, streams)?;
-    let tile = tile(config, &streams.input().names())?;
+    let changed = changed(config, &streams.input().names())?;
     let prepare = |order: &Sorting, config: &Config| match order {
         Sorting::Marked(order) => reordered_streams(streams, order, config),
-        Sorting::Tiled(tile) => tiled_streams(streams, tile),
+        Sorting::Changed(order) => changed_streams(streams, order),
     };
-    by_order_of_work(config, tile, &prepare, &|reordered, config| match reordered {
+    by_order_of_work(config, changed, &prepare, &|reordered, config| match reordered {
         None => in_memory(streams, config, built(config, &hints)?),
         Some((streams, work)) => Ok(with_work(in_memory(&streams, config, built(config, &hints)?)?, &work)),
     })
@@ -120,20 +120,32 @@ pub fn page_map_of_refs(streams: &Streams, config: &Config, runs: &[Simulated]) 
 /// What puts work in another order: a policy, or a change of the program.
 enum Sorting {
     Marked(WorkOrder),
-    Tiled(Tile),
+    Changed(Changed),
 }
 
-/// What a change `tile` asks for.
-fn tile(config: &Config, names: &Names) -> Result<Option<Tile>, SimError> {
+/// What a change of the work's order asks for.
+fn changed(config: &Config, names: &Names) -> Result<Option<Changed>, SimError> {
     if config.changes.is_empty() {
         return Ok(None);
     }
     let structures = Structures::new(&names.tables);
-    let tile = changes::tile(config, &structures)?;
-    Ok(tile.map(|(data, bytes)| Tile {
-        data,
-        structures,
-        bytes,
+    let Some((data, order)) = changes::new_order(config, &structures)? else {
+        return Ok(None);
+    };
+    Ok(Some(match order {
+        NewOrder::Tiled { bytes } => Changed::Tiled(Tile {
+            data,
+            structures,
+            bytes,
+        }),
+        NewOrder::Interchanged { line } => Changed::Interchanged(Interchange {
+            data,
+            structures,
+            sites: detail::sites_of(names, &line).map_err(|what| SimError::Change {
+                change: format!("interchange,line={line}"),
+                what,
+            })?,
+        }),
     }))
 }
 
@@ -144,7 +156,7 @@ type RunInOrder<'a, P> = &'a (dyn Fn(Option<P>, &Config) -> Result<Vec<Simulated
 /// work in an order, `run` simulates policies over what that made, or over the work as it is.
 fn by_order_of_work<P: Send>(
     config: &Config,
-    tile: Option<Tile>,
+    changed: Option<Changed>,
     prepare: &dyn Fn(&Sorting, &Config) -> Result<P, SimError>,
     run: RunInOrder<P>,
 ) -> Result<Vec<Simulated>, SimError> {
@@ -156,11 +168,11 @@ fn by_order_of_work<P: Send>(
             None => groups.push((order, vec![place])),
         }
     }
-    // No policy has an order of its own where the work is tiled.
-    let tile = tile.map(Sorting::Tiled);
+    // No policy has an order of its own where a change has one.
+    let changed = changed.map(Sorting::Changed);
     let prepared = groups.iter().map(|(order, _)| {
         let marked = order.map(Sorting::Marked);
-        let order = marked.as_ref().or(tile.as_ref());
+        let order = marked.as_ref().or(changed.as_ref());
         order.map(|order| prepare(order, config)).transpose()
     });
     let prepared = prepared.collect::<Result<Vec<_>, _>>()?;

@@ -9,6 +9,7 @@
 
 mod gather;
 mod input;
+mod interchange;
 mod marks;
 mod plan;
 mod spill;
@@ -27,7 +28,8 @@ use results::Work;
 use trace::{Event, Trace};
 
 pub use input::ReorderedInput;
-pub use streams::{reordered_streams, tiled_streams};
+pub use interchange::Interchange;
+pub use streams::{changed_streams, reordered_streams};
 
 use crate::config::{Config, Order};
 use crate::error::SimError;
@@ -128,9 +130,9 @@ impl Reordered {
         Reordered::by(trace, plan, outcome, room, scattered)
     }
 
-    /// Puts a trace's work in the order in which blocks of some data are used.
-    pub fn tiled(trace: &Trace, spawned: &[bool], tile: &Tile) -> Result<Arc<Reordered>, SimError> {
-        let (plan, outcome) = tile.plan(&mut TraceInput::new(trace, spawned))?;
+    /// Puts a trace's work in the order of a change.
+    pub fn changed(trace: &Trace, spawned: &[bool], order: &Changed) -> Result<Arc<Reordered>, SimError> {
+        let (plan, outcome) = order.plan(&mut TraceInput::new(trace, spawned))?;
         Reordered::by(trace, plan, outcome, room(trace.threads().len()), SCATTERED)
     }
 
@@ -159,6 +161,12 @@ fn room(threads: usize) -> Room {
     }
 }
 
+/// Work in the order of a change of the program.
+pub enum Changed {
+    Tiled(Tile),
+    Interchanged(Interchange),
+}
+
 /// Work in the order in which it uses blocks of `bytes` of some data.
 pub struct Tile {
     pub data: HashSet<StructureId>,
@@ -167,8 +175,12 @@ pub struct Tile {
     pub bytes: u64,
 }
 
-impl Tile {
+impl Changed {
     fn plan(&self, input: &mut dyn Input) -> Result<(Plan, Work), SimError> {
+        let (block, reason) = match self {
+            Changed::Tiled(Tile { bytes, .. }) => (*bytes, format!("the change tiles by {bytes} bytes")),
+            Changed::Interchanged(_) => (1, "the change interchanges loops".to_string()),
+        };
         // Items come with the numbers of their blocks.
         let shape = Shape::new(&[1]).map_err(|error| SimError::Order(error.to_string()))?;
         let decision = Decision {
@@ -179,13 +191,22 @@ impl Tile {
                 workers: 1,
                 ticket: 0,
             },
-            block: self.bytes,
+            block,
             limit: "set",
-            reason: format!("the change tiles by {} bytes", self.bytes),
+            reason,
         };
         let mut planner = Planner::new(decision.rules.clone());
-        for items in tile::find(input, &self.data, self.structures.clone(), self.bytes)? {
-            planner.items(&items)?;
+        match self {
+            Changed::Tiled(tile) => {
+                for items in tile::find(input, &tile.data, tile.structures.clone(), tile.bytes)? {
+                    planner.items(&items)?;
+                }
+            }
+            Changed::Interchanged(interchange) => {
+                for sweeps in interchange.find(input)? {
+                    planner.sweeps(&sweeps)?;
+                }
+            }
         }
         let plan = planner.finish();
         let outcome = decision.outcome(plan.counts);

@@ -35,12 +35,16 @@ pub fn across(view: &View) -> Option<Finding> {
             view.place.access_bytes
         )),
         hint: prefetch(view),
-        simulated: transposed(view, step.unsigned_abs()),
+        simulated: interchanged(view, step.unsigned_abs()),
     })
 }
 
-/// The array stored the other way round: what an interchange of the loops does to this array.
-fn transposed(view: &View, step: u64) -> Vec<ProgramChange> {
+/// The loops around the line interchanged; where no line is known, the array stored the other way round.
+fn interchanged(view: &View, step: u64) -> Vec<ProgramChange> {
+    if let Some(line) = view.source() {
+        let data = view.structure.what.name.clone();
+        return vec![ProgramChange::Interchange { data, line }];
+    }
     let element_bytes = u64::from(view.place.access_bytes);
     let fits = element_bytes > 0 && step.is_multiple_of(element_bytes);
     let change = fits.then(|| ProgramChange::Transpose {

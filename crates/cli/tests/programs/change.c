@@ -49,6 +49,18 @@ static double work(void) {
         for (int i = 0; i < 4096; i++) sum += (double)(KEY(i) += i);
     return sum;
 }
+#elif SHAPE == 4 /* A walk across the rows, which is filled along them; written: the loops interchanged. */
+static double data[N][N] __attribute__((aligned(4096)));
+
+static double work(void) {
+    double sum = 0;
+    for (int r = 0; r < N; r++)
+        for (int c = 0; c < N; c++) data[r][c] = r;
+    for (int round = 0; round < 3; round++)
+        for (int a = 0; a < N; a++)
+            for (int b = 0; b < N; b++) sum += *(WRITTEN ? &data[a][b] : &data[b][a]) += 1; /* WALK */
+    return sum;
+}
 #endif
 
 int main(void) {

@@ -112,19 +112,31 @@ fn refuse_policy(name: &Name) -> Result<(), SimError> {
     }
 }
 
-/// The data that a change `tile` speaks of, and the bytes of a block; `None` without such a change.
-pub fn tile(config: &Config, structures: &Structures) -> Result<Option<(HashSet<StructureId>, u64)>, SimError> {
-    let mut tile = None;
+/// Another order of the work: by blocks of some bytes, or along the lines of the data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NewOrder {
+    Tiled { bytes: u64 },
+    Interchanged { line: String },
+}
+
+/// The data that a change of the work's order speaks of, and the order; `None` without such a change.
+pub fn new_order(
+    config: &Config,
+    structures: &Structures,
+) -> Result<Option<(HashSet<StructureId>, NewOrder)>, SimError> {
+    let mut found = None;
     for change in &config.changes {
-        let ProgramChange::Tile { data, bytes } = change else {
-            continue;
+        let (data, order) = match change {
+            ProgramChange::Tile { data, bytes } => (data, NewOrder::Tiled { bytes: *bytes }),
+            ProgramChange::Interchange { data, line } => (data, NewOrder::Interchanged { line: line.clone() }),
+            _ => continue,
         };
         let refused = |what: String| SimError::Change {
             change: change.to_string(),
             what,
         };
         check(change).map_err(refused)?;
-        if tile.is_some() {
+        if found.is_some() {
             return Err(refused("the work can be put in one order only".to_string()));
         }
         for spec in &config.policies {
@@ -138,9 +150,9 @@ pub fn tile(config: &Config, structures: &Structures) -> Result<Option<(HashSet<
         if meant.is_empty() {
             return Err(refused(unknown(data, structures, &candidates)));
         }
-        tile = Some((meant, *bytes));
+        found = Some((meant, order));
     }
-    Ok(tile)
+    Ok(found)
 }
 
 /// What can be changed; several structures may have one name.
@@ -214,7 +226,7 @@ fn check(change: &ProgramChange) -> Result<(), String> {
         ProgramChange::Shift { bytes, .. } => in_range("bytes", *bytes),
         ProgramChange::Separate { element_bytes, .. } => in_range("element_bytes", *element_bytes),
         ProgramChange::Tile { bytes, .. } => in_range("bytes", *bytes),
-        ProgramChange::HugePages { .. } => Ok(()),
+        ProgramChange::HugePages { .. } | ProgramChange::Interchange { .. } => Ok(()),
     }
 }
 
@@ -290,7 +302,7 @@ fn add(layout: &mut Layout, change: &ProgramChange, bytes: Option<u64>, line: u6
         ProgramChange::Shift { bytes, .. } => layout.shift += bytes,
         ProgramChange::HugePages { .. } => layout.huge_pages = true,
         // Another order of the same references.
-        ProgramChange::Tile { .. } => {}
+        ProgramChange::Tile { .. } | ProgramChange::Interchange { .. } => {}
     }
     match bytes.map(|bytes| super::shape::Image::new(&layout.shapes, bytes, line)) {
         Some(None) => Err(too_large()),

@@ -1,6 +1,6 @@
 //! What the instructions of a run are called: line of the source, function, or place in a file of code.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use trace::{Location, Module, Op, Site};
 
@@ -91,5 +91,31 @@ impl<'a> Code<'a> {
             Some((_, module)) => nameless(format!("{}+{:#x}", base(&module.path), pc.wrapping_sub(module.bias))),
             None => nameless(format!("{pc:#x}")),
         }
+    }
+}
+
+/// The sites of a line of the source, `file:line`, whose folders do not matter. Error: there is no such line, in words.
+pub fn sites_of(names: &Names, line: &str) -> Result<HashSet<u32>, String> {
+    let wanted = base(line);
+    let is_there = |location: &&Location| {
+        let place = location.file.as_deref().zip(location.line);
+        place.is_some_and(|(file, line)| format!("{}:{line}", base(file)) == wanted)
+    };
+    let pcs: HashSet<u64> = names
+        .tables
+        .locations
+        .iter()
+        .filter(is_there)
+        .map(|location| location.pc)
+        .collect();
+    let sites = (0..)
+        .zip(names.sites)
+        .filter(|(_, site)| site.pc != 0 && pcs.contains(&site.pc));
+    let sites: HashSet<u32> = sites.map(|(number, _)| number).collect();
+    match sites.is_empty() {
+        true => Err(format!(
+            "no reference is of the line `{line}`; `domicile simulate --by line` lists those that there are"
+        )),
+        false => Ok(sites),
     }
 }

@@ -4,6 +4,7 @@
 use policy::order::{BinId, Bins, BinsError, Shape, Tour};
 use trace::Event;
 
+use super::interchange::Sweeps;
 use super::marks::{At, Marks, Runs};
 use super::tile::Items;
 
@@ -135,6 +136,16 @@ impl Planner {
         })
     }
 
+    /// Adds the next thread, whose iterations are carried out in the order of their addresses, sweep by sweep.
+    pub fn sweeps(&mut self, sweeps: &Sweeps) -> Result<(), BinsError> {
+        self.add(|thread| {
+            for (iterations, end) in sweeps.each() {
+                thread.sweep(iterations, end)?;
+            }
+            Ok(sweeps.all)
+        })
+    }
+
     /// Adds a thread: `find` hands over its items, and returns how long its stream is.
     fn add<E>(&mut self, find: impl FnOnce(&mut OfThread) -> Result<At, E>) -> Result<(), E> {
         let mut thread = OfThread {
@@ -180,11 +191,40 @@ impl Runs for OfThread<'_> {
     fn end(&mut self, end: At) -> Result<(), BinsError> {
         let items = self.bin_of.len();
         let first_cut = self.source.cuts.len() - items;
-        self.counts.items += items as u64;
-        self.counts.runs += 1;
         self.counts.bins += self.bins.len() as u64;
         let first = self.source.order.len();
         let ends = self.sort(first_cut)?;
+        self.place(first, first_cut, &ends, end);
+        self.bin_of.clear();
+        // Clearing takes as long as the table is, and short runs may follow a long one.
+        match self.bins.memory_bytes() {
+            0..=TABLE => self.bins.clear(),
+            _ => self.bins = Bins::new(self.rules.shape.clone()),
+        }
+        Ok(())
+    }
+}
+
+impl OfThread<'_> {
+    /// A sweep, whose iterations come with their addresses.
+    fn sweep(&mut self, iterations: &[(At, u64)], end: At) -> Result<(), BinsError> {
+        let (first_cut, first) = (self.source.cuts.len(), self.source.order.len());
+        let last = u32::try_from(first_cut + iterations.len()).map_err(|_| BinsError::OutOfMemory)?;
+        self.source.cuts.try_reserve(iterations.len() + 1)?;
+        self.source.order.try_reserve(iterations.len())?;
+        self.source.cuts.extend(iterations.iter().map(|(begin, _)| *begin));
+        self.source.order.extend(first_cut as u32..last);
+        self.source.order[first..].sort_by_key(|segment| iterations[*segment as usize - first_cut].1);
+        self.counts.bins += iterations.len() as u64;
+        self.place(first, first_cut, &[iterations.len()], end);
+        Ok(())
+    }
+
+    /// The items from `first_cut` on, up to `end`, have their order, from `first` on. `ends`: see [`OfThread::sort`].
+    fn place(&mut self, first: usize, first_cut: usize, ends: &[usize], end: At) {
+        let items = self.source.cuts.len() - first_cut;
+        self.counts.items += items as u64;
+        self.counts.runs += 1;
         let order = &self.source.order[first..];
         let moved = order
             .iter()
@@ -201,19 +241,10 @@ impl Runs for OfThread<'_> {
             let begin = self.source.cuts[first_cut];
             self.span(begin);
             self.done = end;
-            self.deal(first, items, &ends);
+            self.deal(first, items, ends);
         }
-        self.bin_of.clear();
-        // Clearing takes as long as the table is, and short runs may follow a long one.
-        match self.bins.memory_bytes() {
-            0..=TABLE => self.bins.clear(),
-            _ => self.bins = Bins::new(self.rules.shape.clone()),
-        }
-        Ok(())
     }
-}
 
-impl OfThread<'_> {
     /// Appends the run's segments in the order of the tour, those of a bin as they came. Returns where each
     /// bin of the tour ends, counted in items of the run.
     fn sort(&mut self, first_cut: usize) -> Result<Vec<usize>, BinsError> {

@@ -5,7 +5,7 @@ use trace::Event;
 
 use super::marks::At;
 use super::plan::{Part, Plan, Planner};
-use super::{Decision, Marked, Tile};
+use super::{Changed, Decision, Marked};
 use crate::config::Config;
 use crate::error::SimError;
 use crate::input::{Item, Streams};
@@ -33,9 +33,9 @@ pub fn reordered_streams(
     Ok((in_order(streams, &plan), decision.outcome(plan.counts)))
 }
 
-/// The same, by the data that the work uses.
-pub fn tiled_streams(streams: &Streams, tile: &Tile) -> Result<(Streams, results::Work), SimError> {
-    let (plan, outcome) = tile.plan(&mut streams.input())?;
+/// The same in the order of a change of the program.
+pub fn changed_streams(streams: &Streams, order: &Changed) -> Result<(Streams, results::Work), SimError> {
+    let (plan, outcome) = order.plan(&mut streams.input())?;
     Ok((in_order(streams, &plan), outcome))
 }
 

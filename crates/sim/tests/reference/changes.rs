@@ -291,7 +291,10 @@ impl Changes {
                 }
                 Some((table, sizes))
             }
-            ProgramChange::Shift { .. } | ProgramChange::HugePages { .. } | ProgramChange::Tile { .. } => None,
+            ProgramChange::Shift { .. }
+            | ProgramChange::HugePages { .. }
+            | ProgramChange::Tile { .. }
+            | ProgramChange::Interchange { .. } => None,
         }
     }
 }
