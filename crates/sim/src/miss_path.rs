@@ -143,7 +143,7 @@ impl Engine {
     #[inline(always)]
     pub fn looked_up(&mut self, a: &Access, at: usize, hit: bool, position: Option<usize>) {
         if self.prefetchers.is_some() {
-            self.prefetcher_sees(at, position, a.reads);
+            self.prefetcher_sees(a, at, position);
         }
         if self.detail.is_some() {
             let step = self.steps.get(at);

@@ -167,8 +167,8 @@ impl Streams {
 }
 
 impl Engine {
-    /// A cache was looked up for a piece, at a step of its route; `found`: where the line was. `reads`: not for a write alone.
-    pub fn prefetcher_sees(&mut self, at: usize, found: Option<usize>, reads: bool) {
+    /// A cache was looked up for a piece, at a step of its route; `found`: where the line was.
+    pub fn prefetcher_sees(&mut self, a: &Access, at: usize, found: Option<usize>) {
         let Some(prefetchers) = &mut self.prefetchers else {
             return;
         };
@@ -177,7 +177,7 @@ impl Engine {
         if !prefetchers.follow(instance) {
             return;
         }
-        if step.fills(reads) {
+        if step.fills(a.reads) {
             prefetchers.seen.push(at);
         }
         let cache = &mut self.caches[instance];
@@ -186,6 +186,22 @@ impl Engine {
         {
             cache.clear_state(found, BROUGHT);
             self.counts[step.counts as usize].prefetch_hits += 1;
+            self.would_be_looked_up(a, at + 1);
+        }
+    }
+
+    /// A piece found a line that a prefetcher had brought. Had it not, the caches of its route from a step on would have been
+    /// looked up: their shadows see that, so that the line's next miss is no first use.
+    fn would_be_looked_up(&mut self, a: &Access, from: usize) {
+        if !self.classes {
+            return;
+        }
+        let (first, levels) = self.steps.route(a.who.cpu, a.fetch);
+        for at in from..first + levels {
+            let step = self.steps.get(at);
+            let line = self.set_line(a, &step).line;
+            let arena = &mut self.arenas[usize::from(step.arena)];
+            self.shadows[step.instance as usize].touch(arena, line, step.fills(a.reads));
         }
     }
 

@@ -63,15 +63,7 @@ impl Classes {
 
     /// The instance looks the line up. `takes`: it will hold the line if it misses.
     pub fn look_up(&mut self, cpu: u32, line: u64, words: Range<u64>, hit: bool, takes: bool) -> Option<ClassedMiss> {
-        let cold = self.seen.insert(line);
-        let fully_hit = self.fully.contains(&line);
-        if fully_hit || takes {
-            self.fully.retain(|held| *held != line);
-            self.fully.push(line);
-            if self.fully.len() > self.capacity {
-                self.fully.remove(0);
-            }
-        }
+        let (cold, fully_hit) = self.would_be_looked_up(line, takes);
         if hit {
             return None;
         }
@@ -93,6 +85,20 @@ impl Classes {
             (false, false) => Class::Capacity,
         };
         Some(ClassedMiss::new(cpu, class))
+    }
+
+    /// What a lookup leaves behind; whether it is the first of the line, and whether the fully associative cache has it.
+    pub fn would_be_looked_up(&mut self, line: u64, takes: bool) -> (bool, bool) {
+        let cold = self.seen.insert(line);
+        let fully_hit = self.fully.contains(&line);
+        if fully_hit || takes {
+            self.fully.retain(|held| *held != line);
+            self.fully.push(line);
+            if self.fully.len() > self.capacity {
+                self.fully.remove(0);
+            }
+        }
+        (cold, fully_hit)
     }
 
     fn meets(&self, line: u64, mut words: Range<u64>) -> bool {

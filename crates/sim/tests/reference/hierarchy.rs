@@ -382,6 +382,12 @@ impl Hierarchy {
             } = *piece;
             self.instances[instance].look_up(cpu, virtual_address, physical_address, size, takes)
         });
+        if let Some(level) = found.filter(|&level| self.instances[path[level]].found_brought) {
+            for &beyond in &path[level + 1..] {
+                let takes = self.takes(beyond, piece);
+                self.instances[beyond].would_be_looked_up(piece.physical_address, takes);
+            }
+        }
 
         let mut wait = Wait::default();
         let mut flushed = Vec::new();

@@ -82,6 +82,8 @@ pub struct Instance {
     time: u64,
     random: SplitMix64,
     classes: Option<Classes>,
+    /// The latest lookup found a line that a prefetcher had brought, as the first.
+    pub found_brought: bool,
     /// Class of the latest miss, where it was known at once.
     latest: Option<Class>,
     /// By cpu of the machine.
@@ -100,6 +102,7 @@ impl Instance {
             time: 0,
             random: SplitMix64(SplitMix64(seed.wrapping_add(number)).next()),
             classes: classed.then(|| Classes::new(lines as usize)),
+            found_brought: false,
             latest: None,
             counts: vec![Counts::default(); all as usize],
         }
@@ -160,11 +163,10 @@ impl Instance {
         if let Some(way) = way {
             self.use_way(set, way, time);
         }
-        if let Some(line) = self.line(physical_address)
-            && std::mem::take(&mut line.brought)
-        {
-            self.counts[cpu as usize].prefetch_hits += 1;
-        }
+        self.found_brought = self
+            .line(physical_address)
+            .is_some_and(|line| std::mem::take(&mut line.brought));
+        self.counts[cpu as usize].prefetch_hits += u64::from(self.found_brought);
         let counts = &mut self.counts[cpu as usize];
         counts.accesses += 1;
         match way {
@@ -178,6 +180,14 @@ impl Instance {
         self.latest = miss.map(|miss| miss.class);
         self.record(miss);
         way.is_some()
+    }
+
+    /// A cache before this one found a line that a prefetcher had brought: had it not, this one would have been looked up.
+    pub fn would_be_looked_up(&mut self, physical_address: u64, takes: bool) {
+        let number = self.line_number(physical_address);
+        if let Some(classes) = &mut self.classes {
+            classes.would_be_looked_up(number, takes);
+        }
     }
 
     fn way_of(&self, set: u64, number: u64) -> Option<usize> {
