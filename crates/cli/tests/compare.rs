@@ -193,6 +193,29 @@ fn a_trace_and_an_advice_of_it_agree() {
     }
 }
 
+#[test]
+fn a_change_that_cannot_be_verified_is_refused_before_anything_runs() {
+    let room = Room::new();
+    let trace = thrash(&room, "t.trace", 10);
+    output(&["advise", "--verify", "true", &trace], 2);
+    for part in [
+        &["--budget", "1m"][..],
+        &["--window", "1M"],
+        &["--skip", "5"],
+        &["--duration", "5s"],
+    ] {
+        let arguments = [&["advise", "--verify", "true"], part, &["--", "true"]].concat();
+        let (out, said) = output(&arguments, 2);
+        assert!(
+            out.is_empty() && said.contains(part[0]) && said.contains("whole runs"),
+            "{said}"
+        );
+    }
+    output(&["advise", "--verify", "true 'x", "--", "true"], 2);
+    let (_, said) = output(&["advise", "--verify", "no-such-program", "--", "true"], 1);
+    assert!(said.contains("no program `no-such-program`"), "{said}");
+}
+
 /// The commands of the book's page, the one of the workflow too, are read as they stand there.
 #[test]
 fn commands_of_the_book_are_command_lines() {

@@ -122,6 +122,7 @@ fn completions_and_manual_pages_name_all_verbs() {
         "simulate",
         "advise",
         "report",
+        "compare",
         "completions",
         "man",
     ] {

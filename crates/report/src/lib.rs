@@ -17,6 +17,7 @@ mod outcome_text;
 mod screen;
 mod table;
 mod tables;
+mod verified_text;
 mod work;
 
 use results::Document;
@@ -33,6 +34,8 @@ pub use tables::{
     Top, daemon, doctor, live_homes, machines, of_advice as advice_tables, of_comparison as comparison_tables,
     of_outcomes as outcome_tables, policies,
 };
+
+pub use verified_text::verified;
 
 /// A saved result for terminals, in at most `width` columns.
 pub fn text(document: &Document, width: usize, top: Top) -> String {

@@ -5,7 +5,8 @@ use crate::html::agree;
 use anstream::adapter::strip_str;
 use report::Top;
 use results::{
-    ComparedMisses, ComparedRow, ComparedSide, Comparison, Difference, Document, JudgedCondition, SideKind, saved,
+    Advice, ComparedMisses, ComparedRow, ComparedSide, Comparison, Difference, Document, JudgedCondition, SideKind,
+    Verified, VerifiedRound, VerifiedTime, saved,
 };
 
 fn side(name: &str, recordings: u64) -> ComparedSide {
@@ -123,4 +124,33 @@ fn a_saved_comparison_is_shown_as_a_fresh_one() {
     let page = report::page(&document);
     assert!(page.contains("AFTER takes 23.5% less time") && page.contains("walks-across"));
     assert!(page.contains("time &gt; +3% is not met"), "{page}");
+}
+
+#[test]
+fn a_verified_change_is_shown_beside_its_prediction() {
+    let round = VerifiedRound {
+        before_ns: 40_000_000,
+        after_ns: 32_000_000,
+    };
+    let change = |after_ns| {
+        let predicted = VerifiedTime::new(43_100_000, after_ns);
+        Verified::new("./walk rows".to_string(), predicted, vec![round; 3])
+    };
+    let text = strip_str(&report::verified(&change(33_000_000), 80)).to_string();
+    assert_eq!(
+        text,
+        "Verified: ./walk rows\n  predicted: 23.4% less time (simulated: 43.1 ms -> 33.0 ms); measured: 20.0%\n  less \
+         (40.0 ms -> 32.0 ms, range 20.0% to 20.0%, 3 rounds)\n  They agree: the time before is 1.31 times that after as \
+         predicted, 1.25 times\n  as measured.\n"
+    );
+    let worse = report::verified(&change(60_000_000), 80);
+    assert!(
+        worse.contains("39.2% more time") && worse.contains("They do not agree"),
+        "{worse}"
+    );
+    let advice = Advice {
+        verified: Some(change(33_000_000)),
+        ..Advice::default()
+    };
+    assert!(report::advice_page(&advice).contains("predicted: 23.4% less time"));
 }

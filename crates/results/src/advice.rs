@@ -11,6 +11,7 @@ use crate::number::count;
 use crate::outcome::Outcome;
 use crate::sharing::SharingAdvice;
 use crate::todo::Todo;
+use crate::verified::Verified;
 
 /// What `advise --json` prints: the whole result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -68,6 +69,9 @@ pub struct Advice {
     /// What compiler-directed page coloring gains; absent where that was not simulated, or there are no hints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cdpc: Option<CdpcAdvice>,
+    /// What became of a changed program, predicted and measured; absent where none was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verified: Option<Verified>,
     /// What placement can gain, in a sentence or two.
     pub verdict: String,
     /// What is only an estimate, and why.

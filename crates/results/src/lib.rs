@@ -38,6 +38,7 @@ mod sharing;
 mod short;
 pub mod site;
 mod todo;
+mod verified;
 mod windows;
 
 pub use advice::{Advice, CacheFacts, Facts, MachineFacts, Share};
@@ -74,4 +75,5 @@ pub use sharing::{
 };
 pub use short::short;
 pub use todo::{Gain, Instead, Todo};
+pub use verified::{Verified, VerifiedRound, VerifiedTime};
 pub use windows::{CountedWindow, Estimate, Windows};

@@ -1,6 +1,7 @@
 //! `domicile advise`: where a program's memory time goes, and what placement would gain.
 
 mod in_time;
+mod verify;
 mod written;
 
 use std::ffi::OsString;
@@ -23,6 +24,7 @@ use crate::failure::Failure;
 use crate::kept::Kept;
 use crate::progress;
 use crate::shown::{Details, OF_JSON, Shown};
+use verify::Changed;
 use written::Places;
 
 /// Where the full result goes unless the command line says otherwise.
@@ -49,7 +51,8 @@ const RESULT: &str = "domicile-advice.json";
 #[command(
     group = ArgGroup::new("subject").required(true).args(["trace", "command"]),
     after_help = "Examples:\n  domicile advise -- sqlite3 my.db 'select ...'\n  \
-                  domicile advise --machine flash-cc-numa sort.trace"
+                  domicile advise --machine flash-cc-numa sort.trace\n  \
+                  domicile advise --verify './sort-new big.txt' -- ./sort-old big.txt"
 )]
 pub struct Advise {
     /// A trace that was recorded before
@@ -94,6 +97,12 @@ pub struct Advise {
     #[arg(long)]
     exact: bool,
 
+    /// Verify a change: record and simulate this changed program, too, run both by themselves in turn, and print what was predicted
+    /// beside what was measured. One quoted string, as in --verify './sort-new big.txt'. Both read nothing from standard input
+    /// while they are measured, and what they print then is dropped
+    #[arg(long, value_name = "CHANGED COMMAND", conflicts_with = "trace")]
+    verify: Option<String>,
+
     /// Simulate all policies that differ on the machine, not only those that could gain something as one run shows
     #[arg(long, conflicts_with = "policies")]
     every_policy: bool,
@@ -136,6 +145,18 @@ struct End {
     interrupted: bool,
     /// Why there is nothing to give advice on.
     nothing: Option<String>,
+}
+
+/// What there is to know of the runs that were recorded.
+struct Runs {
+    /// Why the program's is not taken for a whole one.
+    broke: Option<String>,
+    /// The program's own status, where it ended by itself.
+    exit: Option<i32>,
+    /// How long the simulation may take, where that is bounded.
+    left: Option<Duration>,
+    /// The changed program, where one is to be verified.
+    changed: Option<Changed>,
 }
 
 /// What takes a placement of threads.
@@ -194,6 +215,7 @@ impl Advise {
         }
 
         let form = self.form(&machine)?;
+        let changed = self.changed()?;
 
         if let (Some(file), Some(option)) = (&self.trace, self.recording.given()) {
             return Err(Failure::usage(format!(
@@ -220,13 +242,23 @@ impl Advise {
                 return Ok(ExitCode::from(end.status));
             }
         }
+        // Signals are the recorder's as long as anything is recorded.
+        let changed = changed.map(|changed| self.record_change(&machine, changed, end.broke.as_ref()));
         if let Some(recording) = &mut recording {
             recording.recorded();
         }
         let left = self.left(begun.elapsed(), end.interrupted);
-        let end_of_run = (end.broke, end.exit, left);
-        let done = self.go_on(&machine, &file, end_of_run, notes, places, console);
-        let done = done.map(|()| ExitCode::from(end.status));
+        let of_runs = Runs {
+            broke: end.broke,
+            exit: end.exit,
+            left,
+            changed,
+        };
+        let done = self.go_on(&machine, &file, of_runs, notes, places, console);
+        let done = done.map(|verified| match (end.status, verified) {
+            (0, false) => ExitCode::FAILURE,
+            (status, _) => ExitCode::from(status),
+        });
         match &recording {
             Some(recording) => recording.or_failed(done),
             None => done,
@@ -307,23 +339,24 @@ impl Advise {
         }
     }
 
-    /// Simulates what was recorded, and says what came out. `broke` says how that ended, where it did in bad order, `left` for how
-    /// long.
+    /// Simulates what was recorded, and says what came out. False: a change was to be verified, and could not be.
     fn go_on(
         &self,
         machine: &Machine,
         file: &Path,
-        (broke, exit, left): (Option<String>, Option<i32>, Option<Duration>),
+        of_runs: Runs,
         notes: Vec<String>,
         places: Places,
         console: &mut Console,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         let opened = trace::open_or_salvage(file, self.salvage).map_err(|failure| self.was_a_program(failure))?;
-        let broke = broke.or_else(|| capture::broke_off(opened.header()).map(str::to_string));
+        let broke = of_runs
+            .broke
+            .or_else(|| capture::broke_off(opened.header()).map(str::to_string));
         let broke = broke.or_else(|| trace::missing(&opened, self.salvage).next());
-        let mut advice = self.advise_in(machine, file, &opened, broke, left)?;
+        let mut advice = self.advise_in(machine, file, &opened, broke, of_runs.left)?;
         advice.notes.splice(0..0, notes);
-        advice.exit = exit;
+        advice.exit = of_runs.exit;
         // What is damaged in the middle shows when it is read.
         advice.notes.extend(trace::missing(&opened, self.salvage));
         if machine.core.is_some() && opened.dependences().is_none() {
@@ -335,7 +368,19 @@ impl Advise {
         }
         let recorded = self.trace.as_ref().or(self.keep.as_ref());
         advice.trace.file = recorded.map(|file| file.display().to_string());
-        self.report(advice, places, console)
+        let mut verified = true;
+        if let Some(changed) = of_runs.changed {
+            match self.verified(machine, &advice, changed) {
+                Ok(found) => advice.verified = Some(found),
+                Err(failure) => {
+                    failure.report();
+                    advice.notes.push(failure.to_string());
+                    verified = false;
+                }
+            }
+        }
+        self.report(advice, places, console)?;
+        Ok(verified)
     }
 
     fn advise(

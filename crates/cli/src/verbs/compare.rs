@@ -16,8 +16,10 @@ use super::{Done, saved as files};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::shown::{OF_JSON, Shown};
-use simulated::Simulation;
 use source::Source;
+
+pub use simulated::{Simulation, record};
+pub use source::Command;
 
 /// The exit status where a condition is met.
 const MET: u8 = 3;

@@ -174,7 +174,14 @@ pub fn status(outcome: &capture::Outcome) -> u8 {
 impl Recording {
     /// The first option that was given, if any was: where nothing is recorded, none has an effect.
     pub fn given(&self) -> Option<&'static str> {
-        let options = [
+        self.options()
+            .into_iter()
+            .find(|(_, given)| *given)
+            .map(|(name, _)| name)
+    }
+
+    fn options(&self) -> [(&'static str, bool); 11] {
+        [
             ("--from", self.from.is_some()),
             ("--duration", self.duration.is_some()),
             ("--window", self.window.is_some()),
@@ -186,8 +193,21 @@ impl Recording {
             ("--prefetches", self.prefetches),
             ("--no-pcs", self.no_pcs),
             ("--no-children", self.no_children),
-        ];
-        options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+        ]
+    }
+
+    /// The first option that was given of those that record only a part of a run, which begins and ends anywhere.
+    pub fn part(&self) -> Option<&'static str> {
+        let parts = ["--duration", "--window", "--windows", "--windows-seed", "--skip"];
+        let mut options = self.options().into_iter();
+        options
+            .find(|(name, given)| *given && parts.contains(name))
+            .map(|(name, _)| name)
+    }
+
+    /// The function where the recording begins.
+    pub fn begins(&self) -> Option<&str> {
+        self.from.as_deref()
     }
 
     /// The same, for an advice that is to take no longer than `budget`: what is recorded in half of it, and as much of that,

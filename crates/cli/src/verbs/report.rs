@@ -112,6 +112,11 @@ impl Report {
             }
             _ => console.text(&report::text(document, columns, top))?,
         }
+        if let Document::Advice(advice) = document
+            && let Some(verified) = &advice.verified
+        {
+            console.text(&report::verified(verified, columns))?;
+        }
         shown.ended(console)
     }
 

@@ -1,4 +1,4 @@
-//! `compare` of commands, through Valgrind.
+//! `compare` of commands, and `advise --verify`, through Valgrind.
 
 use crate::house;
 
@@ -50,4 +50,50 @@ fn two_commands_are_recorded_and_compared() {
         said.contains("is not compared: ") && said.contains("status 7"),
         "{said}"
     );
+}
+
+#[test]
+fn a_change_is_predicted_and_measured() {
+    let room = Room::new();
+    let program = walk(&room);
+    let result = room.path("result.json");
+    let advised = |changed: &str, code| {
+        let arguments = ["advise", "--force", "--output", &result, "--policy", "random"];
+        let verified = [
+            "--machine",
+            "zen3-milan",
+            "--verify",
+            changed,
+            "--",
+            &program,
+            "columns",
+        ];
+        output(&[&arguments[..], &verified].concat(), code)
+    };
+    let changed = format!("'{program}' rows");
+    let (_, said) = advised(&changed, 0);
+    assert!(said.contains("predicted: ") && said.contains("measured: "), "{said}");
+    let read = || serde_json::from_str::<Value>(&std::fs::read_to_string(&result).unwrap()).unwrap();
+    let advice = read();
+    let verified = &advice["verified"];
+    assert_eq!(verified["command"], changed);
+    assert!(verified["rounds"].as_array().unwrap().len() >= 3, "{verified}");
+    assert_eq!(
+        verified["predicted"]["before_ns"],
+        advice["policies"][0]["time_ns"]["wall"]
+    );
+    let note = verified["notes"].to_string();
+    assert!(
+        note.contains("for zen3-milan") && verified["agrees"].is_boolean(),
+        "{verified}"
+    );
+    let (shown, _) = output(&["report", &result], 0);
+    assert!(shown.contains(&format!("Verified: {changed}")), "{shown}");
+    // The advice is there all the same.
+    let (_, said) = advised(&program, 1);
+    assert!(
+        said.contains("the change is not verified: ") && said.contains("status 7"),
+        "{said}"
+    );
+    assert!(read().get("verified").is_none());
 }

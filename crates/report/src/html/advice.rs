@@ -4,6 +4,7 @@ use super::markup::{Html, class_of};
 use results::{Advice, CLASSES, Share, SlotAdvice, WorkAdvice, bytes, change, count, percent, short, time};
 
 use crate::tables::{CAUSES, place_of_cause, sized, what_to_do};
+use crate::verified_text::{agreement, beside};
 
 pub fn body(advice: &Advice) -> Html {
     let mut html = Html::default();
@@ -26,6 +27,13 @@ pub fn body(advice: &Advice) -> Html {
     shares(&mut html, advice);
     structures(&mut html, advice);
     false_sharing(&mut html, advice);
+    if let Some(verified) = &advice.verified {
+        html.inside("section", "", |html| {
+            html.text("h2", "", &format!("Verified: {}", verified.command));
+            html.text("p", "", &beside(verified));
+            html.text("p", "", &agreement(verified));
+        });
+    }
     if !advice.notes.is_empty() {
         html.inside("section", "notes", |html| {
             html.text("h2", "", "What is only an estimate");

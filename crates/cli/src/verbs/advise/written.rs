@@ -86,6 +86,9 @@ impl Advise {
                 Some(top) => console.text(&report::advice(&advice, columns, top))?,
                 None => console.text(&report::screen(&advice, columns))?,
             }
+            if let Some(verified) = &advice.verified {
+                console.text(&report::verified(verified, columns))?;
+            }
             if let Some(file) = full {
                 let name = quoted(&file);
                 console.text(&format!(

@@ -47,6 +47,15 @@ impl Simulation {
         Ok(Simulation { config })
     }
 
+    /// One that counts time and misses, under a policy that an advice has simulated.
+    pub fn under(model: &Model, machine: Machine, policy: &str) -> Result<Simulation, Failure> {
+        let named = model.policies(vec![policy.parse()?])?;
+        let spec = named.into_iter().find(|spec| spec.name.to_string() == policy);
+        let spec = spec.ok_or_else(|| Failure::work(format!("policy `{policy}` is not simulated here")))?;
+        let config = model.config(machine, vec![spec], sim::Detail::default())?;
+        Ok(Simulation { config })
+    }
+
     /// What is counted of a trace.
     pub fn of_trace(&self, file: &Path) -> Result<Counted, Failure> {
         let opened = trace::open(file)?;
@@ -66,18 +75,23 @@ impl Simulation {
         })
     }
 
-    /// The same of a command, which is recorded to `file` first. What it prints goes to standard error. A run that does not
-    /// end in good order is refused: it would be compared with a whole one.
+    /// The same of a command, which is recorded to `file` first.
     pub fn of_command(&self, command: &Command, recording: &Recording, file: &Path) -> Result<Counted, Failure> {
-        let recording = recording.warming(&self.config.machine);
-        let outcome = recording.record(&command.words, file, true)?;
-        if let Some(why) = outcome.failure.or(outcome.broke) {
-            return Err(Failure::work(format!("`{}` is not compared: {why}", command.text)));
-        }
+        record(command, recording, &self.config.machine, file)?;
         let counted = self.of_trace(file);
         // The next recording goes there, too.
         let _ = std::fs::remove_file(file);
         counted
+    }
+}
+
+/// Records a command to `file`. What it prints goes to standard error. A run that does not end in good order is refused: it would
+/// be compared with a whole one.
+pub fn record(command: &Command, recording: &Recording, machine: &Machine, file: &Path) -> Result<(), Failure> {
+    let outcome = recording.warming(machine).record(&command.words, file, true)?;
+    match outcome.failure.or(outcome.broke) {
+        Some(why) => Err(Failure::work(format!("`{}` is not compared: {why}", command.text))),
+        None => Ok(()),
     }
 }
 

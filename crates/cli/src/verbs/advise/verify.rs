@@ -1,0 +1,157 @@
+//! A changed program, simulated beside the one that an advice is of, and both measured here in turn.
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::process::{Command as Process, Stdio};
+use std::time::{Duration, Instant};
+
+use capture::Folder;
+use machine::Machine;
+use results::{Advice, Verified, VerifiedRound, VerifiedTime};
+
+use super::Advise;
+use crate::failure::Failure;
+use crate::verbs::compare::{self, Command, Simulation};
+use crate::verbs::model::HOST;
+
+/// Rounds that are measured, each of one run of both, if there is time for them.
+const ROUNDS: usize = 5;
+/// Rounds that are measured however long they take.
+const LEAST_ROUNDS: usize = 3;
+/// After this no round begins beyond the least.
+const ENOUGH: Duration = Duration::from_secs(10);
+/// Until this has passed, quick programs go on: medians of more rounds are steadier.
+const BRIEF: Duration = Duration::from_secs(1);
+/// Rounds of the quickest.
+const MOST_ROUNDS: usize = 51;
+
+/// The name of the changed program's trace.
+const TRACE: &str = "changed.trace";
+
+/// A changed program, and the folder of its trace, or why there is none.
+pub struct Changed {
+    command: Command,
+    recorded: Result<Folder, Failure>,
+}
+
+impl Advise {
+    /// The changed program, where one was given. Faults are reported before anything is run.
+    pub fn changed(&self) -> Result<Option<Command>, Failure> {
+        let Some(changed) = &self.verify else { return Ok(None) };
+        let part = self.recording.part();
+        if let Some(option) = part.or(self.budget.map(|_| "--budget")) {
+            return Err(Failure::usage(format!(
+                "`--verify` compares whole runs, and `{option}` records a part of one: leave one of them out"
+            )));
+        }
+        Command::of(changed).map(Some)
+    }
+
+    /// Records the changed program, where the one before it ended in good order.
+    pub fn record_change(&self, machine: &Machine, command: Command, broke: Option<&String>) -> Changed {
+        let recorded = || {
+            if let Some(broke) = broke {
+                return Err(Failure::work(broke));
+            }
+            let folder = Folder::make("advise");
+            let folder = folder
+                .map_err(|error| Failure::work(format!("cannot make a folder for the trace: {error}; set TMPDIR")))?;
+            compare::record(&command, &self.recording, machine, &folder.path().join(TRACE))?;
+            Ok(folder)
+        };
+        let recorded = recorded();
+        Changed { command, recorded }
+    }
+
+    /// Simulates the changed program as the advice's baseline was, and runs both.
+    pub fn verified(&self, machine: &Machine, advice: &Advice, changed: Changed) -> Result<Verified, Failure> {
+        let refused = |why: &dyn Display| Failure::work(format!("the change is not verified: {why}"));
+        let Changed { command, recorded } = changed;
+        let folder = recorded.map_err(|failure| refused(&failure))?;
+        let base = advice.base().ok_or_else(|| refused(&"no policy was simulated"))?;
+        let simulation = Simulation::under(&self.model, machine.clone(), &base.policy)?;
+        let counted = simulation.of_trace(&folder.path().join(TRACE));
+        let counted = counted.map_err(|failure| refused(&failure))?;
+        let predicted = VerifiedTime::new(base.time_ns.wall, counted.outcome.time_ns.wall);
+        let rounds = rounds(&self.command, &command.words).map_err(|why| refused(&why))?;
+        let mut verified = Verified::new(command.text, predicted, rounds);
+        if self.model.machine.as_deref().is_some_and(|name| name != HOST) {
+            verified.notes.push(format!(
+                "the prediction is for {}, and this machine was measured",
+                machine.name
+            ));
+        }
+        if let Some(function) = self.recording.begins() {
+            verified.notes.push(format!(
+                "the prediction is of what follows `{function}`, and whole runs were measured"
+            ));
+        }
+        Ok(verified)
+    }
+}
+
+/// Runs both in turn. Error: one of them did not end in good order, and how.
+fn rounds(before: &[OsString], after: &[OsString]) -> Result<Vec<VerifiedRound>, String> {
+    let begun = Instant::now();
+    let mut rounds = Vec::new();
+    while wanted(rounds.len(), begun.elapsed()) {
+        rounds.push(VerifiedRound {
+            before_ns: measured(before)?,
+            after_ns: measured(after)?,
+        });
+    }
+    Ok(rounds)
+}
+
+/// Whether there is to be one more round after so many that took so long.
+fn wanted(rounds: usize, passed: Duration) -> bool {
+    match rounds {
+        rounds if rounds < LEAST_ROUNDS => true,
+        rounds if rounds < ROUNDS => passed < ENOUGH,
+        rounds => rounds < MOST_ROUNDS && passed < BRIEF,
+    }
+}
+
+/// Nanoseconds from a program's start to its end. It reads nothing, and what it prints is dropped: neither a terminal nor a
+/// disk is to be measured.
+fn measured(command: &[OsString]) -> Result<u64, String> {
+    let (program, arguments) = command.split_first().ok_or("no program was given")?;
+    let name = program.to_string_lossy();
+    let mut process = Process::new(program);
+    process.args(arguments);
+    process.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let begun = Instant::now();
+    let status = process
+        .status()
+        .map_err(|error| format!("cannot run {name}: {error}"))?;
+    let took = begun.elapsed();
+    match status.success() {
+        true => Ok(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)),
+        false => Err(format!(
+            "{name} ran without the recorder and did not end in good order: {status}"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_are_few_where_they_are_long_and_many_where_they_are_short() {
+        let seconds = Duration::from_secs_f64;
+        assert!(wanted(0, seconds(0.0)) && wanted(2, seconds(100.0)));
+        assert!(wanted(4, seconds(9.0)) && !wanted(3, seconds(11.0)));
+        assert!(!wanted(5, seconds(9.0)) && wanted(5, seconds(0.5)));
+        assert!(!wanted(51, seconds(0.5)));
+    }
+
+    #[test]
+    fn a_program_that_fails_is_named_with_how_it_ended() {
+        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        assert!(measured(&words("true")).is_ok());
+        let said = measured(&words("false")).unwrap_err();
+        assert!(said.starts_with("false ") && said.contains("exit status: 1"), "{said}");
+        assert!(measured(&words("no-such-program")).unwrap_err().contains("cannot run"));
+    }
+}

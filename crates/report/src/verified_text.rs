@@ -1,0 +1,50 @@
+//! A changed program, predicted and measured, for terminals.
+
+use results::{Verified, time};
+
+use crate::table::{FAINT, PLAIN, heading, paragraph};
+
+/// What was predicted of a change beside what was measured, in at most `width` columns.
+pub fn verified(verified: &Verified, width: usize) -> String {
+    let mut text = heading(&format!("Verified: {}", verified.command));
+    text += &paragraph("", &beside(verified), width, PLAIN);
+    text += &paragraph("", &agreement(verified), width, PLAIN);
+    for note in &verified.notes {
+        text += &paragraph("note: ", note, width, FAINT);
+    }
+    text
+}
+
+/// Both figures: `predicted: 26.8% less time (simulated: 43.1 ms -> 31.5 ms); measured: 24.0% less (range 22.1% to 25.0%, 9 rounds)`.
+pub fn beside(verified: &Verified) -> String {
+    let (predicted, measured) = (&verified.predicted, &verified.measured);
+    let times = |before, after| format!("{} -> {}", time(before), time(after));
+    format!(
+        "predicted: {} time (simulated: {}); measured: {} ({}, range {:.1}% to {:.1}%, {} rounds)",
+        less(predicted.saved),
+        times(predicted.before_ns, predicted.after_ns),
+        less(measured.saved),
+        times(measured.before_ns, measured.after_ns),
+        verified.saved_low * 100.0,
+        verified.saved_high * 100.0,
+        verified.rounds.len(),
+    )
+}
+
+/// Whether they agree, in a sentence.
+pub fn agreement(verified: &Verified) -> String {
+    let (predicted, measured) = (verified.predicted.ratio(), verified.measured.ratio());
+    let ratios =
+        format!("the time before is {predicted:.2} times that after as predicted, {measured:.2} times as measured");
+    match verified.agrees {
+        true => format!("They agree: {ratios}."),
+        false => format!("They do not agree: {ratios}."),
+    }
+}
+
+fn less(saved: f64) -> String {
+    match saved < 0.0 {
+        true => format!("{:.1}% more", -saved * 100.0),
+        false => format!("{:.1}% less", saved * 100.0),
+    }
+}

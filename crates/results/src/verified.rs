@@ -1,0 +1,184 @@
+//! A changed program beside the one that an advice is of: what was predicted of the change, and what the clock said.
+
+use serde::{Deserialize, Serialize};
+
+/// What became of a change: predicted by simulation, and measured by running both programs here in turn.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Verified {
+    /// The changed program and its arguments, as they were given.
+    pub command: String,
+    pub predicted: VerifiedTime,
+    /// The medians of the rounds.
+    pub measured: VerifiedTime,
+    /// The part of the time that the change saves in a round lies so, in the middle: with 95% confidence, and of fewer than six
+    /// rounds, which know less, the smallest and the largest.
+    pub saved_low: f64,
+    pub saved_high: f64,
+    /// In the order in which they were measured.
+    pub rounds: Vec<VerifiedRound>,
+    /// Whether the prediction is within the range of the rounds, or the ratios of the times before and after are within 20% of
+    /// one another.
+    pub agrees: bool,
+    /// What bounds these figures, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// Nanoseconds of both programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct VerifiedTime {
+    pub before_ns: u64,
+    pub after_ns: u64,
+    /// The part of the time before that the change saves; below 0 where it takes longer.
+    pub saved: f64,
+}
+
+/// Nanoseconds on the clock, of one run of each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct VerifiedRound {
+    pub before_ns: u64,
+    pub after_ns: u64,
+}
+
+/// Two ratios of times agree that are within this factor of one another.
+const CLOSE: f64 = 1.2;
+
+/// Of a shorter run, most may be the start of the program: nanoseconds.
+const SHORT: u64 = 10_000_000;
+
+impl VerifiedTime {
+    pub fn new(before_ns: u64, after_ns: u64) -> VerifiedTime {
+        VerifiedTime {
+            before_ns,
+            after_ns,
+            saved: saved(before_ns, after_ns),
+        }
+    }
+
+    /// How many times as long it took before; nothing of nothing is as long.
+    pub fn ratio(&self) -> f64 {
+        match (self.before_ns, self.after_ns) {
+            (_, 0) => 1.0,
+            (before, after) => before as f64 / after as f64,
+        }
+    }
+}
+
+impl Verified {
+    /// `predicted` is simulated, `rounds` were measured; there is at least one.
+    pub fn new(command: String, predicted: VerifiedTime, rounds: Vec<VerifiedRound>) -> Verified {
+        let median = |of: fn(&VerifiedRound) -> u64| {
+            let mut times: Vec<u64> = rounds.iter().map(of).collect();
+            times.sort_unstable();
+            let middle = times.len() / 2;
+            match times.len() {
+                0 => 0,
+                length if length % 2 == 1 => times[middle],
+                _ => u64::midpoint(times[middle - 1], times[middle]),
+            }
+        };
+        let measured = VerifiedTime::new(median(|round| round.before_ns), median(|round| round.after_ns));
+        let mut each: Vec<f64> = rounds
+            .iter()
+            .map(|round| saved(round.before_ns, round.after_ns))
+            .collect();
+        each.sort_by(f64::total_cmp);
+        let outside = outside(each.len());
+        let low = each.get(outside).copied().unwrap_or_default();
+        let high = each.iter().rev().nth(outside).copied().unwrap_or_default();
+        // The medians are of different rounds, and may lie outside all of them.
+        let (low, high) = (low.min(measured.saved), high.max(measured.saved));
+        let ratio = predicted.ratio() / measured.ratio();
+        let agrees = (low..=high).contains(&predicted.saved) || ratio.max(1.0 / ratio) <= CLOSE;
+        let mut notes = Vec::new();
+        if measured.before_ns.min(measured.after_ns) < SHORT {
+            notes.push(
+                "a run takes less than 10 ms, so that much of it may be the start of the program: measure with more work"
+                    .to_string(),
+            );
+        }
+        Verified {
+            command,
+            predicted,
+            measured,
+            saved_low: low,
+            saved_high: high,
+            rounds,
+            agrees,
+            notes,
+        }
+    }
+}
+
+/// How many of so many sorted values lie below an interval that holds the median of all that there could be with 95% confidence,
+/// and as many above it: a value is below the median as often as a coin shows heads.
+fn outside(values: usize) -> usize {
+    let mut left = 0.025 * 2f64.powi(i32::try_from(values).unwrap_or(i32::MAX));
+    let mut ways = 1.0;
+    for below in 0..values {
+        left -= ways;
+        if left < 0.0 {
+            return below.saturating_sub(1);
+        }
+        ways *= (values - below) as f64 / (below + 1) as f64;
+    }
+    0
+}
+
+fn saved(before: u64, after: u64) -> f64 {
+    match before {
+        0 => 0.0,
+        before => 1.0 - after as f64 / before as f64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rounds of milliseconds.
+    fn verified(predicted: (u64, u64), rounds: &[(u64, u64)]) -> Verified {
+        let ms = |(before, after): (u64, u64)| VerifiedRound {
+            before_ns: before * 1_000_000,
+            after_ns: after * 1_000_000,
+        };
+        let rounds = rounds.iter().map(|round| ms(*round)).collect();
+        Verified::new("it".to_string(), VerifiedTime::new(predicted.0, predicted.1), rounds)
+    }
+
+    #[test]
+    fn medians_are_measured_and_rounds_give_the_range() {
+        let it = verified((100, 70), &[(100, 80), (110, 66), (90, 81), (100, 80), (400, 80)]);
+        assert_eq!(it.measured, VerifiedTime::new(100_000_000, 80_000_000));
+        assert!((it.measured.saved - 0.2).abs() < 1e-9);
+        assert!((it.saved_low - 0.1).abs() < 1e-9 && (it.saved_high - 0.8).abs() < 1e-9);
+        assert!(it.agrees && it.notes.is_empty());
+    }
+
+    #[test]
+    fn a_prediction_agrees_within_the_range_or_a_fifth() {
+        let rounds = [(100, 80), (100, 81), (100, 79)];
+        assert!(verified((100, 68), &rounds).agrees);
+        assert!(!verified((100, 60), &rounds).agrees);
+        assert!(!verified((100, 100), &rounds).agrees);
+        assert!(verified((100, 95), &rounds).agrees);
+        assert!(verified((0, 0), &[(0, 0)]).agrees);
+    }
+
+    #[test]
+    fn the_interval_of_a_median_is_that_of_the_tables() {
+        // Conover, Practical Nonparametric Statistics, table A3: ranks 1 and 6 of 6, 2 and 9 of 10, 6 and 15 of 20.
+        assert_eq!([0, 3, 5, 6, 10, 20, 51].map(outside), [0, 0, 0, 0, 1, 5, 18]);
+    }
+
+    #[test]
+    fn short_runs_are_named() {
+        let it = verified((100, 80), &[(9, 8), (9, 8)]);
+        assert!(it.notes[0].contains("10 ms"), "{:?}", it.notes);
+    }
+}
