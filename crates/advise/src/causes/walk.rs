@@ -16,9 +16,12 @@ const COLD: f64 = 0.1;
 
 /// A walk that comes back for the rest of each line: in the wrong direction.
 pub fn across(view: &View) -> Option<Finding> {
-    let (step, used) = thin(view)?;
+    let step = view.step()?.bytes;
+    // The nearest cache loses the line first; where a further one has it still, the walk waits for that one.
+    let used = view.place.used_near.or(view.used())?;
     let own = view.place.used_own?;
-    if step.unsigned_abs() < view.line_bytes || own < LATER * used {
+    let comes_back = used <= LITTLE * view.line_bytes as f64 && own >= LATER * used;
+    if step.unsigned_abs() < view.line_bytes || !comes_back {
         return None;
     }
     Some(Finding {
