@@ -36,9 +36,11 @@ pub fn agreement(verified: &Verified) -> String {
     let (predicted, measured) = (verified.predicted.ratio(), verified.measured.ratio());
     let ratios =
         format!("the time before is {predicted:.2} times that after as predicted, {measured:.2} times as measured");
-    match verified.agrees {
-        true => format!("They agree: {ratios}."),
-        false => format!("They do not agree: {ratios}."),
+    let within = (verified.saved_low..=verified.saved_high).contains(&verified.predicted.saved);
+    match (verified.agrees, within) {
+        (true, true) => "They agree: the prediction is within the range of the rounds.".to_string(),
+        (true, false) => format!("They agree within 20%: {ratios}."),
+        (false, _) => format!("They do not agree: {ratios}."),
     }
 }
 

@@ -140,9 +140,10 @@ fn a_verified_change_is_shown_beside_its_prediction() {
     assert_eq!(
         text,
         "Verified: ./walk rows\n  predicted: 23.4% less time (simulated: 43.1 ms -> 33.0 ms); measured: 20.0%\n  less \
-         (40.0 ms -> 32.0 ms, range 20.0% to 20.0%, 3 rounds)\n  They agree: the time before is 1.31 times that after as \
-         predicted, 1.25 times\n  as measured.\n"
+         (40.0 ms -> 32.0 ms, range 20.0% to 20.0%, 3 rounds)\n  They agree within 20%: the time before is 1.31 times \
+         that after as predicted,\n  1.25 times as measured.\n"
     );
+    assert!(report::verified(&change(34_480_000), 80).contains("within the range"));
     let worse = report::verified(&change(60_000_000), 80);
     assert!(
         worse.contains("39.2% more time") && worse.contains("They do not agree"),

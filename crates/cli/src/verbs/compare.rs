@@ -62,6 +62,10 @@ pub struct Compare {
     #[arg(long, value_name = "N", value_parser = results::quantities::small_in(1..=100))]
     recordings: Option<u32>,
 
+    /// Leave out the causes of traces and commands, which is faster
+    #[arg(long)]
+    no_causes: bool,
+
     #[command(flatten)]
     judging: Judging,
 
@@ -112,14 +116,13 @@ impl Compare {
     /// Options that would have no effect are refused.
     fn have_effect<'a>(&self, mut sources: impl Iterator<Item = &'a Source> + Clone) -> Result<(), Failure> {
         let commands = sources.clone().any(|source| source.kind() == SideKind::Command);
-        if sources.all(|source| source.kind() == SideKind::Result)
-            && let Some(option) = [
-                ("--machine", self.model.machine.is_some()),
-                ("--cpus", self.model.cpus.is_some()),
-            ]
-            .into_iter()
-            .find_map(|(option, given)| given.then_some(option))
-        {
+        let of_simulations = [
+            ("--machine", self.model.machine.is_some()),
+            ("--cpus", self.model.cpus.is_some()),
+            ("--no-causes", self.no_causes),
+        ];
+        let given = of_simulations.iter().find(|(_, given)| *given);
+        if let (Some((option, _)), true) = (given, sources.all(|source| source.kind() == SideKind::Result)) {
             return Err(Failure::usage(format!(
                 "`{option}` is for traces and commands, which are simulated here, and both are results: leave it out"
             )));
@@ -156,13 +159,15 @@ impl Compare {
         for round in 0..rounds {
             for (sources, counted, which) in &mut sides {
                 for source in sources.iter() {
+                    // Causes take several simulations: those of one recording stand for a side.
+                    let causes = !self.no_causes && counted.is_empty();
                     match (source, &simulation) {
                         (Source::Command(command), Some(simulation)) => {
                             let file = folder.path().join("program.trace");
-                            counted.push(simulation.of_command(command, &self.recording, &file)?);
+                            counted.push(simulation.of_command(command, &self.recording, &file, causes)?);
                         }
                         (Source::Trace(file), Some(simulation)) if round == 0 => {
-                            counted.push(simulation.of_trace(file)?)
+                            counted.push(simulation.of_trace(file, causes)?)
                         }
                         (Source::Result(file, document), _) if round == 0 => {
                             let name = format!("{which} ({})", file.display());

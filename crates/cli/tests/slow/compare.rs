@@ -42,6 +42,12 @@ fn two_commands_are_recorded_and_compared() {
     let worse = lines.find(|line| line["time_ns"]["verdict"] == "worse").unwrap();
     assert_eq!(worse["name"], "walk.c:19");
     assert_eq!(worse["function"], "main");
+    let mut causes = comparison["causes"].as_array().unwrap().iter();
+    let worse = causes.find(|cause| cause["name"] == "walks-across").unwrap();
+    assert_eq!(
+        (&worse["structure"], &worse["time_ns"]["before"]),
+        (&"grid".into(), &0.into())
+    );
     // What recordings of one program differ by is no difference.
     let (text, _) = compared(&rows, &rows, &["--fail-if", "time > +1%"], 0);
     assert!(text.contains("recordings differ by"), "{text}");

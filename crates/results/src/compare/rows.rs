@@ -159,8 +159,22 @@ pub fn structures(before: &Recordings, after: &Recordings, scale: Scale) -> Opti
     Some(sorted(rows.into_iter().map(row).collect()))
 }
 
-/// Causes by their kind and structure.
+/// Causes by their kind and structure, of the recordings where they were looked for.
 pub fn causes(before: &Recordings, after: &Recordings, scale: Scale) -> Option<Vec<ComparedRow>> {
+    let looked = |side: &Recordings| {
+        let found = side.recordings.iter().filter(|counted| counted.causes.is_some());
+        let recordings: Vec<Counted> = found
+            .map(|counted| Counted {
+                causes: counted.causes.clone(),
+                ..Counted::default()
+            })
+            .collect();
+        (!recordings.is_empty()).then_some(Recordings {
+            recordings,
+            ..Recordings::default()
+        })
+    };
+    let (before, after) = (&looked(before)?, &looked(after)?);
     let exact = tally(before, after, |counted| {
         let causes = counted.causes.as_ref()?.iter();
         let of = causes.map(|cause| ((cause.kind.name(), lasting(&cause.structure)), cause.stall_ns));

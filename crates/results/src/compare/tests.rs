@@ -219,3 +219,32 @@ fn a_result_of_several_policies_wants_one_named() {
     let said = of(&["random"], Some("cdpc")).unwrap_err().to_string();
     assert!(said.contains("no policy `cdpc`"), "{said}");
 }
+
+#[test]
+fn causes_are_of_the_recordings_where_they_were_looked_for() {
+    let cause = |structure: &str, stall_ns| Cause {
+        structure: structure.to_string(),
+        kind: crate::causes::CauseKind::WalksAcross,
+        stall_ns,
+        ..Cause::default()
+    };
+    let with = |causes: Vec<Cause>| {
+        let mut side = recordings(vec![outcome(10_000), outcome(10_000)]);
+        side.recordings[0].causes = Some(causes);
+        side
+    };
+    let before = with(vec![cause("heap: make (a.c:12)", 900), cause("table", 500)]);
+    let after = with(vec![cause("heap: make (a.c:13)", 300), cause("table", 504)]);
+    let comparison = compare(&before, &after).unwrap();
+    let rows = comparison.causes.as_deref().unwrap();
+    assert_eq!(
+        told(rows),
+        [
+            ("walks-across", 900, 300, Verdict::Better),
+            ("walks-across", 500, 504, Verdict::Same)
+        ]
+    );
+    assert_eq!(rows[0].structure.as_deref(), Some("heap: make (a.c)"));
+    let none = recordings(vec![outcome(10_000)]);
+    assert_eq!(compare(&before, &none).unwrap().causes, None);
+}

@@ -70,7 +70,7 @@ impl Advise {
         let folder = recorded.map_err(|failure| refused(&failure))?;
         let base = advice.base().ok_or_else(|| refused(&"no policy was simulated"))?;
         let simulation = Simulation::under(&self.model, machine.clone(), &base.policy)?;
-        let counted = simulation.of_trace(&folder.path().join(TRACE));
+        let counted = simulation.of_trace(&folder.path().join(TRACE), false);
         let counted = counted.map_err(|failure| refused(&failure))?;
         let predicted = VerifiedTime::new(base.time_ns.wall, counted.outcome.time_ns.wall);
         let rounds = rounds(&self.command, &command.words).map_err(|why| refused(&why))?;

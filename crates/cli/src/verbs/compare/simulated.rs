@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use advise::{Policies, Settings};
 use machine::Machine;
 use policy::{Kind, Name};
 use results::{Condition, Counted};
@@ -9,6 +10,7 @@ use results::{Condition, Counted};
 use super::source::Command;
 use crate::console;
 use crate::failure::Failure;
+use crate::progress;
 use crate::verbs::model::{HOST, Model};
 use crate::verbs::record::Recording;
 use crate::verbs::{simulate, trace};
@@ -49,40 +51,85 @@ impl Simulation {
 
     /// One that counts time and misses, under a policy that an advice has simulated.
     pub fn under(model: &Model, machine: Machine, policy: &str) -> Result<Simulation, Failure> {
-        let named = model.policies(vec![policy.parse()?])?;
+        let named = match model.policies.is_empty() {
+            // Parameters and plans may be of other policies than this one.
+            true => vec![sim::PolicySpec {
+                name: policy.parse()?,
+                sets: model.sets.clone(),
+                plan: None,
+            }],
+            false => model.policies(Vec::new())?,
+        };
         let spec = named.into_iter().find(|spec| spec.name.to_string() == policy);
         let spec = spec.ok_or_else(|| Failure::work(format!("policy `{policy}` is not simulated here")))?;
         let config = model.config(machine, vec![spec], sim::Detail::default())?;
         Ok(Simulation { config })
     }
 
-    /// What is counted of a trace.
-    pub fn of_trace(&self, file: &Path) -> Result<Counted, Failure> {
+    /// What is counted of a trace; with causes, why its data misses, too, where the trace holds all that this takes.
+    pub fn of_trace(&self, file: &Path, causes: bool) -> Result<Counted, Failure> {
         let opened = trace::open(file)?;
-        for missing in opened.header().gaps.iter().flat_map(advise::gaps_in_words) {
+        let gaps = &opened.header().gaps;
+        for missing in gaps.iter().flat_map(advise::gaps_in_words) {
             console::note(format_args!("note: {}: {missing}", file.display()));
         }
-        let mut runs = simulate::simulate(file, &opened, &self.config)?;
         let broke = capture::broke_off(opened.header()).map(str::to_string);
-        let broke = broke.or_else(|| trace::missing(&opened, false).next());
-        let run = runs
-            .pop()
-            .ok_or_else(|| Failure::work(format!("{}: no policy was simulated", file.display())))?;
+        let counted = match causes && gaps.is_none() {
+            true => self.advised(file, &opened)?,
+            false => Counted {
+                outcome: one(file, simulate::simulate(file, &opened, &self.config)?)?.outcome,
+                ..Counted::default()
+            },
+        };
         Ok(Counted {
-            outcome: run.outcome,
-            broke,
+            // What is damaged in the middle shows when it is read.
+            broke: broke.or_else(|| trace::missing(&opened, false).next()),
+            ..counted
+        })
+    }
+
+    /// The same with the causes that an advice names.
+    fn advised(&self, file: &Path, trace: &::trace::Trace) -> Result<Counted, Failure> {
+        let bar = progress::Simulations::default();
+        let settings = Settings {
+            policies: Policies::These(self.config.policies.clone()),
+            seed: self.config.seed,
+            order: self.config.order,
+            barrier_ns: self.config.barrier_ns,
+            window: self.config.window.clone(),
+            progress: Some(&|step| bar.step(step)),
+            ..Settings::default()
+        };
+        let advice = advise::advise(trace, &self.config.machine, &settings);
+        bar.finish();
+        let advice = advice.map_err(|error| simulate::failure(file, error))?;
+        Ok(Counted {
+            outcome: one(file, advice.policies)?,
+            causes: Some(advice.causes),
             ..Counted::default()
         })
     }
 
     /// The same of a command, which is recorded to `file` first.
-    pub fn of_command(&self, command: &Command, recording: &Recording, file: &Path) -> Result<Counted, Failure> {
+    pub fn of_command(
+        &self,
+        command: &Command,
+        recording: &Recording,
+        file: &Path,
+        causes: bool,
+    ) -> Result<Counted, Failure> {
         record(command, recording, &self.config.machine, file)?;
-        let counted = self.of_trace(file);
+        let counted = self.of_trace(file, causes);
         // The next recording goes there, too.
         let _ = std::fs::remove_file(file);
         counted
     }
+}
+
+/// What came out under the policy that was simulated.
+fn one<T>(file: &Path, mut all: Vec<T>) -> Result<T, Failure> {
+    all.pop()
+        .ok_or_else(|| Failure::work(format!("{}: no policy was simulated", file.display())))
 }
 
 /// Records a command to `file`. What it prints goes to standard error. A run that does not end in good order is refused: it would
