@@ -62,6 +62,7 @@ const RULES: &[Rule] = &[
     collide::power_of_two,
     collide::arrays,
     irregular::chased,
+    irregular::same_index,
     irregular::irregular,
     walk::across,
     walk::fields,

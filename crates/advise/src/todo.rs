@@ -207,10 +207,14 @@ pub fn otherwise(advice: &Advice, no_colors: Option<&str>) -> String {
         .map(|cause| format!("{} at {}", cure(cause), place(cause)))
         .collect();
     without.extend(tried.into_iter().take(2));
-    if advice.machine.nodes > 1 && !has("pages-remote") {
+    let home = |policy: &str| policy.split('+').next().map(str::to_string);
+    let others = || advice.policies.iter().map(|outcome| home(&outcome.policy));
+    let base_home = home(&base.policy);
+    if advice.machine.nodes > 1 && !has("pages-remote") && others().any(|home| home != base_home) {
         without.push("other nodes for pages".to_string());
     }
-    if advice.policies.len() > 1 && !has("page-colors") && advice.machine.colors > 1 {
+    let recolored = |outcome: &Outcome| color_of(&outcome.policy) != color_of(&base.policy);
+    if !has("page-colors") && advice.machine.colors > 1 && advice.policies.iter().any(recolored) {
         without.push("other colors of pages".to_string());
     }
     if advice.sharing.is_some() && !has("threads-apart") {
@@ -265,6 +269,7 @@ fn cure(cause: &Cause) -> &'static str {
         CauseKind::UnusedFields | CauseKind::FieldsApart => "splitting elements",
         CauseKind::ThinPages | CauseKind::TlbReach => "huge pages",
         CauseKind::LateReuse => "tiling",
+        CauseKind::SameIndex => "interleaving",
         CauseKind::FalseSharing => "lines apart",
         CauseKind::ArraysCollide => "shifted arrays",
         _ => "the change",

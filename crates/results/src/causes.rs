@@ -27,6 +27,8 @@ pub enum CauseKind {
     PagesCollide,
     /// No step is frequent: pointers that are followed, or indices.
     Irregular,
+    /// Arrays that are used at one index, in no order: each brings a line of its own.
+    SameIndex,
     /// Addresses that come from what was loaded before.
     PointerChasing,
     /// Few lines of each page are used before the TLB has forgotten it.
@@ -60,6 +62,7 @@ impl CauseKind {
             CauseKind::ArraysCollide => "arrays-collide",
             CauseKind::PagesCollide => "pages-collide",
             CauseKind::Irregular => "irregular",
+            CauseKind::SameIndex => "same-index",
             CauseKind::PointerChasing => "pointer-chasing",
             CauseKind::ThinPages => "thin-pages",
             CauseKind::TlbReach => "tlb-reach",

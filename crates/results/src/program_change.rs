@@ -27,6 +27,13 @@ pub enum ProgramChange {
         element_bytes: u64,
         columns: u64,
     },
+    /// Arrays of `part_bytes` each, which lie one after the other, become one array of elements that have one of each: the
+    /// inverse of `Fields`.
+    Interleave {
+        data: String,
+        element_bytes: u64,
+        part_bytes: u64,
+    },
     /// Of each element, every group of fields goes to an array of its own; bytes that no group names make a last one.
     /// One group is another order of the fields, or leaves out what nobody uses.
     Fields {
@@ -75,6 +82,7 @@ impl ProgramChange {
             | ProgramChange::Shift { data, .. }
             | ProgramChange::Separate { data, .. }
             | ProgramChange::Interchange { data, .. }
+            | ProgramChange::Interleave { data, .. }
             | ProgramChange::Tile { data, .. } => Some(data),
             ProgramChange::HugePages { data } => data.as_deref(),
         }
@@ -118,6 +126,11 @@ impl ProgramChange {
                 format!("{data}: each element of {element_bytes} bytes on lines of its own")
             }
             ProgramChange::Tile { data, bytes } => format!("{data}: work in the order of its blocks of {bytes} bytes"),
+            ProgramChange::Interleave {
+                data,
+                element_bytes,
+                part_bytes,
+            } => format!("{data}: its arrays of {part_bytes} bytes interleaved by {element_bytes} bytes"),
             ProgramChange::Interchange { data, line } => format!("{data}: loops around {line} interchanged"),
             ProgramChange::HugePages { data: Some(data) } => format!("{data}: on huge pages"),
             ProgramChange::HugePages { data: None } => "all data on huge pages".to_string(),
@@ -156,6 +169,11 @@ impl fmt::Display for ProgramChange {
             ProgramChange::Shift { bytes, .. } => write!(f, "shift,bytes={bytes}"),
             ProgramChange::Separate { element_bytes, .. } => write!(f, "separate,element_bytes={element_bytes}"),
             ProgramChange::Tile { bytes, .. } => write!(f, "tile,bytes={bytes}"),
+            ProgramChange::Interleave {
+                element_bytes,
+                part_bytes,
+                ..
+            } => write!(f, "interleave,element_bytes={element_bytes},part_bytes={part_bytes}"),
             ProgramChange::Interchange { line, .. } => write!(f, "interchange,line={line}"),
             ProgramChange::HugePages { .. } => write!(f, "huge-pages"),
         }?;
@@ -272,6 +290,11 @@ mod tests {
             },
             ProgramChange::HugePages { data: Some(data()) },
             ProgramChange::HugePages { data: None },
+            ProgramChange::Interleave {
+                data: data(),
+                element_bytes: 8,
+                part_bytes: 1_600_000,
+            },
             ProgramChange::Interchange {
                 data: data(),
                 line: "a.cpp:7".to_string(),

@@ -7,6 +7,7 @@
 //! means is for others to say: a run's [`Evidence`] has numbers only.
 
 mod addresses;
+mod beside;
 mod evidence;
 mod locks;
 mod offsets;
@@ -23,9 +24,10 @@ use crate::distance::{Distances, hash};
 use crate::layout::Layout;
 use crate::pieces::Access;
 use crate::structures::{Extent, StructureId};
+use beside::Beside;
 use locks::Locks;
 use offsets::{Offset, Offsets};
-use strides::Strides;
+use strides::{Frequent, Strides};
 use usage::{Lines, Pages, Said, Touch, Used};
 
 pub use addresses::{Addresses, Sources};
@@ -65,6 +67,8 @@ struct Known {
 struct Walk {
     strides: Strides,
     offsets: Offsets,
+    /// How far from what other places have just accessed of the same structure.
+    beside: Frequent,
 }
 
 /// What is known of a structure.
@@ -94,6 +98,7 @@ pub struct Causes {
     lines: Lines,
     pages: Pages,
     reuse: Distances,
+    beside: Beside,
     locks: Locks,
     places: Vec<Known>,
     /// Places whose steps are counted.
@@ -118,6 +123,7 @@ impl Causes {
             lines: Lines::new(line_bits, layout.caches[near].line_bits.min(line_bits), exact),
             pages: Pages::new(layout.page_bits, exact),
             reuse: Distances::new(1, 1, if exact { usize::MAX } else { FOLLOWED }),
+            beside: Beside::default(),
             locks: Locks::default(),
             places: Vec::new(),
             walking: 0,
@@ -245,6 +251,17 @@ impl Causes {
         if self.burst == 0 {
             return;
         }
+        let Causes { beside, places, .. } = self;
+        if places[at].walk.is_some() {
+            // Both are beside each other.
+            beside.touch(self.burst, a.who.thread, &touch, |other, step| {
+                for (place, step) in [(at, step), (other as usize, step.wrapping_neg())] {
+                    if let Some(walk) = &mut places[place].walk {
+                        walk.beside.count(step);
+                    }
+                }
+            });
+        }
         if let Some(walk) = &mut self.places[at].walk {
             walk.strides.touch(self.burst, a.who.thread, touch.address, touch.bytes);
             // Not each eighth: a loop's own period must not choose.
@@ -332,6 +349,7 @@ impl Walk {
         Walk {
             strides: Strides::new(),
             offsets: Offsets::new(),
+            beside: Frequent::default(),
         }
     }
 }

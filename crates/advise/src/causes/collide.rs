@@ -15,16 +15,26 @@ const FEW: u64 = 4;
 /// Steps that are followed.
 const STEPS: u64 = 4096;
 
-/// The walk's steps are a multiple of a large power of two.
+/// The walk's steps are multiples of a large power of two, one after the other or in any order.
 pub fn power_of_two(view: &View) -> Option<Finding> {
     let (cache, conflicts) = conflicts(view)?;
-    let step = view.step()?.bytes.unsigned_abs();
-    let (covered, sets) = covered(view, cache, step);
-    if step < u64::from(cache.line_bytes) * FEW || covered * FEW > sets {
+    let (pitch, steps) = match view.step() {
+        Some(step) => {
+            let step = step.bytes.unsigned_abs();
+            (step, format!("steps of {step} bytes"))
+        }
+        None if view.seen() => {
+            let pitch = view.place.pitch;
+            (pitch, format!("steps, in no order, are multiples of {pitch} bytes and"))
+        }
+        None => return None,
+    };
+    let (covered, sets) = covered(view, cache, pitch);
+    if pitch < u64::from(cache.line_bytes) * FEW || covered * FEW > sets {
         return None;
     }
-    let power = 1 << step.trailing_zeros();
-    let padded = step + u64::from(cache.line_bytes);
+    let power = 1 << pitch.trailing_zeros();
+    let padded = pitch + u64::from(cache.line_bytes);
     Some(Finding {
         kind: CauseKind::PowerOfTwo,
         evidence: CauseEvidence {
@@ -34,18 +44,17 @@ pub fn power_of_two(view: &View) -> Option<Finding> {
             ..view.evidence()
         },
         why: format!(
-            "steps of {step} bytes, a multiple of {}, come to {covered} of {sets} sets of {}: {} of the misses are conflicts",
-            bytes(power),
+            "{steps} come to {covered} of {sets} sets of {}: {} of the misses are conflicts",
             cache.name,
             percent(conflicts)
         ),
         change: Some(format!(
-            "pad rows from {step} to {padded} bytes, so that they begin in different sets"
+            "pad rows from {pitch} to {padded} bytes, so that they begin in different sets"
         )),
         hint: None,
         simulated: vec![ProgramChange::Pad {
             data: view.structure.what.name.clone(),
-            row_bytes: step,
+            row_bytes: pitch,
             pad_bytes: cache.line_bytes.into(),
         }],
     })

@@ -79,10 +79,14 @@ pub fn gains(
 }
 
 /// A gain that is not larger than the waiting at the lines that are changed; where the cause's own line waits less, it is the
-/// one with the longest waiting.
+/// one with the longest waiting. Another order of all that uses some data has to pay at the line that it is proposed for.
 fn bounded(gain: Option<f64>, cause: &mut Cause, evidence: &Evidence, base: &Outcome) -> Option<f64> {
     let gain = gain?;
     let wall = base.time_ns.wall.max(1) as f64;
+    let own = cause.stall_ns as f64 / wall;
+    if cause.kind == CauseKind::LateReuse {
+        return (gain <= own + NOTHING).then_some(gain);
+    }
     let name = |place: &Place| &evidence.structures[place.structure].what.name;
     let functions: Vec<&str> = evidence
         .places
@@ -100,7 +104,7 @@ fn bounded(gain: Option<f64>, cause: &mut Cause, evidence: &Evidence, base: &Out
     if gain > waiting as f64 / wall + NOTHING {
         return None;
     }
-    if gain > cause.stall_ns as f64 / wall + NOTHING
+    if gain > own + NOTHING
         && let Some(place) = touched()
             .filter(|place| *name(place) == cause.structure)
             .max_by_key(|place| place.stall_ns)

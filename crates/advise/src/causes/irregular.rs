@@ -1,6 +1,6 @@
 //! Walks without a pattern: pointers that are followed, or indices.
 
-use results::{CauseKind, percent};
+use results::{CauseKind, ProgramChange, percent};
 use sim::Addresses;
 
 use super::Finding;
@@ -9,6 +9,8 @@ use super::view::{View, in_bytes};
 
 /// A step that is so large a part of all is a pattern.
 const FREQUENT: f64 = 0.5;
+/// So small a part of a line is little.
+const LITTLE: f64 = 0.5;
 
 const IN_ORDER: &str = "allocate the blocks in the order in which they are walked, or keep them in one array";
 
@@ -34,6 +36,36 @@ pub fn chased(view: &View) -> Option<Finding> {
         }),
         hint: prefetch(view),
         simulated: Vec::new(),
+    })
+}
+
+/// Arrays in one block, or declared as one, that are used at one index.
+pub fn same_index(view: &View) -> Option<Finding> {
+    let frequent = view.place.steps.first().map_or(0.0, |step| step.share);
+    let beside = view.place.beside?;
+    let apart = beside.bytes.unsigned_abs();
+    let element_bytes = u64::from(view.place.access_bytes);
+    // What lies in one line is together already.
+    let far = apart > view.line_bytes && element_bytes > 0 && apart.is_multiple_of(element_bytes);
+    if !view.seen() || frequent >= FREQUENT || !far || view.used()? > LITTLE * view.line_bytes as f64 {
+        return None;
+    }
+    Some(Finding {
+        kind: CauseKind::SameIndex,
+        evidence: view.evidence_of_elements(),
+        why: format!(
+            "arrays {apart} bytes apart are used at one index, in no order: each brings a line of its own{}",
+            used(view)
+        ),
+        change: view.can_change().then(|| {
+            format!("store what is used at one index together: one array of elements that have {element_bytes} bytes of each array")
+        }),
+        hint: prefetch(view),
+        simulated: vec![ProgramChange::Interleave {
+            data: view.structure.what.name.clone(),
+            element_bytes,
+            part_bytes: apart,
+        }],
     })
 }
 

@@ -91,7 +91,7 @@ fn a_matrix_walked_across_its_rows_is_to_be_walked_along_them() {
     // The change is not only proposed: it was simulated, and begins the verdict.
     assert_eq!(
         cause["simulated"],
-        serde_json::json!([{"kind": "transpose", "data": "grid", "element_bytes": 8, "columns": 531}])
+        serde_json::json!([{"kind": "interchange", "data": "grid", "line": cause["source"]}])
     );
     assert!(number(&cause["gain"]) > 0.1, "{cause:#}");
     assert!(

@@ -6,6 +6,7 @@ use results::Misses;
 
 use super::addresses::Addresses;
 use super::offsets::Offset;
+use super::strides::Pitches;
 use super::usage::{PARTS, Used, WORD};
 use super::{About, Causes, Known};
 use crate::clock::{Units, whole_ns};
@@ -15,6 +16,8 @@ use crate::structures::{Description, StructureId};
 const BLOCK: u64 = 4096;
 /// Elements beyond this have no fields that people would split.
 const ELEMENT: u64 = 1024;
+/// So large a part of the accesses makes a distance frequent.
+const BESIDE: f64 = 0.5;
 /// Fields of an element that are reported.
 const FIELDS: usize = 64;
 
@@ -78,6 +81,11 @@ pub struct Place {
     /// The frequent steps from access to access, the most frequent first, and how many steps were seen.
     pub steps: Vec<Step>,
     pub steps_seen: u64,
+    /// What nearly all steps are a multiple of, however they follow each other; 0: nothing is known.
+    pub pitch: u64,
+    /// How far its accesses are from those that other places make of the same structure just before or after, and for which
+    /// part of them that is so at least: the shortest distance that is frequent.
+    pub beside: Option<Step>,
     /// Bytes of its largest access.
     pub access_bytes: u32,
     /// Bytes of a line that were used each time that this place brought it to the nearest cache, and to the outermost.
@@ -142,6 +150,8 @@ impl StructureEvidence {
 pub struct Sum {
     steps: BTreeMap<i64, u64>,
     seen: u64,
+    pitches: Pitches,
+    beside: BTreeMap<i64, u64>,
     bytes: u32,
     near: Used,
     far: Used,
@@ -161,6 +171,10 @@ impl Sum {
                 *self.steps.entry(step).or_default() += count;
             }
             self.seen += walk.strides.total();
+            self.pitches.add(walk.strides.pitches());
+            for (step, count) in walk.beside.counts() {
+                *self.beside.entry(step).or_default() += count;
+            }
             self.bytes = self.bytes.max(walk.strides.bytes());
             let weight = walk.offsets.weight();
             self.offsets
@@ -184,6 +198,16 @@ impl Sum {
     fn frequent(&self) -> Option<u64> {
         let (step, count) = self.steps.iter().max_by_key(|(_, count)| **count)?;
         (count * 2 >= self.seen).then_some(step.unsigned_abs())
+    }
+
+    fn beside(&self) -> Option<Step> {
+        let share = |count: u64| count as f64 / self.seen.max(1) as f64;
+        let frequent = self.beside.iter().filter(|(_, count)| share(**count) >= BESIDE);
+        let (&bytes, &count) = frequent.min_by_key(|(bytes, _)| bytes.unsigned_abs())?;
+        Some(Step {
+            bytes,
+            share: share(count).min(1.0),
+        })
     }
 
     /// What is accessed of elements of so many bytes.
@@ -210,6 +234,8 @@ impl Sum {
             of_locks_ns: whole_ns(self.of_locks),
             steps,
             steps_seen: self.seen,
+            pitch: self.pitches.pitch(),
+            beside: self.beside(),
             access_bytes: self.bytes,
             used_near: bytes(self.near),
             used_far: bytes(self.far),

@@ -6,6 +6,11 @@ const STEPS: usize = 6;
 /// Threads whose last accesses are known; others take their places.
 const THREADS: usize = 8;
 
+/// Powers of two that steps are counted by.
+const POWERS: usize = 32;
+/// So large a part of the steps makes a pitch.
+const MOST: f64 = 0.8;
+
 /// No thread.
 const NOBODY: u32 = u32::MAX;
 
@@ -14,9 +19,73 @@ pub struct Strides {
     last: [(u32, u64); THREADS],
     /// The burst that the last accesses are of.
     burst: u32,
-    counts: [(i64, u64); STEPS],
+    counts: Frequent,
     total: u64,
     bytes: u32,
+    pitches: Pitches,
+}
+
+/// Misra and Gries's counts of steps.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Frequent([(i64, u64); STEPS]);
+
+impl Frequent {
+    pub fn count(&mut self, step: i64) {
+        if let Some((_, count)) = self.0.iter_mut().find(|(known, count)| *known == step && *count > 0) {
+            *count += 1;
+        } else if let Some(free) = self.0.iter_mut().find(|(_, count)| *count == 0) {
+            *free = (step, 1);
+        } else {
+            self.0.iter_mut().for_each(|(_, count)| *count -= 1);
+        }
+    }
+
+    /// The frequent steps, and at least how often there were.
+    pub fn counts(&self) -> impl Iterator<Item = (i64, u64)> + '_ {
+        self.0.iter().copied().filter(|(_, count)| *count > 0)
+    }
+}
+
+/// By the largest power of two that divides them: how many steps there are, and what divides all of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pitches([(u64, u64); POWERS]);
+
+impl Pitches {
+    fn count(&mut self, step: i64) {
+        let length = step.unsigned_abs();
+        let (count, divisor) = &mut self.0[(length.trailing_zeros() as usize).min(POWERS - 1)];
+        *count += 1;
+        *divisor = divisor_of(*divisor, length);
+    }
+
+    pub fn add(&mut self, other: &Pitches) {
+        for (all, more) in self.0.iter_mut().zip(other.0) {
+            *all = (all.0 + more.0, divisor_of(all.1, more.1));
+        }
+    }
+
+    /// What nearly all steps are a multiple of, whichever they are: of those that the largest possible power of two divides, the
+    /// greatest common divisor; 0 where there are no steps.
+    pub fn pitch(&self) -> u64 {
+        let total: u64 = self.0.iter().map(|(count, _)| count).sum();
+        let (mut sum, mut divisor) = (0, 0);
+        for &(count, of) in self.0.iter().rev() {
+            sum += count;
+            divisor = divisor_of(divisor, of);
+            if sum as f64 >= MOST * total as f64 {
+                break;
+            }
+        }
+        divisor
+    }
+}
+
+/// The greatest common divisor; 0 has every number as a divisor.
+fn divisor_of(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 impl Strides {
@@ -24,9 +93,10 @@ impl Strides {
         Strides {
             last: [(NOBODY, 0); THREADS],
             burst: 0,
-            counts: [(0, 0); STEPS],
+            counts: Frequent::default(),
             total: 0,
             bytes: 0,
+            pitches: Pitches::default(),
         }
     }
 
@@ -48,22 +118,17 @@ impl Strides {
 
     fn count(&mut self, step: i64) {
         self.total += 1;
-        if let Some((_, count)) = self
-            .counts
-            .iter_mut()
-            .find(|(known, count)| *known == step && *count > 0)
-        {
-            *count += 1;
-        } else if let Some(free) = self.counts.iter_mut().find(|(_, count)| *count == 0) {
-            *free = (step, 1);
-        } else {
-            self.counts.iter_mut().for_each(|(_, count)| *count -= 1);
-        }
+        self.pitches.count(step);
+        self.counts.count(step);
     }
 
     /// All steps that were seen.
     pub fn total(&self) -> u64 {
         self.total
+    }
+
+    pub fn pitches(&self) -> &Pitches {
+        &self.pitches
     }
 
     /// Bytes of the largest access.
@@ -73,7 +138,7 @@ impl Strides {
 
     /// The frequent steps, and at least how often there were.
     pub fn counts(&self) -> impl Iterator<Item = (i64, u64)> + '_ {
-        self.counts.iter().copied().filter(|(_, count)| *count > 0)
+        self.counts.counts()
     }
 }
 
@@ -120,5 +185,18 @@ mod tests {
             strides.touch(1, 0, u64::from(random.below(1 << 20)) * 64, 8);
         }
         assert!(strides.counts().all(|(_, count)| count < 1500));
+        assert_eq!(strides.pitches().pitch(), 64);
+    }
+
+    #[test]
+    fn rows_in_any_order_have_a_pitch() {
+        let mut strides = Strides::new();
+        let mut random = policy::Random::new(5);
+        for at in 0..10_000u64 {
+            // Of rows of 6144 bytes, the next element after each hundred.
+            strides.touch(1, 0, u64::from(random.below(500)) * 6144 + at / 100 * 8, 8);
+        }
+        assert_eq!(strides.pitches().pitch(), 6144);
+        assert_eq!(Strides::new().pitches().pitch(), 0);
     }
 }

@@ -217,6 +217,18 @@ fn check(change: &ProgramChange) -> Result<(), String> {
         ProgramChange::Transpose {
             element_bytes, columns, ..
         } => in_range("element_bytes", *element_bytes).and_then(|()| in_range("columns", *columns)),
+        ProgramChange::Interleave {
+            element_bytes,
+            part_bytes,
+            ..
+        } => {
+            in_range("element_bytes", *element_bytes)?;
+            in_range("part_bytes", *part_bytes)?;
+            match part_bytes % element_bytes {
+                0 => Ok(()),
+                _ => Err("part_bytes is no multiple of element_bytes".to_string()),
+            }
+        }
         ProgramChange::Fields {
             element_bytes, groups, ..
         } => {
@@ -283,6 +295,18 @@ fn add(layout: &mut Layout, change: &ProgramChange, bytes: Option<u64>, line: u6
             layout.shapes.push(Shape::Transpose {
                 element: *element_bytes,
                 columns: *columns,
+            });
+        }
+        ProgramChange::Interleave {
+            element_bytes,
+            part_bytes,
+            ..
+        } => {
+            // Rows of one array each, stored column by column.
+            whole("arrays", *part_bytes)?;
+            layout.shapes.push(Shape::Transpose {
+                element: *element_bytes,
+                columns: part_bytes / element_bytes,
             });
         }
         ProgramChange::Fields {

@@ -294,7 +294,9 @@ impl Changes {
             ProgramChange::Shift { .. }
             | ProgramChange::HugePages { .. }
             | ProgramChange::Tile { .. }
-            | ProgramChange::Interchange { .. } => None,
+            | ProgramChange::Interchange { .. }
+            // Tested by what it is a case of.
+            | ProgramChange::Interleave { .. } => None,
         }
     }
 }
