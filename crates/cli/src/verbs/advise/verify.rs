@@ -69,6 +69,9 @@ impl Advise {
         let Changed { command, recorded } = changed;
         let folder = recorded.map_err(|failure| refused(&failure))?;
         let base = advice.base().ok_or_else(|| refused(&"no policy was simulated"))?;
+        if base.windows.is_some() {
+            return Err(refused(&"the advice is on a part of the run"));
+        }
         let simulation = Simulation::under(&self.model, machine.clone(), &base.policy)?;
         let counted = simulation.of_trace(&folder.path().join(TRACE), false);
         let counted = counted.map_err(|failure| refused(&failure))?;
