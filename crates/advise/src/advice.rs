@@ -12,6 +12,7 @@ use trace::Trace;
 use crate::causes::{causes, gains, of_colors};
 use crate::matters::Matters;
 use crate::names::{candidates, candidates_of, outcome_of};
+use crate::native;
 use crate::settings::{Policies, Settings};
 use crate::slots::Partition;
 use crate::words::NOTHING;
@@ -128,6 +129,8 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     let mut config = settings.config(machine, plan.first.clone(), detail);
     config.detail_for = config.policies.iter().position(|policy| policy.name == plan.baseline);
     let mut runs = settings.simulate(trace, &config)?;
+    let native = native::compared(trace, settings, &mut config, &plan.baseline, &mut runs)?;
+    let machine = &config.machine.clone();
     let curves = runs.iter_mut().find_map(|run| run.curves.take());
     let evidence = runs.iter_mut().find_map(|run| run.evidence.take());
     let remote = runs.iter_mut().find_map(|run| run.remote.take());
@@ -185,6 +188,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     }
     advice.broke.clone_from(&settings.broke);
     advice.machine.basis.clone_from(&settings.machine_is);
+    advice.native = native;
     advice.verdict = verdict::verdict(&advice);
     advice.todo = todo::todo(&advice);
     advice.otherwise = todo::otherwise(&advice, settings.no_colors.as_deref());

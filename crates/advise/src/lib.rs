@@ -43,6 +43,7 @@ mod gaps;
 mod homes;
 mod matters;
 mod names;
+mod native;
 mod samples;
 mod settings;
 mod shares;

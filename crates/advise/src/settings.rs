@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use machine::Machine;
 use policy::slots::Plan;
+use results::Native;
 use sim::{Config, Detail, Order, PolicySpec, Window};
 
 /// How far the work has come. Simulations follow one another; how many there will be is not known before.
@@ -50,6 +51,8 @@ pub struct Settings<'a> {
     pub machine_is: Option<String>,
     /// Why page colors do nothing on the machine, where a measurement has shown that.
     pub no_colors: Option<String>,
+    /// What the whole run took on this machine without the recorder, where that was measured; without what is simulated.
+    pub native: Option<Native>,
     /// Why the run that the trace is of is not taken for a whole one, where that is known.
     pub broke: Option<String>,
     /// Called now and then, from any thread.
@@ -72,6 +75,7 @@ impl Default for Settings<'_> {
             machine_basis: None,
             machine_is: None,
             no_colors: None,
+            native: None,
             broke: None,
             progress: None,
         }

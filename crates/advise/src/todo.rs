@@ -203,9 +203,11 @@ pub fn otherwise(advice: &Advice, no_colors: Option<&str>) -> String {
         .causes
         .iter()
         .filter(|cause| cause.gain.is_some_and(|gain| gain < NOTHING));
-    let tried: Vec<String> = tried
+    let mut tried: Vec<String> = tried
         .map(|cause| format!("{} at {}", cure(cause), place(cause)))
         .collect();
+    tried.sort();
+    tried.dedup();
     without.extend(tried.into_iter().take(2));
     let home = |policy: &str| policy.split('+').next().map(str::to_string);
     let others = || advice.policies.iter().map(|outcome| home(&outcome.policy));
@@ -232,6 +234,15 @@ pub fn otherwise(advice: &Advice, no_colors: Option<&str>) -> String {
         text += &format!(" (simulated, too: {})", list(&without));
     }
     text.push('.');
+    if let Some(native) = advice.native.as_ref().filter(|native| !native.is_right()) {
+        let (times, which) = match native.ratio() {
+            ratio if ratio > 1.0 => (ratio, "longer"),
+            ratio => (1.0 / ratio, "shorter"),
+        };
+        text += &format!(
+            " The program takes {times:.1} times {which} than simulated: what is waited for is not known well, and more may be gained."
+        );
+    }
     if advice.todo.is_empty() {
         text += &format!(" {}", why_nothing(advice, base));
     }

@@ -1,6 +1,6 @@
 //! What placement can gain, said plainly, and why where it is nothing.
 
-use results::{Advice, Cause, HomesAdvice, Outcome, ProgramChange, Stall, percent, short, time};
+use results::{Advice, Cause, HomesAdvice, Native, Outcome, ProgramChange, Stall, percent, short, time};
 
 use crate::basis;
 use crate::words::{NOTHING, saved};
@@ -26,7 +26,10 @@ fn matters(homes: &HomesAdvice) -> bool {
 /// What costs most and what to do about it; what placement and the order of work can gain, in a sentence or two; and in one
 /// line what makes no difference.
 pub fn verdict(advice: &Advice) -> String {
-    let mut text: Vec<String> = advice.base().and_then(most_that_can_be_gained).into_iter().collect();
+    // Said only where the clock agrees with the model.
+    let right = advice.native.as_ref().is_some_and(Native::is_right);
+    let bound = advice.base().filter(|_| right).and_then(most_that_can_be_gained);
+    let mut text: Vec<String> = bound.into_iter().collect();
     text.extend(worst_cause(advice));
     let (gain, placement) = placement(advice);
     // What makes no difference, and the sentence of its own for where it is alone.

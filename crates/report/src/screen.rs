@@ -4,7 +4,7 @@
 
 use std::iter::once;
 
-use results::{Advice, Gain, Todo, count, percent, short};
+use results::{Advice, Gain, Native, Todo, count, percent, short, time as time_of};
 
 use crate::bar::bar;
 use crate::table::{FAINT, HEADING, PLAIN, WARNING, cut, paragraph, wrap};
@@ -60,7 +60,29 @@ fn headline(advice: &Advice, width: usize) -> String {
     let facts = format!(" on {machine}: {references} references, {run}{exit}");
     let room = width.saturating_sub(facts.chars().count()).max(16);
     let line = format!("{HEADING}{}{HEADING:#}{facts}", cut(&command, room));
-    format!("{line}\n")
+    format!(
+        "{line}\n{}",
+        advice
+            .native
+            .as_ref()
+            .map_or_else(String::new, |native| clock(native, width))
+    )
+}
+
+/// The simulated time beside the clock's.
+fn clock(native: &Native, width: usize) -> String {
+    let [user, system, simulated] = [native.user_ns, native.system_ns, native.simulated_ns].map(time_of);
+    let model = match native.overlapping_ns {
+        Some(overlapping) => format!(
+            ", each load waiting by itself ({} if loads overlap)",
+            time_of(overlapping)
+        ),
+        None => String::new(),
+    };
+    let text = format!(
+        "Measured, without recorder: {user} in the program, {system} in the kernel. Simulated: {simulated}{model}."
+    );
+    lines(&text, "", width, LINES)
 }
 
 fn item(number: usize, todo: &Todo, width: usize) -> String {

@@ -46,6 +46,9 @@ pub struct Advice {
     /// What to do, the largest gain first; nothing below 1% of the run time. Empty in results of older versions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub todo: Vec<Todo>,
+    /// How long the program took without the recorder, beside what was simulated; absent where that was not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native: Option<Native>,
     /// What else was looked at and gains nothing, and what could not be looked at, in a sentence.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub otherwise: String,
@@ -91,6 +94,38 @@ impl Advice {
     /// The outcome that the advice is given for.
     pub fn base(&self) -> Option<&Outcome> {
         self.policies.iter().find(|outcome| outcome.policy == self.baseline)
+    }
+}
+
+/// The time of a run by the clock and by simulation, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Native {
+    /// From the start to the end of the whole run, without the recorder.
+    pub wall_ns: u64,
+    /// Of that, what all cpus spent in the program, and in the kernel for it: the latter is not simulated.
+    pub user_ns: u64,
+    pub system_ns: u64,
+    /// What all cpus worked by simulation, to be held against `user_ns`; of a trace of windows, drawn out to the run.
+    pub simulated_ns: u64,
+    /// The same where loads overlap, if the model that is used has each wait by itself, because that is nearer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overlapping_ns: Option<u64>,
+}
+
+impl Native {
+    /// Up to so many times off, a simulated time is taken for right.
+    pub const RIGHT: f64 = 1.5;
+
+    /// How many times the simulated time goes into the measured one.
+    pub fn ratio(&self) -> f64 {
+        self.user_ns as f64 / self.simulated_ns.max(1) as f64
+    }
+
+    /// Whether the simulated time is about the measured one.
+    pub fn is_right(&self) -> bool {
+        (1.0 / Native::RIGHT..=Native::RIGHT).contains(&self.ratio())
     }
 }
 

@@ -41,7 +41,7 @@ mod todo;
 mod verified;
 mod windows;
 
-pub use advice::{Advice, CacheFacts, Facts, MachineFacts, Share};
+pub use advice::{Advice, CacheFacts, Facts, MachineFacts, Native, Share};
 pub use cache::{CLASSES, Cache, ClassTotals, Misses, Stall, StallByClass};
 pub use causes::{AddressSource, Alternative, Cause, CauseEvidence, CauseKind, FieldUse};
 pub use compare::{Counted, Incomparable, Recordings, compare};

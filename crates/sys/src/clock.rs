@@ -1,5 +1,6 @@
-//! The time that a thread has run, which does not grow while others have its cpu.
+//! The time that threads and children have run, which does not grow while others have the cpu.
 
+use std::io;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -11,6 +12,22 @@ pub fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     // Neither is negative for a clock that counts from a thread's beginning.
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
+/// The processor time of all children that have ended and were waited for, and of theirs: in programs, and in the kernel
+/// (`getrusage`, `RUSAGE_CHILDREN`).
+pub fn children_time() -> io::Result<(Duration, Duration)> {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: there is room for one.
+    let done = unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) };
+    if done != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it was filled in.
+    let usage = unsafe { usage.assume_init() };
+    // Neither is negative.
+    let duration = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
+    Ok((duration(usage.ru_utime), duration(usage.ru_stime)))
 }
 
 #[cfg(test)]
@@ -25,5 +42,19 @@ mod tests {
             sum = std::hint::black_box(sum.wrapping_add(i));
         }
         assert!(thread_time() > before);
+    }
+
+    #[test]
+    fn children_count_once_they_have_ended() {
+        let sum = || {
+            let (user, system) = children_time().unwrap();
+            user + system
+        };
+        let before = sum();
+        let status = std::process::Command::new("sh")
+            .args(["-c", "i=0; while [ $i -lt 9999 ]; do i=$((i+1)); done"])
+            .status();
+        assert!(status.unwrap().success());
+        assert!(sum() > before);
     }
 }

@@ -1,6 +1,7 @@
 //! `domicile advise`: where a program's memory time goes, and what placement would gain.
 
 mod in_time;
+mod native;
 mod verify;
 mod written;
 
@@ -13,7 +14,7 @@ use ::advise::{PlacementForm, Policies, Settings};
 use clap::{ArgGroup, Args, ValueEnum};
 use machine::Machine;
 use report::Top;
-use results::Advice;
+use results::{Advice, Native};
 
 use super::model::{HOST, Model};
 use super::record::{Recording, status};
@@ -106,6 +107,15 @@ pub struct Advise {
     /// Simulate all policies that differ on the machine, not only those that could gain something as one run shows
     #[arg(long, conflicts_with = "policies")]
     every_policy: bool,
+
+    /// Do not run the program without the recorder first, which shows whether its simulated time is about right. It is run for ten
+    /// seconds at most, with nothing to read and its output dropped, and only on the machine `host`
+    #[arg(long)]
+    no_native: bool,
+
+    /// What that took
+    #[arg(skip)]
+    native: std::cell::RefCell<Option<Native>>,
 
     /// Keep the recorded trace in this file
     #[arg(long, value_name = "TRACE", conflicts_with = "trace")]
@@ -236,6 +246,7 @@ impl Advise {
         if self.trace.is_none() {
             console.make_room()?;
             console.flush()?;
+            self.native.replace(self.measured());
             end = self.record(&machine, &file, console.json(), &mut notes)?;
             if let Some(why) = end.nothing {
                 Failure::work(why).report();
@@ -414,12 +425,19 @@ impl Advise {
             machine_basis: self.model.basis(HOST)?,
             machine_is: self.model.is(HOST)?,
             no_colors: self.model.no_colors(HOST),
+            native: self.native.borrow().clone(),
             broke,
             progress: Some(&|step| bar.step(step)),
         };
         let advice = ::advise::advise(trace, machine, &settings);
         bar.finish();
         advice.map_err(|error| simulate::failure(file, error))
+    }
+
+    /// How long the program takes, where that is measured.
+    fn measured(&self) -> Option<Native> {
+        let here = self.model.machine.as_deref().is_none_or(|name| name == HOST);
+        (here && !self.no_native).then(|| native::measured(&self.command))?
     }
 
     /// Records the program, and says how it ended.

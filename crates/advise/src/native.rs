@@ -1,0 +1,80 @@
+//! The simulated time of a run beside the clock's, and the model of the processor that is nearer to it.
+//!
+//! A processor that overlaps its loads hides waiting. How much of it is the least certain part of the model: where the clock
+//! says that the program takes much longer, the other bound, each load waiting by itself, may be nearer.
+
+use policy::Name;
+use results::{Native, Outcome, Windows};
+use sim::{Config, SimError, Simulated};
+use trace::Trace;
+
+use crate::settings::Settings;
+
+/// Shorter runs are measured too badly.
+const LEAST: u64 = 5_000_000;
+
+/// Compares the first run with the clock. Where the other model of the processor is nearer, `config` has it from now on, and
+/// `runs` are by it. `None`: the run's time is not known, or not all of the run was recorded.
+pub fn compared(
+    trace: &Trace,
+    settings: &Settings,
+    config: &mut Config,
+    baseline: &Name,
+    runs: &mut Vec<Simulated>,
+) -> Result<Option<Native>, SimError> {
+    let measured = settings
+        .native
+        .as_ref()
+        .filter(|native| native.user_ns >= LEAST && settings.broke.is_none());
+    let Some((measured, simulated_ns)) = measured.zip(whole(trace, runs, baseline)) else {
+        return Ok(None);
+    };
+    let overlapping = Native {
+        simulated_ns,
+        overlapping_ns: None,
+        ..measured.clone()
+    };
+    if config.machine.core.is_none() || overlapping.ratio() <= Native::RIGHT {
+        return Ok(Some(overlapping));
+    }
+    let mut one_by_one = config.clone();
+    one_by_one.machine.core = None;
+    let others = settings.simulate(trace, &one_by_one)?;
+    let Some(simulated_ns) = whole(trace, &others, baseline) else {
+        return Ok(Some(overlapping));
+    };
+    let waiting = Native {
+        simulated_ns,
+        overlapping_ns: Some(overlapping.simulated_ns),
+        ..overlapping.clone()
+    };
+    let off = |native: &Native| native.ratio().ln().abs();
+    if off(&waiting) >= off(&overlapping) {
+        return Ok(Some(overlapping));
+    }
+    (*config, *runs) = (one_by_one, others);
+    Ok(Some(waiting))
+}
+
+/// The baseline's time, drawn out to the whole run where windows of it were simulated.
+fn whole(trace: &Trace, runs: &[Simulated], baseline: &Name) -> Option<u64> {
+    let baseline = baseline.to_string();
+    let outcome: &Outcome = &runs.iter().find(|run| run.outcome.policy == baseline)?.outcome;
+    let worked = outcome.time_ns.worked();
+    match (&outcome.windows, &trace.header().chosen) {
+        (
+            Some(Windows {
+                of_references: Some(all),
+                ..
+            }),
+            _,
+        ) => {
+            let counted = outcome.windows.as_ref()?.references();
+            (counted > 0).then(|| (worked as f64 * *all as f64 / counted as f64) as u64)
+        }
+        (Some(_), _) => None,
+        // From `main` on is all that matters.
+        (None, Some(chosen)) if chosen.skipped > 0 || chosen.references.is_some() => None,
+        (None, _) => Some(worked),
+    }
+}
