@@ -26,9 +26,8 @@ fn matters(homes: &HomesAdvice) -> bool {
 /// What costs most and what to do about it; what placement and the order of work can gain, in a sentence or two; and in one
 /// line what makes no difference.
 pub fn verdict(advice: &Advice) -> String {
-    // Said only where the clock agrees with the model.
     let right = advice.native.as_ref().is_some_and(Native::is_right);
-    let bound = advice.base().filter(|_| right).and_then(most_that_can_be_gained);
+    let bound = advice.base().and_then(|base| most_that_can_be_gained(base, right));
     let mut text: Vec<String> = bound.into_iter().collect();
     text.extend(worst_cause(advice));
     let (gain, placement) = placement(advice);
@@ -91,14 +90,20 @@ fn of_a_stump(broke: &str) -> String {
     format!("Not of a whole run ({why}); what was recorded until then says no more than this:")
 }
 
-/// That cpus hardly wait for memory, where it is so.
-fn most_that_can_be_gained(base: &Outcome) -> Option<String> {
+/// That cpus hardly wait for memory, where it is so. That nothing can gain more is said only where the clock is `right` about
+/// what was simulated.
+fn most_that_can_be_gained(base: &Outcome, right: bool) -> Option<String> {
     let time = &base.time_ns;
     let waits = time.cache_stall + time.local_stall + time.remote_stall + time.tlb_stall;
     let share = waits as f64 / time.worked() as f64;
+    let bound = if right {
+        ": nothing that is changed about memory gains more"
+    } else {
+        ""
+    };
     (share < HARDLY_WAITS).then(|| {
         format!(
-            "Of the time that cpus work they wait for memory for {}: nothing that is changed about memory gains more.",
+            "Of the time that cpus work they wait for memory for {}{bound}.",
             percent(share)
         )
     })
