@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use rayon::prelude::*;
 use results::{Alternative, Cause, CauseKind, Outcome, ProgramChange};
 use sim::{Config, Detail, Evidence, Place, SimError};
 use trace::Trace;
@@ -12,6 +13,8 @@ use crate::words::NOTHING;
 
 /// Changes that are simulated, each a run over the whole trace without detail: those of the causes that cost most.
 const MOST: usize = 6;
+/// Of causes with a smaller part of the time, whose cure can save no more, none is simulated.
+const WORTH: f64 = 0.02;
 
 /// A change that was simulated, and what it gains; `None`: it cannot be simulated.
 type Known = Vec<(Vec<ProgramChange>, Option<f64>)>;
@@ -33,17 +36,16 @@ pub fn gains(
     let Some(policy) = config.detailed() else {
         return Ok(());
     };
-    let mut known: Known = Vec::new();
-    let mut gain = |changes: &[ProgramChange]| -> Result<Option<f64>, SimError> {
-        if changes.is_empty() {
-            return Ok(None);
+    let mut asked: Vec<&[ProgramChange]> = Vec::new();
+    for cause in causes.iter().filter(|cause| cause.share >= WORTH) {
+        let of_alternatives = cause.alternatives.iter().map(|other| &other.simulated);
+        for changes in std::iter::once(&cause.simulated).chain(of_alternatives) {
+            if !changes.is_empty() && !asked.contains(&changes.as_slice()) && asked.len() < MOST {
+                asked.push(changes);
+            }
         }
-        if let Some((_, gain)) = known.iter().find(|(other, _)| other == changes) {
-            return Ok(*gain);
-        }
-        if known.len() == MOST {
-            return Ok(None);
-        }
+    }
+    let simulated = |changes: &[ProgramChange]| -> Result<Option<f64>, SimError> {
         let changed = Config {
             policies: vec![policy.clone()],
             detail: Detail::default(),
@@ -52,19 +54,27 @@ pub fn gains(
             changes: changes.to_vec(),
             ..config.clone()
         };
-        let gain = match settings.simulate(trace, &changed) {
-            Ok(runs) => runs.first().map(|run| basis::gain(base, &run.outcome)),
-            Err(SimError::Change { .. } | SimError::ChangesUnder { .. }) => None,
-            Err(error) => return Err(error),
-        };
-        known.push((changes.to_vec(), gain));
-        Ok(gain)
+        match settings.simulate(trace, &changed) {
+            Ok(runs) => Ok(runs.first().map(|run| basis::gain(base, &run.outcome))),
+            Err(SimError::Change { .. } | SimError::ChangesUnder { .. } | SimError::Order(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    };
+    // Side by side: none needs what another finds.
+    let known: Result<Known, SimError> = asked
+        .into_par_iter()
+        .map(|changes| Ok((changes.to_vec(), simulated(changes)?)))
+        .collect();
+    let known = known?;
+    let gain = |changes: &[ProgramChange]| {
+        let same = known.iter().find(|(other, _)| other == changes);
+        same.and_then(|(_, gain)| *gain)
     };
     for cause in causes.iter_mut() {
-        let simulated = gain(&cause.simulated)?;
+        let simulated = gain(&cause.simulated);
         cause.gain = bounded(simulated, cause, evidence, base);
         for at in 0..cause.alternatives.len() {
-            let simulated = gain(&cause.alternatives[at].simulated)?;
+            let simulated = gain(&cause.alternatives[at].simulated);
             cause.alternatives[at].gain = bounded(simulated, cause, evidence, base);
         }
         prefer(cause);
