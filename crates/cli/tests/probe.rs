@@ -67,6 +67,12 @@ fn a_probe_concludes_and_keeps_what_it_found() {
             printed.contains("Conclusion: ") && printed.contains("What this process gets"),
             "{printed}"
         );
+        assert!(
+            printed.lines().count() <= 30 && !printed.contains("Time of a load over"),
+            "{printed}"
+        );
+        let details = text(&mut at(&room, &["probe", "--quick", "--details"]));
+        assert!(details.contains("Time of a load over the working set"), "{details}");
         let doctor = facility(&json(&mut at(&room, &["doctor", "--json"])), "page colors");
         assert_ne!(doctor["change"], "domicile probe");
         assert_eq!(doctor["works"] == "yes", reason.is_null(), "{doctor}");

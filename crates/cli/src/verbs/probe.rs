@@ -37,6 +37,10 @@ pub struct Probe {
     /// Measure again what has been measured since the last boot
     #[arg(long)]
     fresh: bool,
+
+    /// Print all that was timed, and not only what it comes to
+    #[arg(long)]
+    details: bool,
 }
 
 #[derive(Serialize)]
@@ -70,7 +74,7 @@ impl Probe {
         if console.json() {
             console.line(&outcome)?;
         } else {
-            console.text(&text(&outcome, console.columns()))?;
+            console.text(&text(&outcome, console.columns(), self.details))?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -177,7 +181,8 @@ fn single_bits(finding: &Finding) -> Table {
     table
 }
 
-fn text(outcome: &Outcome, width: usize) -> String {
+/// What came out; with `details`, all that was timed before it.
+fn text(outcome: &Outcome, width: usize, details: bool) -> String {
     let measured = &outcome.measured;
     let curve = curve(measured);
     let mut text = format!(
@@ -185,7 +190,11 @@ fn text(outcome: &Outcome, width: usize) -> String {
         curve.title()
     );
     text += &curve.text(width);
-    text += &levels(outcome).section(width);
+    let levels = levels(outcome);
+    match details {
+        true => text += &levels.section(width),
+        false => text = format!("{HEADING}{}{HEADING:#}\n{}", levels.title(), levels.text(width)),
+    }
     let tlb = match (measured.tlb_reach_bytes, measured.refill_ns) {
         (Some(reach), Some(refill)) => format!(
             "  The TLB reaches {} of small pages; beyond, translation adds {refill:.1} ns to a load of another page.",
@@ -195,9 +204,14 @@ fn text(outcome: &Outcome, width: usize) -> String {
             .into(),
     };
     text += &wrapped(&tlb, width);
-    text += "\n";
-    text += &processor::text(&outcome.processor, width);
-    text + "\n" + &colors(&outcome.colors, width)
+    if details {
+        text += "\n";
+    }
+    text += &processor::text(&outcome.processor, width, details);
+    if details {
+        return text + "\n" + &colors(&outcome.colors, width) + &conclusion(&outcome.colors, width);
+    }
+    text + &conclusion(&outcome.colors, width) + "More: domicile probe --details\n"
 }
 
 fn colors(colors: &ColorReport, width: usize) -> String {
@@ -234,8 +248,12 @@ fn colors(colors: &ColorReport, width: usize) -> String {
         text += "\n";
         text += &of_cache(finding, width);
     }
-    text += "\n";
-    text += &match colors.outcome() {
+    text + "\n"
+}
+
+/// Whether there are colors to use.
+fn conclusion(colors: &ColorReport, width: usize) -> String {
+    match colors.outcome() {
         Ok(validated) => wrapped(
             &format!(
                 "{GOOD}Conclusion{GOOD:#}: colors are real here: {}.",
@@ -244,8 +262,7 @@ fn colors(colors: &ColorReport, width: usize) -> String {
             width,
         ),
         Err(not) => wrapped(&format!("{BAD}Conclusion{BAD:#}: {}.", not.reason), width),
-    };
-    text
+    }
 }
 
 fn sentence(validated: &Validated) -> String {

@@ -5,10 +5,14 @@ use report::{Cell, Column, Exact, Role, Table};
 
 use super::{HEADING, load, loads, wrapped};
 
-pub fn text(processor: &Processor, width: usize) -> String {
+/// In sentences; with `details`, with the tables that they come from.
+pub fn text(processor: &Processor, width: usize, details: bool) -> String {
     let chains = chains(processor);
-    let mut text = format!("{HEADING}{}{HEADING:#}\n", chains.title());
-    text += &chains.text(width);
+    let mut text = String::new();
+    if details {
+        text += &format!("{HEADING}{}{HEADING:#}\n", chains.title());
+        text += &chains.text(width);
+    }
     text += &wrapped(
         &format!(
             "  One cpu has up to {:.1} lines on their way from memory at once.",
@@ -23,8 +27,10 @@ pub fn text(processor: &Processor, width: usize) -> String {
         );
     }
     let strides = strides(processor);
-    text += &format!("{HEADING}{}{HEADING:#}, each after the other\n", strides.title());
-    text += &strides.text(width);
+    if details {
+        text += &format!("{HEADING}{}{HEADING:#}, each after the other\n", strides.title());
+        text += &strides.text(width);
+    }
     let mut said = format!(
         "  One cpu reads {:.1} GB/s in order, all of them together {:.1} GB/s. The clock runs at {:.0} MHz",
         processor.stream.one_cpu_gbps, processor.stream.all_cpus_gbps, processor.pace.clock_mhz

@@ -97,7 +97,7 @@ fn what_overlaps_is_reported_in_words() {
 }
 
 fn plain(outcome: &Outcome) -> String {
-    anstream::adapter::strip_str(&text(outcome, 80)).to_string()
+    anstream::adapter::strip_str(&text(outcome, 80, true)).to_string()
 }
 
 #[test]
