@@ -167,7 +167,12 @@ fn colors(advice: &Advice, base: &Outcome) -> Option<Todo> {
         );
         let action = match advice.cdpc.as_ref().filter(|cdpc| cdpc::gains(cdpc)) {
             Some(cdpc) if cdpc.policy == best.policy => cdpc.next.clone(),
-            _ => format!("domicile run --policy {} -- PROGRAM", color_of(&best.policy)),
+            // The run-time colors arrays that the program describes.
+            _ => format!(
+                "build it with domicile-cc, which describes its parallel loops, and start it with `domicile run --policy {} -- \
+                 PROGRAM`",
+                color_of(&best.policy)
+            ),
         };
         ("page-colors", basis::gain(base, best), because, action)
     });

@@ -2,5 +2,6 @@
 
 mod invented;
 mod native;
+mod shares;
 mod sharing;
 mod verdicts;

@@ -34,7 +34,11 @@ pub fn screen(advice: &Advice, width: usize) -> String {
     if advice.todo.len() > MOST {
         rest = format!("{} more things to do are in --details. ", advice.todo.len() - MOST);
     }
-    rest += &advice.otherwise;
+    // Results of older versions have a verdict alone.
+    rest += match advice.otherwise.is_empty() {
+        true => &advice.verdict,
+        false => &advice.otherwise,
+    };
     text += &lines(&rest, "", width, usize::MAX);
     text + &time(advice, width)
 }
