@@ -10,7 +10,7 @@ SKIPPED = $(CURDIR)/build/skipped
 .PHONY: help demo check test test-long test-numa bench truth reproduce traces docs book install build tool lint miri sanitize clean
 
 help:
-	@echo 'make demo              see it work: records sqlite3 joining two tables and prints the advice'
+	@echo 'make demo              see it work, in a minute: a program that waits, what to do, the patch, predicted and measured'
 	@echo 'make check             in minutes: format, clippy, and the quick tests of what changed and of what depends on it'
 	@echo 'make test              the whole suite (lint, unit, end-to-end, oracles); ends with the seconds of each stage'
 	@echo 'make test-long         the suite with all cases of all properties, all runs of the workloads, fuzzing, sanitizers, Miri'
@@ -156,4 +156,4 @@ sanitize:
 
 clean:
 	$(CARGO) clean
-	rm -rf build bench-out demo-out
+	rm -rf build bench-out

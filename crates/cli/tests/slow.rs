@@ -3,6 +3,7 @@
 mod broken;
 mod causes;
 mod compare;
+mod demo;
 mod detail;
 mod files;
 mod predicted;
