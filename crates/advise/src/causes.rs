@@ -78,9 +78,10 @@ pub fn causes(evidence: &Evidence, machine: &Machine, base: &Outcome) -> Vec<Cau
     for place in &evidence.places {
         let view = View::new(evidence, place, machine);
         let waiting = RULES.iter().find_map(|rule| rule(&view));
-        // Rows of a power of two that are walked across can be padded, or walked along.
+        // What collides, and is walked across, can be walked along as well.
+        use CauseKind::{ArraysCollide, PagesCollide, PowerOfTwo};
         let alternative = match &waiting {
-            Some(found) if found.kind == CauseKind::PowerOfTwo => walk::across(&view),
+            Some(found) if matches!(found.kind, PowerOfTwo | ArraysCollide | PagesCollide) => walk::across(&view),
             _ => None,
         };
         // The same walk is why pages are used thinly, and the same change mends that.

@@ -13,8 +13,6 @@ use crate::words::NOTHING;
 
 /// Changes that are simulated, each a run over the whole trace without detail: those of the causes that cost most.
 const MOST: usize = 6;
-/// Of causes with a smaller part of the time, whose cure can save no more, none is simulated.
-const WORTH: f64 = 0.02;
 
 /// A change that was simulated, and what it gains; `None`: it cannot be simulated.
 type Known = Vec<(Vec<ProgramChange>, Option<f64>)>;
@@ -37,7 +35,7 @@ pub fn gains(
         return Ok(());
     };
     let mut asked: Vec<&[ProgramChange]> = Vec::new();
-    for cause in causes.iter().filter(|cause| cause.share >= WORTH) {
+    for cause in causes.iter() {
         let of_alternatives = cause.alternatives.iter().map(|other| &other.simulated);
         for changes in std::iter::once(&cause.simulated).chain(of_alternatives) {
             if !changes.is_empty() && !asked.contains(&changes.as_slice()) && asked.len() < MOST {
@@ -95,7 +93,8 @@ fn bounded(gain: Option<f64>, cause: &mut Cause, evidence: &Evidence, base: &Out
     let wall = base.time_ns.wall.max(1) as f64;
     let own = cause.stall_ns as f64 / wall;
     if cause.kind == CauseKind::LateReuse {
-        return (gain <= own + NOTHING).then_some(gain);
+        // What other lines would gain is theirs to say.
+        return Some(if gain <= own + NOTHING { gain } else { 0.0 });
     }
     let name = |place: &Place| &evidence.structures[place.structure].what.name;
     let functions: Vec<&str> = evidence
