@@ -341,6 +341,40 @@ fn fields_that_loops_use_at_different_times_are_apart() {
 }
 
 #[test]
+fn rows_of_a_power_of_two_in_no_order_are_to_be_padded() {
+    let room = Room::new();
+    let program = recorded(&room, "rows.cc", &[]);
+    let of_them = advice(&program, "zen3-milan");
+    let cause = of_kind(&of_them, "power-of-two");
+    assert_eq!(cause["structure"], "table", "{cause:#}");
+    assert_eq!(cause["source"], program.place.as_str(), "{cause:#}");
+    assert_eq!(
+        cause["simulated"],
+        serde_json::json!([{"kind": "pad", "data": "table", "row_bytes": 4096, "pad_bytes": 64}])
+    );
+    assert!(number(&cause["gain"]) > 0.2, "{cause:#}");
+    assert_eq!(of_them["todo"][0]["kind"], "power-of-two", "{:#}", of_them["todo"]);
+    // Padded rows have no such cause.
+    let room = Room::new();
+    let padded = compiled(&room, "rows.cc", &["-DCOLUMNS=1040"], &[]);
+    let of_them = advice(&padded, "zen3-milan");
+    assert!(causes(&of_them).iter().all(|cause| cause["kind"] != "power-of-two"));
+}
+
+#[test]
+fn arrays_that_are_used_at_one_index_are_to_be_interleaved() {
+    let room = Room::new();
+    let program = recorded(&room, "index.c", &[]);
+    let of_them = advice(&program, "zen3-milan");
+    let cause = of_kind(&of_them, "same-index");
+    assert_eq!(cause["structure"], "heap: main (index.c:8)", "{cause:#}");
+    assert_eq!(cause["source"], program.place.as_str(), "{cause:#}");
+    assert_eq!(cause["simulated"][0]["kind"], "interleave", "{cause:#}");
+    assert_eq!(cause["simulated"][0]["part_bytes"], 240_000, "{cause:#}");
+    assert!(number(&cause["gain"]) > 0.1, "{cause:#}");
+}
+
+#[test]
 fn sums_over_and_over_are_to_be_tiled() {
     let room = Room::new();
     let program = recorded(&room, "late.f90", &[]);

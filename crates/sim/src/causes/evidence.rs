@@ -151,7 +151,7 @@ pub struct Sum {
     steps: BTreeMap<i64, u64>,
     seen: u64,
     pitches: Pitches,
-    beside: BTreeMap<i64, u64>,
+    beside: BTreeMap<u64, u64>,
     bytes: u32,
     near: Used,
     far: Used,
@@ -173,7 +173,8 @@ impl Sum {
             self.seen += walk.strides.total();
             self.pitches.add(walk.strides.pitches());
             for (step, count) in walk.beside.counts() {
-                *self.beside.entry(step).or_default() += count;
+                // Each of two places is beside the other.
+                *self.beside.entry(step.unsigned_abs()).or_default() += count;
             }
             self.bytes = self.bytes.max(walk.strides.bytes());
             let weight = walk.offsets.weight();
@@ -203,9 +204,9 @@ impl Sum {
     fn beside(&self) -> Option<Step> {
         let share = |count: u64| count as f64 / self.seen.max(1) as f64;
         let frequent = self.beside.iter().filter(|(_, count)| share(**count) >= BESIDE);
-        let (&bytes, &count) = frequent.min_by_key(|(bytes, _)| bytes.unsigned_abs())?;
+        let (&bytes, &count) = frequent.min_by_key(|(bytes, _)| **bytes)?;
         Some(Step {
-            bytes,
+            bytes: bytes as i64,
             share: share(count).min(1.0),
         })
     }
