@@ -5,6 +5,8 @@
 
 use results::{Advice, Cause, CauseKind, Gain, Instead, Outcome, Todo, percent, short};
 
+use results::allocators::is_library_source;
+
 use crate::words::{NOTHING, list, saved};
 use crate::{basis, cdpc, sharing, slots};
 
@@ -46,6 +48,10 @@ pub fn todo(advice: &Advice) -> Vec<Todo> {
 }
 
 fn of_cause(cause: &Cause) -> Option<Todo> {
+    // Nobody changes the C library for one program.
+    if cause.file.as_deref().is_some_and(is_library_source) {
+        return None;
+    }
     let action = cause.change.clone()?;
     let gain = match cause.gain {
         Some(gain) if gain >= NOTHING => Some(Gain::simulated(gain)),

@@ -32,7 +32,10 @@ pub fn screen(advice: &Advice, width: usize) -> String {
     }
     let mut rest = String::new();
     if advice.todo.len() > MOST {
-        rest = format!("{} more things to do are in --details. ", advice.todo.len() - MOST);
+        rest = match advice.todo.len() - MOST {
+            1 => "One more thing to do is in --details. ".to_string(),
+            more => format!("{more} more things to do are in --details. "),
+        };
     }
     // Results of older versions have a verdict alone.
     rest += match advice.otherwise.is_empty() {

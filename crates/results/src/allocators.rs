@@ -106,6 +106,16 @@ pub fn is_library_source(file: &str) -> bool {
         "/rust/deps/",
         "/usr/src/",
         "/usr/local/go/src/",
+        // The C library, as Debian builds it.
+        "../sysdeps/",
+        "./csu/",
+        "./elf/",
+        "./libio/",
+        "./malloc/",
+        "./nptl/",
+        "./stdio-common/",
+        "./stdlib/",
+        "./string/",
     ];
     let anywhere = [
         "/.cargo/registry/",
@@ -130,6 +140,7 @@ mod tests {
             "/usr/include/c++/12/bits/stl_vector.h",
             "/home/me/.cargo/registry/src/index/rayon-1.10/src/lib.rs",
             "/usr/local/go/src/runtime/malloc.go",
+            "./elf/./elf/dl-lookup.c",
         ] {
             assert!(is_library_source(file), "{file}");
         }
