@@ -4,8 +4,8 @@
 #include <string.h>
 
 #ifndef EVENTS
-#define EVENTS 60000
-#define WALKS 80
+#define EVENTS 80000
+#define WALKS 48
 #endif
 
 struct event {

@@ -1,11 +1,14 @@
 //! Generates what is derived from the source, and says when what is committed of it is out of date.
 //!
-//! `cargo xtask generate` writes C's headers to `crates/capi/include/domicile`, which are committed, and the page and the
-//! JSON schema of results to `docs/src`, which are not. `cargo xtask check` fails if the headers differ from what would be
-//! written. Manual pages and completions come from the command itself (`domicile man`, `domicile completions`).
+//! `cargo xtask generate` writes C's headers to `crates/capi/include/domicile` and the sums of the truth table into README.md,
+//! which are committed, and the page and the JSON schema of results to `docs/src`, which are not. `cargo xtask check` fails if
+//! what is committed differs from what would be written. `cargo xtask readme` runs the demonstration and records programs, and
+//! writes what comes of that into README.md. Manual pages and completions come from the command itself (`domicile man`,
+//! `domicile completions`).
 #![forbid(unsafe_code)]
 
 mod headers;
+mod readme;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,8 +22,9 @@ fn main() -> ExitCode {
     let done = match task.as_deref() {
         Some("generate") => generate(root),
         Some("check") => check(root),
+        Some("readme") => write_readme(root),
         _ => {
-            eprintln!("usage: cargo xtask generate | check");
+            eprintln!("usage: cargo xtask generate | check | readme");
             return ExitCode::from(2);
         }
     };
@@ -64,6 +68,7 @@ fn generate(root: &Path) -> Result<String, String> {
     for path in present(root)?.keys().filter(|path| !wanted.contains_key(*path)) {
         std::fs::remove_file(root.join(path)).map_err(|error| format!("cannot remove {}: {error}", path.display()))?;
     }
+    wanted.insert(readme::FILE.into(), readme::with_truth(root)?);
     wanted.extend(results()?);
     for (path, text) in &wanted {
         std::fs::write(root.join(path), text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
@@ -72,15 +77,27 @@ fn generate(root: &Path) -> Result<String, String> {
     Ok(format!("written: {}", names.join(", ")))
 }
 
+fn write_readme(root: &Path) -> Result<String, String> {
+    let text = readme::with_runs(root)?;
+    std::fs::write(root.join(readme::FILE), text).map_err(|error| format!("cannot write {}: {error}", readme::FILE))?;
+    Ok(format!("written: {}", readme::FILE))
+}
+
 fn check(root: &Path) -> Result<String, String> {
-    let (wanted, present) = (headers::headers(root)?, present(root)?);
+    let (mut wanted, mut present) = (headers::headers(root)?, present(root)?);
+    wanted.insert(readme::FILE.into(), readme::with_truth(root)?);
+    let now = std::fs::read_to_string(root.join(readme::FILE));
+    present.insert(
+        readme::FILE.into(),
+        now.map_err(|error| format!("cannot read {}: {error}", readme::FILE))?,
+    );
     let mut drifted: Vec<_> = wanted
         .keys()
         .filter(|path| present.get(*path) != wanted.get(*path))
         .collect();
     drifted.extend(present.keys().filter(|path| !wanted.contains_key(*path)));
     if drifted.is_empty() {
-        return Ok(format!("{} generated headers are up to date", wanted.len()));
+        return Ok(format!("{} generated files are up to date", wanted.len()));
     }
     let names: Vec<_> = drifted.iter().map(|path| path.display().to_string()).collect();
     Err(format!(

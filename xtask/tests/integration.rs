@@ -2,4 +2,5 @@
 
 mod generated;
 mod layers;
+mod readme;
 mod troubleshooting;

@@ -1,0 +1,154 @@
+//! The parts of README.md that commands write: what the demonstration prints, what recording costs, what the truth table
+//! comes to. Each stands between two marks.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+pub const FILE: &str = "README.md";
+const TRUTH: &str = "docs/src/truth.md";
+/// Where the demonstration leaves its programs and its text.
+const OUT: &str = "target/demo";
+
+/// README.md with the sums of the truth table as the book has them.
+pub fn with_truth(root: &Path) -> Result<String, String> {
+    between(&read(root, FILE)?, "truth", &headline(&read(root, TRUTH)?)?)
+}
+
+/// README.md with a new run of the demonstration, and with what recording costs here.
+pub fn with_runs(root: &Path) -> Result<String, String> {
+    let command = std::env::var("DOMICILE").unwrap_or_else(|_| "target/release/domicile".to_string());
+    let shown = printed(Command::new(root.join("demo/run")).current_dir(root))?;
+    let text = between(&with_truth(root)?, "screen", &screen(&shown)?)?;
+    between(&text, "slowdown", &slowdown(root, &command)?)
+}
+
+fn read(root: &Path, file: &str) -> Result<String, String> {
+    std::fs::read_to_string(root.join(file)).map_err(|error| format!("cannot read {file}: {error}"))
+}
+
+/// `text` with `body` between the marks of a part.
+fn between(text: &str, part: &str, body: &str) -> Result<String, String> {
+    let (begin, end) = (format!("<!-- {part}: "), format!("<!-- end of {part} -->"));
+    let missing = || format!("{FILE} has no mark `{begin}` with `{end}` below it");
+    let opened = text.find(&begin).ok_or_else(missing)?;
+    let start = opened + text[opened..].find('\n').ok_or_else(missing)? + 1;
+    let stop = start + text[start..].find(&end).ok_or_else(missing)?;
+    Ok(format!("{}{}\n{}", &text[..start], body.trim_end(), &text[stop..]))
+}
+
+/// The lines of the truth table's page that sum it up, as they stand there.
+fn headline(page: &str) -> Result<String, String> {
+    let run = page.lines().find(|line| line.starts_with("Run on "));
+    let machine = run.and_then(|line| line.split(", gcc").next());
+    let sums: Vec<&str> = ["- all: ", "- set held: ", "- foreign: "]
+        .iter()
+        .filter_map(|start| page.lines().find(|line| line.starts_with(start)))
+        .collect();
+    match machine {
+        Some(machine) if sums.len() == 3 => Ok(format!("{machine}:\n\n{}", sums.join("\n"))),
+        _ => Err(format!(
+            "{TRUTH} has no sums: run `make truth TRUTH_FLAGS=--write-book`"
+        )),
+    }
+}
+
+/// The command, its screen and its verdict of the demonstration, without the patch between them.
+fn screen(shown: &str) -> Result<String, String> {
+    let part = |from: &str, to: &str| {
+        let start = shown.find(from)? + from.len();
+        let rest = shown[start..].split_once('\n')?.1;
+        Some(rest.split(to).next()?.trim())
+    };
+    let first = part("1. A program", "\n\n2. ");
+    let verified = part("3. The time", "\n\n4. ");
+    match (first, verified) {
+        (Some(first), Some(verified)) if verified.starts_with("Verified: ") => {
+            Ok(format!("```\n{first}\n{verified}\n```"))
+        }
+        _ => Err(format!("demo/run printed no screen:\n{shown}")),
+    }
+}
+
+/// What `domicile record` takes of a list that is walked, and of two programs of Debian.
+fn slowdown(root: &Path, domicile: &str) -> Result<String, String> {
+    let out = root.join(OUT);
+    let book = read(root, &format!("{OUT}/book.txt"))?;
+    let cannot = |error| format!("cannot write to {OUT}: {error}");
+    std::fs::write(out.join("books.txt"), book.repeat(10)).map_err(cannot)?;
+    let build = format!("gcc -g -O2 -DEVENTS=80000 -DWALKS=400 -o {OUT}/walks demo/events.c");
+    printed(Command::new("sh").args(["-c", &build]).current_dir(root))?;
+    let mut rows = String::from("| program | by itself | recorded | times as long |\n| --- | --- | --- | --- |\n");
+    for (name, command) in [
+        ("`demo/events.c`, ten times the work", format!("{OUT}/walks")),
+        ("`gzip` of ten times the book", format!("gzip -c {OUT}/books.txt")),
+        ("`bzip2` of the same", format!("bzip2 -c {OUT}/books.txt")),
+    ] {
+        let alone = quickest(root, &command)?;
+        let recorded = quickest(
+            root,
+            &format!("{domicile} record --force -o {OUT}/walks.dtr -- {command}"),
+        )?;
+        let [alone, recorded] = [alone, recorded].map(|time| time.as_secs_f64());
+        rows += &format!(
+            "| {name} | {alone:.2} s | {recorded:.1} s | {:.0} |\n",
+            recorded / alone
+        );
+    }
+    Ok(rows)
+}
+
+/// The shortest of three runs: what others do on the machine only adds.
+fn quickest(root: &Path, command: &str) -> Result<Duration, String> {
+    let mut least = Duration::MAX;
+    for _ in 0..3 {
+        let begun = Instant::now();
+        printed(
+            Command::new("sh")
+                .args(["-c", &format!("exec {command}")])
+                .current_dir(root),
+        )?;
+        least = least.min(begun.elapsed());
+    }
+    Ok(least)
+}
+
+fn printed(command: &mut Command) -> Result<String, String> {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("cannot start {command:?}: {error}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{command:?} ended with {}: {said}", output.status));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_replaced_and_all_else_stays() {
+        let text = "a\n<!-- part: by -->\nold\nlines\n<!-- end of part -->\nb\n";
+        let new = between(text, "part", "new\n").unwrap();
+        assert_eq!(new, "a\n<!-- part: by -->\nnew\n<!-- end of part -->\nb\n");
+        assert_eq!(between(&new, "part", "new").unwrap(), new);
+        assert!(between(text, "other", "new").unwrap_err().contains("<!-- other: "));
+    }
+
+    #[test]
+    fn the_screen_is_the_demonstration_without_its_patch() {
+        let shown = "1. A program, why?\n   $ domicile advise\nscreen\n1. a.c:3 waits\n\n2. The advice\n\n+ line\n\n\
+                     3. The time, by the clock:\n\nVerified: b\n  predicted\n\n4. A program\n";
+        assert_eq!(
+            screen(shown).unwrap(),
+            "```\n$ domicile advise\nscreen\n1. a.c:3 waits\nVerified: b\n  predicted\n```"
+        );
+        assert!(screen("1. A program\n").is_err());
+    }
+
+    #[test]
+    fn a_truth_table_without_sums_is_refused() {
+        assert!(headline("Run on a day, gcc\n- all: 3 pairs\n").is_err());
+    }
+}
