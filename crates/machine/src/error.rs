@@ -48,8 +48,13 @@ pub enum Fault {
         found: String,
         allowed: String,
     },
-    #[error("{key}: this key is required and missing; give it {allowed}")]
-    Missing { key: String, allowed: String },
+    #[error("{key}: this key is required and missing{}; give it {allowed}", meant_by(.misspelt))]
+    Missing {
+        key: String,
+        allowed: String,
+        /// A key that stands in its place, and looks like it.
+        misspelt: Option<String>,
+    },
     #[error("{key}: there is no such key{}; the keys here are {}", did_you_mean(.nearest), .known.join(", "))]
     Unknown {
         key: String,
@@ -75,13 +80,19 @@ impl Fault {
     }
 }
 
+fn meant_by(misspelt: &Option<String>) -> String {
+    misspelt
+        .as_ref()
+        .map_or(String::new(), |name| format!(" (did you mean it by `{name}`?)"))
+}
+
 fn did_you_mean(nearest: &Option<String>) -> String {
     nearest
         .as_ref()
         .map_or(String::new(), |name| format!(" (did you mean `{name}`?)"))
 }
 
-/// The candidate that takes the fewest edits to become `word`, or else one that has it as its beginning or as one of its parts
+/// The candidate that takes the fewest edits to become `word` (two letters in the other order are one), or else one that has it as its beginning or as one of its parts
 /// between hyphens (`zen3` of `zen3-milan`); none when all are too far away to be what was meant (more than a third of its
 /// letters).
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
@@ -92,7 +103,7 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let near = candidates
         .iter()
-        .map(|candidate| (edits(word, candidate), *candidate))
+        .map(|candidate| (strsim::osa_distance(word, candidate), *candidate))
         .filter(|(edits, candidate)| *edits <= (candidate.len() / 3).max(1));
     let near = near.min_by_key(|(edits, _)| *edits).map(|(_, candidate)| candidate);
     let lower = word.to_lowercase();
@@ -107,36 +118,14 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
     meant.or(near).map(str::to_string)
 }
 
-/// Levenshtein's distance: letters to insert, delete or replace.
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn edits_are_counted_as_levenshtein_did() {
-        assert_eq!(edits("kitten", "sitting"), 3);
-        assert_eq!(edits("", "ways"), 4);
-        assert_eq!(edits("ways", "ways"), 0);
-    }
-
-    #[test]
     fn only_a_near_name_is_suggested() {
         assert_eq!(nearest("way", ["ways", "write"]).as_deref(), Some("ways"));
+        assert_eq!(nearest("wrtie", ["ways", "write"]).as_deref(), Some("write"));
         assert_eq!(nearest("associativity", ["ways", "write"]), None);
         let machines = ["zen4-genoa", "zen3-milan", "host"];
         for word in ["zen3", "milan", "Milan", "zen3-mi", "zen3-milna"] {

@@ -84,9 +84,17 @@ impl<'i> Keys<'i> {
     }
 
     fn missing(&self, key: &str, allowed: &str) -> Fault {
+        // What is left in the table has not been asked for yet, or never will be.
+        let looks_like_it = |left: &&str| nearest(left, [key]).is_some();
         Fault::Missing {
             key: self.path(key),
             allowed: allowed.into(),
+            misspelt: self
+                .table
+                .keys()
+                .map(|left| &**left.get_ref())
+                .find(looks_like_it)
+                .map(str::to_string),
         }
     }
 

@@ -144,7 +144,7 @@ fn errors_name_file_line_key_what_was_found_and_what_is_allowed() {
         (
             11,
             "way = 2",
-            "m.toml:6: cache[0].ways: this key is required and missing; give it a whole number",
+            "m.toml:6: cache[0].ways: this key is required and missing (did you mean it by `way`?); give it a whole number",
         ),
         (
             12,
@@ -181,6 +181,12 @@ fn errors_name_file_line_key_what_was_found_and_what_is_allowed() {
             "local_ns = 1\nlocl_ns = 2",
             "m.toml:27: memory.locl_ns: there is no such key (did you mean `local_ns`?); the keys here are \
             nodes, local_ns, remote_ns, dirty_remote_ns, bandwidth_gbps, upgrade_ns, frames_per_node, distances, tier",
+        ),
+        (
+            26,
+            "loacl_ns = 1\nnodes = 1",
+            "m.toml:25: memory.local_ns: this key is required and missing (did you mean it by `loacl_ns`?); give it a number, \
+            such as 75 or 93.5",
         ),
     ] {
         assert_eq!(error_with(line, text), expected);
