@@ -60,7 +60,7 @@ fn part_in_words(header: &Header, windows: Option<&Windows>) -> Option<String> {
             percent(windows.references() as f64 / all as f64)
         ))
     });
-    // An interval that matters to who reads the figures.
+    // An interval that matters to a reader.
     let about = windows.and_then(|windows| windows.ns_per_reference.relative());
     let about = about
         .filter(|half| *half > UNSURE)

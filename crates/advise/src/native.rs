@@ -4,7 +4,7 @@
 //! says that the program takes much longer, the other bound, each load waiting by itself, may be nearer.
 
 use policy::Name;
-use results::{Native, Outcome, Windows};
+use results::{Native, Outcome};
 use sim::{Config, SimError, Simulated};
 use trace::Trace;
 
@@ -25,7 +25,7 @@ pub fn compared(
     let measured = settings
         .native
         .as_ref()
-        .filter(|native| native.user_ns >= LEAST && settings.broke.is_none());
+        .filter(|native| native.user_ns >= LEAST && settings.broke.is_none() && settings.window.is_none());
     let Some((measured, simulated_ns)) = measured.zip(whole(trace, runs, baseline)) else {
         return Ok(None);
     };
@@ -56,25 +56,19 @@ pub fn compared(
     Ok(Some(waiting))
 }
 
-/// The baseline's time, drawn out to the whole run where windows of it were simulated.
+/// The baseline's time, drawn out to the whole run where windows of it were simulated. `None`: less than the run was recorded.
 fn whole(trace: &Trace, runs: &[Simulated], baseline: &Name) -> Option<u64> {
     let baseline = baseline.to_string();
     let outcome: &Outcome = &runs.iter().find(|run| run.outcome.policy == baseline)?.outcome;
     let worked = outcome.time_ns.worked();
-    match (&outcome.windows, &trace.header().chosen) {
-        (
-            Some(Windows {
-                of_references: Some(all),
-                ..
-            }),
-            _,
-        ) => {
-            let counted = outcome.windows.as_ref()?.references();
-            (counted > 0).then(|| (worked as f64 * *all as f64 / counted as f64) as u64)
-        }
-        (Some(_), _) => None,
-        // From `main` on is all that matters.
-        (None, Some(chosen)) if chosen.skipped > 0 || chosen.references.is_some() => None,
-        (None, _) => Some(worked),
+    if let Some(windows) = &outcome.windows {
+        let (counted, all) = (windows.references(), windows.of_references?);
+        return (counted > 0).then(|| (worked as f64 * all as f64 / counted as f64) as u64);
     }
+    let is_whole = trace.header().chosen.as_ref().is_none_or(|chosen| {
+        // What comes before `main` is little.
+        let from_main = chosen.from.as_deref().is_none_or(|from| from == "main");
+        from_main && chosen.skipped == 0 && chosen.references.is_none()
+    });
+    is_whole.then_some(worked)
 }

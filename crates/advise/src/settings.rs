@@ -7,7 +7,7 @@ use policy::slots::Plan;
 use results::Native;
 use sim::{Config, Detail, Order, PolicySpec, Window};
 
-/// How far the work has come. Simulations follow one another; how many there will be is not known before.
+/// How far the work has come. Simulations follow one another, or go on side by side; how many there will be is not known before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// A simulation begins, in which so many references are carried out (of all policies together).

@@ -3,7 +3,8 @@
 //! A change counts only if its simulation gained something. A cause whose cure cannot be simulated counts by what is waited
 //! for it, and says so. The rest is one sentence.
 
-use results::{Advice, Cause, CauseKind, Gain, Instead, Outcome, Todo, percent, short};
+use policy::{Kind, Name};
+use results::{Advice, Cause, CauseKind, Instead, Outcome, Todo, percent, short};
 
 use results::allocators::is_library_source;
 
@@ -42,7 +43,7 @@ pub fn todo(advice: &Advice) -> Vec<Todo> {
     all.extend(threads(advice));
     all.extend(order(advice));
     all.extend(colors(advice, base));
-    let rank = |todo: &Todo| todo.gain.map_or(EXPECTED * todo.share, |gain| gain.simulated);
+    let rank = |todo: &Todo| todo.gain.unwrap_or(EXPECTED * todo.share);
     all.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
     all
 }
@@ -54,7 +55,7 @@ fn of_cause(cause: &Cause) -> Option<Todo> {
     }
     let action = cause.change.clone()?;
     let gain = match cause.gain {
-        Some(gain) if gain >= NOTHING => Some(Gain::simulated(gain)),
+        Some(gain) if gain >= NOTHING => Some(gain),
         Some(_) => return None,
         None if cause.share >= WORTH => None,
         None => return None,
@@ -114,7 +115,7 @@ fn homes(advice: &Advice) -> Option<Todo> {
         action: best.how.clone(),
         instead: instead.take(1).collect(),
         share: homes.remote_share,
-        gain: Some(Gain::simulated(best.gain)),
+        gain: Some(best.gain),
         ..Todo::default()
     })
 }
@@ -129,7 +130,7 @@ fn threads(advice: &Advice) -> Option<Todo> {
         because: sharing.verdict.clone(),
         action: "add `--write-placement threads.sh`, which pins each thread by taskset".to_string(),
         share: gain,
-        gain: Some(Gain::simulated(gain)),
+        gain: Some(gain),
         ..Todo::default()
     })
 }
@@ -145,12 +146,12 @@ fn order(advice: &Advice) -> Option<Todo> {
             work.policy
         ),
         share: work.gain,
-        gain: Some(Gain::simulated(work.gain)),
+        gain: Some(work.gain),
         ..Todo::default()
     })
 }
 
-/// Colors of pages: the best of what was simulated.
+/// Colors of pages: the best of what was simulated, and what else gains something.
 fn colors(advice: &Advice, base: &Outcome) -> Option<Todo> {
     let of_slots = advice.slots.as_ref().filter(|slots| slots::gains(slots));
     let of_slots = of_slots.filter(|slots| !basis::may_be_chance(advice, &slots.policy));
@@ -159,12 +160,9 @@ fn colors(advice: &Advice, base: &Outcome) -> Option<Todo> {
         let action = format!("domicile run --slots {name} -- PROGRAM (`--write-slots {name}` writes the plan)");
         ("cache-slots", slots.gain, slots.verdict.clone(), action)
     });
-    let others = advice.policies.iter().filter(|outcome| outcome.order == base.order);
-    let others = others.filter(|outcome| advice.slots.as_ref().is_none_or(|slots| slots.policy != outcome.policy));
-    let best = others.min_by_key(|outcome| outcome.time_ns.wall)?;
-    // Homes of pages have a remedy of their own.
-    let home = |policy: &str| policy.split('+').next().map(str::to_string);
-    let of_policy = (advice.machine.nodes <= 1 || home(&best.policy) == home(&base.policy)).then(|| {
+    let named = recolored(advice, base);
+    let best = named.max_by(|a, b| basis::gain(base, a.1).total_cmp(&basis::gain(base, b.1)));
+    let of_policy = best.map(|(color, best)| {
         let because = format!(
             "pages that are used together compete for the same sets of a cache: `{}` takes {} less time than `{}`",
             best.policy,
@@ -175,34 +173,53 @@ fn colors(advice: &Advice, base: &Outcome) -> Option<Todo> {
             Some(cdpc) if cdpc.policy == best.policy => cdpc.next.clone(),
             // The run-time colors arrays that the program describes.
             _ => format!(
-                "build it with domicile-cc, which describes its parallel loops, and start it with `domicile run --policy {} -- \
-                 PROGRAM`",
-                color_of(&best.policy)
+                "build it with domicile-cc, which describes its parallel loops, and start it with `domicile run --policy \
+                 {color} -- PROGRAM`"
             ),
         };
         ("page-colors", basis::gain(base, best), because, action)
     });
-    let best = of_slots
+    let mut all: Vec<_> = of_slots
         .into_iter()
         .chain(of_policy)
-        .max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let (kind, gain, because, action) = best;
-    (gain >= NOTHING).then(|| Todo {
+        .filter(|(_, gain, ..)| *gain >= NOTHING)
+        .collect();
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut all = all.into_iter();
+    let (kind, gain, because, action) = all.next()?;
+    Some(Todo {
         kind: kind.to_string(),
         because,
         action,
+        instead: all.map(|(_, gain, _, action)| Instead { action, gain }).collect(),
         share: gain,
-        gain: Some(Gain::simulated(gain)),
+        gain: Some(gain),
         ..Todo::default()
     })
 }
 
-/// The part of a policy's name that colors pages, as `domicile run` takes it.
-fn color_of(policy: &str) -> &str {
-    policy.rsplit('+').next().unwrap_or(policy)
+/// What was simulated that differs from the baseline in the colors of pages alone, with the color's name.
+fn recolored<'a>(advice: &'a Advice, base: &'a Outcome) -> impl Iterator<Item = (&'static str, &'a Outcome)> {
+    let now = base.policy.parse::<Name>().ok();
+    advice.policies.iter().filter_map(move |outcome| {
+        let (now, name) = (now.as_ref()?, outcome.policy.parse::<Name>().ok()?);
+        let color = name.of(Kind::Color).filter(|color| !color.traits.slots)?;
+        let differs = now.of(Kind::Color).is_none_or(|now| now.name != color.name);
+        let home = |name: &Name| name.of(Kind::Home).map(|home| home.name);
+        (differs && home(&name) == home(now) && outcome.order == base.order).then_some((color.name, outcome))
+    })
 }
 
-/// What was looked at besides, and gains nothing. `no_colors`: why colors do nothing on the machine.
+/// Whether something was simulated that differs from the baseline in the homes of pages.
+fn has_other_homes(advice: &Advice, base: &Outcome) -> bool {
+    let home = |outcome: &Outcome| {
+        let name = outcome.policy.parse::<Name>().ok()?;
+        name.of(Kind::Home).map(|home| home.name)
+    };
+    advice.policies.iter().any(|outcome| home(outcome) != home(base))
+}
+
+/// The rest that was looked at, which gains nothing. `no_colors`: why colors do nothing on the machine.
 pub fn otherwise(advice: &Advice, no_colors: Option<&str>) -> String {
     let Some(base) = advice.base().filter(|base| base.references > 0) else {
         return "The trace holds no references.".to_string();
@@ -220,14 +237,10 @@ pub fn otherwise(advice: &Advice, no_colors: Option<&str>) -> String {
     tried.sort();
     tried.dedup();
     without.extend(tried.into_iter().take(2));
-    let home = |policy: &str| policy.split('+').next().map(str::to_string);
-    let others = || advice.policies.iter().map(|outcome| home(&outcome.policy));
-    let base_home = home(&base.policy);
-    if advice.machine.nodes > 1 && !has("pages-remote") && others().any(|home| home != base_home) {
+    if advice.machine.nodes > 1 && !has("pages-remote") && has_other_homes(advice, base) {
         without.push("other nodes for pages".to_string());
     }
-    let recolored = |outcome: &Outcome| color_of(&outcome.policy) != color_of(&base.policy);
-    if !has("page-colors") && advice.machine.colors > 1 && advice.policies.iter().any(recolored) {
+    if !has("page-colors") && !has("cache-slots") && recolored(advice, base).next().is_some() {
         without.push("other colors of pages".to_string());
     }
     if advice.sharing.is_some() && !has("threads-apart") {
@@ -236,23 +249,24 @@ pub fn otherwise(advice: &Advice, no_colors: Option<&str>) -> String {
     if advice.work.is_some() && !has("order-of-work") {
         without.push("another order of the marked work".to_string());
     }
-    let mut text = match (advice.todo.is_empty(), without.is_empty()) {
-        (true, _) => "Nothing to do was found that gains 1%".to_string(),
-        (false, true) => "Nothing else gains 1%".to_string(),
-        (false, false) => "Nothing else gains 1%".to_string(),
+    let mut text = match advice.todo.is_empty() {
+        true => "Nothing to do was found that gains 1%".to_string(),
+        false => "Nothing else gains 1%".to_string(),
     };
     if !without.is_empty() {
         text += &format!(" (simulated, too: {})", list(&without));
     }
     text.push('.');
     if let Some(native) = advice.native.as_ref().filter(|native| !native.is_right()) {
-        let (times, which) = match native.ratio() {
-            ratio if ratio > 1.0 => (ratio, "longer"),
-            ratio => (1.0 / ratio, "shorter"),
+        text += &match native.ratio() {
+            ratio if ratio > 1.0 => format!(
+                " The program takes {ratio:.1} times as long as simulated: where it waits is not known well, and more may be gained."
+            ),
+            ratio => format!(
+                " The program takes {} of the simulated time: where it waits is not known well, and less may be gained.",
+                percent(ratio)
+            ),
         };
-        text += &format!(
-            " The program takes {times:.1} times {which} than simulated: what is waited for is not known well, and more may be gained."
-        );
     }
     if advice.todo.is_empty() {
         text += &format!(" {}", why_nothing(advice, base));

@@ -78,7 +78,7 @@ fn the_model_that_is_nearer_to_the_clock_is_taken() {
     assert!(native.overlapping_ns.unwrap() < 3_000_000, "{native:?}");
     // All that follows is by it.
     assert!(advice.base().unwrap().time_ns.wall > 9_000_000);
-    assert!(!advice.otherwise.contains("than simulated"), "{}", advice.otherwise);
+    assert!(!advice.otherwise.contains("as simulated"), "{}", advice.otherwise);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn no_bound_is_claimed_where_no_model_is_near() {
     let native = advice.native.as_ref().unwrap();
     assert!(!native.is_right() && native.overlapping_ns.is_some(), "{native:?}");
     assert!(
-        advice.otherwise.contains("times longer than simulated"),
+        advice.otherwise.contains("times as long as simulated"),
         "{}",
         advice.otherwise
     );

@@ -103,8 +103,9 @@ fn take_down(
             let mut journal = Journal::new(folder, schedule, (options.warm_bytes / 64) as usize)
                 .map_err(CaptureError::system("cannot make a temporary file beside the trace"))?;
             let ended = recorder.listen_to_the_end(&mut journal, supervisor, progress)?;
-            // Who has a budget wants as much as fits; who asks for windows gets windows.
-            let (replay, chosen) = journal.finish(options.within.is_some());
+            // A budget asks for as much as fits; `--windows` asks for windows.
+            let or_whole = options.within.is_some() && !recorder.deadline.is_over();
+            let (replay, chosen) = journal.finish(or_whole);
             whole = replay.is_whole();
             let out = Output::new(writer, chosen, !whole, options.pcs, options.fetches);
             let mut tree = ProcessTree::new(out.warming(options.warms() && !whole));

@@ -38,7 +38,7 @@ pub fn known(what: &str, length: u64) -> ProgressBar {
     start(bar, what)
 }
 
-/// Simulations one after another, each of a length that is known when it begins.
+/// Simulations one after another or side by side, each of a length that is known when it begins.
 #[derive(Default)]
 pub struct Simulations(Mutex<Option<ProgressBar>>);
 
@@ -47,8 +47,14 @@ impl Simulations {
         let Ok(mut bar) = self.0.lock() else { return };
         match progress {
             advise::Progress::Begins { references } => {
-                if let Some(bar) = bar.replace(known("simulating", references)) {
-                    bar.finish_and_clear();
+                // One that is under way beside it has the same bar.
+                match &*bar {
+                    Some(bar) if Some(bar.position()) < bar.length() => bar.inc_length(references),
+                    _ => {
+                        if let Some(bar) = bar.replace(known("simulating", references)) {
+                            bar.finish_and_clear();
+                        }
+                    }
                 }
             }
             advise::Progress::Done { references } => {

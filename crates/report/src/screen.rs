@@ -4,7 +4,7 @@
 
 use std::iter::once;
 
-use results::{Advice, Gain, Native, Todo, count, percent, short, time as time_of};
+use results::{Advice, Native, Todo, count, percent, short, time as time_of};
 
 use crate::bar::bar;
 use crate::table::{FAINT, HEADING, PLAIN, WARNING, cut, paragraph, wrap};
@@ -14,7 +14,11 @@ const MOST: usize = 3;
 /// Nobody reads longer lines.
 const WIDEST: usize = 100;
 /// Lines of a cause, and of what to do.
-const LINES: usize = 3;
+const LINES: usize = 2;
+/// Lines of what else was looked at.
+const REST: usize = 4;
+/// With more things to do, what can be done instead is left to the tables.
+const INSTEAD: usize = 2;
 /// Columns of a bar of the whole time.
 const BAR: f64 = 24.0;
 /// A smaller part of the time has no bar.
@@ -28,7 +32,7 @@ pub fn screen(advice: &Advice, width: usize) -> String {
     let warning = advice.warning().map(|text| format!("{WARNING}{text}{WARNING:#}\n"));
     let mut text = warning.unwrap_or_default() + &headline(advice, width);
     for (number, todo) in (1..).zip(advice.todo.iter().take(MOST)) {
-        text += &item(number, todo, width);
+        text += &item(number, todo, advice.todo.len() <= INSTEAD, width);
     }
     let mut rest = String::new();
     if advice.todo.len() > MOST {
@@ -42,7 +46,7 @@ pub fn screen(advice: &Advice, width: usize) -> String {
         true => &advice.verdict,
         false => &advice.otherwise,
     };
-    text += &lines(&rest, "", width, usize::MAX);
+    text += &lines(&rest, "", width, REST);
     text + &time(advice, width)
 }
 
@@ -66,14 +70,15 @@ fn headline(advice: &Advice, width: usize) -> String {
     let references = count(advice.trace.references);
     let facts = format!(" on {machine}: {references} references, {run}{exit}");
     let room = width.saturating_sub(facts.chars().count()).max(16);
-    let line = format!("{HEADING}{}{HEADING:#}{facts}", cut(&command, room));
-    format!(
-        "{line}\n{}",
-        advice
-            .native
-            .as_ref()
-            .map_or_else(String::new, |native| clock(native, width))
-    )
+    let mut text = format!("{HEADING}{}{HEADING:#}", cut(&command, room));
+    match styled_columns(&text) + facts.chars().count() <= width {
+        true => text += &format!("{facts}\n"),
+        false => text += &format!("\n{}", lines(facts.trim_start(), "  ", width, REST)),
+    }
+    text + &advice
+        .native
+        .as_ref()
+        .map_or_else(String::new, |native| clock(native, width))
 }
 
 /// The simulated time beside the clock's.
@@ -92,7 +97,7 @@ fn clock(native: &Native, width: usize) -> String {
     lines(&text, "", width, LINES)
 }
 
-fn item(number: usize, todo: &Todo, width: usize) -> String {
+fn item(number: usize, todo: &Todo, instead: bool, width: usize) -> String {
     let what = match (&todo.source, &todo.data) {
         (Some(source), Some(data)) => format!("{} waits for {}", short(source), short(data)),
         (Some(source), None) => short(source),
@@ -109,13 +114,13 @@ fn item(number: usize, todo: &Todo, width: usize) -> String {
         text += &format!("     {FAINT}{}{FAINT:#}\n", cut(code.trim(), width.saturating_sub(5)));
     }
     text += &lines(&todo.because, "   ", width, LINES);
-    let saves = match &todo.gain {
+    let worth = match todo.gain {
         Some(gain) => saves(gain),
         None => format!("at most {}, not simulated", percent(todo.share)),
     };
-    text += &action("DO", &todo.action, &saves, width);
-    if let Some(other) = todo.instead.first() {
-        text += &action("OR", &other.action, &saves_simulated(other.gain), width);
+    text += &action("DO", &todo.action, &worth, width);
+    if let Some(other) = todo.instead.first().filter(|_| instead) {
+        text += &action("OR", &other.action, &saves(other.gain), width);
     }
     text
 }
@@ -129,14 +134,7 @@ fn action(word: &str, action: &str, saves: &str, width: usize) -> String {
     )
 }
 
-fn saves(gain: &Gain) -> String {
-    match gain.high - gain.low < 0.005 {
-        true => saves_simulated(gain.simulated),
-        false => format!("saves {} to {} (simulated)", percent(gain.low), percent(gain.high)),
-    }
-}
-
-fn saves_simulated(gain: f64) -> String {
+fn saves(gain: f64) -> String {
     format!("saves {} (simulated)", percent(gain))
 }
 
@@ -144,7 +142,12 @@ fn saves_simulated(gain: f64) -> String {
 fn lines(text: &str, start: &str, width: usize, most: usize) -> String {
     // Styles take no columns.
     let columns = styled_columns(start);
-    let all = wrap(text, width.saturating_sub(columns).max(20));
+    let room = width.saturating_sub(columns).max(20);
+    let mut all = wrap(text, room);
+    if all.len() > most {
+        // Room for the ellipsis.
+        all = wrap(text, room.saturating_sub(2));
+    }
     let left_out = all.len() > most;
     let shown = all.iter().take(most).enumerate();
     let shown = shown.map(|(at, line)| {
@@ -209,6 +212,53 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_full_advice_fits_on_a_screen() {
+        let todo = Todo {
+            source: Some("a_source_of_some_length.cc:1234".to_string()),
+            code: Some("x ".repeat(100)),
+            data: Some("heap: main (a_source_of_some_length.cc:1234)".to_string()),
+            kind: "walks-across".to_string(),
+            because: "because ".repeat(50),
+            action: "action ".repeat(50),
+            instead: vec![results::Instead {
+                action: "instead ".repeat(50),
+                gain: 0.1,
+            }],
+            share: 0.5,
+            gain: Some(0.25),
+            ..Todo::default()
+        };
+        for count in 1..=4 {
+            let mut advice = Advice {
+                program: "/a/program/with/a/long/path/of/its/own".to_string(),
+                arguments: vec!["and".to_string(), "arguments".to_string()],
+                exit: Some(0),
+                todo: vec![todo.clone(); count],
+                otherwise: "otherwise ".repeat(100),
+                native: Some(Native {
+                    user_ns: 1_234_567_890,
+                    system_ns: 1_234_567,
+                    simulated_ns: 1_234_567_890,
+                    overlapping_ns: Some(1_234_567_890),
+                    ..Native::default()
+                }),
+                ..Advice::default()
+            };
+            advice.trace.part = Some("20 windows, 17.4% of the run, time ± 37.3%".to_string());
+            advice.policies = vec![results::Outcome::default()];
+            let time = &mut advice.policies[0].time_ns;
+            (time.busy, time.cache_stall, time.local_stall) = (100, 100, 100);
+            (time.remote_stall, time.tlb_stall, time.imbalance, time.total) = (100, 100, 100, 600);
+            let text = screen(&advice, 80);
+            // Two more lines name files.
+            assert!(text.lines().count() <= 28, "{} lines:\n{text}", text.lines().count());
+            for line in text.lines() {
+                assert!(styled_columns(line) <= 80, "{line}");
+            }
+        }
+    }
+
+    #[test]
     fn styles_take_no_columns() {
         assert_eq!(styled_columns("   DO "), 6);
         assert_eq!(styled_columns(&format!("   {HEADING}DO{HEADING:#} ")), 6);
@@ -219,7 +269,7 @@ mod tests {
         let text = lines(&"word ".repeat(100), "   ", 40, 3);
         assert_eq!(text.lines().count(), 3);
         assert!(
-            text.ends_with("…\n") && text.lines().all(|line| line.chars().count() <= 42),
+            text.ends_with("…\n") && text.lines().all(|line| line.chars().count() <= 40),
             "{text}"
         );
     }

@@ -40,7 +40,7 @@ pub struct Advice {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub source_lines: Vec<SourceLine>,
     pub false_sharing: Vec<Collision>,
-    /// Why the worst of them miss, and what to do about it, the longest waiting first.
+    /// Why the worst of them miss, and what to do about it: those whose cure saves most first, then the longest waiting.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
     /// What to do, the largest gain first; nothing below 1% of the run time. Empty in results of older versions.

@@ -121,7 +121,7 @@ pub struct Cause {
     /// The part of the run time that the change saves, by simulation; absent where it was not simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<f64>,
-    /// What the same waiting can be put down to as well, with a change that saves less.
+    /// What the same waiting can be put down to as well, with other changes that would end it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<Alternative>,
 }

@@ -74,6 +74,6 @@ pub use sharing::{
     SharedStructure, SharingAdvice, SharingEdge, SharingGraph, SharingGroup, SharingThread, ThreadPlacement,
 };
 pub use short::short;
-pub use todo::{Gain, Instead, Todo};
+pub use todo::{Instead, Todo};
 pub use verified::{Verified, VerifiedRound, VerifiedTime};
 pub use windows::{CountedWindow, Estimate, Windows};

@@ -31,9 +31,10 @@ pub struct Todo {
     pub instead: Vec<Instead>,
     /// The part of the run time that is waited for this reason.
     pub share: f64,
-    /// The part of the run time that the change saves; absent where it cannot be simulated: then it saves at most `share`.
+    /// The part of the run time that the change saves, by simulation; absent where it was not simulated: then it saves at most
+    /// `share`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub gain: Option<Gain>,
+    pub gain: Option<f64>,
 }
 
 /// Something that can be done instead.
@@ -43,25 +44,4 @@ pub struct Todo {
 pub struct Instead {
     pub action: String,
     pub gain: f64,
-}
-
-/// A part of the run time that is saved, by simulation, and between what it lies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct Gain {
-    pub low: f64,
-    pub simulated: f64,
-    pub high: f64,
-}
-
-impl Gain {
-    /// Where nothing is known but what was simulated.
-    pub fn simulated(gain: f64) -> Gain {
-        Gain {
-            low: gain,
-            simulated: gain,
-            high: gain,
-        }
-    }
 }

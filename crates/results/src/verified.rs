@@ -94,7 +94,8 @@ impl Verified {
         // The medians are of different rounds, and may lie outside all of them.
         let (low, high) = (low.min(measured.saved), high.max(measured.saved));
         let ratio = predicted.ratio() / measured.ratio();
-        let agrees = (low..=high).contains(&predicted.saved) || ratio.max(1.0 / ratio) <= CLOSE;
+        let close = ratio.max(1.0 / ratio) <= CLOSE && (predicted.saved >= 0.0) == (measured.saved >= 0.0);
+        let agrees = (low..=high).contains(&predicted.saved) || close;
         let mut notes = Vec::new();
         if measured.before_ns.min(measured.after_ns) < SHORT {
             notes.push(

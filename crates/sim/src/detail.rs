@@ -379,7 +379,7 @@ impl Engine {
             return;
         }
         let stall = self.waited_for(a);
-        let translation = tlb_missed.then(|| self.waited_for_translation(a, tlb_missed));
+        let translation = tlb_missed.then(|| self.waited_for_translation(a));
         if let Some(detail) = &mut self.detail {
             if stall > 0 {
                 let key = detail.key(a);

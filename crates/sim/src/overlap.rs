@@ -513,11 +513,11 @@ impl Engine {
 
     /// What of the translation of the piece at hand was waited for: where cpus overlap, a walk may go on beside other work.
     #[inline(always)]
-    pub fn waited_for_translation(&self, a: &Access, tlb_missed: bool) -> Units {
+    /// Pre: the TLB missed.
+    pub fn waited_for_translation(&self, a: &Access) -> Units {
         match &self.overlap {
             Some(overlap) if !a.fetch => overlap.at_hand.translation,
-            _ if tlb_missed => self.refill,
-            _ => 0,
+            _ => self.refill,
         }
     }
 

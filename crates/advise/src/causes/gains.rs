@@ -21,8 +21,8 @@ type Known = Vec<(Vec<ProgramChange>, Option<f64>)>;
 /// causes by that: those whose cure saves most first, then those that wait longest.
 ///
 /// A change that cannot be simulated (rows that are none of the data's, names that several things have) leaves its cause
-/// without a gain: the advice then is the rule's alone. So does one that seems to save more than is waited where it changes
-/// something: the simulated order of the work, or of the data, is none that the program could have.
+/// without a gain: the advice then is the rule's alone. One that seems to save more than is waited where it changes something
+/// is no change to propose.
 pub fn gains(
     trace: &Trace,
     settings: &Settings,
@@ -58,22 +58,32 @@ pub fn gains(
             Err(error) => Err(error),
         }
     };
-    // Side by side: none needs what another finds.
-    let known: Result<Known, SimError> = asked
-        .into_par_iter()
-        .map(|changes| Ok((changes.to_vec(), simulated(changes)?)))
-        .collect();
-    let known = known?;
+    // Side by side, for none needs what another finds; but orders of the work take memory, and come one by one.
+    let one = |changes: &[ProgramChange]| Ok((changes.to_vec(), simulated(changes)?));
+    let (orders, layouts): (Vec<_>, Vec<_>) = asked.into_iter().partition(|changes| changes.iter().any(is_order));
+    let (orders, layouts): (Result<Known, SimError>, Result<Known, SimError>) = rayon::join(
+        || orders.into_iter().map(one).collect(),
+        || layouts.into_par_iter().map(one).collect(),
+    );
+    let mut known = orders?;
+    known.extend(layouts?);
     let gain = |changes: &[ProgramChange]| {
         let same = known.iter().find(|(other, _)| other == changes);
         same.and_then(|(_, gain)| *gain)
     };
     for cause in causes.iter_mut() {
-        let simulated = gain(&cause.simulated);
-        cause.gain = bounded(simulated, cause, evidence, base);
-        for at in 0..cause.alternatives.len() {
-            let simulated = gain(&cause.alternatives[at].simulated);
-            cause.alternatives[at].gain = bounded(simulated, cause, evidence, base);
+        let most = most(cause, evidence, base);
+        // What seems to save more than is waited is no change that the program could have.
+        let bounded = |gain: Option<f64>, change: &mut Option<String>| {
+            let implausible = gain.is_some_and(|gain| gain > most + NOTHING);
+            if implausible {
+                *change = None;
+            }
+            gain.filter(|_| !implausible)
+        };
+        cause.gain = bounded(gain(&cause.simulated), &mut cause.change);
+        for other in &mut cause.alternatives {
+            other.gain = bounded(gain(&other.simulated), &mut other.change);
         }
         prefer(cause);
     }
@@ -86,43 +96,27 @@ pub fn gains(
     Ok(())
 }
 
-/// A gain that is not larger than the waiting at the lines that are changed; where the cause's own line waits less, it is the
-/// one with the longest waiting. Another order of all that uses some data has to pay at the line that it is proposed for.
-fn bounded(gain: Option<f64>, cause: &mut Cause, evidence: &Evidence, base: &Outcome) -> Option<f64> {
-    let gain = gain?;
+/// Whether a change is another order of the work.
+fn is_order(change: &ProgramChange) -> bool {
+    matches!(change, ProgramChange::Tile { .. } | ProgramChange::Interchange { .. })
+}
+
+/// What the cures of a cause can save at most, as a part of the run time: what is waited at the lines that they change, which
+/// are those of the loops that use the data. Another order of all that uses some data has to pay at its own line.
+fn most(cause: &Cause, evidence: &Evidence, base: &Outcome) -> f64 {
     let wall = base.time_ns.wall.max(1) as f64;
-    let own = cause.stall_ns as f64 / wall;
     if cause.kind == CauseKind::LateReuse {
-        // What other lines would gain is theirs to say.
-        return Some(if gain <= own + NOTHING { gain } else { 0.0 });
+        return cause.stall_ns as f64 / wall;
     }
     let name = |place: &Place| &evidence.structures[place.structure].what.name;
-    let functions: Vec<&str> = evidence
+    let of_data = evidence.places.iter().filter(|place| *name(place) == cause.structure);
+    let functions: Vec<&str> = of_data.map(|place| place.function.as_str()).collect();
+    let touched = evidence
         .places
         .iter()
-        .filter(|place| *name(place) == cause.structure)
-        .map(|place| place.function.as_str())
-        .collect();
-    let touched = || {
-        evidence
-            .places
-            .iter()
-            .filter(|place| functions.contains(&place.function.as_str()))
-    };
-    let waiting: u64 = touched().map(|place| place.stall_ns + place.tlb_ns).sum();
-    if gain > waiting as f64 / wall + NOTHING {
-        return None;
-    }
-    if gain > own + NOTHING
-        && let Some(place) = touched()
-            .filter(|place| *name(place) == cause.structure)
-            .max_by_key(|place| place.stall_ns)
-    {
-        cause.source = super::view::source(place);
-        cause.file.clone_from(&place.file);
-        cause.function.clone_from(&place.function);
-    }
-    Some(gain)
+        .filter(|place| functions.contains(&place.function.as_str()));
+    let waiting: u64 = touched.map(|place| place.stall_ns + place.tlb_ns).sum();
+    waiting as f64 / wall
 }
 
 /// Of all ways to be rid of a cause, the one that saves most is its cure.

@@ -108,8 +108,9 @@ pub struct Advise {
     #[arg(long, conflicts_with = "policies")]
     every_policy: bool,
 
-    /// Do not run the program without the recorder first, which shows whether its simulated time is about right. It is run for ten
-    /// seconds at most, with nothing to read and its output dropped, and only on the machine `host`
+    /// Do not run the program once more without the recorder, which shows whether its simulated time is about right. That is
+    /// done on the machine `host`, where the recorded run was whole and ended with status 0; for ten seconds at most, with
+    /// nothing to read and its output dropped
     #[arg(long)]
     no_native: bool,
 
@@ -151,6 +152,8 @@ struct End {
     broke: Option<String>,
     /// The program's own status, where it ended by itself.
     exit: Option<i32>,
+    /// It ended by itself, in good order.
+    whole: bool,
     /// Somebody asked for its end, and waits.
     interrupted: bool,
     /// Why there is nothing to give advice on.
@@ -246,12 +249,14 @@ impl Advise {
         if self.trace.is_none() {
             console.make_room()?;
             console.flush()?;
-            self.native.replace(self.measured());
             end = self.record(&machine, &file, console.json(), &mut notes)?;
             if let Some(why) = end.nothing {
                 Failure::work(why).report();
                 return Ok(ExitCode::from(end.status));
             }
+        }
+        if end.whole {
+            self.native.replace(self.measured());
         }
         // Signals are the recorder's as long as anything is recorded.
         let changed = changed.map(|changed| self.record_change(&machine, changed, end.broke.as_ref()));
@@ -437,7 +442,9 @@ impl Advise {
     /// How long the program takes, where that is measured.
     fn measured(&self) -> Option<Native> {
         let here = self.model.machine.as_deref().is_none_or(|name| name == HOST);
-        (here && !self.no_native).then(|| native::measured(&self.command))?
+        let whole = self.recording.part().is_none() && self.recording.follows_children();
+        let most = self.budget.map_or(native::MOST, |budget| native::MOST.min(budget / 10));
+        (here && whole && !self.no_native).then(|| native::measured(&self.command, most))?
     }
 
     /// Records the program, and says how it ended.
@@ -458,6 +465,7 @@ impl Advise {
                 _ => None,
             },
             interrupted: outcome.interrupted.is_some(),
+            whole: outcome.exit == capture::Exit::Code(0) && !outcome.ended_by_us && outcome.interrupted.is_none(),
             nothing: None,
         };
         if let Some(failure) = &outcome.failure {

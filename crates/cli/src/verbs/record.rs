@@ -205,6 +205,11 @@ impl Recording {
             .map(|(name, _)| name)
     }
 
+    /// Whether processes that the program starts are recorded, too.
+    pub fn follows_children(&self) -> bool {
+        !self.no_children
+    }
+
     /// The function where the recording begins.
     pub fn begins(&self) -> Option<&str> {
         self.from.as_deref()

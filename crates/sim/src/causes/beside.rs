@@ -14,8 +14,8 @@ type Access = (u32, u32, u64);
 const NONE: Access = (u32::MAX, u32::MAX, 0);
 
 pub struct Beside {
-    last: [(u32, [Access; LAST]); THREADS],
-    next: usize,
+    /// By thread: its number, where its next access goes, its last ones.
+    last: [(u32, usize, [Access; LAST]); THREADS],
     /// The burst that the last accesses are of.
     burst: u32,
 }
@@ -23,8 +23,7 @@ pub struct Beside {
 impl Default for Beside {
     fn default() -> Beside {
         Beside {
-            last: [(u32::MAX, [NONE; LAST]); THREADS],
-            next: 0,
+            last: [(u32::MAX, 0, [NONE; LAST]); THREADS],
             burst: 0,
         }
     }
@@ -40,7 +39,7 @@ impl Beside {
                 ..Beside::default()
             };
         }
-        let (of, last) = &mut self.last[thread as usize % THREADS];
+        let (of, next, last) = &mut self.last[thread as usize % THREADS];
         if *of != thread {
             (*of, *last) = (thread, [NONE; LAST]);
         }
@@ -49,8 +48,8 @@ impl Beside {
                 say(place, touch.address.wrapping_sub(address) as i64);
             }
         }
-        last[self.next % LAST] = (touch.place, touch.structure, touch.address);
-        self.next += 1;
+        last[*next % LAST] = (touch.place, touch.structure, touch.address);
+        *next += 1;
     }
 }
 

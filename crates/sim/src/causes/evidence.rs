@@ -203,7 +203,11 @@ impl Sum {
 
     fn beside(&self) -> Option<Step> {
         let share = |count: u64| count as f64 / self.seen.max(1) as f64;
-        let frequent = self.beside.iter().filter(|(_, count)| share(**count) >= BESIDE);
+        // What is at one place is one array.
+        let frequent = self
+            .beside
+            .iter()
+            .filter(|(bytes, count)| **bytes > 0 && share(**count) >= BESIDE);
         let (&bytes, &count) = frequent.min_by_key(|(bytes, _)| **bytes)?;
         Some(Step {
             bytes: bytes as i64,

@@ -1,4 +1,4 @@
-//! The program's time without the recorder, measured once before it is recorded.
+//! The program's time without the recorder, measured once after it was recorded.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -9,33 +9,13 @@ use results::Native;
 use sys::clock::children_time;
 
 /// A program that takes longer is ended, and its time is not known.
-const MOST: Duration = Duration::from_secs(10);
-/// A quick program is run again until so much has passed; the shortest run counts.
-const BRIEF: Duration = Duration::from_millis(300);
-/// Runs at most.
-const RUNS: usize = 5;
+pub const MOST: Duration = Duration::from_secs(10);
 /// Between two looks whether it has ended.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// The run that took least. `None`: the program needs its input, takes too long, or does not end in good order: then it may
-/// leave things behind that a second run minds.
-pub fn measured(command: &[OsString]) -> Option<Native> {
-    if !reads_nothing() {
-        return None;
-    }
-    let begun = Instant::now();
-    let mut best: Option<Native> = None;
-    for _ in 0..RUNS {
-        let run = one(command)?;
-        best = Some(match best {
-            Some(best) if best.user_ns <= run.user_ns => best,
-            _ => run,
-        });
-        if begun.elapsed() > BRIEF {
-            break;
-        }
-    }
-    best
+/// What a run takes. `None`: the program needs its input, takes more than `most`, or does not end in good order.
+pub fn measured(command: &[OsString], most: Duration) -> Option<Native> {
+    reads_nothing().then(|| one(command, most))?
 }
 
 /// What comes from a file or a pipe is there once, and the program that is recorded is to read it.
@@ -44,7 +24,7 @@ fn reads_nothing() -> bool {
     input.is_terminal() || std::fs::read_link("/proc/self/fd/0").is_ok_and(|to| to.as_os_str() == "/dev/null")
 }
 
-fn one(command: &[OsString]) -> Option<Native> {
+fn one(command: &[OsString], most: Duration) -> Option<Native> {
     let (program, arguments) = command.split_first()?;
     let (user, system) = children_time().ok()?;
     let begun = Instant::now();
@@ -55,7 +35,7 @@ fn one(command: &[OsString]) -> Option<Native> {
         .stderr(Stdio::null())
         .spawn()
         .ok()?;
-    let success = ended(&mut child, begun)?;
+    let success = ended(&mut child, begun, most)?;
     let wall = begun.elapsed();
     let (now_user, now_system) = children_time().ok()?;
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -68,11 +48,11 @@ fn one(command: &[OsString]) -> Option<Native> {
 }
 
 /// Whether it ended in good order; `None`: not in time.
-fn ended(child: &mut Child, begun: Instant) -> Option<bool> {
+fn ended(child: &mut Child, begun: Instant, most: Duration) -> Option<bool> {
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Some(status.success()),
-            Ok(None) if begun.elapsed() < MOST => std::thread::sleep(LOOK),
+            Ok(None) if begun.elapsed() < most => std::thread::sleep(LOOK),
             _ => {
                 let _ = child.kill();
                 let _ = child.wait();

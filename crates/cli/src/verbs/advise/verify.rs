@@ -72,6 +72,15 @@ impl Advise {
         if base.windows.is_some() {
             return Err(refused(&"the advice is on a part of the run"));
         }
+        let mut machine = machine.clone();
+        // By the model that the advice is by.
+        if advice
+            .native
+            .as_ref()
+            .is_some_and(|native| native.overlapping_ns.is_some())
+        {
+            machine.core = None;
+        }
         let simulation = Simulation::under(&self.model, machine.clone(), &base.policy)?;
         let counted = simulation.of_trace(&folder.path().join(TRACE), false);
         let counted = counted.map_err(|failure| refused(&failure))?;
