@@ -3,10 +3,11 @@
 //! `cargo xtask generate` writes C's headers to `crates/capi/include/domicile` and the sums of the truth table into README.md,
 //! which are committed, and the page and the JSON schema of results to `docs/src`, which are not. `cargo xtask check` fails if
 //! what is committed differs from what would be written. `cargo xtask readme` runs the demonstration and records programs, and
-//! writes what comes of that into README.md. Manual pages and completions come from the command itself (`domicile man`,
-//! `domicile completions`).
+//! writes what comes of that into README.md and the page on recording; `cargo xtask book` runs the commands whose output pages of the book show. Manual
+//! pages and completions come from the command itself (`domicile man`, `domicile completions`).
 #![forbid(unsafe_code)]
 
+mod book;
 mod headers;
 mod readme;
 
@@ -23,8 +24,9 @@ fn main() -> ExitCode {
         Some("generate") => generate(root),
         Some("check") => check(root),
         Some("readme") => write_readme(root),
+        Some("book") => write_book(root),
         _ => {
-            eprintln!("usage: cargo xtask generate | check | readme");
+            eprintln!("usage: cargo xtask generate | check | readme | book");
             return ExitCode::from(2);
         }
     };
@@ -78,9 +80,21 @@ fn generate(root: &Path) -> Result<String, String> {
 }
 
 fn write_readme(root: &Path) -> Result<String, String> {
-    let text = readme::with_runs(root)?;
-    std::fs::write(root.join(readme::FILE), text).map_err(|error| format!("cannot write {}: {error}", readme::FILE))?;
-    Ok(format!("written: {}", readme::FILE))
+    let written = readme::with_runs(root)?;
+    for (file, text) in &written {
+        std::fs::write(root.join(file), text).map_err(|error| format!("cannot write {file}: {error}"))?;
+    }
+    Ok(format!("written: {}", written.map(|(file, _)| file).join(", ")))
+}
+
+fn write_book(root: &Path) -> Result<String, String> {
+    let command = root.join(readme::domicile());
+    let folder = command.parent().unwrap_or(root);
+    let pages = book::pages(root, folder)?;
+    for (file, text) in &pages {
+        std::fs::write(file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    }
+    Ok(format!("written: {} pages", pages.len()))
 }
 
 fn check(root: &Path) -> Result<String, String> {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 pub const FILE: &str = "README.md";
 const TRUTH: &str = "docs/src/truth.md";
+const RECORDING: &str = "docs/src/recording.md";
 /// Where the demonstration leaves its programs and its text.
 const OUT: &str = "target/demo";
 
@@ -15,12 +16,20 @@ pub fn with_truth(root: &Path) -> Result<String, String> {
     between(&read(root, FILE)?, "truth", &headline(&read(root, TRUTH)?)?)
 }
 
-/// README.md with a new run of the demonstration, and with what recording costs here.
-pub fn with_runs(root: &Path) -> Result<String, String> {
-    let command = std::env::var("DOMICILE").unwrap_or_else(|_| "target/release/domicile".to_string());
+/// README.md with a new run of the demonstration, and with what recording costs here; the book's page with the latter, too.
+pub fn with_runs(root: &Path) -> Result<[(&'static str, String); 2], String> {
     let shown = printed(Command::new(root.join("demo/run")).current_dir(root))?;
     let text = between(&with_truth(root)?, "screen", &screen(&shown)?)?;
-    between(&text, "slowdown", &slowdown(root, &command)?)
+    let costs = slowdown(root, &domicile())?;
+    Ok([
+        (FILE, between(&text, "slowdown", &costs)?),
+        (RECORDING, between(&read(root, RECORDING)?, "slowdown", &costs)?),
+    ])
+}
+
+/// The command that is run: one that is built, or the one that `DOMICILE` names.
+pub fn domicile() -> String {
+    std::env::var("DOMICILE").unwrap_or_else(|_| "target/release/domicile".to_string())
 }
 
 fn read(root: &Path, file: &str) -> Result<String, String> {
@@ -30,7 +39,7 @@ fn read(root: &Path, file: &str) -> Result<String, String> {
 /// `text` with `body` between the marks of a part.
 fn between(text: &str, part: &str, body: &str) -> Result<String, String> {
     let (begin, end) = (format!("<!-- {part}: "), format!("<!-- end of {part} -->"));
-    let missing = || format!("{FILE} has no mark `{begin}` with `{end}` below it");
+    let missing = || format!("there is no mark `{begin}` with `{end}` below it");
     let opened = text.find(&begin).ok_or_else(missing)?;
     let start = opened + text[opened..].find('\n').ok_or_else(missing)? + 1;
     let stop = start + text[start..].find(&end).ok_or_else(missing)?;
@@ -75,13 +84,13 @@ fn slowdown(root: &Path, domicile: &str) -> Result<String, String> {
     let out = root.join(OUT);
     let book = read(root, &format!("{OUT}/book.txt"))?;
     let cannot = |error| format!("cannot write to {OUT}: {error}");
-    std::fs::write(out.join("books.txt"), book.repeat(10)).map_err(cannot)?;
+    std::fs::write(out.join("books.txt"), book.repeat(3)).map_err(cannot)?;
     let build = format!("gcc -g -O2 -DEVENTS=80000 -DWALKS=400 -o {OUT}/walks demo/events.c");
     printed(Command::new("sh").args(["-c", &build]).current_dir(root))?;
     let mut rows = String::from("| program | by itself | recorded | times as long |\n| --- | --- | --- | --- |\n");
     for (name, command) in [
         ("`demo/events.c`, ten times the work", format!("{OUT}/walks")),
-        ("`gzip` of ten times the book", format!("gzip -c {OUT}/books.txt")),
+        ("`gzip` of nine copies of the book", format!("gzip -c {OUT}/books.txt")),
         ("`bzip2` of the same", format!("bzip2 -c {OUT}/books.txt")),
     ] {
         let alone = quickest(root, &command)?;

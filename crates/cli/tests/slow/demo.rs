@@ -47,7 +47,7 @@ fn the_demonstration_goes_from_the_culprit_to_the_clock() {
         "{printed}"
     );
     assert!(
-        debian.contains("gzip -c") && debian.contains(" references"),
+        debian.contains("sed s/memory/MEMORY/") && debian.contains(" references"),
         "{printed}"
     );
     // The patch makes the second program of the first, and both print the same.
