@@ -10,8 +10,8 @@ use trace::Trace;
 
 use crate::settings::Settings;
 
-/// Shorter runs are measured too badly.
-const LEAST: u64 = 5_000_000;
+/// Shorter runs are measured too badly: kernels split the time between program and kernel by ticks of some milliseconds.
+const LEAST: u64 = 20_000_000;
 
 /// Compares the first run with the clock. Where the other model of the processor is nearer, `config` has it from now on, and
 /// `runs` are by it. `None`: the run's time is not known, or not all of the run was recorded.

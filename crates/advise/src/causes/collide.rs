@@ -63,6 +63,10 @@ pub fn power_of_two(view: &View) -> Option<Finding> {
 /// Several arrays, or pages, at the same place of the cache.
 pub fn arrays(view: &View) -> Option<Finding> {
     let (cache, conflicts) = conflicts(view)?;
+    // A walk without a step has a cause that its author can change, wherever its pages are.
+    if !view.is_virtual(cache) && view.seen() && view.step().is_none() {
+        return None;
+    }
     let conflicts = percent(conflicts);
     let found = |kind, why, change: Option<String>| Finding {
         kind,

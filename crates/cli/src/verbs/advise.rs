@@ -31,14 +31,15 @@ use written::Places;
 /// Where the full result goes unless the command line says otherwise.
 const RESULT: &str = "domicile-advice.json";
 
-/// Show where a program's memory time goes, and what placing its pages would gain
+/// Say what to change about a program so that it waits less for memory, and what that would save
 ///
-/// Records the program (or takes a trace), simulates it on a machine under all policies that can make a difference
-/// there, and prints where the time goes, which data structures cost most, false sharing, and the policies by predicted
-/// time. Where the program marks its work items, it also says what running them in another order would gain (policy
-/// `order`), and which data a partition of the outermost cache would protect or confine (policy `slots`). Policy `cdpc` says what
-/// compiler-directed page coloring would gain: from what the compiler said of the parallel loops, or from who touches which
-/// pages where it said nothing. With --json the full result goes to standard output, and what the program prints to standard error.
+/// Records the program (or takes a trace), simulates it on a machine, and prints one screen: what was looked at, up to three
+/// things to do with the line of the source, the data, the cause and what the change saves by simulation, what else was looked
+/// at, and where the time goes. `--details` prints tables: data structures, lines, causes, false sharing, policies of placing
+/// pages, partitions of the cache. What one run shows not to matter is not simulated; `--every-policy` simulates all.
+/// Where the program marks its work items, policy `order` says what running them in another order would gain.
+///
+/// With --json the full result goes to standard output, and what the program prints to standard error.
 /// Without, standard output is the program's: where that is no terminal (a file, a pipe), the advice goes to standard error.
 ///
 /// `domicile advise` ends with the program's exit status, 128 and the number of the signal if one killed it, and 1 in the place
