@@ -9,7 +9,7 @@ use results::{Advice, Collision, Facts, Outcome, SourceLine, Structure};
 use sim::{Detail, PolicySpec, SimError, Simulated};
 use trace::Trace;
 
-use crate::causes::{causes, gains, of_colors};
+use crate::causes::{causes, gains};
 use crate::matters::Matters;
 use crate::names::{candidates, candidates_of, outcome_of};
 use crate::native;
@@ -174,8 +174,8 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     advice.slots = slots;
     if let Some((evidence, base)) = evidence.zip(advice.base()) {
         let mut found = causes(&evidence, machine, base);
-        gains(trace, settings, &config, base, &evidence, &mut found)?;
-        of_colors(&mut found, best_colors(&advice, base));
+        let colors = best_colors(&advice, base);
+        gains(trace, settings, &config, base, &evidence, colors, &mut found)?;
         advice.causes = found;
     }
     if let Some((structures, base)) = remote.zip(advice.base()) {

@@ -21,7 +21,7 @@ use results::{Alternative, Cause, CauseEvidence, CauseKind, Outcome, ProgramChan
 use sim::Evidence;
 
 use crate::words::NOTHING;
-pub use gains::{gains, of_colors};
+pub use gains::gains;
 use view::View;
 
 /// Causes that an advice names.

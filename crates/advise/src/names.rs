@@ -59,7 +59,7 @@ pub fn candidates_of(machine: &Machine, marked: bool, described: bool, matters: 
     Candidates { names, baseline }
 }
 
-/// The policies that [`crate::advise()`] simulates where nobody names any: `marked` where the trace has marked work items,
+/// The policies that differ on a machine, of which [`crate::advise()`] simulates what could gain something where nobody names any: `marked` where the trace has marked work items,
 /// `described` where cache slots are described, by the program or a plan.
 pub fn policies(machine: &Machine, marked: bool, described: bool) -> Vec<Name> {
     candidates(machine, marked, described).names

@@ -200,23 +200,30 @@ fn colors(advice: &Advice, base: &Outcome) -> Option<Todo> {
 
 /// What was simulated that differs from the baseline in the colors of pages alone, with the color's name.
 fn recolored<'a>(advice: &'a Advice, base: &'a Outcome) -> impl Iterator<Item = (&'static str, &'a Outcome)> {
-    let now = base.policy.parse::<Name>().ok();
-    advice.policies.iter().filter_map(move |outcome| {
-        let (now, name) = (now.as_ref()?, outcome.policy.parse::<Name>().ok()?);
-        let color = name.of(Kind::Color).filter(|color| !color.traits.slots)?;
-        let differs = now.of(Kind::Color).is_none_or(|now| now.name != color.name);
-        let home = |name: &Name| name.of(Kind::Home).map(|home| home.name);
-        (differs && home(&name) == home(now) && outcome.order == base.order).then_some((color.name, outcome))
+    let now = part(base, Kind::Color);
+    let same_but_color =
+        |outcome: &&Outcome| outcome.order == base.order && part(outcome, Kind::Home) == part(base, Kind::Home);
+    let others = advice.policies.iter().filter(same_but_color);
+    others.filter_map(move |outcome| {
+        let color = part(outcome, Kind::Color).filter(|color| Some(*color) != now)?;
+        let slots = outcome
+            .policy
+            .parse::<Name>()
+            .is_ok_and(|name| name.is(|traits| traits.slots));
+        (!slots).then_some((color, outcome))
     })
 }
 
 /// Whether something was simulated that differs from the baseline in the homes of pages.
 fn has_other_homes(advice: &Advice, base: &Outcome) -> bool {
-    let home = |outcome: &Outcome| {
-        let name = outcome.policy.parse::<Name>().ok()?;
-        name.of(Kind::Home).map(|home| home.name)
-    };
-    advice.policies.iter().any(|outcome| home(outcome) != home(base))
+    let mut homes = advice.policies.iter().map(|outcome| part(outcome, Kind::Home));
+    homes.any(|home| home != part(base, Kind::Home))
+}
+
+/// The part of an outcome's policy that is of a kind.
+fn part(outcome: &Outcome, kind: Kind) -> Option<&'static str> {
+    let name = outcome.policy.parse::<Name>().ok()?;
+    name.of(kind).map(|part| part.name)
 }
 
 /// The rest that was looked at, which gains nothing. `no_colors`: why colors do nothing on the machine.

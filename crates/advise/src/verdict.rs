@@ -1,6 +1,6 @@
 //! What placement can gain, said plainly, and why where it is nothing.
 
-use results::{Advice, Cause, HomesAdvice, Native, Outcome, ProgramChange, Stall, percent, short, time};
+use results::{Advice, Cause, HomesAdvice, Native, Outcome, Stall, percent, short, time};
 
 use crate::basis;
 use crate::words::{NOTHING, saved};
@@ -109,8 +109,7 @@ fn most_that_can_be_gained(base: &Outcome, right: bool) -> Option<String> {
     })
 }
 
-/// The place that waits longest of those about which something can be done, and what was simulated of it. Where another
-/// change was simulated to gain more, that one too.
+/// The place whose cure saves most, else that which waits longest of those about which something can be done.
 fn worst_cause(advice: &Advice) -> Option<String> {
     let mended = |cause: &&Cause| cause.change.is_some() && cause.gain.is_none_or(|gain| gain >= NOTHING);
     let worst = advice.causes.iter().find(mended)?;
@@ -125,18 +124,6 @@ fn worst_cause(advice: &Advice) -> Option<String> {
     match worst.gain {
         Some(gain) => text += &format!("; simulated, this saves {} of the run time.", percent(gain)),
         None => text.push('.'),
-    }
-    let gain = |cause: &Cause| cause.gain.unwrap_or(0.0);
-    let best = advice.causes.iter().max_by(|a, b| gain(a).total_cmp(&gain(b)))?;
-    if gain(best) >= NOTHING && gain(best) > gain(worst) {
-        let changes: Vec<String> = best.simulated.iter().map(ProgramChange::in_words).collect();
-        text += &format!(
-            " The change that was simulated to save most, {} of the run time: {} ({}, {}).",
-            percent(gain(best)),
-            changes.join("; "),
-            place(best),
-            best.kind,
-        );
     }
     Some(text)
 }
@@ -243,6 +230,14 @@ fn placement(advice: &Advice) -> (bool, String) {
     (false, text)
 }
 
+/// That no placement is better; one alone has nothing to be held against.
+fn same_misses(placements: usize) -> String {
+    match placements {
+        1 => "one run shows none that could gain 1%, and no other was simulated".to_string(),
+        _ => format!("all {placements} placements lead to the same misses"),
+    }
+}
+
 fn reason(advice: &Advice, base: &Outcome, placements: usize) -> String {
     let machine = &advice.machine;
     if machine.colors <= 1 && machine.nodes <= 1 {
@@ -271,7 +266,7 @@ fn reason(advice: &Advice, base: &Outcome, placements: usize) -> String {
         ))
     });
     let Some((outer, cold, conflicts, truly, falsely)) = classes else {
-        return format!("all {placements} placements lead to the same misses");
+        return same_misses(placements);
     };
     let part = |misses: u64| misses as f64 / outer.misses.max(1) as f64;
     let (first, sharing, conflict) = (part(cold), part(truly + falsely), part(conflicts));
@@ -305,7 +300,7 @@ fn reason(advice: &Advice, base: &Outcome, placements: usize) -> String {
             outer.name
         );
     }
-    format!("all {placements} placements lead to the same misses")
+    same_misses(placements)
 }
 
 #[cfg(test)]

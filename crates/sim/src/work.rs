@@ -12,6 +12,7 @@ mod input;
 mod interchange;
 mod marks;
 mod plan;
+mod recorded;
 mod spill;
 mod streams;
 #[cfg(test)]

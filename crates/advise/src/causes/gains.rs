@@ -29,6 +29,7 @@ pub fn gains(
     config: &Config,
     base: &Outcome,
     evidence: &Evidence,
+    colors: Option<(&str, f64)>,
     causes: &mut [Cause],
 ) -> Result<(), SimError> {
     let Some(policy) = config.detailed() else {
@@ -87,6 +88,7 @@ pub fn gains(
         }
         prefer(cause);
     }
+    of_colors(causes, colors);
     let rank = |cause: &Cause| cause.gain.filter(|gain| *gain >= NOTHING).unwrap_or(0.0);
     causes.sort_by(|a, b| {
         rank(b)
@@ -142,8 +144,8 @@ fn prefer(cause: &mut Cause) {
     cause.alternatives.insert(0, was);
 }
 
-/// What the best colors of pages gain is the cure of pages that collide; nothing is, where they gain nothing.
-pub fn of_colors(causes: &mut [Cause], best: Option<(&str, f64)>) {
+/// What the `best` colors of pages gain is the cure of pages that collide; nothing is, where they gain nothing.
+fn of_colors(causes: &mut [Cause], best: Option<(&str, f64)>) {
     for cause in causes.iter_mut().filter(|cause| cause.kind == CauseKind::PagesCollide) {
         cause.change = best.map(|(policy, _)| format!("place pages by `{policy}`, or use less memory at a time"));
         cause.gain = best.map(|(_, gain)| gain);

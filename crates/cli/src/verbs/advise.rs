@@ -413,6 +413,7 @@ impl Advise {
         let policies = self.model.policies(usual)?;
         let bar = progress::Simulations::default();
         let config = self.model.config(machine.clone(), Vec::new(), sim::Detail::default())?;
+        let (machine_basis, machine_is) = self.model.basis(HOST)?.unzip();
         let settings = Settings {
             policies: match self.model.policies.is_empty() {
                 true => Policies::All {
@@ -428,8 +429,8 @@ impl Advise {
             barrier_ns: config.barrier_ns,
             window: config.window,
             exact: self.exact,
-            machine_basis: self.model.basis(HOST)?,
-            machine_is: self.model.is(HOST)?,
+            machine_basis,
+            machine_is,
             no_colors: self.model.no_colors(HOST),
             native: self.native.borrow().clone(),
             broke,

@@ -82,23 +82,18 @@ impl Model {
         }
     }
 
-    /// The basis of the figures of the machine asked for, or of `default`; none for a machine whose description says so.
-    pub fn basis(&self, default: &str) -> Result<Option<String>, Failure> {
-        if self.machine.as_deref().unwrap_or(default) != HOST {
-            return Ok(None);
-        }
-        let here = ::measured::here().map_err(Failure::work)?;
-        Ok(Some(here.basis()))
-    }
-
-    /// The same in a word or two.
-    pub fn is(&self, default: &str) -> Result<Option<String>, Failure> {
+    /// The basis of the figures of the machine asked for, or of `default`: in a sentence or two, and in a word or two; none for a
+    /// machine whose description says so.
+    pub fn basis(&self, default: &str) -> Result<Option<(String, String)>, Failure> {
         if self.machine.as_deref().unwrap_or(default) != HOST {
             return Ok(None);
         }
         let here = ::measured::here().map_err(Failure::work)?;
         let probed = here.notes_of(machine::Trust::Measured).next().is_some();
-        Ok(Some(if probed { "probed" } else { "not probed" }.to_string()))
+        Ok(Some((
+            here.basis(),
+            if probed { "probed" } else { "not probed" }.to_string(),
+        )))
     }
 
     /// Why page colors do nothing on the machine asked for, or on `default`, as far as a probe has shown that.

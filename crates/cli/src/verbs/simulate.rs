@@ -184,7 +184,7 @@ impl Simulate {
             self.is_fast(&config.policies)?;
         }
         let opened = trace::open_or_salvage(&self.trace, self.salvage)?;
-        if let Some(basis) = self.model.basis(HOST)? {
+        if let Some((basis, _)) = self.model.basis(HOST)? {
             console::note(format_args!("note: {basis}"));
         }
         for missing in opened.header().gaps.iter().flat_map(advise::gaps_in_words) {

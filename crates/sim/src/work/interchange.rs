@@ -6,15 +6,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::marks::{At, meets};
+use trace::Ref;
+
+use super::marks::At;
+use super::recorded::{self, Listener};
 use crate::error::SimError;
-use crate::held::Places;
-use crate::input::{Input, Run};
+use crate::input::Input;
 use crate::structures::{StructureId, Structures};
 
 /// References without the walk between two iterations, beyond which what follows is other work.
 const GAP: u64 = 1 << 16;
-/// Iterations that are kept in memory, 24 bytes each, of each instruction that may be the one that walks.
+/// Iterations that are kept in memory, 24 bytes each, of all instructions that may be the one that walks.
 const MOST: usize = 1 << 25;
 /// References after which it is decided which instruction walks.
 const DECIDED: u64 = 1 << 20;
@@ -97,81 +99,72 @@ impl Walk {
     }
 }
 
+/// What is found in a pass.
+struct Finder<'a> {
+    of: &'a Interchange,
+    threads: usize,
+    /// By site of the line, what it does in each thread.
+    walks: HashMap<u32, Vec<Walk>>,
+    chosen: Option<u32>,
+    /// Accesses of these sites to the data, and iterations that are kept.
+    seen: u64,
+    kept: usize,
+}
+
+impl Listener for Finder<'_> {
+    fn reference(&mut self, thread: usize, here: At, space: u32, r: &Ref, structures: &mut Structures) {
+        let of_line = match self.chosen {
+            Some(site) => r.site == site,
+            None => self.of.sites.contains(&r.site),
+        };
+        if of_line && self.of.data.contains(&structures.lookup(space, r.addr)) {
+            let all = || (0..self.threads).map(|_| Walk::default()).collect();
+            self.walks.entry(r.site).or_insert_with(all)[thread].comes(here, r.addr);
+            self.seen += 1;
+            self.kept += 1;
+        }
+    }
+
+    fn meets(&mut self, thread: usize) {
+        self.walks.values_mut().for_each(|threads| threads[thread].end());
+    }
+
+    fn ran(&mut self) -> Result<(), SimError> {
+        if self.chosen.is_none() && self.seen > DECIDED {
+            self.chosen = which(&self.walks);
+            self.walks.retain(|site, _| Some(*site) == self.chosen);
+            self.kept = self.walks.values().flatten().map(|walk| walk.sweeps.begins.len()).sum();
+        }
+        match self.kept > MOST {
+            true => Err(SimError::Order(format!(
+                "the loop has more than {MOST} iterations, which cannot be put in order: take windows of the run"
+            ))),
+            false => Ok(()),
+        }
+    }
+}
+
 impl Interchange {
     /// The iterations of all threads.
     pub fn find(&self, input: &mut dyn Input) -> Result<Vec<Sweeps>, SimError> {
-        let mut structures = self.structures.clone();
-        let spaces: Vec<u32> = input.threads().iter().map(|about| about.space).collect();
-        let mut places = Places::new(input);
-        let mut all = vec![At::default(); spaces.len()];
-        let mut walks: HashMap<u32, Vec<Walk>> = HashMap::new();
-        let mut chosen: Option<u32> = None;
-        let mut seen = 0;
-        while let Some(Run { thread, mut items }) = input.next_run()? {
-            let Some(&space) = spaces.get(thread as usize) else {
-                continue;
-            };
-            let at = thread as usize;
-            while items > 0 {
-                let Some(place) = places.at(input, thread)? else { break };
-                let stop = place.stop();
-                if stop > place.next_ref {
-                    let count = (stop - place.next_ref).min(usize::try_from(items).unwrap_or(usize::MAX));
-                    for r in &place.batch.refs[place.next_ref..place.next_ref + count] {
-                        let of_line = match chosen {
-                            Some(site) => r.site == site,
-                            None => self.sites.contains(&r.site),
-                        };
-                        if of_line && self.data.contains(&structures.lookup(space, r.addr)) {
-                            let threads = walks.entry(r.site).or_default();
-                            threads.resize_with(spaces.len(), Walk::default);
-                            threads[at].comes(all[at], r.addr);
-                            seen += 1;
-                        }
-                        all[at].refs += 1;
-                    }
-                    place.next_ref += count;
-                    items -= count as u64;
-                    continue;
-                }
-                let event = &place.batch.events[place.next_event].event;
-                structures.apply(space, thread, event);
-                if meets(event) {
-                    walks.values_mut().for_each(|threads| {
-                        if let Some(walk) = threads.get_mut(at) {
-                            walk.end();
-                        }
-                    });
-                }
-                all[at].events += 1;
-                place.next_event += 1;
-                items -= 1;
-            }
-            if chosen.is_none() && seen > DECIDED {
-                chosen = which(&walks);
-                walks.retain(|site, _| Some(*site) == chosen);
-            }
-            let kept: usize = walks.values().flatten().map(|walk| walk.sweeps.begins.len()).sum();
-            if kept > MOST {
-                return Err(SimError::Order(format!(
-                    "the loop has more than {MOST} iterations, which cannot be put in order: take windows of the run"
-                )));
-            }
-        }
-        let chosen = chosen.or_else(|| which(&walks)).and_then(|site| walks.remove(&site));
-        let mut found: Vec<Sweeps> = chosen
-            .into_iter()
-            .flatten()
-            .map(|mut walk| {
-                walk.end();
-                walk.sweeps
-            })
-            .collect();
-        found.resize_with(spaces.len(), Sweeps::default);
-        for (sweeps, all) in found.iter_mut().zip(all) {
-            sweeps.all = all;
-        }
-        Ok(found)
+        let mut finder = Finder {
+            of: self,
+            threads: input.threads().len(),
+            walks: HashMap::new(),
+            chosen: None,
+            seen: 0,
+            kept: 0,
+        };
+        let all = recorded::pass(input, self.structures.clone(), &mut finder)?;
+        let chosen = finder.chosen.or_else(|| which(&finder.walks));
+        let walks = chosen.and_then(|site| finder.walks.remove(&site)).unwrap_or_default();
+        let mut walks = walks.into_iter();
+        let sweeps = |all: At| {
+            let mut walk = walks.next().unwrap_or_default();
+            walk.end();
+            Sweeps { all, ..walk.sweeps }
+        };
+        Ok(all.into_iter().map(sweeps).collect())
     }
 }
 

@@ -5,10 +5,12 @@
 
 use std::collections::HashSet;
 
-use super::marks::{At, Runs, meets};
+use trace::Ref;
+
+use super::marks::{At, Runs};
+use super::recorded::{self, Listener};
 use crate::error::SimError;
-use crate::held::Places;
-use crate::input::{Input, Run};
+use crate::input::Input;
 use crate::structures::{StructureId, Structures};
 
 /// References without the data between two that use it, beyond which what follows is other work.
@@ -47,17 +49,17 @@ impl Items {
         Ok(())
     }
 
-    /// The next reference uses a block of the data.
-    fn uses(&mut self, block: u64) {
-        if self.open.is_some_and(|(_, last)| self.all.refs - last.refs > GAP) {
+    /// The next reference, `here` in the stream, uses a block of the data.
+    fn uses(&mut self, here: At, block: u64) {
+        if self.open.is_some_and(|(_, last)| here.refs - last.refs > GAP) {
             self.end();
         }
         if self.open.is_none_or(|(open, _)| open != block) {
-            self.cuts.push(Cut::Item(self.all, block));
+            self.cuts.push(Cut::Item(here, block));
         }
         let last = At {
-            refs: self.all.refs + 1,
-            ..self.all
+            refs: here.refs + 1,
+            ..here
         };
         self.open = Some((block, last));
     }
@@ -70,55 +72,60 @@ impl Items {
     }
 }
 
+/// What is found in a pass.
+struct Finder<'a> {
+    data: &'a HashSet<StructureId>,
+    bytes: u64,
+    found: Vec<Items>,
+    kept: usize,
+}
+
+impl Listener for Finder<'_> {
+    fn reference(&mut self, thread: usize, here: At, space: u32, r: &Ref, structures: &mut Structures) {
+        if self.data.contains(&structures.lookup(space, r.addr)) {
+            let of = &mut self.found[thread];
+            let before = of.cuts.len();
+            of.uses(here, r.addr / self.bytes);
+            self.kept += of.cuts.len() - before;
+        }
+    }
+
+    fn meets(&mut self, thread: usize) {
+        let of = &mut self.found[thread];
+        self.kept += usize::from(of.open.is_some());
+        of.end();
+    }
+
+    fn ran(&mut self) -> Result<(), SimError> {
+        let Finder { bytes, kept, .. } = *self;
+        match kept > MOST {
+            true => Err(SimError::Order(format!(
+                "the work uses another {bytes} bytes of the data so often that its {kept} pieces cannot be put in order; tile \
+                 by more bytes"
+            ))),
+            false => Ok(()),
+        }
+    }
+}
+
 /// Finds the items of all threads: `bytes` of the data make a block.
 pub fn find(
     input: &mut dyn Input,
     data: &HashSet<StructureId>,
-    mut structures: Structures,
+    structures: Structures,
     bytes: u64,
 ) -> Result<Vec<Items>, SimError> {
-    let spaces: Vec<u32> = input.threads().iter().map(|about| about.space).collect();
-    let mut found: Vec<Items> = spaces.iter().map(|_| Items::default()).collect();
-    let mut places = Places::new(input);
-    let mut kept = 0;
-    while let Some(Run { thread, mut items }) = input.next_run()? {
-        let Some(of) = found.get_mut(thread as usize) else {
-            continue;
-        };
-        let space = spaces[thread as usize];
-        let before = of.cuts.len();
-        while items > 0 {
-            let Some(place) = places.at(input, thread)? else { break };
-            let stop = place.stop();
-            if stop > place.next_ref {
-                let count = (stop - place.next_ref).min(usize::try_from(items).unwrap_or(usize::MAX));
-                for r in &place.batch.refs[place.next_ref..place.next_ref + count] {
-                    if data.contains(&structures.lookup(space, r.addr)) {
-                        of.uses(r.addr / bytes);
-                    }
-                    of.all.refs += 1;
-                }
-                place.next_ref += count;
-                items -= count as u64;
-                continue;
-            }
-            let event = &place.batch.events[place.next_event].event;
-            structures.apply(space, thread, event);
-            if meets(event) {
-                of.end();
-            }
-            of.all.events += 1;
-            place.next_event += 1;
-            items -= 1;
-        }
-        kept += of.cuts.len() - before;
-        if kept > MOST {
-            return Err(SimError::Order(format!(
-                "the work uses another {bytes} bytes of the data so often that its {kept} pieces cannot be put in order; tile \
-                 by more bytes"
-            )));
-        }
+    let mut finder = Finder {
+        data,
+        bytes,
+        found: input.threads().iter().map(|_| Items::default()).collect(),
+        kept: 0,
+    };
+    let all = recorded::pass(input, structures, &mut finder)?;
+    let mut found = finder.found;
+    for (items, all) in found.iter_mut().zip(all) {
+        items.end();
+        items.all = all;
     }
-    found.iter_mut().for_each(Items::end);
     Ok(found)
 }

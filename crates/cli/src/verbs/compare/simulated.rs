@@ -43,7 +43,7 @@ impl Simulation {
             ..sim::Detail::default()
         };
         let config = model.config(machine, policies, detail)?;
-        if let Some(basis) = model.basis(HOST)? {
+        if let Some((basis, _)) = model.basis(HOST)? {
             console::note(format_args!("note: {basis}"));
         }
         Ok(Simulation { config })
