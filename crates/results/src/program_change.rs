@@ -51,6 +51,10 @@ pub enum ProgramChange {
     /// The loops around the line `line` (`file.c:12`), which walk over the data, are interchanged: of each sweep over it the
     /// iterations are carried out in the order of the addresses, as if they were independent.
     Interchange { data: String, line: String },
+    /// The loads of the line `line` follow so many chains in turn: each link waits for the load that is `chains` loads before it.
+    Chains { data: String, line: String, chains: u64 },
+    /// The loads of the line `line` are asked for `ahead` of them earlier, by a prefetch instruction.
+    Prefetch { data: String, line: String, ahead: u64 },
     /// The TLB has one entry for each 2 MiB; absent `data`: of everything.
     HugePages {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,6 +86,8 @@ impl ProgramChange {
             | ProgramChange::Shift { data, .. }
             | ProgramChange::Separate { data, .. }
             | ProgramChange::Interchange { data, .. }
+            | ProgramChange::Chains { data, .. }
+            | ProgramChange::Prefetch { data, .. }
             | ProgramChange::Interleave { data, .. }
             | ProgramChange::Tile { data, .. } => Some(data),
             ProgramChange::HugePages { data } => data.as_deref(),
@@ -132,6 +138,10 @@ impl ProgramChange {
                 part_bytes,
             } => format!("{data}: its arrays of {part_bytes} bytes interleaved by {element_bytes} bytes"),
             ProgramChange::Interchange { data, line } => format!("{data}: loops around {line} interchanged"),
+            ProgramChange::Chains { data, line, chains } => format!("{data}: {chains} chains at a time at {line}"),
+            ProgramChange::Prefetch { data, line, ahead } => {
+                format!("{data}: prefetched {ahead} loads ahead at {line}")
+            }
             ProgramChange::HugePages { data: Some(data) } => format!("{data}: on huge pages"),
             ProgramChange::HugePages { data: None } => "all data on huge pages".to_string(),
         }
@@ -175,6 +185,8 @@ impl fmt::Display for ProgramChange {
                 ..
             } => write!(f, "interleave,element_bytes={element_bytes},part_bytes={part_bytes}"),
             ProgramChange::Interchange { line, .. } => write!(f, "interchange,line={line}"),
+            ProgramChange::Chains { line, chains, .. } => write!(f, "chains,line={line},chains={chains}"),
+            ProgramChange::Prefetch { line, ahead, .. } => write!(f, "prefetch,line={line},ahead={ahead}"),
             ProgramChange::HugePages { .. } => write!(f, "huge-pages"),
         }?;
         match self.data() {
@@ -245,7 +257,7 @@ fn groups(text: &str) -> Result<Value, NotAChange> {
 fn number(key: &str, text: &str) -> Result<u64, NotAChange> {
     let text = text.trim();
     let read = match key {
-        "columns" => crate::quantities::count(text),
+        "columns" | "chains" | "ahead" => crate::quantities::count(text),
         _ => crate::quantities::bytes(text),
     };
     read.map_err(|wrong| NotAChange(format!("`{key}={text}`: {wrong}")))
@@ -298,6 +310,16 @@ mod tests {
             ProgramChange::Interchange {
                 data: data(),
                 line: "a.cpp:7".to_string(),
+            },
+            ProgramChange::Chains {
+                data: data(),
+                line: "a.cpp:7".to_string(),
+                chains: 4,
+            },
+            ProgramChange::Prefetch {
+                data: data(),
+                line: "a.cpp:7".to_string(),
+                ahead: 16,
             },
         ]
     }

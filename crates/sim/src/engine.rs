@@ -8,7 +8,7 @@ use policy::{Interest, Page, Policy};
 use trace::{Dependence, Header, Pace};
 
 use crate::cache::{Cache, LINES_MAX};
-use crate::changes::HugePages;
+use crate::changes::{HugePages, Loads};
 use crate::clock::{Spent, Units, units, whole_ns};
 use crate::coherence::Deposit;
 use crate::config::{Config, Costs};
@@ -150,13 +150,14 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// `dependences`, `paces`: of the sites of the input.
+    /// `dependences`, `paces`: of the sites of the input. `loads`: what changes of the program make of them.
     pub fn new(
         config: &Config,
         policy: Box<dyn Policy>,
         traits: Traits,
         dependences: &[Dependence],
         paces: &[Pace],
+        loads: &Loads,
     ) -> Result<Self, SimError> {
         let machine = &config.machine;
         let layout = Layout::new(machine)?;
@@ -209,7 +210,7 @@ impl Engine {
             aside: None,
             prefetchers: Prefetchers::new(&layout),
             software_prefetch: SoftwarePrefetch::new(machine, &layout),
-            overlap: Overlap::new(machine, &layout, dependences, paces),
+            overlap: Overlap::new(machine, &layout, dependences, paces, loads),
             classes: config.classes,
             coherent: machine.cpus > 1,
             clock: overlap::period(machine),

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use trace::{Array, Dependence, Event, Pace, Ref, Timed};
+use trace::{Array, Dependence, Event, Location, Pace, Ref, Site, Timed};
 
 use crate::detail::Names;
 use crate::engine::Traits;
@@ -89,6 +89,9 @@ pub struct Streams {
     pub dependences: Vec<Dependence>,
     /// How long instructions take that wait for each other, by site.
     pub paces: Vec<Pace>,
+    /// The instructions of the sites, and where these are in the source; empty where that is not known.
+    pub sites: Vec<Site>,
+    pub locations: Vec<Location>,
 }
 
 impl Streams {
@@ -159,10 +162,11 @@ impl Input for StreamsInput<'_> {
         Names {
             tables: Tables {
                 arrays: &self.streams.arrays,
+                locations: &self.streams.locations,
                 ..Tables::default()
             },
+            sites: &self.streams.sites,
             dependences: Some(&self.streams.dependences),
-            ..Names::default()
         }
     }
 

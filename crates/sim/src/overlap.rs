@@ -5,12 +5,15 @@
 //! the last `window` instructions, which is all that is kept of them. So what a piece is waited for is known when it is
 //! carried out, and is put down to it there and then.
 
+mod depends;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use machine::Machine;
 use trace::{Dependence, Op, Pace};
 
+use crate::changes::Loads;
 use crate::clock::Units;
 use crate::engine::Engine;
 use crate::layout::Layout;
@@ -18,6 +21,10 @@ use crate::lookup::SetLine;
 use crate::pieces::{Access, Who};
 use crate::prefetch::Prefetchers;
 use crate::steps::Step;
+use depends::Depends;
+
+/// Instructions that a prefetch of the program takes: the address, and the prefetch.
+const PREFETCH: Units = 2;
 
 /// The cpus of a machine with `[core]`.
 pub struct Overlap {
@@ -28,13 +35,21 @@ pub struct Overlap {
     store_buffer: usize,
     lanes: Vec<Lane>,
     depends: Depends,
-    /// By site: what an instruction takes beyond [`Overlap::period`], because it waits for others.
-    paces: Vec<Units>,
+    paces: Vec<Takes>,
     /// By instance and place in it: when the line there comes.
     coming: Vec<Vec<Coming>>,
     /// When lines come that are taken in now.
     pub comes: Coming,
     at_hand: AtHand,
+}
+
+/// What the instructions of a site's reference take beyond [`Overlap::period`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Takes {
+    /// Each, because it waits for others.
+    each: Units,
+    /// All together, because there are more.
+    more: Units,
 }
 
 /// One cpu.
@@ -86,6 +101,8 @@ struct AtHand {
     refill: Units,
     /// When what its address comes from has come.
     address: Units,
+    /// When it is asked for by a prefetch of the program, at the latest.
+    ahead: Option<Units>,
     /// The first piece of its reference.
     first: bool,
     upgrade: Option<Upgrade>,
@@ -100,90 +117,6 @@ struct Upgrade {
     cost: Units,
     counts: u32,
     cached: bool,
-}
-
-/// Which sites wait for which.
-#[derive(Default)]
-struct Depends {
-    /// By site: the numbers of those that it waits for.
-    on: Vec<Vec<u32>>,
-    /// By site: its number, if others wait for it.
-    numbers: Vec<u32>,
-    count: usize,
-    /// By thread and number: when the last load came.
-    came: Vec<Vec<Units>>,
-    /// By thread: the latest of those times that there ever was.
-    latest: Vec<Units>,
-}
-
-const NOBODY: u32 = u32::MAX;
-
-impl Depends {
-    fn new(dependences: &[Dependence]) -> Depends {
-        let mut depends = Depends::default();
-        for Dependence { site, on } in dependences {
-            let on = on.iter().map(|&from| depends.number(from)).collect();
-            let site = *site as usize;
-            if depends.on.len() <= site {
-                depends.on.resize(site + 1, Vec::new());
-            }
-            depends.on[site] = on;
-        }
-        depends
-    }
-
-    fn number(&mut self, site: u32) -> u32 {
-        let site = site as usize;
-        if self.numbers.len() <= site {
-            self.numbers.resize(site + 1, NOBODY);
-        }
-        if self.numbers[site] == NOBODY {
-            self.numbers[site] = self.count as u32;
-            self.count += 1;
-        }
-        self.numbers[site]
-    }
-
-    #[inline(always)]
-    fn is_waited_for(&self, site: u32) -> bool {
-        self.numbers.get(site as usize).is_some_and(|number| *number != NOBODY)
-    }
-
-    /// When what a site's address comes from has come.
-    #[inline]
-    fn address(&self, thread: u32, site: u32) -> Units {
-        let (Some(on), Some(came)) = (self.on.get(site as usize), self.came.get(thread as usize)) else {
-            return 0;
-        };
-        let came = |number: &u32| came.get(*number as usize).copied();
-        on.iter().filter_map(came).max().unwrap_or(0)
-    }
-
-    /// A load comes; `first`: the first piece of its reference.
-    #[inline]
-    fn comes(&mut self, thread: u32, site: u32, at: Units, first: bool) {
-        let Some(&number) = self.numbers.get(site as usize).filter(|number| **number != NOBODY) else {
-            return;
-        };
-        let thread = thread as usize;
-        if self.came.len() <= thread {
-            self.came.resize(thread + 1, Vec::new());
-            self.latest.resize(thread + 1, 0);
-        }
-        // Many threads never run what others wait for.
-        if self.came[thread].is_empty() {
-            self.came[thread] = vec![0; self.count];
-        }
-        self.latest[thread] = self.latest[thread].max(at);
-        let came = &mut self.came[thread][number as usize];
-        *came = if first { at } else { at.max(*came) };
-    }
-
-    /// The latest time at which anything that the thread's addresses come from has come.
-    #[inline(always)]
-    fn latest(&self, thread: u32) -> Units {
-        self.latest.get(thread as usize).copied().unwrap_or(0)
-    }
 }
 
 impl Lane {
@@ -231,7 +164,13 @@ impl Lane {
 
 impl Overlap {
     /// `None` where each reference waits by itself.
-    pub fn new(machine: &Machine, layout: &Layout, dependences: &[Dependence], paces: &[Pace]) -> Option<Box<Overlap>> {
+    pub fn new(
+        machine: &Machine,
+        layout: &Layout,
+        dependences: &[Dependence],
+        paces: &[Pace],
+        loads: &Loads,
+    ) -> Option<Box<Overlap>> {
         let core = machine.core?;
         let period = period(machine);
         let lane = || Lane {
@@ -249,8 +188,8 @@ impl Overlap {
             period,
             store_buffer: core.store_buffer as usize,
             lanes: (0..machine.cpus).map(|_| lane()).collect(),
-            depends: Depends::new(dependences),
-            paces: beyond(machine, period, paces),
+            depends: Depends::new(dependences, loads),
+            paces: beyond(machine, period, paces, loads),
             coming: layout.places.iter().map(|place| vec![HERE; lines(place)]).collect(),
             comes: HERE,
             at_hand: AtHand::default(),
@@ -267,17 +206,23 @@ impl Overlap {
     }
 }
 
-/// By site: what each of its instructions takes beyond `period`.
-fn beyond(machine: &Machine, period: Units, paces: &[Pace]) -> Vec<Units> {
+/// By site: what its instructions take beyond `period`.
+fn beyond(machine: &Machine, period: Units, paces: &[Pace], loads: &Loads) -> Vec<Takes> {
     let mut beyond = Vec::new();
+    let mut of = |site: u32, takes: &dyn Fn(&mut Takes)| {
+        let site = site as usize;
+        beyond.resize(beyond.len().max(site + 1), Takes::default());
+        takes(&mut beyond[site]);
+    };
     for Pace { site, clocks } in paces {
         let takes = crate::clock::units(1000.0 / machine.clock_mhz * f64::from(*clocks) / 1024.0);
-        let more = takes.saturating_sub(period);
-        if more > 0 {
-            let site = *site as usize;
-            beyond.resize(beyond.len().max(site + 1), 0);
-            beyond[site] = more;
+        let each = takes.saturating_sub(period);
+        if each > 0 {
+            of(*site, &|takes| takes.each = each);
         }
+    }
+    for site in loads.ahead.keys() {
+        of(*site, &|takes| takes.more = PREFETCH * period);
     }
     beyond
 }
@@ -293,10 +238,10 @@ impl Engine {
     #[inline(always)]
     pub fn passed(&mut self, number: u32, site: u32, instructions: u64) {
         if let Some(overlap) = &mut self.overlap
-            && let Some(&more) = overlap.paces.get(site as usize)
-            && more > 0
+            && let Some(&takes) = overlap.paces.get(site as usize)
+            && takes != Takes::default()
         {
-            let time = more * instructions;
+            let time = takes.each * instructions + takes.more;
             let cpu = &mut self.cpus[number as usize];
             let lane = &mut overlap.lanes[number as usize];
             lane.entered(cpu.clock, cpu.passed, overlap.period, overlap.window, overlap.ahead);
@@ -322,8 +267,11 @@ impl Engine {
         if step.hit > 0 || coming > clock || self.prefetchers.as_deref().is_some_and(watched) {
             return false;
         }
-        if fetch || !overlap.depends.is_waited_for(site) {
+        if fetch || !overlap.depends.is_known(site) {
             return true;
+        }
+        if overlap.depends.is_changed(site) {
+            return false;
         }
         // No later than they enter in fact.
         let enters = clock.saturating_sub(overlap.lanes[who.cpu as usize].sum + overlap.ahead);
@@ -354,13 +302,21 @@ impl Engine {
         let lane = &mut overlap.lanes[a.who.cpu as usize];
         let entered = lane.entered(clock, cpu.passed, period, window, ahead);
         // The pieces of a reference begin together, whatever waits for them.
-        if first || !overlap.depends.is_waited_for(a.pc_site) {
+        if first || !overlap.depends.is_known(a.pc_site) {
             overlap.at_hand.address = overlap.depends.address(a.who.thread, a.pc_site);
         }
         let begins = match op {
             Op::Write if near => clock,
             Op::Write => clock.max(room),
-            _ => entered.max(overlap.at_hand.address),
+            _ => {
+                let begins = entered.max(overlap.at_hand.address);
+                if first {
+                    overlap.at_hand.ahead = overlap.depends.begins(a.who.thread, a.pc_site, begins);
+                } else if !overlap.depends.is_changed(a.pc_site) {
+                    overlap.at_hand.ahead = None;
+                }
+                overlap.at_hand.ahead.map_or(begins, |ahead| begins.min(ahead))
+            }
         };
         a.now = match near {
             true => begins + refill,

@@ -12,7 +12,7 @@ use results::PageMap;
 
 use crate::candidate::{Candidate, Named, Progress, pool};
 use crate::cdpc::{self, Material, OfTrace, Prepared};
-use crate::changes::{self, Changes, HugePages, NewOrder};
+use crate::changes::{self, Changes, HugePages, Loads, NewOrder};
 use crate::config::{Config, Order, PolicySpec};
 use crate::counts::Class;
 use crate::detail::{self, Detail, Names};
@@ -369,7 +369,9 @@ fn whole(
 
 fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> Result<Simulated, SimError> {
     let mut input = open()?;
-    let mut engine = Engine::new(config, one.policy, input.traits(), input.dependences(), input.paces())?;
+    let loads = Loads::new(config, &input.names(), input.dependences())?;
+    let (dependences, paces) = (input.dependences(), input.paces());
+    let mut engine = Engine::new(config, one.policy, input.traits(), dependences, paces, &loads)?;
     engine.homes.hints = one.hints;
     engine.homes.placements = config.detail.placements.then(Vec::new);
     engine.begin_slots(one.plan, &input.names())?;

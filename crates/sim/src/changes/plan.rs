@@ -238,6 +238,8 @@ fn check(change: &ProgramChange) -> Result<(), String> {
         ProgramChange::Shift { bytes, .. } => in_range("bytes", *bytes),
         ProgramChange::Separate { element_bytes, .. } => in_range("element_bytes", *element_bytes),
         ProgramChange::Tile { bytes, .. } => in_range("bytes", *bytes),
+        ProgramChange::Chains { chains, .. } => in_range("chains", *chains),
+        ProgramChange::Prefetch { ahead, .. } => in_range("ahead", *ahead),
         ProgramChange::HugePages { .. } | ProgramChange::Interchange { .. } => Ok(()),
     }
 }
@@ -325,8 +327,11 @@ fn add(layout: &mut Layout, change: &ProgramChange, bytes: Option<u64>, line: u6
         }
         ProgramChange::Shift { bytes, .. } => layout.shift += bytes,
         ProgramChange::HugePages { .. } => layout.huge_pages = true,
-        // Another order of the same references.
-        ProgramChange::Tile { .. } | ProgramChange::Interchange { .. } => {}
+        // Another order of the same references, or of the times at which loads begin.
+        ProgramChange::Tile { .. }
+        | ProgramChange::Interchange { .. }
+        | ProgramChange::Chains { .. }
+        | ProgramChange::Prefetch { .. } => {}
     }
     match bytes.map(|bytes| super::shape::Image::new(&layout.shapes, bytes, line)) {
         Some(None) => Err(too_large()),

@@ -7,7 +7,7 @@ use machine::Machine;
 use policy::Policy;
 use serde_json::Value;
 use sim::{Config, Detail, Order, PolicySpec, Run, SimError, Streams, Traits, Window};
-use trace::{Header, Process, Ref, Site, Thread, Trace, TraceError, Writer};
+use trace::{Header, Location, Op, Process, Ref, Site, Thread, Trace, TraceError, Writer};
 
 use crate::oracle::both::Setup;
 use crate::reference::{Item, Program};
@@ -15,7 +15,11 @@ use crate::reference::{Item, Program};
 /// One JSON object for each policy.
 pub fn simulate(machine: &Machine, program: &Program, policies: &[&str], setup: &Setup) -> Result<Vec<Value>, String> {
     let config = config(machine, policies, setup);
-    json(sim::simulate_refs(&streams(program), &config))
+    let streams = match setup.changes.is_empty() {
+        true => streams(program),
+        false => with_lines(program),
+    };
+    json(sim::simulate_refs(&streams, &config))
 }
 
 /// The same with detail, of all policies or of one.
@@ -172,7 +176,37 @@ fn streams(program: &Program) -> Streams {
         order,
         dependences: program.dependences.clone(),
         paces: program.paces.clone(),
+        sites: Vec::new(),
+        locations: Vec::new(),
     }
+}
+
+/// The same, each site on a line of its own: site 3 on `a.c:3`.
+fn with_lines(program: &Program) -> Streams {
+    let mut streams = streams(program);
+    let mut last = 0;
+    for (_, item) in &program.items {
+        if let Item::Ref { site, .. } = item {
+            last = last.max(*site);
+        }
+    }
+    let pc = |site: u32| 0x1000 + u64::from(site);
+    streams.sites = (0..=last)
+        .map(|site| Site {
+            pc: pc(site),
+            op: Op::Read,
+            size: 4,
+        })
+        .collect();
+    let location = |site| Location {
+        process: 0,
+        pc: pc(site),
+        function: "main".to_string(),
+        file: Some("a.c".to_string()),
+        line: Some(site),
+    };
+    streams.locations = (0..=last).map(location).collect();
+    streams
 }
 
 /// The color of each page (process and number) under one policy, when it was placed.

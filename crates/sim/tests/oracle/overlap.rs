@@ -5,8 +5,9 @@ use machine::{Core, Machine, Prefetch};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
+use results::ProgramChange;
 use sim::Detail;
-use trace::{Dependence, Event, Op, Pace};
+use trace::{Array, Dependence, Event, Op, Pace};
 
 use crate::oracle::both::{self, Agreed, Setup};
 use crate::oracle::conservation;
@@ -333,8 +334,137 @@ fn walks(threads: u32) -> impl Strategy<Value = Program> {
     })
 }
 
+fn changed(machine: &Machine, program: &Program, change: ProgramChange) -> Agreed {
+    let mut program = program.clone();
+    program.arrays = vec![Array {
+        process: 0,
+        addr: 0,
+        bytes: LINE,
+        name: "a".to_string(),
+    }];
+    let setup = Setup {
+        changes: &[change],
+        ..Setup::default()
+    };
+    both::run_with(machine, &program, "page-coloring", &setup)
+}
+
+/// Two chains take half the time of one twice as long, as the program that is written so does.
+#[test]
+fn chains_in_turn() {
+    let machine = machine(100, 10, 8);
+    let two = ProgramChange::Chains {
+        data: "a".to_string(),
+        line: "a.c:1".to_string(),
+        chains: 2,
+    };
+    // The loads of the second chain are asked for 1 ns after those of the first.
+    let changed = changed(&machine, &chased(loads(10, 0)), two);
+    changed.time("total", 2 + 5 * 100);
+    let mut written = Program::new(1);
+    for line in 0..10 {
+        written.push_at(0, 1 + (line % 2) as u32, Op::Read, line * LINE, 8);
+    }
+    written.dependences = [1, 2].map(|site| Dependence { site, on: vec![site] }).to_vec();
+    let written = run(&machine, &written);
+    for field in ["time_ns", "caches", "memory"] {
+        assert_eq!(changed.value()[field], written.value()[field], "{field}");
+    }
+}
+
+/// Loads that a small window keeps apart come together where they are prefetched, as in the program that is written so.
+#[test]
+fn prefetches_ahead() {
+    const AHEAD: u64 = 8;
+    let machine = machine(20, 10, 8);
+    // Pages have frames when they are prefetched from.
+    let touched = || {
+        let mut program = Program::new(1);
+        for page in 0..3 {
+            program.push_at(0, 3, Op::Read, page * 4096, 8);
+        }
+        program
+    };
+    let mut before = touched();
+    before.items.extend(loads(100, 19).items);
+    let ahead = ProgramChange::Prefetch {
+        data: "a".to_string(),
+        line: "a.c:1".to_string(),
+        ahead: AHEAD,
+    };
+    let mut written = touched();
+    for line in 0..100 {
+        written.push_at(0, 1, Op::Read, line * LINE, 8);
+        written.event(0, Event::Work { instructions: 1 });
+        written.push_at(0, 2, Op::Prefetch, (line + AHEAD) * LINE, 8);
+        written.event(0, Event::Work { instructions: 19 });
+    }
+    let wall = |run: &Agreed| run.value()["time_ns"]["wall"].as_u64().unwrap_or(0) as f64;
+    let before_ns = wall(&run(&machine, &before));
+    let (changed, written) = (wall(&changed(&machine, &before, ahead)), wall(&run(&machine, &written)));
+    assert!(written < 0.4 * before_ns, "{written} of {before_ns}");
+    assert!(
+        (changed - written).abs() < 0.02 * written,
+        "{changed} simulated, {written} written so"
+    );
+}
+
+/// Loads that are found at once are loads of the site, too.
+#[test]
+fn hits_count_as_loads_before() {
+    let mut program = Program::new(1);
+    for line in [0, 0, 0, 0, 0, 1] {
+        program.push_at(0, 1, Op::Read, line * LINE, 8);
+        program.event(0, Event::Work { instructions: 99 });
+    }
+    let machine = machine(1, 10, 8);
+    run(&machine, &program).time("local_stall", 2 * 100);
+    let ahead = |ahead| ProgramChange::Prefetch {
+        data: "a".to_string(),
+        line: "a.c:1".to_string(),
+        ahead,
+    };
+    // The two instructions more of the first load pass while it waits.
+    for so_many in [1, 3, 5] {
+        changed(&machine, &program, ahead(so_many)).time("local_stall", 98);
+    }
+    changed(&machine, &program, ahead(6)).time("local_stall", 2 * 98);
+}
+
+/// Chains followed in turn, prefetches ahead, or both, at any of the sites.
+fn changes_of_loads() -> impl Strategy<Value = Vec<ProgramChange>> {
+    let (data, line) = (|| "a".to_string(), |site: u32| format!("a.c:{site}"));
+    let chains = (0..4u32, 1..6u64).prop_map(move |(site, chains)| ProgramChange::Chains {
+        data: data(),
+        line: line(site),
+        chains,
+    });
+    let prefetch = (0..4u32, 1..6u64).prop_map(move |(site, ahead)| ProgramChange::Prefetch {
+        data: data(),
+        line: line(site),
+        ahead,
+    });
+    (proptest::option::of(chains), proptest::option::of(prefetch)).prop_map(|(a, b)| a.into_iter().chain(b).collect())
+}
+
 proptest! {
     #![proptest_config(cases(300))]
+
+    /// What cannot be changed so is refused by the engine, and says nothing of the model.
+    #[test]
+    fn changed_loads(machine in overlapping_machines(vec![1, 2]), program in dependent(walks(2)), changes in changes_of_loads(), hits_take_time: bool, recorded: bool) {
+        let (mut machine, mut program) = (machine, program);
+        for cache in machine.caches.iter_mut().filter(|cache| cache.level == 1 && !hits_take_time) {
+            (cache.hit_ns, cache.prefetch) = (0.0, None);
+        }
+        program.arrays = vec![Array { process: 0, addr: 0x40_0000, bytes: 64, name: "a".to_string() }];
+        let setup = Setup { recorded, changes: &changes, ..Setup::default() };
+        let refused = engine::simulate(&machine, &program, &["page-coloring"], &setup).err();
+        let refused = refused.filter(|why| why.contains("no load of") || why.contains("is known ahead") || why.contains("no reference is of"));
+        if refused.is_none() {
+            agree(&machine, &program, &setup)?;
+        }
+    }
 
     #[test]
     fn one_cpu(machine in overlapping_machines(vec![1]), program in dependent(walks(2)), classes: bool, recorded: bool) {

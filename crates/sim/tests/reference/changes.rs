@@ -111,7 +111,11 @@ impl Changes {
             .collect();
         let is_huge = |change: &ProgramChange| matches!(change, ProgramChange::HugePages { .. });
         let huge = all || own.iter().any(is_huge);
-        if own.iter().all(is_huge) {
+        let stays = |change: &ProgramChange| {
+            let of_loads = matches!(change, ProgramChange::Chains { .. } | ProgramChange::Prefetch { .. });
+            of_loads || is_huge(change)
+        };
+        if own.iter().all(stays) {
             return (address, huge);
         }
         let key = (name.clone(), start, bytes);
@@ -295,6 +299,9 @@ impl Changes {
             | ProgramChange::HugePages { .. }
             | ProgramChange::Tile { .. }
             | ProgramChange::Interchange { .. }
+            // Changes of when loads begin: overlap.rs.
+            | ProgramChange::Chains { .. }
+            | ProgramChange::Prefetch { .. }
             // Tested by what it is a case of.
             | ProgramChange::Interleave { .. } => None,
         }

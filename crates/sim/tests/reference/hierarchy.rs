@@ -113,6 +113,7 @@ impl Hierarchy {
         classes: bool,
         dependences: &[trace::Dependence],
         paces: &[trace::Pace],
+        changes: &[results::ProgramChange],
     ) -> Hierarchy {
         let mut instances = Vec::new();
         for (kind, cache) in machine.caches.iter().enumerate() {
@@ -141,7 +142,7 @@ impl Hierarchy {
             .filter_map(|(number, instance)| Some((number, Streams::new(instance.cache.prefetch?))))
             .collect();
         Hierarchy {
-            overlap: Overlap::new(machine, dependences, paces),
+            overlap: Overlap::new(machine, dependences, paces, changes),
             near: false,
             tlb: 0,
             streams,

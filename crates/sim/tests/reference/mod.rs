@@ -199,6 +199,7 @@ pub fn simulate(
             choices.classes,
             &program.dependences,
             &program.paces,
+            &choices.changes,
         ),
         pages: Pages::new(machine, policy),
         tlbs: (0..machine.cpus)

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use machine::Machine;
+use results::ProgramChange;
 use trace::Op;
 
 use super::hierarchy::Wait;
@@ -42,6 +43,8 @@ pub struct Reference {
     pub site: u32,
     /// When what its address comes from has come.
     pub address: u64,
+    /// When a prefetch of the program has asked for it.
+    ahead: Option<u64>,
     first: bool,
 }
 
@@ -66,11 +69,39 @@ pub struct Overlap {
     depends: HashMap<u32, Vec<u32>>,
     /// By site, what an instruction takes beyond the period.
     paces: HashMap<u32, u64>,
-    /// By thread and site, when the last load came.
-    came: HashMap<(u32, u32), u64>,
+    /// By thread and site, when its loads came.
+    came: HashMap<(u32, u32), Vec<u64>>,
+    /// By thread and site, when its loads would have begun without a change.
+    begins: HashMap<(u32, u32), Vec<u64>>,
+    /// By site: links, and how many chains are followed; loads that are prefetched, and how far ahead.
+    chains: HashMap<u32, usize>,
+    ahead: HashMap<u32, usize>,
     pub at_hand: Reference,
     refill: u64,
     clock: u64,
+}
+
+/// Line `a.c:N` is that of site N.
+fn site_of(line: &str) -> u32 {
+    let number = line.strip_prefix("a.c:").and_then(|number| number.parse().ok());
+    number.expect("a line of the program")
+}
+
+/// All that a site waits for, directly or through others.
+fn waits_for(depends: &HashMap<u32, Vec<u32>>, site: u32) -> Vec<u32> {
+    let mut all: Vec<u32> = depends.get(&site).cloned().unwrap_or_default();
+    let mut next = 0;
+    while let Some(site) = all.get(next).copied() {
+        let on = depends.get(&site).into_iter().flatten();
+        let more: Vec<u32> = on.copied().filter(|site| !all.contains(site)).collect();
+        all.extend(more);
+        next += 1;
+    }
+    all
+}
+
+fn is_link(depends: &HashMap<u32, Vec<u32>>, site: u32) -> bool {
+    waits_for(depends, site).contains(&site)
 }
 
 /// The time at which fewer than `room` of these are still to come.
@@ -81,14 +112,41 @@ fn room(times: &[u64], room: usize) -> u64 {
 }
 
 impl Overlap {
-    pub fn new(machine: &Machine, depends: &[trace::Dependence], paces: &[trace::Pace]) -> Option<Overlap> {
+    pub fn new(
+        machine: &Machine,
+        depends: &[trace::Dependence],
+        paces: &[trace::Pace],
+        changes: &[ProgramChange],
+    ) -> Option<Overlap> {
         let core = machine.core?;
         let period = super::units(1000.0 / machine.clock_mhz / core.instructions_per_clock);
         let beyond = |pace: &trace::Pace| {
             let takes = super::units(1000.0 / machine.clock_mhz * f64::from(pace.clocks) / 1024.0);
             (pace.site, takes.saturating_sub(period))
         };
+        let depends: HashMap<u32, Vec<u32>> = depends.iter().map(|one| (one.site, one.on.clone())).collect();
+        let (mut chains, mut ahead) = (HashMap::new(), HashMap::new());
+        for change in changes {
+            match change {
+                ProgramChange::Chains { line, chains: many, .. } => {
+                    let site = site_of(line);
+                    let looked_at = waits_for(&depends, site).into_iter().chain([site]);
+                    chains.extend(
+                        looked_at
+                            .filter(|site| is_link(&depends, *site))
+                            .map(|site| (site, *many as usize)),
+                    );
+                }
+                ProgramChange::Prefetch { line, ahead: far, .. } if !is_link(&depends, site_of(line)) => {
+                    ahead.insert(site_of(line), *far as usize);
+                }
+                _ => {}
+            }
+        }
         Some(Overlap {
+            chains,
+            ahead,
+            begins: HashMap::new(),
             window: core.window as usize,
             outstanding: core.outstanding as usize,
             store_buffer: core.store_buffer as usize,
@@ -103,7 +161,7 @@ impl Overlap {
                 };
                 machine.cpus as usize
             ],
-            depends: depends.iter().map(|one| (one.site, one.on.clone())).collect(),
+            depends,
             came: HashMap::new(),
             at_hand: Reference::default(),
             refill: 0,
@@ -136,7 +194,12 @@ impl Overlap {
 
     /// The instructions of a reference, which have passed, wait for each other. Returns how long.
     pub fn wait_for_each_other(&mut self, cpu: usize, site: u32, count: u64) -> u64 {
-        let time = count * self.paces.get(&site).copied().unwrap_or(0);
+        let more = if self.ahead.contains_key(&site) {
+            2 * self.period
+        } else {
+            0
+        };
+        let time = count * self.paces.get(&site).copied().unwrap_or(0) + more;
         *self.cpus[cpu].left.last_mut().expect("there is one") += time;
         time
     }
@@ -144,11 +207,16 @@ impl Overlap {
     /// A reference begins.
     pub fn reference(&mut self, thread: u32, site: u32) {
         let on = self.depends.get(&site).cloned().unwrap_or_default();
-        let came = |from: &u32| self.came.get(&(thread, *from)).copied();
+        let came = |from: &u32| {
+            let loads = self.came.get(&(thread, *from))?;
+            let before = self.chains.get(from).copied().unwrap_or(1);
+            loads.len().checked_sub(before).map(|number| loads[number])
+        };
         self.at_hand = Reference {
             thread,
             site,
             address: on.iter().filter_map(came).max().unwrap_or(0),
+            ahead: None,
             first: true,
         };
     }
@@ -161,7 +229,16 @@ impl Overlap {
         let begins = match op {
             Op::Write if near => clock,
             Op::Write => clock.max(room(&cpu.stores, self.store_buffer)),
-            _ => cpu.entered.max(self.at_hand.address),
+            _ => {
+                let begins = cpu.entered.max(self.at_hand.address);
+                let Reference { thread, site, .. } = self.at_hand;
+                if let Some(far) = self.ahead.get(&site).filter(|_| self.at_hand.first) {
+                    let all = self.begins.entry((thread, site)).or_default();
+                    all.push(begins);
+                    self.at_hand.ahead = (all.len() - 1).checked_sub(*far).map(|number| all[number]);
+                }
+                begins.min(self.at_hand.ahead.unwrap_or(u64::MAX))
+            }
         };
         match near {
             true => begins + refill,
@@ -194,12 +271,12 @@ impl Overlap {
             }
         } else {
             let Reference { thread, site, .. } = self.at_hand;
-            let came = self.came.entry((thread, site)).or_insert(0);
-            *came = if std::mem::take(&mut self.at_hand.first) {
-                done
-            } else {
-                done.max(*came)
-            };
+            let came = self.came.entry((thread, site)).or_default();
+            let first = std::mem::take(&mut self.at_hand.first);
+            match came.last_mut().filter(|_| !first) {
+                Some(same) => *same = done.max(*same),
+                None => came.push(done),
+            }
             (done.saturating_sub(self.clock), self.refill)
         };
         // It waits for the end of what the piece takes.
