@@ -66,6 +66,7 @@ const RULES: &[Rule] = &[
     irregular::irregular,
     walk::across,
     walk::fields,
+    reuse::streamed,
     reuse::first,
     reuse::late,
 ];
@@ -78,12 +79,7 @@ pub fn causes(evidence: &Evidence, machine: &Machine, base: &Outcome) -> Vec<Cau
     for place in &evidence.places {
         let view = View::new(evidence, place, machine);
         let waiting = RULES.iter().find_map(|rule| rule(&view));
-        // What collides, and is walked across, can be walked along as well.
-        use CauseKind::{ArraysCollide, PagesCollide, PowerOfTwo};
-        let alternative = match &waiting {
-            Some(found) if matches!(found.kind, PowerOfTwo | ArraysCollide | PagesCollide) => walk::across(&view),
-            _ => None,
-        };
+        let alternative = waiting.as_ref().and_then(|found| alternative(evidence, &view, found));
         // The same walk is why pages are used thinly, and the same change mends that.
         let mut tlb = pages::pages(&view);
         let mut stall_ns = place.stall_ns;
@@ -114,6 +110,18 @@ pub fn causes(evidence: &Evidence, machine: &Machine, base: &Outcome) -> Vec<Cau
     causes.sort_by_key(|cause| Reverse(cause.stall_ns));
     causes.truncate(MOST);
     causes
+}
+
+/// Another cure of what was found.
+fn alternative(evidence: &Evidence, view: &View, found: &Finding) -> Option<Finding> {
+    match found.kind {
+        // What collides, and is walked across, can be walked along as well.
+        CauseKind::PowerOfTwo | CauseKind::ArraysCollide | CauseKind::PagesCollide => walk::across(view),
+        CauseKind::PointerChasing => irregular::in_turn(view, found),
+        CauseKind::Irregular if !irregular::from_a_walk(evidence, view) => irregular::ahead(view, found),
+        CauseKind::Bandwidth => reuse::late(view).filter(|_| !reuse::is_first(view)),
+        _ => None,
+    }
 }
 
 /// Lines that wait for one structure for one reason are one cause: that of the line that waits longest, which comes first.

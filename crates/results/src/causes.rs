@@ -39,6 +39,8 @@ pub enum CauseKind {
     LateReuse,
     /// Lines that are used for the first time, whole and in order.
     FirstUse,
+    /// Lines that come from memory in order, and are used whole.
+    Bandwidth,
     /// Threads that wait for one lock.
     ContendedLock,
     /// Threads that write different data in one line.
@@ -68,6 +70,7 @@ impl CauseKind {
             CauseKind::TlbReach => "tlb-reach",
             CauseKind::LateReuse => "late-reuse",
             CauseKind::FirstUse => "first-use",
+            CauseKind::Bandwidth => "bandwidth",
             CauseKind::ContendedLock => "contended-lock",
             CauseKind::FalseSharing => "false-sharing",
             CauseKind::TrueSharing => "true-sharing",
@@ -235,6 +238,7 @@ mod tests {
             CauseKind::WalksAcross,
             CauseKind::PowerOfTwo,
             CauseKind::FirstUse,
+            CauseKind::Bandwidth,
             CauseKind::Other,
         ] {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());

@@ -107,7 +107,7 @@ fn is_order(change: &ProgramChange) -> bool {
 /// are those of the loops that use the data. Another order of all that uses some data has to pay at its own line.
 fn most(cause: &Cause, evidence: &Evidence, base: &Outcome) -> f64 {
     let wall = base.time_ns.wall.max(1) as f64;
-    if cause.kind == CauseKind::LateReuse {
+    if matches!(cause.kind, CauseKind::LateReuse | CauseKind::Bandwidth) {
         return cause.stall_ns as f64 / wall;
     }
     let name = |place: &Place| &evidence.structures[place.structure].what.name;

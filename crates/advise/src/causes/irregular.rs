@@ -1,16 +1,22 @@
 //! Walks without a pattern: pointers that are followed, or indices.
 
 use results::{CauseKind, ProgramChange, percent};
-use sim::Addresses;
+use sim::{Addresses, Evidence, Place};
 
 use super::Finding;
 use super::prefetch::prefetch;
-use super::view::{View, in_bytes};
+use super::view::{View, in_bytes, source};
 
 /// A step that is so large a part of all is a pattern.
 const FREQUENT: f64 = 0.5;
 /// So small a part of a line is little.
 const LITTLE: f64 = 0.5;
+
+/// A line has a walk, beside other accesses, where a step is so large a part of all.
+const A_WALK: f64 = 0.25;
+/// Chains that are simulated in turn, and iterations between a prefetch and its use.
+const CHAINS: u64 = 4;
+const AHEAD: u64 = 16;
 
 const IN_ORDER: &str = "allocate the blocks in the order in which they are walked, or keep them in one array";
 
@@ -32,10 +38,67 @@ pub fn chased(view: &View) -> Option<Finding> {
         ),
         change: view.can_change().then(|| match element {
             Some(_) => IN_ORDER.to_string(),
-            None => "keep together what is visited one after the other, or visit several chains at a time".to_string(),
+            None => "keep together what is visited one after the other".to_string(),
         }),
         hint: prefetch(view),
         simulated: Vec::new(),
+    })
+}
+
+/// Several chains followed in turn, where there are several.
+pub fn in_turn(view: &View, found: &Finding) -> Option<Finding> {
+    let line = view.source()?;
+    let or = found
+        .change
+        .as_ref()
+        .map_or_else(String::new, |change| format!(", or {change}"));
+    Some(Finding {
+        kind: found.kind,
+        evidence: found.evidence.clone(),
+        why: found.why.clone(),
+        change: Some(format!("follow {CHAINS} chains in turn, where there are so many{or}")),
+        hint: found.hint.clone(),
+        simulated: vec![ProgramChange::Chains {
+            data: view.structure.what.name.clone(),
+            line,
+            chains: CHAINS,
+        }],
+    })
+}
+
+/// Whether the addresses come from a walk in order, or from no load at all: then a processor that overlaps runs ahead by
+/// itself, and a prefetch only adds to its work.
+pub fn from_a_walk(evidence: &Evidence, view: &View) -> bool {
+    let Some(from) = view.place.loaded_at.as_ref() else {
+        return true;
+    };
+    let at = |place: &&Place| source(place).as_ref() == Some(from);
+    let in_order = |place: &Place| place.steps.first().is_some_and(|step| step.share >= A_WALK);
+    let mut places = evidence.places.iter().filter(at).peekable();
+    places.peek().is_none() || places.any(in_order)
+}
+
+/// Loads asked for ahead, where their addresses are known before.
+pub fn ahead(view: &View, found: &Finding) -> Option<Finding> {
+    if !matches!(view.place.addresses, Addresses::Loaded(_)) {
+        return None;
+    }
+    let line = view.source()?;
+    let or = found
+        .change
+        .as_ref()
+        .map_or_else(String::new, |change| format!(", or {change}"));
+    Some(Finding {
+        kind: found.kind,
+        evidence: found.evidence.clone(),
+        why: found.why.clone(),
+        change: Some(format!("prefetch {AHEAD} iterations ahead (__builtin_prefetch){or}")),
+        hint: found.hint.clone(),
+        simulated: vec![ProgramChange::Prefetch {
+            data: view.structure.what.name.clone(),
+            line,
+            ahead: AHEAD,
+        }],
     })
 }
 

@@ -8,12 +8,49 @@ use super::view::View;
 
 /// Misses of which so large a part are first uses are first uses.
 const FIRST: f64 = 0.5;
+/// So large a part of a line is as good as all.
+const WHOLE: f64 = 0.75;
 /// A cache is enough within which so large a part of the reuses comes.
 const ENOUGH: f64 = 0.9;
 
+/// Whether most misses are first uses.
+pub fn is_first(view: &View) -> bool {
+    view.classes[0] >= FIRST
+}
+
+/// Whether memory gives line after line, of which all is used: no layout has it give less.
+fn is_streamed(view: &View) -> bool {
+    let in_order = view
+        .step()
+        .is_some_and(|step| step.bytes.unsigned_abs() <= view.line_bytes);
+    let whole = view.used().is_some_and(|used| used >= WHOLE * view.line_bytes as f64);
+    view.outermost && in_order && whole
+}
+
+pub fn streamed(view: &View) -> Option<Finding> {
+    if !is_streamed(view) {
+        return None;
+    }
+    let again = match is_first(view) {
+        true => "for the first time",
+        false => "each time anew",
+    };
+    Some(Finding {
+        kind: CauseKind::Bandwidth,
+        evidence: view.evidence(),
+        why: format!(
+            "lines come from memory in order, {again}, and are used whole: the bandwidth of memory bounds it, and only fewer \
+             bytes help (smaller types, loops fused)"
+        ),
+        change: None,
+        hint: prefetch(view),
+        simulated: Vec::new(),
+    })
+}
+
 pub fn first(view: &View) -> Option<Finding> {
     let cold = view.classes[0];
-    if cold < FIRST {
+    if !is_first(view) {
         return None;
     }
     Some(Finding {
@@ -39,7 +76,12 @@ pub fn late(view: &View) -> Option<Finding> {
             ..view.evidence()
         },
         why: format!(
-            "lines are used again when {} ({}) has lost them{how_late}",
+            "lines {}are used again when {} ({}) has lost them{how_late}",
+            if is_streamed(view) {
+                "come at the bandwidth of memory, and "
+            } else {
+                ""
+            },
             cache.name,
             bytes(cache.bytes)
         ),

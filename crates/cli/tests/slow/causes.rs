@@ -276,7 +276,7 @@ fn a_sum_in_order_gets_no_change_proposed() {
     let cause = &causes(&advice)[0];
     assert_eq!(
         (&cause["kind"], &cause["source"]),
-        (&"first-use".into(), &program.place.as_str().into()),
+        (&"bandwidth".into(), &program.place.as_str().into()),
         "{cause:#}"
     );
     for cause in causes(&advice) {
@@ -372,6 +372,30 @@ fn arrays_that_are_used_at_one_index_are_to_be_interleaved() {
     assert_eq!(cause["simulated"][0]["kind"], "interleave", "{cause:#}");
     assert_eq!(cause["simulated"][0]["part_bytes"], 240_000, "{cause:#}");
     assert!(number(&cause["gain"]) > 0.1, "{cause:#}");
+}
+
+/// The program that follows four lists in turn takes as long as was predicted of the one that follows one after the other.
+#[test]
+fn lists_can_be_followed_in_turn() {
+    let room = Room::new();
+    let show = ["machine", "show", "zen3-milan"];
+    let (machine, _) = output(&show, 0);
+    let core = "\n[core]\ninstructions_per_clock = 4\nwindow = 256\noutstanding = 12\nstore_buffer = 48\n";
+    let file = room.path("machine.toml");
+    fs::write(&file, machine + core).expect("it can be written");
+    let before = advice(&recorded(&room, "chains.c", &[]), &file);
+    let cause = of_kind(&before, "pointer-chasing");
+    assert_eq!(cause["simulated"][0]["kind"], "chains", "{cause:#}");
+    let gain = number(&cause["gain"]);
+    assert!(gain > 0.3, "{cause:#}");
+    let other = Room::new();
+    let after = advice(&compiled(&other, "chains.c", &["-DTURN"], &[]), &file);
+    let wall = |advice: &Value| number(&advice["policies"][0]["time_ns"]["wall"]);
+    let saved = 1.0 - wall(&after) / wall(&before);
+    assert!(
+        (saved - gain).abs() < 0.1,
+        "{gain} predicted, {saved} where it is written so"
+    );
 }
 
 #[test]
