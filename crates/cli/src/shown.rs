@@ -17,12 +17,16 @@ pub struct Shown {
 /// The option of verbs that print a screen, and tables on request.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Details {
-    /// Print all tables, and what the result rests on; `--top` does so too
+    /// Print all tables, and what the result rests on; where lists are printed, `--top` does so too
     #[arg(long)]
     details: bool,
 }
 
 impl Details {
+    pub fn given(self) -> bool {
+        self.details
+    }
+
     pub fn wanted(self, shown: Shown) -> bool {
         self.details || shown.top.is_some()
     }

@@ -41,7 +41,7 @@ const SIMULATED: &[(&str, Left)] = &[
         Json("simulate-colors"),
     ),
     (
-        "simulate room.trace --machine simos-r4400 --cpus 2 --policy page-coloring --policy bin-hopping --policy slots",
+        "simulate room.trace --machine simos-r4400 --cpus 2 --policy page-coloring --policy bin-hopping --policy slots --details",
         Text("simulate-colors-text"),
     ),
     (
@@ -50,7 +50,7 @@ const SIMULATED: &[(&str, Left)] = &[
         Json("simulate-detail"),
     ),
     (
-        "simulate room.trace --machine flash-cc-numa --cpus 4 --by thread,structure,page --policy first-touch+random",
+        "simulate room.trace --machine flash-cc-numa --cpus 4 --by thread,structure,page --policy first-touch+random --details",
         Text("simulate-detail-text"),
     ),
     (
@@ -63,7 +63,7 @@ const SIMULATED: &[(&str, Left)] = &[
         Json("simulate-bare"),
     ),
     (
-        "simulate room.trace --machine bare.toml --no-classes",
+        "simulate room.trace --machine bare.toml --no-classes --details",
         Text("simulate-bare-text"),
     ),
     (
@@ -84,7 +84,7 @@ const SIMULATED: &[(&str, Left)] = &[
         Json("simulate-cdpc-said"),
     ),
     (
-        "simulate said.trace --machine simos-r4400 --cpus 4 --policy cdpc --explain-hints hints.json",
+        "simulate said.trace --machine simos-r4400 --cpus 4 --policy cdpc --explain-hints hints.json --details",
         Text("simulate-cdpc-text"),
     ),
     (
@@ -131,14 +131,14 @@ const ADVISED: &[(&str, Left)] = &[
 /// Of results that the version before had saved.
 const SHOWN: &[(&str, Left)] = &[
     ("report advise-room.json --json", Json("report-room")),
-    ("report simulate-colors.json", Text("report-colors-text")),
+    ("report simulate-colors.json --details", Text("report-colors-text")),
     ("report simulate-colors.json --json", Json("report-colors")),
     (
         "report simulate-colors.json --html page.html",
         TextFile("page.html", "report-colors-page"),
     ),
-    ("report simulate-detail.json", Text("report-detail-text")),
-    ("report simulate-bare.json", Text("report-bare-text")),
+    ("report simulate-detail.json --details", Text("report-detail-text")),
+    ("report simulate-bare.json --details", Text("report-bare-text")),
     ("report simulate-bare.json --json", Json("report-bare")),
     (
         "report simulate-bare.json --html page.html",

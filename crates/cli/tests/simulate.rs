@@ -214,18 +214,38 @@ fn the_same_command_prints_the_same_bytes() {
 }
 
 #[test]
-fn tables_are_printed_for_people() {
+fn the_result_is_printed_first_and_tables_on_request() {
     let room = Room::new();
     let trace = room.trace("t", &turns(0, 4096));
-    let (text, _) = output(&["simulate", &trace, "--machine", "simos-r4400"], 0);
+    let common = ["simulate", &trace, "--machine", "simos-r4400"];
+    let of = |more: &[&str]| output(&[&common[..], more].concat(), 0).0;
+    let text = of(&[]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].contains("200 references"), "{text}");
     assert!(
-        text.contains("200 references") && text.contains("page-coloring") && text.contains("2 cold"),
+        lines[1].starts_with("`page-coloring` takes ") && lines[1].contains("Misses: L1D "),
         "{text}"
     );
+    assert!(
+        lines[2].starts_with("Time: ") && lines[3].starts_with("More: "),
+        "{text}"
+    );
+    assert!(!text.contains("2 cold"), "{text}");
+    let details = of(&["--details"]);
+    assert!(
+        details.contains("page-coloring") && details.contains("2 cold"),
+        "{details}"
+    );
+    let both = of(&["--policy", "page-coloring", "--policy", "random"]);
+    assert!(
+        both.contains("the least; `") || both.contains("as do all others"),
+        "{both}"
+    );
+    assert!(both.contains("cpu total"), "{both}");
     let saved = room.path("saved.json");
-    let (lines, _) = output(&["simulate", &trace, "--machine", "simos-r4400", "--json"], 0);
-    std::fs::write(&saved, lines).unwrap();
-    assert_eq!(output(&["report", &saved], 0).0, text);
+    std::fs::write(&saved, of(&["--json"])).unwrap();
+    assert_eq!(output(&["report", &saved, "--details"], 0).0, details);
+    assert!(text.starts_with(&output(&["report", &saved], 0).0));
     let unclassed = &simulate("simos-r4400", &trace, &["--no-classes"])[0];
     assert!(unclassed["caches"][0]["cold"].is_null());
 }

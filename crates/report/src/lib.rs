@@ -26,7 +26,7 @@ pub use advice_text::advice;
 pub use annotated::annotated;
 pub use comparison_text::{comparison, verdict as verdict_of_comparison};
 pub use html::{advice_page, comparison_page, outcomes_page};
-pub use outcome_text::outcomes;
+pub use outcome_text::{outcomes, outcomes_screen};
 pub use results::{bytes, count, nanoseconds, percent};
 pub use screen::screen;
 pub use table::{Cell, Column, Exact, Layout, Role, Rounding, Table, Tone, Value, heading};

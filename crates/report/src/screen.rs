@@ -4,7 +4,7 @@
 
 use std::iter::once;
 
-use results::{Advice, Native, Todo, count, percent, short, time as time_of};
+use results::{Advice, Native, Outcome, Todo, count, percent, short, time as time_of};
 
 use crate::bar::bar;
 use crate::table::{FAINT, HEADING, PLAIN, WARNING, cut, paragraph, wrap};
@@ -47,7 +47,7 @@ pub fn screen(advice: &Advice, width: usize) -> String {
         false => &advice.otherwise,
     };
     text += &lines(&rest, "", width, REST);
-    text + &time(advice, width)
+    text + &advice.base().map_or_else(String::new, |base| time(base, width))
 }
 
 /// The program, the machine, how much was looked at.
@@ -176,11 +176,8 @@ fn styled_columns(text: &str) -> usize {
 }
 
 /// Where the time goes, in one bar.
-fn time(advice: &Advice, width: usize) -> String {
-    let Some(base) = advice.base() else {
-        return String::new();
-    };
-    let time = &base.time_ns;
+pub fn time(outcome: &Outcome, width: usize) -> String {
+    let time = &outcome.time_ns;
     let worked = time.worked().max(1) as f64;
     let parts = [
         ("busy", time.busy),

@@ -23,7 +23,7 @@ pub use found::{daemon, doctor};
 pub use gains::ARRAYS;
 pub use lists::{machines, policies};
 pub use live_homes::live_homes;
-pub use outcomes::own;
+pub use outcomes::{own, times};
 pub use split::levels;
 
 /// How many rows of a list are shown: of data structures, lines, arrays, pages.

@@ -110,6 +110,9 @@ impl Report {
             Document::Advice(advice) if !self.details.wanted(self.shown) => {
                 console.text(&report::screen(advice, columns))?;
             }
+            Document::Outcomes(outcomes) if !self.details.given() => {
+                console.text(&report::outcomes_screen(outcomes, columns, top))?;
+            }
             _ => console.text(&report::text(document, columns, top))?,
         }
         if let Document::Advice(advice) = document

@@ -16,7 +16,7 @@ use crate::console::{self, Console};
 use crate::destination::{Destination, Overwrite, apart};
 use crate::failure::Failure;
 use crate::progress;
-use crate::shown::Shown;
+use crate::shown::{Details, Shown};
 
 /// Simulate a trace on a machine under placement policies
 ///
@@ -34,6 +34,9 @@ pub struct Simulate {
     /// Split the counts by thread, data structure, line of the source or page too
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     by: Vec<By>,
+
+    #[command(flatten)]
+    details: Details,
 
     #[command(flatten)]
     shown: Shown,
@@ -330,7 +333,14 @@ impl Simulate {
             }
         } else {
             let columns = console.columns();
-            console.text(&report::outcomes(outcomes, columns, top))?;
+            let text = match self.details.given() {
+                true => report::outcomes(outcomes, columns, top),
+                false => {
+                    report::outcomes_screen(outcomes, columns, top)
+                        + "More: add --details (waiting and misses by kind and cache, the memory bus), --by line, or --json\n"
+                }
+            };
+            console.text(&text)?;
         }
         console.flush()
     }
