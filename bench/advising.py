@@ -1,6 +1,7 @@
 """The full advice on real programs: how many references it takes in a second, beside counting alone.
 
-The traces are recorded here: a product of matrices, SQLite, and the C compiler. Counting is `simulate` of the
+The traces are recorded here: a product of matrices, accesses in no order (gathered, hashed, a list), SQLite, and the C
+compiler. Counting is `simulate` of the
 policy that the advice looks at closely, so that the ratio is what everything beyond totals costs.
 """
 
@@ -56,7 +57,15 @@ def commands(programs, inputs, quick):
     matmul = inputs / "advice-matmul"
     source = prepare.BENCH / "programs" / "matmul.c"
     subprocess.run(["gcc", "-O1", "-o", matmul, source], check=True)
-    found = {"matmul": [matmul, "96" if quick else "256"]}
+    irregular = inputs / "advice-irregular"
+    subprocess.run(["gcc", "-O2", "-g", "-o", irregular, prepare.BENCH / "programs" / "irregular.c"], check=True)
+    size = "100000" if quick else "1000000"
+    found = {
+        "matmul": [matmul, "96" if quick else "256"],
+        "gather": [irregular, "gather", size, "4"],
+        "hash": [irregular, "hash", size, size],
+        "list": [irregular, "list", size, "4"],
+    }
     if sqlite := shutil.which("sqlite3"):
         found["sqlite3"] = [sqlite, ":memory:", SQL.format(rows=5_000 if quick else 50_000)]
     if compiler := shutil.which("gcc"):

@@ -79,7 +79,7 @@ pub fn causes(evidence: &Evidence, machine: &Machine, base: &Outcome) -> Vec<Cau
     for place in &evidence.places {
         let view = View::new(evidence, place, machine);
         let waiting = RULES.iter().find_map(|rule| rule(&view));
-        let alternative = waiting.as_ref().and_then(|found| alternative(evidence, &view, found));
+        let alternative = waiting.as_ref().and_then(|found| alternative(&view, found));
         // The same walk is why pages are used thinly, and the same change mends that.
         let mut tlb = pages::pages(&view);
         let mut stall_ns = place.stall_ns;
@@ -113,12 +113,12 @@ pub fn causes(evidence: &Evidence, machine: &Machine, base: &Outcome) -> Vec<Cau
 }
 
 /// Another cure of what was found.
-fn alternative(evidence: &Evidence, view: &View, found: &Finding) -> Option<Finding> {
+fn alternative(view: &View, found: &Finding) -> Option<Finding> {
     match found.kind {
         // What collides, and is walked across, can be walked along as well.
         CauseKind::PowerOfTwo | CauseKind::ArraysCollide | CauseKind::PagesCollide => walk::across(view),
         CauseKind::PointerChasing => irregular::in_turn(view, found),
-        CauseKind::Irregular if !irregular::from_a_walk(evidence, view) => irregular::ahead(view, found),
+        CauseKind::Irregular => irregular::ahead(view, found),
         CauseKind::Bandwidth => reuse::late(view).filter(|_| !reuse::is_first(view)),
         _ => None,
     }

@@ -10,8 +10,10 @@ use trace::Trace;
 
 use crate::settings::Settings;
 
-/// Shorter runs are measured too badly: kernels split the time between program and kernel by ticks of some milliseconds.
+/// Less is measured too badly: kernels split the time between program and kernel by ticks of some milliseconds. Of all runs
+/// together, and of each.
 const LEAST: u64 = 20_000_000;
+const LEAST_OF_EACH: u64 = 3_000_000;
 
 /// Compares the first run with the clock. Where the other model of the processor is nearer, `config` has it from now on, and
 /// `runs` are by it. `None`: the run's time is not known, or not all of the run was recorded.
@@ -25,7 +27,8 @@ pub fn compared(
     let measured = settings
         .native
         .as_ref()
-        .filter(|native| native.user_ns >= LEAST && settings.broke.is_none() && settings.window.is_none());
+        .filter(|native| native.user_ns >= LEAST_OF_EACH && native.user_ns * u64::from(native.runs) >= LEAST)
+        .filter(|_| settings.broke.is_none() && settings.window.is_none());
     let Some((measured, simulated_ns)) = measured.zip(whole(trace, runs, baseline)) else {
         return Ok(None);
     };

@@ -160,7 +160,10 @@ fn colors(advice: &Advice, base: &Outcome) -> Option<Todo> {
         let action = format!("domicile run --slots {name} -- PROGRAM (`--write-slots {name}` writes the plan)");
         ("cache-slots", slots.gain, slots.verdict.clone(), action)
     });
-    let named = recolored(advice, base);
+    // Arrays are colored where a program's parallel loops are described: in a program with one thread there is nothing to
+    // describe.
+    let described = advice.cdpc.as_ref().is_some_and(|cdpc| cdpc.hints.loops > 0);
+    let named = recolored(advice, base).filter(|_| advice.trace.threads > 1 || described);
     let best = named.max_by(|a, b| basis::gain(base, a.1).total_cmp(&basis::gain(base, b.1)));
     let of_policy = best.map(|(color, best)| {
         let because = format!(
@@ -247,7 +250,9 @@ pub fn otherwise(advice: &Advice, no_colors: Option<&str>) -> String {
     if advice.machine.nodes > 1 && !has("pages-remote") && has_other_homes(advice, base) {
         without.push("other nodes for pages".to_string());
     }
-    if !has("page-colors") && !has("cache-slots") && recolored(advice, base).next().is_some() {
+    let colors_gain = recolored(advice, base).any(|(_, outcome)| basis::gain(base, outcome) >= NOTHING);
+    let tried_colors = recolored(advice, base).next().is_some() && !colors_gain;
+    if !has("page-colors") && !has("cache-slots") && tried_colors {
         without.push("other colors of pages".to_string());
     }
     if advice.sharing.is_some() && !has("threads-apart") {

@@ -91,8 +91,12 @@ fn clock(native: &Native, width: usize) -> String {
         ),
         None => String::new(),
     };
+    let runs = match native.runs {
+        0 | 1 => String::new(),
+        runs => format!(" (mean of {runs} runs)"),
+    };
     let text = format!(
-        "Measured, without recorder: {user} in the program, {system} in the kernel. Simulated: {simulated}{model}."
+        "Measured, without recorder: {user} in the program, {system} in the kernel{runs}. Simulated: {simulated}{model}."
     );
     lines(&text, "", width, LINES)
 }

@@ -98,10 +98,12 @@ impl Advice {
 }
 
 /// The time of a run by the clock and by simulation, in nanoseconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Native {
+    /// Short programs are run several times; all times here are means.
+    pub runs: u32,
     /// From the start to the end of the whole run, without the recorder.
     pub wall_ns: u64,
     /// Of that, what all cpus spent in the program, and in the kernel for it: the latter is not simulated.
@@ -112,6 +114,19 @@ pub struct Native {
     /// The same where loads overlap, if the model that is used has each wait by itself, because that is nearer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlapping_ns: Option<u64>,
+}
+
+impl Default for Native {
+    fn default() -> Native {
+        Native {
+            runs: 1,
+            wall_ns: 0,
+            user_ns: 0,
+            system_ns: 0,
+            simulated_ns: 0,
+            overlapping_ns: None,
+        }
+    }
 }
 
 impl Native {

@@ -1,19 +1,19 @@
 //! Walks without a pattern: pointers that are followed, or indices.
 
 use results::{CauseKind, ProgramChange, percent};
-use sim::{Addresses, Evidence, Place};
+use sim::Addresses;
 
 use super::Finding;
 use super::prefetch::prefetch;
-use super::view::{View, in_bytes, source};
+use super::view::{View, in_bytes};
 
 /// A step that is so large a part of all is a pattern.
 const FREQUENT: f64 = 0.5;
+/// So large a part of a line is as good as all.
+const WHOLE: f64 = 0.9;
 /// So small a part of a line is little.
 const LITTLE: f64 = 0.5;
 
-/// A line has a walk, beside other accesses, where a step is so large a part of all.
-const A_WALK: f64 = 0.25;
 /// Chains that are simulated in turn, and iterations between a prefetch and its use.
 const CHAINS: u64 = 4;
 const AHEAD: u64 = 16;
@@ -66,21 +66,10 @@ pub fn in_turn(view: &View, found: &Finding) -> Option<Finding> {
     })
 }
 
-/// Whether the addresses come from a walk in order, or from no load at all: then a processor that overlaps runs ahead by
-/// itself, and a prefetch only adds to its work.
-pub fn from_a_walk(evidence: &Evidence, view: &View) -> bool {
-    let Some(from) = view.place.loaded_at.as_ref() else {
-        return true;
-    };
-    let at = |place: &&Place| source(place).as_ref() == Some(from);
-    let in_order = |place: &Place| place.steps.first().is_some_and(|step| step.share >= A_WALK);
-    let mut places = evidence.places.iter().filter(at).peekable();
-    places.peek().is_none() || places.any(in_order)
-}
-
-/// Loads asked for ahead, where their addresses are known before.
+/// Loads asked for ahead, where their addresses come from loads in no order. Where these walk, or there are none, a processor
+/// that overlaps runs ahead by itself, and a prefetch only adds to its work.
 pub fn ahead(view: &View, found: &Finding) -> Option<Finding> {
-    if !matches!(view.place.addresses, Addresses::Loaded(_)) {
+    if !matches!(view.place.addresses, Addresses::Loaded(_)) || view.place.loaded_in_order {
         return None;
     }
     let line = view.source()?;
@@ -134,7 +123,9 @@ pub fn same_index(view: &View) -> Option<Finding> {
 
 pub fn irregular(view: &View) -> Option<Finding> {
     let frequent = view.place.steps.first().map_or(0.0, |step| step.share);
-    if !view.seen() || frequent >= FREQUENT {
+    // Of what is used whole no order uses more.
+    let whole = view.used().is_some_and(|used| used >= WHOLE * view.line_bytes as f64);
+    if !view.seen() || frequent >= FREQUENT || whole {
         return None;
     }
     let element = view.structure.element.filter(|_| view.structure.blocks);

@@ -33,7 +33,8 @@ pub fn shared(view: &View) -> Option<Finding> {
     if truly + falsely < MOST {
         return None;
     }
-    let (kind, why, change) = match falsely > truly {
+    // What is shared falsely can be mended by layout, and is named where it is a good part of both.
+    let (kind, why, change) = match falsely > 0.5 * truly {
         true => (
             CauseKind::FalseSharing,
             format!(

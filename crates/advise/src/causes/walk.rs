@@ -11,6 +11,8 @@ use super::view::{View, in_bytes};
 const LITTLE: f64 = 0.5;
 /// The rest is used later where so many times as much of a line is used in the end.
 const LATER: f64 = 2.0;
+/// A walk takes at least so many steps from the beginning of the data to its end.
+const FEW: u64 = 8;
 /// A field with so small a part of the accesses that the most accessed one has is cold.
 const COLD: f64 = 0.1;
 
@@ -21,7 +23,9 @@ pub fn across(view: &View) -> Option<Finding> {
     let used = view.place.used_near.or(view.used())?;
     let own = view.place.used_own?;
     let comes_back = used <= LITTLE * view.line_bytes as f64 && own >= LATER * used;
-    if step.unsigned_abs() < view.line_bytes || !comes_back {
+    // A step of a good part of the data is no walk: what is computed of a key (a hash) steps so, and wraps around.
+    let few = step.unsigned_abs().saturating_mul(FEW) > view.structure.what.bytes && view.structure.what.bytes > 0;
+    if step.unsigned_abs() < view.line_bytes || !comes_back || few {
         return None;
     }
     Some(Finding {
@@ -33,9 +37,12 @@ pub fn across(view: &View) -> Option<Finding> {
             view.line_bytes
         ),
         change: Some(format!(
-            "interchange the loops, so that the inner one goes along the line (steps of {} bytes), or store the array \
+            "interchange the loops, so that the inner one goes along the line ({}), or store the array \
              transposed",
-            view.place.access_bytes
+            match view.place.access_bytes {
+                1 => "byte after byte".to_string(),
+                bytes => format!("steps of {bytes} bytes"),
+            }
         )),
         hint: prefetch(view),
         simulated: interchanged(view, step.unsigned_abs()),

@@ -109,9 +109,9 @@ pub struct Advise {
     #[arg(long, conflicts_with = "policies")]
     every_policy: bool,
 
-    /// Do not run the program once more without the recorder, which shows whether its simulated time is about right. That is
-    /// done on the machine `host`, where the recorded run was whole and ended with status 0; for ten seconds at most, with
-    /// nothing to read and its output dropped
+    /// Do not run the program again without the recorder, which shows whether its simulated time is about right. That is
+    /// done on the machine `host`, where the recorded run was whole and ended with status 0: once, or up to 12 times where it
+    /// takes less than 100 ms together; for ten seconds at most, with nothing to read and its output dropped
     #[arg(long)]
     no_native: bool,
 

@@ -1,12 +1,12 @@
 //! What was measured, put together: by line of the source and structure, and by structure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use results::Misses;
 
 use super::addresses::Addresses;
 use super::offsets::Offset;
-use super::strides::Pitches;
+use super::strides::Strides;
 use super::usage::{PARTS, Used, WORD};
 use super::{About, Causes, Known};
 use crate::clock::{Units, whole_ns};
@@ -18,6 +18,9 @@ const BLOCK: u64 = 4096;
 const ELEMENT: u64 = 1024;
 /// So large a part of the accesses makes a distance frequent.
 const BESIDE: f64 = 0.5;
+/// So large a part of an instruction's steps makes a walk, of so many at least.
+const STEADY: f64 = 0.6;
+const SEEN: u64 = 32;
 /// Fields of an element that are reported.
 const FIELDS: usize = 64;
 
@@ -78,7 +81,8 @@ pub struct Place {
     /// Of `stall_ns`: for words of locks.
     pub of_locks_ns: u64,
     pub caches: Vec<Misses>,
-    /// The frequent steps from access to access, the most frequent first, and how many steps were seen.
+    /// The frequent steps from access to access, the most frequent first, and how many steps were seen: those of the line's
+    /// instruction that waits longest.
     pub steps: Vec<Step>,
     pub steps_seen: u64,
     /// What nearly all steps are a multiple of, however they follow each other; 0: nothing is known.
@@ -98,6 +102,8 @@ pub struct Place {
     /// Where its addresses come from, and if from another load: the line of that, else its function.
     pub addresses: Addresses,
     pub loaded_at: Option<String>,
+    /// Whether that load walks in order, or never misses.
+    pub loaded_in_order: bool,
     /// What it accesses of an element, by offset.
     pub fields: Vec<ElementField>,
 }
@@ -148,11 +154,8 @@ impl StructureEvidence {
 /// What places of one line have together.
 #[derive(Default)]
 pub struct Sum {
-    steps: BTreeMap<i64, u64>,
-    seen: u64,
-    pitches: Pitches,
+    walks: Vec<Walked>,
     beside: BTreeMap<u64, u64>,
-    bytes: u32,
     near: Used,
     far: Used,
     own: Used,
@@ -164,19 +167,32 @@ pub struct Sum {
     offsets: Vec<(Offset, f64)>,
 }
 
+/// How one instruction walks. What several do is not mixed: two walks through two arrays would be none.
+struct Walked {
+    /// What it waits for.
+    waits: Units,
+    strides: Strides,
+}
+
+impl Walked {
+    /// The step that is so large a part of all.
+    fn frequent(&self, part: f64) -> Option<i64> {
+        let (step, count) = self.strides.counts().max_by_key(|(_, count)| *count)?;
+        (count as f64 >= part * self.strides.total() as f64).then_some(step)
+    }
+}
+
 impl Sum {
-    fn add(&mut self, known: &Known) {
+    fn add(&mut self, known: &Known, waits: Units) {
         if let Some(walk) = &known.walk {
-            for (step, count) in walk.strides.counts() {
-                *self.steps.entry(step).or_default() += count;
-            }
-            self.seen += walk.strides.total();
-            self.pitches.add(walk.strides.pitches());
+            self.walks.push(Walked {
+                waits: waits + known.translation,
+                strides: walk.strides.clone(),
+            });
             for (step, count) in walk.beside.counts() {
                 // Each of two places is beside the other.
                 *self.beside.entry(step.unsigned_abs()).or_default() += count;
             }
-            self.bytes = self.bytes.max(walk.strides.bytes());
             let weight = walk.offsets.weight();
             self.offsets
                 .extend(walk.offsets.kept().iter().map(|&offset| (offset, weight)));
@@ -195,14 +211,41 @@ impl Sum {
         self.translation
     }
 
+    /// The instruction that waits longest.
+    fn worst(&self) -> Option<&Walked> {
+        self.walks.iter().max_by_key(|walk| (walk.waits, walk.strides.total()))
+    }
+
     /// The length of the step that is at least half of all.
     fn frequent(&self) -> Option<u64> {
-        let (step, count) = self.steps.iter().max_by_key(|(_, count)| **count)?;
-        (count * 2 >= self.seen).then_some(step.unsigned_abs())
+        let walk = self.worst()?;
+        let step = walk.frequent(0.5)?;
+        Some(step.unsigned_abs() / self.instructions_of_a_step(walk, step))
+    }
+
+    /// A loop that the compiler unrolled has several instructions for one access of the source, each with a step that is so many
+    /// times as long as the loop's: 1, or how many. Their places repeat themselves within the step.
+    fn instructions_of_a_step(&self, worst: &Walked, step: i64) -> u64 {
+        let length = step.unsigned_abs();
+        let alike = self.walks.iter().filter(|walk| walk.frequent(STEADY) == Some(step));
+        let places: BTreeSet<u64> = alike
+            .filter_map(|walk| Some(walk.strides.last_of(worst.strides.last()?.0)? % length.max(1)))
+            .collect();
+        let repeats = |times: &u64| {
+            let shifted = |place: &u64| (place + length / times) % length;
+            length.is_multiple_of(*times) && places.iter().all(|place| places.contains(&shifted(place)))
+        };
+        let most = places.len() as u64;
+        (2..=most)
+            .rev()
+            .filter(|times| most.is_multiple_of(*times))
+            .find(repeats)
+            .unwrap_or(1)
     }
 
     fn beside(&self) -> Option<Step> {
-        let share = |count: u64| count as f64 / self.seen.max(1) as f64;
+        let seen: u64 = self.walks.iter().map(|walk| walk.strides.total()).sum();
+        let share = |count: u64| count as f64 / seen.max(1) as f64;
         // What is at one place is one array.
         let frequent = self
             .beside
@@ -223,14 +266,16 @@ impl Sum {
     /// The place's measurements; who and where it is, and its misses, are not known here.
     pub fn place(&self) -> Place {
         let bytes = |used: Used| used.mean().map(|words| words * f64::from(WORD));
-        let mut steps: Vec<Step> = self
-            .steps
-            .iter()
-            .map(|(&bytes, &count)| Step {
-                bytes,
-                share: count as f64 / self.seen.max(1) as f64,
-            })
-            .collect();
+        let worst = self.worst();
+        let strides = worst.map(|walk| &walk.strides);
+        let seen = strides.map_or(0, Strides::total);
+        let unrolled = worst.and_then(|walk| Some(self.instructions_of_a_step(walk, walk.frequent(0.0)?)));
+        let unrolled = unrolled.unwrap_or(1);
+        let step = |(bytes, count): (i64, u64)| Step {
+            bytes: bytes / unrolled as i64,
+            share: count as f64 / seen.max(1) as f64,
+        };
+        let mut steps: Vec<Step> = strides.iter().flat_map(|strides| strides.counts()).map(step).collect();
         steps.sort_by(|a, b| b.share.total_cmp(&a.share));
         steps.truncate(4);
         Place {
@@ -238,10 +283,10 @@ impl Sum {
             tlb_misses: self.tlb_misses,
             of_locks_ns: whole_ns(self.of_locks),
             steps,
-            steps_seen: self.seen,
-            pitch: self.pitches.pitch(),
+            steps_seen: seen,
+            pitch: strides.map_or(0, |strides| strides.pitches().pitch()) / unrolled,
             beside: self.beside(),
-            access_bytes: self.bytes,
+            access_bytes: strides.map_or(0, Strides::bytes),
             used_near: bytes(self.near),
             used_far: bytes(self.far),
             used_own: bytes(self.own),
@@ -267,11 +312,21 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Whether anything is known of a place, by its number.
-    pub fn add(&self, place: u32, sum: &mut Sum) {
+    /// Adds what is known of a place, by its number, which waits so long for caches and memory.
+    pub fn add(&self, place: u32, waits: Units, sum: &mut Sum) {
         if let Some(known) = self.causes.places.get(place as usize) {
-            sum.add(known);
+            sum.add(known, waits);
         }
+    }
+
+    /// Whether a place walks in no order, as far as steps were seen.
+    pub fn is_irregular(&self, place: u32) -> bool {
+        let known = self.causes.places.get(place as usize);
+        let walk = known.and_then(|known| known.walk.as_ref());
+        walk.is_some_and(|walk| {
+            let most = walk.strides.counts().map(|(_, count)| count).max().unwrap_or(0);
+            walk.strides.total() >= SEEN && (most as f64) < STEADY * walk.strides.total() as f64
+        })
     }
 
     pub fn tlb_misses(&self, place: u32) -> u64 {
@@ -366,6 +421,57 @@ mod tests {
             )
         });
         assert_eq!(one_block(nodes.collect::<Vec<_>>().iter()), Some(48));
+    }
+
+    /// An instruction that comes to these addresses.
+    fn instruction(waits: Units, addresses: impl Iterator<Item = u64>) -> Walked {
+        let mut strides = Strides::new();
+        addresses.for_each(|address| strides.touch(1, 0, address, 8));
+        Walked { waits, strides }
+    }
+
+    fn line(walks: Vec<Walked>) -> Place {
+        let sum = Sum {
+            walks,
+            ..Sum::default()
+        };
+        sum.place()
+    }
+
+    #[test]
+    fn instructions_of_an_unrolled_loop_have_the_loops_step() {
+        // Down a column of rows of 4096 bytes, four rows at a time; the last round was cut short.
+        let rows = |first: u64, rounds: u64| (0..rounds).map(move |round| 0x10_0000 + (round * 4 + first) * 4096);
+        let unrolled = (0..4).map(|row| instruction(10 - row, rows(row, if row < 2 { 60 } else { 59 })));
+        let place = line(unrolled.collect());
+        assert_eq!(
+            (place.steps[0].bytes, place.steps[0].share, place.pitch),
+            (4096, 1.0, 4096)
+        );
+        // Two neighbours of each row, unrolled twice.
+        let pairs = (0..2).flat_map(|row| [0, 8].map(|offset| (row, offset)));
+        let two = |first: u64, offset| (0..60).map(move |round| 0x10_0000 + (round * 2 + first) * 4096 + offset);
+        let place = line(pairs.map(|(row, offset)| instruction(10, two(row, offset))).collect());
+        assert_eq!(place.steps[0].bytes, 4096);
+        // Two neighbours of each row, and nothing unrolled.
+        let place = line(
+            [0, 8]
+                .map(|offset| instruction(10, rows(0, 60).map(move |at| at + offset)))
+                .into(),
+        );
+        assert_eq!(place.steps[0].bytes, 4 * 4096);
+    }
+
+    #[test]
+    fn the_walk_that_waits_longest_is_the_lines() {
+        let mut random = policy::Random::new(7);
+        let anywhere: Vec<u64> = (0..500).map(|_| u64::from(random.below(1 << 20)) * 4096).collect();
+        let indices = || instruction(10, (0..500).map(|at| 0x900_0000 + at * 4));
+        let place = line(vec![indices(), instruction(1000, anywhere.iter().copied())]);
+        assert!(place.steps.iter().all(|step| step.share < 0.2), "{:?}", place.steps);
+        assert_eq!(place.pitch, 4096);
+        let place = line(vec![indices(), instruction(1, anywhere.into_iter())]);
+        assert_eq!((place.steps[0].bytes, place.steps[0].share), (4, 1.0));
     }
 
     #[test]

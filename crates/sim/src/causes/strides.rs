@@ -58,12 +58,6 @@ impl Pitches {
         *divisor = divisor_of(*divisor, length);
     }
 
-    pub fn add(&mut self, other: &Pitches) {
-        for (all, more) in self.0.iter_mut().zip(other.0) {
-            *all = (all.0 + more.0, divisor_of(all.1, more.1));
-        }
-    }
-
     /// What nearly all steps are a multiple of, whichever they are: of those that the largest possible power of two divides, the
     /// greatest common divisor; 0 where there are no steps.
     pub fn pitch(&self) -> u64 {
@@ -120,6 +114,17 @@ impl Strides {
         self.total += 1;
         self.pitches.count(step);
         self.counts.count(step);
+    }
+
+    /// A thread, and where it was last.
+    pub fn last(&self) -> Option<(u32, u64)> {
+        self.last.iter().copied().find(|(thread, _)| *thread != NOBODY)
+    }
+
+    /// Where a thread was last.
+    pub fn last_of(&self, thread: u32) -> Option<u64> {
+        let last = self.last.iter().find(|(of, _)| *of == thread);
+        last.map(|(_, address)| *address)
     }
 
     /// All steps that were seen.

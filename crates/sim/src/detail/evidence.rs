@@ -1,7 +1,7 @@
 //! What was measured of why data misses, by line of the source and structure.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use results::Misses;
 
@@ -37,6 +37,7 @@ pub fn evidence(
     let mut numbers: HashMap<(Spot, StructureId), u32> = HashMap::new();
     let mut groups: Vec<Group> = Vec::new();
     let mut rows = Rows::new(lines.rows.kinds());
+    let mut irregular: HashSet<(u32, u32)> = HashSet::new();
     for (row, (space, site, structure)) in lines.places() {
         let counted = lines.rows.row_of(row);
         if counted.is_none_or(Row::is_empty) && measured.tlb_misses(row) == 0 {
@@ -56,7 +57,10 @@ pub fn evidence(
                 groups.len() as u32 - 1
             });
         let of = &mut groups[group as usize];
-        measured.add(row, &mut of.sum);
+        measured.add(row, counted.map_or(0, |row| row.stall()), &mut of.sum);
+        if measured.is_irregular(row) {
+            irregular.insert((space, site));
+        }
         of.sites.push(site);
         if let Some(row) = counted {
             rows.add(group, row);
@@ -105,6 +109,10 @@ pub fn evidence(
             caches: caches(row),
             addresses,
             loaded_at,
+            loaded_in_order: match addresses {
+                Addresses::Loaded(from) => !irregular.contains(&(*space, from)),
+                _ => false,
+            },
             fields: sum.fields(of_structures[structure].element),
             ..sum.place()
         }
