@@ -168,6 +168,51 @@ fn a_thread_runs_on_where_it_was_moved_to() {
     assert_eq!(outcome.time_ns.total, 2 * outcome.time_ns.wall);
 }
 
+/// Moves thread 2 to cpu 1 at its first observation, and keeps how many threads each cpu then had.
+struct Mover {
+    interest: Interest,
+    runnable: Arc<Mutex<Vec<Vec<u32>>>>,
+}
+
+impl Policy for Mover {
+    fn place(&mut self, _touch: &Touch, _world: &World) -> Placement {
+        Placement::default()
+    }
+
+    fn interest(&self) -> Interest {
+        self.interest
+    }
+
+    fn observe(&mut self, _observation: &Observation, world: &World, actions: &mut Vec<Action>) {
+        let mut runnable = self.runnable.lock().unwrap();
+        if runnable.is_empty() {
+            actions.push(Action::MoveThread { thread: 2, cpu: 1 });
+        }
+        runnable.push(world.runnable.clone());
+    }
+}
+
+/// Threads 0 and 2 are of cpu 0, where 2 waits; thread 1 ends at once. Where 2 is moved, each cpu has one.
+#[test]
+fn a_thread_that_is_taken_out_of_a_queue_is_not_counted_there() {
+    let runnable: Arc<Mutex<Vec<Vec<u32>>>> = Arc::default();
+    let mover = Mover {
+        interest: Interest {
+            touches: true,
+            tick_ns: 500,
+            ..Interest::NONE
+        },
+        runnable: Arc::clone(&runnable),
+    };
+    let stream = |base: u64| (0..40).map(|line| read(base + line * 64)).collect::<Vec<Item>>();
+    let streams = Streams::new(vec![stream(0), vec![read(1 << 20)], stream(1 << 21)]);
+    let config = Config::new(machine(2, 0), Vec::new());
+    let policy: Box<dyn Policy> = Box::new(mover);
+    simulate_with(&streams, &config, vec![("mover".to_string(), policy)]).unwrap();
+    let runnable = runnable.lock().unwrap();
+    assert_eq!((&runnable[0][..], &runnable[1][..]), (&[2, 0][..], &[1, 1][..]));
+}
+
 #[test]
 fn a_tick_comes_with_each_period_that_passes() {
     let interest = Interest {

@@ -111,6 +111,8 @@ impl Schedule<'_> {
                 now = now.max(self.engine.cpus[from].clock);
             } else {
                 turns.queue.retain(|&other| other != number);
+                // Who runs there goes on, so that nobody else counts anew.
+                self.count_runnable(from);
             }
             self.ready(number, now);
             self.put_on(from);
