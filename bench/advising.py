@@ -14,7 +14,7 @@ import prepare
 from measure import interleaved, run, spread, with_spread
 
 # Who has other machines than this one can compare figures.
-MACHINE = "simos-r4400"
+MACHINE = "zen4-genoa"
 SQL = "create table t(a, b); with recursive c(x) as (select 1 union all select x + 1 from c where x < {rows}) " \
     "insert into t select x, random() % 1000 from c; select sum(b) from t where a % 7 = 3; create index i on t(b);"
 C = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\nint main(void) { puts(\"\"); return 0; }\n"

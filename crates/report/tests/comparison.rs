@@ -131,10 +131,11 @@ fn a_verified_change_is_shown_beside_its_prediction() {
     let round = VerifiedRound {
         before_ns: 40_000_000,
         after_ns: 32_000_000,
+        ..VerifiedRound::default()
     };
     let change = |after_ns| {
         let predicted = VerifiedTime::new(43_100_000, after_ns);
-        Verified::new("./walk rows".to_string(), predicted, vec![round; 3])
+        Verified::new("./walk rows".to_string(), predicted, vec![round; 3], true)
     };
     let text = strip_str(&report::verified(&change(33_000_000), 80)).to_string();
     assert_eq!(
@@ -148,6 +149,18 @@ fn a_verified_change_is_shown_beside_its_prediction() {
     assert!(
         worse.contains("39.2% more time") && worse.contains("They do not agree"),
         "{worse}"
+    );
+    let round = VerifiedRound {
+        before_system_ns: 10_000_000,
+        after_system_ns: 10_000_000,
+        ..round
+    };
+    let with_kernel = Verified::new(String::new(), VerifiedTime::new(300, 220), vec![round; 3], true);
+    let text = strip_str(&report::verified(&with_kernel, 200)).to_string();
+    assert!(text.contains("measured: 26.7% less (30.0 ms -> 22.0 ms, "), "{text}");
+    assert!(
+        text.contains("; with what the kernel works for it 20.0% less (40.0 ms -> 32.0 ms)"),
+        "{text}"
     );
     let advice = Advice {
         verified: Some(change(33_000_000)),

@@ -10,9 +10,12 @@ pub struct Verified {
     /// The changed program and its arguments, as they were given.
     pub command: String,
     pub predicted: VerifiedTime,
-    /// The medians of the rounds.
+    /// The medians of the rounds, on the clock.
     pub measured: VerifiedTime,
-    /// The part of the time that the change saves in a round lies so, in the middle: with 95% confidence, and of fewer than six
+    /// The same without the time that the kernel worked for the programs (page faults, input and output), which is not simulated:
+    /// what the prediction is held against. Of programs with several threads, whose kernel's time passes side by side, the clock's.
+    pub in_program: VerifiedTime,
+    /// The part of the time in the program that the change saves in a round lies so, in the middle: with 95% confidence, and of fewer than six
     /// rounds, which know less, the smallest and the largest.
     pub saved_low: f64,
     pub saved_high: f64,
@@ -43,6 +46,17 @@ pub struct VerifiedTime {
 pub struct VerifiedRound {
     pub before_ns: u64,
     pub after_ns: u64,
+    /// What the kernel worked of that.
+    pub before_system_ns: u64,
+    pub after_system_ns: u64,
+}
+
+impl VerifiedRound {
+    /// Both times without the kernel's.
+    fn in_program(&self) -> (u64, u64) {
+        let before = self.before_ns.saturating_sub(self.before_system_ns);
+        (before, self.after_ns.saturating_sub(self.after_system_ns))
+    }
 }
 
 /// Two ratios of times agree that are within this factor of one another.
@@ -70,10 +84,17 @@ impl VerifiedTime {
 }
 
 impl Verified {
-    /// `predicted` is simulated, `rounds` were measured; there is at least one.
-    pub fn new(command: String, predicted: VerifiedTime, rounds: Vec<VerifiedRound>) -> Verified {
-        let median = |of: fn(&VerifiedRound) -> u64| {
-            let mut times: Vec<u64> = rounds.iter().map(of).collect();
+    /// What the prediction is held against. Results of before have the clock's times alone.
+    pub fn held_against(&self) -> VerifiedTime {
+        match self.in_program.before_ns {
+            0 => self.measured,
+            _ => self.in_program,
+        }
+    }
+
+    /// `predicted` is simulated, `rounds` were measured; there is at least one. `alone`: of programs with one thread.
+    pub fn new(command: String, predicted: VerifiedTime, rounds: Vec<VerifiedRound>, alone: bool) -> Verified {
+        let median = |mut times: Vec<u64>| {
             times.sort_unstable();
             let middle = times.len() / 2;
             match times.len() {
@@ -82,19 +103,26 @@ impl Verified {
                 _ => u64::midpoint(times[middle - 1], times[middle]),
             }
         };
-        let measured = VerifiedTime::new(median(|round| round.before_ns), median(|round| round.after_ns));
-        let mut each: Vec<f64> = rounds
-            .iter()
-            .map(|round| saved(round.before_ns, round.after_ns))
-            .collect();
+        let medians = |times: &dyn Fn(&VerifiedRound) -> (u64, u64)| {
+            let (before, after) = rounds.iter().map(times).unzip();
+            VerifiedTime::new(median(before), median(after))
+        };
+        let in_program = |round: &VerifiedRound| match alone {
+            true => round.in_program(),
+            false => (round.before_ns, round.after_ns),
+        };
+        let measured = medians(&|round| (round.before_ns, round.after_ns));
+        let held_against = medians(&in_program);
+        let times = rounds.iter().map(in_program);
+        let mut each: Vec<f64> = times.map(|(before, after)| saved(before, after)).collect();
         each.sort_by(f64::total_cmp);
         let outside = outside(each.len());
         let low = each.get(outside).copied().unwrap_or_default();
         let high = each.iter().rev().nth(outside).copied().unwrap_or_default();
         // The medians are of different rounds, and may lie outside all of them.
-        let (low, high) = (low.min(measured.saved), high.max(measured.saved));
-        let ratio = predicted.ratio() / measured.ratio();
-        let close = ratio.max(1.0 / ratio) <= CLOSE && (predicted.saved >= 0.0) == (measured.saved >= 0.0);
+        let (low, high) = (low.min(held_against.saved), high.max(held_against.saved));
+        let ratio = predicted.ratio() / held_against.ratio();
+        let close = ratio.max(1.0 / ratio) <= CLOSE && (predicted.saved >= 0.0) == (held_against.saved >= 0.0);
         let agrees = (low..=high).contains(&predicted.saved) || close;
         let mut notes = Vec::new();
         if measured.before_ns.min(measured.after_ns) < SHORT {
@@ -107,6 +135,7 @@ impl Verified {
             command,
             predicted,
             measured,
+            in_program: held_against,
             saved_low: low,
             saved_high: high,
             rounds,
@@ -147,9 +176,15 @@ mod tests {
         let ms = |(before, after): (u64, u64)| VerifiedRound {
             before_ns: before * 1_000_000,
             after_ns: after * 1_000_000,
+            ..VerifiedRound::default()
         };
         let rounds = rounds.iter().map(|round| ms(*round)).collect();
-        Verified::new("it".to_string(), VerifiedTime::new(predicted.0, predicted.1), rounds)
+        Verified::new(
+            "it".to_string(),
+            VerifiedTime::new(predicted.0, predicted.1),
+            rounds,
+            true,
+        )
     }
 
     #[test]
@@ -159,6 +194,23 @@ mod tests {
         assert!((it.measured.saved - 0.2).abs() < 1e-9);
         assert!((it.saved_low - 0.1).abs() < 1e-9 && (it.saved_high - 0.8).abs() < 1e-9);
         assert!(it.agrees && it.notes.is_empty());
+    }
+
+    #[test]
+    fn what_the_kernel_works_is_no_part_of_the_prediction() {
+        let round = VerifiedRound {
+            before_ns: 100_000_000,
+            after_ns: 80_000_000,
+            before_system_ns: 50_000_000,
+            after_system_ns: 50_000_000,
+        };
+        let of = |alone| {
+            let predicted = VerifiedTime::new(50, 30);
+            Verified::new("it".to_string(), predicted, vec![round; 3], alone)
+        };
+        assert!(of(true).agrees && (of(true).in_program.saved - 0.4).abs() < 1e-9);
+        assert!((of(true).measured.saved - 0.2).abs() < 1e-9);
+        assert!(!of(false).agrees && of(false).in_program == of(false).measured);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use capture::Folder;
 use machine::Machine;
 use results::{Advice, Verified, VerifiedRound, VerifiedTime};
+use sys::clock::children_time;
 
 use super::Advise;
 use crate::failure::Failure;
@@ -86,7 +87,7 @@ impl Advise {
         let counted = counted.map_err(|failure| refused(&failure))?;
         let predicted = VerifiedTime::new(base.time_ns.wall, counted.outcome.time_ns.wall);
         let rounds = rounds(&self.command, &command.words).map_err(|why| refused(&why))?;
-        let mut verified = Verified::new(command.text, predicted, rounds);
+        let mut verified = Verified::new(command.text, predicted, rounds, advice.trace.threads == 1);
         if self.model.machine.as_deref().is_some_and(|name| name != HOST) {
             verified.notes.push(format!(
                 "the prediction is for {}, and this machine was measured",
@@ -107,9 +108,12 @@ fn rounds(before: &[OsString], after: &[OsString]) -> Result<Vec<VerifiedRound>,
     let begun = Instant::now();
     let mut rounds = Vec::new();
     while wanted(rounds.len(), begun.elapsed()) {
+        let ((before_ns, before_system_ns), (after_ns, after_system_ns)) = (measured(before)?, measured(after)?);
         rounds.push(VerifiedRound {
-            before_ns: measured(before)?,
-            after_ns: measured(after)?,
+            before_ns,
+            after_ns,
+            before_system_ns,
+            after_system_ns,
         });
     }
     Ok(rounds)
@@ -124,21 +128,23 @@ fn wanted(rounds: usize, passed: Duration) -> bool {
     }
 }
 
-/// Nanoseconds from a program's start to its end. It reads nothing, and what it prints is dropped: neither a terminal nor a
+/// Nanoseconds from a program's start to its end, and those that the kernel worked for it. It reads nothing, and what it prints is dropped: neither a terminal nor a
 /// disk is to be measured.
-fn measured(command: &[OsString]) -> Result<u64, String> {
+fn measured(command: &[OsString]) -> Result<(u64, u64), String> {
     let (program, arguments) = command.split_first().ok_or("no program was given")?;
     let name = program.to_string_lossy();
     let mut process = Process::new(program);
     process.args(arguments);
     process.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let begun = Instant::now();
+    let system = || children_time().map(|(_, system)| system).unwrap_or_default();
+    let (begun, system_before) = (Instant::now(), system());
     let status = process
         .status()
         .map_err(|error| format!("cannot run {name}: {error}"))?;
     let took = begun.elapsed();
+    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     match status.success() {
-        true => Ok(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)),
+        true => Ok((ns(took), ns(system().saturating_sub(system_before)))),
         false => Err(format!(
             "{name} ran without the recorder and did not end in good order: {status}"
         )),
