@@ -29,6 +29,8 @@ pub struct Counted {
     pub machine: Option<MachineFacts>,
     /// Why the run is not taken for a whole one.
     pub broke: Option<String>,
+    /// Each load waits by itself, though the machine's overlap: the clock was nearer to that.
+    pub one_by_one: bool,
 }
 
 /// Why two results are not compared.
@@ -53,6 +55,11 @@ pub enum Incomparable {
     Policies { one: String, other: String },
     #[error("one is a replay of misses (`simulate --fast`), and the other is not: simulate both in the same way")]
     Replayed,
+    #[error(
+        "in one each load waits by itself, and in the other loads overlap, because the clock was nearer to that: simulate both \
+         alike (`advise --no-native`)"
+    )]
+    Models,
 }
 
 impl Counted {
@@ -78,6 +85,7 @@ impl Counted {
             causes,
             machine: Some(advice.machine),
             broke: advice.broke,
+            one_by_one: advice.native.is_some_and(|native| native.overlapping_ns.is_some()),
         })
     }
 }
@@ -205,6 +213,9 @@ fn alike(one: &Counted, other: &Counted) -> Result<(), Incomparable> {
     }
     if was.replayed_misses.is_some() != is.replayed_misses.is_some() {
         return Err(Incomparable::Replayed);
+    }
+    if one.one_by_one != other.one_by_one {
+        return Err(Incomparable::Models);
     }
     Ok(())
 }

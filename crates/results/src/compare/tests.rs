@@ -185,6 +185,10 @@ fn what_is_not_of_one_machine_and_policy_is_refused() {
     assert!(matches!(policy, Err(Incomparable::Policies { .. })));
     let replayed = with(|other| other.replayed_misses = Some(3));
     assert_eq!(replayed, Err(Incomparable::Replayed));
+    let mut waiting = recordings(vec![outcome(1000)]);
+    waiting.recordings[0].one_by_one = true;
+    assert_eq!(compare(&one, &waiting), Err(Incomparable::Models));
+    assert!(compare(&waiting, &waiting).is_ok());
     assert!(matches!(
         compare(&one, &recordings(Vec::new())),
         Err(Incomparable::Nothing(_))
