@@ -1,5 +1,6 @@
 //! Starting the program under Valgrind.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -106,6 +107,7 @@ pub fn start(
         .env("VALGRIND_LIB", room.library(&tool.folder)?)
         .env_remove("VALGRIND_OPTS")
         .envs(patience())
+        .env(TUNABLES, whole_words(std::env::var_os(TUNABLES)))
         .envs(options.environment.iter().map(|(name, value)| (name, value)))
         .arg("--tool=domicile")
         .arg(prefixed("--domicile-socket=", &room.socket()))
@@ -154,6 +156,23 @@ fn patience() -> impl Iterator<Item = (&'static str, &'static str)> {
         .filter(|(name, _)| std::env::var_os(name).is_none())
 }
 
+const TUNABLES: &str = "GLIBC_TUNABLES";
+/// From how many bytes on the C library fills and copies memory by one repeated instruction. Valgrind carries that out byte by
+/// byte, and a processor a line at a time: below, and so always here, the library takes vectors.
+const REPEATED: [&str; 2] = ["glibc.cpu.x86_rep_stosb_threshold", "glibc.cpu.x86_rep_movsb_threshold"];
+
+/// The C library's tunables with which it repeats no instruction, but for what the user has chosen.
+fn whole_words(chosen: Option<OsString>) -> OsString {
+    let mut tunables = chosen.unwrap_or_default();
+    for name in REPEATED {
+        if !tunables.to_string_lossy().contains(name) {
+            let colon = if tunables.is_empty() { "" } else { ":" };
+            tunables.push(format!("{colon}{name}={}", u32::MAX >> 1));
+        }
+    }
+    tunables
+}
+
 fn prefixed(option: &str, path: &Path) -> std::ffi::OsString {
     let mut out = std::ffi::OsString::from(option);
     out.push(path);
@@ -185,4 +204,25 @@ fn program(options: &Options) -> Result<PathBuf, CaptureError> {
         ));
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tunables_of_the_user_stay() {
+        let of = |chosen: Option<&str>| whole_words(chosen.map(OsString::from)).into_string().unwrap();
+        assert_eq!(
+            of(None),
+            "glibc.cpu.x86_rep_stosb_threshold=2147483647:glibc.cpu.x86_rep_movsb_threshold=2147483647"
+        );
+        let malloc = of(Some("glibc.malloc.perturb=3"));
+        assert!(
+            malloc.starts_with("glibc.malloc.perturb=3:glibc.cpu.x86_rep_stosb_threshold="),
+            "{malloc}"
+        );
+        let both = "glibc.cpu.x86_rep_movsb_threshold=1:glibc.cpu.x86_rep_stosb_threshold=2";
+        assert_eq!(of(Some(both)), both);
+    }
 }

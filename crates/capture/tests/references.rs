@@ -34,6 +34,29 @@ fn references_of_a_threaded_program_are_known_exactly() {
     }
 }
 
+/// A processor fills and copies by lines and vectors, whichever instruction the C library has for it.
+#[test]
+fn memory_is_not_filled_byte_by_byte() {
+    for flags in [&["-fno-builtin"][..], &["-fno-builtin", "-static"]] {
+        let (outcome, trace) = compile("filled", flags).record(&[]);
+        assert_eq!(outcome.exit, capture::Exit::Code(0));
+        for array in ["array_a", "array_b"] {
+            let touched = touches(&trace, 0, array);
+            let written: u64 = touched
+                .iter()
+                .filter(|touch| touch.0 == Op::Write)
+                .map(|touch| u64::from(touch.2))
+                .sum();
+            assert!(written >= 1 << 20, "{written} bytes of {array}");
+            assert!(
+                touched.len() < 3 * (1 << 20) / 16,
+                "{} accesses of {array}",
+                touched.len()
+            );
+        }
+    }
+}
+
 #[test]
 fn synchronization_of_a_threaded_program_is_seen() {
     synchronization_is_seen(&[]);
@@ -112,6 +135,10 @@ fn references_are_those_that_lackey_sees() {
         .env("VALGRIND_LIB", &both)
         // What a recorded program is given: the stack begins below it.
         .envs([("OMP_WAIT_POLICY", "passive"), ("KMP_BLOCKTIME", "0")])
+        .env(
+            "GLIBC_TUNABLES",
+            "glibc.cpu.x86_rep_stosb_threshold=2147483647:glibc.cpu.x86_rep_movsb_threshold=2147483647",
+        )
         .args([
             "--tool=lackey",
             "--trace-mem=yes",
