@@ -121,8 +121,13 @@ fn most(cause: &Cause, evidence: &Evidence, base: &Outcome) -> f64 {
     waiting as f64 / wall
 }
 
-/// Of all ways to be rid of a cause, the one that saves most is its cure.
+/// Of all ways to be rid of a cause, the one that saves most is its cure. Where the cure cannot be simulated, and another one of
+/// the same cause can, it stays the first: what the other needs (several chains, addresses known ahead) is not known here.
 fn prefer(cause: &mut Cause) {
+    let kind = cause.kind;
+    if cause.simulated.is_empty() && cause.alternatives.iter().all(|other| other.kind == kind) {
+        return;
+    }
     let gain = |gain: Option<f64>| gain.unwrap_or(0.0);
     let best = (0..cause.alternatives.len()).max_by(|&a, &b| {
         let gains = [a, b].map(|at| gain(cause.alternatives[at].gain));

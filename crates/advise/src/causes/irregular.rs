@@ -48,15 +48,11 @@ pub fn chased(view: &View) -> Option<Finding> {
 /// Several chains followed in turn, where there are several.
 pub fn in_turn(view: &View, found: &Finding) -> Option<Finding> {
     let line = view.source()?;
-    let or = found
-        .change
-        .as_ref()
-        .map_or_else(String::new, |change| format!(", or {change}"));
     Some(Finding {
         kind: found.kind,
         evidence: found.evidence.clone(),
         why: found.why.clone(),
-        change: Some(format!("follow {CHAINS} chains in turn, where there are so many{or}")),
+        change: Some(format!("follow {CHAINS} chains in turn, where there are so many")),
         hint: found.hint.clone(),
         simulated: vec![ProgramChange::Chains {
             data: view.structure.what.name.clone(),
@@ -73,15 +69,11 @@ pub fn ahead(view: &View, found: &Finding) -> Option<Finding> {
         return None;
     }
     let line = view.source()?;
-    let or = found
-        .change
-        .as_ref()
-        .map_or_else(String::new, |change| format!(", or {change}"));
     Some(Finding {
         kind: found.kind,
         evidence: found.evidence.clone(),
         why: found.why.clone(),
-        change: Some(format!("prefetch {AHEAD} iterations ahead (__builtin_prefetch){or}")),
+        change: Some(format!("prefetch {AHEAD} iterations ahead (__builtin_prefetch)")),
         hint: found.hint.clone(),
         simulated: vec![ProgramChange::Prefetch {
             data: view.structure.what.name.clone(),

@@ -385,9 +385,12 @@ fn lists_can_be_followed_in_turn() {
     fs::write(&file, machine + core).expect("it can be written");
     let before = advice(&recorded(&room, "chains.c", &[]), &file);
     let cause = of_kind(&before, "pointer-chasing");
-    assert_eq!(cause["simulated"][0]["kind"], "chains", "{cause:#}");
-    let gain = number(&cause["gain"]);
+    let in_turn = &cause["alternatives"][0];
+    assert_eq!(in_turn["simulated"][0]["kind"], "chains", "{cause:#}");
+    let gain = number(&in_turn["gain"]);
     assert!(gain > 0.3, "{cause:#}");
+    let instead = before["todo"][0]["instead"].to_string();
+    assert!(instead.contains("follow 4 chains in turn"), "{:#}", before["todo"]);
     let other = Room::new();
     let after = advice(&compiled(&other, "chains.c", &["-DTURN"], &[]), &file);
     let wall = |advice: &Value| number(&advice["policies"][0]["time_ns"]["wall"]);
