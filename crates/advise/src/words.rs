@@ -114,16 +114,38 @@ pub fn regions_in_words(regions: &Regions) -> String {
 }
 
 fn verdict(process: &RegionsProcess, regions: &Regions) -> String {
+    let ns = |ns: u64| nanoseconds(ns as f64);
     match (process.verdict, process.cache) {
         (RegionsVerdict::Pays, _) => "spread over the caches".to_string(),
         (verdict, cache) => {
             let why = match verdict {
-                RegionsVerdict::Pays | RegionsVerdict::NotYet => "the run was too short for a regioning phase",
-                RegionsVerdict::NoRegions => "no two regions that take turns",
-                RegionsVerdict::StaysTooShort => "they change too often for a thread to follow",
-                RegionsVerdict::StaysTooLong => "they change too seldom to matter",
-                RegionsVerdict::FitsOneCache => "all of it fits into one cache",
-                RegionsVerdict::FitsNoCaches => "all caches together are too small for it",
+                RegionsVerdict::Pays | RegionsVerdict::NotYet => format!(
+                    "the run was too short for a regioning phase (`regions.period` is {})",
+                    ns(regions.period_ns)
+                ),
+                RegionsVerdict::WindowsTooShort => format!(
+                    "all windows of the trace are shorter than a regioning phase ({}): record longer ones",
+                    ns(regions.phase_ns)
+                ),
+                RegionsVerdict::NoRegions => "no two regions that take turns".to_string(),
+                RegionsVerdict::StayUnknown => format!(
+                    "no change from one to another was seen in {}: stays are unknown",
+                    ns(process.watched_ns)
+                ),
+                RegionsVerdict::NoGain => match (process.followed_ns, process.stay_ns) {
+                    (Some(followed), Some(stay)) => {
+                        format!(
+                            "a thread that followed them took {} for what took {}",
+                            ns(followed),
+                            ns(stay)
+                        )
+                    }
+                    _ => "a thread that followed them gained nothing".to_string(),
+                },
+                RegionsVerdict::StaysTooShort => "they change too often for a thread to follow".to_string(),
+                RegionsVerdict::StaysTooLong => "they change too seldom to matter".to_string(),
+                RegionsVerdict::FitsOneCache => "all of it fits into one cache".to_string(),
+                RegionsVerdict::FitsNoCaches => "all caches together are too small for it".to_string(),
             };
             match cache {
                 Some(cache) if regions.processes.len() > 1 => format!("{why}; all of it was given cache {cache}"),

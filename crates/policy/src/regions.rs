@@ -14,5 +14,6 @@ pub mod partition;
 pub mod phase;
 mod report;
 pub(crate) mod scheduler;
+mod space;
 mod switches;
 pub mod working_set;

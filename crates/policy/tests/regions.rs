@@ -5,8 +5,8 @@ use policy::Page;
 use policy::regions::balance::{Item, balance, loads, partition};
 use policy::regions::conditions::{Bounds, Known, Verdict, judge};
 use policy::regions::partition::{Kind, Partition, RegionId};
-use policy::regions::phase::{Phase, TouchAt};
-use policy::regions::working_set::{History, bytes, histogram, quarters};
+use policy::regions::phase::{Alone, Entered, Phase, TouchAt, Watched};
+use policy::regions::working_set::{Bits, History, bytes, histogram, quarters};
 use proptest::prelude::*;
 
 fn pages(count: u32) -> Partition {
@@ -18,22 +18,78 @@ fn pages(count: u32) -> Partition {
     partition
 }
 
-fn touch(phase: &mut Phase, partition: &mut Partition, index: u32, now_ns: u64) -> policy::regions::phase::Entered {
-    let region = partition.region_of(index).expect("the page is known");
-    let at = TouchAt {
-        index,
-        region,
-        now_ns,
-        fault_ns: 0,
-    };
-    phase.touch(at, 100, partition)
+/// A phase that finds regions among some pages; `q` is 100.
+struct Finding {
+    partition: Partition,
+    phase: Phase,
+    alone: Alone,
 }
 
-/// Figure 2: R5, R6 and R7, of 5, 4 and 2 pages, have cache C2, whose load is 11.
+impl Finding {
+    fn new(count: u32, phase_ns: u64) -> Finding {
+        Finding {
+            partition: pages(count),
+            phase: Phase::new(0, phase_ns),
+            alone: Alone::default(),
+        }
+    }
+
+    fn region(&self, index: u32) -> RegionId {
+        self.partition.region_of(index).expect("the page is known")
+    }
+
+    fn pages(&self, region: RegionId) -> usize {
+        self.partition.region(region).pages.len()
+    }
+
+    fn touch_taking(&mut self, index: u32, now_ns: u64, fault_ns: u64) -> Entered {
+        let at = TouchAt {
+            index,
+            region: self.region(index),
+            now_ns,
+            fault_ns,
+        };
+        self.phase.touch(at, 100, &mut self.partition, &mut self.alone)
+    }
+
+    fn touch(&mut self, index: u32, now_ns: u64) -> Entered {
+        self.touch_taking(index, now_ns, 0)
+    }
+
+    fn touches(&mut self, touches: &[(u32, u64)]) {
+        for &(index, now_ns) in touches {
+            self.touch(index, now_ns);
+        }
+    }
+
+    /// Ends the phase.
+    fn watched(&mut self, now_ns: u64) -> Watched {
+        self.phase.end(now_ns, 100, &mut self.partition, &mut self.alone);
+        let seen = self.phase.watched(now_ns, 100, &self.partition);
+        assert_eq!(seen.len(), 1);
+        seen[&0]
+    }
+
+    /// Two localities of four pages, A (0 to 3) from 0 and B (4 to 7) from 1000, found because their first pages came again.
+    fn two_localities() -> (Finding, [RegionId; 2]) {
+        let mut finding = Finding::new(8, 3500);
+        finding.touches(&[(0, 0), (1, 10), (2, 20), (3, 30), (0, 40)]);
+        finding.touches(&[(4, 1000), (5, 1010), (6, 1020), (7, 1030), (4, 1040)]);
+        let both = [finding.region(0), finding.region(4)];
+        (finding, both)
+    }
+}
+
+/// Figure 2: R5, R6 and R7, of 5, 4 and 2 pages, have cache C2, whose load is 11. Of three programs the one that uses most has a cache
+/// for itself (section 2.1; 11 is the paper's, 3 and 4 are ours).
 #[test]
 fn the_load_of_a_cache_is_the_sum_of_its_regions() {
-    let items = [5, 4, 2].map(|bytes| Item { bytes, now: Some(1) });
-    assert_eq!(loads(&items, &[Some(1), Some(1), Some(1)], 2), [0, 11]);
+    let items = |bytes: [u64; 3], now| bytes.map(|bytes| Item { bytes, now });
+    assert_eq!(loads(&items([5, 4, 2], Some(1)), &[1, 1, 1], &[0, 0]), [0, 11]);
+    assert_eq!(loads(&items([5, 4, 2], Some(1)), &[0, 1, 0], &[10, 20]), [17, 24]);
+    let caches = balance(&items([3, 4, 11], None), &[0, 1], &[0, 0]);
+    assert_eq!(caches, [1, 1, 0]);
+    assert_eq!(loads(&items([3, 4, 11], None), &caches, &[0, 0]), [11, 7]);
 }
 
 /// Section 4: of the pages by their accessed scans, all of a page counts from 26, three quarters from 20, half from 14, a quarter
@@ -68,64 +124,140 @@ fn working_sets_have_the_papers_weights() {
     assert_eq!(of(10, 42).accessed(), 0);
 }
 
+/// A page that was accessed in the first scan alone counts for nothing by the ninth, whether it was looked at or was closed.
+#[test]
+fn what_nobody_touches_any_more_is_not_in_use() {
+    let mut history = History::default();
+    history.scan(true);
+    assert_eq!(history.accessed(), 32);
+    history.skip(8);
+    assert_eq!(history.accessed(), 3);
+    assert_eq!(quarters(&histogram([history].into_iter())), 0);
+    history.skip(1000);
+    assert_eq!(history.accessed(), 0);
+    // The same by the numbers of scans: the third finds it, the fourth to seventh do not come to it.
+    let mut bits = Bits::default();
+    assert_eq!(bits.until(2).accessed(), 0);
+    bits.found(3);
+    bits.scan(3);
+    assert_eq!(bits.until(3).accessed(), 32);
+    assert_eq!(bits.until(7).accessed(), 32 / 5);
+    // The eighth comes to it, since its region was touched, and does not find it.
+    bits.scan(8);
+    assert_eq!(bits.until(8).accessed(), 32 / 6);
+    bits.found(9);
+    bits.scan(9);
+    assert_eq!(bits.until(9).accessed(), 2 * 32 / 7);
+}
+
 /// Figure 12: who returns soon finds what was used in between on the stack, and all of it is one region. Who returns late has
 /// changed its locality.
 #[test]
 fn regions_that_are_used_in_turns_are_merged_along_the_stack() {
-    let mut partition = pages(5);
-    let mut phase = Phase::new(10_000);
-    for (at, index) in [(0, 0), (10, 1), (20, 2)] {
-        assert_eq!(touch(&mut phase, &mut partition, index, at).close.is_some(), at > 0);
+    let mut finding = Finding::new(6, 10_000);
+    for (index, at) in [(0, 0), (1, 10), (2, 20)] {
+        let entered = finding.touch(index, at);
+        assert_eq!(entered.regions.len(), 1 + usize::from(at > 0));
+        assert_eq!(finding.phase.open(), Some(finding.region(index)));
     }
     // Page 0 was left at 10, and is back at 30: pages 1 and 2 came in between.
-    touch(&mut phase, &mut partition, 0, 30);
-    let first = partition.region_of(0);
-    assert_eq!([1, 2].map(|index| partition.region_of(index)), [first; 2]);
-    assert_eq!(phase.seen.merges, 2);
+    finding.touch(0, 30);
+    let first = finding.region(0);
+    assert_eq!([1, 2].map(|index| finding.region(index)), [first; 2]);
+    assert_eq!(finding.phase.seen.merges, 2);
     // Another locality, and back after 500: both stay as they are.
-    for (at, index) in [(100, 3), (110, 4), (120, 3)] {
-        touch(&mut phase, &mut partition, index, at);
-    }
-    let entered = touch(&mut phase, &mut partition, 1, 600);
-    assert_eq!((entered.open, entered.close), (first, partition.region_of(3)));
-    assert_ne!(partition.region_of(3), first);
-    assert_eq!(partition.region_of(3), partition.region_of(4));
-    assert_eq!(partition.region(first.unwrap()).pages.len(), 3);
+    finding.touches(&[(3, 100), (4, 110), (3, 120), (1, 600)]);
+    assert_eq!(finding.phase.open(), Some(first));
+    assert_ne!(finding.region(3), first);
+    assert_eq!(finding.region(3), finding.region(4));
+    assert_eq!(finding.pages(first), 3);
+    // After exactly `q` the other one is still another; a moment sooner it is not.
+    finding.touches(&[(4, 700), (0, 800)]);
+    assert_ne!(finding.region(3), finding.region(0));
+    finding.touch(4, 899);
+    assert_eq!(finding.region(3), finding.region(0));
 }
 
-/// A page that is used in another locality, too, is a guest there, and the third time it is used from everywhere.
+/// A from 0, B from 1000, A from 2000, B from 3000: three changes in 3500. Each was told by the second page.
 #[test]
-fn a_page_that_comes_alone_again_and_again_is_used_from_everywhere() {
-    let mut partition = pages(12);
-    let mut phase = Phase::new(1_000_000);
-    for (at, index) in [(0, 0), (10, 1), (20, 2), (30, 3), (40, 0)] {
-        touch(&mut phase, &mut partition, index, at);
+fn changes_are_counted_from_the_first_stay_on() {
+    let (mut finding, [a, b]) = Finding::two_localities();
+    assert_ne!(a, b);
+    assert_eq!((finding.pages(a), finding.phase.open()), (4, Some(b)));
+    finding.touch(1, 2000);
+    assert_eq!((finding.phase.open(), finding.phase.is_guest(1)), (None, true));
+    finding.touch(2, 2001);
+    assert_eq!((finding.phase.open(), finding.phase.is_guest(1)), (Some(a), false));
+    finding.touches(&[(5, 3000), (6, 3001)]);
+    assert_eq!(finding.phase.open(), Some(b));
+    assert_eq!(finding.watched(3500), Watched { ns: 3500, changes: 3 });
+}
+
+/// The time that faults take is not the program's: B was left for 99 of its own, and is one locality with A.
+#[test]
+fn what_faults_take_is_no_time_away() {
+    for (fault_ns, merged) in [(0, false), (1, true)] {
+        let (mut finding, _) = Finding::two_localities();
+        for (index, now_ns) in [(0, 2000), (1, 2001), (4, 2100), (5, 2102)] {
+            finding.touch_taking(index, now_ns, fault_ns);
+        }
+        assert_eq!(finding.region(0) == finding.region(4), merged);
     }
-    let first = partition.region_of(0);
-    assert_eq!(partition.region(first.unwrap()).pages.len(), 4);
-    for turn in 1..4 {
-        // After a long stay another locality, into which page 0 comes alone.
-        let now = turn * 1000;
-        touch(&mut phase, &mut partition, 5, now);
-        assert_eq!(touch(&mut phase, &mut partition, 0, now + 10).guest, Some(0));
-        assert!(phase.is_guest(0));
-        // Its time is over, and nobody else of its region has come.
-        let entered = touch(&mut phase, &mut partition, 6, now + 200);
-        let (closed, everywhere) = if turn < 3 { (vec![0], vec![]) } else { (vec![], vec![0]) };
-        assert_eq!(
-            (entered.closed, entered.everywhere),
-            (closed, everywhere),
-            "turn {turn}"
-        );
-        assert!(!phase.is_guest(0));
-        touch(&mut phase, &mut partition, 1, now + 500);
+}
+
+/// A page of A comes alone into a stay in B, long after A was left: it is a guest, and B has the cpu by its second page.
+#[test]
+fn one_page_alone_is_no_change() {
+    let (mut finding, [_, b]) = Finding::two_localities();
+    for (index, at) in [(0, 2000), (5, 2001)] {
+        finding.touch(index, at);
+        assert_eq!(finding.phase.open(), None);
     }
-    assert_ne!(partition.region_of(5), first);
-    // Two of its pages come: the locality is the same.
-    touch(&mut phase, &mut partition, 7, 5000);
-    assert_eq!(touch(&mut phase, &mut partition, 2, 5010).guest, Some(2));
-    touch(&mut phase, &mut partition, 3, 5020);
-    assert_eq!(partition.region_of(7), partition.region_of(3));
+    finding.touch(6, 2002);
+    assert_eq!((finding.phase.open(), finding.phase.is_guest(0)), (Some(b), true));
+    assert_eq!(finding.watched(3500).changes, 1);
+}
+
+/// A and B page by page: B was left a moment ago when two of its pages come.
+#[test]
+fn localities_that_are_used_together_are_one() {
+    let (mut finding, _) = Finding::two_localities();
+    finding.touches(&[(0, 2000), (5, 2001), (1, 2002), (6, 2003), (2, 2004), (7, 2005)]);
+    assert_eq!(finding.region(0), finding.region(7));
+    assert_eq!(finding.pages(finding.region(0)), 8);
+}
+
+/// Nobody of B came for `q`: A was in use, though only one of its pages was touched; and so it was where the phase ends.
+#[test]
+fn a_stay_in_one_page_is_a_stay() {
+    let (mut finding, [a, b]) = Finding::two_localities();
+    finding.touches(&[(0, 2000), (5, 2500), (6, 2501)]);
+    assert_eq!(finding.phase.open(), Some(b));
+    finding.touch(1, 3000);
+    assert_eq!(finding.watched(3500), Watched { ns: 3500, changes: 4 });
+    assert_eq!(finding.region(0), a);
+    assert_ne!(a, b);
+}
+
+/// A page that is used in another locality, too, is a guest there, and the second time it is used from everywhere: once its time is
+/// over and nobody else of its region has come. That may be in a later phase, but not in one long after.
+#[test]
+fn a_page_that_comes_alone_again_is_used_from_everywhere() {
+    for (phases, everywhere) in [(0, true), (8, true), (9, false)] {
+        let (mut finding, [a, b]) = Finding::two_localities();
+        finding.touches(&[(0, 2000), (5, 2001), (6, 2002)]);
+        assert_eq!((finding.phase.open(), finding.phase.is_guest(0)), (Some(b), true));
+        let entered = finding.touch(1, 2500);
+        assert_eq!((entered.everywhere.len(), entered.pages.contains(&0)), (0, true));
+        finding.touch(2, 2501);
+        assert_eq!((finding.phase.open(), finding.phase.is_guest(0)), (Some(a), false));
+        (0..phases).for_each(|_| finding.alone.next_phase());
+        finding.touches(&[(5, 3000), (6, 3001), (0, 3200), (5, 3201), (6, 3202)]);
+        // Nobody was touched any more when the phase ends.
+        let ended = finding.phase.end(3500, 100, &mut finding.partition, &mut finding.alone);
+        assert_eq!(ended.everywhere == [0], everywhere, "{phases} phases later");
+        assert!(!finding.phase.is_guest(0));
+    }
 }
 
 /// Section 5.2: two programs of 4 MB and two of 16 KB on two caches of 4 MB.
@@ -169,6 +301,7 @@ fn the_three_conditions_are_those_of_the_paper() {
     let of = |kb: u64, stay_us: u64| Known {
         regions: 2,
         stay_ns: Some(stay_us * 1000),
+        watched_ns: 0,
         working_set: kb << 10,
         cache_bytes: 4 << 20,
         caches: 2,
@@ -183,6 +316,20 @@ fn the_three_conditions_are_those_of_the_paper() {
         ..of(2 * 2048, 200)
     };
     assert_eq!(judge(&one, &bounds), Verdict::NoRegions);
+    // Without a change that was seen, the stay is unknown, until it would have been seen.
+    let unseen = |watched_ns| Known {
+        stay_ns: None,
+        watched_ns,
+        ..of(2 * 2048, 0)
+    };
+    assert_eq!(judge(&unseen(18_000_000), &bounds), Verdict::StayUnknown);
+    assert_eq!(judge(&unseen(18_000_003), &bounds), Verdict::StaysTooLong);
+    // What cannot gain whatever its regions are is said first.
+    let small = Known {
+        working_set: 1 << 20,
+        ..one
+    };
+    assert_eq!(judge(&small, &bounds), Verdict::FitsOneCache);
 }
 
 /// What may happen to a partition.

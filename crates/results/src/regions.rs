@@ -2,21 +2,29 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::outcome::Outcome;
+
 /// Whether it pays to spread a program's regions over several caches, or why not (Lee12, section 3.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RegionsVerdict {
     Pays,
-    /// No regioning phase was finished: the run was too short.
+    /// Nothing was judged: the run was too short.
     #[default]
     NotYet,
-    /// Fewer than two regions were found, or none was ever left.
+    /// Of the run there are windows, and the longest is shorter than a regioning phase: none saw what the program does.
+    WindowsTooShort,
+    /// Fewer than two regions were found.
     NoRegions,
+    /// Two regions or more, and no change from one to another was seen yet.
+    StayUnknown,
     /// Condition 1: regions change so often that moving the thread costs more than it saves.
     StaysTooShort,
     /// Condition 1: regions change so seldom that there is little to save.
     StaysTooLong,
+    /// It was spread, and what threads did between two moves took no less time than before.
+    NoGain,
     /// Condition 2: all of it fits into one cache.
     FitsOneCache,
     /// Condition 3: all caches together are too small for it.
@@ -33,8 +41,12 @@ pub struct RegionsProcess {
     pub verdict: RegionsVerdict,
     /// Bytes in use, as access bits say.
     pub working_set_bytes: u64,
-    /// The mean time from one change of region to the next; `null`: none was seen.
+    /// The mean time from one change of region to the next, as phases saw it where it was not spread; `null`: none was seen.
     pub stay_ns: Option<u64>,
+    /// For how long phases looked for changes of region; of many changes, for the latest ones.
+    pub watched_ns: u64,
+    /// The mean time from one move of a thread to the next, where it was spread; `null`: none was seen.
+    pub followed_ns: Option<u64>,
     /// The cache that all of it was given, where it was not spread.
     pub cache: Option<u32>,
 }
@@ -81,6 +93,9 @@ pub struct Regions {
     pub cache: String,
     pub caches: u32,
     pub cache_bytes: u64,
+    /// A regioning phase takes so long, once in so long of a cpu's time.
+    pub phase_ns: u64,
+    pub period_ns: u64,
     pub phases: u64,
     /// Touches of closed pages in regioning phases, and regions merged.
     pub touches: u64,
@@ -99,4 +114,70 @@ pub struct Regions {
     pub processes: Vec<RegionsProcess>,
     pub regions: Vec<Region>,
     pub moments: Vec<RegionsMoment>,
+}
+
+impl Outcome {
+    /// Where each window of the run is shorter than a phase, phases saw pieces of several windows: what was found not to gain is not
+    /// known.
+    pub fn doubt_regions(&mut self) {
+        let longest = self
+            .windows
+            .iter()
+            .flat_map(|windows| &windows.counted)
+            .map(|window| window.wall_ns)
+            .max();
+        let (Some(regions), Some(longest)) = (&mut self.regions, longest) else {
+            return;
+        };
+        if longest >= regions.phase_ns {
+            return;
+        }
+        for process in &mut regions.processes {
+            if process.verdict != RegionsVerdict::Pays {
+                process.verdict = RegionsVerdict::WindowsTooShort;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::windows::{CountedWindow, Windows};
+
+    #[test]
+    fn windows_shorter_than_a_phase_tell_nothing_of_regions() {
+        let verdicts = |walls: &[u64]| {
+            let process = |verdict| RegionsProcess {
+                verdict,
+                ..RegionsProcess::default()
+            };
+            let of = |wall_ns: &u64| CountedWindow {
+                wall_ns: *wall_ns,
+                ..CountedWindow::default()
+            };
+            let mut outcome = Outcome {
+                regions: Some(Regions {
+                    phase_ns: 100,
+                    processes: vec![process(RegionsVerdict::NoRegions), process(RegionsVerdict::Pays)],
+                    ..Regions::default()
+                }),
+                windows: (!walls.is_empty()).then(|| Windows {
+                    counted: walls.iter().map(of).collect(),
+                    ..Windows::default()
+                }),
+                ..Outcome::default()
+            };
+            outcome.doubt_regions();
+            let regions = outcome.regions.expect("there are regions");
+            [regions.processes[0].verdict, regions.processes[1].verdict]
+        };
+        let found = [RegionsVerdict::NoRegions, RegionsVerdict::Pays];
+        assert_eq!(verdicts(&[]), found);
+        assert_eq!(verdicts(&[50, 100]), found);
+        assert_eq!(
+            verdicts(&[50, 99]),
+            [RegionsVerdict::WindowsTooShort, RegionsVerdict::Pays]
+        );
+    }
 }

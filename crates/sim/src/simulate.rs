@@ -403,6 +403,7 @@ fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> R
     let windows = engine.take_back(input.of_references());
     let mut run = simulated(&engine.tally(), &one.name, config, &used);
     run.outcome.windows = windows;
+    run.outcome.doubt_regions();
     if let Some(detail) = engine.detail.take() {
         detail.report(&mut run, &engine.layout, &engine.table, &input.names());
     }

@@ -9,13 +9,11 @@ pub struct Item {
     pub now: Option<u32>,
 }
 
-/// The load of each cache: the working sets that it has been given.
-pub fn loads(items: &[Item], given: &[Option<u32>], caches: u32) -> Vec<u64> {
-    let mut loads = vec![0; caches as usize];
-    for (item, cache) in items.iter().zip(given) {
-        if let Some(cache) = cache {
-            loads[*cache as usize] += item.bytes;
-        }
+/// The load of each cache: what was there already, and the working sets that it has been given.
+pub fn loads(items: &[Item], given: &[u32], taken: &[u64]) -> Vec<u64> {
+    let mut loads = taken.to_vec();
+    for (item, &cache) in items.iter().zip(given) {
+        loads[cache as usize] += item.bytes;
     }
     loads
 }
@@ -28,10 +26,7 @@ pub fn balance(items: &[Item], allowed: &[u32], taken: &[u64]) -> Vec<u32> {
     let anew = greedy(items, allowed, taken, false);
     let kept = greedy(items, allowed, taken, true);
     let fullest = |given: &[u32]| {
-        let mut loads = taken.to_vec();
-        for (item, cache) in items.iter().zip(given) {
-            loads[*cache as usize] += item.bytes;
-        }
+        let loads = loads(items, given, taken);
         allowed.iter().map(|&cache| loads[cache as usize]).max().unwrap_or(0)
     };
     let bound = fullest(&anew) + fullest(&anew) / 8;

@@ -1,11 +1,11 @@
-//! What follows from a regioning phase: who gets which cache (Lee12, table 2, step 4).
+//! What follows from working sets and a regioning phase: who gets which cache (Lee12, table 2, step 4).
 
-use super::balance::{Item, balance, partition};
+use super::balance::{Item, balance, loads, partition};
 use super::conditions::{Known, judge};
 use super::params::Division;
 use super::partition::{Kind, RegionId};
-use super::phase::Phase;
 use super::scheduler::Regions;
+use super::space::Stays;
 use crate::seam::{Action, World};
 use results::{RegionsMoment, RegionsVerdict};
 
@@ -16,7 +16,7 @@ enum Of {
 }
 
 impl Regions {
-    pub(super) fn decide(&mut self, phase: &Phase, world: &World, actions: &mut Vec<Action>) {
+    pub(super) fn decide(&mut self, world: &World, actions: &mut Vec<Action>) {
         self.switches.begin_anew();
         let (caches, cache_bytes) = (self.domains.count(), self.domains.bytes);
         let numbers: Vec<u32> = self.spaces.keys().copied().collect();
@@ -39,15 +39,11 @@ impl Regions {
         let mut given = Vec::new();
         for at in order {
             let space = numbers[at];
-            self.judge_space(space, working_sets[at], allowed[at].len() as u32, phase);
+            self.judge_space(space, working_sets[at], allowed[at].len() as u32);
             let (of, items) = self.items(space, working_sets[at], world.page_bytes);
-            for (of, (item, cache)) in of
-                .into_iter()
-                .zip(items.iter().zip(balance(&items, &allowed[at], &taken)))
-            {
-                taken[cache as usize] += item.bytes;
-                given.push((of, cache));
-            }
+            let caches = balance(&items, &allowed[at], &taken);
+            taken = loads(&items, &caches, &taken);
+            given.extend(of.into_iter().zip(caches));
         }
         let alone = numbers.len() < 2;
         for (of, cache) in given {
@@ -70,13 +66,12 @@ impl Regions {
             .sum()
     }
 
-    fn judge_space(&mut self, number: u32, working_set: u64, caches: u32, phase: &Phase) {
+    fn judge_space(&mut self, number: u32, working_set: u64, caches: u32) {
         let regions = self.partition.regions();
         let mine = |region: &super::partition::Region| region.space == number && region.pages.len() > 1;
         let regions = regions
             .filter(|(_, region)| mine(region) && region.kind != Kind::Global)
             .count();
-        let seen = phase.seen.stay_ns.checked_div(phase.seen.changes);
         let Some(space) = self.spaces.get_mut(&number) else {
             return;
         };
@@ -84,19 +79,19 @@ impl Regions {
             space.rests -= 1;
             return;
         }
-        // Switches say it better than a phase, where there are some.
-        if !space.spread || space.stay_ns.is_none() {
-            space.stay_ns = seen.or(space.stay_ns);
-        }
         let known = Known {
             regions,
-            stay_ns: space.stay_ns,
+            stay_ns: space.confined.mean_ns(),
+            watched_ns: space.confined.ns,
             working_set,
             cache_bytes: self.domains.bytes,
             caches,
         };
         space.verdict = judge(&known, &self.rules.bounds);
-        space.spread = space.verdict == RegionsVerdict::Pays;
+        let before = std::mem::replace(&mut space.spread, space.verdict == RegionsVerdict::Pays);
+        if space.spread && !before {
+            (space.fills, space.followed) = (true, Stays::default());
+        }
     }
 
     /// What of an address space gets caches: its regions, or all of it.
@@ -140,9 +135,7 @@ impl Regions {
             .iter()
             .map(|&cpu| {
                 let others = self.spaces.iter().filter(|(other, _)| **other != number);
-                others
-                    .map(|(_, space)| space.threads.values().filter(|&&on| on == cpu).count())
-                    .sum()
+                others.map(|(_, space)| space.threads_on(cpu)).sum()
             })
             .collect();
         let Some(space) = self.spaces.get_mut(&number) else {
@@ -155,16 +148,19 @@ impl Regions {
         space.cache = Some(cache);
         let mut loads: Vec<(usize, u32)> = loads.into_iter().zip(cpus.iter().copied()).collect();
         for load in &mut loads {
-            load.0 += space.threads.values().filter(|&&on| on == load.1).count();
+            load.0 += space.threads_on(load.1);
         }
-        for (&thread, on) in &mut space.threads {
-            if cpus.contains(on) {
+        for (&number, thread) in &mut space.threads {
+            if cpus.contains(&thread.cpu) {
                 continue;
             }
             let Some(least) = loads.iter_mut().min() else { return };
             least.0 += 1;
-            *on = least.1;
-            actions.push(Action::MoveThread { thread, cpu: least.1 });
+            thread.cpu = least.1;
+            actions.push(Action::MoveThread {
+                thread: number,
+                cpu: least.1,
+            });
         }
     }
 

@@ -40,6 +40,13 @@ pub const PARAMS: &[Param] = &[
         10,
     ),
     param(
+        "eager",
+        "so many phases of a cpu follow in an eighth of that time while regions are being found (ours; the paper: 0)",
+        "phases",
+        0,
+        16,
+    ),
+    param(
         "idle",
         "q: regions left for less belong together (section 3.2); 0: as `stay-least`",
         "us",
@@ -128,6 +135,7 @@ pub enum Division {
 pub struct Rules {
     pub period_ns: u64,
     pub phase_ns: u64,
+    pub eager: u64,
     pub idle_ns: u64,
     pub scan_ns: u64,
     pub bounds: Bounds,
@@ -152,6 +160,7 @@ impl Rules {
         Rules {
             period_ns,
             phase_ns: ((u128::from(period_ns) * share / 1000) as u64).max(1),
+            eager: settings.integer("eager"),
             idle_ns: or("idle", stay_least_ns),
             scan_ns: ns("scan"),
             bounds: Bounds {

@@ -4,11 +4,15 @@
 //! The regions that were left stand on a stack, the latest on top. Who returns to one soon finds above it what was used in
 //! between: all of that is one locality, and is merged. Who returns after a long time has changed its locality.
 //!
-//! Beyond the paper: a page that is used in every locality would tie all of them into one region. So a region of several pages
-//! that is returned to soon is not merged for one page alone. That page is a guest: it alone is open. If another page of its
-//! region is touched, too, they are merged. If that does not happen again and again, the page is used from everywhere.
+//! Beyond the paper: a page that is used in every locality would tie all of them into one region. So a region of several pages is
+//! in use only from its second page on. When one of its pages is touched, it and the region that is open contest the cpu: both are
+//! closed but for pages that were touched since, and whose second page comes first has it. A page that came alone is a guest for a
+//! while: it is open without its region. If that happens again and again, the page is used from everywhere.
+//!
+//! Stays are not measured one by one, since most are longer than a phase. A phase says for how long it watched an address space
+//! and how often that changed its region: over many phases the mean stay is the one divided by the other, however short each is.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::partition::{Kind, Partition, RegionId};
 
@@ -16,32 +20,68 @@ use super::partition::{Kind, Partition, RegionId};
 #[derive(Debug)]
 pub struct Phase {
     pub ends_ns: u64,
-    /// The region in use.
+    began_ns: u64,
+    /// The region in use; where there is a contest, it was so before.
     open: Option<RegionId>,
+    contest: Option<Contest>,
     /// When each region was left last.
     left: HashMap<RegionId, u64>,
     /// Regions in the order in which they were left; what was left again since is further up, too.
     stack: Vec<(RegionId, u64)>,
     /// Pages that are open without their region.
     guests: Vec<Guest>,
-    /// How often each page was a guest and nothing came of it.
-    alone: HashMap<u32, u32>,
-    /// When a region was returned to that had been left for long.
-    changed_ns: Option<u64>,
+    /// When a region was entered, by a page of it: which region that is may change.
+    entries: Vec<(u64, u32)>,
     /// What faults have taken of the phase's time.
     fault_ns: u64,
     pub seen: Seen,
 }
 
-/// A region of fewer pages is merged for one page alone.
+/// A region of fewer pages is entered with its first page.
 const SEVERAL: usize = 4;
-/// A page that was so often a guest for nothing is used from everywhere.
-const ALONE: u32 = 3;
+
+/// How often pages came alone where another region was in use. A phase is too short to tell: it may see as little as one change.
+#[derive(Debug, Default)]
+pub struct Alone {
+    phases: u64,
+    /// By page: how often, and in which phase last.
+    pages: HashMap<u32, (u32, u64)>,
+}
+
+impl Alone {
+    /// A page that came alone so often is used from everywhere. What that costs is small: each cache that wants it has it.
+    const TIMES: u32 = 2;
+    /// Phases after which it is forgotten.
+    const PHASES: u64 = 8;
+
+    pub fn next_phase(&mut self) {
+        self.phases += 1;
+    }
+
+    /// A page came alone; whether it is used from everywhere.
+    pub fn came(&mut self, index: u32) -> bool {
+        let (times, phase) = self.pages.entry(index).or_default();
+        if *phase + Self::PHASES < self.phases {
+            *times = 0;
+        }
+        (*times, *phase) = (*times + 1, self.phases);
+        *times >= Self::TIMES
+    }
+}
+
+/// A page of a region of several was touched while that was not in use.
+#[derive(Clone, Copy, Debug)]
+struct Contest {
+    since_ns: u64,
+    /// The page that was touched.
+    theirs: u32,
+    /// A page of the open region that was touched since.
+    mine: Option<u32>,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Guest {
     index: u32,
-    region: RegionId,
     since_ns: u64,
 }
 
@@ -50,22 +90,21 @@ struct Guest {
 pub struct Seen {
     pub touches: u64,
     pub merges: u64,
-    /// Changes of locality, to a region that had been left for longer than `q`, and the time from each to the next.
-    pub changes: u64,
-    pub stay_ns: u64,
 }
 
-/// What is to be done after a touch.
+/// For how long an address space was watched, and how often it changed its region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Watched {
+    pub ns: u64,
+    pub changes: u64,
+}
+
+/// After a touch, whether these are open is to be looked at anew.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Entered {
-    /// All pages of this region are to be open.
-    pub open: Option<RegionId>,
-    /// All pages of this region are to be closed.
-    pub close: Option<RegionId>,
-    /// This page is to be open, without its region.
-    pub guest: Option<u32>,
-    /// These pages were guests: closed, or, where they are used from everywhere, to be so from now on.
-    pub closed: Vec<u32>,
+    pub regions: Vec<RegionId>,
+    pub pages: Vec<u32>,
+    /// These pages were guests, and are used from everywhere from now on.
     pub everywhere: Vec<u32>,
 }
 
@@ -80,93 +119,138 @@ pub struct TouchAt {
 }
 
 impl Phase {
-    pub fn new(ends_ns: u64) -> Phase {
+    pub fn new(now_ns: u64, phase_ns: u64) -> Phase {
         Phase {
-            ends_ns,
+            ends_ns: now_ns + phase_ns,
+            began_ns: now_ns,
             open: None,
+            contest: None,
             left: HashMap::new(),
             stack: Vec::new(),
             guests: Vec::new(),
-            alone: HashMap::new(),
-            changed_ns: None,
+            entries: Vec::new(),
             fault_ns: 0,
             seen: Seen::default(),
         }
     }
 
     /// A touch. `q_ns`: a region that was left for less belongs to what was used in between.
-    pub fn touch(&mut self, touch: TouchAt, q_ns: u64, partition: &mut Partition) -> Entered {
+    pub fn touch(&mut self, touch: TouchAt, q_ns: u64, partition: &mut Partition, alone: &mut Alone) -> Entered {
         self.fault_ns += touch.fault_ns;
         self.seen.touches += 1;
-        let (region, now) = (touch.region, touch.now_ns.saturating_sub(self.fault_ns));
+        let now = touch.now_ns.saturating_sub(self.fault_ns);
         let mut entered = Entered::default();
-        self.dismiss(now, q_ns, &mut entered);
-        if self.open() == Some(region) {
-            entered.open = Some(region);
+        self.dismiss(now, q_ns, alone, &mut entered);
+        if entered.everywhere.contains(&touch.index) {
             return entered;
         }
-        let away = self.left.get(&region).map(|left| now.saturating_sub(*left));
-        let soon = away.is_some_and(|away| away < q_ns);
-        if soon && partition.region(region).pages.len() >= SEVERAL && !self.has_other_guest(touch) {
-            self.guests.push(Guest {
-                index: touch.index,
-                region,
+        if let Some(contest) = self.contest.take()
+            && self.decide(contest, touch, now, q_ns, partition, &mut entered)
+        {
+            return entered;
+        }
+        // A merge may have given it another number.
+        let region = partition.region_of(touch.index).unwrap_or(touch.region);
+        if self.open == Some(region) {
+            entered.regions.push(region);
+        } else if partition.region(region).pages.len() >= SEVERAL {
+            self.contest = Some(Contest {
                 since_ns: now,
+                theirs: touch.index,
+                mine: None,
             });
-            entered.guest = Some(touch.index);
-            return entered;
+            entered.regions.extend(self.open);
+            entered.pages.push(touch.index);
+        } else {
+            self.enter((region, touch.index), now, q_ns, partition, &mut entered);
         }
-        self.guests.retain(|guest| guest.region != region);
-        let before = self.open.take();
-        if let Some(open) = before {
-            self.left.insert(open, now);
-            self.stack.push((open, now));
-        }
-        let merged = soon.then(|| self.merge_down_to(region, partition)).flatten();
-        if away.is_some() && !soon {
-            self.change(now, q_ns);
-        }
-        let open = merged.unwrap_or(region);
-        self.open = Some(open);
-        entered.open = Some(open);
-        // What was merged into the open region is open with it.
-        entered.close = before.filter(|&close| merged.is_none() && close != open);
         entered
     }
 
+    /// A touch while there was a contest; where that goes on, it is put back. Returns whether nothing is left to be done about the touch.
+    fn decide(
+        &mut self,
+        contest: Contest,
+        touch: TouchAt,
+        now: u64,
+        q_ns: u64,
+        partition: &mut Partition,
+        entered: &mut Entered,
+    ) -> bool {
+        entered.regions.extend(self.open);
+        entered.pages.push(contest.theirs);
+        entered.pages.extend(contest.mine);
+        let guest = |index| Guest {
+            index,
+            since_ns: contest.since_ns,
+        };
+        let theirs = partition.region_of(contest.theirs);
+        if theirs == Some(touch.region) {
+            self.enter((touch.region, touch.index), contest.since_ns, q_ns, partition, entered);
+            let mine = contest.mine.filter(|&mine| partition.region_of(mine) != self.open);
+            self.guests.extend(mine.map(guest));
+            return true;
+        }
+        let mine = self.open == Some(touch.region);
+        if contest.mine.is_none() {
+            if let Some(theirs) = theirs.filter(|_| now.saturating_sub(contest.since_ns) >= q_ns) {
+                // Nobody of the open region came for long: it was left then.
+                self.enter((theirs, contest.theirs), contest.since_ns, q_ns, partition, entered);
+                return false;
+            }
+            if mine {
+                self.contest = Some(Contest {
+                    mine: Some(touch.index),
+                    ..contest
+                });
+                entered.pages.push(touch.index);
+                return true;
+            }
+        }
+        // The open region has a second page, or a third region comes: those that came alone are guests.
+        self.guests.push(guest(contest.theirs));
+        self.guests.extend(contest.mine.filter(|_| !mine).map(guest));
+        mine
+    }
+
+    /// A region is in use from now on; one of its pages was touched.
+    fn enter(
+        &mut self,
+        (region, index): (RegionId, u32),
+        at_ns: u64,
+        q_ns: u64,
+        partition: &mut Partition,
+        entered: &mut Entered,
+    ) {
+        let left = self.left.get(&region);
+        let soon = left.is_some_and(|left| at_ns.saturating_sub(*left) < q_ns);
+        let before = self.open.take();
+        if let Some(open) = before {
+            self.left.insert(open, at_ns);
+            self.stack.push((open, at_ns));
+        }
+        let merged = soon.then(|| self.merge_down_to(region, partition)).flatten();
+        let open = merged.unwrap_or(region);
+        self.open = Some(open);
+        self.guests
+            .retain(|guest| partition.region_of(guest.index) != Some(open));
+        self.entries.push((at_ns, index));
+        entered.regions.extend(before);
+        entered.regions.push(open);
+    }
+
     /// Guests whose region was not touched by another page in time.
-    fn dismiss(&mut self, now: u64, q_ns: u64, entered: &mut Entered) {
-        let alone = &mut self.alone;
+    fn dismiss(&mut self, now: u64, q_ns: u64, alone: &mut Alone, entered: &mut Entered) {
         self.guests.retain(|guest| {
             let stays = now.saturating_sub(guest.since_ns) < q_ns;
             if !stays {
-                let times = alone.entry(guest.index).or_default();
-                *times += 1;
-                match *times >= ALONE {
+                match alone.came(guest.index) {
                     true => entered.everywhere.push(guest.index),
-                    false => entered.closed.push(guest.index),
+                    false => entered.pages.push(guest.index),
                 }
             }
             stays
         });
-    }
-
-    fn has_other_guest(&self, touch: TouchAt) -> bool {
-        let mut guests = self.guests.iter();
-        guests.any(|guest| guest.region == touch.region && guest.index != touch.index)
-    }
-
-    /// A region is in use that had been left for long. What is found so within `q` is one and the same change.
-    fn change(&mut self, now: u64, q_ns: u64) {
-        match self.changed_ns {
-            Some(before) if now.saturating_sub(before) < q_ns => return,
-            Some(before) => {
-                self.seen.changes += 1;
-                self.seen.stay_ns += now - before;
-            }
-            None => {}
-        }
-        self.changed_ns = Some(now);
     }
 
     /// All that was left after `region` is one locality with it.
@@ -190,20 +274,82 @@ impl Phase {
         merged.then_some(into)
     }
 
-    /// The region that the cpu uses at this moment.
+    /// The phase is over: who is dismissed, and what was left is left.
+    pub fn end(&mut self, now_ns: u64, q_ns: u64, partition: &mut Partition, alone: &mut Alone) -> Entered {
+        let end = now_ns.saturating_sub(self.fault_ns);
+        let mut entered = Entered::default();
+        self.dismiss(end, q_ns, alone, &mut entered);
+        if let Some(contest) = self.contest.take()
+            && contest.mine.is_none()
+            && end.saturating_sub(contest.since_ns) >= q_ns
+            && let Some(theirs) = partition.region_of(contest.theirs)
+        {
+            self.enter(
+                (theirs, contest.theirs),
+                contest.since_ns,
+                q_ns,
+                partition,
+                &mut entered,
+            );
+        }
+        entered
+    }
+
+    /// What an ended phase has seen of each address space, by the regions as they are now.
+    pub fn watched(&self, now_ns: u64, q_ns: u64, partition: &Partition) -> BTreeMap<u32, Watched> {
+        let end = now_ns.saturating_sub(self.fault_ns);
+        let ends = self.entries.iter().skip(1).map(|(at, _)| *at).chain([end]);
+        let mut spaces: BTreeMap<u32, Vec<(RegionId, u64)>> = BTreeMap::new();
+        for ((since, index), until) in self.entries.iter().zip(ends) {
+            let Some(number) = partition.region_of(*index) else {
+                continue;
+            };
+            let region = partition.region(number);
+            let small = region.pages.len() < SEVERAL || region.kind == Kind::Global;
+            let stays = spaces.entry(region.space).or_default();
+            let ns = until.saturating_sub(*since);
+            match stays.last_mut() {
+                // A small one belongs to the one that it was entered from.
+                Some((known, sum)) if *known == number || small => *sum += ns,
+                None if small => {}
+                _ => stays.push((number, ns)),
+            }
+        }
+        let seen = spaces.into_iter().map(|(space, stays)| {
+            // Nobody stays for less than `q`; of the first stay only the end was seen.
+            let long = stays.iter().enumerate().filter(|(at, (_, ns))| *at == 0 || *ns >= q_ns);
+            let mut order: Vec<RegionId> = long.map(|(_, (number, _))| *number).collect();
+            order.dedup();
+            let watched = Watched {
+                ns: stays.iter().map(|(_, ns)| ns).sum(),
+                changes: order.len().saturating_sub(1) as u64,
+            };
+            (space, watched)
+        });
+        seen.collect()
+    }
+
+    /// Whether faults took more than half of it: then regions are being found, and what was seen of stays is not theirs.
+    pub fn is_growing(&self, now_ns: u64) -> bool {
+        self.fault_ns * 2 > now_ns.saturating_sub(self.began_ns)
+    }
+
+    /// The region all of whose pages are open at this moment.
     pub fn open(&self) -> Option<RegionId> {
-        self.open
+        self.open.filter(|_| self.contest.is_none())
     }
 
     /// Whether a page is open without its region.
     pub fn is_guest(&self, index: u32) -> bool {
-        self.guests.iter().any(|guest| guest.index == index)
+        let contest = self.contest.iter();
+        let mut pages = contest.flat_map(|contest| contest.mine.into_iter().chain([contest.theirs]));
+        pages.any(|page| page == index) || self.guests.iter().any(|guest| guest.index == index)
     }
 
     /// The largest local region that was used in the phase, other than that of page `spared` (section 3.3, table 2).
     pub fn largest(&self, partition: &Partition, spared: Option<u32>) -> Option<RegionId> {
         let spared = spared.and_then(|index| partition.region_of(index));
-        let used = self.left.keys().copied().chain(self.open());
+        let used = self.left.keys().copied().chain(self.open);
         used.filter(|&region| matches!(partition.region(region).kind, Kind::Local(_)))
             .filter(|&region| Some(region) != spared)
             .max_by_key(|&region| (partition.region(region).pages.len(), region))

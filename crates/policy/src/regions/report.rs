@@ -14,13 +14,17 @@ impl Regions {
             process,
             verdict: space.verdict,
             working_set_bytes: self.space_bytes(process, page_bytes),
-            stay_ns: space.stay_ns,
+            stay_ns: space.confined.mean_ns(),
+            watched_ns: space.confined.ns,
+            followed_ns: space.followed.mean_ns(),
             cache: space.cache,
         });
         results::Regions {
             cache: self.domains.name.clone(),
             caches: self.domains.count(),
             cache_bytes: self.domains.bytes,
+            period_ns: self.rules.period_ns,
+            phase_ns: self.rules.phase_ns,
             phases: self.counts.phases,
             touches: self.counts.touches,
             merges: self.counts.merges,

@@ -1,46 +1,24 @@
 //! Policy `regions`: regioning phases, caches for regions, and threads that run where their region is (Lee12, table 2).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::closing::Closing;
+use super::conditions::by_size;
 use super::params::Rules;
 use super::partition::{Kind, Partition, RegionId};
-use super::phase::{Phase, TouchAt};
+use super::phase::{Alone, Phase, TouchAt};
+use super::space::Space;
 use super::switches::Switches;
-use super::working_set::{History, SCANS, bytes, histogram};
+use super::working_set::{Bits, bytes, histogram};
 use crate::domains::Domains;
 use crate::seam::{Accessed, Action, Interest, Nature, Observation, Placement, Policy, Touch, Touched, World};
 use crate::settings::{PolicyError, Settings};
 use results::{RegionsMoment, RegionsVerdict};
 
-/// What is known of an address space.
-#[derive(Default)]
-pub(super) struct Space {
-    pub verdict: RegionsVerdict,
-    /// Whether its regions are spread over caches.
-    pub spread: bool,
-    /// The cache that all of it has.
-    pub cache: Option<u32>,
-    pub stay_ns: Option<u64>,
-    /// How often spreading did not pay, and how many more phases pass before it is tried again.
-    pub failures: u32,
-    pub rests: u64,
-    /// Since the last scan: stays that a switch ended, and their time.
-    pub stays: u64,
-    pub stays_ns: u64,
-    /// When the last switch was, if nothing came in between.
-    pub switched_ns: Option<u64>,
-    /// The cpu that each of its threads was seen on.
-    pub threads: BTreeMap<u32, u32>,
-}
-
-/// Access bits of a page.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Bits {
-    pub history: History,
-    /// The last scan that found it accessed; 0: none did.
-    pub last: u64,
-}
+/// Phases follow each other so many times as fast while regions are being found.
+const EAGER: u64 = 8;
+/// The rest between phases from which nothing comes is doubled so often.
+const SELDOM: u32 = 4;
 
 #[derive(Default)]
 pub(super) struct Counts {
@@ -65,8 +43,13 @@ pub struct Regions {
     pub(super) switches: Switches,
     /// The regioning phase that is under way: there is one at a time.
     phase: Option<(u32, Phase)>,
+    pub(super) alone: Alone,
     /// When each cpu's next phase begins.
     next_phase_ns: Vec<u64>,
+    /// How many of its phases have followed soon on another, since regions were being found.
+    soon: Vec<u64>,
+    /// Phases since the last that changed a region, or after which one was spread.
+    idle_phases: u32,
     /// A page of the region that is torn down when the next phase begins; of the one that was torn down last.
     doomed: Option<u32>,
     torn: Option<u32>,
@@ -96,7 +79,10 @@ impl Regions {
             closing: Closing::default(),
             switches: Switches::default(),
             phase: None,
+            alone: Alone::default(),
             next_phase_ns: Vec::new(),
+            soon: Vec::new(),
+            idle_phases: 0,
             doomed: None,
             torn: None,
             counts: Counts::default(),
@@ -118,6 +104,7 @@ impl Regions {
         self.page_bytes = world.page_bytes;
         self.closing.meet(world.cpus);
         self.next_phase_ns = vec![self.rules.period_ns; world.cpus as usize];
+        self.soon = vec![0; world.cpus as usize];
     }
 
     pub(super) fn bits_of(&mut self, index: u32) -> &mut Bits {
@@ -127,20 +114,19 @@ impl Regions {
         &mut self.bits[index as usize]
     }
 
-    /// The working set of a region.
+    /// The working set of a region. A closed region was touched by nobody, so that scans leave it out; it ages all the same.
     pub(super) fn working_set(&self, region: RegionId, page_bytes: u64) -> u64 {
-        let pages = self.partition.region(region).pages.iter();
-        let bits = pages.map(|&page| self.bits.get(page as usize).copied().unwrap_or_default());
-        // What nobody used for as long as histories go back is not in use, though it was not scanned since.
-        let used = bits.filter(|bits| bits.last > 0 && bits.last + u64::from(SCANS) > self.scans);
-        bytes(&histogram(used.map(|bits| bits.history)), page_bytes)
+        let region = self.partition.region(region);
+        let scans = self.spaces.get(&region.space).map_or(0, |space| space.scans);
+        let bits = region.pages.iter().filter_map(|&page| self.bits.get(page as usize));
+        bytes(&histogram(bits.map(|bits| bits.until(scans))), page_bytes)
     }
 
     fn touched(&mut self, touched: &Touched, world: &World, actions: &mut Vec<Action>) {
         let index = touched.index;
         let region = self.partition.meet(index, touched.page);
         let space = self.spaces.entry(touched.page.space).or_default();
-        space.threads.insert(touched.thread, touched.cpu);
+        space.saw(touched.thread, touched.cpu);
         if touched.nature != Nature::Data {
             self.partition.make_global(index);
             self.show(index, actions);
@@ -157,15 +143,15 @@ impl Regions {
                     },
                     self.rules.idle_ns,
                     &mut self.partition,
+                    &mut self.alone,
                 );
                 for &index in &entered.everywhere {
                     self.partition.make_global(index);
+                }
+                for index in entered.everywhere.into_iter().chain(entered.pages) {
                     self.show(index, actions);
                 }
-                for index in entered.closed.into_iter().chain(entered.guest) {
-                    self.show(index, actions);
-                }
-                for region in [entered.close, entered.open].into_iter().flatten() {
+                for region in entered.regions {
                     self.show_region(region, actions);
                 }
                 // Whatever the region's kind, who touches a page may go on.
@@ -216,13 +202,34 @@ impl Regions {
     }
 
     fn tick(&mut self, cpu: u32, world: &World, actions: &mut Vec<Action>) {
+        let due = world.now_ns >= self.next_phase_ns[cpu as usize] && self.domains.count() > 1 && self.scans > 0;
         match &self.phase {
-            Some((own, phase)) if *own == cpu && world.now_ns >= phase.ends_ns => self.end_phase(cpu, world, actions),
-            None if world.now_ns >= self.next_phase_ns[cpu as usize] && self.domains.count() > 1 => {
-                self.begin_phase(cpu, world, actions);
+            // Where the cpu has nothing to run any more, another one's tick ends its phase.
+            Some((_, phase)) if world.now_ns >= phase.ends_ns => self.end_phase(world, actions),
+            // A thread may be on its way from here.
+            None if due && !self.spaces.values().any(|space| space.threads_on(cpu) > 0) => {}
+            None if due && self.could_pay(world.page_bytes) => self.begin_phase(cpu, world, actions),
+            None if due => {
+                // Nothing can be gained by regions, whatever they are: only address spaces get caches.
+                self.decide(world, actions);
+                self.show_all(actions);
+                self.next_phase_ns[cpu as usize] = self.tick_of(world.now_ns) + self.rules.period_ns;
             }
             _ => {}
         }
+    }
+
+    /// When the tick came that is heard of now. Phases begin and end with ticks, so that how far a reference went beyond one decides
+    /// nothing.
+    fn tick_of(&self, now_ns: u64) -> u64 {
+        now_ns - now_ns % self.rules.phase_ns
+    }
+
+    /// Whether regions of any address space could gain, by its working set alone.
+    fn could_pay(&self, page_bytes: u64) -> bool {
+        let (bytes, caches, bounds) = (self.domains.bytes, self.domains.count(), &self.rules.bounds);
+        let mut spaces = self.spaces.iter().filter(|(_, space)| space.rests == 0);
+        spaces.any(|(&number, _)| by_size(self.space_bytes(number, page_bytes), bytes, caches, bounds).is_none())
     }
 
     fn begin_phase(&mut self, cpu: u32, world: &World, actions: &mut Vec<Action>) {
@@ -237,59 +244,92 @@ impl Regions {
             self.torn = Some(index);
             self.counts.torn_down += 1;
         }
-        for space in self.spaces.values_mut() {
-            space.switched_ns = None;
+        for thread in self.spaces.values_mut().flat_map(|space| space.threads.values_mut()) {
+            thread.moved_ns = None;
         }
-        self.phase = Some((cpu, Phase::new(world.now_ns + self.rules.phase_ns)));
+        self.alone.next_phase();
+        self.phase = Some((cpu, Phase::new(self.tick_of(world.now_ns), self.rules.phase_ns)));
         self.show_all(actions);
     }
 
-    fn end_phase(&mut self, cpu: u32, world: &World, actions: &mut Vec<Action>) {
-        let Some((_, phase)) = self.phase.take() else { return };
+    fn end_phase(&mut self, world: &World, actions: &mut Vec<Action>) {
+        let Some((cpu, mut phase)) = self.phase.take() else {
+            return;
+        };
+        let now_ns = self.tick_of(world.now_ns);
         self.counts.phases += 1;
-        let rest_ns = self.rules.period_ns - self.rules.phase_ns.min(self.rules.period_ns);
-        // A thread that goes from cpu to cpu has no more phases than one that stays.
-        let threads = self
-            .spaces
-            .values()
-            .map(|space| space.threads.len() as u64)
-            .sum::<u64>();
-        let next_ns = world.now_ns + rest_ns / threads.max(1);
-        for next in &mut self.next_phase_ns {
-            *next = (*next).max(next_ns);
-        }
-        self.next_phase_ns[cpu as usize] = world.now_ns + rest_ns;
         self.counts.touches += phase.seen.touches;
         self.counts.merges += phase.seen.merges;
-        self.decide(&phase, world, actions);
+        let growing = phase.is_growing(now_ns);
+        let idle_ns = self.rules.idle_ns;
+        let ended = phase.end(world.now_ns, idle_ns, &mut self.partition, &mut self.alone);
+        for index in ended.everywhere {
+            self.partition.make_global(index);
+        }
+        for (number, watched) in phase.watched(world.now_ns, idle_ns, &self.partition) {
+            let space = self.spaces.entry(number).or_default();
+            if !space.spread && !growing {
+                space.confined.add(watched);
+            }
+        }
+        self.decide(world, actions);
         self.doomed = phase
             .largest(&self.partition, self.torn)
             .map(|region| self.partition.region(region).pages[0]);
         self.show_all(actions);
+        self.rest(cpu, now_ns, growing, phase.seen.merges > 0);
+    }
+
+    /// When the next phases begin, after one that ended now.
+    fn rest(&mut self, cpu: u32, now_ns: u64, growing: bool, changed: bool) {
+        let spaces = self.spaces.values();
+        let unknown = spaces.clone().any(|space| space.verdict == RegionsVerdict::StayUnknown);
+        self.idle_phases = match changed || spaces.clone().any(|space| space.spread) {
+            true => 0,
+            false => self.idle_phases + 1,
+        };
+        let rest_ns = self.rules.period_ns - self.rules.phase_ns.min(self.rules.period_ns);
+        let soon = &mut self.soon[cpu as usize];
+        let rest_ns = if (growing || unknown) && *soon < self.rules.eager {
+            *soon += 1;
+            rest_ns / EAGER
+        } else {
+            // Where nothing comes of it, it is looked at more and more seldom.
+            rest_ns << self.idle_phases.min(SELDOM)
+        };
+        // A thread that goes from cpu to cpu has no more phases than one that stays.
+        let threads = spaces.map(|space| space.threads.len() as u64).sum::<u64>();
+        let next_ns = now_ns + rest_ns / threads.max(1);
+        for next in &mut self.next_phase_ns {
+            *next = (*next).max(next_ns);
+        }
+        self.next_phase_ns[cpu as usize] = now_ns + rest_ns;
     }
 
     fn scan(&mut self, accessed: &[Accessed], world: &World, actions: &mut Vec<Action>) {
         self.scans += 1;
+        let spaces: BTreeSet<u32> = accessed.iter().map(|page| page.page.space).collect();
+        for space in spaces {
+            self.spaces.entry(space).or_default().scans += 1;
+        }
         let mut open = Vec::new();
         for page in accessed {
             let region = self.partition.meet(page.index, page.page);
             if page.nature != Nature::Data {
                 self.partition.make_global(page.index);
             }
-            self.spaces.entry(page.page.space).or_default();
-            let scans = self.scans;
-            self.bits_of(page.index).last = scans;
+            let scan = self.spaces[&page.page.space].scans;
+            self.bits_of(page.index).found(scan);
             open.push(region);
         }
         // Regions that nobody used are closed, and not scanned (section 4).
         open.sort_unstable();
         open.dedup();
         for region in open {
+            let scan = self.spaces[&self.partition.region(region).space].scans;
             for at in 0..self.partition.region(region).pages.len() {
                 let index = self.partition.region(region).pages[at];
-                let scans = self.scans;
-                let bits = self.bits_of(index);
-                bits.history.scan(bits.last == scans);
+                self.bits_of(index).scan(scan);
             }
         }
         let passed_ns = world.now_ns.saturating_sub(self.last_scan_ns);
@@ -302,7 +342,7 @@ impl Policy for Regions {
     /// Where frames are is not its matter, but who runs where is.
     fn place(&mut self, touch: &Touch, _world: &World) -> Placement {
         let space = self.spaces.entry(touch.page.space).or_default();
-        space.threads.insert(touch.thread, touch.cpu);
+        space.saw(touch.thread, touch.cpu);
         Placement::default()
     }
 
@@ -324,8 +364,8 @@ impl Policy for Regions {
             Observation::Tick(tick) => self.tick(tick.cpu, world, actions),
             Observation::ThreadMoved { thread, to, .. } => {
                 let spaces = self.spaces.values_mut();
-                for cpu in spaces.filter_map(|space| space.threads.get_mut(thread)) {
-                    *cpu = *to;
+                for thread in spaces.filter_map(|space| space.threads.get_mut(thread)) {
+                    thread.cpu = *to;
                 }
             }
             _ => {}

@@ -3,11 +3,15 @@
 use std::collections::{HashMap, HashSet};
 
 use super::partition::{Kind, RegionId};
+use super::phase::Watched;
 use super::scheduler::Regions;
+use super::space::Stays;
 use crate::seam::{Action, Touched, World};
 
 /// Fewer stays than this say nothing of the others.
 const STAYS: u64 = 8;
+/// Per mille of a stay that following must save.
+const GAIN: u64 = 30;
 
 #[derive(Default)]
 pub struct Switches {
@@ -59,18 +63,21 @@ impl Regions {
         self.switches.total += 1;
         *self.switches.by_page.entry(touched.index).or_default() += 1;
         let space = self.spaces.entry(touched.page.space).or_default();
-        if let Some(before) = space.switched_ns.replace(world.now_ns) {
-            space.stays += 1;
-            space.stays_ns += world.now_ns.saturating_sub(before);
+        let thread = space.threads.entry(touched.thread).or_default();
+        thread.cpu = to;
+        if let Some(before) = thread.moved_ns.replace(world.now_ns) {
+            space.followed.add(Watched {
+                ns: world.now_ns.saturating_sub(before),
+                changes: 1,
+            });
         }
-        space.threads.insert(touched.thread, to);
         actions.push(Action::MoveThread {
             thread: touched.thread,
             cpu: to,
         });
     }
 
-    /// After each scan: pages that alone cause too many switches leave their region, and programs that switch too often get
+    /// After each scan: pages that alone cause too many switches leave their region, and programs that do not gain by following get
     /// ordinary scheduling.
     pub(super) fn look_at_switches(&mut self, passed_ns: u64, actions: &mut Vec<Action>) {
         let mut of_region: HashMap<RegionId, u64> = HashMap::new();
@@ -95,21 +102,27 @@ impl Regions {
         for index in causes {
             if self.partition.take_out(index).is_some() {
                 self.switches.excluded += 1;
+                if self.alone.came(index) {
+                    self.partition.make_global(index);
+                }
                 self.show(index, actions);
             }
         }
-        let bounds = self.rules.bounds;
         let mut gave_up = Vec::new();
         for (&number, space) in &mut self.spaces {
-            let (stays, stays_ns) = (std::mem::take(&mut space.stays), std::mem::take(&mut space.stays_ns));
-            if stays < STAYS {
+            // What came before is of the time in which caches were filled.
+            if std::mem::take(&mut space.fills) {
+                space.followed = Stays::default();
+            }
+            if !space.spread || space.followed.changes < STAYS {
                 continue;
             }
-            let stay = stays_ns / stays;
-            space.stay_ns = Some(stay);
-            if space.spread && stay < bounds.stay_least_ns {
+            let (Some(followed), Some(confined)) = (space.followed.mean_ns(), space.confined.mean_ns()) else {
+                continue;
+            };
+            if u128::from(followed) * 1000 > u128::from(confined) * u128::from(1000 - GAIN) {
                 space.spread = false;
-                space.verdict = results::RegionsVerdict::StaysTooShort;
+                space.verdict = results::RegionsVerdict::NoGain;
                 space.failures += 1;
                 space.rests = 1 << space.failures.min(16);
                 gave_up.push(number);

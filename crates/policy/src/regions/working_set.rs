@@ -17,6 +17,13 @@ impl History {
         self.scans = (self.scans + 1).min(SCANS as u8);
     }
 
+    /// Scans went by that did not look at the page, because nobody had touched its region: they would have found it not accessed.
+    pub fn skip(&mut self, scans: u64) {
+        let scans = scans.min(SCANS.into()) as u32;
+        self.bits = self.bits.checked_shl(scans).unwrap_or(0);
+        self.scans = (u32::from(self.scans) + scans).min(SCANS) as u8;
+    }
+
     /// Scans of the last 32 that found the page accessed. Of a page that was scanned fewer times it is as many as 32 would have
     /// found, had they gone on so.
     pub fn accessed(self) -> u32 {
@@ -53,4 +60,36 @@ pub fn quarters(histogram: &Histogram) -> u64 {
 /// The working set in bytes.
 pub fn bytes(histogram: &Histogram, page_bytes: u64) -> u64 {
     quarters(histogram) * page_bytes / 4
+}
+
+/// Access bits of a page that is scanned only where its region was touched.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bits {
+    history: History,
+    /// By number of scan, from 1: the last that found it accessed, and the last that its history has come to.
+    last: u64,
+    scanned: u64,
+}
+
+impl Bits {
+    /// A scan finds it accessed.
+    pub fn found(&mut self, scan: u64) {
+        self.last = scan;
+    }
+
+    /// A scan comes to it.
+    pub fn scan(&mut self, scan: u64) {
+        self.history = self.until(scan - 1);
+        self.history.scan(self.last == scan);
+        self.scanned = scan;
+    }
+
+    /// Its history up to a scan. Before the first one that came to it, there is none.
+    pub fn until(&self, scan: u64) -> History {
+        let mut history = self.history;
+        if self.scanned > 0 {
+            history.skip(scan.saturating_sub(self.scanned));
+        }
+        history
+    }
 }
