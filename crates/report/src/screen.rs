@@ -129,13 +129,18 @@ fn item(number: usize, todo: &Todo, instead: bool, width: usize) -> String {
     text
 }
 
+/// What to do, and what that saves. A long text is cut, and never the number behind it.
 fn action(word: &str, action: &str, saves: &str, width: usize) -> String {
-    lines(
-        &format!("{action}: {saves}"),
-        &format!("   {HEADING}{word}{HEADING:#} "),
-        width,
-        LINES,
-    )
+    let start = format!("   {HEADING}{word}{HEADING:#} ");
+    let room = width.saturating_sub(styled_columns(&start)).max(20);
+    let fits = |action: &str| wrap(&format!("{action}: {saves}"), room).len() <= LINES;
+    let mut shown = action.to_string();
+    while !fits(&shown) && shown.contains(' ') {
+        let kept = shown.trim_end_matches(" …").rfind(' ').unwrap_or(0);
+        shown.truncate(kept);
+        shown += " …";
+    }
+    lines(&format!("{shown}: {saves}"), &start, width, LINES)
 }
 
 fn saves(gain: f64) -> String {
@@ -251,6 +256,8 @@ mod tests {
             (time.busy, time.cache_stall, time.local_stall) = (100, 100, 100);
             (time.remote_stall, time.tlb_stall, time.imbalance, time.total) = (100, 100, 100, 600);
             let text = screen(&advice, 80);
+            // What a change saves is there, however long the change is in words.
+            assert!(text.contains("saves 25.0%"), "{text}");
             // Two more lines name files.
             assert!(text.lines().count() <= 28, "{} lines:\n{text}", text.lines().count());
             for line in text.lines() {

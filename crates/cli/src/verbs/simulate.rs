@@ -43,7 +43,7 @@ pub struct Simulate {
 
     /// Simulate the program with a change of its data, without changing the program; can be repeated
     ///
-    /// The name of the data comes last, as `--by structure` shows it. Numbers are bytes, except `columns`.
+    /// The name of the data comes last, as `--by structure` shows it. Numbers are bytes, except `columns`, `chains` and `ahead`.
     /// pad,row_bytes=R,pad_bytes=P,data=NAME: rows of R bytes are followed by P unused ones.
     /// transpose,element_bytes=E,columns=N,data=NAME: rows of N elements are stored column by column.
     /// fields,element_bytes=E,groups=OFFSET:BYTES+.../...,data=NAME: each group of fields becomes an array of its own, and what
@@ -51,6 +51,10 @@ pub struct Simulate {
     /// shift,bytes=B,data=NAME: begins B bytes later (the second block 2 B, the third 3 B).
     /// separate,element_bytes=E,data=NAME: each element begins at a line of its own.
     /// tile,bytes=B,data=NAME: work in the order of blocks of B bytes of the data, as if it were independent.
+    /// interleave,element_bytes=E,part_bytes=P,data=NAME: arrays of P bytes, one after the other, become one of elements.
+    /// interchange,line=FILE:LINE,data=NAME: the loops around the line, which walk over the data, in the order of its addresses.
+    /// chains,line=FILE:LINE,chains=N,data=NAME: N chains of pointers are followed in turn (machines with a core).
+    /// prefetch,line=FILE:LINE,ahead=N,data=NAME: the line's loads are asked for N loads ahead (machines with a core).
     /// huge-pages or huge-pages,data=NAME: the TLB has an entry for each 2 MiB.
     /// The same as a JSON object is read too.
     #[arg(long = "change", value_name = "CHANGE")]

@@ -58,9 +58,12 @@ impl Loads {
                         let site = names.sites.get(*site as usize);
                         site.is_some_and(|site| matches!(site.op, Op::Read | Op::Modify))
                     };
-                    let ahead = of_line
-                        .into_iter()
-                        .filter(|site| is_load(site) && !waits.is_link(*site));
+                    // What waits for a link is known no earlier than the link.
+                    let known = |site: &u32| {
+                        let on = waits.reached(*site);
+                        !on.contains(site) && !on.iter().any(|on| waits.is_link(*on))
+                    };
+                    let ahead = of_line.into_iter().filter(|site| is_load(site) && known(site));
                     let ahead: Vec<(u32, usize)> = ahead.map(|site| (site, number as usize)).collect();
                     if ahead.is_empty() {
                         return Err(refused(format!("no address of {line} is known ahead")));

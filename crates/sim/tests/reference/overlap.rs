@@ -104,6 +104,13 @@ fn is_link(depends: &HashMap<u32, Vec<u32>>, site: u32) -> bool {
     waits_for(depends, site).contains(&site)
 }
 
+/// Whether a site is no link and waits for none.
+fn is_known_ahead(depends: &HashMap<u32, Vec<u32>>, site: u32) -> bool {
+    let mut all = waits_for(depends, site);
+    all.push(site);
+    !all.iter().any(|site| is_link(depends, *site))
+}
+
 /// The time at which fewer than `room` of these are still to come.
 fn room(times: &[u64], room: usize) -> u64 {
     let mut times = times.to_vec();
@@ -137,7 +144,7 @@ impl Overlap {
                             .map(|site| (site, *many as usize)),
                     );
                 }
-                ProgramChange::Prefetch { line, ahead: far, .. } if !is_link(&depends, site_of(line)) => {
+                ProgramChange::Prefetch { line, ahead: far, .. } if is_known_ahead(&depends, site_of(line)) => {
                     ahead.insert(site_of(line), *far as usize);
                 }
                 _ => {}
