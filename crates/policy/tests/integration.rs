@@ -8,6 +8,7 @@ mod order;
 mod placement;
 mod plans;
 mod regions;
+mod regions_policy;
 mod scene;
 mod slots;
 mod slots_model;

@@ -67,7 +67,7 @@ impl Finding {
         self.phase.end(now_ns, 100, &mut self.partition, &mut self.alone);
         let seen = self.phase.watched(now_ns, 100, &self.partition);
         assert_eq!(seen.len(), 1);
-        seen[&0]
+        seen[&0].clone()
     }
 
     /// Two localities of four pages, A (0 to 3) from 0 and B (4 to 7) from 1000, found because their first pages came again.
@@ -190,7 +190,19 @@ fn changes_are_counted_from_the_first_stay_on() {
     assert_eq!((finding.phase.open(), finding.phase.is_guest(1)), (Some(a), false));
     finding.touches(&[(5, 3000), (6, 3001)]);
     assert_eq!(finding.phase.open(), Some(b));
-    assert_eq!(finding.watched(3500), Watched { ns: 3500, changes: 3 });
+    let changes = vec![(0, 4), (4, 2), (2, 6)];
+    assert_eq!(finding.watched(3500), Watched { ns: 3400, changes });
+}
+
+/// The one that came in the last `q` may leave at once: it is not counted, and neither is that time.
+#[test]
+fn who_came_last_is_not_counted() {
+    for (end, changes) in [(2099, vec![(0, 4)]), (2100, vec![(0, 4), (4, 1)])] {
+        let (mut finding, _) = Finding::two_localities();
+        finding.touches(&[(0, 2000), (1, 2001)]);
+        let ns = end - 100;
+        assert_eq!(finding.watched(end), Watched { ns, changes });
+    }
 }
 
 /// The time that faults take is not the program's: B was left for 99 of its own, and is one locality with A.
@@ -215,7 +227,7 @@ fn one_page_alone_is_no_change() {
     }
     finding.touch(6, 2002);
     assert_eq!((finding.phase.open(), finding.phase.is_guest(0)), (Some(b), true));
-    assert_eq!(finding.watched(3500).changes, 1);
+    assert_eq!(finding.watched(3500).changes, [(0, 4)]);
 }
 
 /// A and B page by page: B was left a moment ago when two of its pages come.
@@ -234,7 +246,8 @@ fn a_stay_in_one_page_is_a_stay() {
     finding.touches(&[(0, 2000), (5, 2500), (6, 2501)]);
     assert_eq!(finding.phase.open(), Some(b));
     finding.touch(1, 3000);
-    assert_eq!(finding.watched(3500), Watched { ns: 3500, changes: 4 });
+    let changes = vec![(0, 4), (4, 0), (0, 6), (6, 1)];
+    assert_eq!(finding.watched(3500), Watched { ns: 3400, changes });
     assert_eq!(finding.region(0), a);
     assert_ne!(a, b);
 }

@@ -5,7 +5,6 @@ use super::conditions::{Known, judge};
 use super::params::Division;
 use super::partition::{Kind, RegionId};
 use super::scheduler::Regions;
-use super::space::Stays;
 use crate::seam::{Action, World};
 use results::{RegionsMoment, RegionsVerdict};
 
@@ -90,7 +89,7 @@ impl Regions {
         space.verdict = judge(&known, &self.rules.bounds);
         let before = std::mem::replace(&mut space.spread, space.verdict == RegionsVerdict::Pays);
         if space.spread && !before {
-            (space.fills, space.followed) = (true, Stays::default());
+            space.fills = true;
         }
     }
 

@@ -85,6 +85,13 @@ struct Guest {
     since_ns: u64,
 }
 
+/// For so long a region was in use, entered by a page.
+struct Stay {
+    region: RegionId,
+    index: u32,
+    ns: u64,
+}
+
 /// What a phase has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
@@ -92,11 +99,11 @@ pub struct Seen {
     pub merges: u64,
 }
 
-/// For how long an address space was watched, and how often it changed its region.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// For how long an address space was watched, and how it changed its region: from the region of one page to that of another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watched {
     pub ns: u64,
-    pub changes: u64,
+    pub changes: Vec<(u32, u32)>,
 }
 
 /// After a touch, whether these are open is to be looked at anew.
@@ -299,7 +306,7 @@ impl Phase {
     pub fn watched(&self, now_ns: u64, q_ns: u64, partition: &Partition) -> BTreeMap<u32, Watched> {
         let end = now_ns.saturating_sub(self.fault_ns);
         let ends = self.entries.iter().skip(1).map(|(at, _)| *at).chain([end]);
-        let mut spaces: BTreeMap<u32, Vec<(RegionId, u64)>> = BTreeMap::new();
+        let mut spaces: BTreeMap<u32, Vec<Stay>> = BTreeMap::new();
         for ((since, index), until) in self.entries.iter().zip(ends) {
             let Some(number) = partition.region_of(*index) else {
                 continue;
@@ -310,21 +317,28 @@ impl Phase {
             let ns = until.saturating_sub(*since);
             match stays.last_mut() {
                 // A small one belongs to the one that it was entered from.
-                Some((known, sum)) if *known == number || small => *sum += ns,
+                Some(last) if last.region == number || small => last.ns += ns,
                 None if small => {}
-                _ => stays.push((number, ns)),
+                _ => stays.push(Stay {
+                    region: number,
+                    index: *index,
+                    ns,
+                }),
             }
         }
-        let seen = spaces.into_iter().map(|(space, stays)| {
+        let last = self.entries.last().and_then(|(_, index)| partition.page(*index));
+        let seen = spaces.into_iter().map(|(space, mut stays)| {
+            let mut ns: u64 = stays.iter().map(|stay| stay.ns).sum();
+            if last.is_some_and(|page| page.space == space) {
+                // Who came in the last `q` is not counted below, so that changes were not watched then.
+                ns = ns.saturating_sub(q_ns);
+            }
             // Nobody stays for less than `q`; of the first stay only the end was seen.
-            let long = stays.iter().enumerate().filter(|(at, (_, ns))| *at == 0 || *ns >= q_ns);
-            let mut order: Vec<RegionId> = long.map(|(_, (number, _))| *number).collect();
-            order.dedup();
-            let watched = Watched {
-                ns: stays.iter().map(|(_, ns)| ns).sum(),
-                changes: order.len().saturating_sub(1) as u64,
-            };
-            (space, watched)
+            let mut first = true;
+            stays.retain(|stay| std::mem::take(&mut first) || stay.ns >= q_ns);
+            stays.dedup_by_key(|stay| stay.region);
+            let changes = stays.windows(2).map(|two| (two[0].index, two[1].index)).collect();
+            (space, Watched { ns, changes })
         });
         seen.collect()
     }

@@ -267,10 +267,7 @@ impl Regions {
             self.partition.make_global(index);
         }
         for (number, watched) in phase.watched(world.now_ns, idle_ns, &self.partition) {
-            let space = self.spaces.entry(number).or_default();
-            if !space.spread && !growing {
-                space.confined.add(watched);
-            }
+            self.spaces.entry(number).or_default().watched(watched, !growing);
         }
         self.decide(world, actions);
         self.doomed = phase

@@ -1,6 +1,6 @@
 //! What is known of an address space: its threads, how long they stay in a region, and what was made of that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::phase::Watched;
 use results::RegionsVerdict;
@@ -14,6 +14,8 @@ pub(super) struct Space {
     pub cache: Option<u32>,
     /// From one change of region to the next, as phases saw it while it was not spread.
     pub confined: Stays,
+    /// The latest changes in any phase, as pages of the regions.
+    pub changes: VecDeque<(u32, u32)>,
     /// From one move of a thread to the next, the move included, since it was spread.
     pub followed: Stays,
     /// It was spread since the last scan: its caches are being filled.
@@ -44,9 +46,9 @@ impl Stays {
     /// With so many changes the older half is forgotten.
     const MOST: u64 = 32;
 
-    pub fn add(&mut self, seen: Watched) {
-        self.ns += seen.ns;
-        self.changes += seen.changes;
+    pub fn add(&mut self, ns: u64, changes: u64) {
+        self.ns += ns;
+        self.changes += changes;
         if self.changes >= Self::MOST {
             (self.ns, self.changes) = (self.ns / 2, self.changes / 2);
         }
@@ -58,6 +60,23 @@ impl Stays {
 }
 
 impl Space {
+    /// A phase has seen it; `found`: by regions that were known before.
+    pub fn watched(&mut self, seen: Watched, found: bool) {
+        if found && !self.spread {
+            self.confined.add(seen.ns, seen.changes.len() as u64);
+        }
+        self.changes.extend(seen.changes);
+        let old = self.changes.len().saturating_sub(Stays::MOST as usize);
+        self.changes.drain(..old);
+    }
+
+    /// How long it took while it was not spread from one change to the next that is a move now: `moves` says which are.
+    pub fn between_moves_ns(&self, moves: impl Fn(u32, u32) -> bool) -> Option<u64> {
+        let moved = self.changes.iter().filter(|(from, to)| moves(*from, *to)).count() as u64;
+        let all = self.confined.mean_ns()?.saturating_mul(self.changes.len() as u64);
+        all.checked_div(moved)
+    }
+
     /// A thread touches something on a cpu.
     pub fn saw(&mut self, thread: u32, cpu: u32) {
         self.threads.entry(thread).or_default().cpu = cpu;

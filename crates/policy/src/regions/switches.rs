@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 
 use super::partition::{Kind, RegionId};
-use super::phase::Watched;
 use super::scheduler::Regions;
 use super::space::Stays;
 use crate::seam::{Action, Touched, World};
@@ -66,10 +65,7 @@ impl Regions {
         let thread = space.threads.entry(touched.thread).or_default();
         thread.cpu = to;
         if let Some(before) = thread.moved_ns.replace(world.now_ns) {
-            space.followed.add(Watched {
-                ns: world.now_ns.saturating_sub(before),
-                changes: 1,
-            });
+            space.followed.add(world.now_ns.saturating_sub(before), 1);
         }
         actions.push(Action::MoveThread {
             thread: touched.thread,
@@ -117,7 +113,13 @@ impl Regions {
             if !space.spread || space.followed.changes < STAYS {
                 continue;
             }
-            let (Some(followed), Some(confined)) = (space.followed.mean_ns(), space.confined.mean_ns()) else {
+            let partition = &self.partition;
+            let cache = |page| match partition.region_of(page).map(|region| partition.region(region).kind) {
+                Some(Kind::Local(cache)) => Some(cache),
+                _ => None,
+            };
+            let moves = |from, to| cache(from).zip(cache(to)).is_some_and(|(from, to)| from != to);
+            let (Some(followed), Some(confined)) = (space.followed.mean_ns(), space.between_moves_ns(moves)) else {
                 continue;
             };
             if u128::from(followed) * 1000 > u128::from(confined) * u128::from(1000 - GAIN) {
