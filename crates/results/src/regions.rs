@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::Outcome;
+use crate::windows::Windows;
 
 /// Whether it pays to spread a program's regions over several caches, or why not (Lee12, section 3.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -116,23 +116,15 @@ pub struct Regions {
     pub moments: Vec<RegionsMoment>,
 }
 
-impl Outcome {
+impl Regions {
     /// Where each window of the run is shorter than a phase, phases saw pieces of several windows: what was found not to gain is not
     /// known.
-    pub fn doubt_regions(&mut self) {
-        let longest = self
-            .windows
-            .iter()
-            .flat_map(|windows| &windows.counted)
-            .map(|window| window.wall_ns)
-            .max();
-        let (Some(regions), Some(longest)) = (&mut self.regions, longest) else {
-            return;
-        };
-        if longest >= regions.phase_ns {
+    pub fn doubt(&mut self, windows: &Windows) {
+        let longest = windows.counted.iter().map(|window| window.wall_ns).max();
+        if longest.is_none_or(|longest| longest >= self.phase_ns) {
             return;
         }
-        for process in &mut regions.processes {
+        for process in &mut self.processes {
             if process.verdict != RegionsVerdict::Pays {
                 process.verdict = RegionsVerdict::WindowsTooShort;
             }
@@ -143,7 +135,7 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::windows::{CountedWindow, Windows};
+    use crate::windows::CountedWindow;
 
     #[test]
     fn windows_shorter_than_a_phase_tell_nothing_of_regions() {
@@ -156,20 +148,15 @@ mod tests {
                 wall_ns: *wall_ns,
                 ..CountedWindow::default()
             };
-            let mut outcome = Outcome {
-                regions: Some(Regions {
-                    phase_ns: 100,
-                    processes: vec![process(RegionsVerdict::NoRegions), process(RegionsVerdict::Pays)],
-                    ..Regions::default()
-                }),
-                windows: (!walls.is_empty()).then(|| Windows {
-                    counted: walls.iter().map(of).collect(),
-                    ..Windows::default()
-                }),
-                ..Outcome::default()
+            let mut regions = Regions {
+                phase_ns: 100,
+                processes: vec![process(RegionsVerdict::NoRegions), process(RegionsVerdict::Pays)],
+                ..Regions::default()
             };
-            outcome.doubt_regions();
-            let regions = outcome.regions.expect("there are regions");
+            regions.doubt(&Windows {
+                counted: walls.iter().map(of).collect(),
+                ..Windows::default()
+            });
             [regions.processes[0].verdict, regions.processes[1].verdict]
         };
         let found = [RegionsVerdict::NoRegions, RegionsVerdict::Pays];

@@ -5,7 +5,6 @@
 //! has. A run without changes has no [`Changes`].
 
 mod huge;
-mod loads;
 mod plan;
 mod rooms;
 mod shape;
@@ -15,7 +14,6 @@ use std::collections::HashMap;
 use trace::Event;
 
 pub use huge::HugePages;
-pub use loads::Loads;
 pub use plan::{NewOrder, new_order};
 
 use crate::config::Config;

@@ -8,7 +8,7 @@ use policy::{Interest, Page, Policy};
 use trace::{Dependence, Header, Pace};
 
 use crate::cache::{Cache, LINES_MAX};
-use crate::changes::{HugePages, Loads};
+use crate::changes::HugePages;
 use crate::clock::{Spent, Units, units, whole_ns};
 use crate::coherence::Deposit;
 use crate::config::{Config, Costs};
@@ -23,7 +23,7 @@ use crate::layout::Layout;
 use crate::lookup::{self, SetLine};
 use crate::memory::Memory;
 use crate::outcome::Tally;
-use crate::overlap::{self, Overlap};
+use crate::overlap::{self, Loads, Overlap};
 use crate::pages::PageTable;
 use crate::pieces::{Access, Who};
 use crate::prefetch::Prefetchers;

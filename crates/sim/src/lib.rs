@@ -30,6 +30,7 @@ mod held;
 mod homes;
 mod input;
 mod layout;
+mod loads;
 mod lookup;
 mod meeting;
 mod memory;

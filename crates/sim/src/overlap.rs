@@ -13,7 +13,6 @@ use std::collections::{BinaryHeap, VecDeque};
 use machine::Machine;
 use trace::{Dependence, Op, Pace};
 
-use crate::changes::Loads;
 use crate::clock::Units;
 use crate::engine::Engine;
 use crate::layout::Layout;
@@ -22,6 +21,7 @@ use crate::pieces::{Access, Who};
 use crate::prefetch::Prefetchers;
 use crate::steps::Step;
 use depends::Depends;
+pub use depends::Loads;
 
 /// Instructions that a prefetch of the program takes: the address, and the prefetch.
 const PREFETCH: Units = 2;

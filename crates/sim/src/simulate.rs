@@ -12,7 +12,7 @@ use results::PageMap;
 
 use crate::candidate::{Candidate, Named, Progress, pool};
 use crate::cdpc::{self, Material, OfTrace, Prepared};
-use crate::changes::{self, Changes, HugePages, Loads, NewOrder};
+use crate::changes::{self, Changes, HugePages, NewOrder};
 use crate::config::{Config, Order, PolicySpec};
 use crate::counts::Class;
 use crate::detail::{self, Detail, Names};
@@ -20,6 +20,7 @@ use crate::engine::Engine;
 use crate::error::SimError;
 use crate::front;
 use crate::input::{Input, Streams};
+use crate::loads;
 use crate::memory::Memory;
 use crate::misses::{self, Scribe};
 use crate::outcome::{Simulated, simulated};
@@ -369,7 +370,7 @@ fn whole(
 
 fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> Result<Simulated, SimError> {
     let mut input = open()?;
-    let loads = Loads::new(config, &input.names(), input.dependences())?;
+    let loads = loads::changed(config, &input.names(), input.dependences())?;
     let (dependences, paces) = (input.dependences(), input.paces());
     let mut engine = Engine::new(config, one.policy, input.traits(), dependences, paces, &loads)?;
     engine.homes.hints = one.hints;
@@ -403,7 +404,9 @@ fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> R
     let windows = engine.take_back(input.of_references());
     let mut run = simulated(&engine.tally(), &one.name, config, &used);
     run.outcome.windows = windows;
-    run.outcome.doubt_regions();
+    if let Some((regions, windows)) = run.outcome.regions.as_mut().zip(run.outcome.windows.as_ref()) {
+        regions.doubt(windows);
+    }
     if let Some(detail) = engine.detail.take() {
         detail.report(&mut run, &engine.layout, &engine.table, &input.names());
     }

@@ -3,12 +3,20 @@
 //! A site that others wait for, or that a change of the program is about, has a number. By thread and number is kept what the
 //! next load that waits for it has to wait for: the last load, or where several chains are followed in turn, one before it.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use trace::Dependence;
 
-use crate::changes::Loads;
 use crate::clock::Units;
+
+/// What changes of the program make of loads, by site. The numbers are at least 1.
+#[derive(Clone, Debug, Default)]
+pub struct Loads {
+    /// What waits for these waits for the load so many before.
+    pub chains: HashMap<u32, usize>,
+    /// These are asked for so many loads ahead.
+    pub ahead: HashMap<u32, usize>,
+}
 
 const NOBODY: u32 = u32::MAX;
 
