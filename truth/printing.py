@@ -3,6 +3,7 @@
 import re
 import statistics
 
+import spread
 from measure import table
 from measuring import start_up
 
@@ -113,7 +114,9 @@ def chapter_part(pairs, results, about):
     )
     lines += ["", "| " + " | ".join(HEADS) + " |", "|" + " --- |" * len(HEADS)]
     lines += ["| " + " | ".join(row(pair, results[pair.name])) + " |" for pair in pairs if pair.name in results]
-    lines += ["", *(f"- {line}" for line in totals(results)), ""]
+    lines += ["", *(f"- {line}" for line in totals(results))]
+    found = spread.of_results(results)
+    lines += [f"- {spread.said(found)}", ""] if found else [""]
     wrong = missed(pairs, results)
     if wrong:
         lines += ["## What missed, and why", ""]

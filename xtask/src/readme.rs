@@ -50,12 +50,12 @@ fn between(text: &str, part: &str, body: &str) -> Result<String, String> {
 fn headline(page: &str) -> Result<String, String> {
     let run = page.lines().find(|line| line.starts_with("Run on "));
     let machine = run.and_then(|line| line.split(", gcc").next());
-    let sums: Vec<&str> = ["- all: ", "- set held: ", "- foreign: "]
+    let sums: Vec<&str> = ["- all: ", "- set held: ", "- foreign: ", "- range of gains: "]
         .iter()
         .filter_map(|start| page.lines().find(|line| line.starts_with(start)))
         .collect();
     match machine {
-        Some(machine) if sums.len() == 3 => Ok(format!("{machine}:\n\n{}", sums.join("\n"))),
+        Some(machine) if sums.len() == 4 => Ok(format!("{machine}:\n\n{}", sums.join("\n"))),
         _ => Err(format!(
             "{TRUTH} has no sums: run `make truth TRUTH_FLAGS=--write-book`"
         )),

@@ -44,6 +44,7 @@ mod homes;
 mod matters;
 mod names;
 mod native;
+mod range;
 mod samples;
 mod settings;
 mod shares;

@@ -9,7 +9,7 @@ use results::{Advice, Cause, CauseKind, Instead, Outcome, Todo, percent, short};
 use results::allocators::is_library_source;
 
 use crate::words::{NOTHING, list, saved};
-use crate::{basis, cdpc, sharing, slots};
+use crate::{basis, cdpc, range, sharing, slots};
 
 /// A cure that nobody has simulated is worth naming from this share of the time on.
 const WORTH: f64 = 0.05;
@@ -45,6 +45,14 @@ pub fn todo(advice: &Advice) -> Vec<Todo> {
     all.extend(colors(advice, base));
     let rank = |todo: &Todo| todo.gain.unwrap_or(EXPECTED * todo.share);
     all.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+    if advice.machine.name == range::MEASURED {
+        for todo in &mut all {
+            todo.range = todo.gain.map(range::range);
+            for other in &mut todo.instead {
+                other.range = Some(range::range(other.gain));
+            }
+        }
+    }
     all
 }
 
@@ -63,7 +71,11 @@ fn of_cause(cause: &Cause) -> Option<Todo> {
     let instead = cause.alternatives.iter().filter_map(|other| {
         let gain = other.gain.filter(|gain| *gain >= NOTHING)?;
         let action = other.change.clone()?;
-        Some(Instead { action, gain })
+        Some(Instead {
+            action,
+            gain,
+            range: None,
+        })
     });
     let mut data = cause.structure.clone();
     if let [other] = &cause.other_structures[..] {
@@ -82,6 +94,7 @@ fn of_cause(cause: &Cause) -> Option<Todo> {
         instead: instead.collect(),
         share: cause.share,
         gain,
+        range: None,
     })
 }
 
@@ -101,6 +114,7 @@ fn homes(advice: &Advice) -> Option<Todo> {
     let instead = useful.map(|remedy| Instead {
         action: remedy.how.clone(),
         gain: remedy.gain,
+        range: None,
     });
     let worst = homes.structures.first();
     let reason = worst.and_then(|worst| worst.reasons.first());
@@ -194,7 +208,13 @@ fn colors(advice: &Advice, base: &Outcome) -> Option<Todo> {
         kind: kind.to_string(),
         because,
         action,
-        instead: all.map(|(_, gain, _, action)| Instead { action, gain }).collect(),
+        instead: all
+            .map(|(_, gain, _, action)| Instead {
+                action,
+                gain,
+                range: None,
+            })
+            .collect(),
         share: gain,
         gain: Some(gain),
         ..Todo::default()
@@ -282,6 +302,10 @@ pub fn otherwise(advice: &Advice, no_colors: Option<&str>) -> String {
     }
     if advice.todo.is_empty() {
         text += &format!(" {}", why_nothing(advice, base));
+        if advice.machine.name == range::MEASURED && advice.native.is_none() {
+            text += " The simulated time was not held against the clock, so that more may be gained: `domicile advise -- PROGRAM` \
+                     does both.";
+        }
     }
     if no_colors.is_some() {
         text += " Page colors do nothing on this machine (probe).";

@@ -7,7 +7,7 @@ use std::iter::once;
 use results::{Advice, Native, Outcome, Todo, count, percent, short, time as time_of};
 
 use crate::bar::bar;
-use crate::table::{FAINT, HEADING, PLAIN, WARNING, cut, paragraph, wrap};
+use crate::table::{FAINT, HEADING, PLAIN, WARNING, cut, paragraph, unbroken, wrap};
 
 /// Things to do that are shown.
 const MOST: usize = 3;
@@ -119,12 +119,12 @@ fn item(number: usize, todo: &Todo, instead: bool, width: usize) -> String {
     }
     text += &lines(&todo.because, "   ", width, LINES);
     let worth = match todo.gain {
-        Some(gain) => saves(gain),
+        Some(gain) => saves(gain, todo.range),
         None => format!("at most {}, not simulated", percent(todo.share)),
     };
     text += &action("DO", &todo.action, &worth, width);
     if let Some(other) = todo.instead.first().filter(|_| instead) {
-        text += &action("OR", &other.action, &saves(other.gain), width);
+        text += &action("OR", &other.action, &saves(other.gain, other.range), width);
     }
     text
 }
@@ -143,8 +143,14 @@ fn action(word: &str, action: &str, saves: &str, width: usize) -> String {
     lines(&format!("{shown}: {saves}"), &start, width, LINES)
 }
 
-fn saves(gain: f64) -> String {
-    format!("saves {} (simulated)", percent(gain))
+/// A gain, and how far it may be off, where that is known.
+fn saves(gain: f64, range: Option<[f64; 2]>) -> String {
+    let simulated = percent(gain);
+    match range.map(|range| range.map(|part| part * 100.0)) {
+        None => format!("saves {simulated} (simulated)"),
+        Some([least, most]) if least < 1.0 => format!("saves up to {most:.0}% (simulated: {simulated})"),
+        Some([least, most]) => format!("saves {least:.0} to {most:.0}% (simulated: {simulated})"),
+    }
 }
 
 /// A text in lines, `most` at most: the first begins with `start`, the others below its text.
@@ -202,13 +208,14 @@ pub fn time(outcome: &Outcome, width: usize) -> String {
     parts.sort_by(|a, b| b.1.total_cmp(&a.1));
     let one = |(name, part): &(&str, f64)| {
         let length = (part * BAR).round().max(1.0) as usize;
-        format!("{} {name} {}", bar(1.0, length), percent(*part))
+        unbroken(&format!("{} {name} {}", bar(1.0, length), percent(*part)))
     };
     let parts: Vec<String> = parts.iter().map(one).collect();
     let mut text = format!("Time: {}", parts.join("  "));
     let idle = time.imbalance + time.sequential + time.synchronization;
     if idle as f64 >= SEEN * time.total as f64 {
-        text += &format!("; cpus idle {}", percent(idle as f64 / time.total.max(1) as f64));
+        let idle = percent(idle as f64 / time.total.max(1) as f64);
+        text += &format!("; {}", unbroken(&format!("cpus idle {idle}")));
     }
     paragraph("", &text, width, PLAIN).trim_start().to_string()
 }
@@ -229,9 +236,11 @@ mod tests {
             instead: vec![results::Instead {
                 action: "instead ".repeat(50),
                 gain: 0.1,
+                range: Some([0.04, 0.2]),
             }],
             share: 0.5,
             gain: Some(0.25),
+            range: Some([0.1, 0.4]),
             ..Todo::default()
         };
         for count in 1..=4 {
@@ -257,7 +266,7 @@ mod tests {
             (time.remote_stall, time.tlb_stall, time.imbalance, time.total) = (100, 100, 100, 600);
             let text = screen(&advice, 80);
             // What a change saves is there, however long the change is in words.
-            assert!(text.contains("saves 25.0%"), "{text}");
+            assert!(text.contains("saves 10 to 40% (simulated: 25.0%)"), "{text}");
             // Two more lines name files.
             assert!(text.lines().count() <= 28, "{} lines:\n{text}", text.lines().count());
             for line in text.lines() {

@@ -35,6 +35,10 @@ pub struct Todo {
     /// `share`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<f64>,
+    /// The least and the most that it saves, as parts of the run time, by how far predictions were off on pairs of programs that
+    /// were measured; absent where `gain` is, and on machines of which no such pairs were measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub range: Option<[f64; 2]>,
 }
 
 /// Something that can be done instead.
@@ -44,4 +48,7 @@ pub struct Todo {
 pub struct Instead {
     pub action: String,
     pub gain: f64,
+    /// As of [`Todo`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub range: Option<[f64; 2]>,
 }

@@ -341,7 +341,7 @@ impl Simulate {
                 true => report::outcomes(outcomes, columns, top),
                 false => {
                     report::outcomes_screen(outcomes, columns, top)
-                        + "More: add --details (waiting and misses by kind and cache, the memory bus), --by line, or --json\n"
+                        + "More: --details (waiting, misses by kind and cache, the bus), --by line, --json\n"
                 }
             };
             console.text(&text)?;

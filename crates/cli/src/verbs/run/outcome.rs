@@ -54,6 +54,13 @@ fn of_process(report: &Report) -> Vec<String> {
         ),
         State::Passive | State::Ended => {}
     }
+    // What became of the data first, then what it cost.
+    lines.extend(
+        report
+            .data_sets
+            .iter()
+            .flat_map(|data| data_set(data, report.state == State::Ended)),
+    );
     if let Some(cdpc) = &report.cdpc {
         lines.extend(super::arrays::report(report, cdpc));
     } else if report.state != State::Failed {
@@ -64,12 +71,6 @@ fn of_process(report: &Report) -> Vec<String> {
         ));
         lines.extend(report.means.lines().map(|line| format!("  {line}")));
     }
-    lines.extend(
-        report
-            .data_sets
-            .iter()
-            .flat_map(|data| data_set(data, report.state == State::Ended)),
-    );
     lines.extend(report.notes.iter().map(|note| format!("note: {note}")));
     lines
 }
