@@ -15,8 +15,7 @@ mod sample;
 mod strides;
 mod usage;
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use trace::Event;
 
 use crate::clock::Units;
@@ -103,7 +102,7 @@ pub struct Causes {
     places: Vec<Known>,
     /// Places whose steps are counted.
     walking: usize,
-    structures: HashMap<StructureId, About>,
+    structures: FxHashMap<StructureId, About>,
 }
 
 impl Causes {
@@ -127,7 +126,7 @@ impl Causes {
             locks: Locks::default(),
             places: Vec::new(),
             walking: 0,
-            structures: HashMap::new(),
+            structures: FxHashMap::default(),
         })
     }
 
@@ -331,7 +330,7 @@ impl Causes {
     }
 }
 
-fn say(places: &mut [Known], structures: &mut HashMap<StructureId, About>, said: Said) {
+fn say(places: &mut [Known], structures: &mut FxHashMap<StructureId, About>, said: Said) {
     match said {
         Said::Near { place, words } => places[place as usize].near.add(words),
         Said::Far { place, words } => places[place as usize].far.add(words),

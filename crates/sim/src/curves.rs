@@ -14,6 +14,7 @@ use std::collections::HashMap;
 
 use policy::slots::Caches;
 use results::StructureKind;
+use rustc_hash::FxHashMap;
 use trace::{Allocation, Event};
 
 use crate::distance::Distances;
@@ -68,7 +69,7 @@ pub struct Curves {
     line_bits: u8,
     /// Lines of a structure that are followed; of more, a sample.
     followed: usize,
-    rows: HashMap<(Owner, u32), Row>,
+    rows: FxHashMap<(Owner, u32), Row>,
     accesses: u64,
     misses: u64,
 }
@@ -95,7 +96,7 @@ impl Curves {
             kind,
             line_bits,
             followed: if exact { usize::MAX } else { FOLLOWED },
-            rows: HashMap::new(),
+            rows: FxHashMap::default(),
             accesses: 0,
             misses: 0,
         }

@@ -7,7 +7,9 @@
 //! Garthwaite, Ahmad: Efficient MRC construction with SHARDS, FAST 2015): a distance between sampled lines counts for as
 //! many more as the sample is smaller than the stream.
 
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
+
+use rustc_hash::FxHashMap;
 
 /// Hashes are of so many bits.
 pub const HASH_BITS: u32 = 24;
@@ -24,7 +26,7 @@ pub struct Distances {
     threshold: u64,
     most: usize,
     /// When each followed line was used last.
-    last: HashMap<u64, u32>,
+    last: FxHashMap<u64, u32>,
     by_hash: BinaryHeap<(u64, u64)>,
     /// Which moments are a line's last use.
     tree: Fenwick,
@@ -41,7 +43,7 @@ impl Distances {
             total: 0,
             threshold: 1 << HASH_BITS,
             most,
-            last: HashMap::new(),
+            last: FxHashMap::default(),
             by_hash: BinaryHeap::new(),
             tree: Fenwick::new(1024),
             now: 0,

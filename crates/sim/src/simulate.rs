@@ -139,14 +139,17 @@ fn changed(config: &Config, names: &Names) -> Result<Option<Changed>, SimError> 
             structures,
             bytes,
         }),
-        NewOrder::Interchanged { line } => Changed::Interchanged(Interchange {
-            data,
-            structures,
-            sites: detail::sites_of(names, &line).map_err(|what| SimError::Change {
+        NewOrder::Interchanged { line } => {
+            let sites = detail::sites_of(names, &line).map_err(|what| SimError::Change {
                 change: format!("interchange,line={line}"),
                 what,
-            })?,
-        }),
+            })?;
+            Changed::Interchanged(Interchange {
+                data: data.into_iter().collect(),
+                structures,
+                sites: sites.into_iter().collect(),
+            })
+        }
     }))
 }
 

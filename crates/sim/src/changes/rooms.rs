@@ -1,6 +1,6 @@
 //! Room in the address space for data that changes: of addresses that no program has.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 use super::plan::Layout;
@@ -45,12 +45,12 @@ pub struct Rooms {
     next: u64,
     rooms: Vec<Room>,
     /// By owner, start and size of the block.
-    by_block: HashMap<(Owner, u64, u64), u32>,
-    images: HashMap<(StructureId, u64), Arc<Image>>,
+    by_block: FxHashMap<(Owner, u64, u64), u32>,
+    images: FxHashMap<(StructureId, u64), Arc<Image>>,
     /// Of each part of small blocks.
-    arenas: HashMap<(Owner, usize), Arena>,
+    arenas: FxHashMap<(Owner, usize), Arena>,
     /// Rooms of large blocks so far.
-    large: HashMap<Owner, u64>,
+    large: FxHashMap<Owner, u64>,
 }
 
 impl Rooms {
@@ -61,10 +61,10 @@ impl Rooms {
             page,
             next: FIRST,
             rooms: Vec::new(),
-            by_block: HashMap::new(),
-            images: HashMap::new(),
-            arenas: HashMap::new(),
-            large: HashMap::new(),
+            by_block: FxHashMap::default(),
+            images: FxHashMap::default(),
+            arenas: FxHashMap::default(),
+            large: FxHashMap::default(),
         }
     }
 

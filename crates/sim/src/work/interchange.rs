@@ -4,8 +4,7 @@
 //! walks; a sweep is as long as that comes to no element twice. One pass over the input finds them, in recorded order, because
 //! which data an address is depends on what all threads allocated so far.
 
-use std::collections::{HashMap, HashSet};
-
+use rustc_hash::{FxHashMap, FxHashSet};
 use trace::Ref;
 
 use super::marks::At;
@@ -26,11 +25,11 @@ const PAGE: u64 = 4096;
 /// Loops whose iterations are to be ordered.
 pub struct Interchange {
     /// What is walked over.
-    pub data: HashSet<StructureId>,
+    pub data: FxHashSet<StructureId>,
     /// What the input's addresses are called.
     pub structures: Structures,
     /// The instructions of the line that walks, by site.
-    pub sites: HashSet<u32>,
+    pub sites: FxHashSet<u32>,
 }
 
 /// One thread's iterations: where each begins and what it comes to first; where sweeps end.
@@ -59,7 +58,7 @@ struct Walk {
     /// Where it was last, in the sweep at hand.
     last: Option<At>,
     /// By page, in which sweep, and which bytes it came to.
-    visited: HashMap<u64, (usize, Box<[u64; (PAGE / 64) as usize]>)>,
+    visited: FxHashMap<u64, (usize, Box<[u64; (PAGE / 64) as usize]>)>,
     sweep: usize,
 }
 
@@ -104,7 +103,7 @@ struct Finder<'a> {
     of: &'a Interchange,
     threads: usize,
     /// By site of the line, what it does in each thread.
-    walks: HashMap<u32, Vec<Walk>>,
+    walks: FxHashMap<u32, Vec<Walk>>,
     chosen: Option<u32>,
     /// Accesses of these sites to the data, and iterations that are kept.
     seen: u64,
@@ -150,7 +149,7 @@ impl Interchange {
         let mut finder = Finder {
             of: self,
             threads: input.threads().len(),
-            walks: HashMap::new(),
+            walks: FxHashMap::default(),
             chosen: None,
             seen: 0,
             kept: 0,
@@ -169,7 +168,7 @@ impl Interchange {
 }
 
 /// The instruction that walks farthest before it comes back; of those that walk as far, the first.
-fn which(walks: &HashMap<u32, Vec<Walk>>) -> Option<u32> {
+fn which(walks: &FxHashMap<u32, Vec<Walk>>) -> Option<u32> {
     let length = |threads: &Vec<Walk>| {
         let iterations: usize = threads.iter().map(|walk| walk.sweeps.begins.len()).sum();
         let sweeps: usize = threads
