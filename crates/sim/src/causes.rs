@@ -42,6 +42,9 @@ const LONG: u64 = 1 << 22;
 const OFFSETS: u64 = 8;
 /// Places whose steps are counted.
 const PLACES: usize = 1 << 14;
+/// Once half of them are taken, a place has to miss so often first: the start of an interpreter has tens of thousands of places
+/// that miss a few times, and the loop that matters comes after them.
+const OFTEN: u32 = 64;
 /// Structures whose reuses are counted.
 const STRUCTURES: usize = 1 << 13;
 /// Lines whose reuse is followed.
@@ -51,6 +54,8 @@ const FOLLOWED: usize = 1 << 13;
 #[derive(Default)]
 struct Known {
     walk: Option<Box<Walk>>,
+    /// Misses of the nearest cache, up to [`OFTEN`].
+    misses: u32,
     near: Used,
     far: Used,
     own: Used,
@@ -278,7 +283,9 @@ impl Causes {
     /// What misses is worth a closer look.
     fn missed(&mut self, touch: &Touch) {
         let known = &mut self.places[touch.place as usize];
-        if known.walk.is_none() && self.walking < PLACES {
+        known.misses = OFTEN.min(known.misses + 1);
+        let room = self.walking < PLACES / 2 || (self.walking < PLACES && known.misses == OFTEN);
+        if known.walk.is_none() && room {
             self.walking += 1;
             known.walk = Some(Box::new(Walk::new()));
         }

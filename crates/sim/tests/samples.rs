@@ -11,6 +11,18 @@ const LONG: i64 = 4096;
 /// More than four million accesses are a long run.
 const ACCESSES: u64 = (4 << 20) + (1 << 18);
 
+fn data(process: u32) -> Symbol {
+    Symbol {
+        process,
+        name: "data".to_string(),
+        addr: DATA,
+        bytes: BYTES,
+        file: None,
+        line: None,
+        fields: Vec::new(),
+    }
+}
+
 /// Steps of two lengths through an array, in a mixture that changes all the time.
 fn trace() -> Trace {
     let file = tempfile::NamedTempFile::new().expect("a file");
@@ -20,15 +32,7 @@ fn trace() -> Trace {
         process,
         ..Thread::default()
     });
-    writer.symbols([Symbol {
-        process,
-        name: "data".to_string(),
-        addr: DATA,
-        bytes: BYTES,
-        file: None,
-        line: None,
-        fields: Vec::new(),
-    }]);
+    writer.symbols([data(process)]);
     let (op, size) = (Op::Read, 8);
     let site = writer.site(Site {
         pc: 0x40_0010,
@@ -107,4 +111,62 @@ fn a_sample_is_as_close_to_the_whole_as_it_says() {
         (some - all).abs() < 3.0 * sampled.line_error() * line,
         "{some} of {all}"
     );
+}
+
+/// Instructions without a name that miss once or twice each, as in an interpreter's start; more than steps are counted of.
+const START: u64 = 20_000;
+/// Rows that are walked down, four in each round of the loop.
+const ROWS: u64 = 512;
+const ROUND: u64 = 4;
+const ROW: u64 = 4096;
+
+/// A long start, and then columns of the data, one after another, by an unrolled loop whose code has no names.
+fn walked_after_a_long_start() -> Trace {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let mut writer = Writer::create_with(file.path(), &trace::Header::default(), Options::default()).expect("a trace");
+    let process = writer.process(Process::default());
+    let thread = writer.thread(Thread {
+        process,
+        ..Thread::default()
+    });
+    writer.symbols([data(process)]);
+    let (op, size) = (Op::Read, 8);
+    let mut sites = (0..START + ROUND).map(|at| {
+        let pc = match at.checked_sub(START) {
+            None => 0x40_0000 + at * 4096,
+            Some(of_loop) => 0x1000_0000 + of_loop * 16,
+        };
+        writer.site(Site { pc, op, size })
+    });
+    let start: Vec<u32> = sites.by_ref().take(START as usize).collect();
+    let of_loop: Vec<u32> = sites.collect();
+    let once = (0..).zip(&start).map(|(at, site)| (*site, 0x4000_0000 + at * 64));
+    let columns = 0..64;
+    let walk = columns.flat_map(|column| {
+        let rows = (0..ROWS).zip(of_loop.iter().cycle());
+        rows.map(move |(row, site)| (*site, DATA + row * ROW + column * 8))
+    });
+    for (site, addr) in once.chain(walk) {
+        let reference = Ref {
+            addr,
+            site,
+            insns: 1,
+            op,
+            size,
+        };
+        writer.push(thread, reference).expect("it is written");
+    }
+    writer.finish().expect("it is whole");
+    Trace::open(file.path()).expect("it is read")
+}
+
+#[test]
+fn an_unrolled_walk_without_names_is_one_place_however_long_the_start_was() {
+    let found = evidence(&walked_after_a_long_start(), false);
+    let named = |place: &&sim::Place| found.structures[place.structure].what.name == "data";
+    let places: Vec<_> = found.places.iter().filter(named).collect();
+    assert_eq!(places.len(), 1, "{places:#?}");
+    let step = places[0].steps.first().expect("steps were seen");
+    assert_eq!(step.bytes, ROW as i64);
+    assert!(step.share > 0.9, "{step:?}");
 }

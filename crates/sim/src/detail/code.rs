@@ -65,6 +65,16 @@ impl<'a> Code<'a> {
         self.locations.get(&(process, site.pc)).copied()
     }
 
+    /// Where the instruction of a site is, if that is all that is known of it: neither its line nor its function.
+    pub fn nameless(&self, process: u32, site: u32) -> Option<u64> {
+        let pc = self.sites.get(site as usize)?.pc;
+        // Recorders call what has no name by its place: `libx.so.1+0x12f0`.
+        let is_place = |function: &str| function.is_empty() || function.contains("+0x");
+        let location = self.location(process, site);
+        let named = location.is_some_and(|location| location.line.is_some() || !is_place(&location.function));
+        (pc != 0 && !named).then_some(pc)
+    }
+
     /// What the instruction of a site is called.
     pub fn spot(&self, process: u32, site: u32) -> Spot {
         let nameless = |function: String| Spot {

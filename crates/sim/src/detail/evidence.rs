@@ -1,7 +1,7 @@
 //! What was measured of why data misses, by line of the source and structure.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use results::Misses;
 
@@ -15,6 +15,12 @@ use crate::structures::{StructureId, Structures};
 
 /// Lines of the source with a structure each that are reported, those that wait longest.
 const MOST: usize = 64;
+/// Instructions of which neither line nor function is known are one place where they are so close together, in bytes: a loop
+/// that is unrolled has several.
+const STRETCH: u64 = 64;
+
+/// Space, structure, where the instruction is, and its site.
+type Nameless = (u32, StructureId, u64, u32);
 
 /// A line of the source and a structure: what is added up.
 struct Group {
@@ -23,6 +29,31 @@ struct Group {
     space: u32,
     sites: Vec<u32>,
     sum: Sum,
+}
+
+/// The site by which a place without names is called: that of its stretch of code which waits longest.
+fn stretches(lines: &Lines, code: &Code) -> HashMap<(u32, StructureId, u32), u32> {
+    let mut nameless: BTreeMap<Nameless, Units> = BTreeMap::new();
+    for (row, (space, site, structure)) in lines.places() {
+        if let Some(pc) = code.nameless(space, site) {
+            let waits = lines.rows.row_of(row).map_or(0, |row| row.stall());
+            *nameless.entry((space, structure, pc, site)).or_default() += waits;
+        }
+    }
+    let near =
+        |(a, _): &(Nameless, Units), (b, _): &(Nameless, Units)| (a.0, a.1) == (b.0, b.1) && b.2 - a.2 <= STRETCH;
+    let mut named_by = HashMap::new();
+    let all: Vec<(Nameless, Units)> = nameless.into_iter().collect();
+    for stretch in all.chunk_by(near) {
+        let worst = stretch
+            .iter()
+            .max_by_key(|((.., site), waits)| (*waits, Reverse(*site)));
+        for ((space, structure, _, site), _) in stretch {
+            let by = worst.map_or(*site, |((.., site), _)| *site);
+            named_by.insert((*space, *structure, *site), by);
+        }
+    }
+    named_by
 }
 
 pub fn evidence(
@@ -38,12 +69,13 @@ pub fn evidence(
     let mut groups: Vec<Group> = Vec::new();
     let mut rows = Rows::new(lines.rows.kinds());
     let mut irregular: HashSet<(u32, u32)> = HashSet::new();
+    let named_by = stretches(lines, code);
     for (row, (space, site, structure)) in lines.places() {
         let counted = lines.rows.row_of(row);
         if counted.is_none_or(Row::is_empty) && measured.tlb_misses(row) == 0 {
             continue;
         }
-        let spot = code.spot(space, site);
+        let spot = code.spot(space, *named_by.get(&(space, structure, site)).unwrap_or(&site));
         let group = *numbers
             .entry((spot, structure))
             .or_insert_with_key(|(spot, structure)| {
