@@ -1,6 +1,6 @@
 //! What policies were given and what came of it, in a line for people.
 
-use results::{Cdpc, Regions, RegionsProcess, RegionsVerdict, Slots, bytes, count, nanoseconds};
+use results::{Cdpc, Regions, RegionsProcess, RegionsSource, RegionsVerdict, Slots, bytes, count, nanoseconds};
 
 /// A number of things: `1 page`, `3 pages`.
 pub fn many(number: u64, what: &str) -> String {
@@ -115,6 +115,13 @@ pub fn regions_in_words(regions: &Regions) -> String {
 
 fn verdict(process: &RegionsProcess, regions: &Regions) -> String {
     let ns = |ns: u64| nanoseconds(ns as f64);
+    let bounds = &regions.bounds;
+    let from = match bounds.from {
+        RegionsSource::Set => " (set)",
+        RegionsSource::Machine => " (the machine's description)",
+        RegionsSource::Calibrated => " (measured on the simulated machine)",
+        RegionsSource::Rule => " (a rule: nobody measured it)",
+    };
     match (process.verdict, process.cache) {
         (RegionsVerdict::Pays, _) => "spread over the caches".to_string(),
         (verdict, cache) => {
@@ -142,10 +149,23 @@ fn verdict(process: &RegionsProcess, regions: &Regions) -> String {
                     }
                     _ => "a thread that followed them gained nothing".to_string(),
                 },
-                RegionsVerdict::StaysTooShort => "they change too often for a thread to follow".to_string(),
-                RegionsVerdict::StaysTooLong => "they change too seldom to matter".to_string(),
-                RegionsVerdict::FitsOneCache => "all of it fits into one cache".to_string(),
-                RegionsVerdict::FitsNoCaches => "all caches together are too small for it".to_string(),
+                RegionsVerdict::StaysTooShort => format!(
+                    "they change too often for a thread to follow, which gains from {} on{from}; a move takes {}",
+                    ns(bounds.stay_least_ns),
+                    ns(bounds.switch_ns)
+                ),
+                RegionsVerdict::StaysTooLong => format!(
+                    "they change too seldom to matter, which they do up to {}{from}",
+                    ns(bounds.stay_most_ns)
+                ),
+                RegionsVerdict::FitsOneCache => format!(
+                    "all of it fits into one cache; regions gain beyond {}{from}",
+                    bytes(regions.cache_bytes * bounds.one_cache / 1000)
+                ),
+                RegionsVerdict::FitsNoCaches => format!(
+                    "all caches together are too small for it; regions gain up to {}{from}",
+                    bytes(regions.cache_bytes * u64::from(regions.caches) * bounds.all_caches / 1000)
+                ),
             };
             match cache {
                 Some(cache) if regions.processes.len() > 1 => format!("{why}; all of it was given cache {cache}"),

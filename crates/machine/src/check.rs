@@ -1,7 +1,7 @@
 //! The rules that every machine keeps, wherever its description comes from.
 
 use crate::error::{Fault, MachineError};
-use crate::model::{Cache, Core, IndexHash, Kind, Machine, Memory, Replacement, Tlb};
+use crate::model::{Cache, Core, IndexHash, Kind, Machine, Memory, Regions, Replacement, Tlb};
 
 /// Most cpus of a machine: sets of cpus are kept as 128 bits.
 pub const CPUS_MAX: u32 = 128;
@@ -83,12 +83,22 @@ pub(crate) fn check(machine: &Machine) -> Result<(), Fault> {
         range("prefetch.outstanding", prefetch.outstanding, 1, 64)?;
         software_prefetch(machine)?;
     }
+    if let Some(given) = &machine.regions {
+        regions(given)?;
+    }
     match &machine.core {
         Some(_) if machine.prefetch.is_some() => {
             Err(Fault::value("core", "[core] beside [prefetch]", "one of the two"))
         }
         Some(figures) => core(figures),
         None => Ok(()),
+    }
+}
+
+fn regions(regions: &Regions) -> Result<(), Fault> {
+    match (0.0..=LATENCY_MAX_NS).contains(&regions.switch_ns) {
+        true => Ok(()),
+        false => Err(Fault::value("regions.switch_ns", regions.switch_ns, "0 to 1e9")),
     }
 }
 

@@ -53,6 +53,9 @@
 //! | `core.window` | | 1 to 65536 instructions under way |
 //! | `core.outstanding` | | 1 to 256 lines of a cpu on their way at once |
 //! | `core.store_buffer` | | 1 to 4096 stores that wait without holding the cpu up |
+//! | `[regions]` | not calibrated | see [`Regions`]: `switch_ns` |
+//! | `regions.switch_ns` | | 0 to 1e9; what moving a thread to another cache takes in all |
+//! | `regions.stay_least_ns`, `stay_most_ns`, `one_cache`, `all_caches` | not calibrated | see [`Gains`]; all four or none |
 
 use std::io::Read;
 use std::path::Path;
@@ -64,7 +67,8 @@ use crate::error::{Fault, MachineError, nearest};
 use crate::host::host;
 use crate::keys::{Keys, Lines, elements, integer};
 use crate::model::{
-    Cache, Core, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tier, Tlb, Write,
+    Cache, Core, Gains, Index, IndexHash, Kind, Machine, Memory, Prefetch, Regions, Replacement, SoftwarePrefetch,
+    Tier, Tlb, Write,
 };
 use crate::presets::{preset, presets};
 
@@ -161,6 +165,10 @@ fn machine(mut keys: Keys, lines: &mut Lines) -> Result<Machine, Fault> {
             .map(|keys| software_prefetch(keys, lines))
             .transpose()?,
         core: keys.table("core", lines)?.map(|keys| core(keys, lines)).transpose()?,
+        regions: keys
+            .table("regions", lines)?
+            .map(|keys| regions(keys, lines))
+            .transpose()?,
     };
     keys.finish(lines)?;
     Ok(machine)
@@ -267,6 +275,37 @@ fn core(mut keys: Keys, lines: &mut Lines) -> Result<Core, Fault> {
     };
     keys.finish(lines)?;
     Ok(core)
+}
+
+fn regions(mut keys: Keys, lines: &mut Lines) -> Result<Regions, Fault> {
+    let switch_ns = keys.required_number("switch_ns", lines)?;
+    let mut bound = |key: &'static str| keys.integer(key, i64::MAX as u64, lines);
+    let bounds = [
+        bound("stay_least_ns")?,
+        bound("stay_most_ns")?,
+        bound("one_cache")?,
+        bound("all_caches")?,
+    ];
+    let gains = match bounds {
+        [None, None, None, None] => None,
+        [
+            Some(stay_least_ns),
+            Some(stay_most_ns),
+            Some(one_cache),
+            Some(all_caches),
+        ] => Some(Gains {
+            stay_least_ns,
+            stay_most_ns,
+            one_cache,
+            all_caches,
+        }),
+        _ => {
+            let allowed = "all of stay_least_ns, stay_most_ns, one_cache and all_caches, or none";
+            return Err(Fault::value("regions", "some bounds without others", allowed));
+        }
+    };
+    keys.finish(lines)?;
+    Ok(Regions { switch_ns, gains })
 }
 
 fn hash(mut keys: Keys, lines: &mut Lines) -> Result<IndexHash, Fault> {

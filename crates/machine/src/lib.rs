@@ -22,6 +22,7 @@ pub use format::{from_toml, load};
 pub use frame_colors::{ColorSource, Colors, NotColors};
 pub use host::{HostReport, HugePages, Note, Trust, host};
 pub use model::{
-    Cache, Core, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tier, Tlb, Write,
+    Cache, Core, Gains, Index, IndexHash, Kind, Machine, Memory, Prefetch, Regions, Replacement, SoftwarePrefetch,
+    Tier, Tlb, Write,
 };
 pub use presets::{Preset, presets};

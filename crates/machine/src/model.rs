@@ -25,6 +25,31 @@ pub struct Machine {
     /// How much the cpus do at a time; `None`: each reference waits by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core: Option<Core>,
+    /// What it takes to have threads follow their data from cache to cache, and when that gains; `None`: nobody has looked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub regions: Option<Regions>,
+}
+
+/// What moving a thread to the cache of its data takes, and when that gains (Lee12, sections 3.1 and 5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Regions {
+    /// What it takes in all to move a thread, the fault that causes it included; 0 to 1e9.
+    pub switch_ns: f64,
+    /// `None`: not calibrated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gains: Option<Gains>,
+}
+
+/// The bounds of conditions 1 to 3, as a calibration finds them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Gains {
+    /// Condition 1: the shortest and the longest time in a region at a stretch, as long as threads stay where they are.
+    pub stay_least_ns: u64,
+    pub stay_most_ns: u64,
+    /// Condition 2: per mille of one cache that the working set must exceed.
+    pub one_cache: u64,
+    /// Condition 3: per mille of all caches together that it must not exceed.
+    pub all_caches: u64,
 }
 
 impl Machine {

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 
-use crate::model::{Cache, Index, Kind, Machine, Replacement, Write};
+use crate::model::{Cache, Index, Kind, Machine, Regions, Replacement, Write};
 
 impl Machine {
     /// A description that [`crate::from_toml`] reads back as this machine.
@@ -57,6 +57,19 @@ impl Machine {
             out.key("outstanding", core.outstanding);
             out.key("store_buffer", core.store_buffer);
         }
+        if let Some(regions) = &self.regions {
+            out.header("[regions]");
+            out.regions(regions);
+        }
+        out.0
+    }
+}
+
+impl Regions {
+    /// The keys of the table `[regions]`.
+    pub fn to_toml(&self) -> String {
+        let mut out = Toml(String::new());
+        out.regions(self);
         out.0
     }
 }
@@ -71,6 +84,16 @@ impl Toml {
 
     fn header(&mut self, header: &str) {
         let _ = writeln!(self.0, "\n{header}");
+    }
+
+    fn regions(&mut self, regions: &Regions) {
+        self.key("switch_ns", number(regions.switch_ns));
+        if let Some(gains) = &regions.gains {
+            self.key("stay_least_ns", gains.stay_least_ns);
+            self.key("stay_most_ns", gains.stay_most_ns);
+            self.key("one_cache", gains.one_cache);
+            self.key("all_caches", gains.all_caches);
+        }
     }
 
     fn cache(&mut self, cache: &Cache) {

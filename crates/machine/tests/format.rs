@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use machine::{
-    Cache, Core, Index, IndexHash, Kind, Machine, Memory, Prefetch, Replacement, SoftwarePrefetch, Tier, Tlb, Write,
-    from_toml, load, presets,
+    Cache, Core, Gains, Index, IndexHash, Kind, Machine, Memory, Prefetch, Regions, Replacement, SoftwarePrefetch,
+    Tier, Tlb, Write, from_toml, load, presets,
 };
 use proptest::prelude::*;
 
@@ -424,6 +424,15 @@ fn any_machine() -> impl Strategy<Value = Machine> {
                 window: 224,
                 outstanding: 10,
                 store_buffer: 48,
+            }),
+            regions: (nodes > 1).then_some(Regions {
+                switch_ns: local_ns,
+                gains: (levels > 1).then_some(Gains {
+                    stay_least_ns: frames_per_node,
+                    stay_most_ns: u64::MAX >> 1,
+                    one_cache: 0,
+                    all_caches: 1000,
+                }),
             }),
             name,
             clock_mhz,

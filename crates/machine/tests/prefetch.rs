@@ -136,6 +136,30 @@ fn upgrades_on_the_bus() {
 }
 
 #[test]
+fn bounds_of_regions_are_all_there_or_none() {
+    const SWITCH: &str = "[regions]\nswitch_ns = 6357\n";
+    let bounds = "stay_least_ns = 7000\nstay_most_ns = 900000\none_cache = 1031\nall_caches = 1000\n";
+    let measured = of_two_levels(&format!("{SWITCH}{bounds}")).unwrap();
+    assert_eq!(from_toml(&measured.to_toml(), "again").unwrap(), measured);
+    let regions = measured.regions.unwrap();
+    assert_eq!(regions.gains.unwrap().one_cache, 1031);
+    let plain = of_two_levels(SWITCH).unwrap().regions.unwrap();
+    assert_eq!((plain.switch_ns, plain.gains), (6357.0, None));
+    let some = of_two_levels(&format!("{SWITCH}one_cache = 1031\n"))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        some.contains("all of stay_least_ns, stay_most_ns, one_cache and all_caches, or none"),
+        "{some}"
+    );
+    let negative = of_two_levels("[regions]\nswitch_ns = -1\n").unwrap_err().to_string();
+    assert!(
+        negative.contains("regions.switch_ns: found -1; allowed: 0 to 1e9"),
+        "{negative}"
+    );
+}
+
+#[test]
 fn a_core_that_overlaps() {
     const CORE: &str = "[core]\ninstructions_per_clock = 3\nwindow = 224\noutstanding = 10\nstore_buffer = 48\n";
     let plain = of_two_levels("").unwrap();

@@ -95,6 +95,10 @@ impl Policy for Combined {
         }
     }
 
+    fn wants_bounds(&self) -> bool {
+        self.parts.iter().any(|part| part.wants_bounds())
+    }
+
     fn slots(&self) -> Option<results::Slots> {
         self.parts.iter().find_map(|part| part.slots())
     }

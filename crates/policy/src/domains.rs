@@ -11,6 +11,29 @@ pub struct Domains {
     pub of_cpu: Vec<u32>,
 }
 
+/// When it gains to run threads where their data is cached (Lee12, section 3.1, conditions 1 to 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Condition 1: the mean time between entering a region and leaving it.
+    pub stay_least_ns: u64,
+    pub stay_most_ns: u64,
+    /// Condition 2: per mille of one cache that the working set must exceed.
+    pub one_cache: u64,
+    /// Condition 3: per mille of all caches together that it must not exceed.
+    pub all_caches: u64,
+}
+
+/// What is known of a machine on which threads follow their data.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Following {
+    /// What it takes in all to move a thread to the cache of what it touched.
+    pub switch_ns: Option<u64>,
+    /// `None`: nobody has measured them.
+    pub bounds: Option<Bounds>,
+    /// Whether they were measured for this run, rather than before.
+    pub just_measured: bool,
+}
+
 impl Domains {
     /// Of a machine that has no cache, or one for all cpus.
     pub fn none(cpus: u32) -> Domains {

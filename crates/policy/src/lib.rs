@@ -29,7 +29,7 @@ mod work;
 
 pub use best_homes::BestHomes;
 pub use combine::Combined;
-pub use domains::Domains;
+pub use domains::{Bounds, Domains, Following};
 pub use name::{Name, build, work_order};
 pub use page::Page;
 pub use random::Random;

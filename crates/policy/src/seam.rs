@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::best_homes::BestHomes;
 use crate::cdpc::{PageColors, Wanted};
-use crate::domains::Domains;
+use crate::domains::{Domains, Following};
 use crate::page::Page;
 use crate::slots::{Caches, Kind};
 
@@ -256,6 +256,8 @@ pub enum Action {
     Open { page: Page, cpus: u128 },
     /// Run a thread on another cpu from now on.
     MoveThread { thread: u32, cpu: u32 },
+    /// The policy's own work takes so long on the cpu at hand.
+    Work { ns: u64 },
 }
 
 /// What the actions cost in the world at hand, in nanoseconds, as a policy may weigh them.
@@ -278,6 +280,8 @@ pub struct Prices {
     pub nodes: u32,
     /// What a miss takes, in ns: of the cpus of each node (row), by the node that serves it.
     pub latency_ns: Vec<f64>,
+    /// What it takes to have threads follow their data, and when that gains.
+    pub following: Following,
 }
 
 impl Prices {
@@ -353,6 +357,11 @@ pub trait Policy: Send {
 
     /// What misses and actions take, before the run, where the world knows it.
     fn take_prices(&mut self, _prices: &Arc<Prices>) {}
+
+    /// Whether the policy has to know when it gains that threads follow their data ([`Prices::following`]). Asked once, before the run.
+    fn wants_bounds(&self) -> bool {
+        false
+    }
 
     /// What became of cache slots, where the policy gives them colors. Asked after the run.
     fn slots(&self) -> Option<results::Slots> {

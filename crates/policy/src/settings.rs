@@ -164,6 +164,7 @@ pub enum PolicyError {
 pub(crate) const WEIGHTS: &str = "weights";
 
 /// The parameters of one policy: what was set, over the defaults.
+#[derive(Clone)]
 pub struct Settings {
     values: BTreeMap<&'static str, Vec<u64>>,
 }

@@ -18,6 +18,7 @@ struct Scene {
     /// Pages that were torn down when a phase began.
     torn: Vec<Vec<u64>>,
     moves: u64,
+    worked_ns: u64,
 }
 
 /// Pages of two localities.
@@ -37,6 +38,8 @@ impl Scene {
             "one-cache=1",
             "all-caches=1000000",
             "fault=0",
+            // This world charges nothing.
+            "entry=0",
         ];
         let sets: Vec<String> = usual.iter().chain(sets).map(|set| format!("regions.{set}")).collect();
         let domains = Domains {
@@ -62,6 +65,7 @@ impl Scene {
             cpu: 0,
             torn: Vec::new(),
             moves: 0,
+            worked_ns: 0,
         };
         let touch = Touch {
             page: Page { space: 0, number: 0 },
@@ -105,6 +109,7 @@ impl Scene {
                 Action::Close { page, cpus } => *self.closed.entry(page.number).or_default() |= cpus,
                 Action::Open { page, cpus } => *self.closed.entry(page.number).or_default() &= !cpus,
                 Action::MoveThread { cpu, .. } => moves.push(cpu),
+                Action::Work { ns } => self.worked_ns += ns,
                 other => panic!("{other:?}"),
             }
         }
@@ -391,4 +396,31 @@ fn there_is_no_phase_where_the_working_set_says_that_nothing_is_gained() {
     let report = scene.report();
     assert_eq!((report.phases, report.touches), (0, 0));
     assert_eq!(report.processes[0].verdict, RegionsVerdict::FitsOneCache);
+}
+
+/// Section 5.1: what the mechanism takes. A look reads the bits of all pages of the regions in use; a phase begins and ends with
+/// another table; a page that is closed by both caches' tables is changed in one; a move changes none.
+#[test]
+fn the_mechanism_takes_its_time() {
+    let (mut scene, _, there) = Scene::spread(&["read=7", "flush=300", "entry=11", "switch=900"]);
+    let spent = scene.report().spent;
+    assert_eq!(spent.scanning_ns, 16 * 7);
+    assert_eq!(spent.tables_ns, 16 * 11);
+    // All pages were closed to the phase's cpu when it began, and each touch of one opened it or its region.
+    let touches = scene.report().touches;
+    assert!(touches >= 16);
+    assert!(
+        spent.regioning_ns >= 2 * 300 + 16 * 11 && (spent.regioning_ns - 600).is_multiple_of(11),
+        "{spent:?}"
+    );
+    assert_eq!(
+        scene.worked_ns,
+        spent.scanning_ns + spent.tables_ns + spent.regioning_ns
+    );
+    assert!(scene.touch(there.start, 0, 1102).is_some());
+    assert_eq!(scene.report().spent.moving_ns, 900);
+    assert_eq!(
+        scene.worked_ns,
+        spent.scanning_ns + spent.tables_ns + spent.regioning_ns
+    );
 }

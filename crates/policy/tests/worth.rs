@@ -4,7 +4,7 @@ use crate::scene;
 
 use std::sync::Arc;
 
-use policy::{Action, Cost, Observation, Page, Placement, Prices, Touched};
+use policy::{Action, Cost, Following, Observation, Page, Placement, Prices, Touched};
 
 use scene::Scene;
 
@@ -27,6 +27,7 @@ impl Scene {
             },
             nodes: 3,
             latency_ns: vec![300.0, 1300.0, 2300.0, 1300.0, 300.0, 1300.0, 2300.0, 1300.0, 300.0],
+            following: Following::default(),
         }));
         scene
     }

@@ -68,7 +68,9 @@ pub use outcome::{Bus, Cpu, CpuMemory, HintCounts, Memory, Outcome, Prefetches, 
 pub use placed::{Cdpc, Slots};
 pub use program_change::{Field, NotAChange, ProgramChange};
 pub use recorded::{Imported, Recorded};
-pub use regions::{Region, Regions, RegionsMoment, RegionsProcess, RegionsVerdict};
+pub use regions::{
+    Region, Regions, RegionsBounds, RegionsMoment, RegionsProcess, RegionsSource, RegionsSpent, RegionsVerdict,
+};
 pub use saved::{SCHEMA, Saved, TOOL, Version, saved};
 pub use sharing::{
     SharedStructure, SharingAdvice, SharingEdge, SharingGraph, SharingGroup, SharingThread, ThreadPlacement,

@@ -31,6 +31,51 @@ pub enum RegionsVerdict {
     FitsNoCaches,
 }
 
+/// How the bounds of the conditions came about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum RegionsSource {
+    /// By hand.
+    Set,
+    /// The machine's description has them.
+    Machine,
+    /// They were measured on the simulated machine before the run.
+    Calibrated,
+    /// By rule, since nobody measured them.
+    #[default]
+    Rule,
+}
+
+/// The bounds of conditions 1 to 3 (Lee12, section 3.1), and what a move takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct RegionsBounds {
+    pub stay_least_ns: u64,
+    pub stay_most_ns: u64,
+    /// Per mille of one cache, and of all together.
+    pub one_cache: u64,
+    pub all_caches: u64,
+    pub switch_ns: u64,
+    pub from: RegionsSource,
+}
+
+/// What region scheduling took by itself, all cpus together (Lee12, section 5.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct RegionsSpent {
+    /// Moves of threads (the paper's `usched`).
+    pub moving_ns: u64,
+    /// Looks at access bits (`do_clock`).
+    pub scanning_ns: u64,
+    /// Changes of the caches' page tables (`switch_cache`).
+    pub tables_ns: u64,
+    /// Regioning phases (`regioning`).
+    pub regioning_ns: u64,
+}
+
 /// What became of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -96,6 +141,8 @@ pub struct Regions {
     /// A regioning phase takes so long, once in so long of a cpu's time.
     pub phase_ns: u64,
     pub period_ns: u64,
+    pub bounds: RegionsBounds,
+    pub spent: RegionsSpent,
     pub phases: u64,
     /// Touches of closed pages in regioning phases, and regions merged.
     pub touches: u64,

@@ -148,6 +148,7 @@ fn machine(cpus: u32) -> Machine {
         ],
         prefetch: None,
         core: None,
+        regions: None,
         tlb: (cpus > 1).then_some(Tlb {
             entries: 64,
             ways: 64,

@@ -269,6 +269,10 @@ impl Engine {
                 self.move_thread(cpu, thread, to);
                 return Ok(());
             }
+            Action::Work { ns } => {
+                self.charge(cpu, ns as f64);
+                return Ok(());
+            }
         };
         match action {
             Action::Move { to, .. } => self.move_page(cpu, page, to),
@@ -282,7 +286,7 @@ impl Engine {
                 self.close(page, |closed| closed & !cpus);
                 Ok(())
             }
-            Action::MoveThread { .. } => Ok(()),
+            Action::MoveThread { .. } | Action::Work { .. } => Ok(()),
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod back;
 mod cache;
+pub mod calibrate;
 mod candidate;
 mod causes;
 mod cdpc;
@@ -42,6 +43,7 @@ mod pages;
 mod pieces;
 mod prefetch;
 mod recency;
+mod run;
 mod schedule;
 mod sharing;
 mod sharing_class;

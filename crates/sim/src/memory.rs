@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use machine::Machine;
-use policy::Prices;
+use policy::{Following, Prices};
 
 use crate::clock::{Units, units};
 use crate::config::Costs;
@@ -87,13 +87,14 @@ impl Memory {
     }
 
     /// What misses and actions take, as policies may weigh them.
-    pub fn prices(machine: &Machine, cost: Costs) -> Arc<Prices> {
+    pub fn prices(machine: &Machine, cost: Costs, following: Following) -> Arc<Prices> {
         let memory = Memory::new(machine, 1);
         let ns = |latency: &Units| *latency as f64 / (1u64 << 20) as f64;
         Arc::new(Prices {
             cost,
             nodes: machine.memory.all_nodes(),
             latency_ns: memory.latency.iter().map(ns).collect(),
+            following,
         })
     }
 

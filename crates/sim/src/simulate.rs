@@ -10,21 +10,19 @@ use trace::Trace;
 
 use results::PageMap;
 
+use crate::calibrate;
 use crate::candidate::{Candidate, Named, Progress, pool};
 use crate::cdpc::{self, Material, OfTrace, Prepared};
-use crate::changes::{self, Changes, HugePages, NewOrder};
+use crate::changes::{self, NewOrder};
 use crate::config::{Config, Order, PolicySpec};
-use crate::counts::Class;
-use crate::detail::{self, Detail, Names};
-use crate::engine::Engine;
+use crate::detail::{self, Names};
 use crate::error::SimError;
 use crate::front;
 use crate::input::{Input, Streams};
-use crate::loads;
 use crate::memory::Memory;
 use crate::misses::{self, Scribe};
-use crate::outcome::{Simulated, simulated};
-use crate::schedule::Schedule;
+use crate::outcome::Simulated;
+use crate::run::{Open, one_run};
 use crate::split;
 use crate::structures::Structures;
 use crate::tracing::TraceInput;
@@ -226,8 +224,6 @@ fn in_memory(streams: &Streams, config: &Config, policies: Vec<Candidate>) -> Re
     side_by_side(&open, config, policies, &|_| {})
 }
 
-type Open<'a, 'b> = &'a (dyn Fn() -> Result<Box<dyn Input + 'b>, SimError> + Sync);
-
 /// A trace under one policy that was made by hand; those of `config` are not looked at.
 pub fn simulate_trace_with(
     trace: &Trace,
@@ -288,7 +284,12 @@ fn side_by_side(
         return Err(SimError::NoCommonTime { policy });
     }
     foretell(open, config, &mut policies)?;
-    let prices = Memory::prices(&config.machine, config.costs);
+    let wants_bounds = policies.iter().any(|one| one.policy.wants_bounds());
+    let following = match wants_bounds {
+        true => calibrate::following(&config.machine)?,
+        false => calibrate::described(&config.machine),
+    };
+    let prices = Memory::prices(&config.machine, config.costs, following);
     for one in &mut policies {
         one.policy.take_prices(&prices);
     }
@@ -369,51 +370,6 @@ fn whole(
         return policies.into_iter().map(one).collect();
     }
     pool(config)?.install(|| policies.into_par_iter().map(one).collect())
-}
-
-fn one_run(open: Open, config: &Config, one: Candidate, progress: Progress) -> Result<Simulated, SimError> {
-    let mut input = open()?;
-    let loads = loads::changed(config, &input.names(), input.dependences())?;
-    let (dependences, paces) = (input.dependences(), input.paces());
-    let mut engine = Engine::new(config, one.policy, input.traits(), dependences, paces, &loads)?;
-    engine.homes.hints = one.hints;
-    engine.homes.placements = config.detail.placements.then(Vec::new);
-    engine.begin_slots(one.plan, &input.names())?;
-    let threads = input.threads().len();
-    engine.detail = Detail::new(config, &engine.layout, &input.names(), threads);
-    match &mut engine.dynamic {
-        Some(dynamic) => {
-            dynamic.set_threads(threads as u32);
-            dynamic
-                .looks
-                .set_stacks(input.names().tables.threads, config.machine.page_bytes);
-        }
-        // A thread that stays where it is shares nothing, on any machine: nobody else has a line to agree on.
-        None => engine.coherent &= threads > 1 || config.move_threads_ns.is_some(),
-    }
-    let changes = Changes::new(config, &input.names().tables, 1 << engine.layout.block_bits)?;
-    if changes.as_ref().is_some_and(|changes| changes.has_huge_pages()) {
-        engine.huge_pages = Some(Box::new(HugePages::new(engine.layout.page_bits)));
-    }
-    let schedule = Schedule::new(&mut engine, input.as_mut(), changes, config, progress);
-    let used = match config.order {
-        Order::Clock => schedule.by_clock()?,
-        Order::Recorded => schedule.recorded()?,
-    };
-    // What is undecided at the end was false sharing.
-    for pending in engine.directory.records.undecided() {
-        engine.decide(pending, Class::FalseSharing);
-    }
-    let windows = engine.take_back(input.of_references());
-    let mut run = simulated(&engine.tally(), &one.name, config, &used);
-    run.outcome.windows = windows;
-    if let Some((regions, windows)) = run.outcome.regions.as_mut().zip(run.outcome.windows.as_ref()) {
-        regions.doubt(windows);
-    }
-    if let Some(detail) = engine.detail.take() {
-        detail.report(&mut run, &engine.layout, &engine.table, &input.names());
-    }
-    Ok(run)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! All integration tests of this crate, in one program: what they share compiles once.
 
+mod calibrate;
 mod detail;
 mod misses;
 mod oracle;

@@ -24,6 +24,16 @@ pub enum Machine {
         #[arg(value_name = "NAME|FILE|host", value_parser = suggested::machines(), hide_possible_values = true)]
         name: String,
     },
+    /// Measure on a simulated machine when it gains that threads follow their data from cache to cache
+    ///
+    /// Prints a machine file whose table `[regions]` has the bounds that policy `regions` goes by. Takes seconds, or a minute where
+    /// caches are large. Without it the policy measures them before each run.
+    #[command(after_help = "Example:\n  domicile machine calibrate ./mine.toml > calibrated.toml")]
+    Calibrate {
+        /// A name from `domicile machine list`, a machine file, or `host`
+        #[arg(value_name = "NAME|FILE|host", value_parser = suggested::machines(), hide_possible_values = true)]
+        name: String,
+    },
     /// Show the machine that this runs on, as far as Linux reports
     ///
     /// Prints a machine file; comments say what Linux reports, what it does not, and what is assumed instead.
@@ -45,6 +55,7 @@ impl Machine {
                 console.text(&table.text(console.columns()))?;
             }
             Machine::Show { name } => show(name, console)?,
+            Machine::Calibrate { name } => calibrate(name, console)?,
             Machine::Host { root } => host(root.as_deref(), console)?,
         }
         Ok(ExitCode::SUCCESS)
@@ -61,6 +72,24 @@ fn show(name: &str, console: &mut Console) -> Result<(), Failure> {
         Some(preset) => console.text(preset.text),
         None => console.text(&machine.to_toml()),
     }
+}
+
+fn calibrate(name: &str, console: &mut Console) -> Result<(), Failure> {
+    let mut machine = load(name)?;
+    let gains = sim::calibrate::calibrate(&machine).map_err(Failure::work)?;
+    if gains.is_none() {
+        return Err(Failure::work(format!(
+            "`{name}` has one outermost cache for all its cpus; there is nothing to follow"
+        )));
+    }
+    let switch_ns = machine
+        .regions
+        .map_or(sim::calibrate::SWITCH_NS as f64, |regions| regions.switch_ns);
+    machine.regions = Some(::machine::Regions { switch_ns, gains });
+    if console.json() {
+        return console.line(&machine);
+    }
+    console.text(&machine.to_toml())
 }
 
 fn host(root: Option<&Path>, console: &mut Console) -> Result<(), Failure> {

@@ -162,7 +162,9 @@ fn asked_for(action: Action) -> Option<Asked> {
             space: page.space,
             page: page.number,
         },
-        Action::Close { .. } | Action::Open { .. } | Action::MoveThread { .. } => return None,
+        Action::Close { .. } | Action::Open { .. } | Action::MoveThread { .. } | Action::Work { .. } => {
+            return None;
+        }
     })
 }
 

@@ -169,6 +169,7 @@ pub fn host(root: &sys::Root) -> Result<HostReport, MachineError> {
         // Their prefetch instructions are not simulated: they bring lines into the nearest cache.
         prefetch: None,
         core: None,
+        regions: None,
     };
     machine.check()?;
     Ok(HostReport {

@@ -8,6 +8,10 @@ pub struct Closing {
     cpus: u32,
     /// By the world's number of the page: bit c is cpu c.
     closed: Vec<u128>,
+    /// The same outside of phases: what the tables of the caches say.
+    tables: Vec<u128>,
+    /// Entries of these that were changed.
+    changed: u64,
 }
 
 impl Closing {
@@ -33,6 +37,19 @@ impl Closing {
         if close != 0 {
             actions.push(Action::Close { page, cpus: close });
         }
+    }
+
+    /// Outside of phases a page is closed to these cpus.
+    pub fn keep(&mut self, index: u32, closed: u128) {
+        if self.tables.len() <= index as usize {
+            self.tables.resize(index as usize + 1, 0);
+        }
+        self.changed += u64::from(std::mem::replace(&mut self.tables[index as usize], closed) != closed);
+    }
+
+    /// How many entries of the caches' tables were changed since this was asked last.
+    pub fn take_changed(&mut self) -> u64 {
+        std::mem::take(&mut self.changed)
     }
 
     /// Opens a page to one cpu more.

@@ -1,16 +1,6 @@
 //! Whether it pays to spread a program's regions over several caches (Lee12, section 3.1, conditions 1 to 3).
 
-/// The bounds of a machine, as `memlat` finds them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
-    /// Condition 1: the mean time between entering a region and leaving it.
-    pub stay_least_ns: u64,
-    pub stay_most_ns: u64,
-    /// Condition 2: per mille of one cache that the working set must exceed.
-    pub one_cache: u64,
-    /// Condition 3: per mille of all caches together that it must not exceed.
-    pub all_caches: u64,
-}
+pub use crate::domains::Bounds;
 
 /// What is known of a program when it is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

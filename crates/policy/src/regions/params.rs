@@ -1,6 +1,8 @@
 //! Parameters of policy `regions`, with their units and where their defaults are from.
 
-use super::conditions::Bounds;
+use results::RegionsSource;
+
+use crate::domains::{Bounds, Following};
 use crate::settings::{Param, Range, Settings};
 
 /// A day in us.
@@ -62,32 +64,31 @@ pub const PARAMS: &[Param] = &[
     ),
     param(
         "stay-least",
-        "condition 1: a region must be used for so long at a time; 0: four times `switch` (section 3.1 measures it; the \
-         rule is ours)",
+        "condition 1: a region must be used for so long at a time; 0: as calibrated (section 3.1)",
         "us",
         0,
         0,
     ),
     param(
         "stay-most",
-        "condition 1: and not for longer; 0: a hundred times `stay-least` (section 3.1: there is then little to gain)",
+        "condition 1: and not for longer, since there is then little to gain; 0: as calibrated (section 3.1)",
         "us",
         0,
         0,
     ),
     param(
         "one-cache",
-        "condition 2: per mille of one cache that the working set must exceed (section 3.1: 2 x 1.8 of 4 MB, 2 x 4 of 12 MB)",
+        "condition 2: per mille of one cache that the working set must exceed; 0: as calibrated (section 3.1)",
         "per mille",
         0,
-        900,
+        0,
     ),
     param(
         "all-caches",
-        "condition 3: per mille of all caches that it must not exceed (section 3.1)",
+        "condition 3: per mille of all caches that it must not exceed; 0: as calibrated (section 3.1)",
         "per mille",
-        1,
-        1000,
+        0,
+        0,
     ),
     param(
         "rate",
@@ -106,10 +107,32 @@ pub const PARAMS: &[Param] = &[
     ),
     param(
         "switch",
-        "what it takes in all to move a thread to the cache of what it touched (section 5.1: 15.86 us on Clovertown, 6.357 us on Westmere)",
+        "what it takes in all to move a thread to the cache of what it touched; 0: as the machine has it, else 6357 (section 5.1: 15.86 us \
+         on Clovertown, 6.357 us on Westmere)",
         "ns",
         0,
-        6357,
+        0,
+    ),
+    param(
+        "flush",
+        "what a phase's beginning or end takes, where another page table comes in (section 5.1: close to a TLB flush; the figure is ours)",
+        "ns",
+        0,
+        500,
+    ),
+    param(
+        "entry",
+        "what it takes to change a page's entry in one table (ours: a store and `invlpg`)",
+        "ns",
+        0,
+        20,
+    ),
+    param(
+        "read",
+        "what it takes to read a page's access bit and clear it (ours)",
+        "ns",
+        0,
+        10,
     ),
     Param {
         name: "partition",
@@ -130,7 +153,7 @@ pub enum Division {
     Preferred(u32),
 }
 
-/// What the parameters say, in ns.
+/// What the parameters and the machine say, in ns.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     pub period_ns: u64,
@@ -139,35 +162,67 @@ pub struct Rules {
     pub idle_ns: u64,
     pub scan_ns: u64,
     pub bounds: Bounds,
+    pub from: RegionsSource,
     pub rate: u64,
     pub division: Division,
     /// What a touch of a closed page takes, and what it takes in all to move the thread.
     pub fault_ns: u64,
     pub switch_ns: u64,
+    /// Another page table, an entry that changes, an access bit that is read.
+    pub flush_ns: u64,
+    pub entry_ns: u64,
+    pub read_ns: u64,
+}
+
+/// What a move takes where nobody says it: the paper's newer machine (section 5.1).
+const SWITCH_NS: u64 = 6357;
+
+/// Whether some bound is to be as it was measured.
+pub fn wants_bounds(settings: &Settings) -> bool {
+    ["stay-least", "stay-most", "one-cache", "all-caches"]
+        .iter()
+        .any(|name| settings.integer(name) == 0)
+}
+
+/// Bounds where nothing was measured: a stay of four moves, and of a hundred times that; the caches' sizes.
+fn by_rule(switch_ns: u64) -> Bounds {
+    let stay_least_ns = switch_ns.saturating_mul(4);
+    Bounds {
+        stay_least_ns,
+        stay_most_ns: stay_least_ns.saturating_mul(100),
+        one_cache: 1000,
+        all_caches: 1000,
+    }
 }
 
 impl Rules {
-    pub fn new(settings: &Settings) -> Rules {
+    /// What is set goes before what the machine says.
+    pub fn new(settings: &Settings, machine: &Following) -> Rules {
+        let set = |name: &str| Some(settings.integer(name)).filter(|&value| value > 0);
         let ns = |name: &str| settings.integer(name).saturating_mul(1000);
-        let or = |name: &str, otherwise: u64| match ns(name) {
-            0 => otherwise,
-            ns => ns,
-        };
+        let set_ns = |name: &str| set(name).map(|us| us.saturating_mul(1000));
         let period_ns = ns("period");
         let share = u128::from(settings.integer("share"));
-        let switch_ns = settings.integer("switch");
-        let stay_least_ns = or("stay-least", switch_ns.saturating_mul(4));
+        let switch_ns = set("switch").or(machine.switch_ns).unwrap_or(SWITCH_NS);
+        let known = machine.bounds.unwrap_or_else(|| by_rule(switch_ns));
+        let bounds = Bounds {
+            stay_least_ns: set_ns("stay-least").unwrap_or(known.stay_least_ns),
+            stay_most_ns: set_ns("stay-most").unwrap_or(known.stay_most_ns),
+            one_cache: set("one-cache").unwrap_or(known.one_cache),
+            all_caches: set("all-caches").unwrap_or(known.all_caches),
+        };
         Rules {
             period_ns,
             phase_ns: ((u128::from(period_ns) * share / 1000) as u64).max(1),
             eager: settings.integer("eager"),
-            idle_ns: or("idle", stay_least_ns),
+            idle_ns: set_ns("idle").unwrap_or(bounds.stay_least_ns),
             scan_ns: ns("scan"),
-            bounds: Bounds {
-                stay_least_ns,
-                stay_most_ns: or("stay-most", stay_least_ns.saturating_mul(100)),
-                one_cache: settings.integer("one-cache"),
-                all_caches: settings.integer("all-caches"),
+            bounds,
+            from: match machine.bounds {
+                _ if !wants_bounds(settings) => RegionsSource::Set,
+                Some(_) if machine.just_measured => RegionsSource::Calibrated,
+                Some(_) => RegionsSource::Machine,
+                None => RegionsSource::Rule,
             },
             rate: settings.integer("rate"),
             division: match settings.integer("partition") {
@@ -177,6 +232,9 @@ impl Rules {
             },
             fault_ns: settings.integer("fault"),
             switch_ns,
+            flush_ns: settings.integer("flush"),
+            entry_ns: settings.integer("entry"),
+            read_ns: settings.integer("read"),
         }
     }
 }

@@ -343,6 +343,11 @@ impl Phase {
         seen.collect()
     }
 
+    /// The policy's own work is no time of the program's.
+    pub fn worked(&mut self, ns: u64) {
+        self.fault_ns += ns;
+    }
+
     /// Whether faults took more than half of it: then regions are being found, and what was seen of stays is not theirs.
     pub fn is_growing(&self, now_ns: u64) -> bool {
         self.fault_ns * 2 > now_ns.saturating_sub(self.began_ns)

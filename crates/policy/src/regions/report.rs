@@ -2,6 +2,7 @@
 
 use super::partition::{Kind, RegionId};
 use super::scheduler::Regions;
+use results::RegionsBounds;
 
 /// Addresses that are reported of a region.
 const ADDRESSES: usize = 16;
@@ -25,6 +26,15 @@ impl Regions {
             cache_bytes: self.domains.bytes,
             period_ns: self.rules.period_ns,
             phase_ns: self.rules.phase_ns,
+            bounds: RegionsBounds {
+                stay_least_ns: self.rules.bounds.stay_least_ns,
+                stay_most_ns: self.rules.bounds.stay_most_ns,
+                one_cache: self.rules.bounds.one_cache,
+                all_caches: self.rules.bounds.all_caches,
+                switch_ns: self.rules.switch_ns,
+                from: self.rules.from,
+            },
+            spent: self.counts.spent,
             phases: self.counts.phases,
             touches: self.counts.touches,
             merges: self.counts.merges,

@@ -1,19 +1,20 @@
 //! Policy `regions`: regioning phases, caches for regions, and threads that run where their region is (Lee12, table 2).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use super::closing::Closing;
 use super::conditions::by_size;
-use super::params::Rules;
+use super::params::{Rules, wants_bounds};
 use super::partition::{Kind, Partition, RegionId};
 use super::phase::{Alone, Phase, TouchAt};
 use super::space::Space;
 use super::switches::Switches;
 use super::working_set::{Bits, bytes, histogram};
-use crate::domains::Domains;
-use crate::seam::{Accessed, Action, Interest, Nature, Observation, Placement, Policy, Touch, Touched, World};
+use crate::domains::{Domains, Following};
+use crate::seam::{Accessed, Action, Interest, Nature, Observation, Placement, Policy, Prices, Touch, Touched, World};
 use crate::settings::{PolicyError, Settings};
-use results::{RegionsMoment, RegionsVerdict};
+use results::{RegionsMoment, RegionsSpent, RegionsVerdict};
 
 /// Phases follow each other so many times as fast while regions are being found.
 const EAGER: u64 = 8;
@@ -28,9 +29,11 @@ pub(super) struct Counts {
     pub torn_down: u64,
     pub opened: u64,
     pub given_up: u64,
+    pub spent: RegionsSpent,
 }
 
 pub struct Regions {
+    settings: Settings,
     pub(super) rules: Rules,
     pub(super) page_bytes: u64,
     pub(super) domains: Domains,
@@ -62,13 +65,14 @@ pub struct Regions {
 }
 
 pub fn build(settings: &Settings) -> Result<Box<dyn Policy>, PolicyError> {
-    Ok(Box::new(Regions::new(Rules::new(settings))))
+    Ok(Box::new(Regions::new(settings)))
 }
 
 impl Regions {
-    fn new(rules: Rules) -> Regions {
+    fn new(settings: &Settings) -> Regions {
         Regions {
-            rules,
+            settings: settings.clone(),
+            rules: Rules::new(settings, &Following::default()),
             page_bytes: 0,
             domains: Domains::none(0),
             partition: Partition::default(),
@@ -134,6 +138,7 @@ impl Regions {
         }
         match &mut self.phase {
             Some((cpu, phase)) if *cpu == touched.cpu => {
+                let before = actions.len();
                 let entered = phase.touch(
                     TouchAt {
                         index,
@@ -156,6 +161,13 @@ impl Regions {
                 }
                 // Whatever the region's kind, who touches a page may go on.
                 self.closing.open_at(touched.page, index, touched.cpu, actions);
+                // The phase's own table changes.
+                let ns = (actions.len() - before) as u64 * self.rules.entry_ns;
+                self.counts.spent.regioning_ns += ns + self.rules.fault_ns;
+                self.work(ns, actions);
+                if let Some((_, phase)) = &mut self.phase {
+                    phase.worked(ns);
+                }
             }
             _ => self.switch(touched, region, world, actions),
         }
@@ -167,6 +179,7 @@ impl Regions {
             return;
         };
         let mut closed = self.closed_outside(page.space, region);
+        self.closing.keep(index, closed);
         if let Some((cpu, phase)) = &self.phase {
             let bit = 1 << cpu;
             let global = self.partition.region(region).kind == Kind::Global;
@@ -188,6 +201,25 @@ impl Regions {
         for region in regions {
             self.show_region(region, actions);
         }
+    }
+
+    fn work(&self, ns: u64, actions: &mut Vec<Action>) {
+        if ns > 0 {
+            actions.push(Action::Work { ns });
+        }
+    }
+
+    /// A phase begins or ends: another table of pages comes in.
+    fn change_table(&mut self, actions: &mut Vec<Action>) {
+        self.counts.spent.regioning_ns += self.rules.flush_ns;
+        self.work(self.rules.flush_ns, actions);
+    }
+
+    /// What it takes to change the tables of the caches as they have been changed.
+    fn change_entries(&mut self, actions: &mut Vec<Action>) {
+        let ns = self.closing.take_changed() * self.rules.entry_ns;
+        self.counts.spent.tables_ns += ns;
+        self.work(ns, actions);
     }
 
     /// The cpus from which a region's pages must not be used, but for a phase.
@@ -250,6 +282,7 @@ impl Regions {
         self.alone.next_phase();
         self.phase = Some((cpu, Phase::new(self.tick_of(world.now_ns), self.rules.phase_ns)));
         self.show_all(actions);
+        self.change_table(actions);
     }
 
     fn end_phase(&mut self, world: &World, actions: &mut Vec<Action>) {
@@ -274,6 +307,7 @@ impl Regions {
             .largest(&self.partition, self.torn)
             .map(|region| self.partition.region(region).pages[0]);
         self.show_all(actions);
+        self.change_table(actions);
         self.rest(cpu, now_ns, growing, phase.seen.merges > 0);
     }
 
@@ -309,7 +343,7 @@ impl Regions {
         for space in spaces {
             self.spaces.entry(space).or_default().scans += 1;
         }
-        let mut open = Vec::new();
+        let (mut open, mut read) = (Vec::new(), 0);
         for page in accessed {
             let region = self.partition.meet(page.index, page.page);
             if page.nature != Nature::Data {
@@ -328,7 +362,11 @@ impl Regions {
                 let index = self.partition.region(region).pages[at];
                 self.bits_of(index).scan(scan);
             }
+            read += self.partition.region(region).pages.len() as u64;
         }
+        let ns = read * self.rules.read_ns;
+        self.counts.spent.scanning_ns += ns;
+        self.work(ns, actions);
         let passed_ns = world.now_ns.saturating_sub(self.last_scan_ns);
         self.last_scan_ns = world.now_ns;
         self.look_at_switches(passed_ns, actions);
@@ -367,11 +405,21 @@ impl Policy for Regions {
             }
             _ => {}
         }
+        self.change_entries(actions);
     }
 
     fn observe_accessed(&mut self, accessed: &[Accessed], world: &World, actions: &mut Vec<Action>) {
         self.meet_world(world);
         self.scan(accessed, world, actions);
+        self.change_entries(actions);
+    }
+
+    fn wants_bounds(&self) -> bool {
+        wants_bounds(&self.settings)
+    }
+
+    fn take_prices(&mut self, prices: &Arc<Prices>) {
+        self.rules = Rules::new(&self.settings, &prices.following);
     }
 
     fn regions(&self) -> Option<results::Regions> {

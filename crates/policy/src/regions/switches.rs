@@ -60,6 +60,7 @@ impl Regions {
             return;
         }
         self.switches.total += 1;
+        self.counts.spent.moving_ns += self.rules.switch_ns.max(self.rules.fault_ns);
         *self.switches.by_page.entry(touched.index).or_default() += 1;
         let space = self.spaces.entry(touched.page.space).or_default();
         let thread = space.threads.entry(touched.thread).or_default();

@@ -59,6 +59,7 @@ fn machine(cpus: u32, frames_per_node: u64) -> Machine {
         }],
         prefetch: None,
         core: None,
+        regions: None,
         tlb: Some(Tlb {
             entries: 2,
             ways: 2,

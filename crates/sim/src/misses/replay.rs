@@ -1,7 +1,9 @@
 //! A policy over a stream of misses: a host that keeps of each page where it is and nothing else.
 
 use machine::Machine;
-use policy::{Action, Interest, MissLevel, Nature, Observation, Policy, Pressure, Tick, Touch, Touched, World};
+use policy::{
+    Action, Following, Interest, MissLevel, Nature, Observation, Policy, Pressure, Tick, Touch, Touched, World,
+};
 use rayon::prelude::*;
 use results::{Cpu, CpuMemory, Outcome};
 
@@ -72,7 +74,7 @@ fn host(stream: &MissStream, config: &Config, name: &str, mut policy: Box<dyn Po
     if policy.wants_best_homes() {
         policy.take_best_homes(&std::sync::Arc::new(best_homes(stream, &config.machine)));
     }
-    policy.take_prices(&Memory::prices(&config.machine, config.costs));
+    policy.take_prices(&Memory::prices(&config.machine, config.costs, Following::default()));
     let mut host = Host::new(&config.machine, config.costs, policy);
     if let Some(frames) = config.frames_together {
         host.together = true;
@@ -342,7 +344,7 @@ impl Host {
                 }
             }
             // A stream has no touches that hit, and its threads stay where they were.
-            Action::Close { .. } | Action::Open { .. } | Action::MoveThread { .. } => {}
+            Action::Close { .. } | Action::Open { .. } | Action::MoveThread { .. } | Action::Work { .. } => {}
         }
     }
 

@@ -220,6 +220,7 @@ fn build(cpus: u32, page_bytes: u64, first_line: u32, levels: &[Level], tlb: Opt
         memory,
         prefetch: None,
         core: None,
+        regions: None,
     }
 }
 

@@ -40,7 +40,8 @@ proptest! {
             format!("rate={rate}"),
             format!("partition={partition}"),
             "fault=100".to_string(),
-            "one-cache=0".to_string(),
+            "one-cache=1".to_string(),
+            "stay-least=1".to_string(),
             "all-caches=1000000".to_string(),
             "stay-most=1000000".to_string(),
         ]
@@ -77,13 +78,14 @@ fn in_turns(threads: u32, spaces: bool, pages: u64, stay: u64, references: u64, 
 }
 
 /// Policies that move threads all the time.
-const LOOSE: [&str; 8] = [
+const LOOSE: [&str; 9] = [
     "regions.share=500",
     "regions.scan=3",
     "regions.idle=1",
     "regions.switch=200",
     "regions.fault=100",
-    "regions.one-cache=0",
+    "regions.one-cache=1",
+    "regions.stay-least=1",
     "regions.all-caches=1000000",
     "regions.stay-most=1000000",
 ];

@@ -17,6 +17,7 @@ pub fn machine(cpus: u32, lines: u64) -> Machine {
         tlb: None,
         prefetch: None,
         core: None,
+        regions: None,
         memory: Memory {
             nodes: 1,
             local_ns: 100.0,

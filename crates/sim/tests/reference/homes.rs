@@ -209,6 +209,7 @@ impl Model<'_> {
                     self.pages.open(page, cpus);
                     None
                 }
+                Action::Work { ns } => Some(ns as f64),
                 Action::MoveThread { thread, cpu: to } => {
                     let known = (thread as usize) < self.program.spaces.len() && to < self.machine.cpus;
                     let own = self.moments.interest.move_thread_ns;

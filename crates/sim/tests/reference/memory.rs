@@ -4,7 +4,7 @@ use std::iter;
 use std::sync::Arc;
 
 use machine::Machine;
-use policy::Prices;
+use policy::{Following, Prices};
 
 use super::hierarchy::{Piece, Wait};
 use super::software_prefetch::From;
@@ -85,6 +85,10 @@ pub fn prices(machine: &Machine) -> Arc<Prices> {
         cost: sim::VERGHESE96,
         nodes: machine.memory.nodes + machine.memory.tiers.len() as u32,
         latency_ns: latencies(machine).into_iter().flatten().map(ns).collect(),
+        following: Following {
+            switch_ns: machine.regions.map(|regions| regions.switch_ns as u64),
+            ..Following::default()
+        },
     })
 }
 
