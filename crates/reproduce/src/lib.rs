@@ -16,6 +16,8 @@ mod papers;
 mod plot;
 mod programs;
 mod record;
+mod region_items;
+mod regions;
 mod reproduce;
 mod saved;
 mod slot_cost;

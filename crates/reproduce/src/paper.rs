@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::grid::Grid;
 use crate::papers::About;
+use crate::region_items::Regions;
 use crate::traces::Traces;
 
 /// A paper and what of it is reproduced.
@@ -50,6 +51,8 @@ pub struct Item {
     pub grid: Option<Grid>,
     /// Policies over the misses of recorded workloads.
     pub traces: Option<Traces>,
+    /// Threads that follow their data, simulated over several recordings.
+    pub regions: Option<Regions>,
     /// Why its numbers cannot be had here; in a table of traces, those of rows that are of no bar.
     pub absent: Option<String>,
 }
@@ -76,6 +79,8 @@ pub enum Kind {
     Grid,
     /// Policies of homes over the misses of recorded workloads, on the paper's machines.
     Traces,
+    /// Threads that follow their data from cache to cache, simulated on the paper's machines.
+    Regions,
     /// What cannot be had here: the paper's numbers alone, and why.
     Absent,
 }
@@ -221,7 +226,9 @@ impl Item {
         let names: Vec<&str> = match self.kind {
             Kind::Counts | Kind::Saved | Kind::Pairs => self.columns.iter().map(String::as_str).collect(),
             Kind::Times => self.rows.iter().map(|row| row.name.as_str()).collect(),
-            Kind::Overhead | Kind::Blocks | Kind::Slots | Kind::Grid | Kind::Traces | Kind::Absent => Vec::new(),
+            Kind::Overhead | Kind::Blocks | Kind::Slots | Kind::Grid | Kind::Traces | Kind::Regions | Kind::Absent => {
+                Vec::new()
+            }
         };
         let runs: Vec<&str> = self.runs.iter().map(|run| run.of.as_str()).collect();
         if runs != names {
@@ -255,6 +262,12 @@ impl Item {
         if (self.kind == Kind::Traces) != self.traces.is_some() || self.kind == Kind::Absent && self.absent.is_none() {
             return Err("[traces] is of items of kind `traces`; what is absent says why in `absent`".to_string());
         }
+        if (self.kind == Kind::Regions) != self.regions.is_some() {
+            return Err("an item of regions, and only one, has [regions]".to_string());
+        }
+        self.regions
+            .iter()
+            .try_for_each(|regions| regions.check(&self.columns))?;
         self.traces.iter().try_for_each(|traces| traces.check(&self.columns))?;
         self.grid.iter().try_for_each(Grid::check)
     }

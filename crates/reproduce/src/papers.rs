@@ -36,6 +36,7 @@ pub const PAPERS: &[Source] = &[
         "verghese96": "table3" "table4" "figure6.1" "figure6.2" "table5" "figure6.3" "figure6.4" "table6" "figure6.5" "figure6.6"
             "figure6.7" "table7" "figure7.1" "figure7.2" "table8" "table9" "table10" "table11" "table12"
     ),
+    paper!("lee12": "figure9" "overhead"),
 ];
 
 /// What is said of a paper as a whole.
@@ -148,9 +149,10 @@ impl Choice {
 }
 
 impl Item {
-    /// Whether there is a picture of it: times over block sizes, and grids.
+    /// Whether there is a picture of it: times over block sizes, grids, and `memlat` over sizes.
     pub fn is_drawn(&self) -> bool {
-        matches!(self.kind, Kind::Blocks | Kind::Grid)
+        let of_regions = || self.regions.as_ref().is_some_and(|regions| regions.is_drawn());
+        matches!(self.kind, Kind::Blocks | Kind::Grid) || of_regions()
     }
 }
 

@@ -97,6 +97,7 @@ impl<'a> Reproduction<'a> {
             Kind::Slots => self.slot_cost(item, &mut section)?,
             Kind::Grid => self.grid(item, &mut section)?,
             Kind::Traces => self.traces(item, &mut section)?,
+            Kind::Regions => self.regions(item, &mut section)?,
             Kind::Absent => self.absent(item, &mut section),
         }
         Ok(section)

@@ -29,6 +29,16 @@ pub enum Walk {
     Random,
 }
 
+/// `memlat` with two regions of `bytes` each, `stay` reads in one before the other has its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Memlat {
+    pub walk: Walk,
+    pub bytes: u64,
+    pub stay: u64,
+    /// The same program recorded again lies elsewhere, begins later, and reads in another order.
+    pub recording: u64,
+}
+
 /// What `memlat` takes on a machine for one stay in one of two regions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
@@ -71,8 +81,11 @@ impl Random {
 }
 
 /// `memlat`: each line of both regions once, two stays that are not counted, then `stays` that are.
-fn memlat(walk: Walk, lines: u64, line_bytes: u64, page_bytes: u64, stay: u64, stays: u64) -> Vec<Item> {
-    let mut random = Random(88172645463325252);
+fn items(memlat: &Memlat, lines: u64, line_bytes: u64, page_bytes: u64, stays: u64) -> Vec<Item> {
+    let Memlat {
+        walk, stay, recording, ..
+    } = *memlat;
+    let mut random = Random(88172645463325252 ^ recording.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let mut next: Vec<u64> = (0..lines).collect();
     if walk == Walk::Cyclic {
         // Sattolo's shuffle makes one cycle.
@@ -82,7 +95,7 @@ fn memlat(walk: Walk, lines: u64, line_bytes: u64, page_bytes: u64, stay: u64, s
     }
     let read = |region: u64, line: u64| {
         Item::Ref(Ref {
-            addr: (region + 1) * APART + line * line_bytes,
+            addr: (region + 1) * APART + recording * 7 * page_bytes + line * line_bytes,
             site: 0,
             insns: 3,
             op: Op::Read,
@@ -90,7 +103,9 @@ fn memlat(walk: Walk, lines: u64, line_bytes: u64, page_bytes: u64, stay: u64, s
         })
     };
     let each_page = (page_bytes / line_bytes).max(1) as usize;
-    let mut items = Vec::new();
+    // Pages that are touched before take frames.
+    let before = (0..recording * 37).map(|at| read(1 << 16, at * 64));
+    let mut items: Vec<Item> = before.collect();
     for step in [each_page, 1] {
         for region in 0..2 {
             items.extend((0..lines).step_by(step).map(|line| read(region, line)));
@@ -169,17 +184,17 @@ impl Policy for Follow {
     }
 }
 
-/// Runs `memlat` with two regions of so many bytes and stays of so many reads. `None`: there are no two caches.
-pub fn point(machine: &Machine, walk: Walk, bytes: u64, stay: u64) -> Result<Option<Point>, SimError> {
+/// Runs `memlat` both ways. `None`: there are no two caches.
+pub fn point(machine: &Machine, memlat: &Memlat) -> Result<Option<Point>, SimError> {
     let Some(domains) = domains(machine).filter(|domains| domains.count() > 1) else {
         return Ok(None);
     };
     let line_bytes = machine.caches.iter().map(|cache| u64::from(cache.line_bytes)).max();
     let line_bytes = line_bytes.unwrap_or(64);
-    let lines = (bytes / line_bytes).max(2);
+    let (lines, stay) = ((memlat.bytes / line_bytes).max(2), memlat.stay);
     // An even number: as many in either region.
     let stays = (100_000 / stay.max(1)).clamp(2, 256) * 2;
-    let mut streams = Streams::new(vec![memlat(walk, lines, line_bytes, machine.page_bytes, stay, stays)]);
+    let mut streams = Streams::new(vec![items(memlat, lines, line_bytes, machine.page_bytes, stays)]);
     streams.dependences = vec![Dependence { site: 0, on: vec![0] }];
     let config = Config {
         classes: false,
@@ -237,7 +252,13 @@ pub fn calibrate(machine: &Machine) -> Result<Option<Gains>, SimError> {
 fn gains(machine: &Machine, walk: Walk, cache: u64) -> Result<Gains, SimError> {
     // Both regions together are so many parts of a cache.
     let at = |parts: u64, stay: u64| -> Result<Point, SimError> {
-        let point = point(machine, walk, cache * parts / PARTS / 2, stay)?;
+        let memlat = Memlat {
+            walk,
+            bytes: cache * parts / PARTS / 2,
+            stay,
+            recording: 0,
+        };
+        let point = point(machine, &memlat)?;
         Ok(point.unwrap_or(Point {
             confined_ns: 0.0,
             followed_ns: 1.0,

@@ -3,7 +3,7 @@
 
 use machine::Machine;
 use policy::regions::conditions::{Bounds, Known, Verdict, judge};
-use sim::calibrate::{Walk, calibrate, following, point};
+use sim::calibrate::{Memlat, Walk, calibrate, following, point};
 
 /// Two caches of 128 KiB, one for each of two cpus; a hit costs 4 ns, memory 100, a move 2 us.
 fn machine(more: &str) -> Machine {
@@ -33,9 +33,13 @@ fn what_the_conditions_let_through_does_not_lose() {
         for sixteenths in [8, 12, 15, 16, 17, 18, 20, 24, 28, 31, 32, 33, 36, 40] {
             let bytes = 131_072 * sixteenths / 16 / 2;
             for stay in [16, 32, 64, 128, 256, 1024, 4096, 65_536] {
-                let point = point(&machine, walk, bytes, stay)
-                    .expect("it runs")
-                    .expect("two caches");
+                let memlat = Memlat {
+                    walk,
+                    bytes,
+                    stay,
+                    recording: 0,
+                };
+                let point = point(&machine, &memlat).expect("it runs").expect("two caches");
                 let known = Known {
                     regions: 2,
                     stay_ns: Some(point.confined_ns as u64),
@@ -87,7 +91,13 @@ fn one_cache_has_no_bounds() {
     let mut machine = machine("");
     machine.caches[0].cpus_per_instance = 2;
     assert_eq!(calibrate(&machine).expect("it runs"), None);
-    assert_eq!(point(&machine, Walk::Random, 65_536, 64).expect("it runs"), None);
+    let memlat = Memlat {
+        walk: Walk::Random,
+        bytes: 65_536,
+        stay: 64,
+        recording: 0,
+    };
+    assert_eq!(point(&machine, &memlat).expect("it runs"), None);
 }
 
 /// The presets' bounds are what a calibration finds.

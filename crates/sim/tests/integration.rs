@@ -7,5 +7,6 @@ mod oracle;
 mod order;
 mod reference;
 mod regions;
+mod regions_together;
 mod samples;
 mod slots;

@@ -6,10 +6,10 @@ use results::{Outcome, RegionsVerdict};
 use sim::{Config, Item, PolicySpec, Streams};
 use trace::{Op, Ref};
 
-const PAGE: u64 = 4096;
+pub const PAGE: u64 = 4096;
 
 /// Two caches of 512 KiB, one for each of two cpus; a hit costs 4 ns, memory 100.
-fn machine(cpus: u32) -> Machine {
+pub fn machine(cpus: u32) -> Machine {
     let text = format!(
         "name = \"two-caches\"\nclock_mhz = 1000\npage_bytes = 4096\ncpus = {cpus}\n\
          [[cache]]\nname = \"L2\"\nlevel = 1\nkind = \"unified\"\nbytes = 524288\nways = 16\nline_bytes = 64\n\
@@ -20,10 +20,10 @@ fn machine(cpus: u32) -> Machine {
 }
 
 /// Random numbers that are the same each time (xorshift64).
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -32,7 +32,7 @@ impl Random {
 }
 
 /// `memlat` (Lee12, section 3.1): random reads in each of `regions` regions of `pages` pages in turn, `stay` at a time.
-fn memlat(regions: u64, pages: u64, stay: u64, references: u64, hub: bool) -> Vec<Item> {
+pub fn memlat(regions: u64, pages: u64, stay: u64, references: u64, hub: bool) -> Vec<Item> {
     let mut random = Random(88172645463325252);
     let read = |addr| {
         Item::Ref(Ref {
@@ -53,7 +53,7 @@ fn memlat(regions: u64, pages: u64, stay: u64, references: u64, hub: bool) -> Ve
         .collect()
 }
 
-fn simulate(machine: &Machine, streams: &Streams, policy: &str, sets: &[&str]) -> Outcome {
+pub fn simulate(machine: &Machine, streams: &Streams, policy: &str, sets: &[&str]) -> Outcome {
     // Time is cut a thousand times finer than the paper's: a phase of 2 ms in 20, looks each 2 ms.
     let short = ["period=20000", "share=100", "scan=2000"];
     let sets = short.iter().chain(sets).map(|set| format!("regions.{set}")).collect();
@@ -67,7 +67,7 @@ fn simulate(machine: &Machine, streams: &Streams, policy: &str, sets: &[&str]) -
 }
 
 /// The largest regions of process 0, in pages, with the region of the address space that they lie in.
-fn found(outcome: &Outcome) -> Vec<(u64, u64)> {
+pub fn found(outcome: &Outcome) -> Vec<(u64, u64)> {
     let regions = &outcome.regions.as_ref().expect("regions are reported").regions;
     let mut found: Vec<(u64, u64)> = regions
         .iter()
@@ -78,7 +78,7 @@ fn found(outcome: &Outcome) -> Vec<(u64, u64)> {
     found
 }
 
-const STAY: u64 = 12_000;
+pub const STAY: u64 = 12_000;
 
 /// Two regions of 100 pages, together larger than one cache: they are found, each gets a cache, and what they then miss is
 /// what they missed first.

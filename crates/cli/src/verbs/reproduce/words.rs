@@ -161,7 +161,7 @@ mod tests {
         );
         assert_eq!(
             papers.drawn("one", " or "),
-            "figure4 of philbin96, one of bugnion96 or figure1 of invented26"
+            "figure4 of philbin96, one of bugnion96, figure9 of lee12 or figure1 of invented26"
         );
         assert!(papers.full().ends_with("; of invented26 everything twice"));
         assert!(
@@ -174,7 +174,7 @@ mod tests {
         assert!(command.clone().try_get_matches_from(["it", "invented26"]).is_ok());
         let error = command.try_get_matches_from(["it", "other"]).unwrap_err().to_string();
         assert!(
-            error.contains("[possible values: philbin96, ding11, bugnion96, verghese96, invented26]"),
+            error.contains("[possible values: philbin96, ding11, bugnion96, verghese96, lee12, invented26]"),
             "{error}"
         );
     }

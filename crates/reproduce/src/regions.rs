@@ -1,0 +1,53 @@
+//! Region scheduling: threads that follow their data from cache to cache (Lee12, its figures).
+//!
+//! Everything is simulated on the paper's two machines. What differs from one recording of a program to the next, where its data lies,
+//! when it begins, in which order it reads at random, is no result: each number is the median over several recordings, and a
+//! conclusion is held only if it is so in each of them.
+
+mod claims;
+mod draw;
+mod grid;
+mod mechanism;
+mod recordings;
+
+use crate::error::ReproduceError;
+use crate::line::{Line, Ours};
+use crate::paper::Item;
+use crate::region_items::View;
+use crate::reproduce::{Reproduction, Section};
+use recordings::Several;
+
+impl Reproduction<'_> {
+    /// An item of regions.
+    pub(crate) fn regions(&mut self, item: &Item, section: &mut Section) -> Result<(), ReproduceError> {
+        let Some(regions) = &item.regions else {
+            return Ok(());
+        };
+        match regions.view {
+            View::Memlat => self.memlat(item, regions, section)?,
+            View::Overhead => self.mechanism(item, regions, section)?,
+        }
+        section
+            .notes
+            .extend(item.says.iter().map(|says| format!("the paper: {says}")));
+        Ok(())
+    }
+
+    /// A row of the item: the median over recordings beside the paper's number, with what recordings differ by.
+    fn several(&self, item: &Item, row: &str, section: &mut Section, of: impl Fn(&str) -> (&'static str, Several)) {
+        let paper = item.rows.iter().find(|known| known.name == row);
+        for (at, column) in item.columns.iter().enumerate() {
+            let (unit, several) = of(column);
+            let paper = paper.and_then(|row| row.value(at));
+            let ours: Ours = several.median();
+            if paper.is_none() && ours.is_err() {
+                continue;
+            }
+            let line = Line::new(self.place(item, row, column, unit), paper, ours);
+            section.lines.push(match several.spread() {
+                Some(spread) => line.of_run(&spread),
+                None => line,
+            });
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Policy `regions` where several run: threads of one process, processes, and a whole system.
+#![forbid(unsafe_code)]
+
+use results::RegionsVerdict;
+use sim::{Item, Streams};
+use trace::{Op, Ref};
+
+use super::regions::{PAGE, Random, STAY, found, machine, memlat, simulate};
+
+/// The second half of the regions comes first.
+fn other_way_round(items: Vec<Item>) -> Vec<Item> {
+    let swapped = |item| match item {
+        Item::Ref(reference) => Item::Ref(Ref {
+            addr: reference.addr ^ 0x3000_0000,
+            ..reference
+        }),
+        other => other,
+    };
+    items.into_iter().map(swapped).collect()
+}
+
+/// Two threads of a process take turns in two regions, each where the other is not: both begin under one cache, which is too small, and
+/// pass each other at every turn afterwards.
+#[test]
+fn two_threads_in_two_regions() {
+    let machine = machine(4);
+    let one = memlat(2, 100, STAY, 4_000_000, false);
+    let streams = Streams::new(vec![one.clone(), other_way_round(one)]);
+    let ordinary = simulate(&machine, &streams, "first-touch", &[]);
+    let outcome = simulate(&machine, &streams, "regions", &[]);
+    let report = outcome.regions.as_ref().unwrap();
+    assert_eq!(report.processes.len(), 1);
+    assert_eq!(report.processes[0].verdict, RegionsVerdict::Pays, "{report:?}");
+    let found = found(&outcome);
+    let large: Vec<&(u64, u64)> = found.iter().filter(|(_, pages)| *pages >= 90).collect();
+    assert_eq!(large.len(), 2, "{found:?}");
+    let caches: Vec<Option<u32>> = report.regions.iter().map(|region| region.cache).collect();
+    assert!(caches.contains(&Some(0)) && caches.contains(&Some(1)), "{report:?}");
+    let [before, after] = [&ordinary, &outcome].map(|outcome| outcome.caches[0].misses);
+    assert!(after * 2 < before, "{before} misses become {after}");
+    assert!(outcome.time_ns.wall < ordinary.time_ns.wall);
+}
+
+/// Processes with so many pages, one thread each.
+fn processes(pages: &[u64], references: u64) -> Streams {
+    let threads = pages.iter().map(|&pages| memlat(1, pages, STAY, references, false));
+    let mut streams = Streams::new(threads.collect());
+    streams.spaces = (0..pages.len() as u32).collect();
+    streams
+}
+
+/// Four processes of 110, 60, 30 and 4 pages on two caches of 128, all of which begin under one: the largest has a cache to itself.
+#[test]
+fn four_processes_of_different_working_sets() {
+    let machine = machine(8);
+    let streams = processes(&[110, 60, 30, 4], 4_000_000);
+    let ordinary = simulate(&machine, &streams, "first-touch", &[]);
+    let outcome = simulate(&machine, &streams, "regions", &["period=4000"]);
+    let report = outcome.regions.as_ref().unwrap();
+    let caches: Vec<Option<u32>> = report.processes.iter().map(|process| process.cache).collect();
+    assert!(caches.iter().all(Option::is_some), "{report:?}");
+    assert_eq!((caches[1], caches[1]), (caches[2], caches[3]), "{report:?}");
+    assert_ne!(caches[0], caches[1], "{report:?}");
+    let loads = &report.moments.last().unwrap().load_bytes;
+    let within = |load: u64, pages: u64| load.abs_diff(pages * PAGE) * 5 <= pages * PAGE;
+    let (own, shared) = match caches[0] {
+        Some(0) => (loads[0], loads[1]),
+        _ => (loads[1], loads[0]),
+    };
+    assert!(within(own, 110) && within(shared, 94), "{loads:?}");
+    let [before, after] = [&ordinary, &outcome].map(|outcome| outcome.caches[0].misses);
+    assert!(after * 2 < before, "{before} misses become {after}");
+    assert!(outcome.time_ns.wall < ordinary.time_ns.wall);
+}
+
+/// The same four on caches of two cpus each: three of them are given one cache, and a thread that would wait there for a cpu while its
+/// own had nothing to run stays.
+#[test]
+fn no_cpu_idles_for_the_sake_of_a_cache() {
+    let machine = machine(4);
+    let streams = processes(&[110, 60, 30, 4], 4_000_000);
+    let time = |policy| simulate(&machine, &streams, policy, &["period=4000"]).time_ns.wall;
+    let (first, ours) = (time("first-touch"), time("regions"));
+    assert!(ours * 100 <= first * 103, "{first} became {ours}");
+}
+
+/// A whole system: one space, four cpus as threads. Each has data of its own, and all of them a kernel's pages, which they come to one
+/// time in eight. These are in nobody's region, and nothing is lost.
+#[test]
+fn pages_that_all_cpus_use_are_in_no_region() {
+    let machine = machine(4);
+    let kernel = 0x7000_0000;
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let cpu = |mine: u64, random: &mut Random| -> Vec<Item> {
+        let read = |addr| {
+            Item::Ref(Ref {
+                addr,
+                site: 0,
+                insns: 1,
+                op: Op::Read,
+                size: 8,
+            })
+        };
+        let base = |process: u64| (1 + mine * 2 + process) * 0x1000_0000;
+        let own = |at: u64, random: &mut Random| base(at / STAY % 2) + random.below(50 * PAGE / 8) * 8;
+        (0..3_000_000)
+            .map(|at| match at % 8 {
+                0 => read(kernel + random.below(16 * PAGE / 8) * 8),
+                _ => read(own(at, random)),
+            })
+            .collect()
+    };
+    let threads = (0..4).map(|mine| cpu(mine % 2, &mut random)).collect();
+    let streams = Streams::new(threads);
+    let ordinary = simulate(&machine, &streams, "first-touch", &[]);
+    let outcome = simulate(&machine, &streams, "regions", &[]);
+    let report = outcome.regions.as_ref().unwrap();
+    let tied = report
+        .regions
+        .iter()
+        .filter(|region| region.kind == "local" && region.pages > 1)
+        .filter(|region| region.addresses.iter().any(|&address| address >= kernel))
+        .count();
+    assert_eq!(tied, 0, "{report:?}");
+    let (first, ours) = (ordinary.time_ns.wall, outcome.time_ns.wall);
+    assert!(ours * 100 <= first * 103, "{first} became {ours}: {report:?}");
+}
+
+/// A small process is preferred: it has a cache, and the two large ones the other. Its misses become fewer, whoever is beside it.
+#[test]
+fn the_preferred_process_has_its_cache() {
+    let machine = machine(4);
+    let streams = processes(&[110, 110, 60], 4_000_000);
+    let outcome = simulate(&machine, &streams, "regions", &["partition=preferred", "preferred=2"]);
+    let report = outcome.regions.as_ref().unwrap();
+    let caches: Vec<Option<u32>> = report.processes.iter().map(|process| process.cache).collect();
+    assert_eq!(caches[0], caches[1], "{report:?}");
+    assert!(caches[2].is_some() && caches[2] != caches[0], "{report:?}");
+    let loads = &report.moments.last().unwrap().load_bytes;
+    let own = loads[caches[2].unwrap() as usize];
+    assert!(own.abs_diff(60 * PAGE) * 5 <= 60 * PAGE, "{loads:?}");
+}
