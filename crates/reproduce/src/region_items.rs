@@ -10,6 +10,12 @@ pub struct Regions {
     pub view: View,
     #[serde(rename = "machine")]
     pub machines: Vec<Variant>,
+    /// Of several processes: those of each machine, in the order of the cpus that they begin on.
+    #[serde(rename = "process", default)]
+    pub processes: Vec<Process>,
+    /// Parameters of policy `regions`: runs are short, and so are its times.
+    #[serde(default)]
+    pub set: Vec<String>,
     /// What would have to be otherwise for a number to be the paper's.
     #[serde(rename = "experiment", default)]
     pub experiments: Vec<Experiment>,
@@ -25,6 +31,8 @@ pub enum View {
     Memlat,
     /// What the mechanism takes.
     Overhead,
+    /// Processes that share the caches.
+    Processes,
 }
 
 /// One of the paper's machines.
@@ -34,10 +42,22 @@ pub struct Variant {
     pub name: String,
     pub preset: String,
     /// KB of one region.
+    #[serde(default)]
     pub sizes_kb: Vec<u64>,
     /// Reads at a time, as powers of two.
     #[serde(default)]
     pub stays: Vec<u32>,
+}
+
+/// A process that reads at random in its data.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Process {
+    pub machine: String,
+    pub name: String,
+    pub kb: u64,
+    /// From one read to the next.
+    pub instructions: u8,
 }
 
 /// A machine that is changed in one way.

@@ -8,6 +8,7 @@ mod claims;
 mod draw;
 mod grid;
 mod mechanism;
+mod processes;
 mod recordings;
 
 use crate::error::ReproduceError;
@@ -25,6 +26,7 @@ impl Reproduction<'_> {
         };
         match regions.view {
             View::Memlat => self.memlat(item, regions, section)?,
+            View::Processes => self.processes(item, regions, section)?,
             View::Overhead => self.mechanism(item, regions, section)?,
         }
         section
