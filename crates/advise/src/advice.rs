@@ -16,7 +16,9 @@ use crate::native;
 use crate::settings::{Policies, Settings};
 use crate::slots::Partition;
 use crate::words::NOTHING;
-use crate::{basis, cdpc, cdpc_in_words, facts, homes, samples, shares, sharing, slots_in_words, todo, verdict, work};
+use crate::{
+    basis, cdpc, cdpc_in_words, facts, homes, regions, samples, shares, sharing, slots_in_words, todo, verdict, work,
+};
 
 /// Structures and collisions that an advice names.
 const MOST: usize = 10;
@@ -185,6 +187,13 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     if let Some((shared, base)) = shared.zip(advice.base()) {
         let found = sharing::advice(trace, settings, &config, base, &shared)?;
         advice.sharing = found;
+    }
+    if let Some(base) = advice
+        .base()
+        .filter(|base| plan.all && Matters::of(machine, true, base).slots)
+    {
+        let found = regions::advice(trace, settings, &config, base)?;
+        advice.regions = found;
     }
     advice.broke.clone_from(&settings.broke);
     advice.machine.basis.clone_from(&settings.machine_is);

@@ -45,6 +45,7 @@ mod matters;
 mod names;
 mod native;
 mod range;
+mod regions;
 mod samples;
 mod settings;
 mod shares;

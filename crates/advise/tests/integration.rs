@@ -2,6 +2,7 @@
 
 mod invented;
 mod native;
+mod regions;
 mod shares;
 mod sharing;
 mod verdicts;

@@ -231,12 +231,6 @@ pub enum Observation {
     Touched(Touched),
     Tick(Tick),
     Pressure(Pressure),
-    /// A thread was put on another cpu by the scheduler (not by this policy).
-    ThreadMoved {
-        thread: u32,
-        from: u32,
-        to: u32,
-    },
     /// Cache slots were spoken of; before what is touched next.
     Slots(SlotWord),
 }

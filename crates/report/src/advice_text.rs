@@ -18,6 +18,9 @@ pub fn advice(advice: &Advice, width: usize, top: Top) -> String {
         text += &table.section(width);
     }
     text.push('\n');
+    for line in advice.regions.iter().flat_map(|regions| &regions.lines) {
+        text += &paragraph("", line, width, PLAIN);
+    }
     text += &paragraph("", &advice.verdict, width, HEADING);
     if !advice.notes.is_empty() {
         text.push('\n');

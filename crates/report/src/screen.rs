@@ -47,6 +47,9 @@ pub fn screen(advice: &Advice, width: usize) -> String {
         false => &advice.otherwise,
     };
     text += &lines(&rest, "", width, REST);
+    for line in advice.regions.iter().flat_map(|regions| &regions.lines) {
+        text += &lines(line, "", width, LINES);
+    }
     text + &advice.base().map_or_else(String::new, |base| time(base, width))
 }
 

@@ -9,6 +9,7 @@ use crate::homes_advice::HomesAdvice;
 use crate::lenient::{named_ns, ns};
 use crate::number::count;
 use crate::outcome::Outcome;
+use crate::regions::RegionsAdvice;
 use crate::sharing::SharingAdvice;
 use crate::todo::Todo;
 use crate::verified::Verified;
@@ -66,6 +67,9 @@ pub struct Advice {
     /// Which threads share data, and under which caches they belong; absent where there is one thread, or one cache for all cpus.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sharing: Option<SharingAdvice>,
+    /// Pages that are used together, where it would gain that threads or processes go to the cache of theirs; else absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub regions: Option<RegionsAdvice>,
     /// How the outermost cache could be partitioned; absent where that was not looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<SlotAdvice>,

@@ -69,7 +69,8 @@ pub use placed::{Cdpc, Slots};
 pub use program_change::{Field, NotAChange, ProgramChange};
 pub use recorded::{Imported, Recorded};
 pub use regions::{
-    Region, Regions, RegionsBounds, RegionsMoment, RegionsProcess, RegionsSource, RegionsSpent, RegionsVerdict,
+    Region, Regions, RegionsAdvice, RegionsBounds, RegionsMoment, RegionsProcess, RegionsSource, RegionsSpent,
+    RegionsVerdict,
 };
 pub use saved::{SCHEMA, Saved, TOOL, Version, saved};
 pub use sharing::{

@@ -163,6 +163,24 @@ pub struct Regions {
     pub moments: Vec<RegionsMoment>,
 }
 
+/// The regions of a program, where it would gain by them on the machine at hand.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct RegionsAdvice {
+    /// What policy `regions` found, with times cut to the length of the run.
+    pub regions: Regions,
+    pub wall_ns: u64,
+    /// The part of the time that is saved where threads go to the cache of their region.
+    pub unify: f64,
+    /// Where processes are put on the emptier caches.
+    pub balance: f64,
+    /// Where each process has caches of its own.
+    pub partition: f64,
+    /// In three lines: which regions, who uses them, what would gain.
+    pub lines: Vec<String>,
+}
+
 impl Regions {
     /// Where each window of the run is shorter than a phase, phases saw pieces of several windows: what was found not to gain is not
     /// known.

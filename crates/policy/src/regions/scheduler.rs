@@ -397,12 +397,6 @@ impl Policy for Regions {
         match observation {
             Observation::Touched(touched) => self.touched(touched, world, actions),
             Observation::Tick(tick) => self.tick(tick.cpu, world, actions),
-            Observation::ThreadMoved { thread, to, .. } => {
-                let spaces = self.spaces.values_mut();
-                for thread in spaces.filter_map(|space| space.threads.get_mut(thread)) {
-                    thread.cpu = *to;
-                }
-            }
             _ => {}
         }
         self.change_entries(actions);
