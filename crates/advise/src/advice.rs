@@ -175,7 +175,7 @@ pub fn advise(trace: &Trace, machine: &Machine, settings: &Settings) -> Result<A
     let mut advice = advice_of(machine, facts, &plan.baseline, &names, outcomes, notes);
     advice.slots = slots;
     if let Some((evidence, base)) = evidence.zip(advice.base()) {
-        let mut found = causes(&evidence, machine, base);
+        let mut found = causes(&evidence, machine, plan.with_colors(), base);
         let colors = best_colors(&advice, base);
         gains(trace, settings, &config, base, &evidence, colors, &mut found)?;
         advice.causes = found;

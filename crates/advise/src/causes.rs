@@ -55,7 +55,7 @@ impl From<Finding> for Alternative {
 /// A rule: what it finds of a place, if it is the place's cause.
 type Rule = fn(&View) -> Option<Finding>;
 
-/// The first that finds something is right.
+/// The first that finds something is right, but for colors of pages where a machine has none to choose: these come last there.
 const RULES: &[Rule] = &[
     sharing::lock,
     sharing::shared,
@@ -72,13 +72,14 @@ const RULES: &[Rule] = &[
 ];
 
 /// The causes that cost at least one percent of the time, the worst first; their parts of the waiting do not overlap.
-pub fn causes(evidence: &Evidence, machine: &Machine, base: &Outcome) -> Vec<Cause> {
+/// `colored`: whether colors of pages do anything on the machine.
+pub fn causes(evidence: &Evidence, machine: &Machine, colored: bool, base: &Outcome) -> Vec<Cause> {
     // Waiting for one another, or for children, is no time that data could make shorter.
     let total = base.time_ns.worked();
     let mut causes: Vec<Cause> = Vec::new();
     for place in &evidence.places {
         let view = View::new(evidence, place, machine);
-        let waiting = RULES.iter().find_map(|rule| rule(&view));
+        let waiting = found(&view, colored);
         let alternative = waiting.as_ref().and_then(|found| alternative(&view, found));
         // The same walk is why pages are used thinly, and the same change mends that.
         let mut tlb = pages::pages(&view);
@@ -112,11 +113,22 @@ pub fn causes(evidence: &Evidence, machine: &Machine, base: &Outcome) -> Vec<Cau
     causes
 }
 
+/// The cause of what is waited for at a place.
+fn found(view: &View, colored: bool) -> Option<Finding> {
+    let mut all = RULES.iter().filter_map(|rule| rule(view));
+    let first = all.next()?;
+    match first.kind {
+        CauseKind::PagesCollide if !colored => all.next().or(Some(first)),
+        _ => Some(first),
+    }
+}
+
 /// Another cure of what was found.
 fn alternative(view: &View, found: &Finding) -> Option<Finding> {
     match found.kind {
         // What collides, and is walked across, can be walked along as well.
-        CauseKind::PowerOfTwo | CauseKind::ArraysCollide | CauseKind::PagesCollide => walk::across(view),
+        CauseKind::PowerOfTwo | CauseKind::ArraysCollide => walk::across(view),
+        CauseKind::PagesCollide => walk::across(view).or_else(|| walk::fields(view)),
         CauseKind::PointerChasing => irregular::in_turn(view, found),
         CauseKind::Irregular => irregular::ahead(view, found),
         CauseKind::Bandwidth => reuse::late(view).filter(|_| !reuse::is_first(view)),

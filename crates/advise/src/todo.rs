@@ -36,7 +36,10 @@ pub fn todo(advice: &Advice) -> Vec<Todo> {
         }
         if let Some(todo) = of_cause(cause) {
             known.push(cause);
-            all.push(todo);
+            match all.iter_mut().find(|other| is_same(other, &todo)) {
+                Some(other) => other.share += todo.share,
+                None => all.push(todo),
+            }
         }
     }
     all.extend(homes(advice));
@@ -47,13 +50,18 @@ pub fn todo(advice: &Advice) -> Vec<Todo> {
     all.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
     if advice.machine.name == range::MEASURED {
         for todo in &mut all {
-            todo.range = todo.gain.map(range::range);
+            todo.range = todo.gain.map(|gain| range::range(gain, advice.native.as_ref()));
             for other in &mut todo.instead {
-                other.range = Some(range::range(other.gain));
+                other.range = Some(range::range(other.gain, advice.native.as_ref()));
             }
         }
     }
     all
+}
+
+/// Whether one sentence says both, neither of which was simulated: the place that waits longer stands for the other.
+fn is_same(one: &Todo, other: &Todo) -> bool {
+    one.gain.is_none() && other.gain.is_none() && one.kind == other.kind && one.action == other.action
 }
 
 fn of_cause(cause: &Cause) -> Option<Todo> {
@@ -92,7 +100,8 @@ fn of_cause(cause: &Cause) -> Option<Todo> {
         because: cause.why.clone(),
         action,
         instead: instead.collect(),
-        share: cause.share,
+        // A change may mend more than its cause: huge pages leave fewer conflicts, too.
+        share: cause.share.max(gain.unwrap_or(0.0)),
         gain,
         range: None,
     })
@@ -291,11 +300,11 @@ pub fn otherwise(advice: &Advice, no_colors: Option<&str>) -> String {
     text.push('.');
     if let Some(native) = advice.native.as_ref().filter(|native| !native.is_right()) {
         text += &match native.ratio() {
-            ratio if ratio > 1.0 => format!(
-                " The program takes {ratio:.1} times as long as simulated: where it waits is not known well, and more may be gained."
-            ),
+            ratio if ratio > 1.0 => {
+                format!(" It takes {ratio:.1} times as long as simulated: more may be gained, here or elsewhere.")
+            }
             ratio => format!(
-                " The program takes {} of the simulated time: where it waits is not known well, and less may be gained.",
+                " It takes {} of the simulated time: less may be gained.",
                 percent(ratio)
             ),
         };
@@ -303,12 +312,11 @@ pub fn otherwise(advice: &Advice, no_colors: Option<&str>) -> String {
     if advice.todo.is_empty() {
         text += &format!(" {}", why_nothing(advice, base));
         if advice.machine.name == range::MEASURED && advice.native.is_none() {
-            text += " The simulated time was not held against the clock, so that more may be gained: `domicile advise -- PROGRAM` \
-                     does both.";
+            text += " No time was measured (`domicile advise -- PROGRAM` does), so more may be gained.";
         }
     }
     if no_colors.is_some() {
-        text += " Page colors do nothing on this machine (probe).";
+        text += " Page colors do nothing here (probe).";
     }
     text
 }

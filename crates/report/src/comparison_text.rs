@@ -69,14 +69,14 @@ fn subject(comparison: &Comparison) -> String {
     format!("on {} under {}: {counted}", comparison.machine, comparison.policy)
 }
 
-/// What came out, in one line: `AFTER takes 23.4% less time (1.20 ms -> 919 us; recordings differ by 0.3%)`.
+/// What came out, in one line: `AFTER takes 23.4% less time (1.20 ms -> 919 us; noise 0.3%)`.
 pub fn verdict(comparison: &Comparison) -> String {
     let took = &comparison.time;
     let change = took.change.unwrap_or(0.0);
     let figures = format!("{} -> {}", time(took.before), time(took.after));
     let differ = match comparison.is_alone() {
         true => String::new(),
-        false => format!("; recordings differ by {}", took.noise_in_words()),
+        false => format!("; noise {}", took.noise_in_words()),
     };
     match took.verdict {
         Verdict::Better => format!("AFTER takes {} less time ({figures}{differ})", percent(-change)),

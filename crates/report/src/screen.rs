@@ -9,12 +9,14 @@ use results::{Advice, Native, Outcome, Todo, count, percent, short, time as time
 use crate::bar::bar;
 use crate::table::{FAINT, HEADING, PLAIN, WARNING, cut, paragraph, unbroken, wrap};
 
-/// Things to do that are shown.
+/// Things to do that are shown; and where a change is verified below them.
 const MOST: usize = 3;
+const BESIDE_VERIFIED: usize = 2;
 /// Nobody reads longer lines.
 const WIDEST: usize = 100;
-/// Lines of a cause, and of what to do.
-const LINES: usize = 2;
+/// Lines of a cause, and of what to do: fewer where there are several.
+const LINES: usize = 3;
+const FEW_LINES: usize = 2;
 /// Lines of what else was looked at.
 const REST: usize = 4;
 /// With more things to do, what can be done instead is left to the tables.
@@ -31,12 +33,17 @@ pub fn screen(advice: &Advice, width: usize) -> String {
     // One line, however long: a reader of the first line alone has all of it.
     let warning = advice.warning().map(|text| format!("{WARNING}{text}{WARNING:#}\n"));
     let mut text = warning.unwrap_or_default() + &headline(advice, width);
-    for (number, todo) in (1..).zip(advice.todo.iter().take(MOST)) {
-        text += &item(number, todo, advice.todo.len() <= INSTEAD, width);
+    let most = if advice.verified.is_some() {
+        BESIDE_VERIFIED
+    } else {
+        MOST
+    };
+    for (number, todo) in (1..).zip(advice.todo.iter().take(most)) {
+        text += &item(number, todo, advice.todo.len(), width);
     }
     let mut rest = String::new();
-    if advice.todo.len() > MOST {
-        rest = match advice.todo.len() - MOST {
+    if advice.todo.len() > most {
+        rest = match advice.todo.len() - most {
             1 => "One more thing to do is in --details. ".to_string(),
             more => format!("{more} more things to do are in --details. "),
         };
@@ -48,7 +55,7 @@ pub fn screen(advice: &Advice, width: usize) -> String {
     };
     text += &lines(&rest, "", width, REST);
     for line in advice.regions.iter().flat_map(|regions| &regions.lines) {
-        text += &lines(line, "", width, LINES);
+        text += &lines(line, "", width, FEW_LINES);
     }
     text + &advice.base().map_or_else(String::new, |base| time(base, width))
 }
@@ -101,10 +108,12 @@ fn clock(native: &Native, width: usize) -> String {
     let text = format!(
         "Measured, without recorder: {user} in the program, {system} in the kernel{runs}. Simulated: {simulated}{model}."
     );
-    lines(&text, "", width, LINES)
+    lines(&text, "", width, FEW_LINES)
 }
 
-fn item(number: usize, todo: &Todo, instead: bool, width: usize) -> String {
+/// One of `all` things to do.
+fn item(number: usize, todo: &Todo, all: usize, width: usize) -> String {
+    let most = if all > 1 { FEW_LINES } else { LINES };
     let what = match (&todo.source, &todo.data) {
         (Some(source), Some(data)) => format!("{} waits for {}", short(source), short(data)),
         (Some(source), None) => short(source),
@@ -120,30 +129,30 @@ fn item(number: usize, todo: &Todo, instead: bool, width: usize) -> String {
     if let Some(code) = &todo.code {
         text += &format!("     {FAINT}{}{FAINT:#}\n", cut(code.trim(), width.saturating_sub(5)));
     }
-    text += &lines(&todo.because, "   ", width, LINES);
+    text += &lines(&todo.because, "   ", width, most);
     let worth = match todo.gain {
         Some(gain) => saves(gain, todo.range),
         None => format!("at most {}, not simulated", percent(todo.share)),
     };
-    text += &action("DO", &todo.action, &worth, width);
-    if let Some(other) = todo.instead.first().filter(|_| instead) {
-        text += &action("OR", &other.action, &saves(other.gain, other.range), width);
+    text += &action("DO", &todo.action, &worth, width, most);
+    if let Some(other) = todo.instead.first().filter(|_| all <= INSTEAD) {
+        text += &action("OR", &other.action, &saves(other.gain, other.range), width, most);
     }
     text
 }
 
 /// What to do, and what that saves. A long text is cut, and never the number behind it.
-fn action(word: &str, action: &str, saves: &str, width: usize) -> String {
+fn action(word: &str, action: &str, saves: &str, width: usize, most: usize) -> String {
     let start = format!("   {HEADING}{word}{HEADING:#} ");
     let room = width.saturating_sub(styled_columns(&start)).max(20);
-    let fits = |action: &str| wrap(&format!("{action}: {saves}"), room).len() <= LINES;
+    let fits = |action: &str| wrap(&format!("{action}: {saves}"), room).len() <= most;
     let mut shown = action.to_string();
     while !fits(&shown) && shown.contains(' ') {
         let kept = shown.trim_end_matches(" …").rfind(' ').unwrap_or(0);
         shown.truncate(kept);
         shown += " …";
     }
-    lines(&format!("{shown}: {saves}"), &start, width, LINES)
+    lines(&format!("{shown}: {saves}"), &start, width, most)
 }
 
 /// A gain, and how far it may be off, where that is known.

@@ -49,6 +49,9 @@ pub fn agreement(verified: &Verified) -> String {
     let ratios =
         format!("the time before is {predicted:.2} times that after as predicted, {measured:.2} times as measured");
     let within = (verified.saved_low..=verified.saved_high).contains(&verified.predicted.saved);
+    if verified.unsure {
+        return "The rounds differ too much to tell: measure with more work, or on a quieter machine.".to_string();
+    }
     match (verified.agrees, within) {
         (true, true) => "They agree: the prediction is within the range of the rounds.".to_string(),
         (true, false) => format!("They agree within 20%: {ratios}."),

@@ -100,7 +100,7 @@ fn the_verdict_is_one_line_of_what_is_known() {
     let verdict = |time| report::verdict_of_comparison(&with(time));
     assert_eq!(
         verdict(figure(1_200_000, 919_000)),
-        "AFTER takes 23.5% less time (1.20 ms -> 919 us; recordings differ by 0.2%)"
+        "AFTER takes 23.5% less time (1.20 ms -> 919 us; noise 0.2%)"
     );
     assert!(verdict(figure(1_000_000, 1_500_000)).starts_with("AFTER takes 49.9% more time"));
     assert!(verdict(figure(1_000_000, 1_001_500)).starts_with("AFTER takes as long as BEFORE"));

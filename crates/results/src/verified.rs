@@ -21,9 +21,11 @@ pub struct Verified {
     pub saved_high: f64,
     /// In the order in which they were measured.
     pub rounds: Vec<VerifiedRound>,
-    /// Whether the prediction is within the range of the rounds, or the ratios of the times before and after are within 20% of
-    /// one another.
+    /// Whether the rounds tell enough, and the prediction is within their range, or the ratios of the times before and after are
+    /// within 20% of one another.
     pub agrees: bool,
+    /// Whether the rounds differ so much from each other that they neither confirm the prediction nor refute it.
+    pub unsure: bool,
     /// What bounds these figures, in sentences.
     pub notes: Vec<String>,
 }
@@ -64,6 +66,9 @@ fn kernel_share(times: impl Iterator<Item = (u64, u64)>) -> f64 {
 
 /// Two ratios of times agree that are within this factor of one another.
 const CLOSE: f64 = 1.2;
+
+/// Rounds whose range is wider say nothing: a part of the time before.
+const WIDE: f64 = 0.3;
 
 /// Of a shorter run, most may be the start of the program: nanoseconds.
 const SHORT: u64 = 10_000_000;
@@ -131,7 +136,9 @@ impl Verified {
         let (low, high) = (low.min(held_against.saved), high.max(held_against.saved));
         let ratio = predicted.ratio() / held_against.ratio();
         let close = ratio.max(1.0 / ratio) <= CLOSE && (predicted.saved >= 0.0) == (held_against.saved >= 0.0);
-        let agrees = (low..=high).contains(&predicted.saved) || close;
+        let within = (low..=high).contains(&predicted.saved);
+        let unsure = high - low > WIDE && within;
+        let agrees = (within || close) && !unsure;
         let mut notes = Vec::new();
         if measured.before_ns.min(measured.after_ns) < SHORT {
             notes.push(
@@ -148,6 +155,7 @@ impl Verified {
             saved_high: high,
             rounds,
             agrees,
+            unsure,
             notes,
         }
     }
@@ -201,7 +209,8 @@ mod tests {
         assert_eq!(it.measured, VerifiedTime::new(100_000_000, 80_000_000));
         assert!((it.measured.saved - 0.2).abs() < 1e-9);
         assert!((it.saved_low - 0.1).abs() < 1e-9 && (it.saved_high - 0.8).abs() < 1e-9);
-        assert!(it.agrees && it.notes.is_empty());
+        // So wide a range holds any prediction.
+        assert!(it.unsure && !it.agrees && it.notes.is_empty());
     }
 
     #[test]

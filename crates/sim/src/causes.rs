@@ -40,6 +40,8 @@ const BURSTS: u64 = 8;
 const LONG: u64 = 1 << 22;
 /// In a burst, one access in so many has its offset in its array or block looked up.
 const OFFSETS: u64 = 8;
+/// Distances between places that are counted: of four arrays at one index, each distance is a sixth of all that are seen.
+const DISTANCES: usize = 16;
 /// Places whose steps are counted.
 const PLACES: usize = 1 << 14;
 /// Once half of them are taken, a place has to miss so often first: the start of an interpreter has tens of thousands of places
@@ -72,7 +74,7 @@ struct Walk {
     strides: Strides,
     offsets: Offsets,
     /// How far from what other places have just accessed of the same structure.
-    beside: Frequent,
+    beside: Frequent<DISTANCES>,
 }
 
 /// What is known of a structure.
@@ -105,13 +107,16 @@ pub struct Causes {
     beside: Beside,
     locks: Locks,
     places: Vec<Known>,
+    /// By site: a number of its line of the source.
+    source_lines: Vec<u32>,
     /// Places whose steps are counted.
     walking: usize,
     structures: FxHashMap<StructureId, About>,
 }
 
 impl Causes {
-    pub fn new(layout: &Layout, exact: bool) -> Option<Causes> {
+    /// `source_lines`: by site, a number that sites of one line of the source have together.
+    pub fn new(layout: &Layout, source_lines: Vec<u32>, exact: bool) -> Option<Causes> {
         let (&near, &far) = (layout.data.first()?, layout.data.last()?);
         let line_bits = layout.block_bits.min(8);
         Some(Causes {
@@ -130,6 +135,7 @@ impl Causes {
             beside: Beside::default(),
             locks: Locks::default(),
             places: Vec::new(),
+            source_lines,
             walking: 0,
             structures: FxHashMap::default(),
         })
@@ -220,6 +226,7 @@ impl Causes {
             address: a.virtual_address,
             bytes: a.bytes,
             place,
+            source_line: self.source_lines.get(a.pc_site as usize).copied().unwrap_or(a.pc_site),
             structure,
             near,
             far,

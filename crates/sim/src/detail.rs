@@ -114,7 +114,10 @@ impl Detail {
                 tenants: Vec::new(),
                 clashes: collisions.then(|| Clashes::new(layout)),
                 curves: curves(),
-                causes: wanted.causes.then(|| Causes::new(layout, wanted.exact)).flatten(),
+                causes: wanted
+                    .causes
+                    .then(|| Causes::new(layout, code::source_lines(names), wanted.exact))
+                    .flatten(),
                 remote: wanted
                     .remote
                     .then(|| Box::new(Remote::new(config.machine.memory.nodes))),

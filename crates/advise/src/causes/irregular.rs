@@ -83,7 +83,7 @@ pub fn ahead(view: &View, found: &Finding) -> Option<Finding> {
     })
 }
 
-/// Arrays in one block, or declared as one, that are used at one index.
+/// Arrays of one name, or declared as one, that are used at one index.
 pub fn same_index(view: &View) -> Option<Finding> {
     let frequent = view.place.steps.first().map_or(0.0, |step| step.share);
     let beside = view.place.beside?;
@@ -91,6 +91,9 @@ pub fn same_index(view: &View) -> Option<Finding> {
     let element_bytes = u64::from(view.place.access_bytes);
     // What lies in one line is together already.
     let far = apart > view.line_bytes && element_bytes > 0 && apart.is_multiple_of(element_bytes);
+    // Arrays in blocks of their own cannot be interleaved by simulation.
+    let what = &view.structure.what;
+    let in_one_block = apart < what.bytes / what.blocks.max(1);
     if !view.seen() || frequent >= FREQUENT || !far || view.used()? > LITTLE * view.line_bytes as f64 {
         return None;
     }
@@ -105,11 +108,14 @@ pub fn same_index(view: &View) -> Option<Finding> {
             format!("store what is used at one index together: one array of elements that have {element_bytes} bytes of each array")
         }),
         hint: prefetch(view),
-        simulated: vec![ProgramChange::Interleave {
-            data: view.structure.what.name.clone(),
-            element_bytes,
-            part_bytes: apart,
-        }],
+        simulated: match in_one_block {
+            true => vec![ProgramChange::Interleave {
+                data: what.name.clone(),
+                element_bytes,
+                part_bytes: apart,
+            }],
+            false => Vec::new(),
+        },
     })
 }
 
@@ -132,7 +138,7 @@ pub fn irregular(view: &View) -> Option<Finding> {
     let blocks = element.map_or_else(String::new, |bytes| format!("blocks of {bytes} bytes, "));
     let change = match element {
         Some(_) => IN_ORDER,
-        None => "sort the accesses, or the data, by address; work on a part that fits into the cache at a time",
+        None => "sort the accesses, or the data, by address, or work on a part at a time that fits into the cache",
     };
     Some(Finding {
         kind: CauseKind::Irregular,

@@ -15,6 +15,8 @@ const LATER: f64 = 2.0;
 const FEW: u64 = 8;
 /// A field with so small a part of the accesses that the most accessed one has is cold.
 const COLD: f64 = 0.1;
+/// Fields that are named at most.
+const NAMED: usize = 4;
 
 /// A walk that comes back for the rest of each line: in the wrong direction.
 pub fn across(view: &View) -> Option<Finding> {
@@ -37,8 +39,7 @@ pub fn across(view: &View) -> Option<Finding> {
             view.line_bytes
         ),
         change: Some(format!(
-            "interchange the loops, so that the inner one goes along the line ({}), or store the array \
-             transposed",
+            "interchange the loops, so that the inner one goes along the line ({}), or transpose the array",
             match view.place.access_bytes {
                 1 => "byte after byte".to_string(),
                 bytes => format!("steps of {bytes} bytes"),
@@ -74,7 +75,7 @@ pub fn fields(view: &View) -> Option<Finding> {
     }
     let ever = view.structure.used_ever.unwrap_or(used);
     let (line, needed) = (view.line_bytes, in_bytes(used));
-    let hot = hot(&view.place.fields);
+    let hot = merged(&view.place.fields);
     let found = |kind, why, change, groups| Finding {
         kind,
         evidence: view.evidence_of_elements(),
@@ -96,11 +97,16 @@ pub fn fields(view: &View) -> Option<Finding> {
         false => found(
             CauseKind::UnusedFields,
             format!("steps of {step} bytes use {needed} of {line} bytes of each line; the rest is not used"),
-            match hot.is_empty() {
-                true => "store what is used next to each other".to_string(),
-                false => format!("split the element: keep what is used ({hot}) in an array of its own"),
+            match &hot[..] {
+                hot @ [_, ..] if hot.len() <= NAMED => {
+                    format!(
+                        "split the element: keep what is used ({}) in an array of its own",
+                        in_words(hot)
+                    )
+                }
+                _ => "store what is used next to each other".to_string(),
             },
-            vec![much_used(&view.place.fields).copied().collect()],
+            vec![hot],
         ),
     })
 }
@@ -117,7 +123,6 @@ fn thin(view: &View) -> Option<(i64, f64)> {
 fn apart(fields: &[ElementField]) -> Vec<Vec<ElementField>> {
     let mut by_share: Vec<ElementField> = much_used(fields).copied().collect();
     by_share.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.offset.cmp(&b.offset)));
-    let end = |field: &ElementField| field.offset + u64::from(field.bytes.max(1));
     let mut kept: Vec<ElementField> = Vec::new();
     for field in by_share {
         if kept
@@ -154,19 +159,51 @@ fn much_used(fields: &[ElementField]) -> impl Iterator<Item = &ElementField> {
     fields.iter().filter(move |field| field.share > COLD * most)
 }
 
-/// The fields that are accessed much, as `bytes 0 to 7`.
-fn hot(fields: &[ElementField]) -> String {
-    let hot: Vec<String> = much_used(fields)
-        .map(|field| {
-            format!(
-                "bytes {} to {}",
-                field.offset,
-                field.offset + u64::from(field.bytes.max(1)) - 1
-            )
-        })
-        .collect();
-    match hot.len() {
-        0..=4 => hot.join(", "),
-        _ => String::new(),
+/// The bytes that are accessed much: accesses that overlap are to one field.
+fn merged(fields: &[ElementField]) -> Vec<ElementField> {
+    let mut hot: Vec<ElementField> = much_used(fields).copied().collect();
+    hot.sort_by_key(|field| (field.offset, field.bytes));
+    let mut merged: Vec<ElementField> = Vec::new();
+    for field in hot {
+        match merged.last_mut() {
+            Some(before) if field.offset < end(before) => {
+                let end = end(before).max(end(&field));
+                before.bytes = (end - before.offset) as u32;
+                before.share += field.share;
+            }
+            _ => merged.push(field),
+        }
+    }
+    merged
+}
+
+/// The byte after a field.
+fn end(field: &ElementField) -> u64 {
+    field.offset + u64::from(field.bytes.max(1))
+}
+
+/// Fields as `bytes 0 to 7`.
+fn in_words(fields: &[ElementField]) -> String {
+    let words = fields
+        .iter()
+        .map(|field| format!("bytes {} to {}", field.offset, end(field) - 1));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accesses_that_overlap_are_to_one_field() {
+        let field = |offset, bytes| ElementField {
+            offset,
+            bytes,
+            share: 0.2,
+        };
+        let fields = [field(0, 4), field(0, 1), field(64, 8), field(0, 8), field(8, 4)];
+        let merged = merged(&fields);
+        assert_eq!(in_words(&merged), "bytes 0 to 7, bytes 8 to 11, bytes 64 to 71");
+        assert!((merged[0].share - 0.6).abs() < 1e-9);
     }
 }

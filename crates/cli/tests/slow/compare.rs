@@ -50,7 +50,7 @@ fn two_commands_are_recorded_and_compared() {
     );
     // What recordings of one program differ by is no difference.
     let (text, _) = compared(&rows, &rows, &["--fail-if", "time > +1%"], 0);
-    assert!(text.contains("recordings differ by"), "{text}");
+    assert!(text.contains("; noise "), "{text}");
     let (_, said) = compared(&rows, &neither, &["--recordings", "1"], 1);
     assert!(
         said.contains("is not compared: ") && said.contains("status 7"),

@@ -70,6 +70,7 @@ mod tests {
                     address: start + at,
                     bytes: 8,
                     place,
+                    source_line: place,
                     structure: 7,
                     near: true,
                     far: true,

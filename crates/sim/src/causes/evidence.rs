@@ -21,6 +21,8 @@ const BESIDE: f64 = 0.5;
 /// So large a part of an instruction's steps makes a walk, of so many at least.
 const STEADY: f64 = 0.6;
 const SEEN: u64 = 32;
+/// A place waits much that waits a quarter of what the worst does.
+const MUCH: Units = 4;
 /// Fields of an element that are reported.
 const FIELDS: usize = 64;
 
@@ -118,7 +120,8 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StructureEvidence {
     pub what: Description,
-    /// Bytes of an element: of its blocks, where these are small and of one size, else the smallest frequent step.
+    /// Bytes of an element: of its blocks, where these are small and of one size, else the smallest frequent step of the
+    /// places that wait much.
     pub element: Option<u64>,
     /// Whether each element is a block of its own.
     pub blocks: bool,
@@ -204,6 +207,11 @@ impl Sum {
         self.tlb_misses += known.tlb_misses;
         self.translation += known.translation;
         self.of_locks += known.of_locks;
+    }
+
+    /// What its instructions waited, where they walk.
+    fn waits(&self) -> Units {
+        self.walks.iter().map(|walk| walk.waits).sum()
     }
 
     /// What was waited for translations.
@@ -340,7 +348,12 @@ impl Measured {
     pub fn structure(&self, id: StructureId, what: Description, sums: &[&Sum]) -> StructureEvidence {
         let offsets = || sums.iter().flat_map(|sum| &sum.offsets);
         let block = one_block(offsets()).filter(|_| what.blocks > 1);
-        let steps = sums.iter().filter_map(|sum| sum.frequent());
+        // Whoever hardly waits may go byte by byte, to fill or to copy.
+        let most = sums.iter().map(|sum| sum.waits()).max().unwrap_or(0);
+        let steps = sums
+            .iter()
+            .filter(|sum| sum.waits() >= most / MUCH)
+            .filter_map(|sum| sum.frequent());
         let about = self.causes.structures.get(&id);
         let ever = about.and_then(|about| about.ever.mean());
         let element = block.or(steps.min());

@@ -19,17 +19,23 @@ pub struct Strides {
     last: [(u32, u64); THREADS],
     /// The burst that the last accesses are of.
     burst: u32,
-    counts: Frequent,
+    counts: Frequent<STEPS>,
     total: u64,
     bytes: u32,
     pitches: Pitches,
 }
 
-/// Misra and Gries's counts of steps.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Frequent([(i64, u64); STEPS]);
+/// Misra and Gries's counts of steps: those that are more than one in `N + 1` of all are among them.
+#[derive(Clone, Copy, Debug)]
+pub struct Frequent<const N: usize>([(i64, u64); N]);
 
-impl Frequent {
+impl<const N: usize> Default for Frequent<N> {
+    fn default() -> Frequent<N> {
+        Frequent([(0, 0); N])
+    }
+}
+
+impl<const N: usize> Frequent<N> {
     pub fn count(&mut self, step: i64) {
         if let Some((_, count)) = self.0.iter_mut().find(|(known, count)| *known == step && *count > 0) {
             *count += 1;

@@ -43,10 +43,12 @@ struct Line {
     /// Who brought it last to the nearest caches, and to the outermost.
     near_by: u32,
     far_by: u32,
+    /// The line of the source that brought it last to the nearest.
+    near_by_line: u32,
     /// What was used since.
     near: u64,
     far: u64,
-    /// What was used since another one than `near_by` brought it.
+    /// What was used since another line of the source brought it.
     own: u64,
     /// What was used since its memory belongs to the structure, without what whoever brought it first did: data is
     /// filled as a whole, which says nothing of its use.
@@ -81,6 +83,8 @@ pub struct Touch {
     pub address: u64,
     pub bytes: u32,
     pub place: u32,
+    /// A number of its line of the source: a loop that the compiler unrolled has several places for one.
+    pub source_line: u32,
     pub structure: StructureId,
     /// Whether it missed in the nearest cache of its route, and in the outermost.
     pub near: bool,
@@ -154,6 +158,7 @@ impl Lines {
                     structure: touch.structure,
                     near_by: touch.place,
                     far_by: touch.place,
+                    near_by_line: touch.source_line,
                     near: words,
                     far: words,
                     own: words,
@@ -170,13 +175,14 @@ impl Lines {
                 words: line.near & with_it,
             });
             line.near &= !with_it;
-            if line.near_by != touch.place {
+            if line.near_by_line != touch.source_line {
                 say(Said::Own {
                     place: line.near_by,
                     words: line.own,
                 });
-                (line.near_by, line.own) = (touch.place, 0);
+                (line.near_by_line, line.own) = (touch.source_line, 0);
             }
+            line.near_by = touch.place;
         }
         if touch.far {
             say(Said::Far {
@@ -310,6 +316,7 @@ mod tests {
             address,
             bytes: 8,
             place,
+            source_line: place,
             structure: 1,
             near: missed,
             far: missed,
@@ -345,6 +352,18 @@ mod tests {
     fn a_walk_across_uses_one_element_at_a_time_and_all_in_the_end() {
         let across = (0..8u64).flat_map(|column| (0..1024u64).map(move |row| touch(row * 64 + column * 8, 1, true)));
         // All but the first column, which may be how it was filled.
+        assert_eq!(used(across), [Some(2.0), Some(16.0), Some(14.0)]);
+    }
+
+    #[test]
+    fn instructions_of_one_line_of_the_source_use_a_line_together() {
+        // Two columns at a time, each by an instruction of its own.
+        let across = (0..8u64).flat_map(|column| {
+            (0..1024u64).map(move |row| Touch {
+                source_line: 7,
+                ..touch(row * 64 + column * 8, column as u32 % 2, true)
+            })
+        });
         assert_eq!(used(across), [Some(2.0), Some(16.0), Some(14.0)]);
     }
 

@@ -104,6 +104,20 @@ impl<'a> Code<'a> {
     }
 }
 
+/// By site: the first site of the same line of the source. A site without a line is its own.
+pub fn source_lines(names: &Names) -> Vec<u32> {
+    let with_line = names.tables.locations.iter().filter(|location| location.line.is_some());
+    let locations: HashMap<u64, &Location> = with_line.map(|location| (location.pc, location)).collect();
+    let mut first: HashMap<(&str, Option<&str>, Option<u32>), u32> = HashMap::new();
+    let number = |(site, of): (u32, &Site)| match locations.get(&of.pc) {
+        Some(Location {
+            function, file, line, ..
+        }) => *first.entry((function, file.as_deref(), *line)).or_insert(site),
+        None => site,
+    };
+    (0..).zip(names.sites).map(number).collect()
+}
+
 /// The sites of a line of the source, `file:line`, whose folders do not matter. Error: there is no such line, in words.
 pub fn sites_of(names: &Names, line: &str) -> Result<HashSet<u32>, String> {
     let wanted = base(line);

@@ -12,8 +12,13 @@ use sys::clock::children_time;
 pub const MOST: Duration = Duration::from_secs(10);
 /// Several runs go on until they have worked so long together, or there are so many, or the clock has gone on so far.
 const ENOUGH: Duration = Duration::from_millis(100);
-const RUNS: u32 = 12;
+const RUNS: usize = 12;
 const SOON: Duration = Duration::from_secs(1);
+/// So many runs are made where they take no longer than this together: one may have been disturbed.
+const LEAST: usize = 3;
+const LATE: Duration = Duration::from_secs(3);
+/// A run was disturbed that takes so many times as long as the fastest.
+const DISTURBED: f64 = 1.25;
 /// Between two looks whether it has ended.
 const LOOK: Duration = Duration::from_micros(200);
 
@@ -23,25 +28,35 @@ pub fn measured(command: &[OsString], most: Duration) -> Option<Native> {
         return None;
     }
     let begun = Instant::now();
-    let mut sum = one(command, most)?;
-    let enough = u64::try_from(ENOUGH.as_nanos()).unwrap_or(u64::MAX);
-    while sum.user_ns + sum.system_ns < enough && sum.runs < RUNS && begun.elapsed() < SOON.min(most) {
-        let next = one(command, most)?;
-        sum = Native {
-            runs: sum.runs + 1,
-            wall_ns: sum.wall_ns + next.wall_ns,
-            user_ns: sum.user_ns + next.user_ns,
-            system_ns: sum.system_ns + next.system_ns,
-            ..sum
-        };
+    let mut runs = vec![one(command, most)?];
+    while wanted(&runs, begun.elapsed(), most) {
+        runs.push(one(command, most)?);
     }
-    let mean = |ns: u64| ns / u64::from(sum.runs);
-    Some(Native {
-        wall_ns: mean(sum.wall_ns),
-        user_ns: mean(sum.user_ns),
-        system_ns: mean(sum.system_ns),
-        ..sum
-    })
+    Some(mean(&runs))
+}
+
+/// Whether there is to be one more run after these, which took so long.
+fn wanted(runs: &[Native], passed: Duration, most: Duration) -> bool {
+    let worked = runs.iter().map(|run| run.user_ns + run.system_ns).sum();
+    let brief = Duration::from_nanos(worked) < ENOUGH && runs.len() < RUNS && passed < SOON;
+    let few = runs.len() < LEAST && passed < LATE;
+    (brief || few) && passed < most
+}
+
+/// The mean of the runs that nothing disturbed. Linux tells the kernel's time from the program's at ticks, so that of short runs
+/// only all together say how it is parted.
+fn mean(runs: &[Native]) -> Native {
+    let fastest = runs.iter().map(|run| run.wall_ns).min().unwrap_or(0);
+    let quiet = |run: &&Native| run.wall_ns as f64 <= DISTURBED * fastest as f64;
+    let quiet: Vec<&Native> = runs.iter().filter(quiet).collect();
+    let mean = |of: fn(&Native) -> u64| quiet.iter().map(|run| of(run)).sum::<u64>() / quiet.len().max(1) as u64;
+    Native {
+        runs: quiet.len() as u32,
+        wall_ns: mean(|run| run.wall_ns),
+        user_ns: mean(|run| run.user_ns),
+        system_ns: mean(|run| run.system_ns),
+        ..Native::default()
+    }
 }
 
 /// What comes from a file or a pipe is there once, and the program that is recorded is to read it.
@@ -85,5 +100,34 @@ fn ended(child: &mut Child, begun: Instant, most: Duration) -> Option<bool> {
                 return None;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(wall_ms: u64, user_ms: u64) -> Native {
+        Native {
+            wall_ns: wall_ms * 1_000_000,
+            user_ns: user_ms * 1_000_000,
+            system_ns: 1_000_000,
+            ..Native::default()
+        }
+    }
+
+    #[test]
+    fn a_disturbed_run_is_left_out() {
+        let it = mean(&[run(90, 90), run(46, 44), run(50, 48)]);
+        assert_eq!((it.runs, it.wall_ns, it.user_ns), (2, 48_000_000, 46_000_000));
+    }
+
+    #[test]
+    fn short_programs_are_run_often_and_long_ones_at_least_three_times() {
+        let wanted =
+            |run: Native, runs: usize, passed_ms: u64| wanted(&vec![run; runs], Duration::from_millis(passed_ms), MOST);
+        assert!(wanted(run(5, 4), 11, 60) && !wanted(run(5, 4), 12, 60));
+        assert!(wanted(run(900, 890), 2, 1800) && !wanted(run(900, 890), 3, 2700));
+        assert!(!wanted(run(4000, 3990), 1, 4000));
     }
 }
